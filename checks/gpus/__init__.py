@@ -1,0 +1,1 @@
+"""GPUs, their driver and their topology."""

@@ -1,0 +1,1 @@
+"""The host itself: clock and limits."""

@@ -1,0 +1,1 @@
+"""ncheck itself: nodes that were not reached, facts that were not read, broken plug-ins and checks."""

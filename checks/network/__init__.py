@@ -1,0 +1,1 @@
+"""NICs, and which of them a job should use."""

@@ -1,0 +1,1 @@
+"""The list of nodes, and the way into each of them."""

@@ -1,0 +1,1 @@
+"""Versions and software: what must be the same on every node."""

@@ -1,0 +1,59 @@
+"""Evidence to facts: one parser a module, each a pure function of what the node answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from doctor.model.fact import Unread
+
+if TYPE_CHECKING:
+    from doctor.collect.reader import Reader
+    from doctor.model.check import FactType
+    from doctor.model.evidence import Evidence, Source
+
+# Every module here has READERS; a new fact is a new module or a new row in one of them.
+MODULES = (
+    "access", "clock", "peers", "interpreter", "nccl", "mpi", "horovod", "environment", "limits",
+    "nics", "infiniband", "gpus", "topology", "kernel_log",
+)  # fmt: skip
+
+
+@cache
+def readers() -> dict[FactType, Reader[object]]:
+    """Return every reader by the fact that it makes."""
+    found: dict[FactType, Reader[object]] = {}
+    for module in MODULES:
+        found.update({reader.fact: reader for reader in import_module(f"doctor.collect.{module}").READERS})
+    return found
+
+
+def sources_for(facts: Iterable[FactType]) -> tuple[Source, ...]:
+    """Return what must be read for these facts, each source once, in a stable order."""
+    table = readers()
+    return tuple({source.key: source for fact in facts for source in table[fact].sources}.values())
+
+
+def facts_of(evidence: Evidence, wanted: Iterable[FactType]) -> dict[FactType, object]:
+    """Parse the wanted facts of one node. Each is a fact, Unread or Absent; nothing is raised for a bad node."""
+    return {fact: _fact(evidence, fact) for fact in wanted}
+
+
+def _fact(evidence: Evidence, fact: FactType) -> object:
+    reader = readers()[fact]
+    if reader.sources and (why := _unusable(evidence)):
+        return Unread(why)
+    try:
+        return reader.parse(evidence)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return Unread(f"could not be parsed: {type(error).__name__}: {error}")
+
+
+def _unusable(evidence: Evidence) -> str:
+    """Say why nothing at all can have been read there; what was answered before a cut is still read."""
+    login = evidence.login
+    if not login.reached:
+        return f"not reached ({login.cause.value if login.cause else 'no cause known'})"
+    return f"{login.cause.value}: {login.detail}" if login.cause and not evidence.replies else ""

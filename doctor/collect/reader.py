@@ -1,0 +1,57 @@
+"""A reader: what to read on the node, and the pure parse that makes a fact of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from doctor.model.evidence import Answer, Command, Evidence, File, Reply, Source, Status
+from doctor.model.fact import Absent, Read, Unread
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Reader(Generic[T]):
+    """`parse` may raise ValueError, KeyError, TypeError and the like on nonsense: the fact is then Unread."""
+
+    fact: type[T]
+    sources: tuple[Source, ...]
+    parse: Callable[[Evidence], Read[T]]
+
+
+def called(source: Source) -> str:
+    """Name a source as a person would type or say it."""
+    if isinstance(source, Command):
+        return " ".join(source.argv)
+    if isinstance(source, File):
+        return source.path
+    return f"the agent's {source.name}" if isinstance(source, Answer) else " ".join(source.patterns)
+
+
+def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
+    """Return why a reply cannot be parsed, in words for people; None when it can.
+
+    A program that is not there is Absent; everything else that went wrong is Unread. An exit status other than 0 is
+    trouble, and so is output that was cut off.
+    """
+    name = called(source)
+    if reply.status is Status.MISSING:
+        return Absent(f"{name}: not there")
+    if reply.status is Status.DENIED:
+        return Unread(f"{name}: permission denied", needs_root=isinstance(source, Command) and source.root)
+    if reply.status is Status.TIMEOUT:
+        return Unread(f"{name} did not end within {reply.seconds:.0f} s and was ended", fix=f"timeout 10 {name}")
+    if reply.status is not Status.OK:
+        return Unread(f"{name}: {reply.reason or reply.status.value}")
+    return _bad_ending(name, reply)
+
+
+def _bad_ending(name: str, reply: Reply) -> Unread | None:
+    if reply.truncated:
+        return Unread(f"{name}: its output was cut off, too long to be an answer")
+    if reply.exit_status in (None, 0):
+        return None
+    said = (reply.stderr.strip() or reply.stdout.strip()).splitlines()
+    return Unread(f"{name} ended with exit status {reply.exit_status}" + (f": {said[-1]}" if said else ""), fix=name)

@@ -1,0 +1,1 @@
+"""Frozen data that the whole house shares: no I/O, no judgement."""

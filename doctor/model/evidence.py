@@ -1,0 +1,187 @@
+"""Evidence: what is asked of a node, and what it answered, raw.
+
+A source says what to read; a reply is what came back. Neither is judged here, and nothing is parsed on the node.
+A recording is one `Evidence` a node, as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Union
+
+JsonValue = Union[None, bool, int, float, str, list["JsonValue"], dict[str, "JsonValue"]]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program to run on the node under LC_ALL=C, its standard input closed.
+
+    `timeout` is in seconds (None: the run's --command-timeout). `root` marks what an ordinary user can never do on a
+    default machine: it is run through `sudo -n` when --sudo was given, and by the plain user otherwise.
+    `job` runs it in the job's environment (the job's interpreter first on PATH) instead of the plain login's.
+    """
+
+    argv: tuple[str, ...]
+    timeout: float | None = None
+    root: bool = False
+    job: bool = False
+
+    @property
+    def key(self) -> str:
+        return "command:" + " ".join(self.argv)
+
+
+@dataclass(frozen=True)
+class File:
+    """A file's text. The reply's value is that text."""
+
+    path: str
+
+    @property
+    def key(self) -> str:
+        return "file:" + self.path
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Small files and links that match glob patterns (sysfs). The reply's value maps each path to its text.
+
+    A symbolic link answers with its real path, a folder with None, an unreadable file with {"error": why}.
+    """
+
+    patterns: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        return "tree:" + " ".join(self.patterns)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one of the agent's own functions says: `interfaces`, `gpus`, `interpreter` and so on (agent/answers).
+
+    `arguments` are handed to that function; they are no part of the key, so one node answers one name once.
+    """
+
+    name: str
+    timeout: float | None = None
+    arguments: JsonValue = field(default=None, compare=False)
+
+    @property
+    def key(self) -> str:
+        return "answer:" + self.name
+
+
+Source = Union[Command, File, Tree, Answer]
+
+
+class Status(str, Enum):
+    """How the reading itself went; whether a program's exit status is good is for the parser to say."""
+
+    OK = "ok"
+    MISSING = "missing"  # no such program, file or module
+    DENIED = "denied"  # it is there, and this user may not
+    TIMEOUT = "timeout"  # it did not end in its time and was ended
+    FAILED = "failed"  # the system or the agent could not do it: see reason
+    UNANSWERED = "unanswered"  # the connection ended before this was answered
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One source's answer. `seconds` is how long it took on the node; `truncated` says that output was cut off."""
+
+    status: Status
+    reason: str = ""
+    exit_status: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+    value: JsonValue = None
+    seconds: float = 0.0
+    truncated: bool = False
+
+    @property
+    def succeeded(self) -> bool:
+        """Tell whether the reading went well, ended with exit status 0 if it was a program, and came whole."""
+        return self.status is Status.OK and self.exit_status in (None, 0) and not self.truncated
+
+
+class Cause(str, Enum):
+    """Why a node could not be used: each value has one check in checks/ssh, of nearly the same name."""
+
+    NAME_UNKNOWN = "name-unknown"  # the name does not resolve
+    REFUSED = "refused"  # RST: nothing listens on that port
+    FILTERED = "filtered"  # no answer to SYN within the time
+    UNROUTABLE = "unroutable"  # no route, network or host unreachable
+    NOT_SSH = "not-ssh"  # something listens, and it is not an SSH server
+    SILENT = "silent"  # TCP connects, no SSH banner comes: sshd is frozen
+    STALLED = "stalled"  # a banner came, the key exchange or login stopped: large packets lost
+    HOST_KEY_UNKNOWN = "host-key-unknown"
+    HOST_KEY_CHANGED = "host-key-changed"
+    HOST_KEY_REVOKED = "host-key-revoked"
+    AUTH_REFUSED = "auth-refused"
+    TOO_MANY_KEYS = "too-many-keys"
+    PERSON_WANTED = "person-wanted"  # keyboard-interactive or an expired password
+    SLURM_JOB_WANTED = "slurm-job-wanted"  # pam_slurm_adopt: no job of yours there
+    OVERLOADED = "overloaded"  # MaxStartups drops, retried in vain: infrastructure, never the node's fault
+    NO_SHELL = "no-shell"  # nologin, or a shell that ends at once
+    NO_PYTHON = "no-python"  # reached; no python3 >= 3.6 to run the agent
+    NOT_ENTERED = "not-entered"  # --setup or --enter failed on the node
+    CLOSED = "closed"  # the connection ended before all was answered
+    FLOODED = "flooded"  # more output than any answer could be
+    DEADLINE = "deadline"  # the run's own deadline came first: infrastructure
+    TRANSPORT = "transport"  # our side could not: no ssh binary, too few file descriptors, a jump host that fails
+
+
+@dataclass(frozen=True)
+class Login:
+    """How the way into a node went. `reached` means: host key verified, logged in, and a shell answered.
+
+    A node may be reached and still have a cause (no-python, not-entered, closed): then the shell answered and the
+    agent could not do its work, or not all of it.
+    """
+
+    reached: bool
+    cause: Cause | None = None
+    detail: str = ""  # the words of the library, ssh or the node, one line
+    transport: str = ""  # paramiko, openssh, rsh, local, recorded
+    address: str = ""  # the address that was connected to, "" when it never came to that
+    port: int = 0
+    user: str = ""
+    attempts: int = 1
+    seconds: float = 0.0  # from the first attempt to the shell's first answer, or to the failure
+    offered_keys: tuple[str, ...] = ()  # "ED25519 SHA256:... ~/.ssh/id_ed25519", as they were offered
+    host_key: str = ""  # "ssh-ed25519 SHA256:..."
+    fix: str = ""  # a command line for this very case, where the transport knows one
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What the node's shell told before any Python ran. `noise` is what start-up files printed on stdout before us."""
+
+    host_name: str = ""
+    boot_id: str = ""
+    network_namespace: str = ""  # "net:[4026531840]"
+    user_id: int | None = None
+    python: str = ""  # the python3 that will run the agent, "" where there is none
+    noise: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that one node answered. `replies` are keyed by `Source.key`."""
+
+    node: str
+    login: Login
+    greeting: Greeting | None = None
+    replies: Mapping[str, Reply] = field(default_factory=dict)
+    clock_offset: float | None = None  # seconds that the node's clock is ahead of ours
+    clock_uncertainty: float | None = None  # half of the round trip that it was measured by, seconds
+    places: tuple[str, ...] = ()  # where the node is listed: "nodes.txt:3"
+    slots: int | None = None
+    recorded: bool = False  # it was read from a file, not from a live node
+
+    def reply(self, source: Source) -> Reply:
+        """Return the node's answer; one that was never asked or never came is UNANSWERED, and says so."""
+        return self.replies.get(source.key, Reply(Status.UNANSWERED, reason="it was not asked of this node"))

@@ -1,0 +1,27 @@
+"""A fact is a typed record, or it says why it is not there. It is never empty and never zero for want of an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar, Union
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Unread:
+    """It should have been readable and was not. `needs_root`: no ordinary user can read it on a default machine."""
+
+    reason: str
+    needs_root: bool = False
+    fix: str = ""  # a line to type, where one is known
+
+
+@dataclass(frozen=True)
+class Absent:
+    """No source shows it on this node: no such hardware, no such software."""
+
+    reason: str
+
+
+Read = Union[T, Unread, Absent]

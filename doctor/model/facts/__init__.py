@@ -1,0 +1,45 @@
+"""The facts that checks may declare, by topic. A fact holds what is so; it never says whether that is good."""
+
+from __future__ import annotations
+
+from doctor.model.facts.access import ClockFacts, IdentityFacts, ListingFacts, LoginFacts, PeerSsh, PeerSshFacts
+from doctor.model.facts.gpu import Gpu, GpuFacts, KernelLogFacts, TopologyFacts, XidEvent
+from doctor.model.facts.network import Address, HcaPort, InfinibandFacts, Interface, Kind, NicFacts
+from doctor.model.facts.software import (
+    EnvironmentFacts,
+    HorovodFacts,
+    InterpreterFacts,
+    LimitsFacts,
+    LoadedNcclFacts,
+    MpiFacts,
+    NcclCopiesFacts,
+    NcclCopy,
+)
+
+__all__ = [
+    "Address",
+    "ClockFacts",
+    "EnvironmentFacts",
+    "Gpu",
+    "GpuFacts",
+    "HcaPort",
+    "HorovodFacts",
+    "IdentityFacts",
+    "InfinibandFacts",
+    "Interface",
+    "InterpreterFacts",
+    "KernelLogFacts",
+    "Kind",
+    "LimitsFacts",
+    "ListingFacts",
+    "LoadedNcclFacts",
+    "LoginFacts",
+    "MpiFacts",
+    "NcclCopiesFacts",
+    "NcclCopy",
+    "NicFacts",
+    "PeerSsh",
+    "PeerSshFacts",
+    "TopologyFacts",
+    "XidEvent",
+]

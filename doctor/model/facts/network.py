@@ -1,0 +1,113 @@
+"""NICs and InfiniBand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(str, Enum):
+    """What an interface really is. Names decide only where nothing else does."""
+
+    PHYSICAL = "physical"  # a device on a bus behind it
+    CLOUD = "cloud"  # a hypervisor's NIC: virtio, ena, gve, hv_netvsc, vmxnet3, xen
+    INFINIBAND = "infiniband"  # IPoIB, sysfs type 32
+    BOND = "bond"
+    BOND_SLAVE = "bond-slave"
+    VLAN = "vlan"
+    BRIDGE = "bridge"
+    VETH = "veth"
+    TUN = "tun"  # tun, tap, wireguard, tailscale: tunnels of user space and VPNs
+    OVERLAY = "overlay"  # flannel, cali, cilium, vxlan, geneve: a container network's own
+    CONTAINER_BRIDGE = "container-bridge"  # docker0, br-<hash>, cni0, virbr0
+    MACVLAN = "macvlan"  # macvlan and ipvlan: a real address on a real wire, as containers with their own IP have
+    WIFI = "wifi"
+    LOOPBACK = "loopback"
+    OTHER = "other"  # none of the above: dummy, ifb, sit, gre
+
+
+@dataclass(frozen=True)
+class Address:
+    """One address with its prefix length: ("10.1.0.7", 24). `scope` is global, link or host."""
+
+    ip: str
+    prefix: int
+    scope: str = "global"
+
+    @property
+    def network(self) -> str:
+        """The subnet, as "10.1.0.0/24"."""
+        import ipaddress  # noqa: PLC0415  its import is dear and most runs of the command line never need it
+
+        return str(ipaddress.ip_interface(f"{self.ip}/{self.prefix}").network)
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One interface, in the kernel's order (by `index`), which is the order in which NCCL looks.
+
+    `speed` is in Mb/s (None: the driver does not say), `pci` like "0000:3b:00.0", `numa` None where there is none.
+    `up` is the administrative state, `running` whether it has a carrier (IFF_RUNNING).
+    """
+
+    name: str
+    index: int
+    kind: Kind
+    up: bool
+    running: bool
+    mtu: int
+    addresses: tuple[Address, ...] = ()
+    driver: str = ""
+    pci: str = ""
+    numa: int | None = None
+    speed: int | None = None
+    mac: str = ""
+    master: str = ""
+    hca: str = ""  # the InfiniBand or RoCE device behind it: mlx5_0
+    default_route: bool = False
+
+    @property
+    def usable(self) -> bool:
+        """Tell whether data of a job could leave here: a real wire, up, with an address of more than link scope."""
+        return self.kind in CARRIES_DATA and self.up and self.running and any(a.scope == "global" for a in self.addresses)
+
+
+CARRIES_DATA = frozenset({Kind.PHYSICAL, Kind.CLOUD, Kind.INFINIBAND, Kind.BOND, Kind.VLAN, Kind.BRIDGE, Kind.MACVLAN})
+
+
+@dataclass(frozen=True)
+class NicFacts:
+    """Every interface of the node's network namespace, lo and veth included."""
+
+    interfaces: tuple[Interface, ...]
+
+
+@dataclass(frozen=True)
+class HcaPort:
+    """One port of one HCA. `state`: Down, Initializing, Armed, Active; `physical`: LinkUp, Polling, Disabled, Sleep,
+    PortConfigurationTraining, LinkErrorRecovery, PhyTest; `rate` in Gb/s; `link_layer`: InfiniBand, Ethernet, OmniPath.
+    """
+
+    hca: str
+    port: int
+    state: str
+    physical: str
+    rate: float | None
+    link_layer: str
+    lid: int | None = None
+    sm_lid: int | None = None
+    firmware: str = ""
+    hca_type: str = ""
+    node_guid: str = ""
+    port_guid: str = ""
+    pci: str = ""
+    numa: int | None = None
+    netdev: str = ""
+
+
+@dataclass(frozen=True)
+class InfinibandFacts:
+    """Every HCA port that the node shows. `source` is "ibstat" or "sysfs": both tell the same."""
+
+    ports: tuple[HcaPort, ...]
+    source: str

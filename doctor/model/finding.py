@@ -1,0 +1,55 @@
+"""Findings and verdicts: what the checks said, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(str, Enum):
+    """How bad a finding is. It belongs to the check; the user may lower it by --ignore, and it is still printed."""
+
+    ERROR = "error"  # the job will fail, hang, or be wrong
+    WARNING = "warning"  # it may run, slower or with luck
+    INFO = "info"  # worth knowing
+
+    @property
+    def rank(self) -> int:
+        """0 is the worst."""
+        return list(Severity).index(self)
+
+
+class Outcome(str, Enum):
+    """The five outcomes of one check on one node, none silent."""
+
+    FAILED = "failed"
+    CRASHED = "crashed"
+    UNKNOWN = "unknown"
+    SKIPPED = "skipped"
+    PASSED = "passed"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, on the nodes that have it. `fix` is something to type."""
+
+    code: str
+    check: str
+    severity: Severity
+    nodes: tuple[str, ...]
+    message: str
+    evidence: tuple[str, ...]
+    fix: str
+    ignored: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one check says of one node. `reason` is never empty unless the outcome is passed."""
+
+    check: str
+    code: str
+    node: str
+    outcome: Outcome
+    reason: str = ""
+    needs_root: bool = False

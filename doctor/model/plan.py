@@ -1,0 +1,26 @@
+"""The launch plan: the environment and the lines for the job, each value with its reason. Fewer is better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One variable. `value` None means: leave it unset, and `reason` says why nothing need be set."""
+
+    value: str | None
+    reason: str
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """`env` maps a variable to its setting; `lines` maps a launcher to the line to type; `notes` say what could not be
+    decided and why.
+    """
+
+    env: Mapping[str, Setting] = field(default_factory=dict)
+    lines: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
