@@ -5,25 +5,25 @@ The rules for absent, unknown, needs-root and not-reached stand here once, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from doctor.model.check import Check, ClusterView, Doubt, FactType, NodeView, Problem, Said, unreadable
+from doctor.hostlist import fold
+from doctor.model.check import Check, ClusterView, FactType, NodeView, Problem, Said, unreadable
 from doctor.model.fact import Absent, Unread
-from doctor.model.facts import GpuFacts
-from doctor.model.finding import Finding, Outcome, Severity, Verdict
+from doctor.model.facts import Crash, CrashFacts, GpuFacts
+from doctor.model.finding import Finding, Outcome, Verdict
 
 Facts = Mapping[FactType, object]
-
-CRASHED = "NC004"
 
 
 @dataclass
 class Judgement:
-    """What all checks said: one verdict a node and check, and the findings, as they are made."""
+    """What all checks said: one verdict a node and check, and the findings, in the order of the checks."""
 
     verdicts: list[Verdict] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    crashes: dict[str, tuple[Crash, ...]] = field(default_factory=dict)
 
 
 def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
@@ -37,10 +37,13 @@ def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
 
 
 def judge(checks: Sequence[Check], nodes: Mapping[str, Facts]) -> Judgement:
-    """Run the checks over the nodes' facts. `nodes` keeps the order of the listing."""
+    """Run the checks over the nodes' facts; `nodes` keeps the order of the listing. Checks of crashes come last."""
     judgement = Judgement()
-    for check in checks:
+    for check in (check for check in checks if CrashFacts not in check.reads):
         _Run(check, nodes, judgement).run()
+    seen = {name: {**facts, CrashFacts: CrashFacts(judgement.crashes.get(name, ()))} for name, facts in nodes.items()}
+    for check in (check for check in checks if CrashFacts in check.reads):
+        _Run(check, seen, judgement).run()
     return judgement
 
 
@@ -55,13 +58,9 @@ class _Run:
         self.verdicts: dict[str, Verdict] = {}
 
     def run(self) -> None:
-        missing = {name: unreadable({f: v.facts[f] for f in self.check.reads}) for name, v in self.views.items()}
+        missing = {name: unreadable({f: view.facts[f] for f in self.check.reads}) for name, view in self.views.items()}
         readable = [name for name, why in missing.items() if why is None]
-        if self.check.judge_node:
-            for name in readable:
-                self._shown([name], self.check.judge_node, self.views[name])
-        else:
-            self._cluster(readable)
+        self._judged(readable)
         self._lacking(readable, missing)
         for name, why in missing.items():
             self.verdicts.setdefault(name, self._verdict_without(name, why))
@@ -70,11 +69,14 @@ class _Run:
     def _view(self, name: str, facts: Facts) -> NodeView:
         return NodeView(name, {fact: facts[fact] for fact in (*self.check.reads, *self.check.also)})
 
-    def _cluster(self, readable: list[str]) -> None:
-        assert self.check.judge_cluster  # noqa: S101  for the type checker: a check has one judge or the other
-        for members in self._groups(readable).values():
-            view = ClusterView(tuple(self.views[name] for name in members))
-            self._shown(members, self.check.judge_cluster, view)
+    def _judged(self, readable: list[str]) -> None:
+        if judge_node := self.check.judge_node:
+            for name in readable:
+                self._shown([name], judge_node, self.views[name])
+        elif judge_cluster := self.check.judge_cluster:
+            for members in self._groups(readable).values():
+                view = ClusterView(tuple(self.views[name] for name in members))
+                self._shown(members, judge_cluster, view)
 
     def _groups(self, names: Iterable[str]) -> dict[str, list[str]]:
         """Part the nodes by kind, where the check is judged by kind."""
@@ -93,12 +95,17 @@ class _Run:
         kinds = {" + ".join(g.models) for facts in self.nodes.values() if isinstance(g := facts[GpuFacts], GpuFacts)}
         return kinds.pop() if len(kinds) == 1 else "unread"
 
-    def _shown(self, names: list[str], judge: object, view: NodeView | ClusterView) -> None:
+    def _shown(
+        self, names: list[str], judge: Callable[..., Iterable[Said]], view: NodeView | ClusterView
+    ) -> None:
         """Let the check judge one view, and turn what it says into findings and verdicts."""
+        if isinstance(view, ClusterView) and len(self.nodes) == 1:
+            self.verdicts[names[0]] = self._verdict(names[0], Outcome.SKIPPED, "absent: one node has none to differ from")
+            return
         try:
-            said: list[Said] = list(judge(view))  # type: ignore[operator]  # one of the two judges, with its own view
-        except Exception as error:  # noqa: BLE001  a broken check must not end the run: it is a verdict and a finding
-            self._crashed(names, error)
+            said = list(judge(view))
+        except Exception as error:  # noqa: BLE001  a broken check must not end the run: it is a verdict and NC004
+            self._crashed(names, f"{type(error).__name__}: {error}")
             return
         for word in said:
             self._say(word, word.nodes or tuple(names))
@@ -106,6 +113,7 @@ class _Run:
             self.verdicts.setdefault(name, self._verdict(name, Outcome.PASSED))
 
     def _say(self, word: Said, nodes: tuple[str, ...]) -> None:
+        """Set the verdict of the nodes that a word is about: failed outweighs unknown, and the first reason stays."""
         failed = isinstance(word, Problem)
         reason = word.message if isinstance(word, Problem) else word.reason
         for name in nodes:
@@ -113,48 +121,34 @@ class _Run:
             if earlier is None or (failed and earlier.outcome is not Outcome.FAILED):
                 self.verdicts[name] = self._verdict(name, Outcome.FAILED if failed else Outcome.UNKNOWN, reason)
         if isinstance(word, Problem):
-            self._find(self.check.code, self.check.name, self.check.severity, nodes, word)
+            check = self.check
+            finding = Finding(check.code, check.name, check.severity, nodes, word.message, word.evidence, word.fix)
+            self.judgement.findings.append(finding)
 
-    def _crashed(self, names: list[str], error: Exception) -> None:
-        why = f"{type(error).__name__}: {error}"
+    def _crashed(self, names: list[str], why: str) -> None:
+        crash = Crash(self.check.name, self.check.code, self.check.module, why)
         for name in names:
             self.verdicts[name] = self._verdict(name, Outcome.CRASHED, why)
-        problem = Problem(
-            message=f"the check {self.check.name} ({self.check.code}) crashed: {why}",
-            fix=f"ncheck --ignore {self.check.name}",
-            evidence=(f"from {self.check.module}",),
-        )
-        self._find(CRASHED, "check-crashed", Severity.ERROR, tuple(names), problem)
+            self.judgement.crashes[name] = (*self.judgement.crashes.get(name, ()), crash)
 
     def _lacking(self, readable: list[str], missing: Mapping[str, Unread | Absent | None]) -> None:
         """Fail the nodes that lack what others of their kind have, where the check asks for it everywhere."""
         if not self.check.everywhere:
             return
         holders = self._groups(readable)
-        absent = [name for name, why in missing.items() if isinstance(why, Absent)]
+        absent = {name: why.reason for name, why in missing.items() if isinstance(why, Absent)}
         for kind, lacking in self._groups(absent).items():
             if having := holders.get(kind):
-                why = missing[lacking[0]]
-                problem = Problem(
-                    message=f"{why.reason if why else 'absent'}, while {len(having)} other node(s) have it",
-                    fix=f"ncheck explain {self.check.code}",
-                    evidence=(f"present on {', '.join(having[:4])}" + (" ..." if len(having) > 4 else ""),),  # noqa: PLR2004
-                )
-                self._say(problem.__class__(problem.message, problem.fix, problem.evidence, tuple(lacking)), tuple(lacking))
-
-    def _find(self, code: str, name: str, severity: Severity, nodes: tuple[str, ...], problem: Problem) -> None:
-        self.judgement.findings.append(
-            Finding(code, name, severity, nodes, problem.message, problem.evidence, problem.fix)
-        )
+                message = f"{absent[lacking[0]]}, and {fold(having)} has it"
+                self._say(Problem(message, f"ncheck explain {self.check.code}", (), tuple(lacking)), tuple(lacking))
 
     def _verdict(self, node: str, outcome: Outcome, reason: str = "") -> Verdict:
         return Verdict(self.check.name, self.check.code, node, outcome, reason)
 
     def _verdict_without(self, node: str, why: Unread | Absent | None) -> Verdict:
         """Return the verdict where a fact is not there: absent is skipped, needs-root is skipped, the rest unknown."""
-        if isinstance(why, Unread) and why.needs_root:
-            reason = f"needs root: {why.reason}"
-            return Verdict(self.check.name, self.check.code, node, Outcome.SKIPPED, reason, needs_root=True)
         if isinstance(why, Absent):
             return self._verdict(node, Outcome.SKIPPED, f"absent: {why.reason}")
+        if isinstance(why, Unread) and why.needs_root:
+            return replace(self._verdict(node, Outcome.SKIPPED, f"needs root: {why.reason}"), needs_root=True)
         return self._verdict(node, Outcome.UNKNOWN, why.reason if why else "no verdict was reached")

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from doctor.model.fact import Unread
+from doctor.model.facts import UnreadFacts
 
 if TYPE_CHECKING:
     from doctor.collect.reader import Reader
@@ -31,14 +32,24 @@ def readers() -> dict[FactType, Reader[object]]:
 
 
 def sources_for(facts: Iterable[FactType]) -> tuple[Source, ...]:
-    """Return what must be read for these facts, each source once, in a stable order."""
+    """Return what must be read for these facts, each source once, in a stable order. Facts of the run itself need none."""
     table = readers()
-    return tuple({source.key: source for fact in facts for source in table[fact].sources}.values())
+    return tuple({source.key: source for fact in facts if fact in table for source in table[fact].sources}.values())
 
 
 def facts_of(evidence: Evidence, wanted: Iterable[FactType]) -> dict[FactType, object]:
     """Parse the wanted facts of one node. Each is a fact, Unread or Absent; nothing is raised for a bad node."""
-    return {fact: _fact(evidence, fact) for fact in wanted}
+    table = readers()
+    facts = {fact: _fact(evidence, fact) for fact in wanted if fact in table}
+    return {**facts, UnreadFacts: _owed(evidence, facts)}
+
+
+def _owed(evidence: Evidence, facts: dict[FactType, object]) -> UnreadFacts | Unread:
+    """Return what a reached node owes; of a node that was not reached nothing can be said."""
+    if why := _unusable(evidence):
+        return Unread(why)
+    unread = {fact.__name__: value for fact, value in facts.items() if isinstance(value, Unread)}
+    return UnreadFacts({name: value for name, value in unread.items() if not value.needs_root})
 
 
 def _fact(evidence: Evidence, fact: FactType) -> object:

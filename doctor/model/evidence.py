@@ -134,6 +134,10 @@ class Cause(str, Enum):
     TRANSPORT = "transport"  # our side could not: no ssh binary, too few file descriptors, a jump host that fails
 
 
+# What the node is never blamed for.
+INFRASTRUCTURE = frozenset({Cause.OVERLOADED, Cause.DEADLINE, Cause.TRANSPORT})
+
+
 @dataclass(frozen=True)
 class Login:
     """How the way into a node went. `reached` means: host key verified, logged in, and a shell answered.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from doctor.model.facts.access import ClockFacts, IdentityFacts, ListingFacts, LoginFacts, PeerSsh, PeerSshFacts
 from doctor.model.facts.gpu import Gpu, GpuFacts, KernelLogFacts, TopologyFacts, XidEvent
 from doctor.model.facts.network import Address, HcaPort, InfinibandFacts, Interface, Kind, NicFacts
+from doctor.model.facts.run import BrokenPlugIn, Crash, CrashFacts, PlugInFacts, UnreadFacts
 from doctor.model.facts.software import (
     EnvironmentFacts,
     HorovodFacts,
@@ -18,7 +19,10 @@ from doctor.model.facts.software import (
 
 __all__ = [
     "Address",
+    "BrokenPlugIn",
     "ClockFacts",
+    "Crash",
+    "CrashFacts",
     "EnvironmentFacts",
     "Gpu",
     "GpuFacts",
@@ -40,6 +44,8 @@ __all__ = [
     "NicFacts",
     "PeerSsh",
     "PeerSshFacts",
+    "PlugInFacts",
     "TopologyFacts",
+    "UnreadFacts",
     "XidEvent",
 ]

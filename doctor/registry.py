@@ -1,0 +1,127 @@
+"""All checks there are: ours and those of plug-ins, through one door, the entry points `ncheck.checks`.
+
+Ours are loaded from beside `doctor`, whatever else is called `checks` on the path: a training repository often has a
+folder of that name, and a run without our checks would be green for nothing.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import module_from_spec
+from pathlib import Path
+from types import ModuleType
+
+import doctor
+from doctor.errors import SettingsError
+from doctor.model.check import Check
+from doctor.model.facts import BrokenPlugIn
+
+GROUP = "ncheck.checks"
+OUR_DISTRIBUTION = "cluster-ncheck"
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Every check, by code, and the plug-ins that could not be loaded."""
+
+    checks: tuple[Check, ...]
+    broken: tuple[BrokenPlugIn, ...] = ()
+
+    def find(self, word: str) -> Check | None:
+        """Return the check of this code or name."""
+        return next((check for check in self.checks if word.lower() in (check.code.lower(), check.name)), None)
+
+    def matching(self, word: str) -> tuple[Check, ...]:
+        """Return the checks that a word means: a name, a code, the start of a code (NC1), or a topic (versions)."""
+        if found := self.find(word):
+            return (found,)
+        code = word.upper()
+        by_code = tuple(check for check in self.checks if code.startswith("NC") and check.code.startswith(code))
+        return by_code or tuple(check for check in self.checks if word.lower() in check.module.split(".")[1:-1])
+
+    def select(self, words: tuple[str, ...]) -> tuple[Check, ...]:
+        """Return the checks that --select names, all without words. Raises SettingsError for a word that means none."""
+        if not words:
+            return self.checks
+        chosen = {check.code for word in words for check in self.meant(word)}
+        return tuple(check for check in self.checks if check.code in chosen)
+
+    def meant(self, word: str) -> tuple[Check, ...]:
+        """Return the checks that a word means. Raises SettingsError, with what is near, where it means none."""
+        if found := self.matching(word):
+            return found
+        names = [name for check in self.checks for name in (check.name, check.code)]
+        near = get_close_matches(word, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else "ncheck list shows them all"
+        raise SettingsError(f"no check is called {word!r}: {hint}")
+
+
+def load_checks() -> Registry:
+    """Load every check. A broken plug-in is remembered, not raised; our own checks must load."""
+    checks = {check.code: check for module in _modules(_our_package()) for check in checks_of(module)}
+    broken: list[BrokenPlugIn] = []
+    for entry in entry_points(group=GROUP):
+        if entry.dist is None or entry.dist.name != OUR_DISTRIBUTION:
+            _add_plug_in(entry, checks, broken)
+    return Registry(tuple(checks[code] for code in sorted(checks)), tuple(broken))
+
+
+def checks_of(module: ModuleType) -> tuple[Check, ...]:
+    """Return the checks that a module defines itself."""
+    return tuple(v for v in vars(module).values() if isinstance(v, Check) and v.module == module.__name__)
+
+
+def _our_package() -> ModuleType:
+    loaded = sys.modules.get("checks")
+    home = str(Path(doctor.__file__).parent.parent)
+    if loaded and loaded.__file__ and Path(loaded.__file__).parent.parent == Path(home):
+        return loaded
+    spec = PathFinder.find_spec("checks", [home])
+    if spec is None or spec.loader is None:
+        raise ImportError(f"the package checks is not beside doctor, in {home}: install cluster-ncheck again")
+    sys.modules["checks"] = package = module_from_spec(spec)
+    spec.loader.exec_module(package)
+    return package
+
+
+def _modules(package: ModuleType) -> Iterator[ModuleType]:
+    """Yield a package's modules; a plug-in may also be one module."""
+    yield package
+    for info in pkgutil.walk_packages(getattr(package, "__path__", ()), package.__name__ + "."):
+        yield import_module(info.name)
+
+
+def _add_plug_in(entry: EntryPoint, checks: dict[str, Check], broken: list[BrokenPlugIn]) -> None:
+    name = entry.dist.name if entry.dist else entry.value
+    fix = f"python3 -m pip uninstall {name}"
+    try:
+        package = import_module(entry.value)
+        if why := _foreign(entry, package):
+            raise ImportError(why)  # noqa: TRY301  the same answer as for any other plug-in that cannot be had
+        found = [check for module in _modules(package) for check in checks_of(module)]
+    except Exception as error:  # noqa: BLE001  whatever a plug-in does at import, the run goes on and says so
+        broken.append(BrokenPlugIn(name, f"{type(error).__name__}: {error}", fix))
+        return
+    for check in found:
+        if taken := checks.get(check.code):
+            why = f"its check {check.name} has the code {check.code}, which {taken.name} has already"
+            broken.append(BrokenPlugIn(name, why, fix))
+        else:
+            checks[check.code] = check
+
+
+def _foreign(entry: EntryPoint, package: ModuleType) -> str:
+    """Say so where a plug-in's module does not come from its own distribution: something shadows it."""
+    if entry.dist is None or not package.__file__ or entry.dist.files is None:
+        return ""
+    own = {Path(str(entry.dist.locate_file(file))).resolve() for file in entry.dist.files}
+    here = Path(package.__file__).resolve()
+    editable = any(file.name.endswith(".pth") or file.name.startswith("__editable__") for file in entry.dist.files)
+    return "" if here in own or editable else f"{entry.value} comes from {here}, not from the distribution {entry.dist.name}"
