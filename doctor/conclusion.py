@@ -1,0 +1,104 @@
+"""From verdicts to the report: what is ignored, what the exit code is, and what is said of each node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from doctor import __version__
+from doctor.engine import Facts, judge
+from doctor.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
+from doctor.hostlist import unfold
+from doctor.model.check import Check
+from doctor.model.evidence import Evidence
+from doctor.model.finding import Finding, Outcome, Severity, Verdict
+from doctor.model.plan import LaunchPlan
+from doctor.model.report import Probe, Report
+from doctor.settings import Settings
+from doctor.summary import summarise
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """All verdicts and findings of a run, and what they mean to the settings that it was made with."""
+
+    verdicts: tuple[Verdict, ...]
+    findings: tuple[Finding, ...]
+    facts: Mapping[str, Facts]
+    settings: Settings
+    excused: frozenset[tuple[str, str]]  # (code, node) pairs that --ignore names
+
+    def report(
+        self, evidence: Sequence[Evidence], plan: LaunchPlan, seconds: float, *, interrupted: bool
+    ) -> Report:
+        return Report(
+            exit_code=EXIT_INTERRUPTED if interrupted else self.exit_code,
+            nodes=tuple(summarise(one, self.facts[one.node]) for one in evidence),
+            verdicts=self.verdicts,
+            findings=self.findings,
+            plan=plan,
+            measurements=(),
+            probe=Probe(ran=False, reason=_why_no_probe(self.settings)),
+            version=__version__,
+            seconds=round(seconds, 3),
+            fail_on=self.settings.fail_on,
+            interrupted=interrupted,
+            recorded=any(one.recorded for one in evidence),
+        )
+
+    @property
+    def exit_code(self) -> int:
+        """1 when a finding or a verdict is as bad as --fail-on says. A crashed check always counts as an error."""
+        fail_on = set(self.settings.fail_on)
+        ranks = [Severity(word).rank for word in fail_on & {severity.value for severity in Severity}]
+        worst = max(ranks, default=-1)
+        counted = [verdict for verdict in self.verdicts if (verdict.code, verdict.node) not in self.excused]
+        bad = (
+            any(not finding.ignored and finding.severity.rank <= worst for finding in self.findings),
+            worst >= 0 and any(verdict.outcome is Outcome.CRASHED for verdict in counted),
+            "unknown" in fail_on and any(verdict.outcome is Outcome.UNKNOWN for verdict in counted),
+        )
+        return EXIT_FINDINGS if any(bad) else EXIT_CLEAN
+
+
+def conclude(checks: Sequence[Check], facts: Mapping[str, Facts], settings: Settings) -> Conclusion:
+    """Judge the facts, merge what is the same on several nodes, and lower what --ignore names."""
+    judgement = judge(checks, facts)
+    excused = _excused(checks, tuple(facts), settings)
+    lowered = [part for finding in _merged(judgement.findings) for part in _lowered(finding, excused)]
+    lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
+    return Conclusion(tuple(judgement.verdicts), tuple(lowered), facts, settings, excused)
+
+
+def _merged(findings: Sequence[Finding]) -> list[Finding]:
+    """Join findings that say the same of different nodes."""
+    merged: dict[Finding, tuple[str, ...]] = {}
+    for finding in findings:
+        same = replace(finding, nodes=())
+        merged[same] = (*merged.get(same, ()), *finding.nodes)
+    return [replace(finding, nodes=nodes) for finding, nodes in merged.items()]
+
+
+def _excused(checks: Sequence[Check], nodes: tuple[str, ...], settings: Settings) -> frozenset[tuple[str, str]]:
+    pairs: set[tuple[str, str]] = set()
+    for ignore in settings.ignore:
+        named = set(unfold(ignore.nodes)) if ignore.nodes else set(nodes)
+        codes = [check.code for check in checks if ignore.check.lower() in (check.code.lower(), check.name)]
+        pairs.update((code, node) for code in codes for node in named)
+    return frozenset(pairs)
+
+
+def _lowered(finding: Finding, excused: frozenset[tuple[str, str]]) -> list[Finding]:
+    """Part a finding into what stands and what is ignored; the ignored part is lowered, and still printed."""
+    ignored = tuple(node for node in finding.nodes if (finding.code, node) in excused)
+    standing = tuple(node for node in finding.nodes if node not in ignored)
+    parts = [replace(finding, nodes=standing)] if standing else []
+    if ignored:
+        parts.append(replace(finding, nodes=ignored, severity=Severity.INFO, ignored=True))
+    return parts
+
+
+def _why_no_probe(settings: Settings) -> str:
+    if settings.probe == "none":
+        return "no bandwidth was measured: --probe none"
+    return "no bandwidth was measured: this version has no probe yet, so --probe auto ran none"

@@ -1,0 +1,115 @@
+"""The whole run on one screen: nodes, checks, evidence, facts, verdicts, plan, report."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from doctor.advice.plan import PLAN_FACTS, propose
+from doctor.collect import facts_of, sources_for
+from doctor.conclusion import conclude
+from doctor.engine import Facts, facts_wanted
+from doctor.gather import gather
+from doctor.inventory import read_inventory
+from doctor.model.check import Check
+from doctor.model.evidence import Cause, Evidence, Login
+from doctor.model.fact import Absent
+from doctor.model.facts import PeerSshFacts, PlugInFacts
+from doctor.model.node import Node
+from doctor.model.plan import LaunchPlan
+from doctor.model.report import Report
+from doctor.observer import Observer
+from doctor.record import Recorder, load
+from doctor.registry import Registry, load_checks
+from doctor.settings import Settings
+from doctor.transport.choose import transports
+
+Clock = Callable[[], float]
+
+
+def examine(settings: Settings, observer: Observer, clock: Clock = time.monotonic) -> Report:
+    """Examine the nodes that the settings name, and report. Raises NcheckError for what the user can mend."""
+    began = clock()
+    nodes = read_inventory(settings, stdin=sys.stdin, environ=os.environ)
+    registry = load_checks()
+    checks = registry.select(settings.select)
+    run = _Run(settings, registry, checks, observer)
+    recorder = Recorder(Path(settings.record)) if settings.record else None
+    observer.started(nodes)
+    interrupted = False
+    try:
+        for evidence in gather(nodes, sources_for(run.wanted), settings, transports(settings), observer):
+            if recorder:
+                recorder.save(evidence)
+            run.take(evidence)
+    except KeyboardInterrupt:  # what is known so far is reported; the exit code tells
+        interrupted = True
+    finally:
+        observer.finished()
+    return run.report(nodes, clock() - began, interrupted=interrupted)
+
+
+def replay(directory: str, settings: Settings, observer: Observer, clock: Clock = time.monotonic) -> Report:
+    """Judge a recording as if it had just been collected: no node, no SSH. Raises RecordingError."""
+    began = clock()
+    recorded = load(Path(directory))
+    registry = load_checks()
+    run = _Run(settings, registry, registry.select(settings.select), observer)
+    for evidence in recorded:
+        run.take(evidence)
+    nodes = tuple(Node(evidence.node, slots=evidence.slots, places=evidence.places) for evidence in recorded)
+    return run.report(nodes, clock() - began, interrupted=False)
+
+
+class _Run:
+    """What is known so far. Evidence is folded into facts as it arrives, so memory grows with what differs."""
+
+    def __init__(self, settings: Settings, registry: Registry, checks: Sequence[Check], observer: Observer) -> None:
+        self.settings, self.registry, self.checks, self.observer = settings, registry, checks, observer
+        judged = facts_wanted(checks)
+        self.plans = not settings.select or set(PLAN_FACTS) <= set(judged)
+        self.wanted = tuple(dict.fromkeys((*judged, *(PLAN_FACTS if self.plans else ()))))
+        self.evidence: dict[str, Evidence] = {}
+        self.facts: dict[str, Facts] = {}
+
+    def take(self, evidence: Evidence) -> None:
+        """Parse one node's evidence, and keep nothing of it but its login and greeting."""
+        facts = {**facts_of(evidence, self.wanted), PlugInFacts: PlugInFacts(self.registry.broken)}
+        if self.settings.mesh == "none":
+            facts[PeerSshFacts] = Absent("not asked (--mesh none)")
+        self.facts[evidence.node] = facts
+        self.evidence[evidence.node] = replace(evidence, replies={})
+
+    def report(self, nodes: Sequence[Node], seconds: float, *, interrupted: bool) -> Report:
+        for node in nodes:
+            if node.name not in self.evidence:
+                self.take(_never_asked(node))
+        ordered = {node.name: self.facts[node.name] for node in nodes}
+        conclusion = conclude(self.checks, ordered, self.settings)
+        self.observer.judged(conclusion.findings)
+        return conclusion.report(
+            evidence=[self.evidence[node.name] for node in nodes],
+            plan=self._plan(nodes, ordered),
+            seconds=seconds,
+            interrupted=interrupted,
+        )
+
+    def _plan(self, nodes: Sequence[Node], facts: Mapping[str, Facts]) -> LaunchPlan:
+        if not self.plans:
+            return LaunchPlan(notes=("no plan: --select leaves out facts that a plan is made of",))
+        return propose(nodes, facts, port=self.settings.port, user_is_root=self._as_root())
+
+    def _as_root(self) -> bool:
+        """Tell whether the job would run as root, as far as any node said."""
+        return any(e.greeting is not None and e.greeting.user_id == 0 for e in self.evidence.values())
+
+
+def _never_asked(node: Node) -> Evidence:
+    login = Login(reached=False, cause=Cause.DEADLINE, detail="the run ended before this node was asked")
+    return Evidence(node.name, login, places=node.places, slots=node.slots)
+
+
