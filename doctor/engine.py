@@ -100,7 +100,8 @@ class _Run:
     ) -> None:
         """Let the check judge one view, and turn what it says into findings and verdicts."""
         if isinstance(view, ClusterView) and len(self.nodes) == 1:
-            self.verdicts[names[0]] = self._verdict(names[0], Outcome.SKIPPED, "absent: one node has none to differ from")
+            alone = "absent: one node has none to differ from"
+            self.verdicts[names[0]] = self._verdict(names[0], Outcome.SKIPPED, alone)
             return
         try:
             said = list(judge(view))

@@ -124,4 +124,6 @@ def _foreign(entry: EntryPoint, package: ModuleType) -> str:
     own = {Path(str(entry.dist.locate_file(file))).resolve() for file in entry.dist.files}
     here = Path(package.__file__).resolve()
     editable = any(file.name.endswith(".pth") or file.name.startswith("__editable__") for file in entry.dist.files)
-    return "" if here in own or editable else f"{entry.value} comes from {here}, not from the distribution {entry.dist.name}"
+    if here in own or editable:
+        return ""
+    return f"{entry.value} comes from {here}, not from the distribution {entry.dist.name}"

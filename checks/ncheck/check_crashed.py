@@ -1,7 +1,7 @@
 """A check crashed
 
 ## What it finds
-Checks that raised instead of judging. Their verdict is `crashed` on the nodes that they were shown; all other checks ran.
+Checks that raised instead of judging. Their verdict is `crashed` on the nodes that they were shown; all others ran.
 
 ## Why it matters
 It is a fault of the check (ours, or a plug-in's), not of the node; but what it looks for was not looked for.

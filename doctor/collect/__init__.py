@@ -32,7 +32,7 @@ def readers() -> dict[FactType, Reader[object]]:
 
 
 def sources_for(facts: Iterable[FactType]) -> tuple[Source, ...]:
-    """Return what must be read for these facts, each source once, in a stable order. Facts of the run itself need none."""
+    """Return what must be read for these facts, each source once, in a stable order."""
     table = readers()
     return tuple({source.key: source for fact in facts if fact in table for source in table[fact].sources}.values())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar, Union, cast
+from typing import TypeVar, cast
 
 from doctor.model.fact import Absent, Read, Unread
 from doctor.model.finding import Severity
@@ -35,7 +35,7 @@ class Doubt:
     nodes: tuple[str, ...] = ()
 
 
-Said = Union[Problem, Doubt]
+Said = Problem | Doubt
 
 
 class UndeclaredReadError(Exception):
@@ -110,7 +110,7 @@ ClusterJudge = Callable[[ClusterView], Iterable[Said]]
 def node_check(
     code: str, severity: Severity, *reads: FactType, also: tuple[FactType, ...] = ()
 ) -> Callable[[NodeJudge], Check]:
-    """Make a check that looks at one node at a time; it is named after the function, its page is the module's docstring."""
+    """Make a check that looks at one node at a time; named after the function, its page is the module's docstring."""
 
     def made(judge: NodeJudge) -> Check:
         name, page = _name_and_page(judge)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Union
 
-JsonValue = Union[None, bool, int, float, str, list["JsonValue"], dict[str, "JsonValue"]]
+JsonValue = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Answer:
         return "answer:" + self.name
 
 
-Source = Union[Command, File, Tree, Answer]
+Source = Command | File | Tree | Answer
 
 
 class Status(str, Enum):

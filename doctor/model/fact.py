@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar, Union
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -24,4 +24,4 @@ class Absent:
     reason: str
 
 
-Read = Union[T, Unread, Absent]
+Read = T | Unread | Absent

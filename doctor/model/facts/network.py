@@ -69,7 +69,8 @@ class Interface:
     @property
     def usable(self) -> bool:
         """Tell whether data of a job could leave here: a real wire, up, with an address of more than link scope."""
-        return self.kind in CARRIES_DATA and self.up and self.running and any(a.scope == "global" for a in self.addresses)
+        addressed = any(address.scope == "global" for address in self.addresses)
+        return self.kind in CARRIES_DATA and self.up and self.running and addressed
 
 
 CARRIES_DATA = frozenset({Kind.PHYSICAL, Kind.CLOUD, Kind.INFINIBAND, Kind.BOND, Kind.VLAN, Kind.BRIDGE, Kind.MACVLAN})
