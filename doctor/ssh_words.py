@@ -34,16 +34,18 @@ _WORDS: tuple[tuple[Cause, str], ...] = (
     # Connection timed out during banner exchange
     (Cause.SILENT, r"timed out during banner exchange|Timeout, server .* not responding"),
     # Bad packet length 1349676916.  |  kex_exchange_identification: client sent invalid protocol identifier
-    (Cause.NOT_SSH, r"Bad packet length|[Ii]nvalid (?:SSH )?(?:protocol )?identification|Protocol major versions differ"),
+    (Cause.NOT_SSH, r"Bad packet length|[Ii]nvalid (?:SSH )?(?:protocol )?identification"),
+    (Cause.NOT_SSH, r"Protocol major versions differ"),
     (Cause.NOT_SSH, r"banner line contains invalid characters|no SSH identification|banner exchange: .*invalid format"),
     # ssh: connect to host 10.0.0.1 port 22: Connection timed out
     (Cause.FILTERED, r"connect to (?:host|address) .*: (?:Connection|Operation) timed out"),
     # ssh: connect to host 10.0.0.1 port 22: No route to host    (a blackhole route: Invalid argument)
-    (Cause.UNROUTABLE, r"No route to host|Network is unreachable|Host is (?:down|unreachable)|connect to .*: Invalid arg"),
+    (Cause.UNROUTABLE, r"No route to host|Network is unreachable|Host is (?:down|unreachable)"),
+    (Cause.UNROUTABLE, r"connect to (?:host|address) .*: Invalid argument"),
     # Connection to 10.0.0.1 port 22 timed out   (the key exchange stopped)
     (Cause.STALLED, r"Connection to .* timed out|ssh_dispatch_run_fatal: .*(?:timed out|Connection timed out)"),
     # kex_exchange_identification: read: Connection reset by peer      (MaxStartups drops)
-    (Cause.OVERLOADED, r"kex_exchange_identification:|ssh_exchange_identification:|Exceeded MaxStartups|Not allowed at"),
+    (Cause.OVERLOADED, r"kex_exchange_identification:|ssh_exchange_identification:|Exceeded MaxStartups"),
     # This account is currently not available.
     (Cause.NO_SHELL, r"This account is currently not available|/nologin|shell .* not executable"),
     # Connection reset by 10.0.0.1 port 22

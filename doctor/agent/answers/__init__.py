@@ -1,0 +1,36 @@
+"""What the agent's own functions say, one module each, as JSON values. The head parses them; nothing is judged here.
+
+A function that cannot answer raises: OSError and the like become a failed reply, `Missing` a missing one. Each module
+has `answer(context, arguments)`. `null` stands for what could not be read or does not exist; where why matters an
+{"error": "words"} stands in its place. The shapes, as they travel:
+
+interfaces   {"interfaces": [{"name", "index": int, "flags": int, "up": bool, "running": bool, "loopback": bool,
+                  "addresses": [{"ip", "prefix": int|null, "family": 4|6, "scope": "global"|"link"|"host"}],
+                  "type": int|null (ARPHRD: 1 Ethernet, 32 InfiniBand, 772 loopback, 65534 none), "operstate": str|null,
+                  "mtu": int|null, "speed": int|null (Mb/s, null for -1 and EINVAL), "mac": str|null,
+                  "master": str|null, "lower": [names beneath it: of a vlan, bond, bridge], "device": real path|null,
+                  "driver": str|null, "pci": "0000:3b:00.0"|null, "numa": int|null (null for -1),
+                  "devtype": str|null (uevent DEVTYPE: bond, bridge, vlan, vxlan, wlan, geneve, wireguard, veth is none),
+                  "bond": bool, "bridge": bool, "tun": bool, "wireless": bool, "vlan_id": int|null,
+                  "peer_index": int|null (iflink where it differs from ifindex: veth, vlan, macvlan),
+                  "hca": str|null (mlx5_0)}],              in the kernel's order (by index), every one
+              "default_routes": [names, lowest metric first], "source": "getifaddrs"}
+gpus         {"driver", "cuda": "12.4", "gpus": [{"index", "name", "uuid", "pci": "0000:0f:00.0",
+                  "memory_total": bytes|null, "memory_used": bytes|null}], "errors": {function: "words"},
+              "devices": how many NVIDIA GPUs PCI shows}. A node with no NVIDIA device at all: status missing.
+              A device and no working NVML: status failed, the function and its words in `reason`.
+interpreter  {"path", "real_path", "version": "3.10.12", "prefix", "how": "--python"|"active venv"|"active conda"|
+                  "python3 on PATH", "packages": {"torch": "2.3.0", ...}, "container": ""|"docker"|"podman"|"apptainer"|
+                  "enroot"|"lxc"|"kubernetes"|"systemd-nspawn"|"container", "host_name": as seen in there}
+              No interpreter: status missing. One that cannot run: status failed.
+nccl         {"copies": [{"path": real path, "origin": "loader"|"wheel"|"conda"|"torch"|"system"|"environment",
+                  "seen_as": [paths], "version": "2.21.5"|{"error"}, "cuda": "12.4"|""}],
+              "loaded": {"version", "path", "static": bool, "how": "words"}|{"error": why}|null (no NCCL would load)}
+environment  {"variables": {NAME: value}, "job_variables": {NAME: value}, "secret": [names whose values stayed there],
+              "files": {path: [lines] | {"error": why} | null (not there)}}
+limits       {"memlock": int|null (null: unlimited), "open_files": int|null, "stack": int|null, "processes": int|null,
+              "shm": {"total": bytes, "free": bytes}|{"error"}}
+ssh-peers    asked as {"peers": [{"target": node name, "host", "port": int|null, "user": str|null}], "timeout": seconds};
+             says {"peers": {target: {"exit_status": int|null (null: it did not end and was ended), "stderr": str,
+                  "seconds": float}}}. No ssh program: status missing.
+"""
