@@ -42,7 +42,8 @@ def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
     if reply.status is Status.DENIED:
         return Unread(f"{name}: permission denied", needs_root=isinstance(source, Command) and source.root)
     if reply.status is Status.TIMEOUT:
-        return Unread(f"{name} did not end within {reply.seconds:.0f} s and was ended", fix=f"timeout 10 {name}")
+        said = f"{name} did not end within {reply.seconds:.0f} s and was ended"
+        return Unread(said, fix=f"timeout 10 {name}", hung=name)
     if reply.status is not Status.OK:
         return Unread(f"{name}: {reply.reason or reply.status.value}")
     return _bad_ending(name, reply)

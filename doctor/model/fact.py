@@ -15,6 +15,7 @@ class Unread:
     reason: str
     needs_root: bool = False
     fix: str = ""  # a line to type, where one is known
+    hung: str = ""  # the command that did not end in its time, as typed
 
 
 @dataclass(frozen=True)
