@@ -12,7 +12,7 @@ from doctor.model.fact import Absent, Unread
 class InterpreterFacts:
     """The interpreter that the job would use, and what lives in it. `frameworks` maps torch, tensorflow, horovod,
     oneflow, paddle, jax, deepspeed and the like to their versions; empty means that none lives there. `container` names
-    what was entered ("docker exec -i train"), or the container that the node turned out to be ("docker").
+    what was entered ("docker exec -i train"), or the container that the node turned out to be (docker).
     `how` says why this interpreter: "--python", "active venv", "active conda", "python3 on PATH".
     """
 

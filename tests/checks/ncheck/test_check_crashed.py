@@ -1,0 +1,29 @@
+"""NC004: a check that raises is told as our fault, not the node's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checks.ncheck.check_crashed import check_crashed
+from doctor import NodeView, Problem, Severity, node_check
+from doctor.engine import judge
+from doctor.model.facts import ListingFacts
+from doctor.model.finding import Finding, Outcome
+
+
+@node_check("NC899", Severity.INFO, ListingFacts)
+def check_of_a_plug_in(node: NodeView) -> Iterator[Problem]:
+    raise KeyError(node.name)
+
+
+def test_a_crash_is_an_error_that_names_the_check_and_its_module() -> None:
+    judgement = judge([check_crashed, check_of_a_plug_in], {"a": {ListingFacts: ListingFacts(("n:1",))}})
+    assert [(v.code, v.outcome) for v in judgement.verdicts] == [("NC899", Outcome.CRASHED), ("NC004", Outcome.FAILED)]
+    assert judgement.findings == [
+        Finding("NC004", "check-crashed", Severity.ERROR, ("a",), "the check check-of-a-plug-in (NC899) crashed: KeyError: 'a'",
+                (f"it lives in {__name__}",), "ncheck --ignore check-of-a-plug-in nodes.txt"),
+    ]  # fmt: skip
+
+
+def test_it_is_silent_where_no_check_crashed() -> None:
+    assert judge([check_crashed], {"a": {}}).findings == []

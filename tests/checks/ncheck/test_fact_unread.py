@@ -1,0 +1,27 @@
+"""NC002: what should have been readable and was not is told, once for all nodes with the same trouble."""
+
+from __future__ import annotations
+
+from checks.ncheck.fact_unread import fact_unread
+from doctor.engine import judge
+from doctor.model.fact import Unread
+from doctor.model.facts import UnreadFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+HUNG = Unread("nvidia-smi did not end within 10 s and was ended", fix="timeout 10 nvidia-smi")
+
+
+def test_the_same_trouble_on_two_nodes_is_one_finding_with_something_to_type() -> None:
+    nodes = {name: {UnreadFacts: UnreadFacts({"GpuFacts": HUNG})} for name in ("a", "b")}
+    nodes["c"] = {UnreadFacts: UnreadFacts({})}
+    judgement = judge([fact_unread], nodes)
+    assert judgement.findings == [
+        Finding("NC002", "fact-unread", Severity.WARNING, ("a", "b"),
+                "Gpu could not be read: nvidia-smi did not end within 10 s and was ended", (), "timeout 10 nvidia-smi"),
+    ]  # fmt: skip
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.FAILED, Outcome.FAILED, Outcome.PASSED]
+
+
+def test_it_is_silent_where_all_was_read() -> None:
+    nodes = {name: {UnreadFacts: UnreadFacts({})} for name in ("a", "b")}
+    assert judge([fact_unread], nodes).findings == []

@@ -1,0 +1,33 @@
+"""NC001: a node is red when no shell answered there, and unknown when our side failed."""
+
+from __future__ import annotations
+
+from checks.ncheck.node_not_reached import node_not_reached
+from doctor.engine import judge
+from doctor.model.evidence import Cause, Login
+from doctor.model.facts import LoginFacts
+from doctor.model.finding import Finding, Outcome, Severity, Verdict
+
+REFUSED = Login(reached=False, cause=Cause.REFUSED, detail="connect to 10.1.0.7 port 22: Connection refused")
+DROPPED = Login(reached=False, cause=Cause.OVERLOADED, detail="dropped 5 times before the banner")
+
+
+def test_a_node_that_was_not_reached_fails_with_its_cause() -> None:
+    judgement = judge([node_not_reached], {"a": {LoginFacts: LoginFacts(REFUSED)}})
+    assert judgement.findings == [
+        Finding("NC001", "node-not-reached", Severity.ERROR, ("a",), "not reached: refused",
+                ("connect to 10.1.0.7 port 22: Connection refused",), "ssh -v a true"),
+    ]  # fmt: skip
+
+
+def test_a_node_that_our_side_could_not_reach_is_unknown_and_not_blamed() -> None:
+    judgement = judge([node_not_reached], {"a": {LoginFacts: LoginFacts(DROPPED)}})
+    reason = "not reached, and the node is not to blame (overloaded): dropped 5 times before the banner"
+    assert judgement.verdicts == [Verdict("node-not-reached", "NC001", "a", Outcome.UNKNOWN, reason)]
+    assert judgement.findings == []
+
+
+def test_it_is_silent_on_a_reached_node_even_without_python() -> None:
+    logins = (Login(reached=True), Login(reached=True, cause=Cause.NO_PYTHON, detail="no python3"))
+    nodes = {str(number): {LoginFacts: LoginFacts(login)} for number, login in enumerate(logins)}
+    assert [verdict.outcome for verdict in judge([node_not_reached], nodes).verdicts] == [Outcome.PASSED] * 2
