@@ -24,7 +24,7 @@ def paint_is_wet(node: NodeView):
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder on the path, as site-packages is; what was imported from it is forgotten afterwards."""
+    """Give a folder on the path, as site-packages is; forget what was imported from it afterwards."""
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
     yield tmp_path
@@ -86,9 +86,8 @@ def test_a_plug_in_whose_module_comes_from_elsewhere_is_broken(site: Path, tmp_p
     distribution(site, "paint-shadowed", "paint_shadowed", GOOD.format(code="NC999"))
     monkeypatch.syspath_prepend(elsewhere)
     (broken,) = load_checks().broken
-    assert broken.why == (
-        f"ImportError: paint_shadowed comes from {elsewhere / 'paint_shadowed.py'}, not from the distribution paint-shadowed"
-    )
+    intruder = elsewhere / "paint_shadowed.py"
+    assert broken.why == f"ImportError: paint_shadowed comes from {intruder}, not from the distribution paint-shadowed"
 
 
 def test_a_folder_called_checks_on_the_path_does_not_shadow_ours(

@@ -20,7 +20,8 @@ def test_a_crash_is_an_error_that_names_the_check_and_its_module() -> None:
     judgement = judge([check_crashed, check_of_a_plug_in], {"a": {ListingFacts: ListingFacts(("n:1",))}})
     assert [(v.code, v.outcome) for v in judgement.verdicts] == [("NC899", Outcome.CRASHED), ("NC004", Outcome.FAILED)]
     assert judgement.findings == [
-        Finding("NC004", "check-crashed", Severity.ERROR, ("a",), "the check check-of-a-plug-in (NC899) crashed: KeyError: 'a'",
+        Finding("NC004", "check-crashed", Severity.ERROR, ("a",),
+                "the check check-of-a-plug-in (NC899) crashed: KeyError: 'a'",
                 (f"it lives in {__name__}",), "ncheck --ignore check-of-a-plug-in nodes.txt"),
     ]  # fmt: skip
 
