@@ -13,6 +13,7 @@ from doctor.advice.plan import PLAN_FACTS, propose
 from doctor.collect import facts_of, sources_for
 from doctor.conclusion import conclude
 from doctor.engine import Facts, facts_wanted
+from doctor.errors import RecordingError
 from doctor.gather import gather
 from doctor.inventory import read_inventory
 from doctor.model.check import Check
@@ -38,18 +39,21 @@ def examine(settings: Settings, observer: Observer, clock: Clock = time.monotoni
     registry = load_checks()
     checks = registry.select(settings.select)
     run = _Run(settings, registry, checks, observer)
-    recorder = Recorder(Path(settings.record)) if settings.record else None
+    recorder = Recorder(settings.record, [node.name for node in nodes]) if settings.record else None
     observer.started(nodes)
     interrupted = False
     try:
         for evidence in gather(nodes, sources_for(run.wanted), settings, transports(settings), observer):
-            if recorder:
-                recorder.save(evidence)
             run.take(evidence)
+            _save(recorder, evidence, observer)
     except KeyboardInterrupt:  # what is known so far is reported; the exit code tells
         interrupted = True
     finally:
         observer.finished()
+    for node in nodes:
+        if node.name not in run.evidence:
+            run.take(never := _never_asked(node))
+            _save(recorder, never, observer)
     return run.report(nodes, clock() - began, interrupted=interrupted)
 
 
@@ -85,9 +89,6 @@ class _Run:
         self.evidence[evidence.node] = replace(evidence, replies={})
 
     def report(self, nodes: Sequence[Node], seconds: float, *, interrupted: bool) -> Report:
-        for node in nodes:
-            if node.name not in self.evidence:
-                self.take(_never_asked(node))
         ordered = {node.name: self.facts[node.name] for node in nodes}
         conclusion = conclude(self.checks, ordered, self.settings)
         self.observer.judged(conclusion.findings)
@@ -106,6 +107,15 @@ class _Run:
     def _as_root(self) -> bool:
         """Tell whether the job would run as root, as far as any node said."""
         return any(e.greeting is not None and e.greeting.user_id == 0 for e in self.evidence.values())
+
+
+def _save(recorder: Recorder | None, evidence: Evidence, observer: Observer) -> None:
+    """Record a node. A full disk must not cost the report of what was collected: it is told, and the run goes on."""
+    try:
+        if recorder:
+            recorder.save(evidence)
+    except RecordingError as error:
+        observer.stage(evidence.node, f"not recorded: {error}")
 
 
 def _never_asked(node: Node) -> Evidence:
