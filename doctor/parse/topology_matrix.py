@@ -26,8 +26,8 @@ _ROW = re.compile(rf"(?:^|(?<=\s))((?:GPU|NIC)\d+(?=\s|{_LEVEL})|\S+(?=\s))\s*((
 _CELL = re.compile(_LEVEL)
 # 0-55,112-167    0N/A
 _PLACE = re.compile(r"N/A|[0-9][0-9,\-]*")
-#     SYS     SYS     0-31,64-95      0               N/A
-_REST_OF_ROW = re.compile(rf"^(?:{_LEVEL}|N/A|[0-9,\-]+|\s)+$")
+# "S     SYS     0-31,64-95      0               N/A": a terminal wraps in the middle of a word
+_REST_OF_ROW = re.compile(r"^[NVPIXBHODESYCA0-9,/\s\-]+$")
 # "  NIC0: mlx5_0" under "NIC Legend:"
 _LEGEND = re.compile(r"^\s*((?:NIC|HCA)\d+):\s*(.*?)\s*$")
 _DEVICE = re.compile(r"(?!(?:GPU|NIC|NV)\d+$)(?=\D*\d)[A-Za-z][\w.\-]*")
@@ -89,8 +89,8 @@ def _heading(lines: Sequence[str]) -> tuple[str, int]:
         while end < len(lines) and lines[end].strip() and not _row(lines[end], ()):
             end += 1
         if len(_names(line[found.start() :])) > 1 or _titles(line):
-            pieces = [line[found.start() :], *lines[start + 1 : end]]
-            return _joined(pieces, max(map(len, lines[start:end]))), end
+            wrapped = lines[start:end]
+            return _joined(wrapped, max(map(len, wrapped)))[found.start() :], end
     return "", 0
 
 
