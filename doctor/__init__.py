@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from doctor.model.check import Check, ClusterView, Doubt, NodeView, Problem, cluster_check, node_check
+    from doctor.model.check import Check, ClusterView, Doubt, Moot, NodeView, Problem, cluster_check, node_check
     from doctor.model.fact import Absent, Unread
     from doctor.model.finding import Finding, Severity
     from doctor.model.report import Report
-    from doctor.parity import Split, split
+    from doctor.parity import Split, parity_check, split
 
 _HOMES = {
     "Absent": "doctor.model.fact",
@@ -23,6 +23,7 @@ _HOMES = {
     "ClusterView": "doctor.model.check",
     "Doubt": "doctor.model.check",
     "Finding": "doctor.model.finding",
+    "Moot": "doctor.model.check",
     "NodeView": "doctor.model.check",
     "Problem": "doctor.model.check",
     "Report": "doctor.model.report",
@@ -31,6 +32,7 @@ _HOMES = {
     "Unread": "doctor.model.fact",
     "cluster_check": "doctor.model.check",
     "node_check": "doctor.model.check",
+    "parity_check": "doctor.parity",
     "split": "doctor.parity",
 }
 
@@ -40,6 +42,7 @@ __all__ = [
     "ClusterView",
     "Doubt",
     "Finding",
+    "Moot",
     "NodeView",
     "Problem",
     "Report",
@@ -49,6 +52,7 @@ __all__ = [
     "__version__",
     "cluster_check",
     "node_check",
+    "parity_check",
     "split",
 ]
 

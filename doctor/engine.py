@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from doctor.hostlist import fold
-from doctor.model.check import Check, ClusterView, FactType, NodeView, Problem, Said, unreadable
+from doctor.model.check import Check, ClusterView, FactType, Moot, NodeView, Problem, Said, unreadable
 from doctor.model.fact import Absent, Unread
 from doctor.model.facts import Crash, CrashFacts, GpuFacts
 from doctor.model.finding import Finding, Outcome, Verdict
@@ -99,7 +99,7 @@ class _Run:
         self, names: list[str], judge: Callable[..., Iterable[Said]], view: NodeView | ClusterView
     ) -> None:
         """Let the check judge one view, and turn what it says into findings and verdicts."""
-        if isinstance(view, ClusterView) and len(self.nodes) == 1:
+        if isinstance(view, ClusterView) and len(self.nodes) == 1 and not self.check.alone:
             alone = "absent: one node has none to differ from"
             self.verdicts[names[0]] = self._verdict(names[0], Outcome.SKIPPED, alone)
             return
@@ -114,13 +114,12 @@ class _Run:
             self.verdicts.setdefault(name, self._verdict(name, Outcome.PASSED))
 
     def _say(self, word: Said, nodes: tuple[str, ...]) -> None:
-        """Set the verdict of the nodes that a word is about: failed outweighs unknown, and the first reason stays."""
-        failed = isinstance(word, Problem)
-        reason = word.message if isinstance(word, Problem) else word.reason
+        """Set the verdict of the nodes that a word is about: the gravest outcome counts, and its first reason stays."""
+        outcome, reason = _meaning(word)
         for name in nodes:
             earlier = self.verdicts.get(name)
-            if earlier is None or (failed and earlier.outcome is not Outcome.FAILED):
-                self.verdicts[name] = self._verdict(name, Outcome.FAILED if failed else Outcome.UNKNOWN, reason)
+            if earlier is None or _GRAVITY.index(outcome) < _GRAVITY.index(earlier.outcome):
+                self.verdicts[name] = self._verdict(name, outcome, reason)
         if isinstance(word, Problem):
             check = self.check
             finding = Finding(check.code, check.name, check.severity, nodes, word.message, word.evidence, word.fix)
@@ -153,3 +152,12 @@ class _Run:
         if isinstance(why, Unread) and why.needs_root:
             return replace(self._verdict(node, Outcome.SKIPPED, f"needs root: {why.reason}"), needs_root=True)
         return self._verdict(node, Outcome.UNKNOWN, why.reason if why else "no verdict was reached")
+
+
+_GRAVITY = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED)
+
+
+def _meaning(word: Said) -> tuple[Outcome, str]:
+    if isinstance(word, Problem):
+        return Outcome.FAILED, word.message
+    return (Outcome.SKIPPED, f"absent: {word.reason}") if isinstance(word, Moot) else (Outcome.UNKNOWN, word.reason)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import wraps
+from shlex import quote
 from typing import Generic, TypeVar
 
 from doctor.hostlist import fold
+from doctor.model.check import Check, ClusterView, Problem, cluster_check
+from doctor.model.finding import Severity
 
 V = TypeVar("V", bound=Hashable)
+F = TypeVar("F")
 
 
 @dataclass(frozen=True)
@@ -45,10 +50,49 @@ class Split(Generic[V]):
 
 def split(values: Mapping[str, V]) -> Split[V] | None:
     """Return how the nodes' values part, or None where all agree (or there are none)."""
-    groups: dict[V, list[str]] = {}
-    for node, value in values.items():
-        groups.setdefault(value, []).append(node)
+    groups = gathered(values)
     if len(groups) < 2:  # noqa: PLR2004  it takes two to differ
         return None
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return Split(tuple((value, tuple(nodes)) for value, nodes in ordered))
+    return Split(tuple(sorted(groups.items(), key=lambda group: -len(group[1]))))
+
+
+def gathered(values: Mapping[str, V]) -> dict[V, tuple[str, ...]]:
+    """Return each value with the nodes that have it, in the order in which they first come."""
+    groups: dict[V, tuple[str, ...]] = {}
+    for node, value in values.items():
+        groups[value] = (*groups.get(value, ()), node)
+    return groups
+
+
+def parity_check(  # noqa: PLR0913  each is a word of one declaration
+    code: str,
+    severity: Severity,
+    fact: type[F],
+    *,
+    what: str,
+    fix: str,
+    shown: Callable[[F], str] | None = None,
+    everywhere: bool = False,
+) -> Callable[[Callable[[F], str | None]], Check]:
+    """Make a check of a function that returns what must be equal on all nodes of one kind; None leaves a node out.
+
+    `what` begins the message; `{wanted}` in `fix` becomes the value to come to; `shown` returns a node's evidence.
+    """
+
+    def made(value_of: Callable[[F], str | None]) -> Check:
+        @wraps(value_of)
+        def judge(cluster: ClusterView) -> Iterator[Problem]:
+            facts = cluster.each(fact)
+            parted = split({node: value for node, held in facts.items() if (value := value_of(held)) is not None})
+            if parted:
+                lines = gathered({node: shown(held) for node, held in facts.items()}) if shown else {}
+                yield Problem(
+                    message=f"{what}: {parted.told()}",
+                    fix=fix.format(wanted=quote(parted.wanted)),
+                    evidence=tuple(f"{line} on {fold(nodes)}" for line, nodes in lines.items()),
+                    nodes=parted.odd,
+                )
+
+        return cluster_check(code, severity, fact, everywhere=everywhere, by_kind=True)(judge)
+
+    return made

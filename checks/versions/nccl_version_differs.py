@@ -16,20 +16,13 @@ Install the majority's version on the odd nodes, in the environment that the job
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from doctor import ClusterView, Problem, Severity, cluster_check, split
+from doctor import Severity, parity_check
 from doctor.model.facts import LoadedNcclFacts
 
 
-@cluster_check("NC201", Severity.ERROR, LoadedNcclFacts, everywhere=True, by_kind=True)
-def nccl_version_differs(cluster: ClusterView) -> Iterator[Problem]:
-    loaded = cluster.each(LoadedNcclFacts)
-    parted = split({node: nccl.version for node, nccl in loaded.items()})
-    if parted:
-        yield Problem(
-            message="NCCL differs: " + parted.told(),
-            fix=f"python3 -m pip install nvidia-nccl-cu12=={parted.wanted}",
-            evidence=tuple(f"{node}: {nccl.version} from {nccl.path}" for node, nccl in loaded.items()),
-            nodes=parted.odd,
-        )
+@parity_check(
+    "NC201", Severity.ERROR, LoadedNcclFacts, everywhere=True, what="NCCL differs",
+    fix="python3 -m pip install nvidia-nccl-cu12=={wanted}", shown=lambda nccl: f"{nccl.version} from {nccl.path}",
+)  # fmt: skip
+def nccl_version_differs(nccl: LoadedNcclFacts) -> str:
+    return nccl.version

@@ -35,7 +35,15 @@ class Doubt:
     nodes: tuple[str, ...] = ()
 
 
-Said = Problem | Doubt
+@dataclass(frozen=True)
+class Moot:
+    """Why there is nothing to judge although the facts were read: no such hardware or software. Skipped, not passed."""
+
+    reason: str
+    nodes: tuple[str, ...] = ()
+
+
+Said = Problem | Doubt | Moot
 
 
 class UndeclaredReadError(Exception):
@@ -83,6 +91,7 @@ class Check:
 
     `everywhere`: what one node has, every node must have (of its kind); those that lack it fail.
     `by_kind`: a cluster check is run once for each group of nodes with the same GPU models.
+    `alone`: a cluster check has something to say of a run with one node too.
     """
 
     code: str
@@ -95,6 +104,7 @@ class Check:
     judge_cluster: Callable[[ClusterView], Iterable[Said]] | None = None
     everywhere: bool = False
     by_kind: bool = False
+    alone: bool = False
     module: str = ""
 
     @property
@@ -119,13 +129,14 @@ def node_check(
     return made
 
 
-def cluster_check(
+def cluster_check(  # noqa: PLR0913  each is a word of one declaration
     code: str,
     severity: Severity,
     *reads: FactType,
     also: tuple[FactType, ...] = (),
     everywhere: bool = False,
     by_kind: bool = False,
+    alone: bool = False,
 ) -> Callable[[ClusterJudge], Check]:
     """Make a check that compares nodes; it is named after the function, its page is the module's docstring."""
 
@@ -133,7 +144,7 @@ def cluster_check(
         name, page = _name_and_page(judge)
         return Check(
             code, name, severity, page, reads, also,
-            judge_cluster=judge, everywhere=everywhere, by_kind=by_kind, module=judge.__module__,
+            judge_cluster=judge, everywhere=everywhere, by_kind=by_kind, alone=alone, module=judge.__module__,
         )  # fmt: skip
 
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -25,4 +25,4 @@ class Absent:
     reason: str
 
 
-Read = T | Unread | Absent
+Read: TypeAlias = Unread | Absent | T
