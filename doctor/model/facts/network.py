@@ -48,6 +48,8 @@ class Interface:
 
     `speed` is in Mb/s (None: the driver does not say), `pci` like "0000:3b:00.0", `numa` None where there is none.
     `up` is the administrative state, `running` whether it has a carrier (IFF_RUNNING).
+    `uplink` marks what stands in where a network namespace has no wire of its own: the end of a veth pair that is a
+    container's only way out. It is not `usable`, and a plan that must name something may name it.
     """
 
     name: str
@@ -65,6 +67,8 @@ class Interface:
     master: str = ""
     hca: str = ""  # the InfiniBand or RoCE device behind it: mlx5_0
     default_route: bool = False
+    uplink: bool = False
+    peer_index: int | None = None  # the index of what it hangs on or is paired with, in this namespace or another
 
     @property
     def usable(self) -> bool:
@@ -81,6 +85,12 @@ class NicFacts:
     """Every interface of the node's network namespace, lo and veth included."""
 
     interfaces: tuple[Interface, ...]
+
+    @property
+    def candidates(self) -> tuple[Interface, ...]:
+        """Return what a job may be told to use: every usable interface, and where there is none the uplinks."""
+        usable = tuple(nic for nic in self.interfaces if nic.usable)
+        return usable or tuple(nic for nic in self.interfaces if nic.uplink)
 
 
 @dataclass(frozen=True)
