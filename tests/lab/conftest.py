@@ -1,0 +1,69 @@
+"""The lab for tests: one a worker, skipped with a reason where it cannot be, never skipped in CI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from . import hosts
+from .command import Run, ncheck
+from .hosts import Lab
+
+HERE = Path(__file__).parent
+NEEDED = {
+    "cc": "gcc", "ibstat": "infiniband-diags", "ip": "iproute2", "mpirun": "openmpi-bin", "nft": "nftables",
+    "nsenter": "util-linux", "ssh": "openssh-client", "/usr/sbin/sshd": "openssh-server", "/usr/bin/python3": "python3",
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test of this folder."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.lab)
+
+
+def why_not() -> str:
+    """Say why the lab cannot run here; nothing where it can."""
+    if not sys.platform.startswith("linux"):
+        return "the lab is made of Linux namespaces"
+    if os.geteuid():
+        return "the lab needs root, to make hosts of namespaces: sudo make test"
+    missing = sorted({package for tool, package in NEEDED.items() if not shutil.which(tool)})
+    return f"the lab needs packages: apt-get install {' '.join(missing)}" if missing else ""
+
+
+@pytest.fixture(scope="session")
+def running_lab() -> Iterator[Lab]:
+    """Four nodes and a head, for all tests of this worker."""
+    if why := why_not():
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"in CI the lab is not skipped: {why}")
+        pytest.skip(why)
+    with hosts.lab(4) as lab:
+        yield lab
+
+
+@pytest.fixture
+def lab(running_lab: Lab) -> Iterator[Lab]:
+    """Yield the lab, all of it healthy; nodes that the test touched are made anew after it."""
+    yield running_lab
+    running_lab.heal()
+
+
+@pytest.fixture(scope="session")
+def healthy(running_lab: Lab) -> Callable[..., Run]:
+    """Return what ncheck says of the healthy lab, asked once for each set of arguments."""
+    runs: dict[tuple[str, ...], Run] = {}
+
+    def asked(*argv: str) -> Run:
+        if argv not in runs:
+            runs[argv] = ncheck(running_lab, *argv)
+        return runs[argv]
+
+    return asked

@@ -1,0 +1,100 @@
+"""The lab: a head host and N nodes, all of them namespaces, on a network of their own that nobody else sees."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from . import layers, namespaces
+from .node import Node
+
+SCRIPT = Path(__file__).with_name("head.sh")
+
+
+class Lab:
+    """A running lab, once it was started. `pid` is the head's init: whatever the lab ever started ends with it."""
+
+    pid: int
+
+    def __init__(self, size: int) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="ncheck-lab-"))
+        self.names = tuple(f"node{number:02}" for number in range(1, size + 1))
+        argv = ["unshare", *namespaces.INIT, "--mount-proc", "bash", str(SCRIPT), str(self.folder), *self.names]
+        self._init = namespaces.start(argv)
+        self.addresses = {name: f"10.77.0.{number}" for number, name in enumerate(self.names, 1)}
+        self.host_keys = {name: layers.new_key() for name in self.names}
+        self.nodes: tuple[Node, ...] = ()
+
+    def start(self) -> None:
+        """Bring up the head, then all nodes at once."""
+        namespaces.expect(self._init, "made")
+        self.pid = namespaces.innermost(self._init.pid)
+        self._fill()
+        self.nodes = tuple(Node(self.pid, name, self.addresses[name], self.folder) for name in self.names)
+        self.boot(self.nodes)
+
+    def _fill(self) -> None:
+        layers.bare(self.inside / "bare")
+        layers.common(self.inside / "common", {**self.addresses, "head": "10.77.0.254"}, self.host_keys)
+        layers.software(self.inside / "common")
+        namespaces.tell(self._init)
+        namespaces.expect(self._init, "ready")
+
+    @property
+    def root(self) -> Path:
+        """The head's root folder as seen from here."""
+        return Path("/proc", str(self.pid), "root")
+
+    @property
+    def inside(self) -> Path:
+        """The lab's own file system: its layers and the nodes' folders."""
+        return self.root / str(self.folder).lstrip("/")
+
+    def boot(self, nodes: Iterable[Node]) -> None:
+        """Start nodes, all at once."""
+        nodes = tuple(nodes)
+        for node in nodes:
+            node.prepare(self.host_keys[node.name])
+            node.start()
+        for node in nodes:
+            node.await_made()
+        links = "".join(f"link add link wire0 name eth0 netns {n.pid} type macvlan mode bridge\n" for n in nodes)
+        namespaces.run(["nsenter", "-t", str(self.pid), "-n", "ip", "-batch", "-"], stdin=links)
+        for node in nodes:
+            node.go_on()
+
+    def remake(self, *nodes: Node) -> None:
+        """Give back nodes as they were on the first day."""
+        for node in nodes:
+            node.end()
+        self.boot(nodes)
+
+    def heal(self) -> None:
+        """Remake the nodes that were touched since they were made."""
+        self.remake(*(node for node in self.nodes if node.touched))
+
+    def head(self, *argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a command on the head as root."""
+        return namespaces.run(namespaces.enter(self.pid, argv), check=check)
+
+    def end(self) -> None:
+        """End everything; nothing of the lab is left on the machine."""
+        for node in self.nodes:
+            node.end()
+        namespaces.end(self._init)
+        shutil.rmtree(self.folder)
+
+
+@contextmanager
+def lab(size: int = 4) -> Iterator[Lab]:
+    """Run a lab of so many nodes."""
+    made = Lab(size)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.end()
