@@ -1,0 +1,106 @@
+# The commands people type. Needs python3 (3.10 or newer) with venv and pip, and make; all else goes into .venv.
+#
+#   make run                    install into .venv and show `ncheck demo`
+#   make run NODES=nodes.txt    examine your own nodes (ARGS='-p 10001' adds options)
+#   make test                   build the wheel, install it, test the installed wheel (TORCH=1 adds torch, ARGS='-k name')
+#   make lint                   ruff, mypy, and vermin for what runs on other people's Python 3.6
+#   make bench                  how fast, side by side with clush, xargs ssh, pdsh and parallel-ssh (ARGS='--nodes 16')
+#   make pyz                    dist/ncheck.pyz: one file, pure Python, uses the machine's own ssh
+#   make wheelhouse             dist/wheelhouse: everything to install from with no package index
+#   make clean                  remove what the above made
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV ?= .venv
+NODES ?=
+ARGS ?=
+TORCH ?=
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+STAMPS := $(VENV)/.stamps
+WHEELS := build/wheel
+SOURCES := pyproject.toml README.md $(shell find doctor checks fixtures -name __pycache__ -prune -o -type f -print 2>/dev/null)
+
+.PHONY: help run test lint bench pyz wheelhouse clean system-packages
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+$(STAMPS)/venv:
+	@echo "make: creating $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit("ncheck needs Python 3.10 or newer; name one: make PYTHON=python3.12" if sys.version_info < (3, 10) else 0)'
+	@$(PYTHON) -m venv $(VENV) || { echo "make: no venv module; type: sudo apt-get install python3-venv" >&2; exit 1; }
+	@$(PIP) install --upgrade 'pip>=25.1'
+	@mkdir -p $(STAMPS) && touch $@
+
+# The wheel is what is run and tested, never the tree. A file that was deleted from the tree is not in a new wheel either.
+$(STAMPS)/installed: $(STAMPS)/venv $(SOURCES)
+	@echo "make: building and installing the wheel"
+	@rm -rf $(WHEELS)
+	@$(PIP) wheel --no-deps --wheel-dir $(WHEELS) .
+	@$(PIP) install $(WHEELS)/cluster_ncheck-*.whl
+	@$(PIP) install --force-reinstall --no-deps $(WHEELS)/cluster_ncheck-*.whl
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/venv pyproject.toml
+	@echo "make: installing the tools for tests and lint"
+	@$(PIP) install --group dev
+	@touch $@
+
+$(STAMPS)/torch: $(STAMPS)/venv
+	@echo "make: installing torch"
+	@$(PIP) install torch==2.13.0
+	@touch $@
+
+run: $(STAMPS)/installed
+	@$(BIN)/ncheck $(if $(NODES),$(NODES),demo) $(ARGS)
+
+test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-packages
+	@$(BIN)/pytest --import-mode=importlib $(ARGS)
+
+lint: $(STAMPS)/installed $(STAMPS)/dev
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/vermin --quiet --no-tips --violations --target=3.6- doctor/agent
+
+bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
+	@$(BIN)/python bench/fanout.py $(ARGS)
+
+# tomli is for Python 3.10 alone, which this one may not be; its pure wheel serves all.
+pyz: $(STAMPS)/installed
+	@rm -rf build/pyz && mkdir -p dist
+	@$(PIP) install --no-deps --no-compile --platform any --implementation py --only-binary=:all: --target build/pyz tomli
+	@$(BIN)/python packaging/pyz.py dist/ncheck.pyz --also build/pyz
+	@echo "make: dist/ncheck.pyz; try: $(PYTHON) dist/ncheck.pyz --version"
+
+wheelhouse: $(STAMPS)/installed
+	@rm -rf dist/wheelhouse build/proof
+	@$(PIP) wheel --wheel-dir dist/wheelhouse $(WHEELS)/cluster_ncheck-*.whl
+	@$(PYTHON) -m venv build/proof
+	@build/proof/bin/python -m pip --quiet --disable-pip-version-check --isolated install --no-index --find-links dist/wheelhouse cluster-ncheck
+	@build/proof/bin/ncheck --version
+	@rm -rf build/proof
+	@echo "make: copy dist/wheelhouse to the machine; there: python3 -m pip install --no-index --find-links wheelhouse cluster-ncheck"
+
+# The lab wants real tools; only root can install them, and says so otherwise.
+system-packages:
+	@wanted=$$(grep -hv '^ *\(#\|$$\)' tests/lab/packages.txt 2>/dev/null || true)
+	@missing=$$(for name in $$wanted; do [ "$$(dpkg-query -W -f '$${db:Status-Status}' $$name 2>/dev/null)" = installed ] || echo $$name; done)
+	@if [ -z "$$missing" ]; then exit 0; fi
+	@if ! command -v apt-get >/dev/null; then echo "make: no apt-get here; tests that need these are skipped:" $$missing
+	@elif [ "$$(id -u)" != 0 ]; then echo "make: not root, so these are not installed and tests that need them are skipped:" $$missing
+	@else
+	@  echo "make: installing" $$missing
+	@  export DEBIAN_FRONTEND=noninteractive
+	@  { apt-get -qq update && apt-get -qq install --no-install-recommends -y $$missing; } >/dev/null
+	@fi
+
+clean:
+	@rm -rf $(VENV) build dist .cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,76 @@
+"""Make ncheck.pyz: ncheck and its pure Python dependencies in one file, for machines without an index.
+
+    python packaging/pyz.py OUT [--also FOLDER]
+
+It packs what is installed in the environment that runs it, so that what was tested is what is packed. Left out is
+what needs a compiler or a platform: paramiko and its kin. The OpenSSH transport stands in for them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+import zipapp
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LEFT_OUT = frozenset({"paramiko", "psutil", "netifaces2", "pyyaml"})
+# markdown-it-py>=2.2.0; extra == "jupyter"
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<rest>.*)", re.DOTALL)
+
+
+def closure(name: str, found: dict[str, Distribution]) -> dict[str, Distribution]:
+    """Return the distribution and all that it needs, by name, without what is left out and what is not installed."""
+    plain = re.sub(r"[-_.]+", "-", name).lower()
+    if plain in found or plain in LEFT_OUT:
+        return found
+    try:
+        found[plain] = distribution(plain)
+    except PackageNotFoundError:  # needed on other Pythons or platforms only
+        return found
+    for line in found[plain].requires or ():
+        requirement = _REQUIREMENT.match(line)
+        if requirement and "extra ==" not in requirement["rest"]:
+            closure(requirement["name"], found)
+    return found
+
+
+def files(dist: Distribution) -> Iterator[tuple[PurePosixPath, Path]]:
+    """Yield what the distribution installed below site-packages, as (place, file)."""
+    for file in dist.files or ():
+        if ".." not in file.parts and file.suffix != ".pyc" and file.name not in ("direct_url.json", "RECORD"):
+            yield file, Path(str(dist.locate_file(file)))
+
+
+def pack(out: Path, also: Path | None) -> None:
+    """Write the archive. Raises SystemExit where something is not pure Python."""
+    with tempfile.TemporaryDirectory() as name:
+        tree = Path(name) / "tree"
+        if also:
+            shutil.copytree(also, tree, ignore=shutil.ignore_patterns("__pycache__", "bin"))
+        for dist in closure("cluster-ncheck", {}).values():
+            for place, file in files(dist):
+                (tree / place).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, tree / place)
+        if native := [path.name for path in tree.rglob("*.so")]:
+            raise SystemExit(f"not pure Python: {', '.join(native)}")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        zipapp.create_archive(
+            tree, out, interpreter="/usr/bin/env python3", main="doctor.__main__:main", compressed=True
+        )
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case [target]:
+            pack(Path(target), None)
+        case [target, "--also", folder]:
+            pack(Path(target), Path(folder))
+        case _:
+            raise SystemExit(__doc__)
