@@ -1,0 +1,166 @@
+"""Interfaces: what each one is by the kernel's own account, and which of them leads out of the namespace.
+
+Sysfs decides: a device on a bus, DEVTYPE, type, bonding, bridge, tun_flags, and iflink, which differs from ifindex at
+either end of a veth pair. A name decides only where sysfs says nothing at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+from doctor.collect.reader import Reader, trouble
+from doctor.model.evidence import Answer, Evidence
+from doctor.model.fact import Absent, Read, Unread
+from doctor.model.facts import Address, Interface, Kind, NicFacts
+from doctor.parse.interface_names import kind_by_name
+
+Link = Mapping[str, object]  # one interface as the agent's `interfaces` says it
+
+INTERFACES = Answer("interfaces")
+
+_LOOPBACK, _INFINIBAND, _NO_LINK_LAYER, _PPP, _ETHERNET = 772, 32, 65534, 512, 1  # ARPHRD_*, as in sysfs `type`
+_CLOUD_DRIVERS = frozenset({"virtio_net", "ena", "gve", "gvnic", "hv_netvsc", "mana", "vmxnet3", "xen_netfront", "vif"})
+_USB_DRIVERS = frozenset({"cdc_ether", "rndis_host", "cdc_ncm", "cdc_subset", "cdc_mbim", "qmi_wwan", "ipheth"})
+_BY_DEVTYPE = {
+    "wlan": Kind.WIFI,
+    "bond": Kind.BOND,
+    "vlan": Kind.VLAN,
+    "vxlan": Kind.OVERLAY,
+    "geneve": Kind.OVERLAY,
+    "macvlan": Kind.MACVLAN,
+    "macvtap": Kind.MACVLAN,
+    "ipvlan": Kind.MACVLAN,
+    "wireguard": Kind.TUN,
+    "wwan": Kind.OTHER,
+    "gadget": Kind.OTHER,
+}
+_NO_WAY_OUT = frozenset({Kind.LOOPBACK, Kind.BRIDGE, Kind.CONTAINER_BRIDGE, Kind.BOND_SLAVE})
+
+
+def nics(evidence: Evidence) -> Read[NicFacts]:
+    """Read every interface of the namespace that the agent ran in."""
+    reply = evidence.reply(INTERFACES)
+    if why := trouble(INTERFACES, reply):
+        return Unread(f"interfaces: {why.reason}") if isinstance(why, Absent) else why
+    value = cast("Mapping[str, list[object]]", reply.value)
+    links = {str(link["name"]): link for link in cast("list[Link]", value["interfaces"])}
+    routes = [str(name) for name in value.get("default_routes") or []]
+    return NicFacts(with_uplinks(tuple(_interface(link, links, routes) for link in links.values())))
+
+
+def kind_of(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
+    """Tell what an interface is. `links` are all of the namespace, for its master and for what lies beneath it."""
+    if link.get("loopback") or link.get("type") == _LOOPBACK:
+        return Kind.LOOPBACK
+    if links.get(str(link.get("master")), {}).get("bond"):
+        return Kind.BOND_SLAVE
+    if link.get("type") == _INFINIBAND:
+        return Kind.INFINIBAND
+    if link.get("bridge") or link.get("devtype") == "bridge":
+        return _bridge(link, links, routed=routed)
+    return _by_devtype(link) or _by_device(link) or _by_pairing(link)
+
+
+def with_uplinks(interfaces: tuple[Interface, ...]) -> tuple[Interface, ...]:
+    """Mark the ways out of a namespace that has no wire of its own.
+
+    There, an addressed end of a veth pair leads out, and so does anything else that carries the default route.
+    """
+    if any(nic.usable for nic in interfaces):
+        return interfaces
+    return tuple(replace(nic, uplink=_leads_out(nic)) for nic in interfaces)
+
+
+def _leads_out(nic: Interface) -> bool:
+    addressed = any(address.scope == "global" for address in nic.addresses)
+    if not (nic.up and nic.running and addressed) or nic.master or nic.kind in _NO_WAY_OUT:
+        return False
+    return nic.kind is Kind.VETH or nic.default_route
+
+
+def _bridge(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
+    """Tell a LAN's bridge from one that only containers hang on: the former has a wire or carries the default route."""
+    ports = [links[name] for name in cast("list[str]", link.get("lower") or []) if name in links]
+    if kind_by_name(str(link["name"])) is Kind.CONTAINER_BRIDGE:
+        return Kind.CONTAINER_BRIDGE
+    wired = any(port.get("device") or port.get("bond") or port.get("vlan_id") for port in ports)
+    return Kind.BRIDGE if wired or routed else Kind.CONTAINER_BRIDGE
+
+
+def _by_devtype(link: Link) -> Kind | None:
+    if kind := _BY_DEVTYPE.get(str(link.get("devtype"))):
+        return kind
+    if link.get("wireless"):
+        return Kind.WIFI
+    if link.get("bond"):
+        return Kind.BOND
+    if link.get("vlan_id") is not None:
+        return Kind.VLAN
+    if link.get("tun") or link.get("type") in (_NO_LINK_LAYER, _PPP):
+        return Kind.TUN
+    return None
+
+
+def _by_device(link: Link) -> Kind | None:
+    """Tell by the driver of the device on the bus behind it; None where there is none."""
+    driver = str(link.get("driver") or "")
+    if not (link.get("device") or link.get("pci")):
+        return None
+    if driver in _USB_DRIVERS:
+        return Kind.OTHER
+    return Kind.CLOUD if driver in _CLOUD_DRIVERS else Kind.PHYSICAL
+
+
+def _by_pairing(link: Link) -> Kind:
+    """Tell a veth's end by the peer that iflink names; what is left has only its name."""
+    named = kind_by_name(str(link["name"]))
+    if named in (Kind.OVERLAY, Kind.VETH, Kind.OTHER, Kind.CONTAINER_BRIDGE):
+        return named
+    if link.get("peer_index") and link.get("type") in (_ETHERNET, None):
+        return Kind.VETH
+    if link.get("type") is None:
+        return named or Kind.PHYSICAL
+    return Kind.OTHER
+
+
+def _interface(link: Link, links: Mapping[str, Link], routes: list[str]) -> Interface:
+    name = str(link["name"])
+    return Interface(
+        name=name,
+        index=cast("int", link["index"]),
+        kind=kind_of(link, links, routed=name in routes),
+        up=bool(link.get("up")),
+        running=bool(link.get("running")),
+        mtu=_number(link, "mtu") or 0,
+        addresses=tuple(_address(one) for one in cast("list[Link]", link.get("addresses") or [])),
+        driver=_text(link, "driver"),
+        pci=_text(link, "pci"),
+        numa=_number(link, "numa"),
+        speed=_number(link, "speed"),
+        mac=_text(link, "mac"),
+        master=_text(link, "master"),
+        hca=_text(link, "hca"),
+        default_route=name in routes,
+        peer_index=_number(link, "peer_index"),
+    )
+
+
+def _address(one: Link) -> Address:
+    ip = str(one["ip"])
+    whole = 128 if ":" in ip else 32
+    prefix = _number(one, "prefix")
+    return Address(ip, whole if prefix is None else prefix, str(one.get("scope") or "global"))
+
+
+def _text(link: Link, key: str) -> str:
+    return str(link.get(key) or "")
+
+
+def _number(link: Link, key: str) -> int | None:
+    value = link.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+READERS = (Reader(NicFacts, (INTERFACES,), nics),)

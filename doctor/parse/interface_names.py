@@ -1,0 +1,33 @@
+"""What an interface's name alone says. It decides only where neither sysfs nor the tool's own words do.
+
+Names are those that udev, container networks and drivers give; prefixes, the first that fits wins.
+"""
+
+from __future__ import annotations
+
+import re
+
+from doctor.model.facts import Kind
+
+# Sources: systemd.net-naming-scheme (en, wl, ww, ib and what follows), and the names that each program gives itself.
+_BY_NAME: tuple[tuple[str, Kind], ...] = (
+    (r"lo$", Kind.LOOPBACK),
+    (r"docker(?:0|_gwbridge)|br-[0-9a-f]{12}$|cni|cbr\d|podman|nerdctl|kube-bridge|weave$", Kind.CONTAINER_BRIDGE),
+    (r"lxdbr|lxcbr|incusbr|virbr|mpqemubr|antrea-gw", Kind.CONTAINER_BRIDGE),
+    (r"flannel|vxlan|geneve?|cilium|calico|tunl\d|weave|ovn-|antrea-tun", Kind.OVERLAY),
+    (r"veth|cali[0-9a-f]|lxc|eni[0-9a-f]{6}|vnet\d|gke[0-9a-f]|azv|vpeer", Kind.VETH),
+    (r"tun|tap|wg|tailscale|zt[0-9a-z]{8}|utun|ppp|nebula|sit\d|gre\d|ip6|erspan|ipip", Kind.TUN),
+    (r"bond[\w-]*[.:]\d|[\w-]+\.\d{1,4}$|vlan", Kind.VLAN),
+    (r"bond|team|lacp|ae\d", Kind.BOND),
+    (r"ib(?:\d|p|s|o|x|P|$)|mlx\w*_ib", Kind.INFINIBAND),
+    (r"wl|wifi|ath\d|ra\d", Kind.WIFI),
+    (r"usb|dummy|ifb\d|kube-|nodelocaldns|ovs-|nlmon|antrea-|idrac|bmc|gretap|teql|ip_vti|bnep|vif|ww", Kind.OTHER),
+    (r"macv|ipvl", Kind.MACVLAN),
+    (r"br\d|br-|vmbr|ovsbr|bridge", Kind.BRIDGE),
+)  # fmt: skip
+_PATTERNS = tuple((re.compile(pattern), kind) for pattern, kind in _BY_NAME)
+
+
+def kind_by_name(name: str) -> Kind | None:
+    """Return what the name says of itself, or None for a name such as eth0, enp1s0f0, hsn0, which says: a NIC."""
+    return next((kind for pattern, kind in _PATTERNS if pattern.match(name)), None)
