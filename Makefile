@@ -76,7 +76,7 @@ bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
 pyz: $(STAMPS)/installed
 	@rm -rf build/pyz && mkdir -p dist
 	@$(PIP) install --no-deps --no-compile --platform any --implementation py --only-binary=:all: --target build/pyz tomli
-	@$(BIN)/python packaging/pyz.py dist/ncheck.pyz --also build/pyz
+	@$(BIN)/python release/pyz.py dist/ncheck.pyz --also build/pyz
 	@echo "make: dist/ncheck.pyz; try: $(PYTHON) dist/ncheck.pyz --version"
 
 wheelhouse: $(STAMPS)/installed

@@ -1,6 +1,6 @@
 """Make ncheck.pyz: ncheck and its pure Python dependencies in one file, for machines without an index.
 
-    python packaging/pyz.py OUT [--also FOLDER]
+    python release/pyz.py OUT [--also FOLDER]
 
 It packs what is installed in the environment that runs it, so that what was tested is what is packed. Left out is
 what needs a compiler or a platform: paramiko and its kin. The OpenSSH transport stands in for them.
