@@ -1,0 +1,67 @@
+"""explain, list, read, schema: the commands that ask ncheck itself and touch no node."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from doctor.errors import NcheckError
+
+
+@click.command()
+@click.argument("check")
+def explain(check: str) -> None:
+    """Print the page of a check, by its code or name: what it finds, why it matters, what to type."""
+    from doctor.registry import load_checks  # noqa: PLC0415  start-up
+    from doctor.report.explain import page_of, show_page  # noqa: PLC0415  start-up
+
+    show_page(page_of(load_checks(), check), sys.stdout, os.environ)
+
+
+@click.command("list")
+@click.option("-o", "output", type=click.Choice(["console", "json"]), default="console", help="The format.")
+def list_checks(output: str) -> None:
+    """List every check: code, name, severity and title, by topic."""
+    from doctor.registry import load_checks  # noqa: PLC0415  start-up
+    from doctor.report.listing import as_json, print_list  # noqa: PLC0415  start-up
+
+    if output == "json":
+        click.echo(as_json(load_checks()), nl=False)
+    else:
+        print_list(load_checks(), sys.stdout, os.environ)
+
+
+@click.command()
+@click.argument("kind")
+@click.argument("file")
+def read(kind: str, file: str) -> None:
+    """Parse what a tool printed (FILE, - for standard input) as ncheck would, and print it as JSON.
+
+    KIND is the tool or the fact; a wrong one is answered with all that there are.
+    """
+    import json  # noqa: PLC0415  start-up
+
+    from doctor.read import read_text  # noqa: PLC0415  start-up
+
+    click.echo(json.dumps(read_text(kind, _text(file)), indent=2))
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema of the report that -o json writes."""
+    from doctor.report.schema import schema_text  # noqa: PLC0415  start-up
+
+    click.echo(schema_text(), nl=False)
+
+
+def _text(file: str) -> str:
+    """Return a file's text; what is not UTF-8 in it is replaced. Raises NcheckError where it cannot be read."""
+    if file == "-":
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
+    try:
+        return Path(file).read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise NcheckError(f"{file}: {error.strerror}") from error

@@ -1,0 +1,137 @@
+"""The options, in the groups that --help shows them in. Each parameter is named after the field of Settings it fills.
+
+No option has a default here: what was not given is None, and ncheck.toml or Settings itself decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+Decorator = Callable[[F], F]
+
+
+class GroupedOption(click.Option):
+    """An option that knows under which heading --help shows it."""
+
+    def __init__(self, *args: Any, heading: str = "Options", **kwargs: Any) -> None:  # noqa: ANN401  click's own
+        super().__init__(*args, **kwargs)
+        self.heading = heading
+
+    def get_help_extra(self, ctx: click.Context) -> Any:  # noqa: ANN401, ARG002  click's own
+        """Leave out what click would add: the words of `help` tell the default and the range where it matters."""
+        return {}
+
+
+class GroupedCommand(click.Command):
+    """A command whose --help shows the options under their headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            if record := param.get_help_record(ctx):
+                sections.setdefault(getattr(param, "heading", "Options"), []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def _option(heading: str, *names: str, **settings: Any) -> Decorator[Any]:  # noqa: ANN401  click's own
+    return click.option(*names, cls=GroupedOption, heading=heading, **settings)
+
+
+_WHICH, _SSH, _JOB, _TIME, _JUDGE, _OUT = (
+    "Which nodes", "SSH", "The job's environment", "How much, how long", "What counts", "What comes out",
+)  # fmt: skip
+
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+
+WHICH = (
+    _option(_WHICH, "-H", "hosts", metavar="HOSTS", help="Nodes by name: -H a:8,b:8 or -H 'node[01-16]'."),
+    _option(_WHICH, "--slurm", is_flag=True, default=None, help="The nodes of the Slurm allocation that this runs in."),
+)
+
+SSH = (
+    _option(_SSH, "-p", "--port", type=click.IntRange(1, 65535), metavar="PORT", help="The port of sshd on the nodes."),
+    _option(_SSH, "-l", "--user", metavar="USER", help="Log in as this user."),
+    _option(_SSH, "-i", "identity", metavar="KEY", help="Log in with this private key."),
+    _option(_SSH, "-F", "ssh_config", metavar="FILE", help="An ssh_config to use in place of ~/.ssh/config."),
+    _option(
+        _SSH, "--transport", type=click.Choice(["auto", "paramiko", "openssh"]),
+        help="auto uses paramiko, and ssh itself for a node whose configuration wants what only ssh has.",
+    ),
+    _option(
+        _SSH, "--accept-new-host-keys", is_flag=True, default=None,
+        help="Trust hosts that known_hosts does not have yet. A key that changed is still refused.",
+    ),
+)  # fmt: skip
+
+JOB = (
+    _option(_JOB, "--python", metavar="PATH", help="The interpreter that the job uses."),
+    _option(_JOB, "--setup", metavar="LINE", help="A shell line to run first: --setup 'module load nccl'."),
+    _option(_JOB, "--enter", metavar="COMMAND", help="Enters the job's container: --enter 'docker exec -i train'."),
+    _option(_JOB, "--rsh", metavar="COMMAND", help="Stands in for ssh: --rsh 'kubectl exec -i {node} --'."),
+    _option(_JOB, "--sudo", is_flag=True, default=None, help="Read what only root can read, by sudo -n."),
+)
+
+TIME = (
+    _option(_TIME, "--width", type=click.IntRange(min=1), metavar="N", help="Nodes at once.  [64]"),
+    _option(_TIME, "--connect-timeout", type=_POSITIVE, metavar="S", help="Seconds for one login.  [15]"),
+    _option(_TIME, "--command-timeout", type=_POSITIVE, metavar="S", help="Seconds for one command on a node.  [10]"),
+    _option(_TIME, "--deadline", type=_POSITIVE, metavar="S", help="Seconds for the whole run.  [50]"),
+    _option(
+        _TIME, "--mesh", type=click.Choice(["auto", "all", "none"]),
+        help="Node to node: all pairs (auto: up to 16 nodes, beyond them the edges that Open MPI uses).",
+    ),
+    _option(
+        _TIME, "--probe", type=click.Choice(["auto", "none"]),
+        help="Measure bandwidth. This version has no probe: auto says so, none keeps it so.",
+    ),
+)  # fmt: skip
+
+JUDGE = (
+    _option(
+        _JUDGE, "--select", multiple=True, metavar="CHECK",
+        help="Only these checks: a code, the start of one (NC1), a name or a topic. May be repeated, or a,b.",
+    ),
+    _option(
+        _JUDGE, "--ignore", multiple=True, metavar="CHECK[=NODES]",
+        help="Do not fail for this check (on these nodes); it is still printed. May be repeated.",
+    ),
+    _option(
+        _JUDGE, "--fail-on", metavar="WORDS",
+        help="What makes exit code 1: error, warning, info, unknown, none.  [error,unknown]",
+    ),
+)  # fmt: skip
+
+CONFIG = (_option(_OUT, "--config", metavar="FILE", help="A settings file in place of ./ncheck.toml."),)
+OUTPUT = (
+    _option(_OUT, "-o", "output", type=click.Choice(["console", "json"]), help="The report's format.  [console]"),
+    _option(
+        _OUT, "--color/--no-color", "color", default=None,
+        help="Colours, or none. Without either: on a terminal, unless NO_COLOR is set.",
+    ),
+)  # fmt: skip
+RECORD = (
+    _option(_OUT, "--record", metavar="DIR", help="Save what the nodes answered, for ncheck replay DIR."),
+    _option(_OUT, "--dry-run", is_flag=True, help="Print every command and file per node, and touch none."),
+)
+
+
+def options(*groups: Sequence[Decorator[Any]]) -> Decorator[Any]:
+    """Give a command the options of these groups, in this order."""
+
+    def added(function: F) -> F:
+        for option in reversed(list(_flat(groups))):
+            function = option(function)
+        return function
+
+    return added
+
+
+def _flat(groups: Sequence[Sequence[Decorator[Any]]]) -> Iterator[Decorator[Any]]:
+    for group in groups:
+        yield from group

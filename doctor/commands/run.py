@@ -1,0 +1,140 @@
+"""check, local, replay, demo: the commands that end in a report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from doctor.commands.options import (
+    CONFIG,
+    JOB,
+    JUDGE,
+    OUTPUT,
+    RECORD,
+    SSH,
+    TIME,
+    WHICH,
+    GroupedCommand,
+    options,
+)
+from doctor.errors import InventoryError
+from doctor.printable import printable
+
+if TYPE_CHECKING:
+    from doctor.model.report import Report
+    from doctor.observer import Observer
+    from doctor.settings import Settings
+
+Work = Callable[["Settings", "Observer"], "Report"]
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("nodes", nargs=-1, metavar="[NODES]")
+@options(WHICH, SSH, JOB, TIME, JUDGE, CONFIG, OUTPUT, RECORD)
+@click.pass_context
+def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
+    """Check the nodes of a file (- for standard input): one host a line, a hostfile of mpirun, or node[01-16].
+
+    Without a file: the nodes of -H, of the Slurm allocation, or this machine.
+    """
+    return _run(_examine, {**flags, "nodes_file": _one_file(context, nodes)})
+
+
+@click.command(cls=GroupedCommand)
+@options(JOB, TIME, JUDGE, CONFIG, OUTPUT, RECORD)
+def local(**flags: object) -> int:
+    """Check this machine alone, with no SSH."""
+    return _run(_examine, {**flags, "local": True})
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("directory", metavar="DIR")
+@options(JUDGE, CONFIG, OUTPUT)
+def replay(directory: str, **flags: object) -> int:
+    """Judge again what --record DIR saved: no node, no GPU, no SSH."""
+    from doctor.pipeline import replay as replayed  # noqa: PLC0415  start-up
+
+    return _run(lambda settings, observer: replayed(directory, settings, observer), {**flags, "local": True})
+
+
+@click.command(cls=GroupedCommand)
+@options(JUDGE, OUTPUT)
+def demo(**flags: object) -> int:
+    """Show what a sick cluster looks like: a throw-away one on this machine, over real SSH.
+
+    Exit code 0 when the demo itself worked; the report in it has its own.
+    """
+    from doctor.demo import run  # noqa: PLC0415  start-up
+
+    _run(run, {**flags, "local": True})
+    return 0
+
+
+def _examine(settings: Settings, observer: Observer) -> Report:
+    from doctor.pipeline import examine  # noqa: PLC0415  start-up
+
+    return examine(settings, observer)
+
+
+def _run(work: Work, given: Mapping[str, object]) -> int:
+    """Make settings of the flags, do the work while somebody watches, and print its report."""
+    flags = {name: value for name, value in given.items() if value not in (None, ())}
+    color, dry_run = flags.pop("color", None), flags.pop("dry_run", False)
+    settings = _settings(flags)
+    if dry_run:
+        return _dry_run(settings)
+    from doctor.report import show  # noqa: PLC0415  start-up
+    from doctor.report.live import observer_for  # noqa: PLC0415  start-up
+
+    report = work(settings, observer_for(sys.stderr, os.environ))
+    return show(report, settings.output, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
+
+
+def _settings(flags: Mapping[str, object]) -> Settings:
+    from doctor.settings import make_settings  # noqa: PLC0415  start-up
+
+    settings = make_settings(flags, os.environ, Path.cwd())
+    if settings.nodes_file or settings.hosts or settings.slurm or settings.local:
+        return settings
+    inside = bool(os.environ.get("SLURM_JOB_NODELIST"))
+    return replace(settings, slurm=inside, local=not inside)
+
+
+def _dry_run(settings: Settings) -> int:
+    from doctor.dry_run import dry_run  # noqa: PLC0415  start-up
+
+    click.echo(dry_run(settings))
+    return 0
+
+
+def _one_file(context: click.Context, words: tuple[str, ...]) -> str | None:
+    """Return the one nodes file that is meant. Raises InventoryError, with what is near, where there is none."""
+    if not words:
+        return None
+    first = words[0]
+    if first != "-" and not os.path.lexists(first):
+        raise InventoryError(_no_such(context, first))
+    if len(words) > 1:
+        raise click.UsageError(f"one nodes file at a time: what is {_quoted(words[1])}?", context)
+    return first
+
+
+def _no_such(context: click.Context, word: str) -> str:
+    parent = context.parent.command if context.parent else None
+    names = list(parent.commands) if isinstance(parent, click.Group) else []
+    folder = Path(word).parent
+    files = [str(folder / path.name) for path in folder.iterdir()] if folder.is_dir() else []
+    near = get_close_matches(word, [*names, *files], n=1, cutoff=0.7)
+    hint = f"did you mean {printable(near[0])}?" if near else f"a host by name is -H {printable(word)}"
+    return f"no such file or command: {_quoted(word)}; {hint}"
+
+
+def _quoted(word: str) -> str:
+    return f"'{printable(word)}'"

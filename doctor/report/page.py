@@ -1,0 +1,85 @@
+"""A page of styled lines on a terminal or in a file: wrapping, colour and the few signs that stand before a line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+PIPED_WIDTH = 80
+WIDEST = 120  # lines of prose longer than this are hard to read
+NARROWEST = 40
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What stands before a line: what is wrong, doubtful, left out, well; and what to type."""
+
+    bad: str = "✗"
+    warned: str = "!"
+    doubtful: str = "?"
+    skipped: str = "-"
+    well: str = "✓"
+    type_this: str = "→"
+    dot: str = "·"
+
+
+ASCII = Signs(bad="x", well="+", type_this="->", dot="|")
+
+
+class Page:
+    """Prints line by line. Nothing that it is given is ever read as markup."""
+
+    def __init__(self, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:
+        self.width = _width(stream)
+        self.signs = Signs() if _encodes(stream, "".join(vars(Signs()).values())) else ASCII
+        self.console = Console(
+            file=stream, width=self.width, highlight=False, markup=False, emoji=False, soft_wrap=True,
+            color_system="standard" if _colored(stream, environ, color) else None, force_terminal=True, no_color=False,
+        )  # fmt: skip
+
+    def say(self, text: Text | str, first: Text | str = "", style: str = "") -> None:
+        """Print text wrapped to the page, its further lines under the first one, which `first` stands before."""
+        begin = first if isinstance(first, Text) else Text(first)
+        body = text.copy() if isinstance(text, Text) else Text(text, style=style)
+        room = max(self.width - begin.cell_len, NARROWEST // 2)
+        for number, line in enumerate(body.wrap(self.console, room, tab_size=4) or [Text()]):
+            line.rstrip()
+            self.verbatim(line, begin if number == 0 else Text(" " * begin.cell_len))
+
+    def verbatim(self, text: Text | str, first: Text | str = "", style: str = "") -> None:
+        """Print one line as it is, however long: something to copy is never broken or cut."""
+        body = text if isinstance(text, Text) else Text(text, style=style)
+        self.console.print(Text.assemble(first, body))
+
+    def gap(self) -> None:
+        self.console.print()
+
+
+def _width(stream: TextIO) -> int:
+    if not stream.isatty():
+        return PIPED_WIDTH
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except OSError:
+        return PIPED_WIDTH
+    return max(NARROWEST, min(WIDEST, columns or PIPED_WIDTH))
+
+
+def _colored(stream: TextIO, environ: Mapping[str, str], color: bool | None) -> bool:  # noqa: FBT001  three-valued
+    """Obey --color and --no-color, then NO_COLOR (if not empty) and TERM=dumb, then whether it is a terminal."""
+    if color is not None:
+        return color
+    return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM", "dumb") != "dumb"
+
+
+def _encodes(stream: TextIO, signs: str) -> bool:
+    try:
+        signs.encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,124 @@
+"""The published JSON Schema of the report, made of the records themselves and of the words below."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from doctor.model.finding import Finding, Verdict
+from doctor.model.plan import LaunchPlan, Setting
+from doctor.model.report import SCHEMA, Measurement, NodeSummary, Probe, Report
+
+RECORDS = (Report, NodeSummary, Verdict, Finding, LaunchPlan, Setting, Measurement, Probe)
+
+MEMBERS: Mapping[str, Mapping[str, str]] = {
+    "Report": {
+        "schema": "This format. A member may be added under the same number; none is changed or taken away.",
+        "exit_code": "What the process ends with: 0 clean, 1 findings or unknown verdicts that fail_on names, "
+        "130 interrupted. (A demo ends with 0 and keeps its report's own here.)",
+        "nodes": "Every node of the list, in its order, reached or not.",
+        "verdicts": "One for every node and selected check, so that nothing is silent.",
+        "findings": "What is wrong, the worst first, ignored ones last.",
+        "plan": "How to start the job.",
+        "measurements": "What the bandwidth probe saw; empty where none ran.",
+        "probe": "Whether a bandwidth probe ran, and why not.",
+        "version": "ncheck's own version.",
+        "seconds": "How long the run took.",
+        "fail_on": "What made exit code 1: error, warning, info, unknown.",
+        "interrupted": "True after ^C: this is what was known so far.",
+        "recorded": "True when any node was read from a recording, not measured now.",
+    },
+    "NodeSummary": {
+        "name": "The name as it was listed.",
+        "reached": "Host key verified, logged in, and a shell answered.",
+        "address": "The address that was connected to; empty when it never came to that.",
+        "port": "The port that was connected to; 0 when it never came to that.",
+        "user": "The user that was logged in as.",
+        "transport": "The way in: paramiko, openssh, rsh, local or recorded.",
+        "host_name": "What the node calls itself.",
+        "interpreter": "The job's interpreter: its path, its version, and why this one.",
+        "container": "The container that the job runs in; empty for none.",
+        "slots": "Slots of the list; null where it says none.",
+        "seconds": "From the first attempt to the shell's first answer, or to the failure.",
+        "recorded": "Read from a recording, not measured now.",
+        "cause": "Why it was not reached, or not wholly, such as host-key-changed; empty when all went well.",
+        "detail": "The cause in the words of the library, of ssh or of the node.",
+        "facts": "One line a topic, such as GPUs or NCCL.",
+    },
+    "Verdict": {
+        "check": "The check's name.",
+        "code": "The check's code.",
+        "node": "The node.",
+        "outcome": "failed: it has the problem. crashed: the check itself broke. unknown: what should have been "
+        "readable was not. skipped: nothing there to check, or root is needed. passed: it was looked at, and is well.",
+        "reason": "Why; never empty unless it passed.",
+        "needs_root": "Skipped because no ordinary user can read it (--sudo).",
+    },
+    "Finding": {
+        "code": "The check's code, for life.",
+        "check": "The check's name.",
+        "severity": "error: the job will fail, hang or be wrong. warning: it may run. info: worth knowing.",
+        "nodes": "The nodes that have it.",
+        "message": "What is wrong.",
+        "evidence": "What it was seen by, one line each.",
+        "fix": "Something to type.",
+        "ignored": "Named by --ignore: lowered, and still here.",
+    },
+    "LaunchPlan": {
+        "env": "Variables for the job, by name.",
+        "lines": "The line to type, by launcher, such as mpirun.",
+        "notes": "What could not be decided, and why.",
+    },
+    "Setting": {
+        "value": "What to set it to; null: leave it unset.",
+        "reason": "Why.",
+        "evidence": "What it was seen by, one line each.",
+    },
+    "Measurement": {
+        "what": "What was measured.",
+        "measured": "The value seen; null when it could not be measured.",
+        "expected": "The value that the hardware should give; null when that is not known.",
+        "unit": "The unit of both, such as GB/s (1e9 bytes a second).",
+        "limited_by": "What limits the expected value.",
+        "nodes": "The nodes that took part.",
+    },
+    "Probe": {
+        "ran": "Whether one ran.",
+        "reason": "Why not, or what ran.",
+    },
+}
+
+
+def schema_text() -> str:
+    """Return the schema as the text that docs/report.schema.json holds."""
+    return json.dumps(report_schema(), indent=2) + "\n"
+
+
+def report_schema() -> dict[str, Any]:
+    """Return the JSON Schema, draft 2020-12, of what -o json writes."""
+    from mashumaro.jsonschema import DRAFT_2020_12, build_json_schema  # noqa: PLC0415  only the schema needs it
+
+    built = build_json_schema(Report, dialect=DRAFT_2020_12, all_refs=True, with_definitions=True).to_dict()
+    definitions = built["$defs"]
+    for record in RECORDS:
+        _describe(definitions[record.__name__], record)
+    definitions["Report"]["properties"]["schema"] |= {"const": SCHEMA}
+    return {
+        "$schema": DRAFT_2020_12.uri,
+        "$id": "urn:ncheck:report:1",
+        "title": "ncheck report",
+        "$ref": built["$ref"],
+        "$defs": definitions,
+    }
+
+
+def _describe(definition: dict[str, Any], record: type[object]) -> None:
+    """Add the words. Every member is always written, and a later version may add one: so all required, none barred."""
+    definition["description"] = " ".join((inspect.getdoc(record) or "").split())
+    definition["required"] = list(definition["properties"])
+    del definition["additionalProperties"]
+    for name, member in definition["properties"].items():
+        member.pop("default", None)
+        member["description"] = MEMBERS[record.__name__][name]
