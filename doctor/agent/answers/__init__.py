@@ -1,7 +1,7 @@
 """What the agent's own functions say, one module each, as JSON values. The head parses them; nothing is judged here.
 
-A function that cannot answer raises: OSError and the like become a failed reply, `Missing` a missing one. Each module
-has `answer(context, arguments)`. `null` stands for what could not be read or does not exist; where why matters an
+A function that cannot answer raises: OSError and the like become a failed reply, `MissingError` a missing one. Each module
+has `answer(sources, arguments, timeout)`. `null` stands for what could not be read or does not exist; where why matters an
 {"error": "words"} stands in its place. The shapes, as they travel:
 
 interfaces   {"interfaces": [{"name", "index": int, "flags": int, "up": bool, "running": bool, "loopback": bool,
@@ -34,3 +34,17 @@ ssh-peers    asked as {"peers": [{"target": node name, "host", "port": int|null,
              says {"peers": {target: {"exit_status": int|null (null: it did not end and was ended), "stderr": str,
                   "seconds": float}}}. No ssh program: status missing.
 """
+
+MODULES = {
+    "interfaces": "interfaces",
+    "gpus": "gpus",
+    "interpreter": "interpreter",
+    "nccl": "nccl",
+    "environment": "environment",
+    "limits": "limits",
+    "ssh-peers": "ssh_peers",
+}
+
+
+class MissingError(Exception):
+    """What was asked about is not on this node: no such device, program or library."""

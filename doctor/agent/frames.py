@@ -1,0 +1,55 @@
+"""Frames: four bytes of length (big-endian), then that many bytes of zlib over JSON. Bounded both ways."""
+
+import json
+import struct
+import zlib
+
+LARGEST = 16 * 1024 * 1024  # bytes of one frame, packed and unpacked: more than any answer can be
+_LENGTH = struct.Struct(">I")
+
+
+class FrameError(Exception):
+    """What came is not a frame: too long, not zlib, not JSON, or cut off in the middle."""
+
+
+def packed(message):
+    """Return one message as a frame. FrameError when it is too long to be sent."""
+    text = json.dumps(message, separators=(",", ":")).encode("ascii")
+    if len(text) > LARGEST:
+        raise FrameError("{} bytes are more than one frame may hold".format(len(text)))
+    body = zlib.compress(text, 1)
+    return _LENGTH.pack(len(body)) + body
+
+
+def unpacked(body):
+    """Return the message of one frame's body."""
+    inflater = zlib.decompressobj()
+    try:
+        text = inflater.decompress(body, LARGEST)
+        if inflater.unconsumed_tail or not inflater.eof:
+            raise FrameError("a frame that is too long or cut off")
+        return json.loads(text.decode("utf-8"))
+    except (zlib.error, ValueError, RecursionError) as error:
+        raise FrameError("not a frame: {}".format(error)) from None
+
+
+def length_of(header):
+    """Return how many bytes follow these four."""
+    (length,) = _LENGTH.unpack(header)
+    if length > LARGEST:
+        raise FrameError("a frame of {} bytes is announced".format(length))
+    return length
+
+
+def read_message(read):
+    """Read one message; None at a clean end. `read(n)` returns exactly n bytes, or fewer at the end."""
+    header = read(_LENGTH.size)
+    if not header:
+        return None
+    if len(header) < _LENGTH.size:
+        raise FrameError("cut off in the middle of a frame")
+    length = length_of(header)
+    body = read(length)
+    if len(body) < length:
+        raise FrameError("cut off in the middle of a frame")
+    return unpacked(body)

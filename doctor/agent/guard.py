@@ -1,0 +1,118 @@
+"""The process that outlives the agent, and sees to it that nothing else does.
+
+It is the parent of the agent and, as the kernel's subreaper, of everything whose own parent ends: so whatever the
+agent started is found beneath it. When the agent ends, by whatever means, or its time is over, all of that is ended.
+"""
+
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+_MOST_ROUNDS = 50  # a process that forks as it is ended is found in the next round
+
+
+def guarded(work, seconds):
+    """Run `work()` in a child and end with it; after `seconds` it and everything beneath is ended. Never returns."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    guard = os.getpid()
+    child = os.fork()
+    if child == 0:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == guard:
+            work()
+        os._exit(0)
+    _let_go_of_the_streams()
+    _watch(child, seconds)
+
+
+def prctl(option, value):
+    """Ask the kernel; a system without it is served less well, and no worse."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        pass
+
+
+def _let_go_of_the_streams():
+    """The head sees the end of output when the agent ends, not when the guard does."""
+    empty = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(empty, number)
+
+
+class _TimeOverError(Exception):
+    pass
+
+
+def _over(number, frame):
+    raise _TimeOverError
+
+
+def _watch(child, seconds):
+    status = 1
+    for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, _over)
+    signal.setitimer(signal.ITIMER_REAL, max(1.0, seconds))
+    try:
+        ended, status = 0, 1
+        while ended != child:
+            ended, status = os.waitpid(-1, 0)
+    except (_TimeOverError, OSError):
+        pass
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    end_descendants()
+    sys.stdout = sys.stderr = None
+    os._exit(1 if status else 0)
+
+
+def end_descendants():
+    """End everything beneath this process; what sleeps in the kernel is told and not waited for."""
+    for _ in range(_MOST_ROUNDS):
+        beneath = descendants(os.getpid())
+        if not beneath:
+            return
+        for pid in beneath:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        _reap()
+
+
+def _reap():
+    import time
+
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+        time.sleep(0.01)
+    except OSError:
+        pass
+
+
+def descendants(ancestor):
+    """Return the processes beneath one, zombies left out, by one walk over /proc."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            state, parent = _state_and_parent(name)
+            parents[int(name)] = parent if state != "Z" else -1
+    found, level = [], {ancestor}
+    while level:
+        level = {pid for pid, parent in parents.items() if parent in level}
+        found.extend(level)
+    return found
+
+
+def _state_and_parent(pid):
+    try:
+        with open("/proc/" + pid + "/stat", "rb") as file:
+            # 4711 (tmux: server) S 1 4711 4711 0 -1 ...
+            fields = file.read().rpartition(b")")[2].split()
+        return fields[0].decode(), int(fields[1])
+    except (OSError, IndexError, ValueError):
+        return "Z", -1

@@ -1,0 +1,110 @@
+"""The conversation with the head, over any pair of byte streams. What is answered is not known here.
+
+The head sends {"do": "start", ...} (answered by "started"), {"do": "ping", "id"}, {"do": "collect", "id", "sources": [...]}, {"do": "module", "name", "text"} and
+{"do": "bye"}; it gets {"is": "pong", "id", "time"}, one {"is": "reply", "id", "key", "reply"} a source as soon as it is
+there, {"is": "done", "id"} and {"is": "wanted", "module"}. A source is its kind ("command", "file", "tree", "answer"),
+its key, and the fields of the head's record of that name.
+"""
+
+import queue
+import threading
+import time
+
+from doctor.agent.frames import FrameError, packed, read_message
+
+WORKERS = 4  # sources that are read at once: enough that one that hangs holds up none, few enough for a busy node
+
+
+def serve(incoming, outgoing, respond, start=None):
+    """Answer the head until it says bye or its bytes end; then return at once, whatever is still being read.
+
+    `incoming(n)` returns n bytes, fewer at the end; `outgoing(data)` writes all of it; `respond(source, fetch)` returns
+    one source's reply as a dict of the fields of Reply, and may raise nothing. `fetch(name)` brings it a module's text from
+    the head, or None. `start(message)` is called once, first, and returns what is to be added to "started".
+    """
+    _Conversation(outgoing, respond, start).listen(incoming)
+
+
+class _Conversation:
+    def __init__(self, outgoing, respond, start):
+        self.outgoing = outgoing
+        self.respond = respond
+        self.start = start
+        self.sending = threading.Lock()
+        self.fetching = threading.Lock()
+        self.fetched = queue.Queue()
+        self.work = queue.Queue()
+        self.workers = 0
+        self.left = {}
+
+    def listen(self, incoming):
+        try:
+            message = read_message(incoming)
+            while isinstance(message, dict) and message.get("do") != "bye":
+                self.heed(message)
+                message = read_message(incoming)
+        except (FrameError, OSError):
+            return  # the link was cut: nobody is there to be told
+
+    def heed(self, message):
+        if message.get("do") == "ping":
+            self.send({"is": "pong", "id": message.get("id"), "time": time.time()})
+        elif message.get("do") == "start":
+            threading.Thread(target=self.begin, args=(message,), daemon=True).start()
+        elif message.get("do") == "collect":
+            self.collect(message.get("id"), message.get("sources") or [])
+        elif message.get("do") == "module":
+            self.fetched.put(message.get("text"))
+
+    def begin(self, message):
+        """Done beside the listening, for entering the job's environment may be slow and the head may go meanwhile."""
+        more = self.start(message) if self.start else {}
+        try:
+            self.send(dict(more, **{"is": "started"}))
+        except OSError:
+            pass
+
+    def collect(self, number, sources):
+        self.left[number] = len(sources)
+        if not sources:
+            self.send({"is": "done", "id": number})
+        for source in sources:
+            self.work.put((number, source))
+        while self.workers < min(WORKERS, len(sources)):
+            self.workers += 1
+            threading.Thread(target=self.toil, daemon=True).start()
+
+    def toil(self):
+        while True:
+            number, source = self.work.get()
+            try:
+                reply = self.respond(source, self.fetch)
+                self.send_reply(number, source, reply)
+            except OSError:
+                return  # the head is gone: the loop that reads from it ends everything
+
+    def send_reply(self, number, source, reply):
+        message = {"is": "reply", "id": number, "key": source.get("key"), "reply": reply}
+        try:
+            self.send(message)
+        except (FrameError, ValueError, TypeError) as error:
+            message["reply"] = {"status": "failed", "reason": "the answer cannot be sent: {}".format(error)}
+            self.send(message)
+        with self.sending:
+            self.left[number] -= 1
+            done = self.left[number] == 0
+        if done:
+            self.send({"is": "done", "id": number})
+
+    def fetch(self, name, timeout=10.0):
+        with self.fetching:
+            self.send({"is": "wanted", "module": name})
+            try:
+                return self.fetched.get(timeout=timeout)
+            except queue.Empty:
+                return None
+
+    def send(self, message):
+        frame = packed(message)
+        with self.sending:
+            self.outgoing(frame)

@@ -1,0 +1,53 @@
+"""What a node's frames say, checked against what a Reply may be: a node is not trusted to send what it should."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from doctor.model.evidence import Answer, Command, File, Reply, Source, Status, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from doctor.model.evidence import JsonValue
+
+_KINDS = {Command: "command", File: "file", Tree: "tree", Answer: "answer"}
+
+
+def on_the_wire(source: Source) -> dict[str, JsonValue]:
+    """Return a source as the agent reads it: its kind, its key and its fields."""
+    fields: dict[str, JsonValue] = {"kind": _KINDS[type(source)], "key": source.key}
+    for name, value in vars(source).items():
+        fields[name] = list(value) if isinstance(value, tuple) else value
+    return fields
+
+
+def reply_from(said: object) -> Reply:
+    """Return the node's reply; one of the wrong shape is a failed reply that says so."""
+    if not isinstance(said, dict):
+        return Reply(Status.FAILED, reason="the node sent no reply but something else")
+    wrong = sorted(str(name) for name in said if name not in _SHAPE or not _SHAPE[name](said[name]))
+    if wrong or "status" not in said:
+        what = ", ".join(wrong)[:200] or "no status"
+        return Reply(Status.FAILED, reason=f"the node sent a reply of the wrong shape: {what}")
+    return Reply(**cast("dict[str, str]", dict(said, status=Status(said["status"]))))  # type: ignore[arg-type]
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_SHAPE: dict[str, Callable[[object], bool]] = {
+    "status": lambda value: value in {status.value for status in Status if status is not Status.UNANSWERED},
+    "reason": _text,
+    "exit_status": lambda value: value is None or _whole(value),
+    "stdout": _text,
+    "stderr": _text,
+    "value": lambda value: True,  # noqa: ARG005  any JSON: each parser knows its own
+    "seconds": lambda value: _whole(value) or isinstance(value, float),
+    "truncated": lambda value: isinstance(value, bool),
+}

@@ -1,0 +1,266 @@
+"""One node's conversation over a link.Stream: the greeting, the agent's start, the clock, and what is asked of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from doctor.agent.frames import FrameError, length_of, packed, unpacked
+from doctor.model.evidence import Answer, Cause, Evidence, Greeting, Login, Reply, Status
+from doctor.transport.bootstrap import Bootstrap, bootstrap
+from doctor.transport.lines import Lines, NodeFloodsError
+from doctor.transport.replies import on_the_wire, reply_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from doctor.model.evidence import JsonValue, Source
+    from doctor.model.node import Node
+    from doctor.transport.link import Stream
+
+CLOCK = Answer("clock")
+_PINGS = 4
+_CLOCK_GOOD_ENOUGH = 0.005  # seconds of uncertainty; skew matters from a whole second on
+_HEADER = 4
+
+
+class SessionEndedError(Exception):
+    """The session cannot go on; what was collected stays. `reached`: a shell answered before."""
+
+    def __init__(self, cause: Cause, detail: str) -> None:
+        super().__init__(detail)
+        self.cause, self.detail = cause, detail
+
+
+@dataclass
+class Known:
+    """What is known of one node so far. The session adds to it as things come, so that nothing is lost by a cut."""
+
+    node: Node
+    login: Login | None = None
+    greeting: Greeting | None = None
+    replies: dict[str, Reply] = field(default_factory=dict)
+    clock: tuple[float, float] | None = None
+
+    def evidence(self) -> Evidence:
+        offset, uncertainty = self.clock or (None, None)
+        login = self.login or Login(reached=False, cause=Cause.DEADLINE, detail="its turn never came")
+        return Evidence(
+            self.node.name, login, self.greeting, dict(self.replies), offset, uncertainty,
+            self.node.places, self.node.slots,
+        )  # fmt: skip
+
+    def fail(self, cause: Cause, detail: str, *, fix: str = "") -> None:
+        """Note why it went no further. The first cause stands: what follows from it explains less."""
+        login = self.login or Login(reached=False)
+        if login.cause is None:
+            self.login = replace(login, cause=cause, detail=detail, fix=fix or login.fix)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What one node is asked for, and within what. Times are in seconds; `deadline` is by time.monotonic()."""
+
+    sources: tuple[Source, ...]
+    nonce: str
+    deadline: float
+    connect_timeout: float = 15.0
+    command_timeout: float = 10.0
+    sudo: bool = False
+    enter: str | None = None
+    environment: Mapping[str, JsonValue] = field(default_factory=dict)  # python, setup, active, avoid: agent/job.py
+
+    @property
+    def agent(self) -> bool:
+        """Tell whether an agent is needed at all: the shell's greeting costs the node no python."""
+        return bool(self.sources)
+
+
+class Session:
+    """Speaks with one node. `module` brings the text of a module that the agent asks for (pynvml)."""
+
+    def __init__(self, stream: Stream, known: Known, wanted: Wanted, module: Callable[[str], str | None]) -> None:
+        self.stream, self.known, self.wanted, self.module = stream, known, wanted, module
+        self.lines = Lines(stream)
+        self.script = bootstrap("", None)
+        self.requests = 0
+
+    def greet(self, started: float) -> None:
+        """Send the script and the agent, and hear the shell's greeting. `started` is when connecting began."""
+        self.script = self._bootstrap()
+        self.known.login = replace(self.stream.login, reached=False)
+        try:
+            self._send_script()
+            noise = self.lines.until_marker(self.script.marker, self._left(self.wanted.connect_timeout))
+            told = self.lines.told_until("end", self._left(self.wanted.connect_timeout))
+        except (TimeoutError, OSError, EOFError, NodeFloodsError) as error:
+            raise self._no_shell(error) from error
+        self.known.greeting = _greeting(told, noise)
+        seconds = self.stream.login.seconds or time.monotonic() - started
+        self.known.login = replace(self.stream.login, reached=True, seconds=seconds)
+
+    def start(self) -> None:
+        """See the agent start and enter the job's environment."""
+        version, path = self._python()
+        if self.known.greeting:
+            self.known.greeting = replace(self.known.greeting, python=f"{path} ({version})" if version else path)
+        self._send({
+            "do": "start", "command_timeout": self.wanted.command_timeout, "sudo": self.wanted.sudo,
+            "setup_timeout": min(30.0, self._left(30.0)), "environment": dict(self.wanted.environment),
+        })  # fmt: skip
+        started = self._message("started")
+        if "not_entered" in started:
+            raise SessionEndedError(Cause.NOT_ENTERED, str(started["not_entered"])[:500])
+
+    def read_clock(self) -> None:
+        """Ask the node's time a few times; the quickest answer says it best."""
+        best: tuple[float, float] | None = None
+        for number in range(_PINGS):
+            sent, sent_at = time.time(), time.monotonic()
+            self._send({"do": "ping", "id": number})
+            theirs = self._message("pong").get("time")
+            half = (time.monotonic() - sent_at) / 2
+            if isinstance(theirs, float) and (best is None or half < best[1]):
+                best = (theirs - (sent + half), half)
+            if best and best[1] < _CLOCK_GOOD_ENOUGH:
+                break
+        if best:
+            self.known.clock = best
+            self.known.replies[CLOCK.key] = Reply(Status.OK, value={"offset": best[0], "uncertainty": best[1]})
+
+    def collect(self, sources: Sequence[Source]) -> None:
+        """Ask for these, and keep each reply as it comes."""
+        asked = {source.key for source in sources} - {CLOCK.key}
+        if CLOCK.key in {source.key for source in sources}:
+            self.read_clock()
+        if not asked:
+            return
+        self.requests += 1
+        wire: list[JsonValue] = [on_the_wire(source) for source in sources if source.key in asked]
+        self._send({"do": "collect", "id": self.requests, "sources": wire})
+        while asked:
+            message = self._message("reply")
+            key = message.get("key")
+            if isinstance(key, str) and key in asked:
+                asked.discard(key)
+                self.known.replies[key] = reply_from(message.get("reply"))
+
+    def bye(self) -> None:
+        """Let the agent go, and close."""
+        try:
+            if self.wanted.agent:
+                self.stream.send(packed({"do": "bye"}), 1.0)
+        except OSError:
+            pass
+        self.stream.close()
+
+    # What goes to and fro
+
+    def _bootstrap(self) -> Bootstrap:
+        wanted = self.wanted
+        seconds = max(1.0, wanted.deadline - time.monotonic()) + 5.0
+        python = wanted.environment.get("python")
+        return bootstrap(
+            wanted.nonce, seconds if wanted.agent else None, enter=wanted.enter,
+            python=python if isinstance(python, str) else None,
+        )  # fmt: skip
+
+    def _left(self, most: float) -> float:
+        return max(0.0, min(most, self.wanted.deadline - time.monotonic()))
+
+    def _send_script(self) -> None:
+        """A shell that ended at once breaks the pipe; why it ended is read from what it said."""
+        try:
+            self.stream.send(self.script.sent, self._left(self.wanted.connect_timeout))
+        except ConnectionError:
+            return
+
+    def _send(self, message: dict[str, JsonValue]) -> None:
+        try:
+            self.stream.send(packed(message), self._left(self.wanted.connect_timeout))
+        except TimeoutError as error:
+            raise self._timed_out("it takes no more input") from error
+        except OSError as error:
+            raise self._cut(error) from error
+
+    def _message(self, kind: str) -> dict[str, JsonValue]:
+        """Return the next message of that kind; modules that the agent wants are sent meanwhile."""
+        while True:
+            try:
+                length = length_of(self.lines.exactly(_HEADER, self._left(float("inf"))))
+                said = unpacked(self.lines.exactly(length, self._left(float("inf"))))
+            except TimeoutError as error:
+                raise self._timed_out("not all was answered in time") from error
+            except (OSError, EOFError) as error:
+                raise self._cut(error) from error
+            except FrameError as error:
+                raise SessionEndedError(Cause.FLOODED, f"the node sent what is no answer: {error}") from error
+            if isinstance(said, dict) and said.get("is") == kind:
+                return said
+            if isinstance(said, dict) and said.get("is") == "wanted":
+                name = str(said.get("module"))
+                self._send({"do": "module", "name": name, "text": self.module(name)})
+
+    def _python(self) -> tuple[str, str]:
+        """Wait for a python3 to start, and return its version and path."""
+        try:
+            word, rest = self.lines.first_of(("go", "none", "left"), self._left(self.wanted.connect_timeout))
+        except TimeoutError as error:
+            if self._left(1.0) <= 0:
+                raise self._timed_out("python3 had not started yet") from error
+            seconds = f"{self.wanted.connect_timeout:.0f} s"
+            raise SessionEndedError(Cause.NO_PYTHON, f"python3 did not start within {seconds}") from error
+        except (OSError, EOFError) as error:
+            raise self._cut(error) from error
+        except NodeFloodsError as error:
+            raise SessionEndedError(Cause.FLOODED, str(error)) from error
+        if word == "go":
+            version, _, path = rest.partition(" ")
+            return version, path
+        raise self._not_started(word, rest)
+
+    # Why it ended
+
+    def _not_started(self, word: str, rest: str) -> SessionEndedError:
+        said = self._complaint()
+        if word == "left" and "in" not in self.lines.told:
+            return SessionEndedError(Cause.NOT_ENTERED, f"--enter ended with exit status {rest}" + (said and f": {said}"))
+        return SessionEndedError(Cause.NO_PYTHON, said or "no python3 on the PATH, nor where it usually lies")
+
+    def _no_shell(self, error: Exception) -> SessionEndedError:
+        if isinstance(error, NodeFloodsError):
+            return SessionEndedError(Cause.FLOODED, str(error))
+        if isinstance(error, TimeoutError):
+            if self.wanted.deadline - time.monotonic() <= 0:
+                return self._timed_out("the login shell had not answered yet")
+            said = f"logged in, and the login shell did not answer within {self.wanted.connect_timeout:.0f} s"
+            return SessionEndedError(Cause.STALLED, said + self.lines.shown())
+        if isinstance(error, EOFError):
+            status = self.stream.exit_status(self._left(2.0))
+            ended = "the login shell ended at once" + ("" if status is None else f" with exit status {status}")
+            words = self._complaint()
+            return SessionEndedError(Cause.NO_SHELL, ended + (f": {words}" if words else self.lines.shown()))
+        return SessionEndedError(Cause.CLOSED, f"the connection broke before the shell answered: {error}")
+
+    def _cut(self, error: Exception) -> SessionEndedError:
+        said = self._complaint() or str(error) or "it ended before all was answered"
+        return SessionEndedError(Cause.CLOSED, said)
+
+    def _timed_out(self, what: str) -> SessionEndedError:
+        return SessionEndedError(Cause.DEADLINE, f"the run's deadline came: {what}")
+
+    def _complaint(self) -> str:
+        lines = self.stream.stderr().decode("utf-8", "backslashreplace").strip().splitlines()
+        return lines[-1][:300] if lines else ""
+
+
+def _greeting(told: Mapping[str, str], noise: str) -> Greeting:
+    user = told.get("uid", "").strip()
+    return Greeting(
+        host_name=told.get("host", ""),
+        boot_id=told.get("boot", ""),
+        network_namespace=told.get("net", ""),
+        user_id=int(user) if user.isascii() and user.isdigit() else None,
+        noise=noise,
+    )
