@@ -5,7 +5,7 @@ shift
 mount --make-rprivate /
 mount -t sysfs sysfs /sys
 mount -t tmpfs -o mode=755 lab "$folder"
-mkdir "$folder/common" "$folder/bare" "$folder/head"
+mkdir "$folder/common" "$folder/bare" "$folder/sys" "$folder/head"
 for name; do
   mkdir "$folder/$name"
   mount -t tmpfs -o mode=755,size=64m "$name" "$folder/$name"

@@ -41,6 +41,7 @@ class Lab:
         layers.bare(self.inside / "bare")
         layers.common(self.inside / "common", {**self.addresses, "head": "10.77.0.254"}, self.host_keys)
         layers.software(self.inside / "common")
+        layers.gpus(self.inside / "common", self.inside / "sys")
         namespaces.tell(self._init)
         namespaces.expect(self._init, "ready")
 

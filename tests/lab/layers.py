@@ -121,12 +121,20 @@ def _home(home: Path, user: User, known: str) -> None:
 
 
 def software(layer: Path) -> None:
-    """Add a training node's software, the same everywhere: torch with its NCCL wheel, Horovod, nvidia-smi."""
-    for tool in ("horovodrun",):
-        shutil.copy(STANDINS / tool, _made(layer / "usr/local/bin") / tool)
+    """Add a training node's software, the same everywhere: torch with its NCCL wheel, Horovod."""
+    write(layer / "usr/local/bin/horovodrun", (STANDINS / "horovodrun").read_bytes(), 0o755)
     package(layer, "torch", "2.3.1", "__version__ = '2.3.1'\n")
     package(layer, "horovod", "0.28.1", "__version__ = '0.28.1'\n")
     nccl(layer, "2.20.5")
+
+
+def gpus(layer: Path, sysfs: Path) -> None:
+    """Add two GPUs, as far as a driver's library, its program and the PCI bus show them."""
+    write(layer / "usr/local/bin/nvidia-smi", (STANDINS / "nvidia-smi").read_bytes(), 0o755)
+    write(layer / "usr/lib/libnvidia-ml.so.1", compiled("nvml.c"), 0o755)
+    for address in ("0000:0f:00.0", "0000:10:00.0"):
+        for name, text in (("vendor", "0x10de"), ("device", "0x20b2"), ("class", "0x030200"), ("numa_node", "0")):
+            write(sysfs / "bus/pci/devices" / address / name, text + "\n")
 
 
 def package(layer: Path, name: str, version: str, text: str) -> None:
@@ -158,11 +166,6 @@ def compiled(source: str, *options: str) -> bytes:
         argv = ["cc", "-shared", "-fPIC", "-O1", *options, "-o", str(made), str(STANDINS / source)]
         subprocess.run(argv, check=True, capture_output=True, timeout=20)
         return made.read_bytes()
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def listing(folder: Path, *, but: Iterable[str] = ()) -> dict[str, tuple[object, ...]]:

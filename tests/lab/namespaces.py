@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -65,9 +65,13 @@ def _children() -> Mapping[int, int]:
     return {parent: pid for pid, parent in sorted(pairs, reverse=True)}
 
 
-def run(argv: Sequence[str], *, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
+def run(
+    argv: Sequence[str], *, stdin: str = "", check: bool = True, pass_fds: Collection[int] = ()
+) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, at most 20 s; its words are in the error where it fails."""
-    done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=20, check=False, errors="replace")
+    done = subprocess.run(
+        argv, input=stdin, capture_output=True, text=True, errors="replace", timeout=20, check=False, pass_fds=pass_fds
+    )
     if check and done.returncode:
         raise RuntimeError(f"{argv!r} ended with {done.returncode}: {done.stdout}{done.stderr}")
     return done

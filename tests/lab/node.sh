@@ -7,10 +7,10 @@ mount -t overlay lab -o "lowerdir=$lower,upperdir=$folder/upper,workdir=$folder/
 cd "$folder/root"
 mount -t proc proc proc
 mount -t sysfs sysfs sys
-[ ! -d "$folder/class" ] || mount -t overlay lab -o "lowerdir=$folder/class:sys/class" sys/class
+mount -t overlay lab -o "lowerdir=${folder%/*}/sys/bus:sys/bus" sys/bus
 mount --bind /dev dev
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts dev/pts
-mount -t tmpfs -o mode=1777 shm dev/shm
+mount -t tmpfs -o mode=1777,size=64m shm dev/shm
 mount -t tmpfs -o mode=755,size=32m run run
 mount -t tmpfs -o mode=1777,size=32m tmp tmp
 mkdir run/sshd

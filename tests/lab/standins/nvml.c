@@ -1,0 +1,39 @@
+/* Stands in for libnvidia-ml.so.1: two A100 of one driver, as a healthy node has them. Written for the real pynvml. */
+#include <stdint.h>
+#include <stdio.h>
+
+#define GPUS 2
+static int gpu[GPUS] = {0, 1};
+
+int nvmlInit_v2(void) { return 0; }
+int nvmlInitWithFlags(unsigned flags) { return 0; }
+int nvmlShutdown(void) { return 0; }
+const char *nvmlErrorString(int code) { return code ? "Not Supported" : "Success"; }
+int nvmlSystemGetDriverVersion(char *text, unsigned size) { snprintf(text, size, "550.54.15"); return 0; }
+int nvmlSystemGetCudaDriverVersion(int *version) { *version = 12040; return 0; }
+int nvmlSystemGetCudaDriverVersion_v2(int *version) { *version = 12040; return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = GPUS; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, int **handle) { *handle = &gpu[index]; return index < GPUS ? 0 : 2; }
+int nvmlDeviceGetIndex(const int *handle, unsigned *index) { *index = *handle; return 0; }
+int nvmlDeviceGetName(const int *handle, char *text, unsigned size) { snprintf(text, size, "NVIDIA A100-SXM4-80GB"); return 0; }
+
+int nvmlDeviceGetUUID(const int *handle, char *text, unsigned size) {
+    snprintf(text, size, "GPU-00000000-0000-0000-0000-00000000000%d", *handle);
+    return 0;
+}
+
+struct memory { uint64_t total, free, used; };
+
+int nvmlDeviceGetMemoryInfo(const int *handle, struct memory *memory) {
+    *memory = (struct memory){81920ull << 20, 81479ull << 20, 441ull << 20};
+    return 0;
+}
+
+struct pci { char legacy[16]; unsigned domain, bus, device, id, subsystem; char text[32]; };
+
+int nvmlDeviceGetPciInfo_v3(const int *handle, struct pci *pci) {
+    *pci = (struct pci){.bus = 0x0f + *handle, .id = 0x20b210de};
+    snprintf(pci->legacy, sizeof pci->legacy, "0000:%02X:00.0", pci->bus);
+    snprintf(pci->text, sizeof pci->text, "00000000:%02X:00.0", pci->bus);
+    return 0;
+}
