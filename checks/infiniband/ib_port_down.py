@@ -1,0 +1,28 @@
+"""An InfiniBand port is down
+
+## What it finds
+Ports of HCAs that are Down and disabled, asleep or in training, while the same port of the other nodes is Active or
+no port of the node is. The second port of a card whose first is in use, Ethernet ports that most nodes leave unused,
+and cards that no node uses are not blamed. A port that is Polling has its own check.
+
+## Why it matters
+NCCL silently leaves the port out. The ring through that node is then a rail short: the whole job slows down to it, or
+stops with "connection refused" where ranks count on the same ports everywhere.
+
+## What to type
+`ibportstate -C HCA -P PORT -D 0 PORT enable` wakes a port that was disabled by hand; then `ibstat HCA PORT`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor import ClusterView, Problem, Severity, cluster_check
+from doctor.model.facts import InfinibandFacts
+from doctor.ports import broken, problems
+
+
+@cluster_check("NC401", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)
+def ib_port_down(cluster: ClusterView) -> Iterator[Problem]:
+    ports = broken(cluster.each(InfinibandFacts), lambda port: port.physical != "Polling")
+    return problems(ports, "is down", "ibportstate -C {hca} -P {port} -D 0 {port} enable")
