@@ -73,8 +73,9 @@ def parity_check(  # noqa: PLR0913  each is a word of one declaration
     fix: str,
     shown: Callable[[F], str] | None = None,
     everywhere: bool = False,
+    by_kind: bool = True,
 ) -> Callable[[Callable[[F], str | None]], Check]:
-    """Make a check of a function that returns what must be equal on all nodes of one kind; None leaves a node out.
+    """Make a check of a function that returns what must be equal on all nodes; None leaves a node out.
 
     `what` begins the message; `{wanted}` in `fix` becomes the value to come to; `shown` returns a node's evidence.
     """
@@ -93,6 +94,6 @@ def parity_check(  # noqa: PLR0913  each is a word of one declaration
                     nodes=parted.odd,
                 )
 
-        return cluster_check(code, severity, fact, everywhere=everywhere, by_kind=True)(judge)
+        return cluster_check(code, severity, fact, everywhere=everywhere, by_kind=by_kind)(judge)
 
     return made

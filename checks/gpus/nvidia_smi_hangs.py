@@ -1,0 +1,34 @@
+"""nvidia-smi, or the library behind it, does not come back
+
+## What it finds
+Nodes on which a question to the NVIDIA driver (NVML, nvidia-smi) did not end in its time and was ended. What the
+driver did not say is unknown in every other check.
+
+## Why it matters
+The driver waits for a GPU that does not answer: it fell off the bus, or its firmware is stuck. A job that opens that
+GPU hangs in the same way, without a word, and all other ranks with it.
+
+## What to type
+`journalctl -k -g NVRM` shows what the driver said last. Then reboot the node: a process stuck in the driver cannot be
+ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor import Absent, Doubt, Moot, NodeView, Problem, Severity, Unread, node_check
+from doctor.model.facts import GpuFacts, TopologyFacts
+
+
+@node_check("NC505", Severity.ERROR, also=(GpuFacts, TopologyFacts))
+def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Doubt | Moot]:
+    asked = (node.maybe(GpuFacts), node.maybe(TopologyFacts))
+    unread = [fact for fact in asked if isinstance(fact, Unread)]
+    hung = [fact for fact in unread if fact.hung]
+    if hung:
+        yield Problem(hung[0].reason, "journalctl -k -g NVRM", tuple(fact.reason for fact in hung[1:]))
+    elif len(unread) == len(asked):
+        yield Doubt(unread[0].reason)
+    elif all(isinstance(fact, Absent) for fact in asked):
+        yield Moot("no NVIDIA GPU and no nvidia-smi")
