@@ -19,7 +19,7 @@ class Sources:
         self.fetch = None
 
     def start(self, message):
-        """Enter the job's environment. Return what to add to the "started" message: nothing, or why it was not entered."""
+        """Enter the job's environment. Return what to add to the "started" message: why it was not entered, if so."""
         self.timeout = message.get("command_timeout") or self.timeout
         self.sudo = bool(message.get("sudo"))
         self.job = Job(message.get("environment") or {}, self.job.login_environment)
@@ -55,7 +55,7 @@ class Sources:
         """Run it through sudo where that was asked for. A refusal, sudo's or the program's own, is "denied"."""
         if self.sudo and os.geteuid() != 0:
             # What sudo started belongs to root and cannot be ended by us: timeout, as root, does it.
-            argv = ["sudo", "-n", "timeout", "-s", "KILL", str(int(timeout) + 1)] + argv
+            argv = ["sudo", "-n", "timeout", "-s", "KILL", str(int(timeout) + 1), *argv]
         reply = commands.run(argv, timeout, environment)
         if reply.get("exit_status") and any(words in reply["stderr"] for words in _REFUSALS):
             reply["status"] = "denied"

@@ -66,7 +66,7 @@ _GREETING = (
 )
 _PYTHON = (
     "for p in {candidates};do command -v $p>/dev/null 2>&1||continue;"
-    "$p -I -B -u -c {loader} \"$m\" {size} {seconds};case $? in 1|2|86|126|127);;*)exit;;esac;done;"
+    '$p -I -B -u -c {loader} "$m" {size} {seconds};case $? in 1|2|86|126|127);;*)exit;;esac;done;'
     "printf '%s none\\n' \"$m\""
 )
 

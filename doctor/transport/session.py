@@ -170,7 +170,7 @@ class Session:
         return max(0.0, min(most, self.wanted.deadline - time.monotonic()))
 
     def _send_script(self) -> None:
-        """A shell that ended at once breaks the pipe; why it ended is read from what it said."""
+        """Send all at once. A shell that ended at once breaks the pipe; why it ended is read from what it said."""
         try:
             self.stream.send(self.script.sent, self._left(self.wanted.connect_timeout))
         except ConnectionError:
@@ -225,7 +225,8 @@ class Session:
     def _not_started(self, word: str, rest: str) -> SessionEndedError:
         said = self._complaint()
         if word == "left" and "in" not in self.lines.told:
-            return SessionEndedError(Cause.NOT_ENTERED, f"--enter ended with exit status {rest}" + (said and f": {said}"))
+            ended = f"--enter ended with exit status {rest}"
+            return SessionEndedError(Cause.NOT_ENTERED, ended + (said and f": {said}"))
         return SessionEndedError(Cause.NO_PYTHON, said or "no python3 on the PATH, nor where it usually lies")
 
     def _no_shell(self, error: Exception) -> SessionEndedError:

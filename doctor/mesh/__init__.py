@@ -1,0 +1,1 @@
+"""Node to node: who must be able to reach whom."""
