@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from doctor.errors import SettingsError
+from doctor.model.evidence import Cause, Login
+from doctor.transport.fault import ElsewhereError
+from doctor.transport.link import LoginFailedError
+from doctor.transport.ssh_config import SshConfig, read_ssh_config
 
 if TYPE_CHECKING:
     from doctor.model.node import Node
     from doctor.settings import Settings
     from doctor.transport.link import Stream, Transport
+    from doctor.transport.ssh_target import SshTarget
+
+LEAST_LEFT = 1.0  # seconds: with less than this there is no second try by another transport
 
 
-def transports(settings: Settings) -> Transport:
-    """Return one transport for every node: it asks, for each, the one that can serve it. Nothing is connected yet."""
-    return Choice(settings)
+def transports(settings: Settings, environ: Mapping[str, str] = os.environ) -> Transport:
+    """Return one transport for every node: it asks, for each, the one that can serve it. Nothing is connected yet.
+
+    Raises SettingsError where the configuration named by -F cannot be read, or --transport cannot be had.
+    """
+    if settings.transport == "paramiko" and not paramiko_is_here():
+        raise SettingsError("--transport paramiko: paramiko cannot be imported here; use --transport openssh")
+    if settings.transport == "openssh" and not shutil.which("ssh"):
+        raise SettingsError("--transport openssh: there is no ssh program on PATH; use --transport paramiko")
+    return Choice(settings, read_ssh_config(settings, environ))
+
+
+def paramiko_is_here() -> bool:
+    """Tell whether paramiko and what it is built on can be imported; the pure-Python archive has neither."""
+    return all(find_spec(name) is not None for name in ("paramiko", "cryptography"))
 
 
 class Choice:
@@ -20,12 +47,79 @@ class Choice:
 
     name = "auto"
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, config: SshConfig) -> None:
         self.settings = settings
+        self.config = config
+        self._lock = threading.Lock()
+        self._made: dict[str, Transport] = {}
+        self._targets: dict[Node, SshTarget] = {}
 
     def connect(self, node: Node, timeout: float) -> Stream:
         """Connect by the transport that serves this node. Raises LoginFailedError."""
-        return self.transport_for(node).connect(node, timeout)
+        began = time.monotonic()
+        try:
+            name = self.name_for(node)
+            return self._transport(name).connect(node, timeout)
+        except SettingsError as error:  # ssh -G refuses the configuration of this one node
+            raise LoginFailedError(Login(reached=False, cause=Cause.TRANSPORT, detail=str(error))) from None
+        except ElsewhereError:
+            remaining = timeout - (time.monotonic() - began)
+            if self.settings.transport != "auto" or not shutil.which("ssh") or remaining < LEAST_LEFT:
+                raise
+            return self._transport("openssh").connect(node, remaining)
 
-    def transport_for(self, node: Node) -> Transport:
-        raise NotImplementedError
+    def name_for(self, node: Node) -> str:
+        """Return which transport serves this node: local, rsh, paramiko or openssh."""
+        if node.local:
+            return "local"
+        if self.settings.environment_of(node.name).rsh:
+            return "rsh"
+        if self.settings.transport != "auto":
+            return self.settings.transport
+        return "openssh" if not paramiko_is_here() or self.target(node).needs_openssh else "paramiko"
+
+    def target(self, node: Node) -> SshTarget:
+        """Return where ssh goes for this node; asked once a node."""
+        with self._lock:
+            known = self._targets.get(node)
+        if known is None:
+            known = self._targets[node] = self.config.resolve(node)
+        return known
+
+    def _transport(self, name: str) -> Transport:
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = _MAKERS[name](self)
+            return self._made[name]
+
+
+def _local(_choice: Choice) -> Transport:
+    from doctor.transport.local import LocalTransport  # noqa: PLC0415  only `ncheck local` needs it
+
+    return LocalTransport()
+
+
+def _paramiko(choice: Choice) -> Transport:
+    from doctor.transport.ssh import ParamikoTransport  # noqa: PLC0415  150 ms of imports
+
+    return ParamikoTransport(choice.target, accept_new_host_keys=choice.settings.accept_new_host_keys)
+
+
+def _openssh(choice: Choice) -> Transport:
+    from doctor.transport.openssh import OpenSshTransport  # noqa: PLC0415  few runs need it
+
+    return OpenSshTransport(choice.config, choice.target, accept_new_host_keys=choice.settings.accept_new_host_keys)
+
+
+def _rsh(choice: Choice) -> Transport:
+    from doctor.transport.openssh import RshTransport  # noqa: PLC0415  few runs need it
+
+    return RshTransport(lambda node: choice.settings.environment_of(node.name).rsh or "")
+
+
+_MAKERS: Mapping[str, Callable[[Choice], Transport]] = {
+    "local": _local,
+    "paramiko": _paramiko,
+    "openssh": _openssh,
+    "rsh": _rsh,
+}

@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass
 class _Index:
-    """Entries by the way in which a name finds them. Exact names are looked up; hashes and patterns are tried in turn."""
+    """Entries by the way in which a name finds them: exact names are looked up, hashes and patterns tried in turn."""
 
     exact: dict[str, list[tuple[int, Line]]] = field(default_factory=dict)
     hashed: list[tuple[int, bytes, bytes, Line]] = field(default_factory=list)
@@ -135,7 +135,7 @@ class HostRecord:
 
 
 def look_up(known: KnownHosts, host: str, port: int, alias: str = "") -> HostRecord:
-    """Return the record of a host as ssh would look for it: by alias, or by [host]:port off port 22 and then by host."""
+    """Return the record of a host as ssh looks for it: by alias, or by [host]:port off port 22 and then by host."""
     if alias:
         return HostRecord(known.entries(alias))
     if port == SSH_PORT:
@@ -144,7 +144,7 @@ def look_up(known: KnownHosts, host: str, port: int, alias: str = "") -> HostRec
 
 
 def _judge(lines: tuple[Line, ...], key: bytes) -> Answer:
-    """Judge as hostfile.c does: revoked outweighs all; any plain entry with another key, of whatever type, is a change."""
+    """Judge as ssh does: revoked outweighs all; a plain entry with another key, of whatever type, is a change."""
     revoked = next((line for line in lines if line.marker == "revoked" and line.key == key), None)
     if revoked:
         return Answer(Standing.REVOKED, revoked)

@@ -1,0 +1,212 @@
+"""SSH by paramiko: connect, verify the host key, log in, start the command, all within one deadline.
+
+Every failure leaves with its own cause. No password is ever asked for; no key is trusted that OpenSSH would not trust.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+
+import paramiko
+from paramiko.ssh_exception import IncompatiblePeer
+
+from doctor.model.evidence import Cause, Login
+from doctor.model.node import Node
+from doctor.transport import fault
+from doctor.transport.dial import dial
+from doctor.transport.fault import DroppedError, FaultError, failed
+from doctor.transport.known_hosts import HostRecord, KnownHosts, look_up
+from doctor.transport.link import REMOTE_COMMAND, LoginFailedError
+from doctor.transport.ssh_auth import log_in
+from doctor.transport.ssh_host_key import verify
+from doctor.transport.ssh_keys import Keyring, fingerprint
+from doctor.transport.ssh_stream import ParamikoStream
+from doctor.transport.ssh_target import SshTarget
+from doctor.transport.ssh_wire import Heard, Link, silence_paramiko
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.3, 3.0  # seconds between the tries at a server that drops logins
+# What OpenSSH since 9.8 says in place of its banner when it has no room, or holds a grudge (PerSourcePenalties).
+NO_ROOM = (b"Exceeded MaxStartups", b"Not allowed at this time")
+
+
+class ParamikoTransport:
+    """Opens streams over paramiko; safe to call from many threads at once."""
+
+    name = "paramiko"
+
+    def __init__(
+        self,
+        resolve: Callable[[Node], SshTarget],
+        *,
+        accept_new_host_keys: bool = False,
+        chance: Callable[[], float] = random.random,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        silence_paramiko()
+        self.resolve = resolve
+        self.accept_new_host_keys = accept_new_host_keys
+        self.chance, self.pause = chance, pause
+        self.keyring = Keyring()
+        self._lock = threading.Lock()
+        self._known_hosts: dict[tuple[str, ...], KnownHosts] = {}
+
+    def connect(self, node: Node, timeout: float) -> ParamikoStream:
+        return _Way(self, self.resolve(node), timeout).enter()
+
+    def record_of(self, target: SshTarget) -> HostRecord:
+        """Return what known_hosts says of a host; each set of files is read once."""
+        files = (*target.known_hosts_files, *target.global_known_hosts_files)
+        with self._lock:
+            if files not in self._known_hosts:
+                self._known_hosts[files] = KnownHosts(files)
+            known = self._known_hosts[files]
+        return look_up(known, target.host_name, target.port, target.host_key_alias)
+
+    def forget_files(self) -> None:
+        """Read known_hosts anew at the next login: something was added."""
+        with self._lock:
+            self._known_hosts.clear()
+
+
+class _Way:
+    """One way into one node, with what is learnt on it."""
+
+    def __init__(self, transport: ParamikoTransport, target: SshTarget, timeout: float) -> None:
+        self.transport, self.target, self.timeout = transport, target, timeout
+        self.began = time.monotonic()
+        self.deadline = self.began + timeout
+        self.address = ""
+        self.attempts = 1
+        self.offered: list[str] = []
+        self.host_key = ""
+
+    @property
+    def remaining(self) -> float:
+        return max(self.deadline - time.monotonic(), 0.001)
+
+    def enter(self) -> ParamikoStream:
+        try:
+            return self._persist()
+        except FaultError as error:
+            raised = fault.ElsewhereError if error.elsewhere else LoginFailedError
+            raise raised(self._login(error.fault)) from None
+
+    def _persist(self) -> ParamikoStream:
+        """Try again while the server drops us before it listens: MaxStartups refuses at random."""
+        longest = FIRST_PAUSE
+        while True:
+            entered = self._tried()
+            if isinstance(entered, ParamikoStream):
+                return entered
+            pause = longest * (0.5 + self.transport.chance())
+            if pause + FIRST_PAUSE >= self.remaining:
+                raise FaultError(fault.overloaded(self.address, self.attempts, entered.fault.detail))
+            self.transport.pause(pause)
+            longest = min(2 * longest, LONGEST_PAUSE)
+            self.attempts += 1
+
+    def _tried(self) -> ParamikoStream | DroppedError:
+        try:
+            return self._once()
+        except DroppedError as dropped:
+            return dropped
+
+    def _once(self) -> ParamikoStream:
+        sock, self.address = dial(self.target, self.remaining)
+        record = self.transport.record_of(self.target)
+        link = Link(sock, record.key_types)
+        link.wire.deadline = self.deadline
+        try:
+            self._shake_hands(link)
+            self._verify(link, record)
+            log_in(link, self.target, self.transport.keyring.for_target(self.target), self)
+            return self._start(link)
+        except BaseException:
+            link.close()
+            if not link.is_alive():  # its thread never ran, and gives nothing back
+                sock.close()
+            raise
+
+    def _verify(self, link: Link, record: HostRecord) -> None:
+        try:
+            key = link.get_remote_server_key()
+        except paramiko.SSHException:
+            raise DroppedError(fault.Fault(Cause.OVERLOADED, "closed in the key exchange")) from None
+        self.host_key = f"{key.get_name()} {fingerprint(key.asbytes())}"
+        if verify(key, record, self.target, accept_new=self.transport.accept_new_host_keys):
+            self.transport.forget_files()
+
+    def _shake_hands(self, link: Link) -> None:
+        done = threading.Event()
+        try:
+            link.start_client(event=done)
+        except RuntimeError as error:
+            raise failed(Cause.TRANSPORT, f"this machine cannot start another thread: {error}", "ulimit -u") from None
+        done.wait(self.remaining + 1)
+        if not (done.is_set() and link.is_active()):
+            raise self._no_handshake(link, link.get_exception())
+
+    def _no_handshake(self, link: Link, error: Exception | None) -> FaultError:
+        """Say why there was no key exchange, from how far it came."""
+        heard = link.wire.heard
+        if not heard.banner:
+            return self._no_banner(heard, timed_out=link.wire.timed_out)
+        if link.wire.timed_out:
+            return FaultError(fault.stalled(self.address, "in the key exchange", self.timeout))
+        if isinstance(error, IncompatiblePeer):
+            return failed(Cause.TRANSPORT, f"paramiko and the server have nothing in common: {error}",
+                          fault.by_hand(self.target, "-v"), elsewhere=True)  # fmt: skip
+        if heard.parting:
+            return failed(Cause.TRANSPORT, f"the server ended the key exchange: {heard.parting}",
+                          fault.by_hand(self.target, "-v"), elsewhere=True)  # fmt: skip
+        if isinstance(error, (EOFError, OSError)) or error is None:
+            return DroppedError(fault.Fault(Cause.OVERLOADED, "closed in the key exchange"))
+        return failed(Cause.TRANSPORT, f"the key exchange failed: {error}", fault.by_hand(self.target, "-v"))
+
+    def _no_banner(self, heard: Heard, *, timed_out: bool) -> FaultError:
+        said = heard.before_banner
+        if said.startswith(NO_ROOM):
+            return DroppedError(fault.Fault(Cause.OVERLOADED, f"it said {said.decode(errors='replace').strip()!r}"))
+        if said:
+            return FaultError(fault.not_ssh(self.target, said.decode(errors="replace").strip()[:120]))
+        if timed_out:
+            return FaultError(fault.silent(self.target, self.address, self.timeout))
+        return DroppedError(fault.Fault(Cause.OVERLOADED, "closed before its banner"))
+
+    def _start(self, link: Link) -> ParamikoStream:
+        try:
+            channel = link.open_session(timeout=self.remaining)
+            channel.exec_command(REMOTE_COMMAND)
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise self._no_session(link, error) from None
+        link.wire.deadline = None
+        return ParamikoStream(link, channel, self._login(None))
+
+    def _no_session(self, link: Link, error: Exception) -> FaultError:
+        if link.wire.timed_out:
+            return FaultError(fault.stalled(self.address, "after the login", self.timeout))
+        if not link.is_active():
+            why = link.wire.heard.parting or "it gave no reason"
+            return failed(Cause.CLOSED, f"the server closed the connection right after the login: {why}",
+                          fault.by_hand(self.target, "-v"))  # fmt: skip
+        return failed(Cause.NO_SHELL, f"logged in, and no command can be started: {error}",
+                      fault.by_hand(self.target, "-v"))  # fmt: skip
+
+    def _login(self, cause: fault.Fault | None) -> Login:
+        return Login(
+            reached=cause is None,
+            cause=cause.cause if cause else None,
+            detail=cause.detail if cause else "",
+            transport=ParamikoTransport.name,
+            address=self.address,
+            port=self.target.port,
+            user=self.target.user,
+            attempts=self.attempts,
+            seconds=time.monotonic() - self.began,
+            offered_keys=tuple(self.offered),
+            host_key=self.host_key,
+            fix=cause.fix if cause else "",
+        )
