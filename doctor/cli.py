@@ -94,8 +94,8 @@ def _our_bug(error: Exception) -> int:
     where = traceback.extract_tb(error.__traceback__)[-1]
     _say(f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})", EXIT_BUG)  # noqa: PTH119
     return _say(
-        f"this is a bug of ncheck {doctor.__version__}, not of your cluster, and nothing of it was saved. To report it, "
-        "run the same again with NCHECK_DEBUG=1 in front, and send what that prints to whom you have ncheck from",
+        f"this is a bug of ncheck {doctor.__version__}, not of your cluster, and nothing of it was saved. To report "
+        "it, run the same again with NCHECK_DEBUG=1 in front, and send what that prints to whom you have ncheck from",
         EXIT_BUG,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TextIO
 
 from rich.text import Text
@@ -11,7 +12,7 @@ from doctor.model.finding import Outcome, Severity, Verdict
 from doctor.model.report import Report
 from doctor.report import text as words
 from doctor.report.folding import Block, Told, blocks, told
-from doctor.report.head import print_head
+from doctor.report.head import print_head, print_nodes
 from doctor.report.page import Page
 from doctor.report.tail import print_tail
 from doctor.report.topics import topic_of
@@ -21,37 +22,43 @@ EVIDENCE_LINES = 4
 BLOCKS_A_CHECK = 3
 REASONS = 6
 NAMES = 3
+TWO_SETS = 2
+NOT_REACHED = "NC001"
 
 
-def print_report(
-    report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None
-) -> None:
+def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:
     """Print the whole report, worst first."""
     page = Page(stream, environ, color=color)
-    print_head(page, report)
-    _findings(page, report)
+    found = blocks(report.findings, {node.name for node in report.nodes})
+    print_head(page, report, found)
+    _findings(page, found)
     _verdicts(page, report)
-    print_tail(page, report)
+    print_nodes(page, report)
+    print_tail(page, report, found)
 
 
-def _findings(page: Page, report: Report) -> None:
+def _findings(page: Page, found: Sequence[Block]) -> None:
     """Print the categories that have findings: the one with the worst first, what was ignored last."""
     categories: dict[str, list[Block]] = {}
-    for block in blocks(report.findings, {node.name for node in report.nodes}):
+    for block in found:
         categories.setdefault(topic_of(block.code), []).append(block)
-    for topic, found in sorted(categories.items(), key=lambda one: min(_badness(block) for block in one[1])):
+    explained = {node for block in found if block.code.startswith("NC1") for node in block.nodes}
+    for topic, members in sorted(categories.items(), key=lambda one: min(_badness(block) for block in one[1])):
         page.gap()
         page.say(topic, style="bold underline")
-        _category(page, sorted(found, key=_badness))
+        _category(page, sorted(members, key=_badness), explained)
 
 
-def _category(page: Page, found: Sequence[Block]) -> None:
+def _category(page: Page, found: Sequence[Block], explained: AbstractSet[str]) -> None:
+    """Print a category's findings by check. That a node was not reached is one line where the cause stands above."""
     by_check: dict[tuple[str, bool], list[Block]] = {}
     for block in found:
         by_check.setdefault((block.code, block.ignored), []).append(block)
     for same in by_check.values():
         for block in same[:BLOCKS_A_CHECK]:
-            _block(page, block)
+            _title(page, block)
+            if block.code != NOT_REACHED or not explained >= set(block.nodes):
+                _body(page, block)
         if rest := same[BLOCKS_A_CHECK:]:
             nodes = tuple(dict.fromkeys(node for block in rest for node in block.nodes))
             page.say(f"and {words.count(len(rest), 'more finding')} of {rest[0].check}, each in other words, on "
@@ -63,13 +70,16 @@ def _badness(block: Block) -> tuple[bool, int, bool, str]:
     return block.ignored, block.severity.rank, block.code.startswith("NC0"), block.code
 
 
-def _block(page: Page, block: Block) -> None:
+def _title(page: Page, block: Block) -> None:
     style = "dim" if block.ignored else STYLES[block.severity]
     sign = page.signs.bad if block.severity is Severity.ERROR and not block.ignored else page.signs.warned
     label = "ignored" if block.ignored else block.severity.value
     nodes = words.node_set(block.nodes)
     title = Text.assemble((f"{label} ", style), (f"{block.code} {block.check}", "bold"), "  ", (nodes, "bold magenta"))
     page.say(title, Text(f"  {sign} ", style=style))
+
+
+def _body(page: Page, block: Block) -> None:
     page.say(words.line(block.message), "    ")
     for evidence in block.evidence[:EVIDENCE_LINES]:
         for line in words.lines(evidence)[:EVIDENCE_LINES]:
@@ -126,9 +136,10 @@ def _passed(page: Page, report: Report) -> None:
     for one in told(report.verdicts, lambda verdict: verdict.outcome is Outcome.PASSED):
         groups.setdefault(one.nodes, []).extend(one.checks)
     ordered = sorted(groups.items(), key=lambda one: (-len(one[0]), -len(one[1])))
-    for nodes, checks in ordered[:NAMES]:
+    shown = ordered if len(ordered) <= TWO_SETS else ordered[:1]
+    for nodes, checks in shown:
         passed = f"{words.count(len(checks), 'check')} passed on {words.node_set(nodes)}"
         page.say(passed, Text(f"{page.signs.well} ", "bold green"))
-    if rest := ordered[NAMES:]:
+    if rest := ordered[len(shown) :]:
         more = words.count(sum(len(checks) for _, checks in rest), "more check")
-        page.say(f"{more} passed on some of the nodes", Text(f"{page.signs.well} ", "bold green"))
+        page.say(f"{more} passed on some of the nodes only", Text(f"{page.signs.well} ", "bold green"))

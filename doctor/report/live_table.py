@@ -26,12 +26,19 @@ REDRAWS = 8  # a second
 _STYLES = {FAILED: "bold red", WAITING: "dim", DONE: "green"}
 
 
+class _Screen(Console):
+    """A console that falls silent when its reader went away: the run goes on."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 class LiveTable:
     """Redrawn by rich's own thread; the calls of the run only change a dictionary."""
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         colors: Literal["auto"] | None = None if environ.get("NO_COLOR") else "auto"
-        self.console = Console(file=stream, highlight=False, markup=False, emoji=False, color_system=colors)
+        self.console = _Screen(file=stream, highlight=False, markup=False, emoji=False, color_system=colors)
         self.clock = clock
         self.began = 0.0
         self.progress = Progress()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TextIO
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 PIPED_WIDTH = 80
 WIDEST = 120  # lines of prose longer than this are hard to read
 NARROWEST = 40
+LONGEST = 4000  # characters of one paragraph; no check has that much to say, and a sick node might
 
 
 @dataclass(frozen=True)
@@ -31,23 +34,34 @@ class Signs:
 ASCII = Signs(bad="x", well="+", type_this="->", dot="|")
 
 
+class _Paper(Console):
+    """A console that says so when its reader went away, where rich would end the process with exit code 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class Page:
     """Prints line by line. Nothing that it is given is ever read as markup."""
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:
         self.width = _width(stream)
         self.signs = Signs() if _encodes(stream, "".join(vars(Signs()).values())) else ASCII
-        self.console = Console(
+        self.console: Console = _Paper(
             file=stream, width=self.width, highlight=False, markup=False, emoji=False, soft_wrap=True,
             color_system="standard" if _colored(stream, environ, color) else None, force_terminal=True, no_color=False,
         )  # fmt: skip
 
     def say(self, text: Text | str, first: Text | str = "", style: str = "") -> None:
-        """Print text wrapped to the page, its further lines under the first one, which `first` stands before."""
+        """Print text wrapped to the page, its further lines under the first one, which `first` stands before.
+
+        A word that is longer than the page, such as a path, is not broken: it could not be copied any more.
+        """
         begin = first if isinstance(first, Text) else Text(first)
         body = text.copy() if isinstance(text, Text) else Text(text, style=style)
         room = max(self.width - begin.cell_len, NARROWEST // 2)
-        for number, line in enumerate(body.wrap(self.console, room, tab_size=4) or [Text()]):
+        body.truncate(LONGEST)
+        for number, line in enumerate(body.divide(_breaks(body.plain, room))):
             line.rstrip()
             self.verbatim(line, begin if number == 0 else Text(" " * begin.cell_len))
 
@@ -58,6 +72,16 @@ class Page:
 
     def gap(self) -> None:
         self.console.print()
+
+
+def _breaks(plain: str, room: int) -> list[int]:
+    """Return where lines of at most `room` cells end, only ever before a word."""
+    breaks, start = [], 0
+    for word in re.finditer(r"\S+", plain):  # "gives", "no", "answer"
+        if word.start() > start and cell_len(plain[start : word.end()]) > room:
+            start = word.start()
+            breaks.append(start)
+    return breaks
 
 
 def _width(stream: TextIO) -> int:

@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from doctor.model.finding import Outcome, Severity
+from doctor.errors import EXIT_CLEAN, EXIT_INTERRUPTED
+from doctor.model.finding import Outcome, Severity, Verdict
 from doctor.model.report import Measurement, Report
 from doctor.report import text as words
-from doctor.report.folding import outcome_counts
+from doctor.report.folding import Block, outcome_counts
 from doctor.report.page import Page
 
-_MEANINGS = {
-    0: "clean",
-    1: "something found is as bad as --fail-on says",
-    2: "usage",
-    3: "a bug of ncheck's",
-    130: "interrupted",
-}
 
-
-def print_tail(page: Page, report: Report) -> None:
-    """Print the plan, the probe and the sum."""
-    _plan(page, report)
+def print_tail(page: Page, report: Report, found: Sequence[Block]) -> None:
+    """Print the plan, the probe, the sum and what the exit code means."""
+    wrong = any(block.severity is Severity.ERROR and not block.ignored for block in found)
+    _plan(page, report, "Plan, once what is wrong above is mended" if wrong else "Plan")
     _probe(page, report)
     page.gap()
-    page.say(_sum(page, report), style="bold")
+    page.say(f" {page.signs.dot} ".join(_sum(report, found)), style="bold")
+    page.say(f"exit code {report.exit_code}: {_meaning(report)}", style="bold")
 
 
-def _plan(page: Page, report: Report) -> None:
+def _plan(page: Page, report: Report, heading: str) -> None:
     plan = report.plan
     if not (plan.env or plan.lines or plan.notes):
         return
     page.gap()
-    page.say("Plan", style="bold underline")
+    page.say(heading, style="bold underline")
     for name, setting in plan.env.items():
         if setting.value is None:
             page.say(f"{words.line(name)} can stay unset", "  ")
         else:
-            page.verbatim(f"{words.line(name)}={words.line(setting.value)}", "  ", style="bold")
+            page.verbatim(f"export {words.line(name)}={_quoted(words.line(setting.value))}", "  ", style="bold")
         page.say(words.line(setting.reason), "      ", style="dim")
     for launcher, line in plan.lines.items():
         page.say(f"with {words.line(launcher)}:", "  ")
@@ -65,15 +62,36 @@ def _measured(one: Measurement) -> str:
     return words.line(f"{one.what}{where}: {seen}{wanted}{limit}")
 
 
-def _sum(page: Page, report: Report) -> str:
-    found = Counter(finding.severity for finding in report.findings if not finding.ignored)
-    ignored = sum(finding.ignored for finding in report.findings)
-    outcomes = outcome_counts(report.verdicts)
-    parts = [words.count(found[severity], severity.value) for severity in (Severity.ERROR, Severity.WARNING)]
+def _quoted(value: str) -> str:
+    """Quote what a shell would read otherwise; zsh also takes a leading = for the path of a program."""
+    return value if re.fullmatch(r"[\w./:,-]+", value) else "'" + value.replace("'", "'\\''") + "'"
+
+
+def _sum(report: Report, found: Sequence[Block]) -> tuple[str, ...]:
+    counts = Counter(block.severity for block in found if not block.ignored)
+    ignored = sum(block.ignored for block in found)
+    parts = [words.count(counts[severity], severity.value) for severity in (Severity.ERROR, Severity.WARNING)]
     parts += [f"{ignored} ignored"] if ignored else []
-    parts += [f"{outcomes[outcome]} {outcome.value}" for outcome in Outcome if outcomes[outcome]]
-    meaning = _MEANINGS.get(report.exit_code, "")
-    if report.exit_code == 1:
-        meaning += f" ({','.join(report.fail_on)})"
-    dot = f" {page.signs.dot} "
-    return f"{', '.join(parts)}{dot}{report.seconds:.1f} s{dot}exit {report.exit_code}: {meaning}"
+    told = ", ".join(_outcomes(report.verdicts))
+    return ", ".join(parts), f"{words.count(len(report.verdicts), 'verdict')}: {told}", f"{report.seconds:.1f} s"
+
+
+def _outcomes(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    needs_root = sum(verdict.needs_root for verdict in verdicts)
+    for outcome, number in outcome_counts(verdicts).items():
+        if number:
+            rootless = f" ({needs_root} for want of root)" if outcome is Outcome.SKIPPED and needs_root else ""
+            yield f"{number} {outcome.value}{rootless}"
+
+
+def _meaning(report: Report) -> str:
+    rule = f"(--fail-on {','.join(report.fail_on) or 'none'})"
+    unknown = any(verdict.outcome is Outcome.UNKNOWN for verdict in report.verdicts)
+    standing = [finding for finding in report.findings if not finding.ignored]
+    if report.exit_code == EXIT_INTERRUPTED:
+        return "interrupted"
+    if report.exit_code == EXIT_CLEAN:
+        return f"nothing above counts as failed {rule}" if standing or unknown else "clean"
+    if any(finding.severity.value in report.fail_on for finding in standing) or not unknown:
+        return f"what was found above counts as failed {rule}"
+    return f"what could not be told counts as failed {rule}"

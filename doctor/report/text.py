@@ -14,19 +14,23 @@ _ESCAPE = re.compile(
     r"|\x1b[ -/]*[0-~]?"  # all others
 )
 
-LONGEST_SET = 60  # characters of a node set before it is cut
+LONGEST_SET = 48  # characters of a node set before it is cut
 
 
 def line(text: str) -> str:
-    """Return the text on one line, without escape sequences, control, invisible and direction-changing characters."""
-    return "".join(char for char in " ".join(_ESCAPE.sub("", text).split()) if char.isprintable())
+    """Return the text on one line, without escape sequences; control, invisible and direction-changing characters
+    are shown as `?`.
+    """
+    return _visible(" ".join(_ESCAPE.sub("", text).split()))
 
 
 def lines(text: str) -> tuple[str, ...]:
     """Return the text's own lines, each clean, spaces inside a line as they are."""
-    return tuple(
-        "".join(char for char in _ESCAPE.sub("", one).expandtabs() if char.isprintable()) for one in text.splitlines()
-    )
+    return tuple(_visible(_ESCAPE.sub("", one).expandtabs()) for one in text.splitlines())
+
+
+def _visible(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def count(number: int, noun: str) -> str:
@@ -40,7 +44,8 @@ def node_set(names: Collection[str], longest: int = LONGEST_SET) -> str:
     if len(folded) <= longest:
         return folded
     cut = folded[:longest].rsplit(",", 1)[0]
-    return f"{cut},... ({len(names)} nodes)"
+    bracket = "]" if cut.rfind("[") > cut.rfind("]") else ""
+    return f"{cut},...{bracket} ({len(names)} nodes)"
 
 
 def joined(words: Iterable[str], most: int) -> str:
