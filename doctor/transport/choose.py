@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 LEAST_LEFT = 1.0  # seconds: with less than this there is no second try by another transport
 
 
-def transports(settings: Settings, environ: Mapping[str, str] = os.environ) -> Transport:
-    """Return one transport for every node: it asks, for each, the one that can serve it. Nothing is connected yet.
+def transports(settings: Settings, environ: Mapping[str, str] = os.environ) -> Callable[[Node], Transport]:
+    """Return what gives each node its transport. Nothing is connected, and paramiko not imported, before it is needed.
 
     Raises SettingsError where the configuration named by -F cannot be read, or --transport cannot be had.
     """
@@ -34,16 +35,18 @@ def transports(settings: Settings, environ: Mapping[str, str] = os.environ) -> T
         raise SettingsError("--transport paramiko: paramiko cannot be imported here; use --transport openssh")
     if settings.transport == "openssh" and not shutil.which("ssh"):
         raise SettingsError("--transport openssh: there is no ssh program on PATH; use --transport paramiko")
-    return Choice(settings, read_ssh_config(settings, environ))
+    choice = Choice(settings, read_ssh_config(settings, environ))
+    return lambda _node: choice
 
 
+@cache
 def paramiko_is_here() -> bool:
     """Tell whether paramiko and what it is built on can be imported; the pure-Python archive has neither."""
     return all(find_spec(name) is not None for name in ("paramiko", "cryptography"))
 
 
 class Choice:
-    """Picks a transport a node, each made when the first node needs it."""
+    """One transport in front of all: it picks for each node as it connects, and makes each kind when first needed."""
 
     name = "auto"
 
