@@ -1,0 +1,95 @@
+"""The recorded clusters: a healthy one, and what is wrong with each of the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from doctor.model.evidence import Cause
+
+from .gpus import BUSES, numa
+from .host import Hca, Host, Nic
+from .network import LOOPBACK_TYPE
+
+INFINIBAND_TYPE = 32
+
+
+def cluster(*names: str) -> tuple[Host, ...]:
+    """Return healthy nodes of 8 H100s with NVLink, 8 HCAs and a 25G Ethernet NIC each, that all reach each other."""
+    hosts = (Host(name, number, nics(number), hcas()) for number, name in enumerate(names, 1))
+    return tuple(replace(host, peers=tuple(name for name in names if name != host.name)) for host in hosts)
+
+
+def hcas() -> tuple[Hca, ...]:
+    """Return eight HCAs, one beside each GPU."""
+    return tuple(Hca(f"mlx5_{i}", f"0000:{int(bus, 16) + 1:02x}:00.0", numa(i)) for i, bus in enumerate(BUSES))
+
+
+def nics(number: int, ethernet: str = "eno1") -> tuple[Nic, ...]:
+    """Return the interfaces of a healthy node: its Ethernet NIC carries the addresses, IPoIB has none."""
+    lo = Nic("lo", driver="", pci="", speed=None, mtu=65536, type=LOOPBACK_TYPE)
+    wire = Nic(ethernet, f"10.20.0.{10 + number}", default_route=True)
+    spare = Nic("eno2", running=False, pci="0000:05:00.1")
+    ipoib = (
+        Nic(f"ib{i}", driver="mlx5_core", pci=h.pci, speed=400000, mtu=2044, numa=h.numa, type=INFINIBAND_TYPE, hca=h.name)
+        for i, h in enumerate(hcas())
+    )
+    return (lo, wire, spare, *ipoib)
+
+
+def lost(hosts: tuple[Host, ...], name: str, cause: Cause, detail: str) -> tuple[Host, ...]:
+    """Return the cluster with one node that cannot be used; the others could not ask it either."""
+    return tuple(
+        replace(host, cause=cause, detail=detail)
+        if host.name == name
+        else replace(host, peers=tuple(peer for peer in host.peers if peer != name))
+        for host in hosts
+    )
+
+
+def changed(hosts: tuple[Host, ...], name: str, **fields: object) -> tuple[Host, ...]:
+    """Return the cluster with one node that differs."""
+    return tuple(replace(host, **fields) if host.name == name else host for host in hosts)  # type: ignore[arg-type]
+
+
+def polling(ports: tuple[Hca, ...], name: str) -> tuple[Hca, ...]:
+    """Return the HCAs with one whose cable or far end is dead: it searches for a partner."""
+    return tuple(replace(p, state="Down", physical="Polling", rate=10) if p.name == name else p for p in ports)
+
+
+def with_docker(wires: tuple[Nic, ...]) -> tuple[Nic, ...]:
+    """Return the interfaces with what Docker adds: a bridge with the same address on every node, and a veth in it."""
+    index = len(wires)
+    bridge = Nic(
+        "docker0", "172.17.0.1", 16, driver="bridge", pci="", speed=10000, numa=None, bridge=True, lower=("veth3f9a1c2",)
+    )
+    veth = Nic("veth3f9a1c2", driver="veth", pci="", speed=10000, numa=None, master="docker0", peer_index=index + 7)
+    return (*wires, bridge, veth)
+
+
+FOUR = ("gpu01", "gpu02", "gpu03", "gpu04")
+HEALTHY = cluster(*FOUR)
+REFUSED = "connect to 10.20.0.13 port 22: Connection refused"
+SIX = cluster("gpu01", "gpu02", "gpu03", "gpu04", "gpu05", "gpu06")
+
+
+def demo() -> tuple[Host, ...]:
+    """Return the demo's cluster: two healthy nodes, one with another NCCL, one with a dead cable, one that is down."""
+    hosts = changed(SIX, "gpu03", nccl="2.20.5", torch="2.4.1+cu124")
+    hosts = changed(hosts, "gpu04", hcas=polling(hcas(), "mlx5_5"))
+    hosts = changed(hosts, "gpu05", noise="Welcome to gpu05! Maintenance on Friday.\n")
+    hosts = tuple(replace(host, nics=with_docker(host.nics)) for host in hosts)
+    return lost(hosts, "gpu06", Cause.REFUSED, "connect to 127.0.0.1: Connection refused")
+
+
+CLUSTERS: dict[str, tuple[Host, ...]] = {
+    "healthy-4x8-h100": HEALTHY,
+    "mixed-nccl": changed(HEALTHY, "gpu03", nccl="2.20.5"),
+    "one-node-down": lost(HEALTHY, "gpu03", Cause.REFUSED, REFUSED),
+    "port-polling": changed(HEALTHY, "gpu02", hcas=polling(hcas(), "mlx5_3")),
+    "docker0-and-veth": tuple(replace(host, nics=with_docker(host.nics)) for host in HEALTHY),
+    "names-that-differ": tuple(
+        replace(host, nics=nics(host.number, wire))
+        for host, wire in zip(HEALTHY, ("eno1", "enp3s0", "eth0", "eno1"), strict=True)
+    ),
+    "demo": demo(),
+}

@@ -1,0 +1,79 @@
+"""What a recorded node is like: the description from which everything that it answers is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import NAMESPACE_DNS, uuid5
+
+from doctor.model.evidence import Cause
+
+H100 = "NVIDIA H100 80GB HBM3"
+A100 = "NVIDIA A100-SXM4-80GB"
+
+
+@dataclass(frozen=True)
+class Nic:
+    """One interface; what a description leaves out is what a 25G Ethernet NIC on the PCI bus has."""
+
+    name: str
+    ip: str = ""
+    prefix: int = 24
+    running: bool = True
+    driver: str = "bnxt_en"
+    pci: str = "0000:05:00.0"
+    speed: int | None = 25000
+    mtu: int = 1500
+    numa: int | None = 0
+    type: int = 1
+    bridge: bool = False
+    lower: tuple[str, ...] = ()
+    master: str | None = None
+    peer_index: int | None = None
+    hca: str | None = None
+    default_route: bool = False
+
+    @property
+    def loopback(self) -> bool:
+        return self.name == "lo"
+
+
+@dataclass(frozen=True)
+class Hca:
+    """One single-port HCA with what its port says."""
+
+    name: str
+    pci: str
+    numa: int
+    state: str = "Active"
+    physical: str = "LinkUp"
+    rate: int = 400
+
+
+@dataclass(frozen=True)
+class Host:
+    """One node. `number` makes its addresses, GUIDs and identifiers; `peers` are the nodes it reached by its own ssh."""
+
+    name: str
+    number: int
+    nics: tuple[Nic, ...]
+    hcas: tuple[Hca, ...]
+    gpu: str = H100
+    gpus: int = 8
+    driver: str = "550.127.08"
+    cuda: str = "12.4"
+    python: str = "3.10.12"
+    torch: str = "2.5.1+cu124"
+    nccl: str = "2.21.5"
+    mpi: str = "4.1.6"
+    horovod: str = "0.28.1"
+    memlock: int | None = None
+    clock: float = 0.0004
+    noise: str = ""
+    cause: Cause | None = None
+    detail: str = ""
+    peers: tuple[str, ...] = ()
+    lost_peers: tuple[str, ...] = ()
+
+    def identifier(self, what: str) -> str:
+        """Return a UUID that is this node's own and the same at every making."""
+        return str(uuid5(NAMESPACE_DNS, f"{what}.{self.name}.example"))

@@ -1,0 +1,67 @@
+"""From descriptions to files: the evidence of each node, and the folders of fixtures/."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from doctor.collect import readers, sources_for
+from doctor.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Reply, Status
+from doctor.record import encode
+
+from .clusters import CLUSTERS
+from .gpus import gpu_replies
+from .network import interface_reply
+from .software import software_replies
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .host import Host
+
+NAMESPACE = "net:[4026531840]"
+
+
+def evidence(host: Host, place: int) -> Evidence:
+    """Return all that this node answered."""
+    listed = (f"nodes.txt:{place}",)
+    if host.cause:
+        login = Login(reached=False, cause=host.cause, detail=host.detail, transport="paramiko", port=22)
+        return Evidence(host.name, login, places=listed, slots=host.gpus)
+    login = Login(
+        reached=True, transport="paramiko", address=f"10.20.0.{10 + host.number}", port=22, user="train", seconds=0.06
+    )
+    greeting = Greeting(host.name, host.identifier("boot"), NAMESPACE, 1001, "/usr/bin/python3", host.noise)
+    return Evidence(
+        host.name, login, greeting, replies(host), clock_offset=host.clock, clock_uncertainty=0.0003, places=listed,
+        slots=host.gpus,
+    )  # fmt: skip
+
+
+def replies(host: Host) -> dict[str, Reply]:
+    """Return the answers to every source of every reader, and to nothing else."""
+    known = {**gpu_replies(host), **interface_reply(host), **software_replies(host), **_peers(host)}
+    wanted = [source.key for source in sources_for(readers())]
+    return {key: known[key] for key in wanted if key in known}
+
+
+def _peers(host: Host) -> dict[str, Reply]:
+    said: dict[str, JsonValue] = {
+        name: {"exit_status": 0, "stderr": "", "seconds": 0.19} for name in host.peers
+    }  # fmt: skip
+    return {Answer("ssh-peers").key: Reply(Status.OK, value={"peers": said}, seconds=0.6)}
+
+
+def files() -> dict[str, str]:
+    """Return every file of fixtures/: its path there, and its text."""
+    made = {}
+    for name, hosts in CLUSTERS.items():
+        for position, host in enumerate(hosts):
+            made[f"{name}/{host.name}.json"] = encode(evidence(host, position + 1), position, len(hosts))
+    return made
+
+
+def write(folder: Path) -> None:
+    """Write them."""
+    for path, text in files().items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="ascii")
