@@ -107,6 +107,10 @@ class Running:
             raise AssertionError(f"ncheck did not end within {hard_limit} s:\n{out[-2000:]}\n{err[-2000:]}") from None
         return Run(self.process.returncode, out, err, time.monotonic() - self._begun)
 
+    def interrupt(self) -> None:
+        """Press ^C."""
+        os.kill(namespaces.innermost(self.process.pid), signal.SIGINT)
+
     def kill(self) -> None:
         """End ncheck itself by SIGKILL, as the out-of-memory killer would: nothing of it can clean up."""
         os.kill(namespaces.innermost(self.process.pid), signal.SIGKILL)

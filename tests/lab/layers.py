@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import stat
@@ -145,11 +146,16 @@ def package(layer: Path, name: str, version: str, text: str) -> None:
 
 
 def nccl(layer: Path, version: str) -> None:
-    """Put a stand-in libnccl of this version where the wheel has it, with the wheel's metadata."""
-    shutil.rmtree(layer / PACKAGES / "nvidia", ignore_errors=True)
+    """Put a stand-in libnccl of this version where the wheel has it, with the wheel's metadata, and no other there."""
+    forget_nccl(layer)
     write(layer / PACKAGES / "nvidia/nccl/lib/libnccl.so.2", nccl_library(version), 0o755)
     metadata = f"Metadata-Version: 2.1\nName: nvidia-nccl-cu12\nVersion: {version}\n"
     write(layer / PACKAGES / f"nvidia_nccl_cu12-{version}.dist-info/METADATA", metadata)
+
+
+def forget_nccl(layer: Path) -> None:
+    for folder in (layer / PACKAGES).glob("nvidia*"):
+        shutil.rmtree(folder)
 
 
 @cache
@@ -185,4 +191,4 @@ def _described(path: Path) -> tuple[object, ...]:
     owner = (oct(status.st_mode), status.st_uid, status.st_gid)
     if path.is_symlink():
         return (*owner, str(path.readlink()))
-    return (*owner, path.read_bytes()) if path.is_file() else owner
+    return (*owner, hashlib.sha256(path.read_bytes()).hexdigest()) if path.is_file() else owner

@@ -1,0 +1,197 @@
+"""Faults, really made: each takes a healthy node and hurts it. A node that was touched is made anew after the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from . import layers, namespaces
+from .hosts import Lab
+from .node import Node
+
+# Written to /run, which is memory of the node's own: no trace in its tree.
+CALLED = "/run/nvidia-smi-was-called"
+
+DISKS = ("/tmp", "/dev/shm", "/run")  # noqa: S108  names of a node's own file systems
+
+
+def sshd_pid(node: Node) -> int:
+    return int(node.path("/run/sshd.pid").read_text())
+
+
+def restart_sshd(node: Node) -> None:
+    """Let sshd read its configuration and host keys again."""
+    stop_sshd(node)
+    node.path("/run/sshd.pid").unlink(missing_ok=True)
+    node.sh("/usr/sbin/sshd -E /run/sshd.log; until [ -s /run/sshd.pid ]; do sleep 0.005; done")
+
+
+def stop_sshd(node: Node) -> None:
+    """End the server: the port refuses."""
+    node.sh(f"kill {sshd_pid(node)}; while kill -0 {sshd_pid(node)} 2>&-; do sleep 0.005; done")
+
+
+def freeze_sshd(node: Node) -> None:
+    """Stop the server: the kernel accepts connections, and nobody ever answers."""
+    node.sh(f"kill -STOP {sshd_pid(node)}")
+
+
+def firewall(node: Node, *rules: str) -> None:
+    """Add nft rules to what comes in."""
+    chain = "add chain inet lab input { type filter hook input priority 0; }"
+    added = "; ".join(f"add rule inet lab input {rule}" for rule in rules)
+    node.sh(f"nft 'add table inet lab; {chain}; {added}'")
+
+
+def lose_everything(node: Node) -> None:
+    firewall(node, "tcp dport { 22, 10001 } drop")
+
+
+def lose_large_packets(node: Node) -> None:
+    """Drop what is larger than 600 bytes: connections open, key exchanges never end."""
+    firewall(node, "meta length > 600 drop")
+
+
+def cut(node: Node) -> None:
+    node.sh("ip link set eth0 down")
+
+
+def refuse_keys(node: Node) -> None:
+    for user in layers.USERS:
+        node.write(f"{user.home}/.ssh/authorized_keys", "", 0o600, user)
+
+
+def change_host_key(node: Node) -> layers.Key:
+    key = layers.new_key()
+    node.write("/etc/ssh/ssh_host_ed25519_key", key.private, 0o600)
+    restart_sshd(node)
+    return key
+
+
+def start_up_file(node: Node, line: str) -> None:
+    """Make this the line of ~/.bashrc, which bash reads when it is sshd's child."""
+    node.write("/root/.bashrc", line + "\n")
+
+
+def login_shell(node: Node, shell: str) -> None:
+    node.sh(f"sed -i 's#^\\(root:.*\\):[^:]*$#\\1:{shell}#' /etc/passwd")
+
+
+def program(node: Node, name: str, script: str) -> None:
+    """Put a shell script in the place of a program."""
+    node.write(f"/usr/local/bin/{name}", f"#!/bin/bash\n{script}\n", 0o755)
+
+
+def hang_nvidia_smi(node: Node) -> None:
+    """Make it hang, deaf to polite signals, with a child in another session that holds its output."""
+    program(node, "nvidia-smi", "trap '' TERM INT HUP\nsetsid sleep 1000 &\nwhile :; do sleep 1000; done")
+
+
+def wait_in_nvidia_smi(node: Node, seconds: int) -> None:
+    """Make nvidia-smi tell that it was called, and take its time."""
+    program(node, "nvidia-smi", f"touch {CALLED}\nsleep {seconds}")
+
+
+def hide_program(node: Node, path: str) -> None:
+    node.sh(f"rm {path}")
+
+
+def fill_disks(node: Node) -> None:
+    for folder in ("", *DISKS):
+        node.sh(f"cat /dev/zero 2>&- >{folder}/fill || :")
+
+
+def lock_disks(node: Node) -> None:
+    for folder in ("/", *DISKS):
+        node.sh(f"mount -o remount,ro {folder}")
+
+
+def remove_python(node: Node) -> None:
+    node.sh("rm /usr/bin/python3*")
+
+
+def shift_clock(node: Node, by: str) -> None:
+    """Let every program that starts on the node see another time: "+1h"."""
+    (library,) = list(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")) or [Path("libfaketime-is-missing")]
+    node.write("/etc/faketimerc", by + "\n")
+    node.write("/etc/ld.so.preload", f"{library}\n")
+
+
+def limit_startups(node: Node, value: str) -> None:
+    """Let sshd drop logins that come at once: MaxStartups start:rate:full."""
+    node.sh(f"echo 'MaxStartups {value}' >>/etc/ssh/sshd_config")
+    restart_sshd(node)
+
+
+@contextmanager
+def half_open(lab: Lab, node: Node, connections: int, seconds: float) -> Iterator[None]:
+    """Hold connections to a node's sshd that never log in, for so long at most."""
+    held = "for n in $(seq {}); do exec {{fd}}<>/dev/tcp/{}/22; read -r _ <&$fd; done; echo held; read -t {} -r _"
+    script = held.format(connections, node.address, seconds)
+    holder = namespaces.start(namespaces.enter(lab.pid, ["bash", "-c", script]))
+    try:
+        namespaces.expect(holder, "held")
+        yield
+    finally:
+        namespaces.end(holder)
+
+
+def serve_http(node: Node) -> None:
+    """Put a server that is no SSH server on the port."""
+    stop_sshd(node)
+    words = "HTTP/1.1 400 Bad Request\\r\\nServer: lab\\r\\nConnection: close\\r\\n\\r\\n"
+    serve = f"""
+import socket, threading
+server = socket.create_server(("", 22))
+print(flush=True)
+while True:
+    client, _ = server.accept()
+    client.sendall(b"{words}")
+    client.close()
+"""
+    node.write("/run/http.py", serve)
+    node.sh("(exec -a http python3 /run/http.py </dev/null 2>&1 &) | read -r")
+
+
+def docker_bridge(node: Node) -> None:
+    """Add docker0 with the address that it has on every host."""
+    node.sh("ip link add docker0 type bridge; ip address add 172.17.0.1/16 dev docker0; ip link set docker0 up")
+
+
+def infiniband(node: Node, *, polling: tuple[str, ...] = ()) -> None:
+    """Show two HDR ports in /sys/class/infiniband; those named are down and polling."""
+    made = node.path("/run/class")
+    for number, name in enumerate(("mlx5_0", "mlx5_1")):
+        _hca(made / "infiniband" / name, number, up=name not in polling)
+    layers.write(made / "infiniband_mad/abi_version", "5\n")
+    mount = ["mount", "-t", "overlay", "-o", "lowerdir=/run/class:/sys/class", "lab", "/sys/class"]
+    namespaces.run(namespaces.enter(node.pid, mount, rooted=True))
+    node.touched = True
+
+
+def _hca(folder: Path, number: int, *, up: bool) -> None:
+    guid = f"0c42:a103:00aa:000{number}"
+    device = {
+        "node_type": "1: CA", "fw_ver": "20.31.1014", "hw_rev": "0", "hca_type": "MT4123", "board_id": "MT_0000000223",
+        "node_guid": guid, "sys_image_guid": guid, "node_desc": f"mlx5_{number}",
+    }  # fmt: skip
+    port = {
+        "lid": hex(number + 1) if up else "0xffff", "sm_lid": "0x1" if up else "0x0", "lid_mask_count": "0",
+        "sm_sl": "0", "cap_mask": "0x2651e848", "rate": "200 Gb/sec (4X HDR)" if up else "10 Gb/sec (4X SDR)",
+        "state": "4: ACTIVE" if up else "1: DOWN", "phys_state": "5: LinkUp" if up else "2: Polling",
+        "link_layer": "InfiniBand", "gids/0": f"fe80:0000:0000:0000:{guid}", "pkeys/0": "0xffff",
+    }  # fmt: skip
+    for name, text in (*device.items(), *((f"ports/1/{name}", text) for name, text in port.items())):
+        layers.write(folder / name, text + "\n")
+
+
+def nccl(node: Node, version: str) -> None:
+    """Install another NCCL on this node."""
+    layers.nccl(node.root, version)
+    node.touched = True
+
+
+def remove_nccl(node: Node) -> None:
+    layers.forget_nccl(node.root)
+    node.touched = True

@@ -1,0 +1,58 @@
+"""What every run promises, whatever the nodes are like: it ends in time, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
+
+from .command import Run, ncheck
+from .hosts import Lab
+from .layers import ROOT, User
+from .node import Node
+
+T = TypeVar("T")
+
+QUICK = ("--connect-timeout", "4", "--command-timeout", "3", "--deadline", "25")
+SLACK = 1.5  # seconds that start-up and the report may take beyond the deadline, on a machine that does other things
+
+
+def examined(lab: Lab, *argv: str, user: User = ROOT, nodes: tuple[str, ...] = (), deadline: float = 25) -> Run:
+    """Run ncheck; it ends inside its deadline and leaves every node's processes and files as they were."""
+    with nothing_left(lab):
+        run = ncheck(lab, *QUICK, "--deadline", str(deadline), *argv, user=user, nodes=nodes, hard_limit=deadline + 20)
+        assert run.report["seconds"] <= deadline + SLACK
+    return run
+
+
+@contextmanager
+def nothing_left(lab: Lab, settle: float = 5) -> Iterator[None]:
+    """Hold the hosts to what they were before the block: no process more, no file changed."""
+    trees = {node.name: node.tree() for node in lab.nodes}
+    processes = {node.name: set(node.processes().values()) for node in lab.nodes}
+    yield
+    for node in lab.nodes:
+        none: set[str] = set()
+        assert eventually(partial(_more, node, processes[node.name]), none, settle) == none, f"left on {node.name}"
+        assert node.tree() == trees[node.name]
+
+
+def _more(node: Node, than: set[str]) -> set[str]:
+    return set(node.processes().values()) - than
+
+
+def eventually(look: Callable[[], T], wanted: T, seconds: float) -> T:
+    """Look until what is wanted is seen, or the time is over; return what was seen last."""
+    end = time.monotonic() + seconds
+    while (seen := look()) != wanted and time.monotonic() < end:
+        time.sleep(0.02)
+    return seen
+
+
+def others_whole(run: Run, healthy: Run, *hurt: str, but: str = "") -> None:
+    """Hold the verdicts of all other nodes to those of the healthy run, but for one code."""
+    others = [node for node in {node for _, node in healthy.verdicts()} if node not in hurt]
+    now, then = run.verdicts(*others), healthy.verdicts(*others)
+    assert {k: v for k, v in now.items() if k[0] != but} == {k: v for k, v in then.items() if k[0] != but}

@@ -1,0 +1,72 @@
+"""A healthy cluster is green: as root and as an ordinary user, on both ports, over both transports."""
+
+from __future__ import annotations
+
+import pytest
+
+from .command import begin, ncheck
+from .hosts import Lab
+from .layers import ADA, ROOT, User
+from .promises import examined, nothing_left
+
+
+@pytest.mark.parametrize("user", [ROOT, ADA], ids=lambda user: user.name)
+@pytest.mark.parametrize("port", [(), ("-p", "10001")], ids=["port 22", "port 10001"])
+@pytest.mark.parametrize("transport", ["auto", "openssh"])
+def test_a_healthy_cluster_ends_in_exit_0(lab: Lab, user: User, port: tuple[str, ...], transport: str) -> None:
+    run = examined(lab, "--transport", transport, *port, user=user)
+
+    assert run.report["findings"] == []
+    assert run.failed() == {}
+    assert run.outcomes()["unknown"] == 0
+    assert run.exit_code == run.report["exit_code"] == 0
+    assert [(n["name"], n["reached"], n["user"], n["port"]) for n in run.report["nodes"]] == [
+        (name, True, user.name, int(port[1]) if port else 22) for name in lab.names
+    ]
+
+
+def test_only_what_needs_root_or_hardware_is_skipped(lab: Lab) -> None:
+    run = examined(lab, user=ADA)
+
+    reasons = {v["reason"].split(":")[0] for v in run.report["verdicts"] if v["outcome"] == "skipped"}
+    assert reasons <= {"needs root", "absent"}
+
+
+def test_each_verdict_is_there_once(lab: Lab) -> None:
+    run = examined(lab)
+
+    verdicts = [(v["code"], v["node"]) for v in run.report["verdicts"]]
+    assert len(verdicts) == len(set(verdicts))
+    assert {node for _, node in verdicts} == set(lab.names)
+    assert len(verdicts) % len(lab.names) == 0
+    assert len(verdicts) / len(lab.names) >= 40
+
+
+def test_ssh_alone_starts_no_python_on_the_nodes(lab: Lab) -> None:
+    for node in lab.nodes:
+        node.sh("rm /usr/bin/python3*")
+
+    run = examined(lab, "--select", "NC1", "--mesh", "none", "--ignore", "python-missing")
+
+    assert {f["code"] for f in run.report["findings"]} <= {"NC125"}
+    assert [n["reached"] for n in run.report["nodes"]] == [True] * 4
+
+
+def test_a_recording_of_the_lab_replays_to_the_same_verdicts(lab: Lab) -> None:
+    live = examined(lab, "--record", "recording")
+
+    replayed = begin(lab, "replay", "recording", "-o", "json").wait(30)
+
+    assert replayed.verdicts() == live.verdicts()
+    assert replayed.report["plan"] == live.report["plan"]
+    assert replayed.report["recorded"] is True
+    assert {path.stat().st_mode & 0o777 for path in (lab.root / "root/recording").glob("*.json")} == {0o600}
+
+
+def test_the_proposed_mpirun_line_runs_on_these_nodes(lab: Lab) -> None:
+    line = ncheck(lab).report["plan"]["lines"]["mpirun"]
+
+    with nothing_left(lab):
+        said = lab.nodes[0].sh(line + " hostname")
+
+    assert set(said.stdout.split()) == set(lab.names)

@@ -1,0 +1,95 @@
+"""Faults that are between nodes: identities, node-to-node ssh, a server under load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from . import faults, layers
+from .command import Run
+from .hosts import Lab
+from .promises import examined, others_whole
+
+
+@contextmanager
+def on_head(lab: Lab, name: str, more: str) -> Iterator[None]:
+    """Add lines to a file of the head for a while."""
+    path = lab.root / name
+    text = path.read_text()
+    path.write_text(text + more)
+    try:
+        yield
+    finally:
+        path.write_text(text)
+
+
+def test_two_names_of_one_machine_are_named(lab: Lab, healthy: Run) -> None:
+    key = lab.host_keys["node01"]
+    with (
+        on_head(lab, "etc/hosts", f"{lab.addresses['node01']} alias\n"),
+        on_head(lab, "root/.ssh/known_hosts", layers.known_host("alias", "10.77.9.9", key)),
+    ):
+        run = examined(lab, "--mesh", "none", nodes=(*lab.names, "alias"))
+
+    assert run.failed()["NC102"] == {"node01", "alias"}, run.failed()
+    others_whole(run, healthy, "node01", "alias", but="NC131")
+
+
+def test_a_host_named_twice_is_one_node_and_a_warning(lab: Lab) -> None:
+    run = examined(lab, nodes=(*lab.names, "node01"))
+
+    assert run.failed() == {"NC101": {"node01"}}
+    assert run.exit_code == 0
+
+
+def test_two_hosts_with_one_host_name_are_named(lab: Lab, healthy: Run) -> None:
+    lab.nodes[1].sh("hostname node01")
+
+    run = examined(lab)
+
+    assert run.failed() == {"NC103": {"node01", "node02"}}
+    others_whole(run, healthy, "node01", "node02")
+
+
+def test_node_to_node_ssh_that_fails_on_one_edge_is_named_by_that_edge(lab: Lab, healthy: Run) -> None:
+    faults.firewall(lab.nodes[2], f"ip saddr {lab.addresses['node02']} tcp dport 22 reject with tcp reset")
+
+    run = examined(lab)
+
+    assert run.failed() == {"NC131": {"node02"}}, run.failed()
+    finding = run.finding("NC131")
+    assert "node03" in finding["message"] + "".join(finding["evidence"])
+    others_whole(run, healthy, "node02")
+
+
+def test_node_to_node_ssh_that_hangs_is_named_inside_the_deadline(lab: Lab, healthy: Run) -> None:
+    faults.firewall(lab.nodes[2], f"ip saddr {lab.addresses['node02']} tcp dport 22 drop")
+
+    run = examined(lab)
+
+    assert run.failed() == {"NC131": {"node02"}}, run.failed()
+    others_whole(run, healthy, "node02")
+
+
+def test_a_server_that_drops_logins_under_load_is_tried_again_and_never_blamed(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[1]
+    faults.limit_startups(node, "2:30:4")
+
+    with faults.half_open(lab, node, connections=3, seconds=2):
+        run = examined(lab)
+
+    assert run.verdicts() == healthy.verdicts(), run.told(node.name)
+    assert run.exit_code == 0
+
+
+def test_a_server_that_always_drops_logins_is_unknown_and_not_blamed(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[1]
+    faults.limit_startups(node, "2:30:4")
+
+    with faults.half_open(lab, node, connections=4, seconds=60):
+        run = examined(lab)
+
+    assert run.failed() == {}, run.told(node.name)
+    assert "NC001" in run.unknown(node.name)
+    assert run.exit_code == 1
+    others_whole(run, healthy, node.name)

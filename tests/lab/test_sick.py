@@ -1,0 +1,173 @@
+"""A node that can be logged in to and is sick: named with its cause, whole otherwise, and the others untouched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from . import faults
+from .command import Run, begin, listing
+from .hosts import Lab
+from .promises import QUICK, examined, nothing_left, others_whole
+from .stuck import stuck_folder
+
+
+def test_a_banner_on_stdout_is_a_warning_and_costs_nothing_else(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[1]
+    faults.start_up_file(node, "echo Welcome to $HOSTNAME; printf '\\033[2J\\377\\376\\n'")
+
+    run = examined(lab)
+
+    assert run.failed() == {"NC130": {node.name}}
+    assert [f["severity"] for f in run.report["findings"]] == ["warning"]
+    assert run.exit_code == 0
+    others_whole(run, healthy, node.name)
+    assert {c for (c, _), o in run.verdicts(node.name).items() if o == "passed"} == {
+        c for (c, _), o in healthy.verdicts(node.name).items() if o == "passed"
+    } - {"NC130"}
+
+
+def test_no_python3_is_named_and_the_login_still_counts(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[1]
+    faults.remove_python(node)
+
+    run = examined(lab)
+
+    assert run.failed() == {"NC125": {node.name}}, run.told(node.name)
+    assert [n["reached"] for n in run.report["nodes"]] == [True] * 4
+    assert run.exit_code == 1
+    others_whole(run, healthy, node.name)
+
+
+def test_nvidia_smi_that_never_returns_is_named(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[2]
+    faults.hang_nvidia_smi(node)
+
+    run = examined(lab)
+
+    assert run.failed()["NC505"] == {node.name}, run.told(node.name)
+    assert "nvidia-smi" in run.finding("NC505")["message"]
+    others_whole(run, healthy, node.name)
+
+
+def test_nvidia_smi_in_uninterruptible_sleep_holds_nothing_up(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[2]
+    faults.program(node, "nvidia-smi", "exec cat /run/stuck/device")
+    listing(lab, lab.names)
+    with nothing_left(lab), stuck_folder(node, "/run/stuck"):
+        run = begin(lab, "nodes.txt", "-o", "json", *QUICK).wait(45)
+        stuck = [line for line in node.processes().values() if line == "cat /run/stuck/device"]
+
+    assert stuck, "nothing hung: the test did not test"
+    assert run.report["seconds"] <= 26.5
+
+    assert run.failed()["NC505"] == {node.name}, run.told(node.name)
+    others_whole(run, healthy, node.name)
+
+
+@pytest.mark.parametrize("fault", [faults.fill_disks, faults.lock_disks])
+def test_a_full_or_read_only_disk_changes_no_verdict(lab: Lab, healthy: Run, fault: Callable[[object], None]) -> None:
+    fault(lab.nodes[0])
+
+    run = examined(lab)
+
+    assert run.verdicts() == healthy.verdicts()
+    assert run.exit_code == 0
+
+
+def test_output_that_is_not_utf_8_is_no_crash(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[0]
+    for name in ("mpirun", "horovodrun", "nvidia-smi"):
+        faults.program(node, name, "printf '\\377\\376\\200 \\033]0;owned\\007\\n'")
+
+    run = examined(lab)
+
+    assert run.outcomes()["crashed"] == 0
+    assert {code for (code, _), outcome in run.verdicts(node.name).items() if outcome == "unknown"} >= {
+        "NC203",
+        "NC204",
+    }
+    assert "\033" not in run.stdout
+    others_whole(run, healthy, node.name)
+
+
+def test_a_command_that_prints_1_gb_is_cut_off_and_unknown(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[0]
+    faults.program(node, "nvidia-smi", "head -c 1G /dev/zero | tr '\\0' x")
+
+    run = examined(lab)
+
+    assert run.failed() == {}
+    assert run.unknown(node.name) >= {"NC504"}, run.told(node.name)
+    assert len(run.stdout) < 1_000_000
+    others_whole(run, healthy, node.name)
+
+
+def test_a_clock_an_hour_off_is_named(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[3]
+    faults.shift_clock(node, "+1h")
+
+    run = examined(lab)
+
+    assert run.failed() == {"NC601": {node.name}}, run.told(node.name)
+    assert "3600" in run.finding("NC601")["message"] or "1 h" in run.finding("NC601")["message"]
+    others_whole(run, healthy, node.name)
+
+
+def test_one_node_with_another_nccl_is_named_and_the_rest_pass(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[1]
+    faults.nccl(node, "2.21.5")
+
+    run = examined(lab)
+
+    assert run.failed() == {"NC201": {node.name}}, run.told(node.name)
+    others_whole(run, healthy, node.name)
+
+
+def test_two_nodes_with_different_nccl_are_both_named_and_none_is_the_majority(lab: Lab) -> None:
+    faults.nccl(lab.nodes[1], "2.21.5")
+
+    run = examined(lab, nodes=lab.names[:2])
+
+    assert run.failed() == {"NC201": {"node01", "node02"}}
+
+
+def test_a_node_without_nccl_where_the_others_have_it_fails(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[1]
+    faults.remove_nccl(node)
+
+    run = examined(lab)
+
+    assert run.failed() == {"NC201": {node.name}}, run.told(node.name)
+    others_whole(run, healthy, node.name)
+
+
+def test_a_port_that_polls_is_named_by_ibstat_and_by_sysfs_alike(lab: Lab) -> None:
+    for node in lab.nodes:
+        faults.infiniband(node, polling=("mlx5_1",) if node is lab.nodes[2] else ())
+
+    by_ibstat = examined(lab)
+    for node in lab.nodes:
+        faults.hide_program(node, "/usr/sbin/ibstat")
+    by_sysfs = examined(lab)
+
+    for run in (by_ibstat, by_sysfs):
+        failed = {code: nodes for code, nodes in run.failed().items() if code.startswith("NC4")}
+        assert failed == {"NC402": {"node03"}}, run.told("node03")
+        assert "mlx5_1" in run.finding("NC402")["message"]
+    assert by_ibstat.verdicts() == by_sysfs.verdicts()
+
+
+def test_docker0_with_one_address_everywhere_is_no_alarm_and_is_kept_out_of_the_plan(lab: Lab) -> None:
+    for node in lab.nodes:
+        faults.docker_bridge(node)
+
+    run = examined(lab)
+
+    assert run.failed() == {}
+    assert run.exit_code == 0
+    line = run.report["plan"]["lines"]["mpirun"]
+    assert "btl_tcp_if_include" in line
+    assert "docker0" not in line
+    assert "NCCL_SOCKET_IFNAME" in run.report["plan"]["env"]

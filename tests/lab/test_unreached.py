@@ -1,0 +1,94 @@
+"""A node that cannot be logged in to: named, with its own cause, and all others as if nothing were wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from . import faults
+from .command import Run
+from .hosts import Lab
+from .node import Node
+from .promises import examined, others_whole
+
+Fault = Callable[[Node], object]
+UNREACHED: dict[str, tuple[str, Fault]] = {
+    "sshd stopped": ("NC111", faults.stop_sshd),
+    "packets dropped": ("NC112", faults.lose_everything),
+    "sshd frozen": ("NC115", faults.freeze_sshd),
+    "packets over 600 bytes lost": ("NC116", faults.lose_large_packets),
+    "host key changed": ("NC118", faults.change_host_key),
+    "keys refused": ("NC120", faults.refuse_keys),
+    "nologin": ("NC124", lambda node: faults.login_shell(node, "/usr/sbin/nologin")),
+    "start-up file that exits": ("NC124", lambda node: faults.start_up_file(node, "exit 3")),
+    "another server on the port": ("NC114", faults.serve_http),
+    "1 GB banner": ("NC128", lambda node: faults.start_up_file(node, "head -c 1G /dev/zero | tr '\\0' x")),
+    "start-up file that hangs": ("NC116", lambda node: faults.start_up_file(node, "sleep 1000")),
+}
+
+
+@pytest.mark.parametrize("transport", ["auto", "openssh"])
+@pytest.mark.parametrize("fault", UNREACHED)
+def test_a_node_that_is_not_reached_is_named_with_its_cause(lab: Lab, healthy: Run, fault: str, transport: str) -> None:
+    code, hurt = UNREACHED[fault]
+    node = lab.nodes[1]
+    hurt(node)
+
+    run = examined(lab, "--transport", transport)
+
+    _blamed(run, node, code)
+    others_whole(run, healthy, node.name)
+
+
+def _blamed(run: Run, node: Node, code: str) -> None:
+    """Only NC001 and the cause fail, on this node alone; what needs the node is unknown there, and nothing passed."""
+    assert run.failed() == {"NC001": {node.name}, code: {node.name}}, run.told(node.name)
+    told = run.verdicts(node.name)
+    assert {c for (c, _), outcome in told.items() if outcome == "passed" and c >= "NC2"} == set()
+    finding = run.finding(code)
+    assert finding["fix"]
+    assert run.exit_code == 1
+    assert [n["reached"] for n in run.report["nodes"]] == [True, False, True, True]
+
+
+def test_a_name_that_does_not_resolve_is_named(lab: Lab, healthy: Run) -> None:
+    run = examined(lab, nodes=(*lab.names, "node99"))
+
+    assert run.failed() == {"NC001": {"node99"}, "NC110": {"node99"}}
+    others_whole(run, healthy)
+
+
+def test_a_host_key_that_is_unknown_is_not_trusted_unless_asked(lab: Lab, healthy: Run) -> None:
+    known = lab.root / "root/.ssh/known_hosts"
+    text = known.read_text()
+    name = lab.names[2]
+    known.write_text("".join(line for line in text.splitlines(keepends=True) if not line.startswith(name)))
+    try:
+        run = examined(lab)
+        assert run.failed() == {"NC001": {name}, "NC117": {name}}
+        others_whole(run, healthy, name)
+
+        trusting = examined(lab, "--accept-new-host-keys")
+        assert trusting.verdicts() == healthy.verdicts()
+    finally:
+        known.write_text(text)
+
+
+def test_a_host_key_that_changed_is_never_accepted(lab: Lab) -> None:
+    faults.change_host_key(lab.nodes[0])
+
+    run = examined(lab, "--accept-new-host-keys")
+
+    assert run.failed() == {"NC001": {"node01"}, "NC118": {"node01"}}
+
+
+def test_all_nodes_unreached_is_no_green_report(lab: Lab) -> None:
+    for node in lab.nodes:
+        faults.stop_sshd(node)
+
+    run = examined(lab)
+
+    assert run.failed() == {"NC001": set(lab.names), "NC111": set(lab.names)}
+    assert run.exit_code == 1
+    assert not [v for v in run.report["verdicts"] if v["outcome"] == "passed" and v["code"] >= "NC2"]
