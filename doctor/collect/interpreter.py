@@ -1,0 +1,40 @@
+"""The interpreter that the job would use, and the frameworks that live in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from doctor.collect.reader import Reader, trouble
+from doctor.model.evidence import Answer, Evidence
+from doctor.model.fact import Absent, Read
+from doctor.model.facts import InterpreterFacts
+
+INTERPRETER = Answer("interpreter")
+
+
+def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
+    """Read what the job's interpreter says of itself; that no framework lives there is an answer too."""
+    reply = evidence.reply(INTERPRETER)
+    if why := trouble(INTERPRETER, reply):
+        return Absent("no Python interpreter for a job on this node") if isinstance(why, Absent) else why
+    said = cast("Mapping[str, object]", reply.value)
+    return InterpreterFacts(
+        path=str(said["path"]),
+        version=str(said["version"]),
+        how=str(said.get("how") or ""),
+        frameworks=packages(evidence),
+        container=str(said.get("container") or ""),
+    )
+
+
+def packages(evidence: Evidence) -> dict[str, str]:
+    """Return the frameworks in the job's interpreter by name; none where it could not be asked."""
+    reply = evidence.reply(INTERPRETER)
+    if not reply.succeeded or not isinstance(reply.value, dict):
+        return {}
+    found = cast("Mapping[str, object]", reply.value.get("packages") or {})
+    return {name: str(version) for name, version in found.items()}
+
+
+READERS = (Reader(InterpreterFacts, (INTERPRETER,), interpreter),)

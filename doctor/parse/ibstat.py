@@ -1,0 +1,128 @@
+"""What ibstat prints: one block a channel adapter, one block a port within it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from doctor.parse.capture import lines_of
+
+# CA 'mlx5_0'
+_CA = re.compile(r"(?:^|\s)CA '([^']+)'")
+#         Port 1:
+_PORT = re.compile(r"(?:^|\s)Port (\d+):\s*$")
+#                 Physical state: LinkUp
+_ENTRY = re.compile(
+    r"(?:^|\s)(CA type|Number of ports|Firmware version|Hardware version|Node GUID|System image GUID|State"
+    r"|Physical state|Rate|Base lid|LMC|SM lid|Capability mask|Port GUID|Link layer):[ \t]*(.*?)\s*$"
+)
+# ibpanic: [7114] main: stat of IB device 'mlx5_1' failed: Invalid argument
+_PANIC = re.compile(r"(ibpanic|ibwarn): (?:\[\d+\] )?(?:\w+: )?(.*\S)")
+# # ibstat: command not found
+_NOT_FOUND = re.compile(r"[\w/.\-]+: (?:command )?not found|.*: No such file or directory$")
+
+
+@dataclass(frozen=True)
+class Port:
+    """One port; None is what the text does not hold. Rate in Gb/s, LIDs as numbers, GUIDs as 0x and 16 digits."""
+
+    number: int
+    state: str | None = None
+    physical: str | None = None
+    rate: float | None = None
+    lid: int | None = None
+    sm_lid: int | None = None
+    guid: str | None = None
+    link_layer: str | None = None
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """One CA. `cut` tells that the text ends within it, before its ports."""
+
+    name: str
+    type: str | None = None
+    ports_said: int | None = None
+    firmware: str | None = None
+    node_guid: str | None = None
+    ports: tuple[Port, ...] = ()
+    cut: bool = False
+
+
+def parse_ibstat(text: str) -> tuple[Adapter, ...]:
+    """Return the adapters in the order of the text; indentation, which pastes lose, is not looked at."""
+    blocks = list(_blocks(lines_of(text)))
+    adapters = [_adapter(name, lines) for name, lines in blocks]
+    if adapters and not adapters[-1].ports and not any("System image GUID" in line for line in blocks[-1][1]):
+        adapters[-1] = replace(adapters[-1], cut=True)
+    return tuple(adapters)
+
+
+def tool_error(text: str) -> str | None:
+    """Return in the tools' own words why they failed, without process ids: ibpanic, or a program that is not there."""
+    lines = lines_of(text)
+    if panic := next((found for line in lines if (found := _PANIC.search(line))), None):
+        return f"{panic[1]}: {panic[2]}"
+    missing = [found[0] for line in lines if (found := _NOT_FOUND.search(line))]
+    return "; ".join(missing) or None
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    name, block = "", list[str]()
+    for line in lines:
+        if found := _CA.search(line):
+            if name:
+                yield name, block
+            name, block = found[1], []
+        else:
+            block.append(line)
+    if name:
+        yield name, block
+
+
+def _adapter(name: str, lines: Sequence[str]) -> Adapter:
+    starts = [number for number, line in enumerate(lines) if _PORT.search(line)]
+    head = _entries(lines[: starts[0]] if starts else lines)
+    ends = [*starts[1:], len(lines)]
+    return Adapter(
+        name,
+        type=head.get("CA type"),
+        ports_said=_number(head.get("Number of ports")),
+        firmware=head.get("Firmware version"),
+        node_guid=head.get("Node GUID"),
+        ports=tuple(_port(lines[start:end]) for start, end in zip(starts, ends, strict=False)),
+    )
+
+
+def _port(lines: Sequence[str]) -> Port:
+    number = _PORT.search(lines[0])
+    entries = _entries(lines[1:])
+    return Port(
+        int(number[1]) if number else 0,
+        state=entries.get("State"),
+        physical=entries.get("Physical state"),
+        rate=rate_of(entries.get("Rate")),
+        lid=_number(entries.get("Base lid")),
+        sm_lid=_number(entries.get("SM lid")),
+        guid=entries.get("Port GUID"),
+        link_layer=entries.get("Link layer"),
+    )
+
+
+def _entries(lines: Sequence[str]) -> dict[str, str]:
+    """Return the entries that hold something; "..." stands where an author left the value out."""
+    found = (entry for line in lines if (entry := _ENTRY.search(line)))
+    return {entry[1]: entry[2] for entry in found if entry[2].strip(". ")}
+
+
+def rate_of(text: str | None) -> float | None:
+    """Return the Gb/s in "200", "2.5" or "200 Gb/sec (4X HDR)"; a whole number as such."""
+    found = re.match(r"\s*(\d+(?:\.\d+)?)", text or "")
+    if not found:
+        return None
+    return float(found[1]) if "." in found[1] else int(found[1])
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdigit() else None
