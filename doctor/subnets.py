@@ -1,0 +1,124 @@
+"""Which subnets the nodes share, and by which of the interfaces that a job may be told to use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from doctor.hostlist import fold
+from doctor.model.facts import IdentityFacts, Interface, NicFacts
+
+# A management controller shows itself to its host as a network card on USB: the same addresses on every machine.
+BMC_DRIVERS = frozenset({"cdc_ether", "cdc_eem", "cdc_ncm", "rndis_host"})
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One interface of one node in one subnet."""
+
+    interface: Interface
+    ip: str
+    subnet: str
+
+
+Nodes = Mapping[str, NicFacts]
+Seats = dict[str, tuple[Seat, ...]]
+
+
+def seats(nics: NicFacts) -> Iterator[Seat]:
+    """Yield the places at which a node can be met, in the kernel's order; link-local addresses are none."""
+    for nic in nics.candidates:
+        for address in nic.addresses if nic.driver not in BMC_DRIVERS else ():
+            if address.scope == "global" and not ip_address(address.ip).is_link_local:
+                yield Seat(nic, address.ip, address.network)
+
+
+def subnets(nodes: Nodes) -> dict[str, Seats]:
+    """Return every subnet with the nodes that have an address in it; IPv4 comes first."""
+    found: dict[str, Seats] = {}
+    for node, nics in nodes.items():
+        for seat in seats(nics):
+            members = found.setdefault(seat.subnet, {})
+            members[node] = (*members.get(node, ()), seat)
+    return dict(sorted(found.items(), key=lambda item: ":" in item[0]))
+
+
+def shared(nodes: Nodes) -> dict[str, Seats]:
+    """Return the subnets in which every node has an address of its own.
+
+    Where two nodes show one address, the subnet is not one network but one of that name on each of them, such as the
+    bridge of a container engine.
+    """
+    return {
+        subnet: members
+        for subnet, members in subnets(nodes).items()
+        if len(members) == len(nodes) and not _clashes(members)
+    }
+
+
+def clashing(nodes: Nodes) -> dict[str, tuple[str, ...]]:
+    """Return each address that several nodes show, with these nodes."""
+    owners: dict[str, dict[str, None]] = {}
+    for node, nics in nodes.items():
+        for seat in seats(nics):
+            owners.setdefault(seat.ip, {})[node] = None
+    return {ip: tuple(held) for ip, held in owners.items() if len(held) > 1}
+
+
+def routed(nics: NicFacts) -> bool:
+    """Tell whether a router stands behind some interface that a job may use."""
+    return any(nic.default_route for nic in nics.candidates)
+
+
+def common_names(members: Seats) -> tuple[str, ...]:
+    """Return the interface names that every node has in the subnet, in the order of the first node."""
+    names = [[seat.interface.name for seat in held] for held in members.values()]
+    return tuple(name for name in names[0] if all(name in held for held in names[1:]))
+
+
+def speed(members: Seats) -> int:
+    """Return the slowest node's speed in the subnet in Mb/s, 0 where a driver does not say."""
+    return min(max(seat.interface.speed or 0 for seat in held) for held in members.values())
+
+
+def _clashes(members: Seats) -> bool:
+    return any(count > 1 for count in Counter(seat.ip for held in members.values() for seat in held).values())
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Nodes with no subnet in common. `routed`: a router may join them. `odd` are those outside the largest subnet."""
+
+    routed: bool
+    odd: tuple[str, ...]
+    told: str
+    evidence: tuple[str, ...]
+
+
+def machines(nodes: Mapping[str, tuple[NicFacts, object]]) -> dict[str, NicFacts]:
+    """Keep the first of the nodes that are one machine: the others show the same addresses, and rightly."""
+    first: dict[object, str] = {}
+    for node, (_, identity) in nodes.items():
+        known = isinstance(identity, IdentityFacts) and (identity.boot_id, identity.network_namespace)
+        first.setdefault(known or node, node)
+    return {node: nodes[node][0] for node in first.values()}
+
+
+def apart(nodes: Nodes) -> Apart | None:
+    """Return how the nodes lie apart; None where some subnet is common to all that have any address at all."""
+    seated = {node: nics for node, nics in nodes.items() if any(seats(nics))}
+    if len(seated) < 2 or shared(seated):  # noqa: PLR2004  it takes two
+        return None
+    found = sorted(subnets(seated).items(), key=lambda item: -len(item[1]))
+    clashes = clashing(seated)
+    largest = found[0][1]
+    majority = 2 * len(largest) > len(seated) and not clashes
+    lines = [f"{subnet} on {fold(members)}" for subnet, members in found]
+    return Apart(
+        routed=not clashes and all(routed(nics) for nics in seated.values()),
+        odd=tuple(node for node in seated if not (majority and node in largest)),
+        told=", ".join(lines[:3]) + (", ..." if len(lines) > 3 else ""),  # noqa: PLR2004  a line's worth
+        evidence=(*lines, *(f"{ip} is an address of {fold(owners)}" for ip, owners in clashes.items())),
+    )
