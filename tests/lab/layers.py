@@ -30,7 +30,7 @@ AuthorizedKeysFile .ssh/authorized_keys
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
-KexAlgorithms curve25519-sha256
+KexAlgorithms curve25519-sha256,curve25519-sha256@libssh.org
 UseDNS no
 UsePAM no
 PidFile /run/sshd.pid
