@@ -20,6 +20,7 @@ from doctor.transport.dial import dial
 from doctor.transport.fault import DroppedError, FaultError, failed
 from doctor.transport.known_hosts import HostRecord, KnownHosts, look_up
 from doctor.transport.link import REMOTE_COMMAND, LoginFailedError
+from doctor.transport.persist import Persistence
 from doctor.transport.ssh_auth import log_in
 from doctor.transport.ssh_host_key import verify
 from doctor.transport.ssh_keys import Keyring, fingerprint
@@ -27,7 +28,6 @@ from doctor.transport.ssh_stream import ParamikoStream
 from doctor.transport.ssh_target import SshTarget
 from doctor.transport.ssh_wire import Heard, Link, silence_paramiko
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.3, 3.0  # seconds between the tries at a server that drops logins
 # What OpenSSH since 9.8 says in place of its banner when it has no room, or holds a grudge (PerSourcePenalties).
 NO_ROOM = (b"Exceeded MaxStartups", b"Not allowed at this time")
 
@@ -77,48 +77,27 @@ class _Way:
     def __init__(self, transport: ParamikoTransport, target: SshTarget, timeout: float) -> None:
         self.transport, self.target, self.timeout = transport, target, timeout
         self.began = time.monotonic()
-        self.deadline = self.began + timeout
+        self.tries = Persistence(self.began + timeout, transport.chance, transport.pause)
         self.address = ""
-        self.attempts = 1
         self.offered: list[str] = []
         self.host_key = ""
 
     @property
     def remaining(self) -> float:
-        return max(self.deadline - time.monotonic(), 0.001)
+        return self.tries.remaining
 
     def enter(self) -> ParamikoStream:
         try:
-            return self._persist()
+            return self.tries.until_in(self._once, lambda: self.address)
         except FaultError as error:
             raised = fault.ElsewhereError if error.elsewhere else LoginFailedError
             raise raised(self._login(error.fault)) from None
-
-    def _persist(self) -> ParamikoStream:
-        """Try again while the server drops us before it listens: MaxStartups refuses at random."""
-        longest = FIRST_PAUSE
-        while True:
-            entered = self._tried()
-            if isinstance(entered, ParamikoStream):
-                return entered
-            pause = longest * (0.5 + self.transport.chance())
-            if pause + FIRST_PAUSE >= self.remaining:
-                raise FaultError(fault.overloaded(self.address, self.attempts, entered.fault.detail))
-            self.transport.pause(pause)
-            longest = min(2 * longest, LONGEST_PAUSE)
-            self.attempts += 1
-
-    def _tried(self) -> ParamikoStream | DroppedError:
-        try:
-            return self._once()
-        except DroppedError as dropped:
-            return dropped
 
     def _once(self) -> ParamikoStream:
         sock, self.address = dial(self.target, self.remaining)
         record = self.transport.record_of(self.target)
         link = Link(sock, record.key_types)
-        link.wire.deadline = self.deadline
+        link.wire.deadline = self.tries.deadline
         try:
             self._shake_hands(link)
             self._verify(link, record)
@@ -204,7 +183,7 @@ class _Way:
             address=self.address,
             port=self.target.port,
             user=self.target.user,
-            attempts=self.attempts,
+            attempts=self.tries.attempts,
             seconds=time.monotonic() - self.began,
             offered_keys=tuple(self.offered),
             host_key=self.host_key,

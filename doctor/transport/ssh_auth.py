@@ -8,14 +8,16 @@ from typing import Protocol
 import paramiko
 
 from doctor.model.evidence import Cause
+from doctor.ssh_words import cause_of
 from doctor.transport import fault
 from doctor.transport.fault import Fault, FaultError
-from doctor.transport.server_words import cause_of_words
 from doctor.transport.ssh_agent import AgentKey
 from doctor.transport.ssh_keys import Identities, Identity
 from doctor.transport.ssh_target import SshTarget
 from doctor.transport.ssh_wire import Link
 
+# What a server's own words may tell here; its other words say no more than that it refuses.
+TELLING = frozenset({Cause.SLURM_JOB_WANTED, Cause.TOO_MANY_KEYS, Cause.PERSON_WANTED, Cause.NO_SHELL})
 BROKEN = (paramiko.SSHException, OSError, EOFError)
 
 
@@ -74,7 +76,7 @@ def _cut_off(link: Link, target: SshTarget, way: Progress, error: Exception) -> 
     """Say why the connection ended in the midst of the login."""
     heard = link.wire.heard
     words = " ".join((*heard.messages, heard.parting))
-    if (cause := cause_of_words(words)) and cause is not Cause.AUTH_REFUSED:
+    if (cause := cause_of(words)) in TELLING:
         return Fault(cause, _said(words), fix_for(cause, target, way.offered))
     if link.wire.timed_out or "timeout" in str(error).lower():
         return fault.stalled(way.address, "during the login", way.timeout)
@@ -87,7 +89,7 @@ def _cut_off(link: Link, target: SshTarget, way: Progress, error: Exception) -> 
 def _refused(link: Link, target: SshTarget, identities: Identities, way: Progress) -> Fault:
     heard = link.wire.heard
     words = " ".join(heard.messages)
-    if (cause := cause_of_words(words)) and cause is not Cause.AUTH_REFUSED:
+    if (cause := cause_of(words)) in TELLING:
         return Fault(cause, _said(words), fix_for(cause, target, way.offered))
     if heard.partial or (heard.methods and "publickey" not in heard.methods):
         how = "a key alone does not do" if heard.partial else "it takes no keys"
