@@ -30,7 +30,16 @@ def nics(number: int, ethernet: str = "eno1") -> tuple[Nic, ...]:
     wire = Nic(ethernet, f"10.20.0.{10 + number}", default_route=True)
     spare = Nic("eno2", running=False, pci="0000:05:00.1")
     ipoib = (
-        Nic(f"ib{i}", driver="mlx5_core", pci=h.pci, speed=400000, mtu=2044, numa=h.numa, type=INFINIBAND_TYPE, hca=h.name)
+        Nic(
+            f"ib{i}",
+            driver="mlx5_core",
+            pci=h.pci,
+            speed=400000,
+            mtu=2044,
+            numa=h.numa,
+            type=INFINIBAND_TYPE,
+            hca=h.name,
+        )
         for i, h in enumerate(hcas())
     )
     return (lo, wire, spare, *ipoib)
@@ -60,7 +69,15 @@ def with_docker(wires: tuple[Nic, ...]) -> tuple[Nic, ...]:
     """Return the interfaces with what Docker adds: a bridge with the same address on every node, and a veth in it."""
     index = len(wires)
     bridge = Nic(
-        "docker0", "172.17.0.1", 16, driver="bridge", pci="", speed=10000, numa=None, bridge=True, lower=("veth3f9a1c2",)
+        "docker0",
+        "172.17.0.1",
+        16,
+        driver="bridge",
+        pci="",
+        speed=10000,
+        numa=None,
+        bridge=True,
+        lower=("veth3f9a1c2",),
     )
     veth = Nic("veth3f9a1c2", driver="veth", pci="", speed=10000, numa=None, master="docker0", peer_index=index + 7)
     return (*wires, bridge, veth)

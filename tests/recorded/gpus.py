@@ -102,12 +102,12 @@ def _table(host: Host) -> str:
         "|                                         |                        |               MIG M. |",
         ruler.replace("-", "=").replace("+", "|"),
     ]
+    used = f"{USED}MiB /  {MEMORY}MiB"
     for index in range(host.gpus):
         bus = f"00000000:{BUSES[index].upper()}:00.0"
         lines += [
             f"|   {index}  {host.gpu:<26}  On  |   {bus} Off |                    0 |",
-            f"| N/A   {29 + index}C    P0             {70 + index}W /  700W |       {USED}MiB /  {MEMORY}MiB |"
-            "      0%      Default |",
+            f"| N/A   {29 + index}C    P0             {70 + index}W /  700W | {used:>22} |      0%      Default |",
             "|                                         |                        |             Disabled |",
             ruler,
         ]

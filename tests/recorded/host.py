@@ -51,7 +51,7 @@ class Hca:
 
 @dataclass(frozen=True)
 class Host:
-    """One node. `number` makes its addresses, GUIDs and identifiers; `peers` are the nodes it reached by its own ssh."""
+    """One node. `number` makes its addresses and GUIDs; `peers` are the nodes that it reached by its own ssh."""
 
     name: str
     number: int

@@ -10,7 +10,7 @@ from doctor.record import encode
 
 from .clusters import CLUSTERS
 from .gpus import gpu_replies
-from .network import interface_reply
+from .network import network_replies
 from .software import software_replies
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def evidence(host: Host, place: int) -> Evidence:
 
 def replies(host: Host) -> dict[str, Reply]:
     """Return the answers to every source of every reader, and to nothing else."""
-    known = {**gpu_replies(host), **interface_reply(host), **software_replies(host), **_peers(host)}
+    known = {**gpu_replies(host), **network_replies(host), **software_replies(host), **_peers(host)}
     wanted = [source.key for source in sources_for(readers())]
     return {key: known[key] for key in wanted if key in known}
 

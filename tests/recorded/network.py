@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from doctor.collect.infiniband import IBSTAT, SYSFS
 from doctor.collect.nics import INTERFACES
 from doctor.model.evidence import JsonValue, Reply, Status
 
@@ -13,14 +14,23 @@ if TYPE_CHECKING:
 LOOPBACK_TYPE = 772
 
 
-def interface_reply(host: Host) -> dict[str, Reply]:
-    """Return the agent's answer about interfaces."""
+_STATES = {"Down": 1, "Initializing": 2, "Armed": 3, "Active": 4}
+_PHYSICAL = {"Polling": 2, "Disabled": 3, "LinkUp": 5}
+_SPEEDS = {10: "10 Gb/sec (4X SDR)", 200: "200 Gb/sec (4X HDR)", 400: "400 Gb/sec (4X NDR)"}
+
+
+def network_replies(host: Host) -> dict[str, Reply]:
+    """Return the answers about interfaces and HCAs, by source key."""
     value: JsonValue = {
         "interfaces": [_interface(host, nic, index) for index, nic in enumerate(host.nics, 1)],
         "default_routes": [nic.name for nic in host.nics if nic.default_route],
         "source": "getifaddrs",
     }
-    return {INTERFACES.key: Reply(Status.OK, value=value, seconds=0.004)}
+    return {
+        INTERFACES.key: Reply(Status.OK, value=value, seconds=0.004),
+        IBSTAT.key: Reply(Status.OK, exit_status=0, stdout=ibstat(host), seconds=0.03),
+        SYSFS.key: Reply(Status.OK, value=_sysfs(host), seconds=0.01),
+    }
 
 
 def _interface(host: Host, nic: Nic, index: int) -> JsonValue:
@@ -106,3 +116,42 @@ def _ca(host: Host, hca: Hca, index: int) -> str:
         "\t\tLink layer: InfiniBand",
     )
     return "\n".join(lines) + "\n"
+
+
+def _sysfs(host: Host) -> JsonValue:
+    tree: dict[str, JsonValue] = {}
+    for index, hca in enumerate(host.hcas):
+        place = f"/sys/class/infiniband/{hca.name}"
+        tree.update({f"{place}/{name}": value for name, value in _device(host, hca, index).items()})
+        tree.update({f"{place}/ports/1/{name}": value for name, value in _port(host, hca, index).items()})
+    return tree
+
+
+def _device(host: Host, hca: Hca, index: int) -> dict[str, JsonValue]:
+    ipoib = next((nic.name for nic in host.nics if nic.hca == hca.name), None)
+    said: dict[str, JsonValue] = {
+        "node_guid": _colons(guid(host, index)) + "\n",
+        "fw_ver": "28.39.1002\n",
+        "hca_type": "MT4129\n",
+        "device": f"/sys/devices/pci0000:00/{hca.pci}",
+        "device/numa_node": f"{hca.numa}\n",
+    }
+    return said | ({f"device/net/{ipoib}": None} if ipoib else {})
+
+
+def _port(host: Host, hca: Hca, index: int) -> dict[str, JsonValue]:
+    active = hca.state == "Active"
+    return {
+        "state": f"{_STATES[hca.state]}: {hca.state.upper()}\n",
+        "phys_state": f"{_PHYSICAL[hca.physical]}: {hca.physical}\n",
+        "rate": _SPEEDS[hca.rate] + "\n",
+        "link_layer": "InfiniBand\n",
+        "lid": f"{host.number * 16 + index if active else 65535:#x}\n",
+        "sm_lid": "0x1\n" if active else "0x0\n",
+        "gids/0": f"fe80:0000:0000:0000:{_colons(guid(host, index))}\n",
+    }
+
+
+def _colons(number: str) -> str:
+    digits = number.removeprefix("0x")
+    return ":".join(digits[i : i + 4] for i in range(0, 16, 4))

@@ -4,53 +4,88 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doctor.model.evidence import Answer, JsonValue, Reply, Status
+from doctor.collect.environment import ENVIRONMENT
+from doctor.collect.horovod import CHECK_BUILD
+from doctor.collect.interpreter import INTERPRETER
+from doctor.collect.limits import LIMITS
+from doctor.collect.mpi import MPIEXEC, MPIRUN, OMPI_INFO, REAL_PATH
+from doctor.collect.nccl import NCCL
+from doctor.model.evidence import JsonValue, Reply, Status
 
 if TYPE_CHECKING:
     from .host import Host
 
-VENV = "/opt/train"
-NCCL_WHEEL = VENV + "/lib/python3.10/site-packages/nvidia/nccl/lib/libnccl.so.2"
+PYTHON = "/usr/bin/python3"
+LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+MPI_PREFIX = "/usr/mpi/gcc/openmpi"
 
 
 def software_replies(host: Host) -> dict[str, Reply]:
-    """Return the agent's answers about software."""
+    """Return the answers about software. NCCL is the system's, as in images whose torch was built against it."""
+    printed = {
+        MPIRUN: f"mpirun (Open MPI) {host.mpi}\n\nReport bugs to http://www.open-mpi.org/community/help/\n",
+        OMPI_INFO: _ompi_info(host),
+        REAL_PATH: f"{MPI_PREFIX}/bin/orterun\n",
+        CHECK_BUILD: check_build(host),
+    }
+    said = {
+        INTERPRETER: _interpreter(host),
+        NCCL: _nccl(host),
+        ENVIRONMENT: _environment(),
+        LIMITS: _limits(host),
+    }
     return {
-        Answer("interpreter").key: Reply(Status.OK, value=_interpreter(host), seconds=0.09),
-        Answer("nccl").key: Reply(Status.OK, value=_nccl(host), seconds=0.4),
-        Answer("environment").key: Reply(Status.OK, value=_environment(), seconds=0.001),
-        Answer("limits").key: Reply(Status.OK, value=_limits(host), seconds=0.001),
+        MPIEXEC.key: Reply(Status.OK, exit_status=0, stdout=printed[MPIRUN], seconds=0.02),
+        **{source.key: Reply(Status.OK, exit_status=0, stdout=text, seconds=0.03) for source, text in printed.items()},
+        **{source.key: Reply(Status.OK, value=value, seconds=0.02) for source, value in said.items()},
     }
 
 
+def _ompi_info(host: Host) -> str:
+    numbers = host.mpi.split(".")
+    return (
+        "package:Open MPI root@build Distribution\n"
+        f"ompi:version:full:{host.mpi}\n"
+        "ompi:version:repo:v4.1.6\n"
+        "ompi:version:release_date:Sep 30, 2023\n"
+        f"orte:version:full:{host.mpi}\n"
+        f"opal:version:full:{host.mpi}\n"
+        f"mpi-api:version:full:3.{numbers[1]}.0\n"
+        f"path:prefix:{MPI_PREFIX}\n"
+        "compiler:c:command:gcc\n"
+    )
+
+
 def _interpreter(host: Host) -> JsonValue:
-    packages: JsonValue = {"horovod": host.horovod, "nvidia-nccl-cu12": host.nccl, "torch": host.torch}
     return {
-        "path": VENV + "/bin/python3",
-        "real_path": "/usr/bin/python3.10",
+        "path": PYTHON,
+        "real_path": PYTHON + ".10",
         "version": host.python,
-        "prefix": VENV,
-        "how": "active venv",
-        "packages": packages,
+        "prefix": "/usr",
+        "how": "python3 on PATH",
+        "packages": {"horovod": host.horovod, "torch": host.torch},
         "container": "",
         "host_name": host.name,
     }
 
 
 def _nccl(host: Host) -> JsonValue:
+    path = f"{LIBRARIES}/libnccl.so.{host.nccl}"
     copy: JsonValue = {
-        "path": NCCL_WHEEL,
-        "origin": "wheel",
-        "seen_as": [NCCL_WHEEL],
+        "path": path,
+        "origin": "loader",
+        "seen_as": [f"{LIBRARIES}/libnccl.so.2"],
         "version": host.nccl,
         "cuda": host.cuda,
     }
-    loaded: JsonValue = {"version": host.nccl, "path": NCCL_WHEEL, "static": False, "how": "import torch, then ask"}
+    loaded: JsonValue = {"version": host.nccl, "path": path, "static": False, "how": "torch's libraries name it"}
     return {"copies": [copy], "loaded": loaded}
 
 
 def _environment() -> JsonValue:
-    return {"variables": {}, "job_variables": {}, "secret": [], "files": {"/etc/nccl.conf": None, "~/.nccl.conf": None}}
+    variables: JsonValue = {"PATH": f"{MPI_PREFIX}/bin:/usr/local/bin:/usr/bin:/bin"}
+    files: JsonValue = {"/home/train/.nccl.conf": None, "/etc/nccl.conf": None}
+    return {"variables": variables, "job_variables": variables, "secret": [], "files": files}
 
 
 def _limits(host: Host) -> JsonValue:
