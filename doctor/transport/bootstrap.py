@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-MODULES = ("boot", "commands", "files", "frames", "guard", "job", "loop", "main", "sources")
-
 # Where python3 lies on nodes whose bare PATH has none: RHEL 8 keeps one for itself, images for training use conda.
 CANDIDATES = (
     "python3", "/usr/bin/python3", "/usr/local/bin/python3", "/usr/libexec/platform-python", "/opt/conda/bin/python3",
@@ -118,13 +116,12 @@ def _loader() -> str:
 @cache
 def agent_blob() -> bytes:
     """Return the agent's modules, name to text, as zlib over JSON."""
-    home = files("doctor.agent")
-    texts = {f"doctor.agent.{name}": home.joinpath(f"{name}.py").read_text("utf-8") for name in MODULES}
-    answers = (entry for entry in home.joinpath("answers").iterdir() if entry.name.endswith(".py"))
-    for entry in sorted(answers, key=lambda entry: entry.name):
-        name = "" if entry.name == "__init__.py" else "." + entry.name[: -len(".py")]
-        texts["doctor.agent.answers" + name] = entry.read_text("utf-8")
-    texts.update({"doctor": "", "doctor.agent": ""})
+    texts = {"doctor": ""}
+    for package in ("doctor.agent", "doctor.agent.answers"):
+        entries = (entry for entry in files(package).iterdir() if entry.name.endswith(".py"))
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            name = "" if entry.name == "__init__.py" else "." + entry.name[: -len(".py")]
+            texts[package + name] = entry.read_text("utf-8")
     return zlib.compress(json.dumps(texts).encode(), 9)
 
 
