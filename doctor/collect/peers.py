@@ -1,0 +1,50 @@
+"""Node to node: what each node's own ssh said of the nodes that it tried."""
+
+from __future__ import annotations
+
+from doctor.collect.reader import Reader, trouble
+from doctor.model.evidence import Answer, Cause, Evidence, JsonValue
+from doctor.model.fact import Absent, Read, Unread
+from doctor.model.facts import PeerSsh, PeerSshFacts
+from doctor.ssh_words import cause_of, telling_line
+
+PEERS = Answer("ssh-peers")
+_OURS = 255  # ssh's own exit status; any other is that of the remote shell
+
+
+def peers(evidence: Evidence) -> Read[PeerSshFacts]:
+    """Read each edge. A node that had to try none is absent here: no launch opens ssh from it."""
+    reply = evidence.reply(PEERS)
+    if why := trouble(PEERS, reply):
+        return Unread("no ssh program there to reach the other nodes with") if isinstance(why, Absent) else why
+    said = reply.value["peers"] if isinstance(reply.value, dict) else None
+    if not isinstance(said, dict):
+        raise TypeError("peers is no mapping")
+    if not said:
+        return Absent("no ssh to other nodes was tried from here")
+    return PeerSshFacts(tuple(_edge(target, answer) for target, answer in said.items()))
+
+
+def _edge(target: str, answer: JsonValue) -> PeerSsh:
+    if not isinstance(answer, dict):
+        raise TypeError("a peer's answer is no mapping")
+    status, stderr = answer["exit_status"], str(answer["stderr"])
+    if status == 0:
+        return PeerSsh(target, None)
+    return PeerSsh(target, _cause(status, stderr), telling_line(stderr) or _silent(status, answer.get("seconds")))
+
+
+def _cause(status: JsonValue, stderr: str) -> Cause:
+    known = cause_of(stderr)
+    if status is None:
+        return known or Cause.STALLED
+    return known or (Cause.CLOSED if status == _OURS else Cause.NO_SHELL)
+
+
+def _silent(status: JsonValue, seconds: JsonValue) -> str:
+    if status is None:
+        return f"ssh did not end within {seconds:.0f} s" if isinstance(seconds, float) else "ssh did not end in its time"
+    return f"ssh ended with exit status {status} and no words"
+
+
+READERS = (Reader(PeerSshFacts, (PEERS,), peers),)
