@@ -127,7 +127,8 @@ def answer(evidence: Evidence, read: Callable[[int], bytes], write: Callable[[by
     if not greeting.python:
         write(f"{marker} none\n".encode())
         return
-    write(f"{marker} go 3.10.12 {greeting.python}\n".encode())
+    path, _, version = greeting.python.partition(" (")  # /usr/bin/python3 (3.10.12)
+    write(f"{marker} go {version.rstrip(')')} {path}\n".encode())
     if len(read(size)) == size:
         serve(read, write, responder(evidence))
 

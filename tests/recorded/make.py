@@ -11,14 +11,15 @@ from doctor.record import encode
 from .clusters import CLUSTERS
 from .gpus import gpu_replies
 from .network import network_replies
-from .software import software_replies
+from .software import PYTHON, software_replies
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from .host import Host
 
-NAMESPACE = "net:[4026531840]"
+NAMESPACE = "net:[4026531840]"  # the first of every kernel: the nodes are no containers
+UNCERTAINTY = 0.0003  # seconds
 
 
 def evidence(host: Host, place: int) -> Evidence:
@@ -30,25 +31,28 @@ def evidence(host: Host, place: int) -> Evidence:
     login = Login(
         reached=True, transport="paramiko", address=f"10.20.0.{10 + host.number}", port=22, user="train", seconds=0.06
     )
-    greeting = Greeting(host.name, host.identifier("boot"), NAMESPACE, 1001, "/usr/bin/python3", host.noise)
+    greeting = Greeting(host.name, host.identifier("boot"), NAMESPACE, 1001, f"{PYTHON} ({host.python})", host.noise)
     return Evidence(
-        host.name, login, greeting, replies(host), clock_offset=host.clock, clock_uncertainty=0.0003, places=listed,
+        host.name, login, greeting, replies(host), clock_offset=host.clock, clock_uncertainty=UNCERTAINTY, places=listed,
         slots=host.gpus,
     )  # fmt: skip
 
 
 def replies(host: Host) -> dict[str, Reply]:
     """Return the answers to every source of every reader, and to nothing else."""
-    known = {**gpu_replies(host), **network_replies(host), **software_replies(host), **_peers(host)}
+    known = {**gpu_replies(host), **network_replies(host), **software_replies(host), **_asked_by_us(host)}
     wanted = [source.key for source in sources_for(readers())]
     return {key: known[key] for key in wanted if key in known}
 
 
-def _peers(host: Host) -> dict[str, Reply]:
-    said: dict[str, JsonValue] = {
-        name: {"exit_status": 0, "stderr": "", "seconds": 0.19} for name in host.peers
-    }  # fmt: skip
-    return {Answer("ssh-peers").key: Reply(Status.OK, value={"peers": said}, seconds=0.6)}
+def _asked_by_us(host: Host) -> dict[str, Reply]:
+    """Return what the session itself settles: the clock, and the node's own ssh to the others."""
+    said: dict[str, JsonValue] = {name: {"exit_status": 0, "stderr": "", "seconds": 0.19} for name in host.peers}
+    clock: JsonValue = {"offset": host.clock, "uncertainty": UNCERTAINTY}
+    return {
+        Answer("clock").key: Reply(Status.OK, value=clock),
+        Answer("ssh-peers").key: Reply(Status.OK, value={"peers": said}, seconds=0.6),
+    }
 
 
 def files() -> dict[str, str]:

@@ -1,0 +1,102 @@
+"""The recorded clusters: each is what its description says, and each is judged as it should be, whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from doctor.collect import readers, sources_for
+from doctor.demo.recordings import recorded_cluster, recorded_clusters
+from doctor.model.evidence import Evidence, Status
+from doctor.model.finding import Outcome
+from doctor.model.report import Report
+from doctor.observer import Silent
+from doctor.pipeline import replay
+from doctor.settings import Settings
+
+from .clusters import CLUSTERS
+from .make import files
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+# Cluster: what its report says, as {code: nodes}, and nothing else.
+FINDINGS: dict[str, dict[str, tuple[str, ...]]] = {
+    "healthy-4x8-h100": {},
+    "mixed-nccl": {"NC201": ("gpu03",)},
+    "one-node-down": {"NC001": ("gpu03",), "NC111": ("gpu03",)},
+    "port-polling": {"NC402": ("gpu02",)},
+    "docker0-and-veth": {},
+    "names-that-differ": {},
+    "demo": {},
+}
+
+
+def judged(name: str) -> Report:
+    """Replay a recorded cluster."""
+    return replay(str(FIXTURES / name), Settings(), Silent())
+
+
+def test_the_files_are_what_the_descriptions_say() -> None:
+    there = {str(path.relative_to(FIXTURES)): path.read_text() for path in FIXTURES.glob("*/*")}
+    made = files()
+    assert sorted(there) == sorted(made)
+    assert [path for path in made if made[path] != there[path]] == [], "type: python -m tests.recorded"
+
+
+def test_the_clusters_come_from_beside_the_code_as_well() -> None:
+    assert recorded_clusters() == tuple(sorted(CLUSTERS))
+    for name, hosts in CLUSTERS.items():
+        assert [node.node for node in recorded_cluster(name)] == [host.name for host in hosts]
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_every_node_that_was_reached_answers_all_that_any_reader_asks(name: str) -> None:
+    wanted = sources_for(readers())
+    for node in recorded_cluster(name):
+        silent = [source.key for source in wanted if node.reply(source).status is Status.UNANSWERED]
+        assert (node.node, silent) == (node.node, [] if node.login.reached else [source.key for source in wanted])
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_each_cluster_is_judged_as_it_is_and_nothing_else_is_said(name: str) -> None:
+    report = judged(name)
+    found: dict[str, tuple[str, ...]] = {}
+    for finding in report.findings:
+        found[finding.code] = (*found.get(finding.code, ()), *finding.nodes)
+    assert found == FINDINGS[name]
+
+
+@pytest.mark.parametrize("name", ["healthy-4x8-h100", "docker0-and-veth"])
+def test_a_healthy_cluster_ends_in_0_and_every_check_has_passed_but_what_needs_root_or_has_no_place(name: str) -> None:
+    report = judged(name)
+    assert report.exit_code == 0
+    others = {verdict.code for verdict in report.verdicts if verdict.outcome is not Outcome.PASSED}
+    skipped = {verdict.code for verdict in report.verdicts if verdict.outcome is Outcome.SKIPPED}
+    assert others == skipped
+
+
+def test_no_healthy_node_of_a_sick_cluster_is_unknown_or_failed() -> None:
+    for name in FINDINGS:
+        report = judged(name)
+        sick = {node for nodes in FINDINGS[name].values() for node in nodes}
+        bad = [(v.code, v.node) for v in report.verdicts if v.node not in sick and v.outcome not in FINE]
+        assert (name, bad) == (name, [])
+
+
+FINE = (Outcome.PASSED, Outcome.SKIPPED)
+
+
+def test_a_node_that_was_not_reached_is_unknown_to_every_check_that_needs_it() -> None:
+    report = judged("one-node-down")
+    failed = {v.code for v in report.verdicts if v.node == "gpu03" and v.outcome is Outcome.FAILED}
+    assert failed == {"NC001", "NC111"}
+    assert report.exit_code == 1
+
+
+def test_no_recording_names_a_machine_of_anybodys() -> None:
+    text = "".join(path.read_text() for path in FIXTURES.glob("*/*.json"))
+    assert "/work/" not in text
+    assert "redacted" not in text
+
+
