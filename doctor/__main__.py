@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import doctor
@@ -12,27 +13,28 @@ def main() -> int:
     if sys.argv[1:] == ["--version"]:
         print(f"ncheck {doctor.__version__}")  # noqa: T201  the one answer that needs nothing else
         return 0
+    current_folder_last(sys.path, _current_folder(), os.path.dirname(os.path.dirname(doctor.__file__)))  # noqa: PTH120
     from doctor.cli import main as run  # noqa: PLC0415  click and all that follows are dear
 
     return run(sys.argv[1:])
 
 
-def leave_current_folder(path: list[str], folder: str, home: str) -> None:
-    """Take the folder that `python -m` puts first off the import path, unless our own package was found there.
+def current_folder_last(path: list[str], folder: str, home: str) -> None:
+    """Put the current folder behind everything installed, unless our own package lies there (a checkout).
 
-    A training repository often has a folder called checks, or a file json.py, and neither is ours.
+    `python -m` puts it first, and so does a PYTHONPATH with an empty entry; a training repository often has a folder
+    called checks or a file called json.py, and neither is ours. It stays on the path for plug-ins written there.
     """
-    if path and path[0] in ("", folder) and folder != home:
-        del path[0]
+    if folder != home:
+        path.sort(key=lambda entry: entry in ("", folder))
 
 
-def _started_by_module() -> None:
-    import os  # noqa: PLC0415  loaded already by every interpreter; only this way of starting needs it
-
-    home = os.path.dirname(os.path.dirname(os.path.abspath(doctor.__file__)))  # noqa: PTH100, PTH120  pathlib is dear
-    leave_current_folder(sys.path, os.getcwd(), home)  # noqa: PTH109
-    sys.exit(main())
+def _current_folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109  pathlib is dear
+    except FileNotFoundError:  # it was removed under us
+        return ""
 
 
 if __name__ == "__main__":
-    _started_by_module()
+    sys.exit(main())

@@ -44,9 +44,10 @@ def read(kind: str, file: str) -> None:
     """
     import json  # noqa: PLC0415  start-up
 
+    text = _text(file)
     from doctor.read import read_text  # noqa: PLC0415  start-up
 
-    click.echo(json.dumps(read_text(kind, _text(file)), indent=2))
+    click.echo(json.dumps(read_text(kind, text), indent=2))
 
 
 @click.command()

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from doctor.report import text as words
-from doctor.report.live import DONE, FAILED, WAITING, Progress, failure_line
+from doctor.report.live import DONE, FAILED, FAILURES_SHOWN, WAITING, Progress, failure_line
 
 if TYPE_CHECKING:
     from doctor.model.evidence import Login
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 FEW = 16  # up to this many nodes each has a line of its own
 REDRAWS = 8  # a second
+BAR = 30  # cells
+# Stages in the order in which a node goes through them; one that is not named here stands before the last two.
+_ORDER = {stage: place for place, stage in enumerate((WAITING, "connecting", "logged in", "collecting", DONE, FAILED))}
 _STYLES = {FAILED: "bold red", WAITING: "dim", DONE: "green"}
 
 
@@ -43,14 +46,15 @@ class LiveTable:
         self.began = 0.0
         self.progress = Progress()
         self.spinner = Spinner("dots" if self.console.encoding.startswith("utf") else "line")
-        self.live = Live(
-            get_renderable=self._drawn, console=self.console, transient=True, refresh_per_second=REDRAWS,
-            redirect_stdout=False, redirect_stderr=False,
-        )  # fmt: skip
+        self.live: Live | None = None
 
     def started(self, nodes: tuple[Node, ...]) -> None:
         self.began = self.clock()
         self.progress.begin(nodes)
+        self.live = Live(
+            get_renderable=self._drawn, console=self.console, transient=True, refresh_per_second=REDRAWS,
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
         self.live.start()
 
     def stage(self, node: str, stage: str) -> None:
@@ -58,14 +62,19 @@ class LiveTable:
 
     def login_failed(self, node: str, login: Login) -> None:
         """Print the failure above the live part at once; it stays on the screen."""
-        self.progress.fail(node)
+        failures = self.progress.fail(node)
+        if failures > FAILURES_SHOWN:
+            return
         sign = "✗" if self.console.encoding.startswith("utf") else "x"
         self.console.print(Text.assemble((f"{sign} ", "bold red"), failure_line(node, login)), soft_wrap=True)
+        if failures == FAILURES_SHOWN:
+            self.console.print("further nodes that fail are in the report", style="dim")
 
     def judged(self, findings: tuple[Finding, ...]) -> None: ...
 
     def finished(self) -> None:
-        self.live.stop()
+        if self.live:
+            self.live.stop()
 
     def _drawn(self) -> Group:
         counts = self.progress.counts()
@@ -74,8 +83,9 @@ class LiveTable:
         self.spinner.update(text=Text(f"{over} of {words.count(total, 'node')}, {self.clock() - self.began:.0f} s"))
         if total <= FEW:
             return Group(self.spinner, self._by_node())
-        bar = ProgressBar(total=total, completed=over, width=min(40, self.console.width - 2))
-        return Group(self.spinner, bar, self._by_stage(counts))
+        bar = _grid()
+        bar.add_row(self.spinner, ProgressBar(total=total, completed=over, width=BAR, complete_style="green"))
+        return Group(bar, self._by_stage(counts))
 
     def _by_node(self) -> Table:
         table = _grid()
@@ -87,7 +97,7 @@ class LiveTable:
 
     def _by_stage(self, counts: Mapping[str, int]) -> Table:
         table = _grid()
-        for stage, number in counts.items():
+        for stage, number in sorted(counts.items(), key=lambda one: _ORDER.get(one[0], len(_ORDER) - 2.5)):
             table.add_row(str(number), Text(stage, _STYLES.get(stage, "")))
         return table
 

@@ -1,0 +1,99 @@
+"""The door: what is answered at once, and what cannot shadow us."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import doctor
+from doctor.__main__ import current_folder_last
+
+HOME = str(Path(doctor.__file__).parent.parent)
+
+
+def ncheck(*args: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": HOME, "PYTHONDONTWRITEBYTECODE": "1", **environ}
+    argv = [sys.executable, "-m", "doctor", *args]
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_version_is_answered_before_anything_heavy_is_imported(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['ncheck', '--version']; from doctor.__main__ import main; main(); print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": HOME},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    answer, modules = done.stdout.splitlines()
+    assert answer == f"ncheck {doctor.__version__}"
+    heavy = {"click", "rich", "dataclasses", "inspect", "pathlib", "subprocess", "paramiko", "mashumaro", "json"}
+    assert heavy & set(modules.split()) == set()
+
+
+@pytest.mark.parametrize("pythonpath", [HOME, os.pathsep + HOME])
+def test_files_and_folders_of_the_current_folder_shadow_nothing_of_ours(tmp_path: Path, pythonpath: str) -> None:
+    for name in ("json", "click", "rich", "difflib"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('shadowed by " + name + "')")
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks" / "__init__.py").write_text("raise SystemExit('shadowed by checks')")
+    done = ncheck("list", cwd=tmp_path, PYTHONPATH=pythonpath)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "NC201 nccl-version-differs" in done.stdout
+
+
+def test_the_current_folder_stays_on_the_path_behind_everything_installed() -> None:
+    path = ["/here", "/lib", "", "/site-packages"]
+    current_folder_last(path, "/here", "/site-packages")
+    assert path == ["/lib", "/site-packages", "/here", ""]
+
+
+def test_in_a_checkout_the_path_is_left_alone() -> None:
+    path = ["/checkout", "/lib"]
+    current_folder_last(path, "/checkout", "/checkout")
+    assert path == ["/checkout", "/lib"]
+
+
+def test_a_current_folder_that_is_gone_is_no_traceback(tmp_path: Path) -> None:
+    code = f"import os; os.chdir({str(tmp_path)!r}); os.rmdir({str(tmp_path)!r}); import doctor.__main__ as m; m.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "list"], env={**os.environ, "PYTHONPATH": HOME}, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert "NC201" in done.stdout
+
+
+def test_the_reader_of_a_pipe_may_leave_early_without_a_word(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "doctor", "list"]
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        argv,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": HOME},
+        stdout=write,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_an_encoding_without_our_signs_is_no_reason_to_fail(tmp_path: Path) -> None:
+    done = ncheck("explain", "NC201", cwd=tmp_path, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
