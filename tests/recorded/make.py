@@ -33,9 +33,15 @@ def evidence(host: Host, place: int) -> Evidence:
     )
     greeting = Greeting(host.name, host.identifier("boot"), NAMESPACE, 1001, f"{PYTHON} ({host.python})", host.noise)
     return Evidence(
-        host.name, login, greeting, replies(host), clock_offset=host.clock, clock_uncertainty=UNCERTAINTY, places=listed,
+        host.name,
+        login,
+        greeting,
+        replies(host),
+        clock_offset=host.clock,
+        clock_uncertainty=UNCERTAINTY,
+        places=listed,
         slots=host.gpus,
-    )  # fmt: skip
+    )
 
 
 def replies(host: Host) -> dict[str, Reply]:
