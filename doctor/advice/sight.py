@@ -1,0 +1,68 @@
+"""What a plan is made of: the listed nodes and their facts, sorted into what is known and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from doctor.engine import Facts
+from doctor.model.fact import Unread
+from doctor.model.facts import GpuFacts, InfinibandFacts, LoginFacts
+from doctor.model.node import Node
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Sight:
+    """The nodes as listed and as seen."""
+
+    nodes: tuple[Node, ...]
+    facts: Mapping[str, Facts]
+
+    @property
+    def reached(self) -> tuple[str, ...]:
+        """The nodes that were logged in to."""
+        return tuple(node.name for node in self.nodes if self._login(node.name))
+
+    @property
+    def unreached(self) -> tuple[str, ...]:
+        return tuple(node.name for node in self.nodes if not self._login(node.name))
+
+    def known(self, fact: type[T]) -> dict[str, T]:
+        """Return the fact of every reached node that has it."""
+        held = {name: self.facts[name].get(fact) for name in self.reached}
+        return {name: value for name, value in held.items() if isinstance(value, fact)}
+
+    def unread(self, fact: type[T]) -> dict[str, str]:
+        """Return why the fact could not be read on nodes that were reached."""
+        held = {name: self.facts[name].get(fact) for name in self.reached}
+        return {name: value.reason for name, value in held.items() if isinstance(value, Unread)}
+
+    @property
+    def rdma(self) -> bool:
+        """Tell whether every reached node has an Active HCA port, so that TCP carries only the ranks' first meeting."""
+        ports = self.known(InfinibandFacts)
+        active = [name for name, held in ports.items() if any(port.state == "Active" for port in held.ports)]
+        return len(active) == len(self.reached)
+
+    def slots(self) -> dict[str, int]:
+        """Return slots by host: as listed, else one a GPU, else one; a node not reached is taken to be like most."""
+        gpus = {name: len(held.gpus) for name, held in self.known(GpuFacts).items()}
+        counts = list(gpus.values())
+        usual = max(set(counts), key=counts.count) if counts else 1
+        fallback = dict.fromkeys(self.unreached, usual)
+        return {
+            "localhost" if node.local else node.name: node.slots or gpus.get(node.name) or fallback.get(node.name, 1)
+            for node in self.nodes
+        }
+
+    def _login(self, name: str) -> bool:
+        login = self.facts.get(name, {}).get(LoginFacts)
+        return isinstance(login, LoginFacts) and login.login.reached
+
+
+def sight_of(nodes: Sequence[Node], facts: Mapping[str, Facts]) -> Sight:
+    """Return the sight; a node that is listed twice counts once."""
+    return Sight(tuple({node.name: node for node in nodes}.values()), facts)
