@@ -14,6 +14,8 @@ _VERSION = re.compile(r"\bHorovod v(\S+?):?\s*$")
 _HEADING = re.compile(r"\bAvailable (Frameworks|Controllers|Tensor Operations):")
 #     [X] NCCL
 _FEATURE = re.compile(r"\[([Xx ]?)\]\s+(\S+)")
+# Checking whether extension tensorflow was built.
+_PROBING = re.compile(r"Checking whether extension (\w+) was built")
 # Traceback (most recent call last):
 _CRASH = re.compile(r"Traceback \(most recent|Check failure stack trace|Segmentation fault|[A-Za-z.]+Error: ")
 
@@ -48,6 +50,8 @@ def parse_build(text: str) -> HorovodBuild:
 
 
 def _why(lines: list[str]) -> str:
-    """Return the line that tells of a crash, or say what is missing."""
-    crash = [line.strip() for line in lines if _CRASH.search(line)]
-    return crash[-1] if crash else "no answer of horovodrun --check-build, or only part of one"
+    """Say what crashed, or what is missing."""
+    if not any(_CRASH.search(line) for line in lines):
+        return "no answer of horovodrun --check-build, or only part of one"
+    probed = [found[1] for line in lines if (found := _PROBING.search(line))]
+    return f"crash while probing the {probed[-1]} extension" if probed else "crash before anything was told"

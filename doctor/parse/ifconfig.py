@@ -1,0 +1,66 @@
+"""ifconfig, old ("Link encap:Ethernet  HWaddr ...") and new ("flags=4163<UP,...>  mtu 1500")."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from doctor.parse.seen_interface import Seen
+
+# eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1460
+_NEW = re.compile(r"(?:^|\s)([A-Za-z][\w.\-]*(?::\d+)?): flags=\d+<([A-Z0-9_,]*)>(?:.*?mtu (\d+))?")
+# enp159s0  Link encap:Ethernet  HWaddr ec:0d:b8:2d:cb:03
+_OLD = re.compile(
+    r"(?:^|\s)([A-Za-z][\w.\-]*(?::\d+)?)\s+Link encap:([A-Za-z ]+?)(?:\s\s+HWaddr ([0-9A-Fa-f:\-]+))?\s*$"
+)
+#         inet 10.72.0.9  netmask 255.255.255.0  broadcast 10.72.0.255
+#           inet addr:172.19.160.6  Bcast:172.19.175.255  Mask:255.255.240.0
+_INET = re.compile(r"\binet (?:addr:)?\s*(\S+)(?:.*?(?:netmask |Mask:)(\S+))?")
+#         infiniband 80:00:02:08:FE:80:00:00:00:00:00:00:00:00:00:00:00:00:00:00  txqueuelen 256  (InfiniBand)
+_HARDWARE = re.compile(r"^\W*(ether|infiniband|loop|unspec|tunnel|sit)\b\s*([0-9A-Fa-f:\-]{17,})?")
+#           UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1
+_OLD_FLAGS = re.compile(r"^\W*((?:[A-Z]+ )+)\s*MTU:(\d+)")
+
+_LINK = {"ether": "ether", "infiniband": "infiniband", "loop": "loopback", "unspec": "none", "Ethernet": "ether",
+         "Local Loopback": "loopback", "InfiniBand": "infiniband", "UNSPEC": "none"}  # fmt: skip
+
+
+def parse_ifconfig(lines: Sequence[str]) -> list[Seen]:
+    """Return the interfaces; ifconfig tells no operational state: UP is the administrative one."""
+    found: list[Seen] = []
+    for line in lines:
+        if head := _NEW.search(line):
+            flags = frozenset(head[2].split(","))
+            found.append(Seen(head[1], _state(flags), mtu=int(head[3]) if head[3] else None, flags=flags))
+        elif head := _OLD.search(line):
+            found.append(Seen(head[1], link=_LINK.get(head[2]), mac=(head[3] or "").lower() or None))
+        elif found:
+            found[-1] = _gone_on(found[-1], line)
+    return found
+
+
+def _state(flags: frozenset[str]) -> str:
+    return "UP" if "UP" in flags else "DOWN"
+
+
+def _gone_on(seen: Seen, line: str) -> Seen:
+    if flags := _OLD_FLAGS.match(line):
+        words = frozenset(flags[1].split())
+        return replace(seen, flags=words, state=_state(words), mtu=int(flags[2]))
+    if hardware := _HARDWARE.match(line):
+        return replace(seen, link=_LINK.get(hardware[1], seen.link), mac=(hardware[2] or "").lower() or seen.mac)
+    if (inet := _INET.search(line)) and not seen.addressed:
+        return _with_address(replace(seen, addressed=True), inet[1], inet[2])
+    return seen
+
+
+def _with_address(seen: Seen, address: str, mask: str | None) -> Seen:
+    """Add the address; one that an author masked ("*.*.*.*") is there and not known."""
+    try:
+        ipv4 = str(ipaddress.IPv4Address(address))
+        prefix = ipaddress.IPv4Network(f"0.0.0.0/{mask}").prefixlen if mask else None
+    except ValueError:
+        return seen
+    return replace(seen, ipv4=ipv4, prefix=prefix)

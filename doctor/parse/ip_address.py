@@ -1,0 +1,123 @@
+"""`ip address`, `ip link`, `ip -br` and `ip -j`: the interfaces of a namespace."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import cast
+
+from doctor.parse.seen_interface import Seen
+
+# 2: eth0@if10: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue master cni0 state UP group default qlen 1000
+_HEAD = re.compile(r"(?:^|\s)\d+: ([^\s:@]+)(?:@([^\s:]+))?:\s+<([A-Z0-9_,\-]*)>?(.*)$")
+#     link/ether 02:42:0a:64:97:64 brd ff:ff:ff:ff:ff:ff link-netnsid 0
+_LINK = re.compile(r"^\W*link/(\w+)(?:\s+([0-9a-f:]{17,}))?")
+#     inet 10.0.10.138/24 brd 10.0.10.255 scope global dynamic noprefixroute enp6s0
+_INET = re.compile(r"^\W*inet (\S+?)(?:/(\d+))?(?:\s|$)(.*)$")
+#     inet 10.0.10.138/24 ... scope global dynamic noprefixroute enp6s0
+_LABEL = re.compile(r"\bscope \w+ (?:[a-z_]+ )*?([A-Za-z][\w.\-]*(?::\w+)?)(?:\s+#.*)?\s*$")
+# enp1s0f0np0      UP             172.31.5.1/29
+_BRIEF = re.compile(
+    r"^\s*([A-Za-z][\w.\-]*)(?:@(\S+))?\s+(UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT)(?:\s+(.*))?$"
+)
+# 172.31.0.100/23
+_V4 = re.compile(r"(?<![\w:.])(\d+\.\d+\.\d+\.\d+)(?:/(\d+))?")
+
+_NOT_A_LABEL = frozenset({"dynamic", "noprefixroute", "secondary", "deprecated", "tentative", "temporary", "global"})
+
+
+def parse_ip(lines: Sequence[str]) -> list[Seen]:
+    """Read `ip address` or `ip link`. A name that an author replaced by user@host is taken from its address's label."""
+    found: list[Seen] = []
+    for line in lines:
+        if head := _HEAD.search(line):
+            found.append(_begun(head))
+        elif found:
+            found[-1] = _gone_on(found[-1], line)
+    return found
+
+
+def _begun(head: re.Match[str]) -> Seen:
+    words = head[4].split()
+    after = dict(pairwise(words))
+    behind, hidden = head[2], (head[1], head[2]) == ("user", "node")
+    return Seen(
+        name="user@node" if hidden else head[1],
+        state=after.get("state"),
+        mtu=int(after["mtu"]) if after.get("mtu", "").isdigit() else None,
+        flags=frozenset(head[3].split(",")),
+        master=after.get("master"),
+        behind=behind,
+        named=not hidden,
+    )
+
+
+def _gone_on(seen: Seen, line: str) -> Seen:
+    if link := _LINK.match(line):
+        return replace(seen, link=link[1], mac=link[2], other_namespace="link-netns" in line, details=line)
+    if inet := _INET.match(line):
+        return _with_address(seen, inet)
+    if re.match(r"^\W*(?:altname|inet6|valid_lft)\b", line):  # "    altname enp50s0f0"
+        return seen
+    return replace(seen, details=f"{seen.details} {line.strip()}")
+
+
+def _with_address(seen: Seen, inet: re.Match[str]) -> Seen:
+    label = _LABEL.search(inet[3])
+    if not seen.named and label and label[1] not in _NOT_A_LABEL:
+        seen = replace(seen, name=label[1], named=True)
+    seen = replace(seen, addressed=True)
+    if seen.ipv4 or not _V4.fullmatch(inet[1]):
+        return seen
+    return replace(seen, ipv4=inet[1], prefix=int(inet[2]) if inet[2] else None)
+
+
+def parse_brief(lines: Sequence[str]) -> list[Seen]:
+    """Read `ip -br address` or `ip -br link`."""
+    rows = (found for line in lines if (found := _BRIEF.match(line)))
+    return [_brief(row) for row in rows]
+
+
+def _brief(row: re.Match[str]) -> Seen:
+    address = _V4.search(row[4] or "")
+    return Seen(
+        name=row[1],
+        state=row[3],
+        ipv4=address[1] if address else None,
+        prefix=int(address[2]) if address and address[2] else None,
+        behind=row[2],
+        flags=frozenset({"LOOPBACK"} if row[1] == "lo" else ()),
+        addressed=address is not None,
+    )
+
+
+def parse_json(text: str) -> list[Seen]:
+    """Read `ip -j address` or `ip -j -d link`. Raises ValueError for what is no such JSON."""
+    start = text.find("[{")
+    links, _ = json.JSONDecoder().raw_decode(text[start:]) if start >= 0 else ([], 0)
+    return [_from_json(link) for link in cast("list[Mapping[str, object]]", links) if link.get("ifname")]
+
+
+def _from_json(link: Mapping[str, object]) -> Seen:
+    addresses = cast("list[Mapping[str, object]]", link.get("addr_info") or [])
+    first = next((one for one in addresses if one.get("family") == "inet"), {})
+    info = cast("Mapping[str, object]", link.get("linkinfo") or {})
+    mtu = link.get("mtu")
+    return Seen(
+        name=str(link["ifname"]),
+        state=cast("str | None", link.get("operstate")),
+        ipv4=cast("str | None", first.get("local")),
+        prefix=cast("int | None", first.get("prefixlen")),
+        mtu=mtu if isinstance(mtu, int) else None,
+        flags=frozenset(str(flag) for flag in cast("list[object]", link.get("flags") or [])),
+        link=cast("str | None", link.get("link_type")),
+        mac=cast("str | None", link.get("address")),
+        master=cast("str | None", link.get("master")),
+        behind=cast("str | None", link.get("link")),
+        other_namespace="link_netnsid" in link or "link_netns" in link,
+        details=str(info.get("info_kind") or ""),
+        addressed=bool(first),
+    )

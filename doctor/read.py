@@ -1,0 +1,231 @@
+"""`ncheck read KIND FILE`: what a saved output of some tool says, as one JSON object.
+
+The kinds are families of tools; which tool of the family speaks is told from the text. Keys and their meaning are those
+that the facts have; what the text does not hold is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from doctor.errors import NcheckError
+from doctor.parse.horovod_build import parse_build
+from doctor.parse.ib_tools import (
+    is_software,
+    parse_devices,
+    parse_devinfo,
+    parse_ibstatus,
+    parse_netdevs,
+    parse_opainfo,
+    parse_port_table,
+)
+from doctor.parse.ibstat import Adapter, Port, parse_ibstat, tool_error
+from doctor.parse.interfaces_text import data_nic, parse_interfaces
+from doctor.parse.mpi_version import parse_mpi
+from doctor.parse.nccl_version import parse_log, parse_packages
+from doctor.parse.nvidia_smi import parse_smi
+from doctor.parse.python_reports import parse_check_env, parse_collect_env, parse_ds_report
+from doctor.parse.seen_interface import VIRTUAL, class_of
+from doctor.parse.topology_matrix import closest_nics, parse_topology
+
+Record = dict[str, object]
+
+
+class UnknownKindError(NcheckError):
+    """Nobody reads that kind of text: says which kinds there are."""
+
+
+def read_text(kind: str, text: str) -> Record:
+    """Return what a text of this kind says; `error` says why, where it cannot be read.
+
+    Raises UnknownKindError for a kind that is none of KINDS.
+    """
+    if kind not in _READERS:
+        raise UnknownKindError(f"no such kind: {kind!r}; try one of: {', '.join(KINDS)}")
+    try:
+        return _READERS[kind](text)
+    except ValueError as error:
+        return {"error": str(error)}
+
+
+def _topology(text: str) -> Record:
+    try:
+        facts, unreadable = parse_topology(text)
+    except ValueError as error:
+        return {"error": str(error), "gpus": None, "nics": [], "pairs": {}}
+    nics, level = closest_nics(facts, "GPU0")
+    return {
+        "gpus": len(facts.gpus),
+        "nics": list(facts.nics or facts.legend),
+        "pairs": {f"{one}-{other}": path for (one, other), path in facts.pairs.items() if one != other},
+        "nic_legend": dict(facts.legend),
+        "legend_unreadable": list(unreadable),
+        "closest_nics_gpu0": list(nics),
+        "closest_level_gpu0": level or None,
+        "cpu_affinity_gpu0": facts.cpu_affinity.get("GPU0"),
+        "numa_affinity_gpu0": facts.numa_affinity.get("GPU0"),
+        "has_gpu_numa_id_column": facts.gpu_numa_id is not None,
+        "gpu_numa_id_gpu0": (facts.gpu_numa_id or {}).get("GPU0"),
+    }
+
+
+def _infiniband(text: str) -> Record:
+    """Read any tool of InfiniBand: the first whose words are there."""
+    if adapters := parse_ibstat(text):
+        return {"tool": "ibstat", "cas": [_adapter(one) for one in adapters], "error": tool_error(text)}
+    if hcas := parse_devinfo(text):
+        return {"tool": "ibv_devinfo", "hcas": hcas, "software_device": is_software(hcas), "error": tool_error(text)}
+    if netdevs := parse_netdevs(text):
+        return {"tool": "ibdev2netdev", "map": netdevs}
+    for tool, parse in _PORT_TOOLS.items():
+        if ports := parse(text):
+            return {"tool": tool, "ports": ports}
+    if devices := parse_devices(text):
+        return {"tool": "ibv_devices", "devices": devices}
+    why = tool_error(text)
+    return {"tool": None, "cas": [], "error": why or "no output of an InfiniBand tool", "meaning": _meaning(why)}
+
+
+_PORT_TOOLS: Mapping[str, Callable[[str], list[Record]]] = {
+    "ibstatus": parse_ibstatus,
+    "opainfo": parse_opainfo,
+    "table": parse_port_table,
+}
+
+
+def _meaning(why: str | None) -> str | None:
+    if why and "'mthca0'" in why and "No such file" in why:
+        return "no IB device at all (mthca0 is only the first default name)"
+    return None
+
+
+def _adapter(adapter: Adapter) -> Record:
+    record: Record = {
+        "ca": adapter.name,
+        "ca_type": adapter.type,
+        "firmware": adapter.firmware,
+        "node_guid": adapter.node_guid,
+        "number_of_ports": adapter.ports_said,
+        "ports": [_port(port) for port in adapter.ports],
+    }
+    return {**record, "truncated": True} if adapter.cut else record
+
+
+def _port(port: Port) -> Record:
+    return {
+        "port": port.number,
+        "state": port.state,
+        "physical_state": port.physical,
+        "rate": port.rate,
+        "link_layer": port.link_layer,
+        "port_guid": port.guid,
+        "base_lid": port.lid,
+        "sm_lid": port.sm_lid,
+    }
+
+
+def _interfaces(text: str) -> Record:
+    tool, seen = parse_interfaces(text)
+    rows = [{"name": one.name, "cls": class_of(one, seen), "state": one.state, "ipv4": one.ipv4} for one in seen]
+    return {
+        "format": tool,
+        "interfaces": rows,
+        "virtual_or_unusable": [row["name"] for row in rows if row["cls"] in VIRTUAL],
+        "data_nic": data_nic(seen),
+    }
+
+
+def _versions(text: str) -> Record:
+    """Read any text that tells versions: reports before single tools, since reports quote them."""
+    if (found := parse_collect_env(text)) is not None:
+        return {"format": "torch_collect_env", **found}
+    if (found := parse_check_env(text)) is not None:
+        return {"format": "sglang_check_env", **found}
+    if (found := parse_ds_report(text)) is not None:
+        return {"format": "ds_report", **found}
+    return _horovod(text) or _packages(text) or _mpi(text) or _nccl(text) or {"error": "no version in it that is known"}
+
+
+def _horovod(text: str) -> Record | None:
+    build = parse_build(text)
+    probing = "Checking whether extension" in text
+    if build.version is None and not probing:
+        return None
+    return {
+        "format": "horovod_check_build",
+        "horovod": build.version,
+        "frameworks": dict(build.frameworks),
+        "controllers": dict(build.controllers),
+        "operations": dict(build.operations),
+        "error": build.error,
+    }
+
+
+def _packages(text: str) -> Record | None:
+    found = parse_packages(text)
+    if not (found.libnccl2 or found.libnccl_dev):
+        return None
+    version, cuda = found.version_and_cuda
+    return {
+        "format": "dpkg",
+        "libnccl2": found.libnccl2,
+        "libnccl_dev": found.libnccl_dev,
+        "nccl": version,
+        "cuda": cuda,
+        "not_nccl": list(found.others),
+    }
+
+
+def _mpi(text: str) -> Record | None:
+    found = parse_mpi(text)
+    if found is None:
+        return None
+    return {
+        "format": "mpi",
+        "mpi": found.implementation,
+        "version": found.version,
+        "build": found.build,
+        "release_date": found.release_date,
+        "prrte": found.prrte,
+        "repo": found.repo,
+        "mpi_api": found.api,
+        "error": found.error,
+    }
+
+
+def _nccl(text: str) -> Record | None:
+    log = parse_log(text)
+    if not (log.versions or log.cuda_driver):
+        return None
+    return {"format": "nccl_log", "nccl": list(log.versions), "cuda_driver": log.cuda_driver}
+
+
+def _smi(text: str) -> Record:
+    smi = parse_smi(text)
+    speeds = {speed for links in smi.links for speed in links}
+    return {
+        "driver": smi.driver,
+        "cuda": smi.cuda,
+        "nvidia_smi": smi.tool,
+        "gpus": smi.count if smi.count or not smi.error else None,
+        "names": [gpu.name for gpu in smi.gpus],
+        "gpu0": smi.gpus[0].name if smi.gpus else None,
+        "persistence_gpu0": smi.persistence[0] if smi.persistence else None,
+        "fan_gpu0": smi.fans[0] if smi.fans else None,
+        "links_per_gpu": len(smi.links[0]) if smi.links else None,
+        "link_speed": speeds.pop() if len(speeds) == 1 else None,
+        "error": smi.error,
+    }
+
+
+_INFINIBAND_KINDS = (
+    "ibstat", "ibstatus", "ibv_devinfo", "ibv_devices", "ibdev2netdev", "opainfo", "ib_table", "ib_error",
+)  # fmt: skip
+_READERS: Mapping[str, Callable[[str], Record]] = {
+    "topo": _topology,
+    **dict.fromkeys(_INFINIBAND_KINDS, _infiniband),
+    **dict.fromkeys(("nics", "ip-addr", "ifconfig"), _interfaces),
+    "versions": _versions,
+    "smi": _smi,
+}
+KINDS = tuple(_READERS)
