@@ -10,6 +10,7 @@ from doctor.transport.link import LoginFailedError
 from doctor.transport.ssh_target import SshTarget
 
 SSH_PORT = 22
+NEW_HOST_KEYS = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A"
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def _changed(target: SshTarget, key: bytes, answer: Answer) -> fault.Fault:
 def _revoked(target: SshTarget, key: bytes, answer: Answer) -> fault.Fault:
     place = answer.line.place if answer.line else "known_hosts"
     detail = f"the host key of {target.known_as} is marked @revoked in {place}: {described(key)}. It needs new keys"
-    return fault.Fault(Cause.HOST_KEY_REVOKED, detail, "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A")
+    return fault.Fault(Cause.HOST_KEY_REVOKED, detail, fault.NEW_HOST_KEYS)
 
 
 _TELL = {Standing.UNKNOWN: _unknown, Standing.CHANGED: _changed, Standing.REVOKED: _revoked}
