@@ -8,6 +8,7 @@ banners, the methods that it takes, and its parting words. Nothing of the securi
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import select
 import socket
@@ -167,7 +168,7 @@ class Wire(Packetizer):
             ends = [end for end in (self.deadline, patience) if end is not None]
             if ends and now >= min(ends):
                 self.timed_out = self.deadline is not None and now >= self.deadline
-                raise TimeoutError("nothing came within the time")
+                raise TimeoutError(errno.ETIMEDOUT, "nothing came in time")  # paramiko reads args[1]
             if self._readable.poll((min(ends) - now) * 1000 + 1 if ends else None):
                 break
         if self._shut:
