@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,11 +99,7 @@ def _run(work: Work, given: Mapping[str, object]) -> int:
 def _settings(flags: Mapping[str, object]) -> Settings:
     from doctor.settings import make_settings  # noqa: PLC0415  start-up
 
-    settings = make_settings(flags, os.environ, Path.cwd())
-    if settings.nodes_file or settings.hosts or settings.slurm or settings.local:
-        return settings
-    inside = bool(os.environ.get("SLURM_JOB_NODELIST"))
-    return replace(settings, slurm=inside, local=not inside)
+    return make_settings(flags, os.environ, Path.cwd())
 
 
 def _dry_run(settings: Settings) -> int:

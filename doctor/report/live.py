@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from doctor.observer import Observer
 
 FAILURES_SHOWN = 20
+UNRECORDED = "not recorded"
 FAILED = "failed"
 WAITING = "waiting"
 DONE = "done"
@@ -38,6 +39,7 @@ class Progress:
         self.lock = threading.Lock()
         self.stages: dict[str, str] = {}
         self.failures = 0
+        self.lost_recordings = 0
 
     def begin(self, nodes: tuple[Node, ...]) -> None:
         with self.lock:
@@ -55,6 +57,14 @@ class Progress:
             self.stages[node] = FAILED
             self.failures += 1
             return self.failures
+
+    def unrecorded(self, stage: str) -> bool:
+        """Tell whether a stage says that a recording could not be saved, which is worth a line the first time."""
+        if not stage.startswith(UNRECORDED):
+            return False
+        with self.lock:
+            self.lost_recordings += 1
+            return self.lost_recordings == 1
 
     def counts(self) -> Counter[str]:
         with self.lock:
@@ -84,6 +94,8 @@ class PlainLines:
 
     def stage(self, node: str, stage: str) -> None:
         self.progress.move(node, stage)
+        if self.progress.unrecorded(stage):
+            self._print(f"{words.line(node)}: {words.line(stage)}")
 
     def login_failed(self, node: str, login: Login) -> None:
         failures = self.progress.fail(node)

@@ -59,6 +59,8 @@ class LiveTable:
 
     def stage(self, node: str, stage: str) -> None:
         self.progress.move(node, stage)
+        if self.progress.unrecorded(stage):
+            self.console.print(Text(f"! {words.line(node)}: {words.line(stage)}", "bold yellow"), soft_wrap=True)
 
     def login_failed(self, node: str, login: Login) -> None:
         """Print the failure above the live part at once; it stays on the screen."""

@@ -65,6 +65,15 @@ def test_a_log_is_not_filled_by_a_thousand_failures() -> None:
     assert lines.count("ncheck: further nodes that fail are in the report") == 1
 
 
+def test_a_recording_that_cannot_be_saved_is_said_once() -> None:
+    stream = io.StringIO()
+    observer = PlainLines(stream)
+    observer.started(nodes(2))
+    for node in nodes(2):
+        observer.stage(node.name, f"not recorded: no space left on /tmp/{node.name}.json")
+    assert stream.getvalue().splitlines()[1:] == ["ncheck: node01: not recorded: no space left on /tmp/node01.json"]
+
+
 def test_what_a_node_says_cannot_steer_the_log() -> None:
     stream = io.StringIO()
     observer = PlainLines(stream)
