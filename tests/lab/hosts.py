@@ -63,7 +63,10 @@ class Lab:
             node.start()
         for node in nodes:
             node.await_made()
-        links = "".join(f"link add link wire0 name eth0 netns {n.pid} type macvlan mode bridge\n" for n in nodes)
+        # The same hardware address for ever: a node that was remade is found by those who knew it.
+        links = "".join(
+            f"link add link wire0 name eth0 address {n.mac} netns {n.pid} type macvlan mode bridge\n" for n in nodes
+        )
         namespaces.run(["nsenter", "-t", str(self.pid), "-n", "ip", "-batch", "-"], stdin=links)
         for node in nodes:
             node.go_on()

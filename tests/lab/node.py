@@ -21,6 +21,7 @@ class Node:
     def __init__(self, head: int, name: str, address: str, folder: Path) -> None:
         self.name = name
         self.address = address
+        self.mac = "02:00:00:00:00:" + name[-2:]
         self._head = head
         self._folder = folder
 
