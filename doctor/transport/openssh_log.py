@@ -155,10 +155,11 @@ def _words(log: SshLog, cause: Cause, said: str) -> str:
 
 def _fix(log: SshLog, cause: Cause) -> str:
     target, offending = log.target, _OFFENDING.search(log.text)
+    forget = fault.forget_key(target, offending.group(1)) if offending else fault.by_hand(target, "-v")
     first = shlex.quote(next(iter(target.identity_files), "~/.ssh/id_ed25519"))
     lines = {
         Cause.HOST_KEY_UNKNOWN: fault.by_hand(target, "-o StrictHostKeyChecking=ask"),
-        Cause.HOST_KEY_CHANGED: fault.forget_key(target, offending.group(1)) if offending else fault.by_hand(target, "-v"),
+        Cause.HOST_KEY_CHANGED: forget,
         Cause.HOST_KEY_REVOKED: fault.NEW_HOST_KEYS,
         Cause.AUTH_REFUSED: f"ssh-copy-id {fault.destination(target)}" if log.offered else "ssh-keygen -t ed25519",
         Cause.SLURM_JOB_WANTED: f"salloc -w {shlex.quote(target.name)}",
