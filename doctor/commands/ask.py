@@ -11,7 +11,7 @@ import click
 from doctor.errors import NcheckError
 
 
-@click.command()
+@click.command(short_help="Tell what a check finds and what to type.")
 @click.argument("check")
 def explain(check: str) -> None:
     """Print the page of a check, by its code or name: what it finds, why it matters, what to type."""
@@ -21,7 +21,7 @@ def explain(check: str) -> None:
     show_page(page_of(load_checks(), check), sys.stdout, os.environ)
 
 
-@click.command("list")
+@click.command("list", short_help="List every check.")
 @click.option("-o", "output", type=click.Choice(["console", "json"]), default="console", help="The format.")
 def list_checks(output: str) -> None:
     """List every check: code, name, severity and title, by topic."""
@@ -34,7 +34,7 @@ def list_checks(output: str) -> None:
         print_list(load_checks(), sys.stdout, os.environ)
 
 
-@click.command()
+@click.command(short_help="Parse what a tool printed.")
 @click.argument("kind")
 @click.argument("file")
 def read(kind: str, file: str) -> None:
@@ -50,7 +50,7 @@ def read(kind: str, file: str) -> None:
     click.echo(json.dumps(read_text(kind, text), indent=2))
 
 
-@click.command()
+@click.command(short_help="Print the JSON Schema of -o json.")
 def schema() -> None:
     """Print the JSON Schema of the report that -o json writes."""
     from doctor.report.schema import schema_text  # noqa: PLC0415  start-up

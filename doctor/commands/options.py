@@ -17,7 +17,7 @@ Decorator = Callable[[F], F]
 class GroupedOption(click.Option):
     """An option that knows under which heading --help shows it."""
 
-    def __init__(self, *args: Any, heading: str = "Options", **kwargs: Any) -> None:  # noqa: ANN401  click's own
+    def __init__(self, *args: Any, heading: str = "Other", **kwargs: Any) -> None:  # noqa: ANN401  click's own
         super().__init__(*args, **kwargs)
         self.heading = heading
 
@@ -32,8 +32,9 @@ class GroupedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
-            if record := param.get_help_record(ctx):
-                sections.setdefault(getattr(param, "heading", "Options"), []).append(record)
+            record = param.get_help_record(ctx)
+            if record and isinstance(param, click.Option):
+                sections.setdefault(getattr(param, "heading", "Other"), []).append(record)
         for heading, records in sections.items():
             with formatter.section(heading):
                 formatter.write_dl(records)

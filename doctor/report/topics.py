@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _TOPICS = {
-    "NC0": "Getting through",
+    "NC0": "What could not be examined",
     "NC1": "SSH and host list",
     "NC2": "Versions",
     "NC3": "Network",
