@@ -1,21 +1,43 @@
-"""What every pasted capture may suffer from, undone: colours, line ends, quote and comment marks."""
+"""What every pasted capture may suffer from, undone: colours, line ends, quote marks, what a logger put in front."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 # \x1b[4mGPU0\tGPU1\tCPU Affinity\x1b[0m
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
 # "# GPU0     X     NV4    NV4" as in a job's comments, "> GPU0     X" as in a mail
-_QUOTED = re.compile(r"^[ \t]*[#>]+(?:[ \t]|$)")
+_QUOTE = re.compile(r"^[ \t]*[#>]+(?:[ \t]|$)")
+# 2024-05-01 12:00:01,123 INFO CA 'mlx5_0'
+_STAMP = re.compile(
+    r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?"
+    r"(?:$| (?:\[?(?:DEBUG|INFO|WARN\w*|ERROR)\]?:?(?: |$))?)"
+)
+# "node07: CA 'mlx5_0'" as clush and pdsh have it, "[node07] ...", "(worker pid=5280) ..."
+_SPEAKER = re.compile(r"^(?:[\w.\-]+:|\[[^\]]+\]|\([^)]+\))(?= |$)")
 _MOST = 0.8
+_FEW = 3
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the capture's lines without colours, line ends and, where nearly all lines bear one, the quote mark."""
+    """Return the capture's lines without colours, line ends and what stands in front of nearly every one of them."""
     plain = _ANSI.sub("", text).replace("\ufeff", "").replace("\xa0", " ")
     lines = [line.rstrip("\r\n") for line in plain.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
-    full = [line for line in lines if line.strip()]
-    if full and sum(bool(_QUOTED.match(line)) for line in full) >= _MOST * len(full):
-        lines = [_QUOTED.sub(lambda mark: " " * len(mark[0]), line) for line in lines]
+    for pattern in (_STAMP, _speaker(lines), _QUOTE):
+        lines = _without(pattern, lines)
     return lines
+
+
+def _speaker(lines: list[str]) -> re.Pattern[str]:
+    """Return what nearly all lines begin with, a node's name above all, as a pattern; it is the same on each."""
+    named = Counter(found[0] for line in lines if (found := _SPEAKER.match(line)))
+    name, times = named.most_common(1)[0] if named else ("", 0)
+    return re.compile(rf"^{re.escape(name)}(?: |$)") if times > _FEW else _QUOTE
+
+
+def _without(pattern: re.Pattern[str], lines: list[str]) -> list[str]:
+    full = [line for line in lines if line.strip()]
+    if not full or sum(bool(pattern.match(line)) for line in full) < _MOST * len(full):
+        return lines
+    return [pattern.sub("", line, count=1) for line in lines]

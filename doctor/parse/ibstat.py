@@ -22,6 +22,11 @@ _PANIC = re.compile(r"(ibpanic|ibwarn): (?:\[\d+\] )?(?:\w+: )?(.*\S)")
 # # ibstat: command not found
 _NOT_FOUND = re.compile(r"[\w/.\-]+: (?:command )?not found|.*: No such file or directory$")
 
+_WORDS = (
+    "Down", "Initializing", "Armed", "Active", "InfiniBand", "Ethernet", "Unspecified", "LinkUp", "Polling", "Disabled",
+    "Sleep", "PortConfigurationTraining", "LinkErrorRecovery", "PhyTest",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Port:
@@ -100,13 +105,13 @@ def _port(lines: Sequence[str]) -> Port:
     entries = _entries(lines[1:])
     return Port(
         int(number[1]) if number else 0,
-        state=entries.get("State"),
-        physical=entries.get("Physical state"),
+        state=_whole(entries.get("State")),
+        physical=_whole(entries.get("Physical state")),
         rate=rate_of(entries.get("Rate")),
         lid=_number(entries.get("Base lid")),
         sm_lid=_number(entries.get("SM lid")),
         guid=entries.get("Port GUID"),
-        link_layer=entries.get("Link layer"),
+        link_layer=_whole(entries.get("Link layer")),
     )
 
 
@@ -114,6 +119,12 @@ def _entries(lines: Sequence[str]) -> dict[str, str]:
     """Return the entries that hold something; "..." stands where an author left the value out."""
     found = (entry for line in lines if (entry := _ENTRY.search(line)))
     return {entry[1]: entry[2] for entry in found if entry[2].strip(". ")}
+
+
+def _whole(word: str | None) -> str | None:
+    """Return the word, unless the text was cut off within it: "Infini" is no link layer."""
+    cut = any(known.startswith(word) and known != word for known in _WORDS) if word else True
+    return None if cut else word
 
 
 def rate_of(text: str | None) -> float | None:
