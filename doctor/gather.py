@@ -33,6 +33,7 @@ PEERS = Answer("ssh-peers")
 _RESERVE = 0.04  # of the deadline, kept for judging and printing what came
 _GRACE = 0.5  # seconds for the workers to say in their own words where they stood when the deadline came
 _FILES_PER_NODE = 6  # a socket, or three pipes and what their making needs
+_LEAST_FOR_A_PEER = 3.0  # seconds for one node's login to another, where many are to be tried
 _OUT_OF_TIME = frozenset({Cause.FILTERED, Cause.SILENT, Cause.STALLED, Cause.CLOSED})
 
 
@@ -229,8 +230,10 @@ class _Run:
         self.observer.stage(self.nodes[number].name, "asking its peers")
         targets: list[JsonValue] = [self.peer(other) for other in self.edges[number] if other in self.reached]
         if targets and place.session:
-            asked: JsonValue = {"peers": targets, "timeout": self.settings.connect_timeout}
-            place.session.collect((replace(PEERS, arguments=asked, timeout=self.deadline - time.monotonic()),))
+            left = self.deadline - time.monotonic()
+            each = min(self.settings.connect_timeout, max(_LEAST_FOR_A_PEER, left / (1 + len(targets) // 6)))
+            asked: JsonValue = {"peers": targets, "timeout": each}
+            place.session.collect((replace(PEERS, arguments=asked, timeout=max(1.0, left - 1.0)),))
         else:
             place.known.replies[PEERS.key] = Reply(Status.OK, value={"peers": {}})
         self.close(number)

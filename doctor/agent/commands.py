@@ -8,7 +8,7 @@ import subprocess
 import time
 
 LARGEST_OUTPUT = 1024 * 1024  # bytes of stdout and of stderr each; a program that says more is ended
-SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"  # ibstat lies in sbin, which no login has
+SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"  # ibstat lies in sbin, off many PATHs
 ENVIRONMENT = {"LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1", "GIT_OPTIONAL_LOCKS": "0"}
 _STRIDE = 0.2  # seconds between two looks at a program that ended while a child of its own keeps the pipes open
 
@@ -36,7 +36,7 @@ def run(argv, timeout, environment=None, pass_fds=(), cwd="/"):
 
 
 def decoded(data):
-    """Return bytes as text that can be read: what is not UTF-8 as \\xNN, surrogates and all."""
+    """Return bytes as text that can be read: what is not UTF-8 as hexadecimal numbers."""
     return data.decode("utf-8", "backslashreplace")
 
 

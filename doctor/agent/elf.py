@@ -21,7 +21,7 @@ class Library:
         try:
             self.sections = self._sections()
         except struct.error:
-            raise ValueError("{}: cut off".format(path))
+            raise ValueError("{}: cut off".format(path)) from None
 
     def _sections(self):
         header = _HEADER.unpack_from(self.data)
@@ -50,7 +50,7 @@ class Library:
         return list(self._entries(_NEEDED))
 
     def search_paths(self):
-        """Return (DT_RPATH, DT_RUNPATH), folders with $ORIGIN put in; a library with a RUNPATH has no RPATH to speak of."""
+        """Return (DT_RPATH, DT_RUNPATH) as folders, $ORIGIN put in; with a DT_RUNPATH the other one does not count."""
         run, old = self._folders(_RUNPATH), self._folders(_RPATH)
         return ([] if run else old), run
 

@@ -38,7 +38,7 @@ def prctl(option, value):
 
 
 def _let_go_of_the_streams():
-    """The head sees the end of output when the agent ends, not when the guard does."""
+    """Leave them to the agent alone: the head sees the end of output when it ends, not when the guard does."""
     empty = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(empty, number)

@@ -8,7 +8,7 @@ import sys
 from doctor.agent.commands import run
 
 # The user's line runs in a login bash, where `module` and `conda` are functions; without bash in a login sh. What it
-# prints goes to stderr. Its own exit status decides, as in a batch script without `set -e`; `exit` in it counts as failure.
+# prints goes to stderr. Its own exit status decides, as in a script without `set -e`; `exit` in it counts as failure.
 _AFTER_SETUP = 'eval "$NCHECK_SETUP" 1>&2 || exit 97; unset NCHECK_SETUP; exec "$NCHECK_PYTHON" -I -S -c "$NCHECK_DUMP"'
 _DUMP = "import json,os,sys;os.write(int(os.environ['NCHECK_FD']),json.dumps(dict(os.environ)).encode())"
 _OURS = ("NCHECK_SETUP", "NCHECK_PYTHON", "NCHECK_DUMP", "NCHECK_FD", "SHLVL", "_")
@@ -21,7 +21,7 @@ class NotEnteredError(Exception):
 
 
 class Job:
-    """`asked` holds python, setup, active (the head's own VIRTUAL_ENV and CONDA_PREFIX) and avoid (ncheck's own prefix)."""
+    """`asked` holds python, setup, active (the head's VIRTUAL_ENV and CONDA_PREFIX) and avoid (ncheck's own prefix)."""
 
     def __init__(self, asked, environment):
         self.asked = asked
@@ -34,9 +34,9 @@ class Job:
         if self.asked.get("setup"):
             self.environment = self._after_setup(self.asked["setup"], timeout)
         self.path, self.how = self._interpreter()
-        if self.path:
-            folders = [os.path.dirname(self.path), self.environment.get("PATH", "")]
-            self.environment["PATH"] = ":".join(folder for folder in folders if folder)
+        folder, path = os.path.dirname(self.path or ""), self.environment.get("PATH", "")
+        if folder and path.partition(":")[0] != folder:
+            self.environment["PATH"] = folder + (":" + path if path else "")
 
     def _after_setup(self, setup, timeout):
         shell = shutil.which("bash") or "/bin/sh"
@@ -66,7 +66,7 @@ class Job:
         return self._first_on_path(), "python3 on PATH"
 
     def _own_active(self, variable):
-        """What the set-up itself activated on this node outweighs what is active on the head."""
+        """Return what the set-up itself activated on this node: it outweighs what is active on the head."""
         return self.environment.get(variable) if self.asked.get("setup") else None
 
     def _found(self, program):

@@ -1,9 +1,9 @@
 """The conversation with the head, over any pair of byte streams. What is answered is not known here.
 
-The head sends {"do": "start", ...} (answered by "started"), {"do": "ping", "id"}, {"do": "collect", "id", "sources": [...]}, {"do": "module", "name", "text"} and
-{"do": "bye"}; it gets {"is": "pong", "id", "time"}, one {"is": "reply", "id", "key", "reply"} a source as soon as it is
-there, {"is": "done", "id"} and {"is": "wanted", "module"}. A source is its kind ("command", "file", "tree", "answer"),
-its key, and the fields of the head's record of that name.
+The head sends {"do": "start", ...}, {"do": "ping", "id"}, {"do": "collect", "id", "sources": [...]}, {"do": "module",
+"name", "text"} and {"do": "bye"}; it gets {"is": "started", ...}, {"is": "pong", "id", "time"}, one {"is": "reply",
+"id", "key", "reply"} a source as soon as it is there, {"is": "done", "id"} and {"is": "wanted", "module"}. A source is
+its kind ("command", "file", "tree", "answer"), its key, and the fields of the head's record of that name.
 """
 
 import queue
@@ -19,8 +19,8 @@ def serve(incoming, outgoing, respond, start=None):
     """Answer the head until it says bye or its bytes end; then return at once, whatever is still being read.
 
     `incoming(n)` returns n bytes, fewer at the end; `outgoing(data)` writes all of it; `respond(source, fetch)` returns
-    one source's reply as a dict of the fields of Reply, and may raise nothing. `fetch(name)` brings it a module's text from
-    the head, or None. `start(message)` is called once, first, and returns what is to be added to "started".
+    one source's reply as a dict of the fields of Reply, and may raise nothing. `fetch(name)` brings it a module's text
+    from the head, or None. `start(message)` is called once, first, and returns what is to be added to "started".
     """
     _Conversation(outgoing, respond, start).listen(incoming)
 

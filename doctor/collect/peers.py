@@ -31,6 +31,8 @@ def _edge(target: str, answer: JsonValue) -> PeerSsh:
     status, stderr = answer["exit_status"], str(answer["stderr"])
     if status == 0:
         return PeerSsh(target, None)
+    if answer.get("cut_short"):
+        return PeerSsh(target, Cause.DEADLINE, "there was no time left to try it")
     return PeerSsh(target, _cause(status, stderr), telling_line(stderr) or _silent(status, answer.get("seconds")))
 
 
@@ -43,7 +45,7 @@ def _cause(status: JsonValue, stderr: str) -> Cause:
 
 def _silent(status: JsonValue, seconds: JsonValue) -> str:
     if status is None:
-        return f"ssh did not end within {seconds:.0f} s" if isinstance(seconds, float) else "ssh did not end in its time"
+        return f"ssh did not end within {seconds:.0f} s" if isinstance(seconds, float) else "it was never tried"
     return f"ssh ended with exit status {status} and no words"
 
 

@@ -1,8 +1,8 @@
 """What the agent's own functions say, one module each, as JSON values. The head parses them; nothing is judged here.
 
-A function that cannot answer raises: OSError and the like become a failed reply, `MissingError` a missing one. Each module
-has `answer(sources, arguments, timeout)`. `null` stands for what could not be read or does not exist; where why matters an
-{"error": "words"} stands in its place. The shapes, as they travel:
+A function that cannot answer raises: OSError and the like become a failed reply, `MissingError` a missing one. Each
+module has `answer(sources, arguments, timeout)`. `null` stands for what could not be read or does not exist; where why
+matters an {"error": "words"} stands in its place. The shapes, as they travel:
 
 interfaces   {"interfaces": [{"name", "index": int, "flags": int, "up": bool, "running": bool, "loopback": bool,
                   "addresses": [{"ip", "prefix": int|null, "family": 4|6, "scope": "global"|"link"|"host"}],
@@ -10,7 +10,7 @@ interfaces   {"interfaces": [{"name", "index": int, "flags": int, "up": bool, "r
                   "mtu": int|null, "speed": int|null (Mb/s, null for -1 and EINVAL), "mac": str|null,
                   "master": str|null, "lower": [names beneath it: of a vlan, bond, bridge], "device": real path|null,
                   "driver": str|null, "pci": "0000:3b:00.0"|null, "numa": int|null (null for -1),
-                  "devtype": str|null (uevent DEVTYPE: bond, bridge, vlan, vxlan, wlan, geneve, wireguard, veth is none),
+                  "devtype": str|null (uevent DEVTYPE: bond, bridge, vlan, vxlan, wlan, wireguard; veth has none),
                   "bond": bool, "bridge": bool, "tun": bool, "wireless": bool, "vlan_id": int|null,
                   "peer_index": int|null (iflink where it differs from ifindex: veth, vlan, macvlan),
                   "hca": str|null (mlx5_0)}],              in the kernel's order (by index), every one
@@ -30,9 +30,9 @@ environment  {"variables": {NAME: value}, "job_variables": {NAME: value}, "secre
               "files": {path: [lines] | {"error": why} | null (not there)}}
 limits       {"memlock": int|null (null: unlimited), "open_files": int|null, "stack": int|null, "processes": int|null,
               "shm": {"total": bytes, "free": bytes}|{"error"}}
-ssh-peers    asked as {"peers": [{"target": node name, "host", "port": int|null, "user": str|null}], "timeout": seconds};
+ssh-peers    asked as {"peers": [{"target": node, "host", "port": int|null, "user": str|null}], "timeout": seconds};
              says {"peers": {target: {"exit_status": int|null (null: it did not end and was ended), "stderr": str,
-                  "seconds": float}}}. No ssh program: status missing.
+                  "seconds": float, "cut_short": bool (there was no time for it)}}}. No ssh program: status missing.
 """
 
 MODULES = {

@@ -40,12 +40,12 @@ def _nvml(fetch):
     if text:
         module = types.ModuleType("pynvml")
         sys.modules["pynvml"] = module
-        exec(compile(text, "<ncheck pynvml>", "exec"), module.__dict__)
+        exec(compile(text, "<ncheck pynvml>", "exec"), module.__dict__)  # noqa: S102  what the head itself sent
         return module
     try:
         import pynvml
     except ImportError:
-        raise OSError("a GPU is there, and pynvml is neither here nor on the head")
+        raise OSError("a GPU is there, and pynvml is neither here nor on the head") from None
     return pynvml
 
 
@@ -53,7 +53,7 @@ def _called(name, function, failing, *arguments):
     try:
         return function(*arguments)
     except failing as error:
-        raise OSError("{}: {}".format(name, error))
+        raise OSError("{}: {}".format(name, error)) from None
 
 
 def _told(nvml, devices):

@@ -47,7 +47,7 @@ def getifaddrs():
             name = one.name.decode("utf-8", "backslashreplace")
             flags, addresses = told.get(name, (one.flags, []))
             address = _address(one)
-            told[name] = (flags, addresses + [address] if address else addresses)
+            told[name] = (flags, [*addresses, address] if address else addresses)
             entry = one.next
     finally:
         libc.freeifaddrs(first)
@@ -64,16 +64,18 @@ def _address(one):
         packed, mask = ctypes.string_at(one.address + 8, 16), one.netmask and ctypes.string_at(one.netmask + 8, 16)
     else:
         return None
-    prefix = bin(int.from_bytes(mask, "big")).count("1") if mask else None
-    version = 4 if family == socket.AF_INET else 6
-    return {"ip": socket.inet_ntop(family, packed), "prefix": prefix, "family": version, "scope": _scope(packed)}
+    prefix = "".join(map("{:b}".format, mask)).count("1") if mask else None
+    version, scope = (4 if family == socket.AF_INET else 6), _scope(family, packed)
+    return {"ip": socket.inet_ntop(family, packed), "prefix": prefix, "family": version, "scope": scope}
 
 
-def _scope(packed):
-    if packed[:1] == b"\x7f" and len(packed) == 4 or packed == b"\0" * 15 + b"\x01":
+def _scope(family, packed):
+    """Tell 127.0.0.0/8 and ::1 (host) and 169.254.0.0/16 and fe80::/10 (link) from the rest."""
+    if family == socket.AF_INET:
+        return "host" if packed[:1] == b"\x7f" else "link" if packed[:2] == b"\xa9\xfe" else "global"
+    if packed == b"\0" * 15 + b"\x01":
         return "host"
-    link = packed[:2] == b"\xa9\xfe" if len(packed) == 4 else packed[0] == 0xFE and packed[1] & 0xC0 == 0x80
-    return "link" if link else "global"
+    return "link" if b"\xfe\x80" <= packed[:2] <= b"\xfe\xbf" else "global"
 
 
 def _interface(name, flags, addresses):
@@ -131,7 +133,7 @@ def _pci(device):
 
 def _devtype(base):
     text = leaf(base + "/uevent")
-    # DEVTYPE=bond
+    # The line looks like this: DEVTYPE=bond
     for line in text.splitlines() if isinstance(text, str) else ():
         if line.startswith("DEVTYPE="):
             return line[len("DEVTYPE=") :]
@@ -147,8 +149,8 @@ def _vlan(name):
 
 def _hca(base):
     try:
-        return sorted(os.listdir(base + "/device/infiniband"))[0]
-    except (OSError, IndexError):
+        return min(os.listdir(base + "/device/infiniband"))
+    except (OSError, ValueError):
         return None
 
 

@@ -49,12 +49,13 @@ def answer(sources, arguments, timeout):
 
 def asked_of(job, timeout):
     """Ask the interpreter itself, as the job would start it."""
-    reply = run([job.path, "-B", "-c", _ASK] + list(PACKAGES), timeout, job.environment)
+    reply = run([job.path, "-B", "-c", _ASK, *PACKAGES], timeout, job.environment)
     # ncheck:{"version": "3.10.12", ...}     after whatever a sitecustomize prints
     told = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
     if not told:
         words = reply.get("stderr", "").strip().splitlines()
-        raise OSError("{} does not run: {}".format(job.path, words[-1] if words else reply.get("reason") or "no answer"))
+        why = words[-1] if words else reply.get("reason") or "no answer"
+        raise OSError("{} does not run: {}".format(job.path, why))
     return json.loads(told[-1][len("ncheck:") :])
 
 

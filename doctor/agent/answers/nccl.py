@@ -10,6 +10,7 @@ from doctor.agent.answers.nccl_places import found
 from doctor.agent.commands import run
 from doctor.agent.elf import Library
 
+_NEW_BASE = 10000  # the major version's place from NCCL 2.9 on
 _PATIENCE = 5.0  # seconds for one copy to be opened and asked; on a cold network file system it takes one or two
 
 # Runs in a child of its own, for a library can end the process that opens it. Old interpreters can run it, too.
@@ -55,7 +56,7 @@ class _Asking:
 
 def spelled(number):
     """Write 22105 as 2.21.5, and 2804, as NCCL counted before 2.9, as 2.8.4."""
-    base = 10000 if number >= 10000 else 1000
+    base = _NEW_BASE if number >= _NEW_BASE else 1000
     return "{}.{}.{}".format(number // base, number % base // 100, number % 100)
 
 

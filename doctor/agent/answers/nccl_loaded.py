@@ -49,6 +49,7 @@ def _resolved(job, said, library, asking):
 def _as_the_loader(job, said, library):
     """Return the path and the words for where it was found, (None, "") without any."""
     rpath, runpath = library.search_paths()
+    wheels = [os.path.join(folder, "nvidia", "nccl", "lib") for folder in said["path"]]
     for entry in nccl_places.preloaded(job.environment):
         return entry, "LD_PRELOAD"
     steps = (
@@ -56,7 +57,7 @@ def _as_the_loader(job, said, library):
         (nccl_places.library_path(job.environment), "LD_LIBRARY_PATH"),
         (runpath, "DT_RUNPATH of torch's library"),
         ([os.path.dirname(path) for path in nccl_places.loader_cache()], "the loader's cache"),
-        ([os.path.join(folder, "nvidia", "nccl", "lib") for folder in said["path"]], "the wheel, opened by torch itself"),
+        (wheels, "the wheel, opened by torch itself"),
     )
     for folders, how in steps:
         for folder in folders:

@@ -44,25 +44,22 @@ def found(job):
 
 
 def _candidates(job):
-    for entry in preloaded(job.environment):
-        yield "environment", entry
-    for folder in library_path(job.environment):
-        yield "environment", folder
-    for path in loader_cache():
-        yield "loader", path
+    """Yield (origin, file or folder), what weighs more first."""
     said = layout(job)
-    for folder in said["path"]:
-        yield "wheel", os.path.join(folder, "nvidia", "nccl", "lib")
-    if said["torch"]:
-        yield "torch", os.path.join(said["torch"], "lib")
-    for prefix in (said["prefix"], job.environment.get("CONDA_PREFIX")):
-        if prefix:
-            yield "conda" if os.path.isdir(os.path.join(prefix, "conda-meta")) else "system", os.path.join(prefix, "lib")
-    for folder in _CONDA:
-        yield "conda", os.path.expanduser(folder)
-    for pattern in _SYSTEM:
-        for folder in sorted(glob.glob(pattern)):
-            yield "system", folder
+    prefixes = [prefix for prefix in (said["prefix"], job.environment.get("CONDA_PREFIX")) if prefix]
+    conda = [prefix for prefix in prefixes if os.path.isdir(os.path.join(prefix, "conda-meta"))]
+    rows = (
+        ("environment", preloaded(job.environment) + library_path(job.environment)),
+        ("loader", loader_cache()),
+        ("wheel", [os.path.join(folder, "nvidia", "nccl", "lib") for folder in said["path"]]),
+        ("torch", [os.path.join(said["torch"], "lib")] if said["torch"] else []),
+        ("conda", [os.path.join(prefix, "lib") for prefix in conda] + [os.path.expanduser(f) for f in _CONDA]),
+        ("system", [os.path.join(prefix, "lib") for prefix in prefixes if prefix not in conda]),
+        ("system", [folder for pattern in _SYSTEM for folder in sorted(glob.glob(pattern))]),
+    )
+    for origin, places in rows:
+        for place in places:
+            yield origin, place
 
 
 def _copies_in(folder_or_file):

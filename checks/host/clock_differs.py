@@ -1,0 +1,36 @@
+"""The nodes' clocks are more than a second apart
+
+## What it finds
+Nodes whose clock is over 1 s away from the middle one of all clocks, asked over ncheck's own connection and corrected
+by half of the quickest round trip, so that a slow network is not taken for a wrong clock.
+
+## Why it matters
+Lines in the logs of different nodes can no longer be put in order, which is how a hang is told from its cause; NCCL's
+and PyTorch's time-outs and flight records carry the nodes' own times.
+
+## What to type
+`timedatectl` on the node shows whether its time is kept; `sudo timedatectl set-ntp true` has it kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor import ClusterView, Problem, Severity, cluster_check
+from doctor.hostlist import fold
+from doctor.model.facts import ClockFacts
+from doctor.skew import skews, told
+
+MOST = 1.0  # seconds
+
+
+@cluster_check("NC601", Severity.WARNING, ClockFacts)
+def clock_differs(cluster: ClusterView) -> Iterator[Problem]:
+    off = {node: skew for node, skew in skews(cluster.each(ClockFacts)).items() if abs(skew) > MOST}
+    if off:
+        yield Problem(
+            message=f"the clock of {fold(off)} differs from the other clocks by more than {MOST:.0f} s",
+            fix="sudo timedatectl set-ntp true",
+            evidence=tuple(f"{node}: {told(skew)}" for node, skew in off.items()),
+            nodes=tuple(off),
+        )

@@ -1,0 +1,36 @@
+"""A node's clock is more than a minute off
+
+## What it finds
+Nodes whose clock is over 60 s away from the middle one of all clocks, asked over ncheck's own connection and corrected
+by half of the quickest round trip.
+
+## Why it matters
+Certificates are not valid yet or no more (a download in the job fails), Kerberos and munge refuse the node's tickets
+(Slurm's steps do not start, home folders are denied), and files look as if they were written in the future.
+
+## What to type
+`timedatectl` on the node shows whether its time is kept; `sudo timedatectl set-ntp true` has it kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor import ClusterView, Problem, Severity, cluster_check
+from doctor.hostlist import fold
+from doctor.model.facts import ClockFacts
+from doctor.skew import skews, told
+
+MOST = 60.0  # seconds; munge refuses at 300, Kerberos at 300, TLS at once
+
+
+@cluster_check("NC603", Severity.ERROR, ClockFacts)
+def clock_far_off(cluster: ClusterView) -> Iterator[Problem]:
+    off = {node: skew for node, skew in skews(cluster.each(ClockFacts)).items() if abs(skew) > MOST}
+    if off:
+        yield Problem(
+            message=f"the clock of {fold(off)} is more than {MOST:.0f} s off",
+            fix="sudo timedatectl set-ntp true",
+            evidence=tuple(f"{node}: {told(skew)}" for node, skew in off.items()),
+            nodes=tuple(off),
+        )

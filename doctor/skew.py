@@ -1,0 +1,29 @@
+"""Whose clock is off, told by the nodes' clocks together and the head's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median_low
+
+from doctor.model.facts import ClockFacts
+
+
+def skews(clocks: Mapping[str, ClockFacts]) -> dict[str, float]:
+    """Map each node to the seconds that its clock is surely ahead (below 0: behind), 0.0 within what was measurable.
+
+    The right time is the middle one of all clocks, the head's among them, so that one odd clock is named and no other;
+    a single node is compared with the head.
+    """
+    offsets = [clock.offset for clock in clocks.values()]
+    right = median_low([0.0, *offsets]) if len(offsets) > 1 else 0.0
+    return {node: _surely(clock.offset - right, clock.uncertainty) for node, clock in clocks.items()}
+
+
+def _surely(ahead: float, uncertainty: float) -> float:
+    sure = max(0.0, abs(ahead) - uncertainty)
+    return sure if ahead > 0 else -sure
+
+
+def told(skew: float) -> str:
+    """Write a skew for people: "3600.0 s ahead"."""
+    return f"{abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'}"
