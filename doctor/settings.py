@@ -1,8 +1,21 @@
-"""One frozen Settings, made of flags, the environment and ncheck.toml, in that order of weight."""
+"""One frozen Settings, made of flags, the environment and ncheck.toml, in that order of weight.
+
+`make_settings` is the only way in for the command line; ncheck.toml is described in doctor/settings_file.py.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from doctor.errors import SettingsError
+from doctor.hostlist import unfold
+from doctor.printable import printable
+from doctor.settings_file import FileSettings, read_settings_file
+from doctor.settings_values import ENVIRONMENT, READ
 
 
 @dataclass(frozen=True)
@@ -65,5 +78,102 @@ class Settings:
     local: bool = False
 
     def environment_of(self, node: str) -> JobEnvironment:
-        """Return how the job's environment is entered on this node: the first override that names it, else the run's."""
-        raise NotImplementedError
+        """Return how the job's environment is entered on this node.
+
+        The first override that names the node stands, value by value; what it leaves out is the run's, and "" in it
+        means none.
+        """
+        for override in self.overrides:
+            if node in _members(override.nodes):
+                return _entered(override.environment, self.environment)
+        return self.environment
+
+
+@lru_cache(maxsize=256)
+def _members(nodes: str) -> frozenset[str]:
+    return frozenset(unfold(nodes))
+
+
+def _entered(own: JobEnvironment, run: JobEnvironment) -> JobEnvironment:
+    values = {name: getattr(own, name) for name in ENVIRONMENT}
+    return replace(run, **{name: value or None for name, value in values.items() if value is not None})
+
+
+# Variables for what a job script or a container image may want to settle once. Commands are not among them.
+VARIABLES: Mapping[str, str] = {
+    "NCHECK_PORT": "port",
+    "NCHECK_USER": "user",
+    "NCHECK_IDENTITY": "identity",
+    "NCHECK_SSH_CONFIG": "ssh_config",
+    "NCHECK_TRANSPORT": "transport",
+    "NCHECK_WIDTH": "width",
+    "NCHECK_DEADLINE": "deadline",
+    "NCHECK_FAIL_ON": "fail_on",
+}
+
+_FLAGS = {"nodes_file": "the nodes file", "hosts": "-H", "ssh_config": "-F", "identity": "-i", "output": "-o"}
+_SOURCES = ("nodes_file", "hosts", "slurm", "local")
+
+
+def make_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> Settings:
+    """Make the settings of one run. A flag outweighs a variable, a variable ncheck.toml, and that the default.
+
+    `flags` maps fields of Settings and of JobEnvironment, and `config`, to what was typed or what click made of it;
+    None, False, "" for no text and () mean: not given. `ignore` and `select` are tuples of texts, `fail_on` is a text.
+    Raises SettingsError, one line that names the flag, the variable or the file with its key, and what would be right.
+    """
+    given = {name: value for name, value in flags.items() if value is not None and value is not False and value != ()}
+    config = given.pop("config", None) or environ.get("NCHECK_CONFIG") or None
+    file = read_settings_file(str(config) if config else None, environ, cwd)
+    typed = {name: _read(name, value, _flag(name)) for name, value in given.items()}
+    _one_source(typed)
+    told = {name: _read(name, environ[key], key) for key, name in VARIABLES.items() if environ.get(key)}
+    values = {**_without_rivals(file.values, typed), **told, **typed}
+    return _settings(values, _overrides(file, typed))
+
+
+def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...]) -> Settings:
+    environment = JobEnvironment(**{name: values[name] or None for name in ENVIRONMENT if name in values})
+    own = {name: value for name, value in values.items() if name not in ENVIRONMENT}
+    if "ignore" in own:
+        own["ignore"] = tuple(Ignore(check, nodes) for check, nodes in own["ignore"])
+    settings = Settings(**own, environment=environment, overrides=overrides)
+    _identity_is_there(settings.identity)
+    return settings
+
+
+def _read(name: str, value: object, source: str) -> object:
+    if name not in READ:
+        raise TypeError(f"{name} is no setting; those are {', '.join(sorted(READ))}")
+    try:
+        return READ[name](value)
+    except ValueError as error:
+        raise SettingsError(f"{source}: {error}") from None
+
+
+def _flag(name: str) -> str:
+    return _FLAGS.get(name, "--" + name.replace("_", "-"))
+
+
+def _one_source(typed: Iterable[str]) -> None:
+    named = [_flag(name) for name in _SOURCES if name in typed]
+    if len(named) > 1:
+        raise SettingsError(f"{' and '.join(named)} each say which nodes: give one of them")
+
+
+def _without_rivals(values: Mapping[str, object], typed: Iterable[str]) -> dict[str, object]:
+    """Drop which nodes the file names where the command line names them in another way."""
+    rivals = _SOURCES if any(name in typed for name in _SOURCES) else ()
+    return {name: value for name, value in values.items() if name not in rivals}
+
+
+def _overrides(file: FileSettings, typed: Iterable[str]) -> tuple[HostOverride, ...]:
+    """Make the overrides, less what a flag settles for every node."""
+    kept = [(nodes, {name: rows[name] for name in rows if name not in typed}) for nodes, rows in file.hosts]
+    return tuple(HostOverride(nodes, JobEnvironment(**rows)) for nodes, rows in kept)
+
+
+def _identity_is_there(identity: str | None) -> None:
+    """Refuse a key that is not there: ssh would only warn, and go on with others."""
+    if identity and not Path(identity).expanduser().is_file():
+        raise SettingsError(f"-i: {printable(identity)} is no file; the keys that are there: ls ~/.ssh")

@@ -47,6 +47,7 @@ def _files(chosen: str | None, user: LocalUser) -> tuple[ConfigFile, ...]:
     if chosen.lower() == "none":
         return ()
     try:
+        chosen = str(Path(chosen).expanduser())
         with Path(chosen).open("rb"):
             return (read_config_file(chosen, user.home, of_user=True, checked=False),)
     except OSError as error:

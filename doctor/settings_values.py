@@ -1,0 +1,168 @@
+"""What each setting may be: one reader a key, the same for a flag, a variable and a line of ncheck.toml.
+
+A reader takes what was typed, or what TOML or click made of it, and raises ValueError with what would be right.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Mapping
+
+from doctor.hostlist import is_name, quoted, unfold
+
+Read = Callable[[object], object]
+
+MOST_AT_ONCE = 1024
+FAIL_ON = ("error", "warning", "info", "unknown")
+NEVER = ("never", "none")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("a text is wanted")
+    if not value.isprintable():
+        raise ValueError("it has characters that cannot be printed")
+    return value
+
+
+def _command(value: object) -> str:
+    """Take a shell line as it is; it travels to the node as one line."""
+    if isinstance(value, str) and ("\n" in value or "\r" in value):
+        raise ValueError("it has a line break; join the commands with ';', as in 'module load nccl; source env.sh'")
+    if value == "":
+        return ""
+    return _text(value)
+
+
+def _argv(value: object) -> str:
+    """Take a command that is split into words here, with no shell."""
+    command = _command(value)
+    try:
+        shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"it cannot be split into words: {str(error).lower()}") from None
+    return command
+
+
+def _user(value: object) -> str:
+    name = _text(value)
+    if name.startswith("-") or any(char in name for char in " '\"`;&<>|(){}$\\"):
+        raise ValueError(f"{quoted(name)} is no user name")
+    return name
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+    if not isinstance(value, str) or value.lower() not in words:
+        raise ValueError("true or false is wanted")
+    return words[value.lower()]
+
+
+def _whole(least: int, most: int) -> Read:
+    def read(value: object) -> int:
+        text = str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
+        if not (text.isascii() and text.isdigit() and len(text) < len(str(most)) + 2 and least <= int(text) <= most):
+            raise ValueError(f"a whole number from {least} to {most} is wanted, not {quoted(str(value))}")
+        return int(text)
+
+    return read
+
+
+def _seconds(value: object) -> float:
+    try:
+        seconds = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"a number of seconds above 0 is wanted, not {quoted(str(value))}")
+    return seconds
+
+
+def _one_of(*words: str, otherwise: str = "") -> Read:
+    def read(value: object) -> str:
+        if value not in words:
+            raise ValueError(f"one of {', '.join(words)} is wanted, not {quoted(str(value))}{otherwise}")
+        return str(value)
+
+    return read
+
+
+def _words(value: object) -> tuple[str, ...]:
+    """Take "a,b", or a list of such texts."""
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, (list, tuple)) or not all(isinstance(word, str) for word in value):
+        raise ValueError("a text or a list of texts is wanted")
+    words = tuple(part.strip() for word in value for part in word.split(","))
+    if not all(is_name(word) for word in words):
+        raise ValueError(f"{quoted(','.join(words))} is no list of names, as in a,b")
+    return words
+
+
+def _fail_on(value: object) -> tuple[str, ...]:
+    words = _words(value)
+    known = (*FAIL_ON, *NEVER)
+    for word in words:
+        if word not in known:
+            raise ValueError(f"{quoted(word)} is none of {', '.join((*FAIL_ON, NEVER[0]))}")
+    if any(word in NEVER for word in words):
+        if len(words) > 1:
+            raise ValueError(f"{NEVER[0]} stands alone: nothing else can be counted beside it")
+        return NEVER[:1]
+    return tuple(dict.fromkeys(words))
+
+
+def _ignore(value: object) -> tuple[tuple[str, str | None], ...]:
+    """Take CHECK or CHECK=nodes, or a list of such texts; commas belong to the nodes."""
+    values = (value,) if isinstance(value, str) else value
+    if not isinstance(values, (list, tuple)):
+        raise ValueError("CHECK or CHECK=nodes is wanted, or a list of them")  # noqa: TRY004  a wrong value, told as any other
+    return tuple(_ignored(one) for one in values)
+
+
+def _ignored(value: object) -> tuple[str, str | None]:
+    if not isinstance(value, str):
+        raise ValueError("CHECK or CHECK=nodes is wanted")  # noqa: TRY004  a wrong value, told as any other
+    check, equals, nodes = (part.strip() for part in value.partition("="))
+    if not is_name(check):
+        raise ValueError(f"{quoted(check)} is no check; write its code or name, as in NC305 or NC305=node07")
+    if not equals:
+        return check, None
+    unfold(nodes)
+    return check, nodes
+
+
+# Every key is a field of Settings, or one of JobEnvironment's.
+READ: Mapping[str, Read] = {
+    "nodes_file": _text,
+    "hosts": _text,
+    "slurm": _flag,
+    "port": _whole(1, 65535),
+    "user": _user,
+    "identity": _text,
+    "ssh_config": _text,
+    "transport": _one_of("auto", "paramiko", "openssh"),
+    "accept_new_host_keys": _flag,
+    "python": _command,
+    "setup": _command,
+    "enter": _argv,
+    "rsh": _argv,
+    "sudo": _flag,
+    "width": _whole(1, MOST_AT_ONCE),
+    "connect_timeout": _seconds,
+    "command_timeout": _seconds,
+    "deadline": _seconds,
+    "mesh": _one_of("auto", "all", "none"),
+    "probe": _one_of("auto", "none", otherwise=": this version measures no bandwidth"),
+    "select": _words,
+    "ignore": _ignore,
+    "fail_on": _fail_on,
+    "output": _one_of("console", "json"),
+    "record": _text,
+    "local": _flag,
+}
+
+ENVIRONMENT = ("python", "setup", "enter", "rsh")
