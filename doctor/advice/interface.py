@@ -99,7 +99,9 @@ def _nccl(sight: Sight, network: Network, picks: Picks) -> tuple[Setting, tuple[
     evidence = _evidence(network, picks)
     if not wrong:
         return Setting(None, f"nothing to set: NCCL picks {network.told} on every node as it is", evidence), ()
-    reason = f"as it is, NCCL would use {_used(picks[wrong[0]])} on {fold(wrong)}; the job belongs to {network.told}"
+    astray = gathered({node: _used(picks[node]) for node in wrong})
+    uses = ", ".join(f"{names} on {fold(nodes)}" for names, nodes in astray.items())
+    reason = f"as it is, NCCL would use {uses}; the job belongs to {network.told}"
     if network.names:
         return Setting(f"={network.names[0]}", reason, evidence), ()
     names = {node: held[0].interface.name for node, held in network.members.items()}

@@ -44,8 +44,8 @@ class Launch:
 
 
 def typed(words: list[str]) -> str:
-    """Return a line that a shell reads as these words."""
-    return " ".join(quote(word) for word in words)
+    """Return a line that a shell reads as these words; zsh would take =eth0 for the path of a program eth0."""
+    return " ".join(f"'{word}'" if word.startswith("=") and quote(word) == word else quote(word) for word in words)
 
 
 def same_mpi(sight: Sight) -> tuple[MpiFacts | None, str]:

@@ -39,9 +39,7 @@ LINES: Mapping[str, tuple[str, Callable[[Launch], str]]] = {
 }
 
 
-def propose(
-    nodes: Sequence[Node], facts: Mapping[str, Facts], port: int | None, *, user_is_root: bool
-) -> LaunchPlan:
+def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], port: int | None, *, user_is_root: bool) -> LaunchPlan:
     """Return the plan for a job over all listed nodes; what could not be decided stands in its notes, with why."""
     sight = sight_of(nodes, facts)
     if not sight.reached:

@@ -1,0 +1,50 @@
+"""NC206: frameworks are compared one by one; where none lives, the wrong Python may have been asked."""
+
+from __future__ import annotations
+
+from checks.versions.framework_differs import framework_differs
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent
+from doctor.model.facts import Gpu, GpuFacts, InterpreterFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+GPUS = GpuFacts((Gpu(0, "NVIDIA H100 80GB HBM3"),), "550.54", "12.4", "nvml")
+
+
+def node(gpus: GpuFacts | Absent = GPUS, **frameworks: str) -> Facts:
+    return {
+        InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", frameworks),
+        GpuFacts: gpus,
+    }
+
+
+def test_the_odd_version_is_named_framework_by_framework() -> None:
+    nodes = {"n1": node(torch="2.3.1", deepspeed="0.14"), "n2": node(torch="2.3.1", deepspeed="0.14"),
+             "n3": node(torch="2.1.0", deepspeed="0.14")}  # fmt: skip
+    assert judge([framework_differs], nodes).findings == [
+        Finding("NC206", "framework-differs", Severity.ERROR, ("n3",),
+                "torch differs: 2.3.1 on n[1-2], 2.1.0 on n3 (2 to 1)", (), "python3 -m pip install torch==2.3.1"),
+    ]  # fmt: skip
+
+
+def test_a_node_without_any_framework_fails_where_another_has_one() -> None:
+    judgement = judge([framework_differs], {"n1": node(torch="2.3.1"), "n2": node(), "n3": node()})
+    assert [found.message for found in judgement.findings] == ["torch differs: none on n[2-3], 2.3.1 on n1 (2 to 1)"]
+    assert [found.fix for found in judgement.findings] == ["python3 -m pip install torch==2.3.1"]
+
+
+def test_nodes_with_gpus_and_no_framework_anywhere_are_unknown_and_not_passed() -> None:
+    judgement = judge([framework_differs], {"n1": node(), "n2": node()})
+    reason = "no framework lives in /usr/bin/python3 (python3 on PATH): name the job's Python with --python"
+    assert [(verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [(Outcome.UNKNOWN, reason)] * 2
+
+
+def test_it_is_silent_and_skipped_where_there_is_neither_gpu_nor_framework() -> None:
+    none = Absent("no NVIDIA GPU")
+    judgement = judge([framework_differs], {"n1": node(none), "n2": node(none)})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.SKIPPED, Outcome.SKIPPED]
+
+
+def test_it_is_silent_about_what_one_node_has_beside_the_jobs_framework() -> None:
+    nodes = {"n1": node(torch="2.3.1", jax="0.4.30"), "n2": node(torch="2.3.1"), "n3": node(torch="2.3.1")}
+    assert judge([framework_differs], nodes).findings == []

@@ -1,0 +1,47 @@
+"""NC202: copies compete only where the job might load either."""
+
+from __future__ import annotations
+
+from checks.versions.nccl_copies_differ import nccl_copies_differ
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent, Unread
+from doctor.model.facts import LoadedNcclFacts, NcclCopiesFacts, NcclCopy
+from doctor.model.finding import Finding, Outcome, Severity
+
+WHEEL = NcclCopy("/opt/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2", "2.21.5", "wheel")
+HPCX = NcclCopy("/opt/hpcx/lib/libnccl.so.2", "2.19.3", "environment")
+SYSTEM = NcclCopy("/usr/lib/x86_64-linux-gnu/libnccl.so.2.18.3", "2.18.3", "loader")
+
+
+def node(*copies: NcclCopy, loaded: str = "2.21.5") -> dict[str, Facts]:
+    return {"n1": {NcclCopiesFacts: NcclCopiesFacts(copies), LoadedNcclFacts: LoadedNcclFacts(loaded, WHEEL.path)}}
+
+
+def test_a_wheel_and_another_version_on_the_library_path_compete() -> None:
+    assert judge([nccl_copies_differ], node(WHEEL, HPCX, SYSTEM)).findings == [
+        Finding("NC202", "nccl-copies-differ", Severity.WARNING, ("n1",),
+                "NCCL 2.19.3 and 2.21.5 compete for the job; the job loads 2.21.5",
+                (f"2.21.5 at {WHEEL.path} (wheel)", f"2.19.3 at {HPCX.path} (environment)"), "python3 -m pip list"),
+    ]  # fmt: skip
+
+
+def test_a_rival_whose_version_is_not_known_leaves_the_verdict_unknown() -> None:
+    broken = NcclCopy("/opt/x/libnccl.so.2", Unread("not a library"), "environment")
+    judgement = judge([nccl_copies_differ], node(WHEEL, broken))
+    assert [(verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [
+        (Outcome.UNKNOWN, "the version of /opt/x/libnccl.so.2 is not known: not a library"),
+    ]
+
+
+def test_it_is_silent_about_a_system_copy_beside_the_jobs_own() -> None:
+    assert judge([nccl_copies_differ], node(WHEEL, SYSTEM)).findings == []
+
+
+def test_it_is_silent_about_two_copies_of_one_version() -> None:
+    twin = NcclCopy("/opt/hpcx/lib/libnccl.so.2", "2.21.5", "environment")
+    assert judge([nccl_copies_differ], node(WHEEL, twin)).findings == []
+
+
+def test_it_is_skipped_where_there_is_no_nccl() -> None:
+    nodes: dict[str, Facts] = {"n1": {NcclCopiesFacts: Absent("no libnccl"), LoadedNcclFacts: Absent("no libnccl")}}
+    assert [verdict.outcome for verdict in judge([nccl_copies_differ], nodes).verdicts] == [Outcome.SKIPPED]

@@ -1,0 +1,56 @@
+"""NC201: NCCL is compared by majority, within one GPU model, and no golden file says what is right."""
+
+from __future__ import annotations
+
+from checks.versions.nccl_version_differs import nccl_version_differs
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent, Unread
+from doctor.model.facts import Gpu, GpuFacts, LoadedNcclFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+PATH = "/opt/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"
+
+
+def node(version: str | Absent | Unread, model: str = "NVIDIA H100 80GB HBM3") -> Facts:
+    nccl = LoadedNcclFacts(version, PATH) if isinstance(version, str) else version
+    return {LoadedNcclFacts: nccl, GpuFacts: GpuFacts((Gpu(0, model),), "550.54", "12.4", "nvml")}
+
+
+def test_the_odd_node_is_named_with_the_majoritys_version_to_install() -> None:
+    judgement = judge([nccl_version_differs], {"n1": node("2.21.5"), "n2": node("2.21.5"), "n3": node("2.18.3")})
+    assert judgement.findings == [
+        Finding("NC201", "nccl-version-differs", Severity.ERROR, ("n3",),
+                "NCCL differs: 2.21.5 on n[1-2], 2.18.3 on n3 (2 to 1)",
+                (f"2.21.5 from {PATH} on n[1-2]", f"2.18.3 from {PATH} on n3"),
+                "python3 -m pip install nvidia-nccl-cu12==2.21.5"),
+    ]  # fmt: skip
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]
+
+
+def test_two_nodes_that_differ_are_both_named() -> None:
+    judgement = judge([nccl_version_differs], {"n1": node("2.21.5"), "n2": node("2.18.3")})
+    assert [finding.nodes for finding in judgement.findings] == [("n1", "n2")]
+
+
+def test_a_node_without_nccl_fails_where_its_kind_has_it() -> None:
+    nodes = {"n1": node("2.21.5"), "n2": node("2.21.5"), "n3": node(Absent("no libnccl"))}
+    assert [(found.nodes, found.message) for found in judge([nccl_version_differs], nodes).findings] == [
+        (("n3",), "no libnccl, and n[1-2] has it"),
+    ]
+
+
+def test_a_node_that_could_not_be_read_is_unknown_and_takes_no_side() -> None:
+    judgement = judge(
+        [nccl_version_differs], {"n1": node("2.21.5"), "n2": node("2.21.5"), "n3": node(Unread("no answer"))}
+    )
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.PASSED, Outcome.UNKNOWN]
+
+
+def test_it_is_silent_where_each_gpu_model_has_its_own_version() -> None:
+    nodes = {
+        "n1": node("2.21.5"),
+        "n2": node("2.21.5"),
+        "n3": node("2.18.3", "Tesla V100"),
+        "n4": node("2.18.3", "Tesla V100"),
+    }
+    assert judge([nccl_version_differs], nodes).findings == []
