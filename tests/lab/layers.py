@@ -32,6 +32,7 @@ KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 KexAlgorithms curve25519-sha256,curve25519-sha256@libssh.org
 UseDNS no
+LoginGraceTime 8
 UsePAM no
 PidFile /run/sshd.pid
 """

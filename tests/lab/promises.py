@@ -19,9 +19,16 @@ QUICK = ("--connect-timeout", "4", "--command-timeout", "3", "--deadline", "25")
 SLACK = 1.5  # seconds that start-up and the report may take beyond the deadline, on a machine that does other things
 
 
-def examined(lab: Lab, *argv: str, user: User = ROOT, nodes: tuple[str, ...] = (), deadline: float = 25) -> Run:
+def examined(
+    lab: Lab,
+    *argv: str,
+    user: User = ROOT,
+    nodes: tuple[str, ...] = (),
+    deadline: float = 25,
+    settle: float = 5,
+) -> Run:
     """Run ncheck; it ends inside its deadline and leaves every node's processes and files as they were."""
-    with nothing_left(lab):
+    with nothing_left(lab, settle):
         run = ncheck(lab, *QUICK, "--deadline", str(deadline), *argv, user=user, nodes=nodes, hard_limit=deadline + 20)
         assert run.report["seconds"] <= deadline + SLACK
     return run

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 from . import hosts, namespaces
+from .command import ENVIRONMENT
 from .hosts import Lab
+from .layers import ADA, CHECKOUT
 
 
 def test_every_host_reaches_every_other_by_name_on_both_ports(lab: Lab) -> None:
@@ -82,3 +84,17 @@ def test_a_lab_ends_by_itself_when_its_maker_is_killed() -> None:
 
     assert [namespaces.gone(int(pid), 5) for pid in inits] == [True, True]
     Path(folder).rmdir()
+
+
+def test_without_root_the_lab_is_skipped_with_a_reason_and_in_ci_that_is_a_failure(lab: Lab) -> None:
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "shows_its_own", __file__]
+    as_ada = namespaces.enter(lab.pid, ["env", "-i", "-C", str(CHECKOUT), *ENVIRONMENT, "CI=false", *tests])
+    as_ada[1:1] = ["-S", str(ADA.uid), "-G", str(ADA.uid)]
+
+    said = namespaces.run(as_ada)
+    assert "1 skipped" in said.stdout
+    assert "the lab needs root" in said.stdout
+
+    said = namespaces.run([word.replace("CI=false", "CI=true") for word in as_ada], check=False)
+    assert said.returncode == 1
+    assert "in CI the lab is not skipped: the lab needs root" in said.stdout
