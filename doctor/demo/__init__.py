@@ -41,7 +41,7 @@ def run(settings: Settings, observer: Observer) -> Report:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ncheck-demo-")))
         report = examine(_for_demo(settings, _laid_out(nodes, folder, stack)), observer)
     _hold(report, nodes)
-    return replace(report, recorded=True, nodes=tuple(replace(node, recorded=True) for node in report.nodes))
+    return replace(report, recorded=True, nodes=tuple(replace(node, recorded=node.reached) for node in report.nodes))
 
 
 def _laid_out(nodes: tuple[Evidence, ...], folder: Path, stack: ExitStack) -> tuple[Path, Path]:

@@ -103,7 +103,7 @@ class NodeServer:
 
     def _shell(self, channel: paramiko.Channel) -> None:
         """Be the node's shell on one channel, until the head goes."""
-        with closing(channel), suppress(OSError, EOFError, ValueError):
+        with suppress(OSError, EOFError, ValueError), closing(channel):
             channel.settimeout(_PATIENCE)
             answer(self._evidence, _reader(channel), channel.sendall)
             channel.send_exit_status(0)

@@ -67,20 +67,23 @@ def polling(ports: tuple[Hca, ...], name: str) -> tuple[Hca, ...]:
 
 def with_docker(wires: tuple[Nic, ...]) -> tuple[Nic, ...]:
     """Return the interfaces with what Docker adds: a bridge with the same address on every node, and a veth in it."""
-    index = len(wires)
-    bridge = Nic(
-        "docker0",
-        "172.17.0.1",
-        16,
-        driver="bridge",
-        pci="",
-        speed=10000,
-        numa=None,
-        bridge=True,
-        lower=("veth3f9a1c2",),
-    )
-    veth = Nic("veth3f9a1c2", driver="veth", pci="", speed=10000, numa=None, master="docker0", peer_index=index + 7)
-    return (*wires, bridge, veth)
+    return (*wires, *_bridge("docker0", "172.17.0.1", "veth3f9a1c2", len(wires)))
+
+
+def docker_first(wires: tuple[Nic, ...]) -> tuple[Nic, ...]:
+    """Return the interfaces of a node whose Ethernet driver was loaded anew after Docker had started.
+
+    The kernel lists the bridges first then, and one of a compose network has no name that NCCL would leave out.
+    """
+    lo, *rest = wires
+    compose = _bridge("br-5b1d7c3e9f20", "172.18.0.1", "veth8b2e7d1", 3)
+    return (lo, *_bridge("docker0", "172.17.0.1", "veth3f9a1c2", 1), *compose, *rest)
+
+
+def _bridge(name: str, ip: str, port: str, index: int) -> tuple[Nic, Nic]:
+    bridge = Nic(name, ip, 16, driver="bridge", pci="", speed=10000, numa=None, bridge=True, lower=(port,))
+    veth = Nic(port, driver="veth", pci="", speed=10000, numa=None, master=name, peer_index=index + 30)
+    return bridge, veth
 
 
 FOUR = ("gpu01", "gpu02", "gpu03", "gpu04")
@@ -90,8 +93,8 @@ SIX = cluster("gpu01", "gpu02", "gpu03", "gpu04", "gpu05", "gpu06")
 
 
 def demo() -> tuple[Host, ...]:
-    """Return the demo's cluster: two healthy nodes, one with another NCCL, one with a dead cable, one that is down."""
-    hosts = changed(SIX, "gpu03", nccl="2.20.5", torch="2.4.1+cu124")
+    """Return the demo's cluster: another NCCL, a dead cable, a start-up file that prints, and a node that is down."""
+    hosts = changed(SIX, "gpu03", nccl="2.20.5")
     hosts = changed(hosts, "gpu04", hcas=polling(hcas(), "mlx5_5"))
     hosts = changed(hosts, "gpu05", noise="Welcome to gpu05! Maintenance on Friday.\n")
     hosts = tuple(replace(host, nics=with_docker(host.nics)) for host in hosts)
@@ -103,10 +106,10 @@ CLUSTERS: dict[str, tuple[Host, ...]] = {
     "mixed-nccl": changed(HEALTHY, "gpu03", nccl="2.20.5"),
     "one-node-down": lost(HEALTHY, "gpu03", Cause.REFUSED, REFUSED),
     "port-polling": changed(HEALTHY, "gpu02", hcas=polling(hcas(), "mlx5_3")),
-    "docker0-and-veth": tuple(replace(host, nics=with_docker(host.nics)) for host in HEALTHY),
+    "docker0-and-veth": tuple(replace(host, nics=docker_first(host.nics)) for host in HEALTHY),
     "names-that-differ": tuple(
         replace(host, nics=nics(host.number, wire))
-        for host, wire in zip(HEALTHY, ("eno1", "enp3s0", "eth0", "eno1"), strict=True)
+        for host, wire in zip(HEALTHY, ("eno1", "enp3s0", "eth0", "eth0"), strict=True)
     ),
     "demo": demo(),
 }
