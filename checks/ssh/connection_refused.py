@@ -1,0 +1,24 @@
+"""Nothing listens on the SSH port
+
+## What it finds
+Nodes that are up and refuse the connection at once: no SSH server listens on that port, or a firewall answers in its
+place.
+
+## Why it matters
+mpirun, Horovod and DeepSpeed start their processes over ssh; where it is refused, the launch fails as a whole.
+
+## What to type
+On the node's console: `sudo systemctl restart ssh` (the unit is called sshd on Red Hat and SUSE). If ssh listens
+elsewhere, as in many containers: `ncheck -p 10001 nodes.txt`; `sudo ss -tlnp` on the node shows where.
+"""
+
+from __future__ import annotations
+
+from doctor import Problem
+from doctor.login_check import login_check
+from doctor.model.evidence import Cause, Login
+
+
+@login_check("NC111", Cause.REFUSED)
+def connection_refused(_node: str, login: Login) -> Problem:
+    return Problem(f"nothing listens on its port {login.port}", "sudo systemctl restart ssh")

@@ -1,0 +1,24 @@
+"""The login works and no command can be run
+
+## What it finds
+Nodes that accept the key and then run nothing: the account's shell is nologin or not there, a start-up file exits or
+hangs, a forced command answers in place of the shell.
+
+## Why it matters
+mpirun's daemon is started by exactly such a login, and ends the same way.
+
+## What to type
+`getent passwd USER` on the node shows the shell; `sudo usermod -s /bin/bash USER` sets one. For a start-up file, look
+for `exit` in ~/.bashrc: `ssh NODE true; echo $?` must print 0.
+"""
+
+from __future__ import annotations
+
+from doctor import Problem
+from doctor.login_check import login_check
+from doctor.model.evidence import Cause, Login
+
+
+@login_check("NC124", Cause.NO_SHELL)
+def login_shell_refuses(node: str, _login: Login) -> Problem:
+    return Problem("it accepts the login and runs no command", f"ssh {node} true")

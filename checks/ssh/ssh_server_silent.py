@@ -1,0 +1,24 @@
+"""The SSH server accepts connections and says nothing
+
+## What it finds
+Nodes whose kernel accepts the connection while no SSH banner comes within the time: sshd is frozen or starved, the
+root disk hangs, or the machine is out of memory.
+
+## Why it matters
+Plain ssh waits for ever on such a node, and so does mpirun: the usual cause of a launch that hangs without a message.
+
+## What to type
+On the node's console: `sudo systemctl restart ssh`, and `dmesg -T | tail` for the reason. If it does not answer there
+either, reboot it.
+"""
+
+from __future__ import annotations
+
+from doctor import Problem
+from doctor.login_check import login_check
+from doctor.model.evidence import Cause, Login
+
+
+@login_check("NC115", Cause.SILENT)
+def ssh_server_silent(_node: str, _login: Login) -> Problem:
+    return Problem("its SSH server accepts connections and does not speak", "sudo systemctl restart ssh")

@@ -1,0 +1,36 @@
+"""NC127: red on the nodes whose login ended by its cause, silent where the login got past that."""
+
+from __future__ import annotations
+
+from checks.ssh.connection_cut import connection_cut
+from doctor.engine import judge
+from doctor.model.evidence import Cause, Login
+from doctor.model.facts import LoginFacts
+from doctor.model.finding import Finding, Outcome, Severity, Verdict
+
+LOGIN = Login(
+    reached=False, cause=Cause.CLOSED, detail="as it was heard", port=22, address="10.1.0.7", user="ann", fix="ssh a"
+)
+
+
+def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for_this_node() -> None:
+    judgement = judge([connection_cut], {"a": {LoginFacts: LoginFacts(LOGIN)}})
+    assert judgement.findings == [
+        Finding(
+            "NC127", "connection-cut", Severity.ERROR, ("a",), "the connection was cut", ("as it was heard",), "ssh a"
+        ),
+    ]
+
+
+def test_a_node_that_was_reached_is_green() -> None:
+    judgement = judge([connection_cut], {"a": {LoginFacts: LoginFacts(Login(reached=True))}})
+    assert judgement.verdicts == [Verdict("connection-cut", "NC127", "a", Outcome.PASSED)]
+    assert judgement.findings == []
+
+
+def test_a_login_that_ended_otherwise_at_that_step_or_before_is_unknown_and_not_red() -> None:
+    login = Login(reached=False, cause=Cause.TRANSPORT, detail="ulimit")
+    judgement = judge([connection_cut], {"a": {LoginFacts: LoginFacts(login)}})
+    unknown = Verdict("connection-cut", "NC127", "a", Outcome.UNKNOWN, "never got that far: transport")
+    assert judgement.verdicts == [unknown]
+    assert judgement.findings == []

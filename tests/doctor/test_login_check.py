@@ -1,0 +1,34 @@
+"""The order of a login's steps: a check is green only where the login is known to have got past its step."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctor.login_check import STEPS, never_got_that_far
+from doctor.model.check import Doubt
+from doctor.model.evidence import INFRASTRUCTURE, Cause, Login
+
+
+def test_every_cause_that_a_node_can_be_blamed_for_has_one_step() -> None:
+    placed = [cause for causes in STEPS for cause in causes]
+    assert sorted(placed) == sorted(set(Cause) - INFRASTRUCTURE)
+
+
+@pytest.mark.parametrize(
+    ("login", "check", "doubt"),
+    [
+        (Login(reached=True), Cause.CLOSED, None),
+        (Login(reached=False, cause=Cause.HOST_KEY_CHANGED), Cause.REFUSED, None),
+        (Login(reached=False, cause=Cause.REFUSED), Cause.AUTH_REFUSED, Doubt("never got that far: refused")),
+        (Login(reached=False, cause=Cause.REFUSED), Cause.FILTERED, Doubt("never got that far: refused")),
+        (Login(reached=True, cause=Cause.NO_PYTHON), Cause.NO_SHELL, None),
+        (Login(reached=True, cause=Cause.NO_PYTHON), Cause.NOT_ENTERED, Doubt("never got that far: no-python")),
+        (Login(reached=True, cause=Cause.DEADLINE), Cause.AUTH_REFUSED, None),
+        (Login(reached=False, cause=Cause.CLOSED), Cause.HOST_KEY_CHANGED, None),
+        (Login(reached=False, cause=Cause.CLOSED), Cause.AUTH_REFUSED, Doubt("never got that far: closed")),
+        (Login(reached=False, cause=Cause.OVERLOADED), Cause.NAME_UNKNOWN, Doubt("never got that far: overloaded")),
+        (Login(reached=False), Cause.REFUSED, Doubt("never got that far: not reached")),
+    ],
+)
+def test_a_check_says_nothing_of_a_step_that_was_not_passed(login: Login, check: Cause, doubt: Doubt | None) -> None:
+    assert never_got_that_far(login, check) == doubt
