@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 
+_CUT_SHORT = 3  # no status of a Python that does not start: the shell that waits for us must try no other one
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 _MOST_ROUNDS = 50  # a process that forks as it is ended is found in the next round
@@ -66,7 +67,7 @@ def _watch(child, seconds):
     signal.setitimer(signal.ITIMER_REAL, 0)
     end_descendants()
     sys.stdout = sys.stderr = None
-    os._exit(1 if status else 0)
+    os._exit(_CUT_SHORT if status else 0)
 
 
 def end_descendants():

@@ -63,8 +63,8 @@ _GREETING = (
     "do printf '%s %s\\n' \"$m\" \"$l\";done;"
 )
 _PYTHON = (
-    "for p in {candidates};do command -v $p>/dev/null 2>&1||continue;"
-    '$p -I -B -u -c {loader} "$m" {size} {seconds};case $? in 1|2|86|126|127);;*)exit;;esac;done;'
+    'for p in {candidates};do command -v "$p">/dev/null 2>&1||continue;'
+    '"$p" -I -B -u -c {loader} "$m" {size} {seconds};case $? in 1|2|86|126|127);;*)exit;;esac;done;'
     "printf '%s none\\n' \"$m\""
 )
 

@@ -85,6 +85,7 @@ class Session:
         self.lines = Lines(stream)
         self.script = bootstrap("", None)
         self.requests = 0
+        self.answered = False
 
     def greet(self, started: float) -> None:
         """Send the script and the agent, and hear the shell's greeting. `started` is when connecting began."""
@@ -188,19 +189,26 @@ class Session:
         """Return the next message of that kind; modules that the agent wants are sent meanwhile."""
         while True:
             try:
-                length = length_of(self.lines.exactly(_HEADER, self._left(float("inf"))))
-                said = unpacked(self.lines.exactly(length, self._left(float("inf"))))
+                said = self._frame()
             except TimeoutError as error:
                 raise self._timed_out("not all was answered in time") from error
             except (OSError, EOFError) as error:
                 raise self._cut(error) from error
             except FrameError as error:
                 raise SessionEndedError(Cause.FLOODED, f"the node sent what is no answer: {error}") from error
+            self.answered = True
             if isinstance(said, dict) and said.get("is") == kind:
                 return said
             if isinstance(said, dict) and said.get("is") == "wanted":
                 name = str(said.get("module"))
                 self._send({"do": "module", "name": name, "text": self.module(name)})
+
+    def _frame(self) -> object:
+        """Return what the next frame holds. The shell around --enter has the last word when all has ended."""
+        header = self.lines.exactly(_HEADER, self._left(float("inf")))
+        if self.script.marker.encode().startswith(header):
+            raise self._entered_and_left()
+        return unpacked(self.lines.exactly(length_of(header), self._left(float("inf"))))
 
     def _python(self) -> tuple[str, str]:
         """Wait for a python3 to start, and return its version and path."""
@@ -228,6 +236,13 @@ class Session:
             ended = f"--enter ended with exit status {rest}"
             return SessionEndedError(Cause.NOT_ENTERED, ended + (said and f": {said}"))
         return SessionEndedError(Cause.NO_PYTHON, said or "no python3 on the PATH, nor where it usually lies")
+
+    def _entered_and_left(self) -> SessionEndedError:
+        if self.answered:
+            said = self._complaint() or "--enter's command ended before all was answered"
+            return SessionEndedError(Cause.CLOSED, said)
+        said = "--enter's command passes no standard input on (docker exec wants -i for that)"
+        return SessionEndedError(Cause.NOT_ENTERED, said)
 
     def _no_shell(self, error: Exception) -> SessionEndedError:
         if isinstance(error, NodeFloodsError):

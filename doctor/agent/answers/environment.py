@@ -37,7 +37,7 @@ def chosen(environment):
 
 
 def _clean(value):
-    """Write bytes that are not UTF-8, which Python keeps as lone surrogates, as \\xNN."""
+    """Write bytes that are not UTF-8, which Python keeps as lone surrogates, as hexadecimal numbers."""
     return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
