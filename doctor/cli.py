@@ -20,6 +20,18 @@ from doctor.report import leave_quietly
 EXIT_BROKEN_PIPE = 141  # what a shell shows for a program whose reader went away
 
 
+_HELP = """Will this multi-node GPU job run, why not, and with which flags?
+
+\b
+ncheck nodes.txt -p 22    check the nodes of a file
+ncheck -H node01,node02   check these
+ncheck                    check this machine, with no SSH;
+                          in a Slurm allocation, its nodes
+
+Exit code: 0 clean, 1 findings (see --fail-on), 2 usage, 3 a bug of ncheck's, 130 interrupted.
+"""
+
+
 class Commands(click.Group):
     """A group whose default command is check: `ncheck nodes.txt` is `ncheck check nodes.txt`."""
 
@@ -29,18 +41,15 @@ class Commands(click.Group):
         return super().parse_args(ctx, args if args and args[0] in own else ["check", *args])
 
 
-@click.group(cls=Commands, context_settings={"max_content_width": 100}, epilog="ncheck check --help shows the options.")
+@click.group(
+    cls=Commands,
+    help=_HELP,
+    context_settings={"max_content_width": 100},
+    epilog="ncheck check --help shows the options.",
+)
 @click.version_option(doctor.__version__, message="ncheck %(version)s")
 def commands() -> None:
-    r"""Will this multi-node GPU job run, why not, and with which flags?
-
-    \b
-    ncheck nodes.txt -p 22    check the nodes of a file (the same as ncheck check nodes.txt)
-    ncheck -H node01,node02   check these
-    ncheck                    check this machine, with no SSH; in a Slurm allocation, its nodes
-
-    Exit code: 0 clean, 1 findings (see --fail-on), 2 usage, 3 a bug of ncheck's, 130 interrupted.
-    """
+    """Do nothing of its own: what is done is done by a command."""
 
 
 for _command in (check, local, replay, demo, explain, list_checks, read, schema):

@@ -38,6 +38,13 @@ class Registry:
         """Return the check of this code or name."""
         return next((check for check in self.checks if word.lower() in (check.code.lower(), check.name)), None)
 
+    def one(self, word: str) -> Check:
+        """Return the check of this code or name. Raises SettingsError for a word that means none, or several."""
+        if found := self.find(word):
+            return found
+        several = self.meant(word)
+        raise SettingsError(f"{word!r} means {len(several)} checks, such as {several[0].code}: name one")
+
     def matching(self, word: str) -> tuple[Check, ...]:
         """Return the checks that a word means: a name, a code, the start of a code (NC1), or a topic (versions)."""
         if found := self.find(word):

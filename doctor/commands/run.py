@@ -102,7 +102,14 @@ def _run(work: Work, given: Mapping[str, object]) -> int:
 def _settings(flags: Mapping[str, object]) -> Settings:
     from doctor.settings import make_settings  # noqa: PLC0415  start-up
 
-    return make_settings(flags, os.environ, Path.cwd())
+    settings = make_settings(flags, os.environ, Path.cwd())
+    if settings.ignore:
+        from doctor.registry import load_checks  # noqa: PLC0415  start-up
+
+        registry = load_checks()
+        for ignore in settings.ignore:
+            registry.one(ignore.check)  # raises for what is no check: a typo must not pass for an --ignore
+    return settings
 
 
 def _dry_run(settings: Settings) -> int:

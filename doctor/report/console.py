@@ -8,21 +8,19 @@ from typing import TextIO
 
 from rich.text import Text
 
-from doctor.model.finding import Outcome, Severity, Verdict
+from doctor.model.finding import Severity
 from doctor.model.report import Report
 from doctor.report import text as words
-from doctor.report.folding import Block, Told, blocks, told
+from doctor.report.folding import Block, blocks
 from doctor.report.head import print_head, print_nodes
 from doctor.report.page import Page
 from doctor.report.tail import print_tail
 from doctor.report.topics import topic_of
+from doctor.report.verdicts import print_verdicts
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
 EVIDENCE_LINES = 4
 BLOCKS_A_CHECK = 3
-REASONS = 6
-NAMES = 3
-TWO_SETS = 2
 NOT_REACHED = "NC001"
 
 
@@ -32,7 +30,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
     found = blocks(report.findings, {node.name for node in report.nodes})
     print_head(page, report, found)
     _findings(page, found)
-    _verdicts(page, report)
+    print_verdicts(page, report)
     print_nodes(page, report)
     print_tail(page, report, found)
 
@@ -95,51 +93,3 @@ def _fix(page: Page, block: Block) -> None:
         page.verbatim(line, Text(f"    {page.signs.type_this} ", style="green"), style="bold green")
     if block.example and len(block.nodes) > 1:
         page.say(f"that is for {words.line(block.example)}; likewise for the others", "      ", style="dim")
-
-
-def _verdicts(page: Page, report: Report) -> None:
-    """Print what could not be told, what was left out, and in few lines what is well."""
-    page.gap()
-    signs = page.signs
-    crashed = told(report.verdicts, lambda verdict: verdict.outcome is Outcome.CRASHED)
-    unknown = told(report.verdicts, lambda verdict: verdict.outcome is Outcome.UNKNOWN)
-    skipped = told(report.verdicts, lambda verdict: verdict.outcome is Outcome.SKIPPED and not verdict.needs_root)
-    _told(page, Text(f"{signs.bad} ", "bold red"), crashed, "crashed on")
-    _told(page, Text(f"{signs.doubtful} ", "bold magenta"), unknown, "could not tell on")
-    _told(page, Text(f"{signs.skipped} ", "dim"), skipped, "skipped on", style="dim")
-    _needs_root(page, [verdict for verdict in report.verdicts if verdict.needs_root])
-    _passed(page, report)
-
-
-def _told(page: Page, sign: Text, folded: Sequence[Told], what: str, style: str = "") -> None:
-    for one in folded[:REASONS]:
-        names = ", ".join(one.checks) if len(one.checks) <= NAMES else words.count(len(one.checks), "check")
-        page.say(f"{names} {what} {words.node_set(one.nodes)}: {words.line(one.reason)}", sign, style=style)
-    if rest := folded[REASONS:]:
-        checks = {check for one in rest for check in one.checks}
-        nodes = tuple(dict.fromkeys(node for one in rest for node in one.nodes))
-        page.say(f"{words.count(len(checks), 'check')} {what} {words.node_set(nodes)} for "
-                 f"{words.count(len(rest), 'more reason')}: -o json has them all", sign, style=style)  # fmt: skip
-
-
-def _needs_root(page: Page, verdicts: Sequence[Verdict]) -> None:
-    if not verdicts:
-        return
-    checks = tuple(dict.fromkeys(verdict.check for verdict in verdicts))
-    nodes = tuple(dict.fromkeys(verdict.node for verdict in verdicts))
-    skipped = f"{words.count(len(checks), 'check')} skipped on {words.node_set(nodes)}: "
-    page.say(f"{skipped}root is needed (--sudo): {words.joined(checks, NAMES)}", Text("- ", "dim"), style="dim")
-
-
-def _passed(page: Page, report: Report) -> None:
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for one in told(report.verdicts, lambda verdict: verdict.outcome is Outcome.PASSED):
-        groups.setdefault(one.nodes, []).extend(one.checks)
-    ordered = sorted(groups.items(), key=lambda one: (-len(one[0]), -len(one[1])))
-    shown = ordered if len(ordered) <= TWO_SETS else ordered[:1]
-    for nodes, checks in shown:
-        passed = f"{words.count(len(checks), 'check')} passed on {words.node_set(nodes)}"
-        page.say(passed, Text(f"{page.signs.well} ", "bold green"))
-    if rest := ordered[len(shown) :]:
-        more = words.count(sum(len(checks) for _, checks in rest), "more check")
-        page.say(f"{more} passed on some of the nodes only", Text(f"{page.signs.well} ", "bold green"))

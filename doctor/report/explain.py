@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO
 
-from doctor.errors import SettingsError
 from doctor.report.topics import topic_of
 
 if TYPE_CHECKING:
@@ -15,15 +14,8 @@ if TYPE_CHECKING:
 
 def page_of(registry: Registry, word: str) -> str:
     """Return the page of the check of this code or name, as Markdown. Raises SettingsError, with what is near."""
-    check = registry.find(word.strip())
-    if check is None:
-        raise SettingsError(_not_one(registry, word))
+    check = registry.one(word.strip())
     return f"# {check.code} {check.name}\n\n*{check.severity.value}, {topic_of(check.code)}*\n\n{_body(check)}\n"
-
-
-def _not_one(registry: Registry, word: str) -> str:
-    found = registry.meant(word)  # raises for a word that means nothing at all
-    return f"{word!r} means {len(found)} checks, such as {found[0].code}; ncheck list shows them all"
 
 
 def _body(check: Check) -> str:

@@ -10,6 +10,7 @@ from doctor.model.finding import Finding, Outcome, Severity, Verdict
 from doctor.report.text import node_set
 
 _HERE = "\0"  # stands for a node's own name while texts are compared
+_WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")  # "node01", "gpu-17.cluster", "10.0.0.7"
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,14 @@ def _own_name(finding: Finding) -> str:
 
 def _nameless(finding: Finding, text: str) -> str:
     """Return the text without its node's own name. Only texts that become equal by this are ever joined."""
-    name = _own_name(finding)
-    return re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", _HERE, text) if name else text
+    return _without(_own_name(finding), text)
+
+
+def _without(name: str, text: str) -> str:
+    """Return the text without the name, where it stands as a word of its own."""
+    if not name or name not in text:
+        return text
+    return _WORD.sub(lambda word: _HERE if word[0] == name else word[0], text)
 
 
 def told(verdicts: Iterable[Verdict], wanted: Callable[[Verdict], bool]) -> tuple[Told, ...]:
@@ -90,11 +97,15 @@ def told(verdicts: Iterable[Verdict], wanted: Callable[[Verdict], bool]) -> tupl
     nodes_of: dict[tuple[str, str], list[str]] = {}
     for verdict in verdicts:
         if wanted(verdict):
-            nodes_of.setdefault((verdict.reason, verdict.check), []).append(verdict.node)
+            reason = _without(verdict.node, verdict.reason)
+            nodes_of.setdefault((reason, verdict.check), []).append(verdict.node)
     checks_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (reason, check), nodes in nodes_of.items():
         checks_of.setdefault((reason, tuple(nodes)), []).append(check)
-    folded = [Told(reason, tuple(checks), nodes) for (reason, nodes), checks in checks_of.items()]
+    folded = [
+        Told(reason.replace(_HERE, node_set(nodes)), tuple(checks), nodes)
+        for (reason, nodes), checks in checks_of.items()
+    ]
     return tuple(sorted(folded, key=lambda one: (-len(one.checks), -len(one.nodes))))
 
 

@@ -42,16 +42,23 @@ def _caveats(page: Page, report: Report) -> None:
 def _standing(page: Page, report: Report, found: Sequence[Block]) -> tuple[str, str, str]:
     """Return sign, style and words for the whole run; nothing short of passed everywhere is called ready."""
     said = {severity: _said(severity, found) for severity in Severity}
-    outcomes = outcome_counts(report.verdicts)
     unsure = _unsure(report)
     told = "; ".join(part for part in (*said.values(), unsure) if part)
     if said[Severity.ERROR]:
         return page.signs.bad, "bold red", f"Not ready: {told}"
-    if unsure or not outcomes[Outcome.PASSED]:
+    if unsure or not outcome_counts(report.verdicts)[Outcome.PASSED]:
         return page.signs.doubtful, "bold magenta", f"Not proven: {told or 'no check could pass'}"
     if said[Severity.WARNING]:
-        return page.signs.warned, "bold yellow", f"Ready, with care: {told}"
-    return page.signs.well, "bold green", "Ready: nothing wrong was found"
+        return page.signs.warned, "bold yellow", f"No error was found: {told}"
+    return page.signs.well, "bold green", f"Nothing wrong was found: {_well(report)}"
+
+
+def _well(report: Report) -> str:
+    """Return how much that says: "23 checks passed, 4 skipped"."""
+    every = {verdict.code for verdict in report.verdicts}
+    passed = {verdict.code for verdict in report.verdicts if verdict.outcome is Outcome.PASSED}
+    skipped = f", {len(every - passed)} skipped" if every - passed else ""
+    return words.count(len(passed), "check") + f" passed{skipped}"
 
 
 def _said(severity: Severity, found: Sequence[Block]) -> str:

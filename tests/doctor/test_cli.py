@@ -134,7 +134,7 @@ def test_explain_prints_the_page_of_a_code_or_a_name(capsys: pytest.CaptureFixtu
 
 def test_explain_of_no_check_says_what_is_near(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean nccl-version-differs?" in refused(capsys, "explain", "nccl-versions-differ")
-    assert "ncheck list" in refused(capsys, "explain", "versions")
+    assert "name one" in refused(capsys, "explain", "versions")
 
 
 def test_list_prints_every_check_and_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,6 +65,11 @@ def test_verdicts_fold_by_reason_and_nodes_the_most_checks_first() -> None:
     )
 
 
+def test_reasons_that_name_their_own_node_fold_too() -> None:
+    unknown = [Verdict("x", "NC1", node, Outcome.UNKNOWN, f"{node} fell silent") for node in KNOWN[:3]]
+    assert told(unknown, lambda _: True) == (Told("node[01-03] fell silent", ("x",), KNOWN[:3]),)
+
+
 def test_values_fold_with_the_most_common_first() -> None:
     assert grouped({"a": "1", "b": "2", "c": "2"}) == (("2", ("b", "c")), ("1", ("a",)))
 
