@@ -1,0 +1,61 @@
+"""NC103: different machines under one host name."""
+
+from __future__ import annotations
+
+from checks.ssh.host_name_shared import host_name_shared
+from doctor.engine import Facts, judge
+from doctor.model.facts import IdentityFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+
+def machine(host_name: str, boot_id: str, namespace: str = "net:[1]") -> Facts:
+    return {IdentityFacts: IdentityFacts(host_name, boot_id, namespace, 0)}
+
+
+def test_two_machines_of_one_name_are_an_error_that_names_both() -> None:
+    nodes = {"gpu1": machine("ubuntu", "b1"), "gpu2": machine("ubuntu", "b2"), "gpu3": machine("gpu3", "b3")}
+    judgement = judge([host_name_shared], nodes)
+    assert judgement.findings == [
+        Finding(
+            "NC103", "host-name-shared", Severity.ERROR, ("gpu1", "gpu2"), "gpu[1-2] all call themselves ubuntu",
+            ("gpu1: ubuntu, boot id b1", "gpu2: ubuntu, boot id b2"),
+            "ssh gpu1 sudo hostnamectl set-hostname gpu1",
+        ),
+    ]  # fmt: skip
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.FAILED, Outcome.FAILED, Outcome.PASSED]
+
+
+def test_containers_of_one_host_with_one_name_have_one_nccl_host_hash() -> None:
+    nodes = {"c1": machine("worker", "b1", "net:[1]"), "c2": machine("worker", "b1", "net:[2]")}
+    assert [finding.message for finding in judge([host_name_shared], nodes).findings] == [
+        "c[1-2] all call themselves worker, on one kernel: one NCCL host hash"
+    ]
+
+
+def test_a_node_listed_by_address_gets_a_name_that_is_free() -> None:
+    nodes = {"10.0.0.1": machine("worker", "b1"), "fe80::2": machine("worker", "b2")}
+    assert [finding.fix for finding in judge([host_name_shared], nodes).findings] == [
+        "ssh 10.0.0.1 sudo hostnamectl set-hostname worker-2"
+    ]
+
+
+def test_two_names_of_one_machine_are_not_two_machines_of_one_name() -> None:
+    nodes = {"a": machine("worker", "b1"), "b": machine("worker", "b1")}
+    assert judge([host_name_shared], nodes).findings == []
+
+
+def test_names_that_differ_only_in_their_domain_are_fine() -> None:
+    nodes = {"a": machine("n1.rack1", "b1"), "b": machine("n1.rack2", "b2")}
+    assert judge([host_name_shared], nodes).findings == []
+
+
+def test_what_could_not_be_read_is_unknown() -> None:
+    nodes = {"a": machine("", "b1"), "b": machine("w", ""), "c": machine("w", "b3"), "d": machine("d", "b4")}
+    judgement = judge([host_name_shared], nodes)
+    assert judgement.findings == []
+    assert [(verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [
+        (Outcome.UNKNOWN, "its host name could not be read"),
+        (Outcome.UNKNOWN, "b,c share a host name, and may be one machine or several"),
+        (Outcome.UNKNOWN, "b,c share a host name, and may be one machine or several"),
+        (Outcome.PASSED, ""),
+    ]
