@@ -55,7 +55,7 @@ def problems(ports: Chosen, fault: str, fix: str) -> Iterator[Problem]:
         hca, number = places[0]
         lines = gathered({node: _states(ports[node]) for node in nodes})
         yield Problem(
-            message=f"{_listed(places)} {fault}",
+            message=f"{_listed(places)}: {fault}",
             fix=fix.format(hca=quote(hca), port=number),
             evidence=tuple(f"{line} on {fold(members)}" for line, members in lines.items()),
             nodes=nodes,

@@ -24,4 +24,4 @@ from doctor.ports import dark, problems
 
 @cluster_check("NC406", Severity.WARNING, InfinibandFacts, by_kind=True)
 def hca_dark_everywhere(cluster: ClusterView) -> Iterator[Problem]:
-    return problems(dark(cluster.each(InfinibandFacts)), "has no link on any node", "iblinkinfo")
+    return problems(dark(cluster.each(InfinibandFacts)), "no link on any node", "iblinkinfo")

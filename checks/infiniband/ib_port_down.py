@@ -25,4 +25,4 @@ from doctor.ports import broken, problems
 @cluster_check("NC401", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)
 def ib_port_down(cluster: ClusterView) -> Iterator[Problem]:
     ports = broken(cluster.each(InfinibandFacts), lambda port: port.physical != "Polling")
-    return problems(ports, "is down", "ibportstate -C {hca} -P {port} -D 0 {port} enable")
+    return problems(ports, "down", "ibportstate -C {hca} -P {port} -D 0 {port} enable")

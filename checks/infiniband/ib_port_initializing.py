@@ -28,4 +28,4 @@ def ib_port_initializing(cluster: ClusterView) -> Iterator[Problem]:
         cluster.each(InfinibandFacts),
         lambda port: port.state in ("Initializing", "Armed") and port.link_layer != "Ethernet",
     )
-    return problems(ports, "waits for a subnet manager", "sminfo -C {hca} -P {port}")
+    return problems(ports, "no subnet manager has answered", "sminfo -C {hca} -P {port}")

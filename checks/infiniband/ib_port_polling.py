@@ -25,4 +25,4 @@ from doctor.ports import broken, problems
 @cluster_check("NC402", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)
 def ib_port_polling(cluster: ClusterView) -> Iterator[Problem]:
     ports = broken(cluster.each(InfinibandFacts), lambda port: port.physical == "Polling")
-    return problems(ports, "is Polling: nothing answers at the other end of the cable", "ibstat {hca} {port}")
+    return problems(ports, "Polling, nothing answers at the other end of the cable", "ibstat {hca} {port}")

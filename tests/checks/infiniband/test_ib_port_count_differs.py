@@ -1,0 +1,39 @@
+"""NC405: a card that is missing on one node of a kind is named."""
+
+from __future__ import annotations
+
+from checks.infiniband.ib_port_count_differs import ib_port_count_differs
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent
+from doctor.model.facts import Gpu, GpuFacts, HcaPort, InfinibandFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+
+def node(count: int, model: str = "NVIDIA H100 80GB HBM3") -> Facts:
+    ports = tuple(HcaPort(f"mlx5_{i}", 1, "Active", "LinkUp", 400.0, "InfiniBand") for i in range(count))
+    found = InfinibandFacts(ports, "sysfs") if ports else Absent("/sys/class/infiniband: not there")
+    return {InfinibandFacts: found, GpuFacts: GpuFacts((Gpu(0, model),), "550.54", "12.4", "nvml")}
+
+
+def test_a_node_with_fewer_ports_is_named() -> None:
+    assert judge([ib_port_count_differs], {"n1": node(8), "n2": node(8), "n3": node(7)}).findings == [
+        Finding("NC405", "ib-port-count-differs", Severity.ERROR, ("n3",),
+                "HCA ports differ: 8 x InfiniBand on n[1-2], 7 x InfiniBand on n3 (2 to 1)", (), "lspci -d 15b3:"),
+    ]  # fmt: skip
+
+
+def test_a_node_without_any_fails_where_its_kind_has_some() -> None:
+    judgement = judge([ib_port_count_differs], {"n1": node(8), "n2": node(0)})
+    assert [(found.nodes, found.message) for found in judgement.findings] == [
+        (("n2",), "/sys/class/infiniband: not there, and n1 has it"),
+    ]
+
+
+def test_it_is_silent_where_each_gpu_model_has_its_own_count() -> None:
+    nodes = {"n1": node(8), "n2": node(8), "n3": node(1, "Tesla T4"), "n4": node(1, "Tesla T4")}
+    assert judge([ib_port_count_differs], nodes).findings == []
+
+
+def test_it_is_silent_and_skipped_where_no_node_has_infiniband() -> None:
+    judgement = judge([ib_port_count_differs], {"n1": node(0), "n2": node(0)})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.SKIPPED, Outcome.SKIPPED]

@@ -1,0 +1,28 @@
+"""NC403: a link that is up and gets no address misses its subnet manager."""
+
+from __future__ import annotations
+
+from checks.infiniband.ib_port_initializing import ib_port_initializing
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent
+from doctor.model.facts import GpuFacts, HcaPort, InfinibandFacts
+from doctor.model.finding import Finding, Severity
+
+
+def node(state: str, layer: str = "InfiniBand") -> Facts:
+    port = HcaPort("mlx5_0", 1, state, "LinkUp", 100.0, layer)
+    return {InfinibandFacts: InfinibandFacts((port,), "sysfs"), GpuFacts: Absent("no NVIDIA GPU")}
+
+
+def test_initializing_and_armed_ports_are_named_even_where_all_nodes_wait() -> None:
+    assert judge([ib_port_initializing], {"n1": node("Initializing"), "n2": node("Armed")}).findings == [
+        Finding("NC403", "ib-port-initializing", Severity.ERROR, ("n1", "n2"),
+                "mlx5_0 port 1: no subnet manager has answered",
+                ("mlx5_0 port 1: Initializing, LinkUp on n1", "mlx5_0 port 1: Armed, LinkUp on n2"),
+                "sminfo -C mlx5_0 -P 1"),
+    ]  # fmt: skip
+
+
+def test_it_is_silent_about_active_ports_and_about_ethernet() -> None:
+    nodes = {"n1": node("Active"), "n2": node("Initializing", "Ethernet"), "n3": node("Down")}
+    assert judge([ib_port_initializing], nodes).findings == []

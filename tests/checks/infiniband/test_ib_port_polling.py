@@ -1,0 +1,42 @@
+"""NC402: a port that looks for a partner in vain is named, unless it is a spare one."""
+
+from __future__ import annotations
+
+from checks.infiniband.ib_port_polling import ib_port_polling
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent
+from doctor.model.facts import GpuFacts, HcaPort, InfinibandFacts
+from doctor.model.finding import Finding, Severity
+
+
+def node(*states: str) -> Facts:
+    """Make one port a card, or of one card where the state begins with "+"."""
+    ports = tuple(
+        HcaPort(f"mlx5_{i}", 1, "Active" if "LinkUp" in state else "Down", state.lstrip("+"), 200.0, "InfiniBand",
+                pci=f"0000:{i - state.count('+')}b:00.{state.count('+')}")
+        for i, state in enumerate(states)
+    )  # fmt: skip
+    return {InfinibandFacts: InfinibandFacts(ports, "ibstat"), GpuFacts: Absent("no NVIDIA GPU")}
+
+
+def test_a_polling_port_of_one_node_is_named() -> None:
+    nodes = {"n1": node("LinkUp", "LinkUp"), "n2": node("LinkUp", "LinkUp"), "n3": node("LinkUp", "Polling")}
+    assert judge([ib_port_polling], nodes).findings == [
+        Finding("NC402", "ib-port-polling", Severity.ERROR, ("n3",),
+                "mlx5_1 port 1: Polling, nothing answers at the other end of the cable",
+                ("mlx5_1 port 1: Down, Polling on n3",), "ibstat mlx5_1 1"),
+    ]  # fmt: skip
+
+
+def test_a_polling_card_of_one_node_alone_is_named() -> None:
+    assert [found.nodes for found in judge([ib_port_polling], {"n1": node("LinkUp", "Polling")}).findings] == [("n1",)]
+
+
+def test_it_is_silent_about_the_second_port_of_cards_in_use() -> None:
+    nodes = {name: node("LinkUp", "+Polling") for name in ("n1", "n2")}
+    assert judge([ib_port_polling], nodes).findings == []
+
+
+def test_it_is_silent_about_a_card_that_no_node_uses() -> None:
+    nodes = {name: node("LinkUp", "Polling") for name in ("n1", "n2")}
+    assert judge([ib_port_polling], nodes).findings == []

@@ -1,0 +1,46 @@
+"""NC404: rates are compared port by port, and never between the cards of one node."""
+
+from __future__ import annotations
+
+from checks.infiniband.ib_rate_differs import ib_rate_differs
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent
+from doctor.model.facts import GpuFacts, HcaPort, InfinibandFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+
+def node(**rates: float) -> Facts:
+    ports = tuple(HcaPort(hca, 1, "Active", "LinkUp", rate, "InfiniBand") for hca, rate in rates.items())
+    return {InfinibandFacts: InfinibandFacts(ports, "sysfs"), GpuFacts: Absent("no NVIDIA GPU")}
+
+
+def test_a_slow_port_is_named_and_ports_that_part_alike_are_one_finding() -> None:
+    well, ill = node(mlx5_0=400, mlx5_1=400), node(mlx5_0=200, mlx5_1=200)
+    assert judge([ib_rate_differs], {"n1": well, "n2": well, "n3": ill}).findings == [
+        Finding("NC404", "ib-rate-differs", Severity.ERROR, ("n3",),
+                "rate of mlx5_0 port 1, mlx5_1 port 1: 400 Gb/s on n[1-2], 200 Gb/s on n3 (2 to 1)", (), "iblinkinfo"),
+    ]  # fmt: skip
+
+
+def test_two_nodes_that_differ_are_both_named() -> None:
+    judgement = judge([ib_rate_differs], {"n1": node(mlx5_0=400), "n2": node(mlx5_0=100)})
+    assert [finding.nodes for finding in judgement.findings] == [("n1", "n2")]
+
+
+def test_nodes_that_name_their_ports_differently_are_compared_as_a_whole() -> None:
+    judgement = judge([ib_rate_differs], {"n1": node(mlx5_0=400, mlx5_1=400), "n2": node(ibp3s0=400, ibp4s0=200)})
+    assert [found.message for found in judgement.findings] == [
+        "rate of all ports: 2 x 400 Gb/s on n1, 1 x 200 Gb/s + 1 x 400 Gb/s on n2 (1 to 1)"
+    ]
+
+
+def test_it_is_silent_about_a_slower_storage_card_that_all_nodes_have() -> None:
+    assert (
+        judge([ib_rate_differs], {"n1": node(mlx5_0=400, mlx5_9=200), "n2": node(mlx5_0=400, mlx5_9=200)}).findings
+        == []
+    )
+
+
+def test_it_is_silent_where_names_differ_and_rates_do_not() -> None:
+    judgement = judge([ib_rate_differs], {"n1": node(mlx5_0=400), "n2": node(ibp3s0=400)})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.PASSED]
