@@ -1,0 +1,68 @@
+"""`ncheck read` against captures of other people's machines: INDEX.jsonl says what each of them holds."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doctor.read import read_text
+
+FOLDER = Path(os.environ["NCHECK_CORPUS"])
+
+# What a person knew who wrote the truth, and the text does not say.
+REMARKS = frozenset({"note", "also_acceptable", "nccl_socket_ifname_that_solved_it", "meaning", "devices_missing"})
+# The provider of a machine of which two lines of ifconfig were kept.
+UNDECIDABLE = frozenset({("nics/007.txt", "interfaces")})
+
+Row = Mapping[str, Any]
+
+
+def rows() -> list[Row]:
+    index = (FOLDER / "INDEX.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in index.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row["file"])
+def test_every_key_of_the_truth_is_read_from_the_capture(row: Row) -> None:
+    text = (FOLDER / row["file"]).read_bytes().decode("utf-8", "replace")
+    said = read_text(row["kind"], text)
+    keys = [key for key in row["truth"] if key not in REMARKS and (row["file"], key) not in UNDECIDABLE]
+    assert {key: _told(key, said, row["truth"], text) for key in keys} == {key: row["truth"][key] for key in keys}
+
+
+def _told(key: str, said: Row, truth: Row, text: str) -> Any:
+    """Return what was read, cut to what the truth tells of; an error is told in our own words."""
+    got: Any = said.get(key)
+    if key in ("pairs", "ops"):
+        return {name: got.get(name) for name in truth[key]}
+    if key in ("cas", "hcas", "ports"):
+        return [_part(one, wanted) for one, wanted in zip(got, truth[key], strict=True)]
+    if key in ("interfaces", "virtual_or_unusable"):
+        return _named(got, truth[key], text)
+    if key == "data_nic" and got in truth.get("also_acceptable", ()):
+        return truth[key]
+    return truth[key] if key == "error" and got and truth[key] else got
+
+
+def _part(one: Row, wanted: Row) -> Row:
+    part = {key: one.get(key) for key in wanted}
+    if "ports" in wanted:
+        part["ports"] = [_part(*pair) for pair in zip(one["ports"], wanted["ports"], strict=True)]
+    return part
+
+
+def _named(got: list[Any], wanted: list[Any], text: str) -> list[Any]:
+    """Return the list with the names that an author's edit took out of the text put back: nobody can read those."""
+    assert len(got) == len(wanted)
+    return [_renamed(one, other, text) for one, other in zip(got, wanted, strict=True)]
+
+
+def _renamed(one: Any, wanted: Any, text: str) -> Any:
+    if isinstance(wanted, dict):
+        return {**one, "name": wanted["name"]} if wanted["name"] not in text else one
+    return wanted if wanted not in text else one
