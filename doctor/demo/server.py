@@ -103,9 +103,12 @@ class NodeServer:
 
     def _shell(self, channel: paramiko.Channel) -> None:
         """Be the node's shell on one channel, until the head goes."""
-        with suppress(OSError, EOFError, ValueError), closing(channel):
+        with (
+            suppress(OSError, EOFError, ValueError),
+            closing(channel),
+        ):  # EOFError: paramiko's word for a head that went
             channel.settimeout(_PATIENCE)
-            answer(self._evidence, _reader(channel), channel.sendall)
+            answer(self._evidence, _reader(channel), _writer(channel))
             channel.send_exit_status(0)
 
 
@@ -187,6 +190,18 @@ def _reader(channel: paramiko.Channel) -> Callable[[int], bytes]:
         return b"".join(parts)
 
     return read
+
+
+def _writer(channel: paramiko.Channel) -> Callable[[bytes], None]:
+    """Return write(data), which raises OSError when the head is gone, as the agent's loop expects."""
+
+    def write(data: bytes) -> None:
+        try:
+            channel.sendall(data)
+        except EOFError as error:
+            raise ConnectionError("the head is gone") from error
+
+    return write
 
 
 def _line(read: Callable[[int], bytes]) -> bytes:

@@ -60,8 +60,8 @@ def test_the_ssh_is_real_and_what_is_recorded_says_so(report: Report) -> None:
 
 
 def test_no_node_of_the_demo_was_short_of_an_answer(report: Report) -> None:
-    unknown = {(verdict.node, verdict.reason) for verdict in report.verdicts if verdict.outcome.value == "unknown"}
-    assert unknown == {("gpu06", "not reached (refused)")}
+    unknown = {verdict.node for verdict in report.verdicts if verdict.outcome.value == "unknown"}
+    assert unknown == {"gpu06"}
 
 
 def test_the_demo_leaves_no_file_and_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
