@@ -26,6 +26,6 @@ from doctor.paths import paths_apart
 def topology_differs(cluster: ClusterView) -> Iterator[Problem]:
     for nodes, pairs in paths_apart(cluster.each(TopologyFacts)).items():
         (first, parted), *others = pairs
-        more = f", and {len(others)} more pairs" if others else ""
+        more = f", and {len(others)} more" if others else ""
         evidence = tuple(f"{pair}: {split.told()}" for pair, split in pairs)
         yield Problem(f"{first}: {parted.told()}{more}", "nvidia-smi topo -m", evidence, nodes)

@@ -1,0 +1,45 @@
+"""NC505: a driver that does not answer is named with the command that hung."""
+
+from __future__ import annotations
+
+from checks.gpus.nvidia_smi_hangs import nvidia_smi_hangs
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent, Unread
+from doctor.model.facts import Gpu, GpuFacts, TopologyFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+GPUS = GpuFacts((Gpu(0, "Tesla V100-SXM2-16GB"),), "550.54", "12.4", "nvml")
+MATRIX = TopologyFacts(("GPU0",), (), {("GPU0", "GPU0"): "X"}, {}, {}, {})
+HUNG = Unread("nvidia-smi topo -m did not end within 10 s and was ended", hung="nvidia-smi topo -m")
+
+
+def node(gpus: object, topology: object) -> dict[str, Facts]:
+    return {"n1": {GpuFacts: gpus, TopologyFacts: topology}}
+
+
+def outcome(gpus: object, topology: object) -> Outcome:
+    return judge([nvidia_smi_hangs], node(gpus, topology)).verdicts[0].outcome
+
+
+def test_a_command_that_hung_is_named() -> None:
+    assert judge([nvidia_smi_hangs], node(GPUS, HUNG)).findings == [
+        Finding("NC505", "nvidia-smi-hangs", Severity.ERROR, ("n1",),
+                "nvidia-smi topo -m did not end within 10 s and was ended", (), "journalctl -k -g NVRM"),
+    ]  # fmt: skip
+
+
+def test_a_node_of_which_nothing_was_read_is_unknown() -> None:
+    unreached = Unread("not reached (refused)")
+    assert outcome(unreached, unreached) is Outcome.UNKNOWN
+
+
+def test_it_is_silent_where_all_was_answered() -> None:
+    assert outcome(GPUS, MATRIX) is Outcome.PASSED
+
+
+def test_it_is_silent_about_a_failure_that_came_in_time() -> None:
+    assert outcome(GPUS, Unread("nvidia-smi topo -m ended with exit status 6")) is Outcome.PASSED
+
+
+def test_it_is_silent_and_skipped_without_a_driver() -> None:
+    assert outcome(Absent("no NVIDIA GPU"), Absent("nvidia-smi: not there")) is Outcome.SKIPPED

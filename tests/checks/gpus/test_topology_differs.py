@@ -1,0 +1,65 @@
+"""NC504: paths are compared pair by pair, NICs by the name of their device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from checks.gpus.topology_differs import topology_differs
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent, Unread
+from doctor.model.facts import Gpu, GpuFacts, TopologyFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+LEGEND = {"NIC0": "mlx5_0"}
+
+
+def node(
+    gpu_0_1: str, gpu_0_2: str = "NV12", nics: Mapping[str, str] | None = None, legend: Mapping[str, str] = LEGEND
+) -> Facts:
+    """Make three GPUs; `nics` maps a NIC to the path from GPU0."""
+    nics = {"NIC0": "PIX"} if nics is None else nics
+    pairs = {("GPU0", "GPU1"): gpu_0_1, ("GPU0", "GPU2"): gpu_0_2, ("GPU1", "GPU2"): "NV12", ("GPU0", "GPU0"): "X"}
+    pairs |= {(column, row): level for (row, column), level in pairs.items()}
+    for nic, level in nics.items():
+        pairs |= {("GPU0", nic): level, (nic, "GPU0"): level}
+    topology = TopologyFacts(("GPU0", "GPU1", "GPU2"), tuple(nics), pairs, legend, {}, {})
+    gpus = tuple(Gpu(index, "NVIDIA A100-SXM4-80GB") for index in range(3))
+    return {TopologyFacts: topology, GpuFacts: GpuFacts(gpus, "550.54", "12.4", "nvml")}
+
+
+def test_the_pairs_that_differ_are_said_with_the_odd_node() -> None:
+    judgement = judge([topology_differs], {"n1": node("NV12"), "n2": node("NV12"), "n3": node("SYS", "PHB")})
+    first, second = "NV12 on n[1-2], SYS on n3 (2 to 1)", "NV12 on n[1-2], PHB on n3 (2 to 1)"
+    assert judgement.findings == [
+        Finding("NC504", "topology-differs", Severity.ERROR, ("n3",), f"GPU0 to GPU1: {first}, and 1 more",
+                (f"GPU0 to GPU1: {first}", f"GPU0 to GPU2: {second}"), "nvidia-smi topo -m"),
+    ]  # fmt: skip
+
+
+def test_a_nic_behind_another_path_is_named_by_its_device() -> None:
+    nodes = {"n1": node("NV12"), "n2": node("NV12"), "n3": node("NV12", nics={"mlx5_0": "SYS"}, legend={})}
+    assert [found.message for found in judge([topology_differs], nodes).findings] == [
+        "GPU0 to mlx5_0: PIX on n[1-2], SYS on n3 (2 to 1)",
+    ]
+
+
+def test_of_two_nodes_that_differ_both_are_named() -> None:
+    assert [found.nodes for found in judge([topology_differs], {"n1": node("NV12"), "n2": node("SYS")}).findings] == [
+        ("n1", "n2")
+    ]
+
+
+def test_it_is_silent_where_one_driver_prints_a_legend_and_another_the_names() -> None:
+    nodes = {"n1": node("NV12"), "n2": node("NV12", nics={"mlx5_0": "PIX"}, legend={})}
+    assert judge([topology_differs], nodes).findings == []
+
+
+def test_it_is_silent_where_some_nodes_print_no_nics() -> None:
+    assert judge([topology_differs], {"n1": node("NV12"), "n2": node("NV12", nics={})}).findings == []
+
+
+def test_it_is_silent_about_nodes_without_a_matrix() -> None:
+    absent: Facts = {TopologyFacts: Absent("nvidia-smi: not there"), GpuFacts: Absent("no NVIDIA GPU")}
+    unread: Facts = {**node("NV12"), TopologyFacts: Unread("cut off")}
+    judgement = judge([topology_differs], {"n1": node("NV12"), "n2": absent, "n3": unread})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.SKIPPED, Outcome.UNKNOWN]

@@ -1,0 +1,52 @@
+"""NC602: locked memory matters where an HCA is in use, and not to root on the machine itself."""
+
+from __future__ import annotations
+
+from checks.host.memlock_limited import memlock_limited
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent, Unread
+from doctor.model.facts import HcaPort, IdentityFacts, InfinibandFacts, InterpreterFacts, LimitsFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+MIB8 = 8 * 1024 * 1024
+
+
+def node(memlock: int | None, user: int = 1000, container: str = "", state: str = "Active") -> dict[str, Facts]:
+    port = HcaPort("mlx5_0", 1, state, "LinkUp", 200.0, "InfiniBand")
+    return {
+        "n1": {
+            LimitsFacts: LimitsFacts(memlock, 1024, 2**30, 2**30),
+            InfinibandFacts: InfinibandFacts((port,), "sysfs"),
+            IdentityFacts: IdentityFacts("n1", "b00t", "net:[4026531840]", user),
+            InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}, container),
+        }
+    }
+
+
+def test_an_ordinary_user_with_a_limit_is_told_how_to_lift_it() -> None:
+    fix = r"printf '* soft memlock unlimited\n* hard memlock unlimited\n' > /etc/security/limits.d/90-memlock.conf"
+    assert judge([memlock_limited], node(MIB8)).findings == [
+        Finding("NC602", "memlock-limited", Severity.ERROR, ("n1",), "locked memory is limited to 8192 KiB", (), fix),
+    ]
+
+
+def test_in_a_container_root_is_limited_too() -> None:
+    judgement = judge([memlock_limited], node(MIB8, user=0, container="docker"))
+    assert [finding.fix for finding in judgement.findings] == ["docker run --ulimit memlock=-1"]
+
+
+def test_it_is_silent_without_a_limit_and_for_root_on_the_machine_itself() -> None:
+    assert [judge([memlock_limited], nodes).findings for nodes in (node(None), node(MIB8, user=0))] == [[], []]
+
+
+def test_it_is_silent_and_skipped_where_no_hca_is_in_use() -> None:
+    idle, none = node(MIB8, state="Down"), node(MIB8)
+    none["n1"] = {**none["n1"], InfinibandFacts: Absent("no HCA")}
+    verdicts = [judge([memlock_limited], nodes).verdicts[0].outcome for nodes in (idle, none)]
+    assert verdicts == [Outcome.SKIPPED, Outcome.SKIPPED]
+
+
+def test_a_limit_that_could_not_be_read_is_unknown() -> None:
+    nodes = node(None)
+    nodes["n1"] = {**nodes["n1"], LimitsFacts: Unread("no answer")}
+    assert [verdict.outcome for verdict in judge([memlock_limited], nodes).verdicts] == [Outcome.UNKNOWN]
