@@ -1,0 +1,61 @@
+"""`ncheck replay` of the recorded clusters, as a user types it: one report, in the schema, with its exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from doctor.cli import main
+from doctor.report.schema import report_schema
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+CLUSTERS = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_a_recorded_cluster_makes_a_report_that_the_schema_allows(
+    cluster: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["replay", str(FIXTURES / cluster), "-o", "json"])
+    report = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(report_schema()).validate(report)
+    assert report["exit_code"] == code
+    assert report["recorded"] is True
+    nodes = [node["name"] for node in report["nodes"]]
+    checks = {verdict["check"] for verdict in report["verdicts"]}
+    verdicts = sorted((verdict["check"], verdict["node"]) for verdict in report["verdicts"])
+    assert verdicts == sorted((check, node) for check in checks for node in nodes)  # one for every node and check
+
+
+def test_a_recorded_healthy_cluster_is_exit_code_0_and_says_that_it_is_recorded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["replay", str(FIXTURES / "healthy-4x8-h100")]) == 0
+    out = capsys.readouterr().out
+    assert "Recorded, not measured now.\n" in out
+    assert "Nothing wrong was found" in out
+    assert out.endswith("exit code 0: clean\n")
+
+
+def test_a_sick_one_is_exit_code_1_unless_fail_on_or_ignore_says_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+    mixed = str(FIXTURES / "mixed-nccl")
+    assert main(["replay", mixed]) == 1
+    assert main(["replay", mixed, "--fail-on", "none"]) == 0
+    assert main(["replay", mixed, "--ignore", "NC201=gpu03"]) == 0
+    assert main(["replay", mixed, "--select", "infiniband"]) == 0
+    assert main(["replay", mixed, "--ignore", "NC201=gpu01"]) == 1
+    assert "Not ready" in capsys.readouterr().out
+
+
+def test_what_is_ignored_is_still_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["replay", str(FIXTURES / "mixed-nccl"), "--ignore", "nccl-version-differs"])
+    assert "ignored NC201 nccl-version-differs  gpu03\n" in capsys.readouterr().out
+
+
+def test_unselected_checks_have_no_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["replay", str(FIXTURES / "healthy-4x8-h100"), "--select", "NC201,NC4", "-o", "json"])
+    codes = {verdict["code"] for verdict in json.loads(capsys.readouterr().out)["verdicts"]}
+    assert {code for code in codes if not code.startswith("NC4")} == {"NC201"}
