@@ -22,7 +22,7 @@ NODES ?=
 ARGS ?=
 TORCH ?=
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 STAMPS := $(VENV)/.stamps
 WHEELS := build/wheel
 SOURCES := pyproject.toml README.md $(shell find doctor checks fixtures -name __pycache__ -prune -o -type f -print 2>/dev/null)
@@ -62,7 +62,7 @@ run: $(STAMPS)/installed
 	@$(BIN)/ncheck $(if $(NODES),$(NODES),demo) $(ARGS)
 
 test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-packages
-	@$(BIN)/pytest --import-mode=importlib $(ARGS)
+	@NCHECK_INSTALLED=1 $(BIN)/pytest --import-mode=importlib $(ARGS)
 
 lint: $(STAMPS)/installed $(STAMPS)/dev
 	@$(BIN)/ruff check --quiet .
@@ -83,7 +83,7 @@ wheelhouse: $(STAMPS)/installed
 	@rm -rf dist/wheelhouse build/proof
 	@$(PIP) wheel --wheel-dir dist/wheelhouse $(WHEELS)/cluster_ncheck-*.whl
 	@$(PYTHON) -m venv build/proof
-	@build/proof/bin/python -m pip --quiet --disable-pip-version-check --isolated install --no-index --find-links dist/wheelhouse cluster-ncheck
+	@build/proof/bin/python -m pip -qq --disable-pip-version-check --isolated install --no-index --find-links dist/wheelhouse cluster-ncheck
 	@build/proof/bin/ncheck --version
 	@rm -rf build/proof
 	@echo "make: copy dist/wheelhouse to the machine; there: python3 -m pip install --no-index --find-links wheelhouse cluster-ncheck"

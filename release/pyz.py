@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MAIN = "import sys\nfrom doctor.__main__ import main\nsys.exit(main())\n"  # zipapp's own would drop the exit code
 LEFT_OUT = frozenset({"paramiko", "psutil", "netifaces2", "pyyaml"})
 # markdown-it-py>=2.2.0; extra == "jupyter"
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<rest>.*)", re.DOTALL)
@@ -61,9 +62,9 @@ def pack(out: Path, also: Path | None) -> None:
         if native := [path.name for path in tree.rglob("*.so")]:
             raise SystemExit(f"not pure Python: {', '.join(native)}")
         out.parent.mkdir(parents=True, exist_ok=True)
-        zipapp.create_archive(
-            tree, out, interpreter="/usr/bin/env python3", main="doctor.__main__:main", compressed=True
-        )
+        (tree / "__main__.py").write_text(MAIN)
+        zipapp.create_archive(tree, out, interpreter="/usr/bin/env python3", compressed=True)
+        out.chmod(0o755)
 
 
 if __name__ == "__main__":

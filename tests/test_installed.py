@@ -1,0 +1,52 @@
+"""What is tested is what was installed: the wheel, not the tree that it was built from."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sysconfig
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+import checks
+import doctor
+
+TREE = Path(__file__).parents[1]
+
+under_make = pytest.mark.skipif(
+    os.environ.get("NCHECK_INSTALLED") != "1", reason="`make test` tests the installed wheel; this run tests the tree"
+)
+
+
+@under_make
+def test_doctor_and_checks_come_from_site_packages() -> None:
+    site = Path(sysconfig.get_path("purelib"))
+    assert [Path(package.__file__ or "").parents[1] for package in (doctor, checks)] == [site, site]
+
+
+@under_make
+def test_the_installed_files_are_those_of_the_tree() -> None:
+    site = Path(sysconfig.get_path("purelib"))
+    places = {"doctor": TREE / "doctor", "checks": TREE / "checks", "doctor/fixtures": TREE / "fixtures"}
+    for place, source in places.items():
+        for file in source.rglob("*"):
+            if file.is_file() and "__pycache__" not in file.parts:
+                installed = site / place / file.relative_to(source)
+                assert installed.read_bytes() == file.read_bytes(), f"{file} is newer than the wheel: make test again"
+
+
+@under_make
+def test_both_scripts_answer_from_any_folder(tmp_path: Path) -> None:
+    for name in ("ncheck", "cluster-ncheck"):
+        script = Path(sysconfig.get_path("scripts")) / name
+        done = subprocess.run([script, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, f"ncheck {doctor.__version__}\n")
+
+
+@under_make
+def test_the_wheel_carries_its_licence_and_no_tests() -> None:
+    names = {str(file) for file in distribution("cluster-ncheck").files or ()}
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert not any(name.startswith(("tests/", "release/", "bench/")) for name in names)
