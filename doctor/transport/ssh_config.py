@@ -19,7 +19,16 @@ from doctor.errors import SettingsError
 from doctor.model.node import Node
 from doctor.printable import printable
 from doctor.settings import Settings
-from doctor.transport.ssh_config_file import Block, ConfigFile, Criterion, HostPatterns, Include, Line, read_config_file
+from doctor.transport.ssh_config_file import (
+    Block,
+    ConfigFile,
+    Criterion,
+    HostPatterns,
+    Line,
+    Named,
+    Part,
+    read_config_file,
+)
 from doctor.transport.ssh_config_keywords import REPEATED
 from doctor.transport.ssh_config_words import matches, matches_list
 from doctor.transport.ssh_needs import kerberos_ticket
@@ -74,7 +83,7 @@ class SshConfig:
         """Return our own reading; its `unsure` says where it cannot be trusted."""
         reading = _Reading(node.name, self.user.name, self._given(node))
         for file in self.files:
-            reading.take(file.blocks)
+            reading.take(file.parts)
         return target_of(node.name, reading.options, self.user, self._ticket_in_sight, self.trouble or reading.unsure)
 
     def ssh_arguments(self, node: Node) -> list[str]:
@@ -132,18 +141,20 @@ class _Reading:
         self.options = given
         self.unsure = ""
 
-    def take(self, blocks: tuple[Block, ...]) -> None:
-        for block in blocks:
-            if block.when is None or self._applies(block.when):
-                for entry in block.entries:
-                    if isinstance(entry, Line):
-                        self._set(entry)
-                    else:
-                        self._follow(entry)
+    def take(self, parts: tuple[Part, ...]) -> None:
+        for part in parts:
+            if isinstance(part, Named):
+                self.take(part.by_name.get(self.name, ()))
+            elif part.when is None or self._applies(part.when):
+                self._follow(part)
 
-    def _follow(self, include: Include) -> None:
-        for blocks in include.files:
-            self.take(blocks)
+    def _follow(self, block: Block) -> None:
+        for entry in block.entries:
+            if isinstance(entry, Line):
+                self._set(entry)
+            else:
+                for parts in entry.files:
+                    self.take(parts)
 
     def _set(self, line: Line) -> None:
         keyword = line.keyword

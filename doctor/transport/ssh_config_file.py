@@ -9,8 +9,9 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from doctor.transport.ssh_config_keywords import COMMANDS, KNOWN, MANY, NORMAL, REPEATED
@@ -29,9 +30,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Include:
-    """The files of one Include line, each as its blocks."""
+    """The files of one Include line, each as its parts."""
 
-    files: tuple[tuple[Block, ...], ...]
+    files: tuple[tuple[Part, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,38 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Named:
+    """Neighbouring blocks whose Host lines hold plain names only, by name: thousands of them cost one look."""
+
+    by_name: Mapping[str, tuple[Block, ...]]
+
+
+Part = Block | Named
+
+
+@dataclass(frozen=True)
 class ConfigFile:
     """A whole file. `trouble` is why our reading of it cannot be trusted, "" where it can."""
 
-    blocks: tuple[Block, ...] = ()
+    parts: tuple[Part, ...] = ()
     trouble: str = ""
+
+
+def _gathered(blocks: Iterable[Block]) -> Iterator[Part]:
+    """Put neighbouring blocks of plain names into one table."""
+    for plain, group in groupby(blocks, key=_is_plain):
+        if not plain:
+            yield from group
+            continue
+        table: dict[str, tuple[Block, ...]] = {}
+        for block in group:
+            for name in block.when.literal if isinstance(block.when, HostPatterns) else ():
+                table[name] = (*table.get(name, ()), block)
+        yield Named(table)
+
+
+def _is_plain(block: Block) -> bool:
+    return isinstance(block.when, HostPatterns) and not block.when.patterns
 
 
 class TroubleError(Exception):
@@ -102,7 +130,7 @@ class _File:
         self.entries: list[Line | Include] = []
         self.ignored = ""
 
-    def read(self, *, checked: bool, depth: int) -> tuple[Block, ...]:
+    def read(self, *, checked: bool, depth: int) -> tuple[Part, ...]:
         self.depth = depth
         with Path(self.path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             if checked:
@@ -114,7 +142,7 @@ class _File:
                 except ValueError as error:
                     raise TroubleError(f"{self.where}: {error}") from None
         self._close(None)
-        return tuple(self.blocks)
+        return tuple(_gathered(self.blocks))
 
     def _look_at_owner(self, status: os.stat_result) -> None:
         if status.st_uid not in (0, os.getuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -173,7 +201,7 @@ class _File:
         anchored = pattern if pattern.startswith("/") else f"{folder}/{pattern}"
         return sorted(glob.glob(anchored))  # noqa: PTH207  an absolute pattern, which Path.glob does not take
 
-    def _read_included(self, path: str) -> tuple[Block, ...]:
+    def _read_included(self, path: str) -> tuple[Part, ...]:
         file = _File(path, self.home, of_user=self.of_user)
         file.ignored = self.ignored
         try:

@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Callable, Mapping
+from os.path import exists  # asked for every node: a Path each would cost more than all the rest
 from pathlib import Path
 
 from doctor.transport.ssh_target import SshTarget
@@ -86,10 +87,11 @@ def _live_master(target: SshTarget) -> str:
 
 def _only_security_keys(target: SshTarget) -> str:
     """Tell whether every identity that is there is a security key's: its file holds no more than a handle."""
-    if not any(path.endswith("_sk") for path in target.identity_files):
+    keys = [path for path in target.identity_files if path.endswith("_sk") and exists(path)]  # noqa: PTH110
+    others = (path for path in target.identity_files if not path.endswith("_sk"))
+    if not keys or any(exists(path) for path in others):  # noqa: PTH110
         return ""
-    there = [path for path in target.identity_files if Path(path).exists()]
-    return f"{there[0]} is a security key" if there and all(path.endswith("_sk") for path in there) else ""
+    return f"{keys[0]} is a security key"
 
 
 def kerberos_ticket(environ: Mapping[str, str], uid: int) -> bool:

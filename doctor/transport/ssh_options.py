@@ -93,8 +93,11 @@ class _Maker:
         return host_name if ":" in host_name or "%" in host_name else host_name.lower()
 
     def _path(self, text: str) -> str:
-        if not text.startswith("~") and "%" not in text and "$" not in text:
-            return text
+        if "%" not in text and "$" not in text:
+            if text.startswith("~/"):
+                return self.user.home + text[1:]
+            if not text.startswith("~"):
+                return text
         try:
             return expanded(text, self.tokens, self.user)
         except UnknownTokenError as error:
