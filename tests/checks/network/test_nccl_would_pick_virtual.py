@@ -1,0 +1,94 @@
+"""NC304: NCCL's own rules, applied to what the node has, end at a virtual or dead interface."""
+
+from __future__ import annotations
+
+from checks.network.nccl_would_pick_virtual import nccl_would_pick_virtual
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent, Unread
+from doctor.model.facts import (
+    Address,
+    EnvironmentFacts,
+    Interface,
+    Kind,
+    ListingFacts,
+    LoadedNcclFacts,
+    NicFacts,
+)
+from doctor.model.finding import Finding, Outcome, Severity
+
+LO = Interface("lo", 1, Kind.LOOPBACK, up=True, running=True, mtu=65536, addresses=(Address("127.0.0.1", 8, "host"),))
+
+
+def nic(name: str, index: int, kind: Kind = Kind.PHYSICAL, *, running: bool = True) -> Interface:
+    return Interface(name, index, kind, up=True, running=running, mtu=1500, addresses=(Address(f"10.{index}.0.5", 24),))
+
+
+def node(
+    *nics: Interface, nccl: str | None = None, place: str = "nodes.txt:1", conf: str = "", **variables: str
+) -> dict[str, Facts]:
+    files = {"/etc/nccl.conf": (conf,) if conf else Absent("not there")}
+    return {
+        "n1": {
+            NicFacts: NicFacts((LO, *nics)),
+            EnvironmentFacts: EnvironmentFacts(variables, files),
+            LoadedNcclFacts: LoadedNcclFacts(nccl, "/x/libnccl.so.2") if nccl else Unread("no answer"),
+            ListingFacts: ListingFacts((place,)),
+        }
+    }
+
+
+ETH0 = nic("eth0", 9)
+COMPOSE = nic("br-5b1d7c3e9f20", 3, Kind.CONTAINER_BRIDGE)
+
+
+def outcome(nodes: dict[str, Facts]) -> Outcome:
+    return judge([nccl_would_pick_virtual], nodes).verdicts[0].outcome
+
+
+def test_a_bridge_that_comes_before_the_card_is_named_with_the_cards_name_to_set() -> None:
+    assert judge([nccl_would_pick_virtual], node(COMPOSE, ETH0)).findings == [
+        Finding("NC304", "nccl-would-pick-virtual", Severity.ERROR, ("n1",),
+                "NCCL would pick br-5b1d7c3e9f20 (container-bridge): "
+                "the first in the kernel's order but docker*, lo and virbr*", (), "export NCCL_SOCKET_IFNAME==eth0"),
+    ]  # fmt: skip
+
+
+def test_excluding_docker0_alone_ends_at_lo() -> None:
+    nodes = node(nic("docker0", 3, Kind.CONTAINER_BRIDGE), ETH0, NCCL_SOCKET_IFNAME="^docker0")
+    messages = [finding.message for finding in judge([nccl_would_pick_virtual], nodes).findings]
+    assert messages == ["NCCL would pick lo (loopback): NCCL_SOCKET_IFNAME=^docker0"]
+
+
+def test_a_name_left_in_a_conf_file_that_no_interface_has_is_named() -> None:
+    nodes = node(ETH0, conf="NCCL_SOCKET_IFNAME=ens5")
+    messages = [finding.message for finding in judge([nccl_would_pick_virtual], nodes).findings]
+    assert messages == ["NCCL would find no interface and stop: NCCL_SOCKET_IFNAME=ens5"]
+
+
+def test_old_releases_take_a_card_without_a_link_and_new_ones_do_not() -> None:
+    dead = nic("eth1", 3, running=False)
+    releases = ("2.21.5", "2.32.3")
+    assert [outcome(node(dead, ETH0, nccl=nccl)) for nccl in releases] == [Outcome.FAILED, Outcome.PASSED]
+
+
+def test_it_is_silent_where_old_and_new_rules_part_and_the_release_is_not_known() -> None:
+    assert outcome(node(nic("eth1", 3, running=False), ETH0)) is Outcome.PASSED
+
+
+def test_it_is_silent_where_docker_and_veth_come_before_the_card() -> None:
+    veth, docker = nic("veth3f9a1c2", 11, Kind.VETH), nic("docker0", 3, Kind.CONTAINER_BRIDGE)
+    assert outcome(node(docker, ETH0, veth)) is Outcome.PASSED
+
+
+def test_it_is_silent_where_a_setting_mends_what_the_rules_would_do() -> None:
+    assert outcome(node(COMPOSE, ETH0, NCCL_SOCKET_IFNAME="=eth0")) is Outcome.PASSED
+
+
+def test_it_is_silent_and_skipped_on_a_machine_that_is_checked_alone() -> None:
+    assert outcome(node(COMPOSE, place="local")) is Outcome.SKIPPED
+
+
+def test_an_environment_that_could_not_be_read_is_unknown() -> None:
+    nodes = node(ETH0)
+    nodes["n1"] = {**nodes["n1"], EnvironmentFacts: Unread("no answer")}
+    assert outcome(nodes) is Outcome.UNKNOWN

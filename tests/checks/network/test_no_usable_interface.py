@@ -1,0 +1,44 @@
+"""NC301: a node that ranks could not be met on is named; a container's way out is good enough."""
+
+from __future__ import annotations
+
+from checks.network.no_usable_interface import no_usable_interface
+from doctor.engine import Facts, judge
+from doctor.model.facts import Address, Interface, Kind, ListingFacts, NicFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+LO = Interface("lo", 1, Kind.LOOPBACK, up=True, running=True, mtu=65536, addresses=(Address("127.0.0.1", 8, "host"),))
+
+
+def nic(name: str, kind: Kind, ip: str = "", *, running: bool = True, uplink: bool = False) -> Interface:
+    addresses = (Address(ip, 24),) if ip else ()
+    return Interface(name, 2, kind, up=True, running=running, mtu=1500, addresses=addresses, uplink=uplink)
+
+
+def node(*nics: Interface, place: str = "nodes.txt:1") -> dict[str, Facts]:
+    return {"n1": {NicFacts: NicFacts((LO, *nics)), ListingFacts: ListingFacts((place,))}}
+
+
+def test_a_node_with_nothing_but_docker_and_a_dead_card_is_named() -> None:
+    docker = nic("docker0", Kind.CONTAINER_BRIDGE, "172.17.0.1")
+    dead = nic("eth0", Kind.PHYSICAL, "10.1.0.5", running=False)
+    assert judge([no_usable_interface], node(docker, dead)).findings == [
+        Finding("NC301", "no-usable-interface", Severity.ERROR, ("n1",),
+                "no interface that a job's data could leave by",
+                ("lo: loopback, up, 127.0.0.1", "docker0: container-bridge, up, 172.17.0.1",
+                 "eth0: physical, up, no carrier, 10.1.0.5"), "ip -br address"),
+    ]  # fmt: skip
+
+
+def test_it_is_silent_about_cards_bonds_and_a_containers_only_way_out() -> None:
+    for good in (
+        nic("eth0", Kind.PHYSICAL, "10.1.0.5"),
+        nic("bond0", Kind.BOND, "10.1.0.5"),
+        nic("ib0", Kind.INFINIBAND, "10.1.0.5"),
+        nic("eth0", Kind.VETH, "10.244.1.7", uplink=True),
+    ):
+        assert judge([no_usable_interface], node(good)).findings == []
+
+
+def test_it_is_silent_and_skipped_on_a_machine_that_is_checked_alone() -> None:
+    assert [v.outcome for v in judge([no_usable_interface], node(place="local")).verdicts] == [Outcome.SKIPPED]
