@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CLOCK = Answer("clock")
 _PINGS = 4
 _CLOCK_GOOD_ENOUGH = 0.005  # seconds of uncertainty; skew matters from a whole second on
+AFTER_THE_RUN = 5.0  # seconds that an agent may outlive the run whose head says nothing more
 _HEADER = 4
 
 
@@ -160,7 +161,7 @@ class Session:
 
     def _bootstrap(self) -> Bootstrap:
         wanted = self.wanted
-        seconds = max(1.0, wanted.deadline - time.monotonic()) + 5.0
+        seconds = max(1.0, wanted.deadline - time.monotonic()) + AFTER_THE_RUN
         python = wanted.environment.get("python")
         return bootstrap(
             wanted.nonce, seconds if wanted.agent else None, enter=wanted.enter,

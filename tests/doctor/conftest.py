@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +18,29 @@ from doctor.transport.modules import module_text
 from doctor.transport.session import Known, Session, SessionEndedError, Wanted
 
 Ask = Callable[..., Evidence]
+MINORS = range(6, 15)
+
+
+def pythons() -> dict[str, str]:
+    """Map versions to interpreters: those on PATH, in the folders of NCHECK_PYTHONS, and where pyenv keeps them."""
+    kept = [str(folder) for folder in Path.home().glob(".pyenv/versions/*/bin")]
+    path = os.pathsep.join([os.environ.get("NCHECK_PYTHONS", ""), *kept, os.environ["PATH"]])
+    found = {f"3.{minor}": shutil.which(f"python3.{minor}", path=path) for minor in MINORS}
+    found["2.7"] = shutil.which("python2.7", path=path)
+    found[f"{sys.version_info.major}.{sys.version_info.minor}"] = sys.executable
+    return {version: path for version, path in found.items() if path}
+
+
+@pytest.fixture
+def python2() -> str:
+    """Return a Python 2.7, or skip the test."""
+    return pythons().get("2.7") or pytest.skip("no Python 2.7 here")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that takes `python3` on every interpreter from 3.6 on that is here."""
+    if "python3" in metafunc.fixturenames:
+        metafunc.parametrize("python3", [pytest.param(p, id=v) for v, p in sorted(pythons().items()) if v != "2.7"])
 
 
 @pytest.fixture

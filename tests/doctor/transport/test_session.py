@@ -90,11 +90,8 @@ def test_a_python_that_is_too_old_or_broken_is_passed_over_for_one_that_works(
     assert ask(HELLO).replies[HELLO.key].stdout == "hello\n"
 
 
-def test_python_2_alone_is_refused(ask: Ask, tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    two = shutil.which("python2.7", path=os.environ.get("NCHECK_PYTHONS", os.environ["PATH"]))
-    if not two:
-        pytest.skip("no Python 2.7 here")
-    (tools / "python3").symlink_to(two)
+def test_python_2_alone_is_refused(ask: Ask, python2: str, tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tools / "python3", f'exec {python2} "$@"')
     monkeypatch.setattr("doctor.transport.bootstrap.CANDIDATES", ("python3",))
     evidence = ask(HELLO)
     assert evidence.login.cause is Cause.NO_PYTHON

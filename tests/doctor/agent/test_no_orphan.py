@@ -1,0 +1,134 @@
+"""Whatever ends the head or the agent, nothing that they started goes on on the node. Real processes, real signals."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from doctor.model.evidence import Command, Evidence
+from doctor.model.node import Node
+from doctor.transport.local import LocalTransport
+from doctor.transport.replies import on_the_wire
+from doctor.transport.session import Known, Session, Wanted
+
+Ask = Callable[..., Evidence]
+
+# A head of its own: it asks this machine for a command that tells its pid and then sleeps.
+HEAD = """
+import sys, time
+from pathlib import Path
+from doctor.model.evidence import Command
+from doctor.model.node import Node
+from doctor.transport.local import LocalTransport
+from doctor.transport.session import Known, Session, Wanted
+source = Command(("sh", "-c", sys.argv[1]), timeout=120)
+known = Known(Node("here"))
+wanted = Wanted((source,), "0123456789ab", time.monotonic() + 120)
+session = Session(LocalTransport().connect(known.node, 5), known, wanted, str)
+session.greet(time.monotonic())
+session.start()
+session.collect((source,))
+"""
+
+
+class Followed:
+    """Processes that tell their pids through a fifo, watched until they end."""
+
+    def __init__(self, fifo: Path) -> None:
+        self.fifo = fifo
+        os.mkfifo(fifo)
+        self.reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        self.keep = os.open(fifo, os.O_WRONLY)  # so that the fifo never reads as ended
+
+    def next_process(self) -> int | None:
+        """Wait for one process to tell its pid; return a file descriptor that tells its end, None once it has ended."""
+        text = b""
+        while not text.endswith(b"\n"):
+            assert select.select([self.reading], [], [], 20)[0], "nothing told its pid"
+            text += os.read(self.reading, 1)
+        try:
+            return os.pidfd_open(int(text))
+        except ProcessLookupError:
+            return None
+
+    @staticmethod
+    def ended(process: int | None, seconds: float = 10.0) -> bool:
+        """Tell whether it ended, as soon as it does."""
+        if process is None:
+            return True
+        ready = select.select([process], [], [], seconds)[0]
+        os.close(process)
+        return bool(ready)
+
+    def close(self) -> None:
+        os.close(self.reading)
+        os.close(self.keep)
+
+
+@pytest.fixture
+def followed(tmp_path: Path) -> Iterator[Followed]:
+    watch = Followed(tmp_path / "pids")
+    yield watch
+    watch.close()
+
+
+def head(script: str) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.Popen([sys.executable, "-c", HEAD, script], env=environment)
+
+
+PLAIN = "echo $$ > {fifo}; exec sleep 600"
+OWN_SESSION = "setsid sh -c 'echo $$ > {fifo}; exec sleep 600' & wait"
+DETACHED = "(setsid sh -c 'trap \"\" HUP TERM; echo $$ > {fifo}; sleep 600' >/dev/null 2>&1 </dev/null &) ; sleep 600"
+
+
+@pytest.mark.parametrize("script", [PLAIN, OWN_SESSION, DETACHED])
+def test_a_head_that_is_killed_leaves_nothing_running(followed: Followed, script: str) -> None:
+    process = head(script.format(fifo=followed.fifo))
+    sleeper = followed.next_process()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert followed.ended(sleeper)
+
+
+def test_an_agent_that_is_killed_leaves_nothing_running(ask: Ask, followed: Followed) -> None:
+    ask(Command(("sh", "-c", OWN_SESSION.format(fifo=followed.fifo) + " & sleep 0.5; kill -9 $PPID; wait")))
+    assert followed.ended(followed.next_process())
+
+
+def test_a_command_whose_time_is_over_is_ended_with_what_it_started(ask: Ask, followed: Followed) -> None:
+    ask(Command(("sh", "-c", f"(echo $$ > {followed.fifo}; sleep 600) & sleep 600"), timeout=0.5))
+    assert followed.ended(followed.next_process())
+
+
+def test_what_a_command_leaves_behind_ends_with_the_agent(ask: Ask, followed: Followed) -> None:
+    ready = followed.fifo.with_name("ready")
+    told = f"echo $$ > {followed.fifo}; touch {ready}; exec sleep 600"
+    left = f"setsid sh -c '{told}' >/dev/null 2>&1 </dev/null & while [ ! -e {ready} ]; do sleep 0.05; done"
+    evidence = ask(Command(("sh", "-c", left)))
+    assert next(iter(evidence.replies.values())).succeeded
+    assert followed.ended(followed.next_process())
+
+
+def test_the_agents_own_deadline_ends_it_where_the_head_says_nothing(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("doctor.transport.session.AFTER_THE_RUN", 1.0)
+    source = Command(("sh", "-c", PLAIN.format(fifo=followed.fifo)), timeout=300)
+    wanted = Wanted((source,), "0123456789ab", time.monotonic() + 1.5)
+    known = Known(Node("here"))
+    stream = LocalTransport().connect(known.node, 5.0)
+    session = Session(stream, known, wanted, str)
+    session.greet(time.monotonic())
+    session.start()
+    session._send({"do": "collect", "id": 1, "sources": [on_the_wire(source)]})
+    assert followed.ended(followed.next_process(), 10.0)
+    stream.close()

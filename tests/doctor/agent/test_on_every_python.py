@@ -1,0 +1,49 @@
+"""The agent on every interpreter from 3.6 on that this machine has: nodes hold other people's images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from doctor.model.evidence import Answer, Command, Evidence, File, Source, Status, Tree
+
+Ask = Callable[..., Evidence]
+SOURCES: tuple[Source, ...] = (
+    Command(("uname", "-n")),
+    Command(("no-such-program",)),
+    Command(("sleep", "60"), timeout=0.2),
+    File("/proc/version"),
+    Tree(("/sys/class/net/lo", "/sys/class/net/lo/mtu")),
+    Answer("clock"),
+    Answer("interfaces"),
+    Answer("interpreter"),
+    Answer("nccl"),
+    Answer("environment"),
+    Answer("limits"),
+    Answer("gpus"),
+)
+EXPECTED = {
+    "command:no-such-program": Status.MISSING,
+    "command:sleep 60": Status.TIMEOUT,
+}
+
+
+def test_every_source_is_answered(ask: Ask, monkeypatch: pytest.MonkeyPatch, python3: str) -> None:
+    monkeypatch.setattr("doctor.transport.bootstrap.CANDIDATES", (python3,))
+    evidence = ask(*SOURCES)
+    assert evidence.login.cause is None, evidence.login.detail
+    statuses = {source.key: evidence.reply(source).status for source in SOURCES if source.key != "answer:gpus"}
+    assert statuses == {key: EXPECTED.get(key, Status.OK) for key in statuses}, evidence.replies
+    assert evidence.reply(Answer("gpus")).status in (Status.OK, Status.MISSING)
+
+
+def test_nothing_is_written_where_it_runs(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, python3: str, tmp_path: Path
+) -> None:
+    for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setattr("doctor.transport.bootstrap.CANDIDATES", (python3,))
+    ask(*SOURCES)
+    assert list(tmp_path.rglob("*")) == []
