@@ -65,9 +65,11 @@ test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-pa
 	@NCHECK_INSTALLED=1 $(BIN)/pytest --import-mode=importlib $(ARGS)
 
 lint: $(STAMPS)/installed $(STAMPS)/dev
-	@$(BIN)/ruff check --quiet .
-	@$(BIN)/mypy
-	@$(BIN)/vermin --quiet --no-tips --violations --target=3.6- doctor/agent
+	@failed=
+	@$(BIN)/ruff check --quiet . || failed=1
+	@$(BIN)/mypy || failed=1
+	@$(BIN)/vermin --quiet --no-tips --violations --target=3.6- doctor/agent || failed=1
+	@test -z "$$failed"
 
 bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
 	@$(BIN)/python bench/fanout.py $(ARGS)
