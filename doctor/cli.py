@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -18,6 +19,7 @@ from doctor.printable import printable
 from doctor.report import leave_quietly
 
 EXIT_BROKEN_PIPE = 141  # what a shell shows for a program whose reader went away
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 _HELP = """Will this multi-node GPU job run, why not, and with which flags?
@@ -58,6 +60,8 @@ for _command in (check, local, replay, demo, explain, list_checks, read, schema)
 
 def main(args: Sequence[str]) -> int:
     """Run one command line and return its exit code. Nothing but a return leaves here."""
+    sys.stdout = sys.stdout or _nowhere()  # `ncheck >&-` leaves None there
+    sys.stderr = sys.stderr or _nowhere()
     _never_fail_to_print(sys.stdout, sys.stderr)
     try:
         with commands.make_context("ncheck", list(args)) as context:
@@ -80,6 +84,9 @@ def _ended_by(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):
         leave_quietly(sys.stdout)
         return EXIT_BROKEN_PIPE
+    if isinstance(error, OSError) and error.errno in _FULL:
+        leave_quietly(sys.stdout)
+        return _say(f"not all could be written: {error.strerror}", EXIT_USAGE)
     return _our_bug(error)
 
 
@@ -107,6 +114,10 @@ def _our_bug(error: Exception) -> int:
         "it, run the same again with NCHECK_DEBUG=1 in front, and send what that prints to whom you have ncheck from",
         EXIT_BUG,
     )
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123  it lives as long as the process
 
 
 def _never_fail_to_print(*streams: TextIO) -> None:

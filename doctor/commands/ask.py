@@ -37,10 +37,12 @@ def list_checks(output: str) -> None:
 @click.command(short_help="Parse what a tool printed.")
 @click.argument("kind")
 @click.argument("file")
-def read(kind: str, file: str) -> None:
+@click.option("-o", "output", type=click.Choice(["json"]), default="json", help="The format: there is one.")
+def read(kind: str, file: str, output: str) -> None:  # noqa: ARG001  accepted, since other commands have it
     """Parse what a tool printed (FILE, - for standard input) as ncheck would, and print it as JSON.
 
-    KIND is the tool or the fact; a wrong one is answered with all that there are.
+    KIND is a family of tools; a wrong one is answered with all that there are. A text that says that its tool failed,
+    or cannot be read, has an `error` in the answer.
     """
     import json  # noqa: PLC0415  start-up
 

@@ -153,6 +153,15 @@ def test_schema_prints_a_schema(capsys: pytest.CaptureFixture[str]) -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads(out))
 
 
+def test_read_prints_what_a_saved_output_says_as_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    saved = tmp_path / "mpirun.txt"
+    saved.write_bytes(b"mpirun (Open MPI) 4.1.6\n\nReport bugs to http://www.open-mpi.org/community/help/\n")
+    code, plain, _ = told(capsys, "read", "versions", str(saved))
+    assert code == 0
+    assert "4.1.6" in json.dumps(json.loads(plain))
+    assert told(capsys, "read", "versions", str(saved), "-o", "json") == (0, plain, "")
+
+
 def test_read_refuses_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert refused(capsys, "read", "ibstat", "gone.txt") == "ncheck: gone.txt: No such file or directory\n"
 

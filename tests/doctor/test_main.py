@@ -94,6 +94,25 @@ def test_the_reader_of_a_pipe_may_leave_early_without_a_word(tmp_path: Path) -> 
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full to write to")
+def test_a_full_disk_under_the_output_is_one_line(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "doctor", "list"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": HOME}, text=True,
+            stdout=full, stderr=subprocess.PIPE, timeout=60, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, "ncheck: not all could be written: No space left on device\n")
+
+
+def test_a_closed_output_is_no_traceback(tmp_path: Path) -> None:
+    script = f'"{sys.executable}" -m doctor list >&-'
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": HOME}, text=True, stderr=subprocess.PIPE,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_an_encoding_without_our_signs_is_no_reason_to_fail(tmp_path: Path) -> None:
     done = ncheck("explain", "NC201", cwd=tmp_path, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
