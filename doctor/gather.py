@@ -164,6 +164,9 @@ class _Run:
             self.close(number)
             return
         place.stream = stream
+        if self.ended:  # the run went on without it: nobody else knows of this connection
+            stream.close()
+            return
         place.session = session = Session(stream, place.known, self.wanted(number), module_text)
         session.greet(started)
         self.settle(number, reached=True)
