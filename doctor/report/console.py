@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import TextIO
 
 from rich.text import Text
@@ -40,27 +40,38 @@ def _findings(page: Page, found: Sequence[Block]) -> None:
     categories: dict[str, list[Block]] = {}
     for block in found:
         categories.setdefault(topic_of(block.code), []).append(block)
-    explained = {node for block in found if block.code.startswith("NC1") for node in block.nodes}
+    explained = frozenset(node for block in found if block.code.startswith("NC1") for node in block.nodes)
     for topic, members in sorted(categories.items(), key=lambda one: min(_badness(block) for block in one[1])):
         page.gap()
         page.say(topic, style="bold underline")
         _category(page, sorted(members, key=_badness), explained)
 
 
-def _category(page: Page, found: Sequence[Block], explained: AbstractSet[str]) -> None:
+def _category(page: Page, found: Sequence[Block], explained: frozenset[str]) -> None:
     """Print a category's findings by check. That a node was not reached is one line where the cause stands above."""
     by_check: dict[tuple[str, bool], list[Block]] = {}
     for block in found:
         by_check.setdefault((block.code, block.ignored), []).append(block)
     for same in by_check.values():
-        for block in same[:BLOCKS_A_CHECK]:
-            _title(page, block)
-            if block.code != NOT_REACHED or not explained >= set(block.nodes):
-                _body(page, block)
-        if rest := same[BLOCKS_A_CHECK:]:
-            nodes = tuple(dict.fromkeys(node for block in rest for node in block.nodes))
-            page.say(f"and {words.count(len(rest), 'more finding')} of {rest[0].check}, each in other words, on "
-                     f"{words.node_set(nodes)}; -o json has them all", "    ", style="dim")  # fmt: skip
+        nodes = _nodes_of(same)
+        if same[0].code == NOT_REACHED and explained.issuperset(nodes):
+            _title(page, replace(same[0], nodes=nodes))
+            page.say("the cause stands above", "    ", style="dim")
+        else:
+            _check(page, same)
+
+
+def _check(page: Page, same: Sequence[Block]) -> None:
+    for block in same[:BLOCKS_A_CHECK]:
+        _title(page, block)
+        _body(page, block)
+    if rest := same[BLOCKS_A_CHECK:]:
+        more = f"and {words.count(len(rest), 'more finding')} of {rest[0].check}, each in other words, on "
+        page.say(f"{more}{words.node_set(_nodes_of(rest))}; -o json has them all", "    ", style="dim")
+
+
+def _nodes_of(same: Sequence[Block]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node for block in same for node in block.nodes))
 
 
 def _badness(block: Block) -> tuple[bool, int, bool, str]:

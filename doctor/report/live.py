@@ -111,8 +111,8 @@ class PlainLines:
             return
         self.over = True
         counts = self.progress.counts()
-        done = sum(counts.values()) - counts[FAILED] - counts[WAITING]
-        self._print(f"asked {done} of {words.count(sum(counts.values()), 'node')} in {self.clock() - self.began:.1f} s")
+        total = words.count(sum(counts.values()), "node")
+        self._print(f"{counts[DONE]} of {total} answered, {self.clock() - self.began:.1f} s")
 
     def _print(self, words_of_it: str) -> None:
         """Print one whole line at once, and go on without a reader: an observer must not raise."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import jsonschema
@@ -10,6 +11,7 @@ import pytest
 
 from doctor.cli import commands, main
 from doctor.errors import EXIT_USAGE
+from doctor.settings import JobEnvironment, Settings
 
 
 def told(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
@@ -35,6 +37,14 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
     assert code == 0
     assert sorted(commands.commands) == ["check", "demo", "explain", "list", "local", "read", "replay", "schema"]
     assert all(f"\n  {name} " in out for name in commands.commands)
+
+
+def test_each_setting_has_an_option_and_each_option_is_a_setting() -> None:
+    check = commands.commands["check"]
+    options = {param.name for param in check.params if param.name not in ("nodes", "config", "color", "dry_run")}
+    job = {field.name for field in fields(JobEnvironment)}
+    wanted = {field.name for field in fields(Settings)} - {"nodes_file", "environment", "overrides", "local"} | job
+    assert options == wanted
 
 
 def test_an_unknown_option_is_refused_with_what_is_near(capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,7 @@ def test_a_log_gets_the_failures_and_two_lines_more() -> None:
     assert stream.getvalue() == (
         "ncheck: asking 4 nodes\n"
         "ncheck: node02: refused: nothing listens on 10.0.0.2 port 22\n"
-        "ncheck: asked 3 of 4 nodes in 3.2 s\n"
+        "ncheck: 3 of 4 nodes answered, 3.2 s\n"
     )
 
 
