@@ -11,6 +11,7 @@ from doctor.model.fact import Absent, Read
 from doctor.model.facts import InterpreterFacts
 
 INTERPRETER = Answer("interpreter")
+NCCL_WHEELS = "nvidia-nccl-"  # no framework: which NCCL is loaded is asked of the library itself
 
 
 def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
@@ -23,7 +24,7 @@ def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
         path=str(said["path"]),
         version=str(said["version"]),
         how=str(said.get("how") or ""),
-        frameworks=packages(evidence),
+        frameworks={name: version for name, version in packages(evidence).items() if not name.startswith(NCCL_WHEELS)},
         container=str(said.get("container") or ""),
     )
 
