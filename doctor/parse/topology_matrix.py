@@ -50,8 +50,10 @@ def parse_topology(text: str) -> tuple[TopologyFacts, tuple[str, ...]]:
     head, first = _heading(lines)
     rows = _rows(lines[first:], _names(head))
     names = _agreed(head, rows)
-    if not any(row.cells for row in rows):
+    if not rows:
         raise ValueError("no matrix of `nvidia-smi topo -m`: no row of X, NV#, PIX, PXB, PHB, NODE or SYS")
+    if strange := next((word for row in rows if (word := _strange_cell(row, names))), None):
+        raise ValueError(f"no matrix of `nvidia-smi topo -m`: {strange} is no path between two devices")
     legend, unreadable = _legends(lines)
     gpus = tuple(name for name in names if _is_gpu(name))
     places = _places(head, names, rows)
@@ -134,6 +136,14 @@ def _rows(lines: Sequence[str], names: Sequence[str]) -> list[_Row]:
     widest = max((len(piece) for group in pieces if len(group) > 1 for piece in group[:-1]), default=0)
     rows = (_row(_joined(group, widest), names) for group in pieces)
     return [row for row in rows if row]
+
+
+def _strange_cell(row: _Row, names: Sequence[str]) -> str | None:
+    """Return the first word where a cell should be that is none: OK or CNS of `topo -p2p`. A cut-off SY is no such."""
+    words = row.tail.split()
+    if len(row.cells) >= len(names) or not words or not re.match("[A-Z?]", words[0]):
+        return None
+    return None if any(level.startswith(words[0]) for level in ("NV", *RANK)) else words[0]
 
 
 def _joined(pieces: Sequence[str], width: int) -> str:

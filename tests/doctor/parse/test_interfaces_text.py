@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import pytest
+
+from doctor.parse.interfaces_text import data_nic, parse_interfaces
+from doctor.parse.seen_interface import class_of
+
+LO = """1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN group default qlen 1000
+    link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00
+    inet 127.0.0.1/8 scope host lo
+       valid_lft forever preferred_lft forever
+"""
+HOST = LO + """2: eno1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP group default qlen 1000
+    link/ether 3c:ec:ef:00:00:10 brd ff:ff:ff:ff:ff:ff
+    altname enp24s0f0
+    inet 10.7.0.21/22 brd 10.7.3.255 scope global dynamic noprefixroute eno1
+       valid_lft 7201sec preferred_lft 7201sec
+    inet6 fe80::3eec:efff:fe00:10/64 scope link
+3: eno2: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 qdisc mq state DOWN group default qlen 1000
+    link/ether 3c:ec:ef:00:00:11 brd ff:ff:ff:ff:ff:ff
+4: ibs1f0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092 qdisc mq state UP group default qlen 256
+    link/infiniband 00:00:10:49:fe:80:00:00:00:00:00:00:b8:ce:f6:03:00:00:00:01 brd 00:ff:ff:ff:ff:12:40:1b:ff:ff
+5: docker0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 qdisc noqueue state DOWN group default
+    link/ether 02:42:11:22:33:44 brd ff:ff:ff:ff:ff:ff
+    inet 172.17.0.1/16 brd 172.17.255.255 scope global docker0
+6: br-0123456789ab: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP group default
+    link/ether 02:42:55:66:77:88 brd ff:ff:ff:ff:ff:ff
+    inet 172.18.0.1/16 brd 172.18.255.255 scope global br-0123456789ab
+8: vethc0ffee1@if7: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue master br-0123456789ab state UP
+    link/ether 9e:00:00:00:00:08 brd ff:ff:ff:ff:ff:ff link-netnsid 0
+9: tailscale0: <POINTOPOINT,MULTICAST,NOARP,UP,LOWER_UP> mtu 1280 qdisc fq_codel state UNKNOWN group default qlen 500
+    link/none
+    inet 100.90.1.2/32 scope global tailscale0
+"""
+POD = LO + """2: eth0@if41: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450 qdisc noqueue state UP group default
+    link/ether 0a:58:0a:f4:03:09 brd ff:ff:ff:ff:ff:ff link-netnsid 0
+    inet 10.244.3.9/24 brd 10.244.3.255 scope global eth0
+"""
+BONDED = """2: enp1s0f0: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> mtu 9000 qdisc mq master bond0 state UP qlen 1000
+    link/ether b8:59:9f:00:00:01 brd ff:ff:ff:ff:ff:ff
+4: bond0: <BROADCAST,MULTICAST,MASTER,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP qlen 1000
+    link/ether b8:59:9f:00:00:01 brd ff:ff:ff:ff:ff:ff
+5: bond0.40@bond0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP qlen 1000
+    link/ether b8:59:9f:00:00:01 brd ff:ff:ff:ff:ff:ff
+    inet 10.40.0.3/24 brd 10.40.0.255 scope global bond0.40
+"""
+NEW = """ens7: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 9001
+        inet 172.31.9.4  netmask 255.255.240.0  broadcast 172.31.15.255
+        ether 0e:11:22:33:44:55  txqueuelen 1000  (Ethernet)
+
+ens7:1: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 9001
+        inet 172.31.9.5  netmask 255.255.240.0  broadcast 172.31.15.255
+
+wlan0: flags=4099<UP,BROADCAST,MULTICAST>  mtu 1500
+        inet *.*.*.*  netmask 255.255.255.0  broadcast 192.168.1.255
+"""
+OLD = """eth1      Link encap:Ethernet  HWaddr 00:25:90:AA:BB:CC
+          inet addr:10.11.0.8  Bcast:10.11.255.255  Mask:255.255.0.0
+          UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1
+
+ib0       Link encap:InfiniBand  HWaddr 80:00:00:48:FE:80:00:00:00:00:00:00:00:00:00:00:00:00:00:00
+          inet addr:10.12.0.8  Bcast:10.12.255.255  Mask:255.255.0.0
+          UP BROADCAST RUNNING MULTICAST  MTU:65520  Metric:1
+"""
+BRIEF = """lo               UNKNOWN        127.0.0.1/8 ::1/128
+eno1             UP             10.7.0.21/22 metric 100 fe80::1/64
+eno2             DOWN
+veth9@if2        UP             fe80::2/64
+"""
+JSON = (
+    '[{"ifindex":2,"link_index":9,"ifname":"eth0","flags":["BROADCAST","UP","LOWER_UP"],"mtu":1500,"operstate":"UP",'
+    '"link_type":"ether","address":"aa:00:00:00:00:01","link_netnsid":0,'
+    '"addr_info":[{"family":"inet","local":"172.17.0.5","prefixlen":16,"scope":"global","label":"eth0"}]}]'
+)
+LOG = "gpu1:77:90 [0] NCCL INFO NET/Socket : Using [0]enp3s0:10.1.1.4<0> [1]veth00a1b2c:fe80::1%veth00a1b2c<0>\n"
+
+
+def told(text: str) -> tuple[str, dict[str, tuple[str, str | None, str | None]], str | None]:
+    tool, seen = parse_interfaces(text)
+    return tool, {one.name: (class_of(one, seen), one.state, one.ipv4) for one in seen}, data_nic(seen)
+
+
+def test_ip_address_of_a_host_with_containers() -> None:
+    assert told(HOST) == (
+        "ip_addr",
+        {
+            "lo": ("loopback", "UNKNOWN", "127.0.0.1"),
+            "eno1": ("physical", "UP", "10.7.0.21"),
+            "eno2": ("physical", "DOWN", None),
+            "ibs1f0": ("ib", "UP", None),
+            "docker0": ("container", "DOWN", "172.17.0.1"),
+            "br-0123456789ab": ("container", "UP", "172.18.0.1"),
+            "vethc0ffee1": ("container", "UP", None),
+            "tailscale0": ("tunnel", "UNKNOWN", "100.90.1.2"),
+        },
+        "eno1",
+    )
+
+
+def test_a_containers_eth0_is_a_veth_end_and_all_the_same_its_way_out() -> None:
+    assert told(POD)[1:] == (
+        {"lo": ("loopback", "UNKNOWN", "127.0.0.1"), "eth0": ("container", "UP", "10.244.3.9")}, "eth0",
+    )  # fmt: skip
+    assert told(JSON) == ("ip_json", {"eth0": ("container", "UP", "172.17.0.5")}, "eth0")
+
+
+def test_the_vlan_on_a_bond_carries_the_address() -> None:
+    assert told(BONDED)[1:] == (
+        {
+            "enp1s0f0": ("bond_slave", "UP", None),
+            "bond0": ("bond", "UP", None),
+            "bond0.40": ("vlan", "UP", "10.40.0.3"),
+        },
+        "bond0.40",
+    )
+
+
+def test_a_bond_that_lies_behind_the_cut_is_known_by_its_members() -> None:
+    assert data_nic(parse_interfaces(BONDED.split("4: bond0", maxsplit=1)[0])[1]) == "bond0"
+
+
+def test_ifconfig_new_and_old() -> None:
+    assert told(NEW) == (
+        "ifconfig_new",
+        {
+            "ens7": ("cloud", "UP", "172.31.9.4"),
+            "ens7:1": ("alias", "UP", "172.31.9.5"),
+            "wlan0": ("wifi", "UP", None),
+        },
+        "ens7",
+    )
+    assert told(OLD) == (
+        "ifconfig_old", {"eth1": ("physical", "UP", "10.11.0.8"), "ib0": ("ib", "UP", "10.12.0.8")}, "ib0",
+    )  # fmt: skip
+
+
+def test_ip_in_brief() -> None:
+    assert told(BRIEF) == (
+        "ip_br",
+        {
+            "lo": ("loopback", "UNKNOWN", "127.0.0.1"),
+            "eno1": ("physical", "UP", "10.7.0.21"),
+            "eno2": ("physical", "DOWN", None),
+            "veth9": ("container", "UP", None),
+        },
+        "eno1",
+    )
+
+
+def test_nccls_own_words() -> None:
+    assert told(LOG) == (
+        "nccl_log", {"enp3s0": ("physical", "UP", "10.1.1.4"), "veth00a1b2c": ("container", "UP", None)}, "enp3s0",
+    )  # fmt: skip
+
+
+def test_a_paste_that_lost_its_indentation_and_gained_a_prompt_reads_the_same() -> None:
+    bare = "root@gpu1:~# ip a\r\n" + "\r\n".join(line.strip() for line in HOST.splitlines())
+    assert told(bare) == told(HOST)
+
+
+def test_the_rail_with_a_host_route_is_not_the_one_to_meet_on() -> None:
+    rails = NEW.replace("172.31.9.5  netmask 255.255.240.0", "192.168.8.1  netmask 255.255.255.255").replace(
+        "ens7:1:", "ens9:"
+    )
+    assert data_nic(parse_interfaces(rails)[1]) == "ens7"
+
+
+@pytest.mark.parametrize("text", ["", "bash: ip: command not found\n", '[{"ifindex":1,"ifname":"lo"'])
+def test_a_text_without_interfaces_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no interface|cut off"):
+        parse_interfaces(text)
