@@ -23,7 +23,7 @@ from doctor.parse.ibstat import Adapter, Port, parse_ibstat, tool_error
 from doctor.parse.interfaces_text import data_nic, parse_interfaces
 from doctor.parse.mpi_version import parse_mpi
 from doctor.parse.nccl_version import parse_log, parse_packages
-from doctor.parse.nvidia_smi import parse_smi
+from doctor.parse.nvidia_smi import Smi, parse_smi
 from doctor.parse.python_reports import parse_check_env, parse_collect_env, parse_ds_report
 from doctor.parse.seen_interface import VIRTUAL, class_of
 from doctor.parse.topology_matrix import closest_nics, parse_topology
@@ -202,6 +202,8 @@ def _nccl(text: str) -> Record | None:
 
 def _smi(text: str) -> Record:
     smi = parse_smi(text)
+    if smi == Smi():
+        return {"error": "no output of nvidia-smi", "gpus": None, "names": []}
     speeds = {speed for links in smi.links for speed in links}
     return {
         "driver": smi.driver,

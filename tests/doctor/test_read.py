@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import pytest
+
+from doctor.read import KINDS, UnknownKindError, read_text
+
+SMI = """Tue Mar  3 09:00:00 2026
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 555.42.06              Driver Version: 555.42.06      CUDA Version: 12.5     |
+|-----------------------------------------+------------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+|=========================================+========================+======================|
+|   0  NVIDIA L40S                    On  |   00000000:17:00.0 Off |                    0 |
+| N/A   31C    P8             36W /  350W |      14MiB /  46068MiB |      0%      Default |
+|   1  NVIDIA L40S                    On  |   00000000:31:00.0 Off |                    0 |
+|ERR!   31C    P8             36W /  350W |      14MiB /  46068MiB |      0%      Default |
++-----------------------------------------+------------------------+----------------------+
+"""
+NOT_IN_IT = {"fan_gpu0": None, "links_per_gpu": None, "link_speed": None, "error": None}
+
+
+def test_nvidia_smis_table() -> None:
+    assert read_text("smi", SMI) == {
+        **NOT_IN_IT, "driver": "555.42.06", "cuda": "12.5", "nvidia_smi": "555.42.06", "gpus": 2,
+        "names": ["NVIDIA L40S", "NVIDIA L40S"], "gpu0": "NVIDIA L40S", "persistence_gpu0": "On", "fan_gpu0": "N/A",
+    }  # fmt: skip
+
+
+def test_nvidia_smi_q_and_a_windows_driver() -> None:
+    text = """Driver Version                            : 572.16
+CUDA Version                              : 12.8
+
+Attached GPUs                             : 3
+GPU 00000000:17:00.0
+    Product Name                          : NVIDIA RTX 6000 Ada
+    Persistence Mode                      : Enabled
+"""
+    assert read_text("smi", text) == {
+        **NOT_IN_IT, "driver": "572.16", "cuda": "12.8", "nvidia_smi": None, "gpus": 3,
+        "names": ["NVIDIA RTX 6000 Ada"], "gpu0": "NVIDIA RTX 6000 Ada", "persistence_gpu0": "Enabled",
+    }  # fmt: skip
+
+
+def test_nvlink_status() -> None:
+    text = "GPU 0: NVIDIA H20 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\n"
+    assert read_text("smi", text) == {
+        **NOT_IN_IT, "driver": None, "cuda": None, "nvidia_smi": None, "gpus": 1, "names": ["NVIDIA H20"],
+        "gpu0": "NVIDIA H20", "persistence_gpu0": None, "links_per_gpu": 2, "link_speed": "26.562 GB/s",
+    }  # fmt: skip
+
+
+def test_an_nvidia_smi_that_failed_says_no_count_of_gpus() -> None:
+    said = read_text("smi", "Failed to initialize NVML: Driver/library version mismatch\nNVML library: 555.42\n")
+    assert (said["gpus"], said["error"]) == (None, "Failed to initialize NVML: Driver/library version mismatch")
+
+
+def test_a_matrix_that_is_none_gives_an_error_and_no_pairs() -> None:
+    assert read_text("topo", "No devices were found\n") == {
+        "error": "no matrix of `nvidia-smi topo -m`: no row of X, NV#, PIX, PXB, PHB, NODE or SYS",
+        "gpus": None, "nics": [], "pairs": {},
+    }  # fmt: skip
+
+
+def test_ibstatus() -> None:
+    text = """Infiniband device 'mlx5_3' port 1 status:
+\tdefault gid:\t fe80:0000:0000:0000:b8ce:f603:00aa:0001
+\tbase lid:\t 0x2f
+\tsm lid:\t\t 0x1
+\tstate:\t\t 2: INIT
+\tphys state:\t 5: LinkUp
+\trate:\t\t 100 Gb/sec (4X EDR)
+\tlink_layer:\t InfiniBand
+"""
+    assert read_text("ibstatus", text) == {"tool": "ibstatus", "ports": [{
+        "ca": "mlx5_3", "port": 1, "default_gid": "fe80:0000:0000:0000:b8ce:f603:00aa:0001", "base_lid": "0x2f",
+        "sm_lid": "0x1", "state": "INIT", "state_num": 2, "physical_state": "LinkUp", "physical_state_num": 5,
+        "rate": 100, "rate_text": "100 Gb/sec (4X EDR)", "link_layer": "InfiniBand",
+    }]}  # fmt: skip
+
+
+def test_ibv_devinfo_with_and_without_its_indentation() -> None:
+    text = """hca_id:\tmlx5_3
+\tfw_ver:\t\t\t\t20.43.1014
+\tnode_guid:\t\t\tb8ce:f603:00aa:0001
+\tvendor_part_id:\t\t\t4123
+\t\tport:\t1
+\t\t\tstate:\t\t\tPORT_ACTIVE (4)
+\t\t\tactive_mtu:\t\t4096 (5)
+\t\t\tlink_layer:\t\tInfiniBand
+"""
+    port = {"port": 1, "state": "PORT_ACTIVE", "state_num": 4, "active_mtu": 4096, "link_layer": "InfiniBand"}
+    hca = {"hca": "mlx5_3", "firmware": "20.43.1014", "node_guid": "b8ce:f603:00aa:0001", "vendor_part_id": 4123}
+    told = {"tool": "ibv_devinfo", "hcas": [{**hca, "ports": [port]}], "software_device": False, "error": None}
+    assert read_text("ibv_devinfo", text) == told
+    assert read_text("ibv_devinfo", "\n".join(line.strip() for line in text.splitlines())) == told
+
+
+def test_the_short_infiniband_tools() -> None:
+    assert read_text("ibdev2netdev", "# ibdev2netdev\nmlx5_3 port 1 ==> ibs4 (Down)\n") == {
+        "tool": "ibdev2netdev", "map": {"mlx5_3": ["ibs4", "Down"]},
+    }  # fmt: skip
+    assert read_text("ibv_devices", "    device          \t   node GUID\n    efa_0     0000000000000001\n") == {
+        "tool": "ibv_devices", "devices": {"efa_0": "0000000000000001"},
+    }  # fmt: skip
+
+
+def test_an_ibstat_that_is_cut_off_says_what_it_holds_and_no_more() -> None:
+    said = read_text("ibstat", "CA 'mlx5_3'\n\tCA type: MT4123\n\tNumber of ports: 1\nCA 'mlx5_4'\n\tCA type: MT4123\n")
+    adapter: dict[str, object] = {"ca_type": "MT4123", "firmware": None, "node_guid": None, "ports": []}
+    assert said["cas"] == [
+        {"ca": "mlx5_3", "number_of_ports": 1, **adapter},
+        {"ca": "mlx5_4", "number_of_ports": None, **adapter, "truncated": True},
+    ]
+
+
+@pytest.mark.parametrize(("text", "mpi", "version"), [
+    ("mpirun (Open MPI) 3.1.6\n", "Open MPI", "3.1.6"),
+    ("mpirun.real (OpenRTE) 4.0.3\n", "Open MPI", "4.0.3"),
+    ("$ mpirun --version\nmpirun (Open MPI) 5.0.0rc12\n", "Open MPI", "5.0.0rc12"),
+    ("mpirun (IBM Spectrum MPI) 10.4.0.06rtm4\n", "Spectrum MPI", "10.4.0.06rtm4"),
+    ("Intel(R) MPI Library for Linux* OS, Version 2021.13 Build 20240701 (id: 179630d)\n", "Intel MPI", "2021.13"),
+    ("HYDRA build details:\n    Version:                                 4.2.3\n", "MPICH", "4.2.3"),
+    ("package:Open MPI root@b Distribution\nompi:version:full:4.1.6\n", "Open MPI", "4.1.6"),
+    ("bash: mpirun: command not found\n", None, None),
+])  # fmt: skip
+def test_which_mpi_it_is(text: str, mpi: str | None, version: str | None) -> None:
+    said = read_text("versions", text)
+    assert (said["mpi"], said["version"], bool(said["error"])) == (mpi, version, mpi is None)
+
+
+def test_horovods_build() -> None:
+    text = "Horovod v0.27.0:\n\nAvailable Frameworks:\n    [X] PyTorch\n\nAvailable Controllers:\n    [ ] MPI\n\n"
+    text += "Available Tensor Operations:\n    [X] NCCL\n    [ ] CCL\n"
+    assert read_text("versions", text) == {
+        "format": "horovod_check_build", "horovod": "0.27.0", "frameworks": {"PyTorch": True},
+        "controllers": {"MPI": False}, "operations": {"NCCL": True, "CCL": False}, "error": None,
+    }  # fmt: skip
+
+
+def test_nccls_versions_in_a_log_and_in_a_package_list() -> None:
+    log = "g1:9:9 [0] NCCL INFO cudaDriverVersion 12060\nNCCL version 2.25.1+cuda12.8\nNCCL version 2.25.1+cuda12.8\n"
+    assert read_text("versions", log) == {"format": "nccl_log", "nccl": ["2.25.1+cuda12.8"], "cuda_driver": "12060"}
+    packages = "ii  libnccl2:amd64  2.25.1-1+cuda12.8  amd64  NCCL Runtime\nii  libvncserver1:amd64  0.9.14  amd64\n"
+    assert read_text("versions", packages) == {
+        "format": "dpkg", "libnccl2": "2.25.1-1+cuda12.8", "libnccl_dev": None, "nccl": "2.25.1", "cuda": "12.8",
+        "not_nccl": ["libvncserver1:amd64"],
+    }  # fmt: skip
+
+
+def test_the_reports_of_frameworks() -> None:
+    torch = "PyTorch version: 2.6.0+cu124\nCUDA used to build PyTorch: 12.4\nROCM used to build PyTorch: N/A\n\n"
+    torch += "OS: Debian GNU/Linux 12 (x86_64)\nPython version: 3.11.2 (64-bit runtime)\nIs CUDA available: True\n"
+    torch += "CUDA runtime version: Could not collect\nNvidia driver version: 550.90.12\n"
+    assert read_text("versions", torch) == {
+        "format": "torch_collect_env", "pytorch": "2.6.0+cu124", "cuda_build": "12.4", "rocm_build": "N/A",
+        "cuda_runtime": "Could not collect", "driver": "550.90.12", "os": "Debian GNU/Linux 12 (x86_64)",
+        "python": "3.11.2 (64-bit runtime)", "is_cuda_available": "True",
+    }  # fmt: skip
+    deepspeed = "fused_adam ............. [NO] ....... [OKAY]\ntorch version .................... 2.6.0+cu124\n"
+    deepspeed += "deepspeed info ................... 0.16.4, unknown, unknown\n"
+    deepspeed += "torch cuda version ............... 12.4\n"
+    deepspeed += "torch hip version ................ None\nnvcc version ..................... 12.2\n"
+    deepspeed += "deepspeed wheel compiled w. ...... torch 2.6, cuda 12.4\n"
+    assert read_text("versions", deepspeed) == {
+        "format": "ds_report", "torch": "2.6.0+cu124", "deepspeed": "0.16.4", "torch_cuda": "12.4", "nvcc": "12.2",
+        "hip": None, "wheel": "torch 2.6, cuda 12.4", "npu": None, "cann": None, "shm_gb": None,
+        "ops": {"fused_adam": ["NO", "OKAY"]}, "mismatch": "nvcc 12.2 vs torch cuda 12.4",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", ["", "\x00\xff\x1b[31m", "lorem ipsum\n" * 3, "{" * 1000, "GPU0\n", "CA '", "1: "])
+def test_nonsense_is_an_error_of_ours_and_never_a_crash(kind: str, text: str) -> None:
+    said = read_text(kind, text)
+    assert said.get("error") or said.get("cas")
+
+
+def test_a_kind_that_nobody_reads_says_which_there_are() -> None:
+    with pytest.raises(UnknownKindError, match="topo, ibstat"):
+        read_text("lspci", "")
