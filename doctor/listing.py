@@ -70,7 +70,7 @@ def listed_host(text: str, place: str) -> Listed:
     """Read a host by itself, as -H takes it: `node[01-16]`, `host:8`, `user@host`, `[v6]:port`, a bare v6 address."""
     if len(split_list(text)) > 1:
         raise ValueError(f"{quoted(text)} names several hosts: write one host a line, or give the list to -H")
-    user, at, rest = text.rpartition("@")
+    user, at, rest = ("", "", text) if text.startswith("@") else text.rpartition("@")
     if at and not _USER.fullmatch(user):
         raise ValueError(f"{quoted(user)} is no user name; write user@host")
     if bracketed := _BRACKETED.fullmatch(rest):

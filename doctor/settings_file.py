@@ -125,7 +125,7 @@ class _Reading:
     def _values(self, table: Mapping[str, object]) -> dict[str, object]:
         found: dict[str, object] = {}
         for key, value in table.items():
-            name = _known(key, _KEYS)
+            name = _known(key, _KEYS, "host")
             read = _read(key, name, value)
             found[name] = self._anchored(str(read)) if name in _PATHS else read
         return found
@@ -145,7 +145,7 @@ class _Reading:
         return path if path in ("-", "none") else str(self.folder / Path(path).expanduser())
 
 
-def _known(key: str, keys: Mapping[str, str]) -> str:
+def _known(key: str, keys: Mapping[str, str], *tables: str) -> str:
     dashed = key.replace("_", "-")
     if dashed in keys:
         return keys[dashed]
@@ -153,7 +153,7 @@ def _known(key: str, keys: Mapping[str, str]) -> str:
         raise ValueError(f"{dashed} cannot stand in a settings file: {_FLAGS_ONLY[dashed]}")
     from difflib import get_close_matches  # noqa: PLC0415  only where something is wrong
 
-    near = get_close_matches(dashed, keys, n=1)
+    near = get_close_matches(dashed, [*keys, *tables], n=1)
     raise ValueError(f"no setting is called {quoted(key)}; " + (f"did you mean {near[0]}?" if near else "known are "
                      + ", ".join(sorted(keys))))  # fmt: skip
 
