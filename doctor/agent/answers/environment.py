@@ -16,6 +16,12 @@ PATTERNS = (
 )  # fmt: skip
 SECRET = ("*TOKEN*", "*KEY*", "*SECRET*", "*PASSW*", "*CREDENTIAL*", "*AUTH*", "*_proxy", "*_PROXY")
 
+READS = (
+    "the agent's own environment variables, by name: " + " ".join(PATTERNS),
+    "values of names like " + " ".join(SECRET) + " stay on the node",
+    "$NCCL_CONF_FILE or ~/.nccl.conf, /etc/nccl.conf",
+)
+
 
 def answer(sources, arguments, timeout):
     """Return the login's variables, the job's where a set-up changed them, and the lines of the files."""

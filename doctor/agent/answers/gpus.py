@@ -11,6 +11,11 @@ from doctor.agent.files import line_of
 NVIDIA = "0x10de"
 _DISPLAY = ("0x0300", "0x0302")  # VGA and 3D controllers: PCI classes of GPUs
 
+READS = (
+    "/sys/bus/pci/devices/*/{vendor,class}, /dev/nvidiactl, /proc/driver/nvidia",
+    "NVML through pynvml, which is sent to nodes with an NVIDIA device: driver, CUDA, name, UUID, PCI address, memory",
+)
+
 
 def answer(sources, arguments, timeout):
     """Return driver, CUDA and GPUs; MissingError with no NVIDIA device, OSError naming the function that failed."""

@@ -25,6 +25,13 @@ _Address._fields_ = [
     ("data", ctypes.c_void_p),
 ]
 
+READS = (
+    "getifaddrs(3): every interface with its addresses",
+    "/sys/class/net/*/{type,operstate,mtu,speed,address,ifindex,iflink,uevent,master,lower_*,bonding,bridge,tun_flags}",
+    "/sys/class/net/*/{wireless,phy80211,device,device/driver,device/numa_node,device/infiniband}",
+    "/proc/net/vlan/*, /proc/net/route, /proc/net/ipv6_route",
+)
+
 
 def answer(sources, arguments, timeout):
     """Return {"interfaces": [...], "default_routes": [...], "source": "getifaddrs"}."""

@@ -32,6 +32,11 @@ print("ncheck:" + json.dumps({"version": ".".join(map(str, sys.version_info[:3])
     "prefix": sys.prefix, "packages": dict((n, found[plain(n)]) for n in names if plain(n) in found)}))
 """
 
+READS = (
+    "the job's python3, run with -B -c: its version, its prefix, and the names of *.dist-info and *.egg-info",
+    "/.dockerenv, /run/.containerenv, /.singularity.d, /run/.nerdctl, /.enroot, /proc/1/environ, /proc/1/cgroup",
+)
+
 
 def answer(sources, arguments, timeout):
     """Return what the job's interpreter is; MissingError where there is none, OSError where it does not run."""

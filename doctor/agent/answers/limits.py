@@ -12,6 +12,8 @@ _ROWS = {
     "processes": "Max processes",
 }
 
+READS = ("/proc/self/limits", "statvfs /dev/shm")
+
 
 def answer(sources, arguments, timeout):
     """Return the soft limits (null: unlimited) and /dev/shm's size; OSError where the kernel does not tell them."""

@@ -7,7 +7,8 @@ fails torch itself opens the wheel nvidia-nccl. Wheels of torch have carried eit
 
 import os
 
-from doctor.agent.answers import nccl, nccl_places
+from doctor.agent.answers import nccl_places
+from doctor.agent.answers.nccl_version import built_as
 from doctor.agent.elf import Library
 
 _TORCH = ("libtorch_cuda.so", "libtorch_cuda_cpp.so", "libtorch_cuda_cu.so")
@@ -33,7 +34,7 @@ def _by_torch(job, said, asking):
                 return {"error": "torch's {}: {}".format(name, error)}
             if any(needed.startswith("libnccl.so") for needed in library.needed()):
                 return _resolved(job, said, library, asking)
-            version, _ = nccl.built_as(path)
+            version, _ = built_as(path)
             if version:
                 return {"version": version, "path": path, "static": True, "how": "inside torch's own " + name}
     return None

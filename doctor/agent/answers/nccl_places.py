@@ -9,13 +9,13 @@ from doctor.agent.commands import run
 
 _COPY = re.compile(r"libnccl\.so(\.\d+)*$")  # libnccl.so.2.21.5, and not libnccl-net.so or libnccl-tuner.so
 
-_SYSTEM = (
+SYSTEM = (
     "/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64", "/usr/local/lib", "/usr/local/lib64",
     "/usr/local/cuda*/lib64", "/usr/local/cuda*/lib", "/usr/local/nccl*/lib", "/opt/nccl*/lib", "/opt/nccl*/build/lib",
     "/opt/nvidia/nccl*/lib", "/opt/nvidia/hpc_sdk/Linux_*/*/comm_libs/nccl/lib",
     "/opt/nvidia/hpc_sdk/Linux_*/*/comm_libs/*/nccl/lib", "/usr/local/lib/python3*/dist-packages/nvidia/nccl/lib",
 )  # fmt: skip
-_CONDA = ("/opt/conda/lib", "/opt/miniconda3/lib", "~/miniconda3/lib", "~/anaconda3/lib")
+CONDA = ("/opt/conda/lib", "/opt/miniconda3/lib", "~/miniconda3/lib", "~/anaconda3/lib")
 
 _ASK = r"""
 import sys, json
@@ -53,9 +53,9 @@ def _candidates(job):
         ("loader", loader_cache()),
         ("wheel", [os.path.join(folder, "nvidia", "nccl", "lib") for folder in said["path"]]),
         ("torch", [os.path.join(said["torch"], "lib")] if said["torch"] else []),
-        ("conda", [os.path.join(prefix, "lib") for prefix in conda] + [os.path.expanduser(f) for f in _CONDA]),
+        ("conda", [os.path.join(prefix, "lib") for prefix in conda] + [os.path.expanduser(f) for f in CONDA]),
         ("system", [os.path.join(prefix, "lib") for prefix in prefixes if prefix not in conda]),
-        ("system", [folder for pattern in _SYSTEM for folder in sorted(glob.glob(pattern))]),
+        ("system", [folder for pattern in SYSTEM for folder in sorted(glob.glob(pattern))]),
     )
     for origin, places in rows:
         for place in places:

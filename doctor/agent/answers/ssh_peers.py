@@ -54,6 +54,9 @@ def line(peer, timeout):
     return [*argv, "--", peer["host"], "true"]
 
 
+READS = ("runs, to each peer: " + " ".join(line({"host": "PEER"}, 15)),)
+
+
 def _ask(peers, timeout, ends, said):
     while True:
         try:

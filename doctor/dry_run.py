@@ -1,0 +1,144 @@
+"""`--dry-run`: what would be run and read, on which node, in words that can be typed. Nothing is connected to."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
+from doctor.agent.answers import MODULES
+from doctor.hostlist import fold
+from doctor.model.evidence import Answer, Command, File, Source, Tree
+from doctor.model.node import Node
+from doctor.settings import JobEnvironment, Settings
+from doctor.transport.link import REMOTE_COMMAND
+
+_NONCE = "0123456789abcdef"  # stands for the run's own, which is random
+
+
+def dry_run(settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the text. Raises NcheckError for a listing that cannot be used, as the run itself would."""
+    from doctor.inventory import read_inventory  # noqa: PLC0415  this command alone needs all of it at once
+
+    nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=environ)
+    return "\n".join(_told(nodes, _sources(settings), settings))
+
+
+def _sources(settings: Settings) -> tuple[Source, ...]:
+    """Return what the selected checks, and the plan, need to have read: as the pipeline reckons."""
+    from doctor.advice.plan import PLAN_FACTS  # noqa: PLC0415
+    from doctor.collect import sources_for  # noqa: PLC0415
+    from doctor.engine import facts_wanted  # noqa: PLC0415
+    from doctor.registry import load_checks  # noqa: PLC0415
+
+    judged = facts_wanted(load_checks().select(settings.select))
+    return sources_for((*judged, *(() if settings.select else PLAN_FACTS)))
+
+
+def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:
+    from doctor.gather import PEERS  # noqa: PLC0415
+
+    first = tuple(source for source in sources if source != PEERS)
+    edges = _edges(nodes, settings) if PEERS in sources else {}
+    yield f"nothing was run: this is what would be, on {len(nodes)} node(s), {settings.width} at a time"
+    yield f"within {settings.deadline:.0f} s, {settings.connect_timeout:.0f} s for each login"
+    yield ""
+    yield "one connection a node:"
+    for node in nodes:
+        yield f"  {node.name}: {_connection(node, settings)}"
+    yield ""
+    for environment, members in _by_environment(nodes, settings).items():
+        yield f"on {fold(node.name for node in members)}, its standard input begins with this line:"
+        yield f"  {_script(settings, environment, agent=bool(first or edges))}"
+        yield from _entering(environment)
+        yield ""
+    if first:
+        yield "there, a python3 reads ncheck's agent from its standard input, keeps it in memory, and reads:"
+        for source in first:
+            yield from _source(source, settings)
+        yield ""
+    yield from _peers(nodes, edges, settings)
+    yield "nothing is written on any node, and nothing is sent anywhere but to this machine"
+
+
+def _connection(node: Node, settings: Settings) -> str:
+    """Write the login as a line for ssh, whatever transport makes it."""
+    if node.local:
+        return f"(this machine, without ssh) /bin/sh -c {shlex.quote(REMOTE_COMMAND)}"
+    rsh = settings.environment_of(node.name).rsh
+    if rsh:
+        return f"{rsh.replace('{node}', shlex.quote(node.name))} {shlex.quote(REMOTE_COMMAND)}"
+    argv = ["ssh", "-T"]
+    pairs = (
+        ("-F", settings.ssh_config), ("-i", settings.identity),
+        ("-p", node.port or settings.port), ("-l", node.user or settings.user),
+    )  # fmt: skip
+    for option, value in pairs:
+        argv += [option, str(value)] if value else []
+    return shlex.join([*argv, "--", node.name, REMOTE_COMMAND])
+
+
+def _by_environment(nodes: tuple[Node, ...], settings: Settings) -> dict[JobEnvironment, list[Node]]:
+    found: dict[JobEnvironment, list[Node]] = {}
+    for node in nodes:
+        found.setdefault(settings.environment_of(node.name), []).append(node)
+    return found
+
+
+def _script(settings: Settings, environment: JobEnvironment, *, agent: bool) -> str:
+    from doctor.transport.bootstrap import bootstrap  # noqa: PLC0415
+
+    seconds = settings.deadline if agent else None
+    return bootstrap(_NONCE, seconds, enter=environment.enter, python=environment.python).script
+
+
+def _entering(environment: JobEnvironment) -> Iterator[str]:
+    if environment.setup:
+        yield f"  the job's environment is what this leaves behind: bash -l -c {shlex.quote(environment.setup)}"
+    if environment.python:
+        yield f"  the job's interpreter: {environment.python}"
+
+
+def _source(source: Source, settings: Settings) -> Iterator[str]:
+    if isinstance(source, Command):
+        root = "sudo -n " if source.root and settings.sudo else ""
+        where = "   (in the job's environment)" if source.job else ""
+        limit = f"{source.timeout or settings.command_timeout:.0f}"
+        yield f"  run   LC_ALL=C timeout {limit} {root}{shlex.join(source.argv)}{where}"
+    elif isinstance(source, File):
+        yield f"  file  {source.path}"
+    elif isinstance(source, Tree):
+        yield from (f"  files {pattern}" for pattern in source.patterns)
+    else:
+        yield from _answer(source)
+
+
+def _answer(source: Answer) -> Iterator[str]:
+    if source.name not in MODULES:
+        yield "  clock the node's time, a few times, over the connection"
+        return
+    for line in import_module(f"doctor.agent.answers.{MODULES[source.name]}").READS:
+        yield f"  {source.name}: {line}"
+
+
+def _edges(nodes: tuple[Node, ...], settings: Settings) -> dict[str, tuple[Node, ...]]:
+    from doctor.mesh.edges import edges  # noqa: PLC0415
+
+    found = edges(len(nodes), settings.mesh)
+    return {nodes[one].name: tuple(nodes[other] for other in others) for one, others in found.items()}
+
+
+def _peers(nodes: tuple[Node, ...], edges: Mapping[str, tuple[Node, ...]], settings: Settings) -> Iterator[str]:
+    """Write each node's own ssh to the others. All of them are written: who asks for a dry run wants to see."""
+    from doctor.agent.answers.ssh_peers import line  # noqa: PLC0415
+
+    if edges:
+        yield f"then, where the login worked, each of {len(edges)} of {len(nodes)} node(s) runs:"
+    for name, peers in edges.items():
+        for peer in peers:
+            asked = {"host": peer.name, "port": peer.port or settings.port, "user": peer.user or settings.user}
+            yield f"  {name}: {shlex.join(line(asked, settings.connect_timeout))}"
+    if edges:
+        yield ""
