@@ -38,7 +38,7 @@ def print_list(registry: Registry, stream: TextIO, environ: Mapping[str, str]) -
             if topic:
                 page.gap()
             topic = topic_of(check.code)
-            page.say(topic, style="bold underline")
+            page.say(Text.assemble((topic, "bold underline"), (f"  --select {check.code[:3]}", "dim")))
         first = Text.assemble(f"  {check.code} ", (f"{check.name:<{widest}} ", "bold"), f"{check.severity.value:<8}")
         page.say(check.title, first)
     page.gap()

@@ -70,6 +70,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "env": "Variables for the job, by name.",
         "lines": "The line to type, by launcher, such as mpirun.",
         "notes": "What could not be decided, and why.",
+        "reasons": "Why each line says what it says, by launcher.",
     },
     "Setting": {
         "value": "What to set it to; null: leave it unset.",

@@ -42,6 +42,8 @@ def _plan(page: Page, report: Report, heading: str) -> None:
         page.say(f"with {words.line(launcher)}:", "  ")
         for part in words.lines(line):
             page.verbatim(part, style="bold green")
+        for reason in plan.reasons.get(launcher, ()):
+            page.say(words.line(reason), "      ", style="dim")
     for note in plan.notes:
         page.say(words.line(note), Text(f"  {page.signs.warned} ", "yellow"))
 
