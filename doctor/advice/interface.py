@@ -31,6 +31,11 @@ class Network:
         return common_names(self.members)
 
     @property
+    def first_names(self) -> frozenset[str]:
+        """The name of the first interface there on each node."""
+        return frozenset(held[0].interface.name for held in self.members.values())
+
+    @property
     def told(self) -> str:
         return self.subnet or "the default route"
 

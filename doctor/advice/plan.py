@@ -45,8 +45,15 @@ def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], port: int | None,
     if not sight.reached:
         return LaunchPlan(notes=("no node was reached: there is nothing to make a plan of",))
     advice = advise(sight)
-    lines, notes = _lines(sight, advice, port, as_root=user_is_root)
-    return LaunchPlan(advice.env, lines, (*_missing(sight), *advice.notes, *notes))
+    found, why_none = _launch(sight, advice, port, as_root=user_is_root)
+    notes = (*_missing(sight), *advice.notes, *([why_none] if why_none else []))
+    if found is None:
+        return LaunchPlan(advice.env, notes=notes)
+    launcher, make = LINES[found.mpi.implementation]
+    try:
+        return LaunchPlan(advice.env, {launcher: make(found)}, notes, {launcher: _reasons(found)})
+    except ValueError as error:
+        return LaunchPlan(advice.env, notes=(*notes, str(error)))
 
 
 def _missing(sight: Sight) -> tuple[str, ...]:
@@ -56,31 +63,26 @@ def _missing(sight: Sight) -> tuple[str, ...]:
     return (f"the plan is for all listed nodes; {absent} was not reached and is taken to be like the rest",)
 
 
-Lines = tuple[dict[str, str], tuple[str, ...]]
-
-
-def _lines(sight: Sight, advice: Advice, port: int | None, *, as_root: bool) -> Lines:
+def _launch(sight: Sight, advice: Advice, port: int | None, *, as_root: bool) -> tuple[Launch | None, str]:
+    """Return what a line is made of, and a note; without a line the note says why there is none."""
     mpi, why_none = same_mpi(sight)
     if mpi is None:
-        return {}, (why_none,)
+        return None, why_none
     if mpi.implementation not in LINES:
-        return {}, (f"no launch line: ncheck knows none for {mpi.implementation} {mpi.version}",)
+        return None, f"no launch line: ncheck knows none for {mpi.implementation} {mpi.version}"
     if numbers := [node.name for node in sight.nodes if ":" in node.name]:
-        return {}, (f"no launch line: in {numbers[0]}:8 no launcher can tell address and slots apart: list host names",)
+        return None, f"no launch line: in {numbers[0]}:8 no launcher can tell address and slots apart: list host names"
     ssh_port, user, note = same_way_in(sight, port)
     variables = {name: setting.value for name, setting in advice.env.items() if setting.value is not None}
-    launch = Launch(mpi, sight.slots(), advice.network, variables, ssh_port, user, as_root)
-    launcher, make = LINES[mpi.implementation]
-    try:
-        return {launcher: make(launch)}, tuple(word for word in (note, *_reasons(launch)) if word)
-    except ValueError as error:
-        return {}, (str(error),)
+    return Launch(mpi, sight.slots(), advice.network, variables, ssh_port, user, as_root), note
 
 
 def _reasons(launch: Launch) -> tuple[str, ...]:
     """Say why the line says what it says."""
-    line = f"the line is for {launch.mpi.implementation} {launch.mpi.version}, {launch.ranks} ranks"
-    if launch.network is None or not launch.network.subnet:
-        return (line,)
-    held = f"MPI is held to {launch.network.subnet}: by itself it tries every interface, docker0 too, and may hang"
-    return (line, held)
+    slots = "as listed, else one for each GPU, else one"
+    reasons = [f"for {launch.mpi.implementation} {launch.mpi.version}; {launch.ranks} ranks: slots {slots}"]
+    if launch.mpi.implementation == "Open MPI" and launch.network:
+        reasons.append(f"held to {launch.network.told}: by itself it tries every interface, docker0 too, and may hang")
+    if launch.ssh_arguments:
+        reasons.append(f"its ssh is told {launch.ssh_arguments}, as the nodes are listed")
+    return tuple(reasons)

@@ -17,10 +17,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """`env` maps a variable to its setting; `lines` maps a launcher to the line to type; `notes` say what could not be
-    decided and why.
+    """`env` maps a variable to its setting; `lines` maps a launcher to the line to type, and `reasons` to why it is so;
+    `notes` say what could not be decided and why.
     """
 
     env: Mapping[str, Setting] = field(default_factory=dict)
     lines: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
