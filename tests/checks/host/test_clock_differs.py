@@ -1,0 +1,36 @@
+"""NC601: a clock that is over a second off is named, and a slow network is not taken for one."""
+
+from __future__ import annotations
+
+from checks.host.clock_differs import clock_differs
+from doctor.engine import Facts, judge
+from doctor.model.fact import Unread
+from doctor.model.facts import ClockFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+
+def node(offset: float, uncertainty: float = 0.0) -> Facts:
+    return {ClockFacts: ClockFacts(offset, uncertainty)}
+
+
+def test_the_odd_clock_is_named_with_how_far_it_is_off() -> None:
+    judgement = judge([clock_differs], {"n1": node(0.01), "n2": node(0.0), "n3": node(-2.5)})
+    assert judgement.findings == [
+        Finding("NC601", "clock-differs", Severity.WARNING, ("n3",),
+                "the clock of n3 differs from the other clocks by more than 1 s",
+                ("n3: 2.5 s behind",), "sudo timedatectl set-ntp true"),
+    ]  # fmt: skip
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]
+
+
+def test_clocks_within_a_second_are_no_finding() -> None:
+    assert judge([clock_differs], {"n1": node(0.4), "n2": node(-0.4), "n3": node(0.0)}).findings == []
+
+
+def test_a_round_trip_of_seconds_is_no_finding() -> None:
+    assert judge([clock_differs], {"n1": node(3.0, uncertainty=2.5), "n2": node(0.0)}).findings == []
+
+
+def test_a_clock_that_was_not_read_is_unknown() -> None:
+    judgement = judge([clock_differs], {"n1": {ClockFacts: Unread("no ping was answered")}, "n2": node(0.0)})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.UNKNOWN, Outcome.PASSED]

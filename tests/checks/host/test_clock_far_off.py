@@ -1,0 +1,27 @@
+"""NC603: a clock that is over a minute off is an error; one of a few seconds is not."""
+
+from __future__ import annotations
+
+from checks.host.clock_far_off import clock_far_off
+from doctor.engine import Facts, judge
+from doctor.model.facts import ClockFacts
+from doctor.model.finding import Finding, Severity
+
+
+def node(offset: float) -> Facts:
+    return {ClockFacts: ClockFacts(offset, 0.0)}
+
+
+def test_a_clock_an_hour_off_is_an_error_on_that_node_alone() -> None:
+    assert judge([clock_far_off], {"n1": node(0.0), "n2": node(3600.0), "n3": node(0.1)}).findings == [
+        Finding("NC603", "clock-far-off", Severity.ERROR, ("n2",), "the clock of n2 is more than 60 s off",
+                ("n2: 3600.0 s ahead",), "sudo timedatectl set-ntp true"),
+    ]  # fmt: skip
+
+
+def test_a_few_seconds_are_no_error() -> None:
+    assert judge([clock_far_off], {"n1": node(0.0), "n2": node(30.0)}).findings == []
+
+
+def test_a_head_whose_own_clock_is_off_blames_no_node() -> None:
+    assert judge([clock_far_off], {"n1": node(3600.0), "n2": node(3600.0)}).findings == []

@@ -1,0 +1,56 @@
+"""NC131: what a node's own ssh to the others says, and whose fault it is not."""
+
+from __future__ import annotations
+
+from checks.ssh.node_to_node_ssh_fails import node_to_node_ssh_fails
+from doctor.engine import Facts, judge
+from doctor.model.evidence import Cause
+from doctor.model.fact import Absent
+from doctor.model.facts import PeerSsh, PeerSshFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+UNKNOWN_KEY = "No ED25519 host key is known for n2 and you have requested strict checking."
+
+
+def node(*peers: PeerSsh) -> Facts:
+    return {PeerSshFacts: PeerSshFacts(peers)}
+
+
+def test_a_node_that_cannot_get_into_another_is_named_with_the_cause_and_a_line_to_type() -> None:
+    nodes = {
+        "n1": node(PeerSsh("n2", Cause.HOST_KEY_UNKNOWN, UNKNOWN_KEY), PeerSsh("n3", None)),
+        "n2": node(PeerSsh("n1", None), PeerSsh("n3", None)),
+        "n3": node(PeerSsh("n1", None), PeerSsh("n2", Cause.HOST_KEY_UNKNOWN, UNKNOWN_KEY)),
+    }
+    judgement = judge([node_to_node_ssh_fails], nodes)
+    assert judgement.findings == [
+        Finding("NC131", "node-to-node-ssh-fails", Severity.ERROR, ("n1", "n3"),
+                "ssh from n[1,3] to n2 fails: host-key-unknown",
+                (f"n1 to n2: {UNKNOWN_KEY}", f"n3 to n2: {UNKNOWN_KEY}"),
+                "ssh n1 'ssh-keyscan n2 >> ~/.ssh/known_hosts'"),
+    ]  # fmt: skip
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.FAILED, Outcome.PASSED, Outcome.FAILED]
+
+
+def test_logins_that_all_work_are_no_finding() -> None:
+    assert judge([node_to_node_ssh_fails], {"n1": node(PeerSsh("n2", None)), "n2": node()}).findings == []
+
+
+def test_a_server_that_had_no_room_and_a_run_that_had_no_time_are_unknown_and_nobodys_fault() -> None:
+    nodes = {"n1": node(PeerSsh("n2", Cause.OVERLOADED)), "n2": node(PeerSsh("n1", Cause.DEADLINE))}
+    judgement = judge([node_to_node_ssh_fails], nodes)
+    assert judgement.findings == []
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.UNKNOWN, Outcome.UNKNOWN]
+
+
+def test_a_node_from_which_no_launch_opens_ssh_is_skipped() -> None:
+    nodes = {"n1": node(PeerSsh("n2", None)), "n2": {PeerSshFacts: Absent("no ssh to other nodes was tried from here")}}
+    outcomes = [verdict.outcome for verdict in judge([node_to_node_ssh_fails], nodes).verdicts]
+    assert outcomes == [Outcome.PASSED, Outcome.SKIPPED]
+
+
+def test_many_edges_are_shown_by_a_few() -> None:
+    nodes = {f"n{number}": node(PeerSsh("n99", Cause.REFUSED, "refused")) for number in range(20)}
+    (finding,) = judge([node_to_node_ssh_fails], nodes).findings
+    assert finding.evidence[-1] == "and 12 more"
+    assert len(finding.evidence) == 9

@@ -1,0 +1,25 @@
+"""NC125: a node that has no python3 to be looked at with."""
+
+from __future__ import annotations
+
+from checks.ssh.python_missing import python_missing
+from doctor.engine import Facts, judge
+from doctor.model.evidence import Cause, Login
+from doctor.model.facts import LoginFacts
+from doctor.model.finding import Finding, Severity
+
+
+def node(cause: Cause | None, detail: str = "") -> Facts:
+    return {LoginFacts: LoginFacts(Login(reached=True, cause=cause, detail=detail))}
+
+
+def test_a_node_without_python_is_named_with_what_it_said() -> None:
+    said = "/usr/bin/python3: it is Python 3.5, and 3.6 is the oldest that will do"
+    assert judge([python_missing], {"n1": node(Cause.NO_PYTHON, said), "n2": node(None)}).findings == [
+        Finding("NC125", "python-missing", Severity.ERROR, ("n1",),
+                "n1 has no python3 that runs (3.6 or newer is needed)", (said,), "sudo apt-get install python3"),
+    ]  # fmt: skip
+
+
+def test_a_node_that_was_not_reached_is_not_blamed_for_its_python() -> None:
+    assert judge([python_missing], {"n1": node(Cause.REFUSED), "n2": node(Cause.NOT_ENTERED)}).findings == []
