@@ -1,0 +1,290 @@
+"""The launch plan: what is set and what is left, with reasons, and the line that the MPI found takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from doctor.advice.plan import PLAN_FACTS, propose
+from doctor.engine import Facts
+from doctor.model.evidence import Cause, Login
+from doctor.model.fact import Absent, Unread
+from doctor.model.facts import (
+    Address,
+    EnvironmentFacts,
+    Gpu,
+    GpuFacts,
+    HcaPort,
+    IdentityFacts,
+    InfinibandFacts,
+    Interface,
+    InterpreterFacts,
+    Kind,
+    LoadedNcclFacts,
+    LoginFacts,
+    MpiFacts,
+    NicFacts,
+)
+from doctor.model.node import Node
+from doctor.model.plan import LaunchPlan, Setting
+
+NODES = (Node("n1"), Node("n2"))
+ACTIVE = InfinibandFacts((HcaPort("mlx5_0", 1, "Active", "LinkUp", 400.0, "InfiniBand"),), "sysfs")
+DOCKER = "docker0 172.17.0.1 container-bridge"
+COMPOSE = "br-5b1d7c3e9f20 172.18.0.1 container-bridge"
+AUTOMATIC = "the first in the kernel's order but docker*, lo and virbr*"
+
+
+def nic(index: int, words: str) -> Interface:
+    """Make an interface of "eth0 10.1.0.7", with kind, speed and "default" where they are said."""
+    name, ip, *rest = words.split()
+    kind = next((Kind(word) for word in rest if word.replace("-", "").isalpha() and word != "default"), Kind.PHYSICAL)
+    speed = next((int(word) for word in rest if word.isdecimal()), None)
+    made = Interface(name, index, kind, up=True, running=True, mtu=1500, addresses=(Address(ip, 24),), speed=speed)
+    return replace(made, default_route="default" in rest, uplink=kind is Kind.VETH)
+
+
+def node(*nics: str, mpi: object = None, infiniband: object = None, gpus: int = 8, **changed: object) -> Facts:
+    lo = Interface(
+        "lo", 1, Kind.LOOPBACK, up=True, running=True, mtu=65536, addresses=(Address("127.0.0.1", 8, "host"),)
+    )
+    facts: dict[type[object], object] = {
+        LoginFacts: LoginFacts(Login(reached=True)),
+        IdentityFacts: Absent("not asked"),
+        NicFacts: NicFacts((lo, *(nic(index, words) for index, words in enumerate(nics, 2)))),
+        InfinibandFacts: infiniband or Absent("no HCA"),
+        EnvironmentFacts: changed.get("environment", EnvironmentFacts({}, {})),
+        LoadedNcclFacts: LoadedNcclFacts("2.32.3", "/opt/venv/libnccl.so.2"),
+        InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}),
+        GpuFacts: GpuFacts(tuple(Gpu(i, "NVIDIA H100 80GB HBM3") for i in range(gpus)), "550.54", "12.4", "nvml"),
+        MpiFacts: mpi or MpiFacts("Open MPI", "4.1.4", "/usr/bin/mpirun"),
+    }
+    return {**facts, **{fact: changed[fact.__name__] for fact in facts if fact.__name__ in changed}}
+
+
+def plan(*facts: Facts, nodes: tuple[Node, ...] = NODES, port: int | None = None, root: bool = False) -> LaunchPlan:
+    named = dict(zip((listed.name for listed in nodes), facts, strict=True))
+    return propose(nodes, named, port, user_is_root=root)
+
+
+def test_every_fact_that_a_plan_reads_is_declared() -> None:
+    assert set(node("eth0 10.1.0.1")) == set(PLAN_FACTS)
+
+
+def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> None:
+    assert plan(node(DOCKER, "eth0 10.1.0.1"), node(DOCKER, "eth0 10.1.0.2")) == LaunchPlan(
+        env={
+            "NCCL_SOCKET_IFNAME": Setting(
+                None, "nothing to set: NCCL picks 10.1.0.0/24 on every node as it is",
+                (f"eth0 leads to 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n[1-2]",),
+            ),
+        },
+        lines={
+            "mpirun": "mpirun -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' "
+            "--mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include 10.1.0.0/24 "
+            "-x PATH -x LD_LIBRARY_PATH python train.py",
+        },
+        reasons={
+            "mpirun": (
+                "for Open MPI 4.1.4; 16 ranks: slots as listed, else one for each GPU, else one",
+                "held to 10.1.0.0/24: by itself it tries every interface, docker0 too, and may hang",
+            ),
+        },
+    )  # fmt: skip
+
+
+def test_a_bridge_in_the_way_makes_it_name_the_card_exactly() -> None:
+    made = plan(node(COMPOSE, "eth0 10.1.0.1"), node("eth0 10.1.0.2"), port=2222, root=True)
+    assert made.env == {
+        "NCCL_SOCKET_IFNAME": Setting(
+            "=eth0",
+            "as it is, NCCL would use br-5b1d7c3e9f20 and eth0 on n1; the job belongs to 10.1.0.0/24",
+            (
+                f"eth0 leads to 10.1.0.0/24; NCCL picks br-5b1d7c3e9f20 ({AUTOMATIC}): n1",
+                f"eth0 leads to 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n2",
+            ),
+        )
+    }
+    assert made.lines == {
+        "mpirun": "mpirun --allow-run-as-root -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 "
+        "--mca btl '^openib' --mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include 10.1.0.0/24 "
+        "--mca plm_rsh_args '-p 2222' -x NCCL_SOCKET_IFNAME==eth0 -x PATH -x LD_LIBRARY_PATH python train.py",
+    }
+
+
+def test_without_rdma_the_fastest_shared_subnet_is_the_jobs() -> None:
+    made = plan(
+        node("eth0 10.1.0.1 1000 default", "eth1 10.2.0.1 100000"),
+        node("eth0 10.1.0.2 1000 default", "eth1 10.2.0.2 100000"),
+    )
+    assert made.env["NCCL_SOCKET_IFNAME"].value == "=eth1"
+    assert "--mca btl_tcp_if_include 10.2.0.0/24" in made.lines["mpirun"]
+
+
+def test_with_rdma_ranks_may_meet_where_nccl_meets_by_itself() -> None:
+    made = plan(
+        node("eth0 10.1.0.1 1000 default", "eth1 10.2.0.1 100000", infiniband=ACTIVE),
+        node("eth0 10.1.0.2 1000 default", "eth1 10.2.0.2 100000", infiniband=ACTIVE),
+    )
+    assert made.env["NCCL_SOCKET_IFNAME"].value is None
+
+
+def test_names_that_differ_are_one_list_where_no_node_has_two_of_them() -> None:
+    made = plan(node(COMPOSE, "eno1 10.1.0.1"), node(COMPOSE, "enp3s0 10.1.0.2"))
+    assert made.env["NCCL_SOCKET_IFNAME"].value == "=eno1,enp3s0"
+
+
+def test_names_that_differ_are_set_node_by_node_where_a_list_would_be_read_in_another_order() -> None:
+    made = plan(
+        node("eth0 192.0.2.1", "eth1 10.1.0.1"),
+        node("eth1 198.51.100.2", "eth2 10.1.0.2"),
+        node("eth2 203.0.113.3", "eth1 10.1.0.3"),
+        nodes=(*NODES, Node("n3")),
+    )
+    assert made.env["NCCL_SOCKET_IFNAME"].value is None
+    assert made.notes == (
+        "NCCL_SOCKET_IFNAME on n[1,3]: echo NCCL_SOCKET_IFNAME==eth1 >> ~/.nccl.conf",
+        "NCCL_SOCKET_IFNAME on n2: echo NCCL_SOCKET_IFNAME==eth2 >> ~/.nccl.conf",
+    )
+
+
+def test_a_setting_that_leads_astray_is_overruled() -> None:
+    astray = EnvironmentFacts({"NCCL_SOCKET_IFNAME": "^docker0"}, {})
+    made = plan(node(DOCKER, "eth0 10.1.0.1", environment=astray), node(DOCKER, "eth0 10.1.0.2", environment=astray))
+    assert made.env["NCCL_SOCKET_IFNAME"].value == "=eth0"
+
+
+def test_nodes_that_share_no_subnet_get_no_value_and_are_told_which_check_says_more() -> None:
+    made = plan(node("eth0 10.1.0.1"), node("eth0 10.2.0.2"))
+    assert made.env == {
+        "NCCL_SOCKET_IFNAME": Setting(None, "no subnet is common to all nodes: see ncheck explain NC305")
+    }
+    assert "if_include" not in made.lines["mpirun"]
+
+
+def test_where_routers_join_the_nodes_the_way_out_is_the_jobs() -> None:
+    made = plan(node(COMPOSE, "eth0 10.1.0.1 default"), node(COMPOSE, "eth0 10.2.0.2 default"))
+    assert made.env["NCCL_SOCKET_IFNAME"].value == "=eth0"
+    assert "--mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0" in made.lines["mpirun"]
+
+
+def test_pods_whose_only_way_out_is_a_veth_pair_are_healthy() -> None:
+    made = plan(node("eth0 10.244.1.7 veth default"), node("eth0 10.244.1.8 veth default"))
+    assert made.env["NCCL_SOCKET_IFNAME"].value is None
+
+
+def test_gloo_is_told_one_exact_name_where_a_framework_uses_it() -> None:
+    torch = InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {"torch": "2.3.1"})
+    made = plan(node("eth0 10.1.0.1", InterpreterFacts=torch), node("eth0 10.1.0.2", InterpreterFacts=torch))
+    why = "gloo takes the address of the host's own name, often 127.0.1.1; eth0 leads to 10.1.0.0/24 everywhere"
+    assert made.env["GLOO_SOCKET_IFNAME"] == Setting("eth0", why)
+    differing = plan(node("eno1 10.1.0.1", InterpreterFacts=torch), node("eth0 10.1.0.2", InterpreterFacts=torch))
+    assert "GLOO_SOCKET_IFNAME" not in differing.env
+
+
+def test_interfaces_that_could_not_be_read_leave_the_value_open() -> None:
+    made = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2", NicFacts=Unread("no answer")))
+    why = "the interfaces of n2 could not be read, so none can be named for all nodes"
+    assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, why, ("n2: no answer",))}
+
+
+def test_a_node_that_was_not_reached_stays_in_the_line_and_is_named() -> None:
+    lost: Facts = {LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))}
+    made = plan(node("eth0 10.1.0.1"), lost)
+    assert "-np 16 -H n1:8,n2:8 " in made.lines["mpirun"]
+    assert made.notes == ("the plan is for all listed nodes; n2 was not reached and is taken to be like the rest",)
+
+
+def test_no_plan_is_made_of_nothing() -> None:
+    lost: Facts = {LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))}
+    assert plan(lost, lost) == LaunchPlan(notes=("no node was reached: there is nothing to make a plan of",))
+
+
+def test_one_machine_alone_needs_no_network() -> None:
+    made = plan(node("eth0 10.1.0.1", gpus=2), nodes=(Node("this", places=("local",)),))
+    assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, "one node alone needs no network between nodes")}
+    assert made.lines == {
+        "mpirun": "mpirun -np 2 -H localhost:2 --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' "
+        "-x PATH -x LD_LIBRARY_PATH python train.py",
+    }
+
+
+def test_slots_are_those_of_the_list_else_the_gpus_else_one() -> None:
+    bare = node("eth0 10.1.0.3", GpuFacts=Absent("no NVIDIA GPU"))
+    nodes = (Node("n1", slots=4), Node("n2"), Node("n3"))
+    made = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2"), bare, nodes=nodes)
+    assert "-np 13 -H n1:4,n2:8,n3:1 " in made.lines["mpirun"]
+
+
+def test_a_user_and_port_of_the_listing_reach_mpiruns_ssh_only_where_all_nodes_agree() -> None:
+    facts = (node("eth0 10.1.0.1"), node("eth0 10.1.0.2"))
+    agreed = plan(*facts, nodes=(Node("n1", user="ada", port=2022), Node("n2", user="ada", port=2022)))
+    assert "--mca plm_rsh_args '-p 2022 -l ada'" in agreed.lines["mpirun"]
+    split = plan(*facts, nodes=(Node("n1", user="ada"), Node("n2", user="eve")))
+    assert "plm_rsh_args" not in split.lines["mpirun"]
+    assert split.notes == ("nodes are listed with several ports or users: mpirun's ssh reads them from ~/.ssh/config",)
+
+
+def test_open_mpi_5_has_no_openib_and_wants_names_for_its_daemons() -> None:
+    five = MpiFacts("Open MPI", "5.0.11")
+    made = plan(node("eno1 10.1.0.1", mpi=five), node("enp3s0 10.1.0.2", mpi=five))
+    assert made.lines == {
+        "mpirun": "mpirun -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 "
+        "--mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include eno1,enp3s0 "
+        "-x PATH -x LD_LIBRARY_PATH python train.py",
+    }
+
+
+def test_open_mpi_3_takes_the_line_of_4() -> None:
+    three, four = MpiFacts("Open MPI", "3.1.3"), MpiFacts("Open MPI", "4.1.4")
+    lines = [plan(*(node(f"eth0 10.1.0.{i}", mpi=mpi) for i in (1, 2))).lines for mpi in (three, four)]
+    assert lines[0] == lines[1]
+
+
+def test_mpich_and_intel_mpi_have_lines_of_their_own() -> None:
+    lines = []
+    for implementation in ("MPICH", "Intel MPI"):
+        mpi = MpiFacts(implementation, "4.0.2")
+        made = plan(node(COMPOSE, "eth0 10.1.0.1", mpi=mpi), node(COMPOSE, "eth0 10.1.0.2", mpi=mpi), port=2222)
+        lines.append(made.lines["mpiexec"])
+    rest = " -iface eth0 -genv NCCL_SOCKET_IFNAME '=eth0' python train.py"
+    assert lines == [
+        "env 'HYDRA_LAUNCHER_EXTRA_ARGS=-p 2222' mpiexec -launcher ssh -hosts n1:8,n2:8 -n 16" + rest,
+        "env 'I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS=-p 2222' mpiexec -bootstrap ssh -hosts n1,n2 -ppn 8 -n 16" + rest,
+    ]
+
+
+def test_intel_mpi_has_no_line_for_slots_that_differ() -> None:
+    mpi = MpiFacts("Intel MPI", "2021.18")
+    made = plan(node("eth0 10.1.0.1", mpi=mpi), node("eth0 10.1.0.2", mpi=mpi, gpus=4))
+    assert made.lines == {}
+    assert made.notes == ("Intel MPI's -ppn is one number for all nodes, and their slots differ: use a machine file",)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "note"),
+    [
+        (MpiFacts("Open MPI", "5.0.2"), "no mpirun line: MPI differs: Open MPI 4.1 on n1, Open MPI 5.0 on n2 (1 to 1)"),
+        (MpiFacts("MPICH", "4.1.2"), "no mpirun line: MPI differs: Open MPI 4.1 on n1, MPICH 4.1 on n2 (1 to 1)"),
+        (Unread("mpirun --version hung"), "no mpirun line: MPI could not be read on n2: mpirun --version hung"),
+        (Absent("not there"), "no mpirun line: n2 has no mpirun on the PATH of a non-interactive login"),
+    ],
+)
+def test_an_mpi_that_is_not_the_same_everywhere_has_no_line_and_a_reason(theirs: object, note: str) -> None:
+    made = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2", mpi=theirs))
+    assert (made.lines, made.notes) == ({}, (note,))
+
+
+def test_other_launchers_and_names_that_look_like_addresses_have_no_line_and_a_reason() -> None:
+    spectrum = MpiFacts("Spectrum MPI", "10.4")
+    made = plan(node("eth0 10.1.0.1", mpi=spectrum), node("eth0 10.1.0.2", mpi=spectrum))
+    assert made.notes == ("no launch line: ncheck knows none for Spectrum MPI 10.4",)
+    six = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2"), nodes=(Node("fd00::1"), Node("n2")))
+    assert six.notes == ("no launch line: in fd00::1:8 no launcher can tell address and slots apart: list host names",)
+
+
+def test_a_host_name_reaches_no_shell_unquoted() -> None:
+    hostile = Node("n1;reboot")
+    made = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2"), nodes=(hostile, Node("n2")))
+    assert "-H 'n1;reboot:8,n2:8' " in made.lines["mpirun"]
