@@ -106,3 +106,7 @@ def test_the_lines_of_a_text_keep_their_spaces() -> None:
 
 def test_counts_read_as_english() -> None:
     assert [count(number, "check") for number in (0, 1, 2)] == ["0 checks", "1 check", "2 checks"]
+
+
+def test_a_megabyte_of_broken_escapes_is_cleaned_in_no_time() -> None:
+    assert line("\x1b]" * 500_000 + "\nend").endswith("end")
