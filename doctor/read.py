@@ -18,6 +18,7 @@ from doctor.parse.ib_tools import (
     parse_netdevs,
     parse_opainfo,
     parse_port_table,
+    parse_rdma_links,
 )
 from doctor.parse.ibstat import Adapter, Port, parse_ibstat, tool_error
 from doctor.parse.interfaces_text import data_nic, parse_interfaces
@@ -89,6 +90,7 @@ def _infiniband(text: str) -> Record:
 _PORT_TOOLS: Mapping[str, Callable[[str], list[Record]]] = {
     "ibstatus": parse_ibstatus,
     "opainfo": parse_opainfo,
+    "rdma link": parse_rdma_links,
     "table": parse_port_table,
 }
 

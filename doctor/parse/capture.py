@@ -7,6 +7,8 @@ from collections import Counter
 
 # \x1b[4mGPU0\tGPU1\tCPU Affinity\x1b[0m
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
+# "ninja .................. [92m[OKAY][0m": the escape character is lost, or written as ^[
+_ANSI_LEFT = re.compile(r"(?:\^\[)?\[(?:0|[1-9]\d?)(?:;\d+)*m")
 # "# GPU0     X     NV4    NV4" as in a job's comments, "> GPU0     X" as in a mail
 _QUOTE = re.compile(r"^[ \t]*[#>]+(?:[ \t]|$)")
 # 2024-05-01 12:00:01,123 INFO CA 'mlx5_0'
@@ -22,7 +24,7 @@ _FEW = 3
 
 def lines_of(text: str) -> list[str]:
     """Return the capture's lines without colours, line ends and what stands in front of nearly every one of them."""
-    plain = _ANSI.sub("", text).replace("\ufeff", "").replace("\xa0", " ")
+    plain = _ANSI_LEFT.sub("", _ANSI.sub("", text)).replace("\ufeff", "").replace("\xa0", " ")
     lines = [line.rstrip("\r\n") for line in plain.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
     for pattern in (_STAMP, _speaker(lines), _QUOTE):
         lines = _without(pattern, lines)

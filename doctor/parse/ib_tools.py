@@ -26,7 +26,12 @@ _HCA_ENTRY = re.compile(r"(?:^|\s)(\w+):[ \t]*(.*?)\s*$")
 # PORT_DOWN (1)
 _NUMBERED = re.compile(r"^(\S+(?: Gbps)?)\s*\((\w+)\)")
 # mlx5_0 port 1 ==> ib0 (Up)
-_NETDEV = re.compile(r"(\S+)\s+port\s+(\d+)\s+==>\s+(\S+)\s+\((\w+)\)")
+# 0000:05:00.0 mlx5_0 (MT4115 - MT1525X) CX456A - ConnectX-4 fw 12.28.2006 port 1 (ACTIVE) ==> ens785f0 (Up)
+_NETDEV = re.compile(
+    r"(?:[0-9a-f]{4}:\S+\s+)?(\w\S*)\s+(?:\(.*\)\s.*)?port\s+(\d+)\s+(?:\(\s*\w+\s*\)\s+)?<?=+>\s+(\S+)\s+\((\w+)\)"
+)
+# link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1f0np0
+_RDMA_LINK = re.compile(r"(?:^|\s)link (\w\S*)/(\d+) (?:.*?\s)?state (\w+) physical_state (\w+)(?:.*? netdev (\S+))?")
 #     irdma0              6a05cafffec1b900
 _DEVICE = re.compile(r"^\s*(\S+)\s+([0-9a-f]{16})\s*$")
 # hfi1_0:1                           PortGID:0xfe80000000000000:0011750101701541
@@ -116,6 +121,13 @@ def parse_netdevs(text: str) -> dict[str, list[str]]:
     """Return `ibdev2netdev` as device to [interface, Up or Down]; that of IPoIB says nothing of the IB port itself."""
     found = (row for line in lines_of(text) if (row := _NETDEV.search(line)))
     return {row[1]: [row[3], row[4]] for row in found}
+
+
+def parse_rdma_links(text: str) -> list[Record]:
+    """Return a record a port of `rdma link`; a port without a network interface has None for `netdev`."""
+    found = (row for line in lines_of(text) if (row := _RDMA_LINK.search(line)))
+    keys = ("ca", "port", "state", "physical_state", "netdev")
+    return [dict(zip(keys, (row[1], int(row[2]), *row.groups()[2:]), strict=True)) for row in found]
 
 
 def parse_devices(text: str) -> dict[str, str]:

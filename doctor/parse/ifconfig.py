@@ -60,7 +60,15 @@ def _with_address(seen: Seen, address: str, mask: str | None) -> Seen:
     """Add the address; one that an author masked ("*.*.*.*") is there and not known."""
     try:
         ipv4 = str(ipaddress.IPv4Address(address))
-        prefix = ipaddress.IPv4Network(f"0.0.0.0/{mask}").prefixlen if mask else None
     except ValueError:
         return seen
-    return replace(seen, ipv4=ipv4, prefix=prefix)
+    return replace(seen, ipv4=ipv4, prefix=_prefix(mask or ""))
+
+
+def _prefix(mask: str) -> int | None:
+    """Return the length of 255.255.240.0 or, as BSD writes it, 0xfffff000."""
+    try:
+        number = int(mask, 16) if mask.startswith("0x") else int(ipaddress.IPv4Address(mask))
+    except ValueError:
+        return None
+    return number.bit_count()

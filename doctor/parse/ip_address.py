@@ -19,6 +19,8 @@ _LINK = re.compile(r"^\W*link/(\w+)(?:\s+([0-9a-f:]{17,}))?")
 _INET = re.compile(r"^\W*inet (\S+?)(?:/(\d+))?(?:\s|$)(.*)$")
 #     inet 10.0.10.138/24 ... scope global dynamic noprefixroute enp6s0
 _LABEL = re.compile(r"\bscope \w+ (?:[a-z_]+ )*?([A-Za-z][\w.\-]*(?::\w+)?)(?:\s+#.*)?\s*$")
+# 2: eth0    inet 10.72.0.9/24 brd 10.72.0.255 scope global eth0
+_ONE_LINE = re.compile(r"^\W*\d+: ([^\s:@]+)\s+inet6? (.*)$")
 # enp1s0f0np0      UP             172.31.5.1/29
 _BRIEF = re.compile(
     r"^\s*([A-Za-z][\w.\-]*)(?:@(\S+))?\s+(UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT)(?:\s+(.*))?$"
@@ -32,9 +34,14 @@ _NOT_A_LABEL = frozenset({"dynamic", "noprefixroute", "secondary", "deprecated",
 def parse_ip(lines: Sequence[str]) -> list[Seen]:
     """Read `ip address` or `ip link`. A name that an author replaced by user@host is taken from its address's label."""
     found: list[Seen] = []
-    for line in lines:
+    for line in (part for whole in lines for part in re.split(r"\\\s+", whole)):  # ip -o joins lines by a backslash
         if head := _HEAD.search(line):
             found.append(_begun(head))
+        elif one := _ONE_LINE.match(line):
+            if not found or found[-1].name != one[1]:
+                flags = frozenset({"LOOPBACK"} if one[1] == "lo" else ())
+                found.append(Seen(one[1], flags=flags))
+            found[-1] = _gone_on(found[-1], line[line.index("inet") :])
         elif found:
             found[-1] = _gone_on(found[-1], line)
     return found

@@ -29,8 +29,11 @@ _INFO_DATE = re.compile(r"^\s*Open MPI release date:\s+(\S.*?)\s*$", re.MULTILIN
 _INFO_API = re.compile(r"^\s*MPI API:\s+(\S+)", re.MULTILINE)
 # ompi:version:full:5.0.11
 _PARSABLE = re.compile(r"^\s*(?:mca:)?(ompi:version:full|ompi:version:repo|mpi-api:version:full|path:prefix):(.+?)\s*$")
-# bash: mpirun: command not found, env: 'mpirun': No such file or directory
-_MISSING = re.compile(r"\b(?:mpirun|mpiexec|ompi_info|orterun|prterun)\b.*(?:not found|No .*file or directory)")
+# bash: mpirun: command not found; FileNotFoundError: [Errno 2] No such file or directory: 'mpirun'
+_MISSING = re.compile(
+    r"(?=.*\b(?:mpirun|mpiexec|ompi_info|orterun|prterun)\b)"
+    r".*(?:not found|No .*file or directory|can be found in|no mpi\w+ in|error while loading shared|Unknown MPI impl)"
+)
 
 
 @dataclass(frozen=True)

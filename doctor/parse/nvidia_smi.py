@@ -31,6 +31,8 @@ _LINK = re.compile(r"^\s*Link (\d+):\s*(<inactive>|[\d.]+ GB/s)")
 _BLOCK = re.compile(r"^\s*GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s*$")
 #     Product Name                          : NVIDIA A10
 _ENTRY = re.compile(r"^\s*([\w ]+?)\s+:\s+(.*?)\s*$")
+# index, name, driver_version, memory.total [MiB]
+_HEADING = re.compile(r"^\s*(?=.*\b(?:gpu_)?name\b)[\w.]+(?: \[\w+\])?(?:, [\w.]+(?: \[[\w%]+\])?)*\s*$")
 # Failed to initialize NVML: Driver/library version mismatch
 _FAILURE = re.compile(
     r"Failed to initialize NVML.*|NVIDIA-SMI has failed because.*|No devices were found|Unable to determine the device"
@@ -58,8 +60,9 @@ def parse_smi(text: str) -> Smi:
     lines = lines_of(text)
     if any(_BLOCK.match(line) for line in lines):
         return _query_blocks(lines)
-    listed = [found for line in lines if (found := _LISTED.match(line))]
-    return _listing(lines, listed) if listed else _table(lines)
+    if listed := [found for line in lines if (found := _LISTED.match(line))]:
+        return _listing(lines, listed)
+    return _headed_csv(lines) or _table(lines)
 
 
 def smi_failure(text: str) -> str | None:
@@ -91,6 +94,19 @@ def pci_address(text: str) -> str:
 def _queried(row: Sequence[str]) -> Gpu:
     index, name, uuid, pci, total, used, _driver = row
     return Gpu(int(index), name, uuid, pci_address(pci), _mib(total), _mib(used))
+
+
+def _headed_csv(lines: Sequence[str]) -> Smi | None:
+    """Read a query that kept its heading, whatever it asked for: "index, name, driver_version, memory.total [MiB]"."""
+    start = next((at for at, line in enumerate(lines) if _HEADING.match(line)), None)
+    if start is None:
+        return None
+    titles = [title.partition(" [")[0].strip() for title in lines[start].split(",")]
+    found = (dict(zip(titles, (cell.strip() for cell in line.split(",")), strict=False)) for line in lines[start + 1 :])
+    rows = [row for row in found if len(row) == len(titles)]
+    gpus = tuple(Gpu(at, row.get("name") or row.get("gpu_name", "")) for at, row in enumerate(rows))
+    modes = tuple({"Enabled": "On", "Disabled": "Off"}.get(row.get("persistence_mode", "")) for row in rows)
+    return Smi(rows[0].get("driver_version") if rows else None, gpus=gpus, count=len(gpus), persistence=modes)
 
 
 def _mib(cell: str | None) -> int | None:

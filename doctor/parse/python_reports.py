@@ -8,7 +8,7 @@ from doctor.parse.capture import lines_of
 
 Record = dict[str, object]
 
-# "CUDA used to build PyTorch: 12.1", also in the middle of a line that a pager joined with the one before it
+# "CUDA used to build PyTorch: 12.1", or in vLLM's form "CUDA used to build PyTorch   : 12.6"
 _TORCH = {
     "pytorch": "PyTorch version",
     "cuda_build": "CUDA used to build PyTorch",
@@ -64,7 +64,7 @@ def parse_check_env(text: str) -> Record | None:
 
 def _entry(text: str, label: str) -> str | None:
     """Return what stands behind a label, at the start of a line or after blanks where two lines were joined."""
-    found = re.search(rf"(?:^|\s\s|[#>] ){label}:[ \t]*(.*?)[ \t]*$", "\n".join(lines_of(text)), re.MULTILINE)
+    found = re.search(rf"(?:^|\s\s|[#>] ){label}[ \t]*:[ \t]*(.*?)[ \t]*$", "\n".join(lines_of(text)), re.MULTILINE)
     return found[1] if found else None
 
 
@@ -74,16 +74,25 @@ def parse_ds_report(text: str) -> Record | None:
     entries = {key: _dotted(lines, label) for key, label in _DEEPSPEED.items()}
     if entries["deepspeed"] is None and entries["wheel"] is None:
         return None
-    size = re.match(r"([\d.]+) GB", entries.pop("shm") or "")  # "15.25 GB"
-    record: Record = {key: None if value in _NONE else value for key, value in entries.items()}
+    shm = entries.pop("shm")
+    record: Record = {key: _said(value) for key, value in entries.items()}
     record["deepspeed"] = str(record["deepspeed"] or "").split(",")[0] or None
     ops = (row for line in lines if (row := _OP.search(line)))
     return {
         **record,
-        "shm_gb": float(size[1]) if size else None,
+        "shm_gb": _gigabytes(shm),
         "ops": {row[1]: [row[2], row[3]] for row in ops},
         "mismatch": _mismatch(record["nvcc"], record["torch_cuda"]),
     }
+
+
+def _said(value: str | None) -> str | None:
+    return None if value in _NONE or (value or "").startswith("[FAIL]") else value
+
+
+def _gigabytes(text: str | None) -> float | None:
+    found = re.match(r"([\d.]+) ([MGT])B", text or "")  # "15.25 GB"
+    return float(found[1]) * {"M": 1 / 1024, "G": 1, "T": 1024}[found[2]] if found else None
 
 
 def _dotted(lines: list[str], label: str) -> str | None:

@@ -46,7 +46,7 @@ def parse_topology(text: str) -> tuple[TopologyFacts, tuple[str, ...]]:
 
     Raises ValueError where there is no such matrix: another one (`topo -p2p`), or nothing of the kind.
     """
-    lines = lines_of(text)
+    lines = [line.replace("|", " ") for line in lines_of(text)]
     head, first = _heading(lines)
     rows = _rows(lines[first:], _names(head))
     names = _agreed(head, rows)

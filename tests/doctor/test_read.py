@@ -49,6 +49,12 @@ def test_nvlink_status() -> None:
     }  # fmt: skip
 
 
+def test_a_query_that_kept_its_heading() -> None:
+    text = "name, driver_version, memory.total [MiB]\n" + "NVIDIA H20, 550.127.08, 97871 MiB\n" * 2
+    said = read_text("smi", text)
+    assert (said["driver"], said["gpus"], said["names"]) == ("550.127.08", 2, ["NVIDIA H20", "NVIDIA H20"])
+
+
 def test_an_nvidia_smi_that_failed_says_no_count_of_gpus() -> None:
     said = read_text("smi", "Failed to initialize NVML: Driver/library version mismatch\nNVML library: 555.42\n")
     assert (said["gpus"], said["error"]) == (None, "Failed to initialize NVML: Driver/library version mismatch")
@@ -99,6 +105,12 @@ def test_the_short_infiniband_tools() -> None:
     assert read_text("ibdev2netdev", "# ibdev2netdev\nmlx5_3 port 1 ==> ibs4 (Down)\n") == {
         "tool": "ibdev2netdev", "map": {"mlx5_3": ["ibs4", "Down"]},
     }  # fmt: skip
+    verbose = "0000:16:00.0 mlx5_4 (MT4129 - X) ConnectX-7 fw 28.43.2026 port 1 (ACTIVE) ==> ens9 (Up)\n"
+    assert read_text("ibdev2netdev", verbose)["map"] == {"mlx5_4": ["ens9", "Up"]}
+    assert read_text("ibstat", "link mlx5_4/1 state ACTIVE physical_state LINK_UP netdev ens9\n") == {
+        "tool": "rdma link",
+        "ports": [{"ca": "mlx5_4", "port": 1, "state": "ACTIVE", "physical_state": "LINK_UP", "netdev": "ens9"}],
+    }
     assert read_text("ibv_devices", "    device          \t   node GUID\n    efa_0     0000000000000001\n") == {
         "tool": "ibv_devices", "devices": {"efa_0": "0000000000000001"},
     }  # fmt: skip
@@ -148,6 +160,9 @@ def test_nccls_versions_in_a_log_and_in_a_package_list() -> None:
 
 
 def test_the_reports_of_frameworks() -> None:
+    vllm = "PyTorch version              : 2.7.0+cu126\nCUDA used to build PyTorch   : 12.6\n"
+    vllm += "Nvidia driver version        : 570.86.10\n"
+    assert [read_text("versions", vllm)[key] for key in ("pytorch", "driver")] == ["2.7.0+cu126", "570.86.10"]
     torch = "PyTorch version: 2.6.0+cu124\nCUDA used to build PyTorch: 12.4\nROCM used to build PyTorch: N/A\n\n"
     torch += "OS: Debian GNU/Linux 12 (x86_64)\nPython version: 3.11.2 (64-bit runtime)\nIs CUDA available: True\n"
     torch += "CUDA runtime version: Could not collect\nNvidia driver version: 550.90.12\n"

@@ -147,6 +147,14 @@ def test_ip_in_brief() -> None:
     )
 
 
+def test_ip_a_line_an_address() -> None:
+    text = "1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever preferred_lft forever\n"
+    text += "2: eno1    inet 10.7.0.21/22 brd 10.7.3.255 scope global eno1\\       valid_lft forever\n"
+    assert told(text)[1:] == (
+        {"lo": ("loopback", None, "127.0.0.1"), "eno1": ("physical", None, "10.7.0.21")}, "eno1",
+    )  # fmt: skip
+
+
 def test_nccls_own_words() -> None:
     assert told(LOG) == (
         "nccl_log", {"enp3s0": ("physical", "UP", "10.1.1.4"), "veth00a1b2c": ("container", "UP", None)}, "enp3s0",
