@@ -14,7 +14,7 @@ class FrameError(Exception):
 
 def packed(message):
     """Return one message as a frame. FrameError when it is too long to be sent."""
-    text = json.dumps(message, separators=(",", ":")).encode("ascii")
+    text = json.dumps(message, separators=(",", ":"), allow_nan=False).encode("ascii")
     if len(text) > LARGEST:
         raise FrameError("{} bytes are more than one frame may hold".format(len(text)))
     body = zlib.compress(text, 1)
@@ -28,9 +28,13 @@ def unpacked(body):
         text = inflater.decompress(body, LARGEST)
         if inflater.unconsumed_tail or not inflater.eof:
             raise FrameError("a frame that is too long or cut off")
-        return json.loads(text.decode("utf-8"))
+        return json.loads(text.decode("utf-8"), parse_constant=_no_number)
     except (zlib.error, ValueError, RecursionError) as error:
         raise FrameError("not a frame: {}".format(error)) from None
+
+
+def _no_number(name):
+    raise ValueError(name + " is no number of JSON")
 
 
 def length_of(header):

@@ -42,7 +42,7 @@ def _whole(value: object) -> bool:
 
 
 _SHAPE: dict[str, Callable[[object], bool]] = {
-    "status": lambda value: value in {status.value for status in Status if status is not Status.UNANSWERED},
+    "status": lambda value: isinstance(value, str) and value in {status.value for status in Status},
     "reason": _text,
     "exit_status": lambda value: value is None or _whole(value),
     "stdout": _text,

@@ -41,7 +41,8 @@ SAID = {
         Cause.TOO_MANY_KEYS,
     "WARNING: Your password has expired.\nPassword change required but no TTY available.": Cause.PERSON_WANTED,
     SLURM: Cause.SLURM_JOB_WANTED,
-    "kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.0.0.2 port 22": Cause.OVERLOADED,
+    "kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.0.0.2 port 22":
+        Cause.OVERLOADED,
     "kex_exchange_identification: Connection closed by remote host": Cause.OVERLOADED,
     "Connection closed by 10.0.0.2 port 22": Cause.CLOSED,
     "This account is currently not available.": Cause.NO_SHELL,
