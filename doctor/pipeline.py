@@ -35,7 +35,7 @@ Clock = Callable[[], float]
 def examine(settings: Settings, observer: Observer, clock: Clock = time.monotonic) -> Report:
     """Examine the nodes that the settings name, and report. Raises NcheckError for what the user can mend."""
     began = clock()
-    nodes = read_inventory(settings, stdin=sys.stdin, environ=os.environ)
+    nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     registry = load_checks()
     checks = registry.select(settings.select)
     run = _Run(settings, registry, checks, observer)

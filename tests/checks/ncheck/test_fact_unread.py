@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from checks.ncheck.fact_unread import fact_unread
-from doctor.engine import judge
+from doctor.engine import Facts, judge
 from doctor.model.fact import Unread
 from doctor.model.facts import UnreadFacts
 from doctor.model.finding import Finding, Outcome, Severity
@@ -12,7 +12,7 @@ HUNG = Unread("nvidia-smi did not end within 10 s and was ended", fix="timeout 1
 
 
 def test_the_same_trouble_on_two_nodes_is_one_finding_with_something_to_type() -> None:
-    nodes = {name: {UnreadFacts: UnreadFacts({"GpuFacts": HUNG})} for name in ("a", "b")}
+    nodes: dict[str, Facts] = {name: {UnreadFacts: UnreadFacts({"GpuFacts": HUNG})} for name in ("a", "b")}
     nodes["c"] = {UnreadFacts: UnreadFacts({})}
     judgement = judge([fact_unread], nodes)
     assert judgement.findings == [
@@ -23,5 +23,5 @@ def test_the_same_trouble_on_two_nodes_is_one_finding_with_something_to_type() -
 
 
 def test_it_is_silent_where_all_was_read() -> None:
-    nodes = {name: {UnreadFacts: UnreadFacts({})} for name in ("a", "b")}
+    nodes: dict[str, Facts] = {name: {UnreadFacts: UnreadFacts({})} for name in ("a", "b")}
     assert judge([fact_unread], nodes).findings == []

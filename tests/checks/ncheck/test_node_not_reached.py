@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from checks.ncheck.node_not_reached import node_not_reached
-from doctor.engine import judge
+from doctor.engine import Facts, judge
 from doctor.model.evidence import Cause, Login
 from doctor.model.facts import LoginFacts
 from doctor.model.finding import Finding, Outcome, Severity, Verdict
@@ -29,5 +29,5 @@ def test_a_node_that_our_side_could_not_reach_is_unknown_and_not_blamed() -> Non
 
 def test_it_is_silent_on_a_reached_node_even_without_python() -> None:
     logins = (Login(reached=True), Login(reached=True, cause=Cause.NO_PYTHON, detail="no python3"))
-    nodes = {str(number): {LoginFacts: LoginFacts(login)} for number, login in enumerate(logins)}
+    nodes: dict[str, Facts] = {str(number): {LoginFacts: LoginFacts(login)} for number, login in enumerate(logins)}
     assert [verdict.outcome for verdict in judge([node_not_reached], nodes).verdicts] == [Outcome.PASSED] * 2
