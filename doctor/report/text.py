@@ -10,7 +10,7 @@ from doctor.hostlist import fold
 # "\x1b[31mred", "\x9b1m", "\x1b]0;title\x07", "\x1b(B": what a terminal would obey
 _ESCAPE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI
-    r"|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f]).{0,256}?(?:\x07|\x1b\\|\x9c|$)"  # OSC and the like, to their end (of so many)
+    r"|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f]).{0,256}?(?:\x07|\x1b\\|\x9c|$)"  # OSC and the like, to the end
     r"|\x1b[ -/]*[0-~]?"  # all others
 )
 
