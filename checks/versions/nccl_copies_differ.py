@@ -19,23 +19,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import Doubt, NodeView, Problem, Severity, Unread, node_check
-from doctor.model.facts import LoadedNcclFacts, NcclCopiesFacts
-
-COMPETING = ("wheel", "conda", "torch", "environment")
+from doctor.model.facts import InterpreterFacts, LoadedNcclFacts, NcclCopiesFacts, NcclCopy
 
 
-@node_check("NC202", Severity.WARNING, NcclCopiesFacts, also=(LoadedNcclFacts,))
+@node_check("NC202", Severity.WARNING, NcclCopiesFacts, also=(LoadedNcclFacts, InterpreterFacts))
 def nccl_copies_differ(node: NodeView) -> Iterator[Problem | Doubt]:
-    rivals = [copy for copy in node[NcclCopiesFacts].copies if copy.origin in COMPETING]
+    loaded, python = node.maybe(LoadedNcclFacts), node.maybe(InterpreterFacts)
+    home = python.path.rpartition("/bin/")[0] if isinstance(python, InterpreterFacts) else ""
+    rivals = [copy for copy in node[NcclCopiesFacts].copies if _competes(copy, home)]
     versions = sorted({copy.version for copy in rivals if not isinstance(copy.version, Unread)})
-    loaded = node.maybe(LoadedNcclFacts)
     if len(versions) > 1:
         used = f"the job loads {loaded.version}" if isinstance(loaded, LoadedNcclFacts) else "which wins is not known"
-        yield Problem(
-            message=f"NCCL {' and '.join(versions)} compete for the job; {used}",
-            fix="python3 -m pip list",
-            evidence=tuple(f"{copy.version} at {copy.path} ({copy.origin})" for copy in rivals),
-        )
+        evidence = tuple(f"{copy.version} at {copy.path} ({copy.origin})" for copy in rivals)
+        yield Problem(f"NCCL {' and '.join(versions)} compete for the job; {used}", "python3 -m pip list", evidence)
     for copy in rivals:
         if isinstance(copy.version, Unread) and len(rivals) > 1:
             yield Doubt(f"the version of {copy.path} is not known: {copy.version.reason}")
+
+
+def _competes(copy: NcclCopy, home: str) -> bool:
+    """Tell whether the job might load it: conda's copies count in the job's own environment only."""
+    own = home != "" and copy.path.startswith(home + "/")
+    return copy.origin in ("wheel", "torch", "environment") or (copy.origin == "conda" and own)

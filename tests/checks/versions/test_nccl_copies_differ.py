@@ -5,7 +5,7 @@ from __future__ import annotations
 from checks.versions.nccl_copies_differ import nccl_copies_differ
 from doctor.engine import Facts, judge
 from doctor.model.fact import Absent, Unread
-from doctor.model.facts import LoadedNcclFacts, NcclCopiesFacts, NcclCopy
+from doctor.model.facts import InterpreterFacts, LoadedNcclFacts, NcclCopiesFacts, NcclCopy
 from doctor.model.finding import Finding, Outcome, Severity
 
 WHEEL = NcclCopy("/opt/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2", "2.21.5", "wheel")
@@ -13,8 +13,12 @@ HPCX = NcclCopy("/opt/hpcx/lib/libnccl.so.2", "2.19.3", "environment")
 SYSTEM = NcclCopy("/usr/lib/x86_64-linux-gnu/libnccl.so.2.18.3", "2.18.3", "loader")
 
 
-def node(*copies: NcclCopy, loaded: str = "2.21.5") -> dict[str, Facts]:
-    return {"n1": {NcclCopiesFacts: NcclCopiesFacts(copies), LoadedNcclFacts: LoadedNcclFacts(loaded, WHEEL.path)}}
+PYTHON = InterpreterFacts("/opt/venv/bin/python", "3.11.2", "active venv", {"torch": "2.3.1"})
+
+
+def node(*copies: NcclCopy) -> dict[str, Facts]:
+    loaded = LoadedNcclFacts("2.21.5", WHEEL.path)
+    return {"n1": {NcclCopiesFacts: NcclCopiesFacts(copies), LoadedNcclFacts: loaded, InterpreterFacts: PYTHON}}
 
 
 def test_a_wheel_and_another_version_on_the_library_path_compete() -> None:
@@ -37,11 +41,19 @@ def test_it_is_silent_about_a_system_copy_beside_the_jobs_own() -> None:
     assert judge([nccl_copies_differ], node(WHEEL, SYSTEM)).findings == []
 
 
+def test_it_is_silent_about_another_conda_environment() -> None:
+    other = NcclCopy("/root/miniconda3/lib/libnccl.so.2.19.3", "2.19.3", "conda")
+    own = NcclCopy("/opt/venv/lib/libnccl.so.2.19.3", "2.19.3", "conda")
+    found = [judge([nccl_copies_differ], node(WHEEL, conda)).findings for conda in (other, own)]
+    assert [len(findings) for findings in found] == [0, 1]
+
+
 def test_it_is_silent_about_two_copies_of_one_version() -> None:
     twin = NcclCopy("/opt/hpcx/lib/libnccl.so.2", "2.21.5", "environment")
     assert judge([nccl_copies_differ], node(WHEEL, twin)).findings == []
 
 
 def test_it_is_skipped_where_there_is_no_nccl() -> None:
-    nodes: dict[str, Facts] = {"n1": {NcclCopiesFacts: Absent("no libnccl"), LoadedNcclFacts: Absent("no libnccl")}}
+    none = Absent("no libnccl")
+    nodes: dict[str, Facts] = {"n1": {NcclCopiesFacts: none, LoadedNcclFacts: none, InterpreterFacts: PYTHON}}
     assert [verdict.outcome for verdict in judge([nccl_copies_differ], nodes).verdicts] == [Outcome.SKIPPED]
