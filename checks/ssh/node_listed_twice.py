@@ -16,31 +16,40 @@ Take the later lines out, as by `sed -i 9d nodes.txt`, and look again: `ncheck -
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator
 
-from doctor import NodeView, Problem, Severity, node_check
+from doctor import ClusterView, Problem, Severity, cluster_check
+from doctor.hostlist import fold
 from doctor.model.facts import ListingFacts
 
 TWICE = 2
+MOST_SHOWN = 8
 
 
-@node_check("NC101", Severity.WARNING, ListingFacts)
-def node_listed_twice(node: NodeView) -> Iterator[Problem]:
-    places = node[ListingFacts].places
-    if len(places) >= TWICE:
-        times = "twice" if len(places) == TWICE else f"{len(places)} times"
+@cluster_check("NC101", Severity.WARNING, ListingFacts, alone=True)
+def node_listed_twice(cluster: ClusterView) -> Iterator[Problem]:
+    by_times: dict[int, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    for node, listing in cluster.each(ListingFacts).items():
+        if len(listing.places) >= TWICE:
+            by_times[len(listing.places)][node] = listing.places
+    for times, nodes in by_times.items():
+        often = "twice" if times == TWICE else f"{times} times"
         yield Problem(
-            message=f"{node.name} is listed {times}: {', '.join(places)}",
-            fix=_without_the_later(node.name, places),
-            evidence=places,
+            message=f"{fold(nodes)} {'is' if len(nodes) == 1 else 'are each'} listed {often}",
+            fix=_without_the_later(nodes),
+            evidence=tuple(f"{node}: {', '.join(places)}" for node, places in list(nodes.items())[:MOST_SHOWN]),
+            nodes=tuple(nodes),
         )
 
 
-def _without_the_later(name: str, places: tuple[str, ...]) -> str:
-    """Return a line that leaves the first mention alone; a list that is no file is written anew."""
-    file, _, _ = places[0].rpartition(":")
-    later = [place.rpartition(":") for place in places[1:]]
-    if file in ("", "standard input") or any(other != file for other, _, _ in later):
-        return f"ncheck -H {name}"
-    lines = ";".join(f"{line}d" for _, _, line in later)
-    return f"sed -i {shlex.quote(lines)} {shlex.quote(file)}"
+def _without_the_later(nodes: dict[str, tuple[str, ...]]) -> str:
+    """Return a line that leaves only the first mentions; a list that is no file is written anew."""
+    files = {place.rpartition(":")[0] for places in nodes.values() for place in places}
+    file = files.pop()
+    if files or file in ("", "standard input"):
+        return f"ncheck -H {shlex.quote(fold(nodes))}"
+    lines = sorted(int(place.rpartition(":")[2]) for places in nodes.values() for place in places[1:])
+    if len(lines) > MOST_SHOWN:
+        return f"awk '!seen[$1]++' {shlex.quote(file)} > once.txt"
+    return f"sed -i {shlex.quote(';'.join(f'{line}d' for line in lines))} {shlex.quote(file)}"
