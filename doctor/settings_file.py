@@ -79,8 +79,8 @@ def read_settings_file(chosen: str | None, environ: Mapping[str, str], cwd: Path
 
 
 def _trusted(status: os.stat_result, environ: Mapping[str, str]) -> None:
-    """Refuse a file that somebody else could have put there. A group's right to write is looked over when the file is
-    ours: many systems give every user a group of their own.
+    """Refuse a file that somebody else could have put or changed there. The folder does not matter: what another user
+    puts into one that is open to all is theirs. Our own group may write: on most systems nobody else is in it.
     """
     mine = {os.getuid()}
     if os.getuid() == 0 and environ.get("SUDO_UID", "").isdecimal():
@@ -92,6 +92,8 @@ def _trusted(status: os.stat_result, environ: Mapping[str, str]) -> None:
         )
     if status.st_mode & stat.S_IWOTH:
         raise ValueError(f"anybody may write to it, and it may name commands to run on the nodes: chmod o-w {NAME}")
+    if status.st_mode & stat.S_IWGRP and status.st_gid not in (0, os.getgid()):
+        raise ValueError(f"its group may write to it, and it may name commands to run on the nodes: chmod g-w {NAME}")
 
 
 def _table(data: bytes) -> Mapping[str, object]:

@@ -123,9 +123,7 @@ def test_a_file_without_a_host_is_an_error_and_never_a_green_report(data: str) -
 
 
 def test_what_is_no_text_is_told_apart() -> None:
-    assert refused(b"node01\nn\xf6de\n") == (
-        "standard input:2: it is not UTF-8; save it so, or write plain letters"
-    )
+    assert refused(b"node01\nn\xf6de\n") == ("standard input:2: it is not UTF-8; save it so, or write plain letters")
     assert refused("node01\n".encode("utf-16")) == (
         "standard input: it is UTF-16; save it as UTF-8, as by: iconv -f UTF-16 -t UTF-8 FILE"
     )

@@ -210,6 +210,18 @@ def test_a_found_file_of_somebody_else_is_refused_unless_sudo_was_theirs(tmp_pat
     assert made(tmp_path, config="ncheck.toml") == Settings(port=5)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to any group")
+def test_a_found_file_that_a_shared_group_may_write_to_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "ncheck.toml").write_text("port = 5")
+    (tmp_path / "ncheck.toml").chmod(0o664)
+    assert made(tmp_path) == Settings(port=5)
+    os.chown(tmp_path / "ncheck.toml", 0, 4242)
+    (tmp_path / "ncheck.toml").chmod(0o664)
+    assert refused(tmp_path) == (
+        "ncheck.toml: its group may write to it, and it may name commands to run on the nodes: chmod g-w ncheck.toml"
+    )
+
+
 def test_a_link_to_nowhere_is_no_silent_default(tmp_path: Path) -> None:
     (tmp_path / "ncheck.toml").symlink_to("gone.toml")
     assert refused(tmp_path) == "ncheck.toml: no such file"
