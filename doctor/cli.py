@@ -73,12 +73,12 @@ def main(args: Sequence[str]) -> int:
         return _usage(error)
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted", EXIT_INTERRUPTED)
-    except Exception as error:  # noqa: BLE001  the one error handler
+    except (Exception, SystemExit) as error:  # noqa: BLE001  the one error handler; nothing of ours may call exit
         return _ended_by(error)
     return int(code or 0)
 
 
-def _ended_by(error: Exception) -> int:
+def _ended_by(error: BaseException) -> int:
     if isinstance(error, NcheckError):
         return _say(str(error), error.exit_code)
     if isinstance(error, BrokenPipeError):
@@ -103,7 +103,7 @@ def _say(message: str, code: int) -> int:
     return code
 
 
-def _our_bug(error: Exception) -> int:
+def _our_bug(error: BaseException) -> int:
     """Own up. The traceback is for whoever mends it, and is saved nowhere."""
     if os.environ.get("NCHECK_DEBUG") == "1":
         traceback.print_exception(error)

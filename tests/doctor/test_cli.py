@@ -201,6 +201,24 @@ def test_our_own_bug_is_exit_code_3_and_a_traceback_only_when_asked_for(
     assert "Traceback" in told(capsys, "schema")[2]
 
 
+def test_whoever_ends_the_process_from_inside_cannot_make_it_green(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leaves(*_: object) -> None:
+        raise SystemExit(0)  # as a library or a plug-in might
+
+    monkeypatch.setattr(commands.commands["schema"], "callback", leaves)
+    assert told(capsys, "schema")[0] == 3
+
+
+def test_a_file_called_like_a_command_is_read_by_its_path(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("list").write_text("# nobody\n")
+    assert "./list" in refused(capsys, "./list")
+
+
 def test_an_interrupt_is_exit_code_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
