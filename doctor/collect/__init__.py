@@ -45,11 +45,20 @@ def facts_of(evidence: Evidence, wanted: Iterable[FactType]) -> dict[FactType, o
 
 
 def _owed(evidence: Evidence, facts: dict[FactType, object]) -> UnreadFacts | Unread:
-    """Return what a reached node owes; of a node that was not reached nothing can be said."""
+    """Return what a reached node owes; of a node that was not reached nothing can be said.
+
+    What never came because the connection ended is not owed one by one: the cause is a finding of its own.
+    """
     if why := _unusable(evidence):
         return Unread(why)
-    unread = {fact.__name__: value for fact, value in facts.items() if isinstance(value, Unread)}
-    return UnreadFacts({name: value for name, value in unread.items() if not value.needs_root})
+    unread = {fact: value for fact, value in facts.items() if isinstance(value, Unread) and not value.needs_root}
+    return UnreadFacts({fact.__name__: value for fact, value in unread.items() if _came(evidence, fact)})
+
+
+def _came(evidence: Evidence, fact: FactType) -> bool:
+    if evidence.login.cause is None:
+        return True
+    return all(source.key in evidence.replies for source in readers()[fact].sources)
 
 
 def _fact(evidence: Evidence, fact: FactType) -> object:

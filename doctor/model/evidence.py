@@ -187,4 +187,6 @@ class Evidence:
 
     def reply(self, source: Source) -> Reply:
         """Return the node's answer; one that was never asked or never came is UNANSWERED, and says so."""
-        return self.replies.get(source.key, Reply(Status.UNANSWERED, reason="it was not asked of this node"))
+        cause = self.login.cause
+        why = f"{cause.value}: {self.login.detail}" if cause else "it was not asked of this node"
+        return self.replies.get(source.key, Reply(Status.UNANSWERED, reason=why))

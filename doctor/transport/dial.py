@@ -124,6 +124,7 @@ class _Race:
             raise _ours(error) from None
         sock.setblocking(False)  # noqa: FBT003
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _keep_watch(sock)
         try:
             if self.target.bind_address:
                 sock.bind((self.target.bind_address, 0))
@@ -168,6 +169,14 @@ class _Race:
         if not ranked:
             return fault.filtered(self.target, self.target.host_name, self.timeout)
         return fault.Fault(ranked[0].cause, "; ".join(dict.fromkeys(f.detail for f in ranked)), ranked[0].fix)
+
+
+def _keep_watch(sock: socket.socket) -> None:
+    """Let the kernel tell of a link that was cut while we wait for an answer, after about 15 s as ssh does for us."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 14_000)):
+        if number := getattr(socket, option, None):
+            sock.setsockopt(socket.IPPROTO_TCP, number, value)
 
 
 def _ours(error: OSError) -> FaultError:
