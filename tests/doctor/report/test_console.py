@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import re
+import struct
+import termios
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,9 +103,17 @@ def test_a_terminal_gets_colors(reports: dict[str, Report]) -> None:
     assert "\x1b[1;31m" in on_a_terminal(reports["mixed_nccl"], {"TERM": "xterm"})
 
 
-def on_a_terminal(report: Report, environ: dict[str, str]) -> str:
+def test_a_narrow_terminal_is_filled_and_not_overrun(reports: dict[str, Report]) -> None:
+    lines = on_a_terminal(reports["mixed_nccl"], {"TERM": "dumb"}, columns=60).splitlines()
+    wide = [line for line in lines if len(line) > 60]
+    assert [line for line in wide if not re.match(r"\s+→|\s+\S+$", line)] == []
+    assert max(len(line) for line in lines if " " in line.strip()) > 50
+
+
+def on_a_terminal(report: Report, environ: dict[str, str], columns: int = 100) -> str:
     """Print on a pseudo-terminal, and return what came out of its other end."""
     ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     with os.fdopen(theirs, "w", encoding="utf-8") as stream, os.fdopen(ours, "rb", buffering=0) as read:
         small = replace(report, findings=report.findings[:1], plan=LaunchPlan())  # fits the pseudo-terminal's buffer
         print_report(small, stream, environ)
