@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -86,7 +87,8 @@ class Choice:
         with self._lock:
             known = self._targets.get(node)
         if known is None:
-            known = self._targets[node] = self.config.resolve(node)
+            resolved = self.config.resolve(node)
+            known = self._targets[node] = replace(resolved, config_file=self.settings.ssh_config or "")
         return known
 
     def _transport(self, name: str) -> Transport:

@@ -10,6 +10,8 @@ from doctor.transport.link import LoginFailedError
 from doctor.transport.ssh_target import SshTarget
 
 SSH_PORT = 22
+# What OpenSSH since 9.8 says in place of its banner when it has no room, or holds a grudge (PerSourcePenalties).
+NO_ROOM = ("Exceeded MaxStartups", "Not allowed at this time")
 NEW_HOST_KEYS = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A"
 
 
@@ -52,7 +54,8 @@ def destination(target: SshTarget) -> str:
 
 def by_hand(target: SshTarget, *options: str) -> str:
     """Return the line by which a person looks for himself: "ssh -v -p 10001 root@node07"."""
-    return " ".join(("ssh", *options, destination(target)))
+    config = (f"-F {shlex.quote(target.config_file)}",) if target.config_file else ()
+    return " ".join(("ssh", *config, *options, destination(target)))
 
 
 def forget_key(target: SshTarget, file: str) -> str:

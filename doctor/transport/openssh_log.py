@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from doctor.model.evidence import Cause
 from doctor.ssh_words import cause_of, telling_line
 from doctor.transport import fault
-from doctor.transport.fault import DroppedError, Fault, FaultError
+from doctor.transport.fault import NO_ROOM, DroppedError, Fault, FaultError
 from doctor.transport.ssh_target import SshTarget
 
 # debug1: Connecting to node07 [10.0.0.7] port 22.
@@ -23,6 +23,8 @@ _OFFERED = re.compile(r"^debug1: Offering public key: (.+?) (\S+) (SHA256:\S+)(.
 _OFFENDING = re.compile(r"^Offending \S+ key in (.+):\d+\s*$", re.MULTILINE)
 # channel 0: open failed: connect failed: Connection refused
 _FORWARDING = re.compile(r"open failed: (?:connect failed: |administratively prohibited: )?(.+)")
+# debug1: kex_exchange_identification: banner line 0: HTTP/1.1 400 Bad Request
+_IN_PLACE_OF_BANNER = re.compile(r"kex_exchange_identification: banner line \d+: (.*)")
 # OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19 27 Jan 2026
 _CHATTER = re.compile(
     r"^(?:debug\d: |OpenSSH_\S+ ?.*, |Authenticated to \S+ |Transferred: sent |Bytes per second: sent ).*\n?",
@@ -89,6 +91,9 @@ def without_chatter(text: str) -> str:
 
 def failure(log: SshLog, seconds: float, *, timed_out: bool) -> FaultError:
     """Say why ssh did not get in. A DroppedError is worth another try."""
+    said = _IN_PLACE_OF_BANNER.search(log.text)
+    if said and not said.group(1).startswith(NO_ROOM):
+        return FaultError(fault.not_ssh(log.target, said.group(1).strip()))
     if timed_out:
         return FaultError(_too_late(log, seconds))
     if log.proxied and not log.met:

@@ -28,9 +28,6 @@ from doctor.transport.ssh_stream import ParamikoStream
 from doctor.transport.ssh_target import SshTarget
 from doctor.transport.ssh_wire import Heard, Link, silence_paramiko
 
-# What OpenSSH since 9.8 says in place of its banner when it has no room, or holds a grudge (PerSourcePenalties).
-NO_ROOM = (b"Exceeded MaxStartups", b"Not allowed at this time")
-
 
 class ParamikoTransport:
     """Opens streams over paramiko; safe to call from many threads at once."""
@@ -146,11 +143,11 @@ class _Way:
         return failed(Cause.TRANSPORT, f"the key exchange failed: {error}", fault.by_hand(self.target, "-v"))
 
     def _no_banner(self, heard: Heard, *, timed_out: bool) -> FaultError:
-        said = heard.before_banner
-        if said.startswith(NO_ROOM):
-            return DroppedError(fault.Fault(Cause.OVERLOADED, f"it said {said.decode(errors='replace').strip()!r}"))
+        said = heard.before_banner.decode(errors="replace").strip()[:120]
+        if said.startswith(fault.NO_ROOM):
+            return DroppedError(fault.Fault(Cause.OVERLOADED, f"it said {said!r}"))
         if said:
-            return FaultError(fault.not_ssh(self.target, said.decode(errors="replace").strip()[:120]))
+            return FaultError(fault.not_ssh(self.target, said))
         if timed_out:
             return FaultError(fault.silent(self.target, self.address, self.timeout))
         return DroppedError(fault.Fault(Cause.OVERLOADED, "closed before its banner"))

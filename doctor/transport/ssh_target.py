@@ -36,6 +36,7 @@ class SshTarget:
     control_path: str = ""  # tokens expanded
     needs_openssh: str = ""
     unsure: str = ""
+    config_file: str = ""  # what -F named, for the lines that people type
 
     @property
     def known_as(self) -> str:
