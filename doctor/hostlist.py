@@ -59,7 +59,7 @@ def is_name(text: str) -> bool:
 
 def is_v6(text: str) -> bool:
     """Tell whether this is an IPv6 address, perhaps with a zone ("fe80::1%eth0")."""
-    if text.count(":") < 2 or not _V6.fullmatch(text):  # noqa: PLR2004  the shortest is "::"
+    if text.count(":") < 2 or len(text) > _LONGEST_NAME or not _V6.fullmatch(text):  # noqa: PLR2004  "::" is the shortest
         return False
     import ipaddress  # noqa: PLC0415  dear, and few listings need it
 

@@ -30,7 +30,7 @@ class Listed:
 
 
 # user@domain.example
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*\$?", re.ASCII)
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,126}\$?", re.ASCII)
 
 # [fe80::1%eth0]:2222
 _BRACKETED = re.compile(r"\[(?P<address>[^\[\]]*:[^\[\]]*)\](?::(?P<port>.*))?", re.ASCII)
@@ -99,15 +99,15 @@ def _slots_behind_colon(host: str, text: str) -> int:
     if slots == _SSH_PORT:
         raise ValueError(":22 may be slots or the SSH port; write slots=22, or leave it away: port 22 is the default")
     if slots == 0:
-        raise ValueError(f"{quoted(host)} has no slots (:0); leave the host out, or write {host}:8")
+        raise ValueError(f"{quoted(host)} has no slots (:0); leave the host out, or write the number, like :8")
     return slots
 
 
 def _with_word(told: Listed, host: str, word: str) -> Listed:
     name, equals, value = word.partition("=")
     if not equals:
-        number = f"write slots={word} or port={word}" if word.isascii() and word.isdigit() else ""
-        hint = number or "one host a line, like: node01 slots=8"
+        is_number = word.isascii() and word.isdigit() and len(word) <= _MOST_NUMBER_DIGITS
+        hint = f"write slots={word} or port={word}" if is_number else "one host a line, like: node01 slots=8"
         raise ValueError(f"{quoted(word)} behind {quoted(host)} is not understood; {hint}")
     if name.lower() not in _KEYS:
         raise ValueError(f"{quoted(name)} is not known here; a host may have slots=, max_slots=, user= and port=")

@@ -82,7 +82,7 @@ def test_comments_empty_lines_byte_order_marks_and_line_endings_of_windows_are_r
         ("node01:10001", ":10001 reads as 10001 slots; for the SSH port 10001 write -p 10001, or port=10001"),
         ("node01:257", ":257 reads as 257 slots; for the SSH port 257 write -p 257, or port=257"),
         ("node01:22", ":22 may be slots or the SSH port; write slots=22, or leave it away: port 22 is the default"),
-        ("node01:0", "'node01' has no slots (:0); leave the host out, or write node01:8"),
+        ("node01:0", "'node01' has no slots (:0); leave the host out, or write the number, like :8"),
         ("node01:", "'node01:': behind the colon stands the number of slots, like node01:8"),
         ("node01:x", "'node01:x': behind the colon stands the number of slots, like node01:8"),
         ("node01 10001", "'10001' behind 'node01' is not understood; write slots=10001 or port=10001"),
@@ -111,8 +111,13 @@ def test_a_bad_line_is_told_with_its_place_and_what_would_be_right(line: str, me
     assert refused(f"# nodes\nnode00\n{line}\n") == f"standard input:3: {message}"
 
 
-def test_a_bad_line_of_any_length_makes_one_short_line_of_message() -> None:
-    message = refused("\x1b]0;pwned\x07" * 10000)
+@pytest.mark.parametrize(
+    "line",
+    ["{}", "a {}", "a slots={}", "{}:8", "a:{}", "{}=8", "a {}=8", "{}@a", "a user={}", "[{}]:22", "n[{}]", "[::{}]"],
+)
+@pytest.mark.parametrize("text", ["\x1b]0;pwned\x07", "9", "a:", "[1-", "é"])
+def test_a_bad_line_of_any_length_makes_one_short_line_of_message(line: str, text: str) -> None:
+    message = refused(line.format(text * 10000))
     assert message.isprintable()
     assert len(message) < 200
 
