@@ -7,6 +7,7 @@ failed at that step by another cause, or before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from shlex import quote
 
 from doctor.model.check import Check, Doubt, NodeView, Problem, node_check
 from doctor.model.evidence import Cause, Login
@@ -40,7 +41,7 @@ def login_check(code: str, cause: Cause) -> Callable[[Words], Check]:
         def judge(node: NodeView) -> Iterator[Problem | Doubt]:
             login = node[LoginFacts].login
             if login.cause is cause:
-                said = words(node.name, login)
+                said = words(quote(node.name), login)
                 yield Problem(said.message, login.fix or said.fix, tuple(line for line in (login.detail,) if line))
             elif doubt := never_got_that_far(login, cause):
                 yield doubt
@@ -54,10 +55,10 @@ def login_check(code: str, cause: Cause) -> Callable[[Words], Check]:
 def never_got_that_far(login: Login, cause: Cause) -> Doubt | None:
     """Return the doubt of a check about `cause` where the login ended at that step, or before it, by something else."""
     if login.cause is None or login.cause is cause:
-        return None if login.reached or login.cause else Doubt("never got that far: not reached")
+        return None if login.reached or login.cause else Doubt("not reached")
     if _furthest(login) > _STEP[cause]:
         return None
-    return Doubt(f"never got that far: {login.cause.value}")
+    return Doubt(f"{'never got that far' if login.reached else 'not reached'} ({login.cause.value})")
 
 
 def _furthest(login: Login) -> int:

@@ -16,6 +16,7 @@ A job that starts on all nodes starts on none when one of them cannot be reached
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from doctor import Doubt, NodeView, Problem, Severity, node_check
 from doctor.model.evidence import INFRASTRUCTURE
@@ -31,4 +32,4 @@ def node_not_reached(node: NodeView) -> Iterator[Problem | Doubt]:
     if login.cause in INFRASTRUCTURE:
         yield Doubt(f"not reached, and the node is not to blame ({cause}): {login.detail}")
     else:
-        yield Problem(f"not reached: {cause}", login.fix or f"ssh -v {node.name} true", (login.detail,))
+        yield Problem(f"not reached: {cause}", login.fix or f"ssh -v {quote(node.name)} true", (login.detail,))

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from shlex import quote
 
 from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
 from doctor.hostlist import fold, is_name
@@ -59,4 +60,4 @@ def _renamed(host_name: str, node: str) -> str:
     """Return the line that gives one node a name of its own: the listed one, unless that is an address."""
     is_address = not is_name(node) or node.replace(".", "").isdigit()
     name = f"{host_name}-2" if is_address and is_name(host_name) else node
-    return f"ssh {node} sudo hostnamectl set-hostname {name}"
+    return f"ssh {quote(node)} sudo hostnamectl set-hostname {quote(name)}"

@@ -15,6 +15,7 @@ Try it as ncheck does, on that node: `ssh NODE "bash -lc 'module load nccl'"`, o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from doctor import NodeView, Problem, Severity, node_check
 from doctor.model.evidence import Cause
@@ -27,6 +28,6 @@ def job_environment_not_entered(node: NodeView) -> Iterator[Problem]:
     if login.cause is Cause.NOT_ENTERED:
         yield Problem(
             message=f"the job's environment could not be entered on {node.name}: {login.detail}",
-            fix=login.fix or f"ssh {node.name} bash -l",
+            fix=login.fix or f"ssh {quote(node.name)} bash -l",
             evidence=(login.detail,),
         )

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from shlex import quote
 
 from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
 from doctor.hostlist import fold
@@ -57,7 +58,7 @@ def _problem(cause: Cause, edges: list[tuple[str, PeerSsh]], nodes: tuple[str, .
     fix = _FIXES.get(cause, "ssh {node} ssh -v -o BatchMode=yes {peer} true")
     return Problem(
         message=f"ssh from {fold(nodes)} to {fold(peer.target for _, peer in edges)} fails: {cause.value}",
-        fix=fix.format(node=node, peer=first.target),
+        fix=fix.format(node=quote(node), peer=quote(first.target)),
         evidence=shown + more,
         nodes=nodes,
     )

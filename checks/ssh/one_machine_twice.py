@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from shlex import quote
 
 from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
 from doctor.hostlist import fold
@@ -37,7 +38,7 @@ def one_machine_twice(cluster: ClusterView) -> Iterator[Problem | Doubt]:
         if len(nodes) > 1:
             yield Problem(
                 message=f"{fold(nodes)} are one machine under {len(nodes)} names",
-                fix=f"getent hosts {' '.join(nodes)}",
+                fix=f"getent hosts {' '.join(map(quote, nodes))}",
                 evidence=(f"boot id {boot_id} and network namespace {namespace} on each of them",),
                 nodes=tuple(nodes),
             )

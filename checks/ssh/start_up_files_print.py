@@ -16,6 +16,7 @@ reports back. ncheck itself is not confused by it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from doctor import Doubt, NodeView, Problem, Severity, node_check
 from doctor.model.facts import LoginFacts
@@ -27,8 +28,8 @@ def start_up_files_print(node: NodeView) -> Iterator[Problem | Doubt]:
     if facts.noise:
         yield Problem(
             message="start-up files print on standard output when no terminal is there",
-            fix=f"ssh {node.name} true",
+            fix=f"ssh {quote(node.name)} true",
             evidence=tuple(facts.noise.splitlines()),
         )
     elif not facts.login.reached:
-        yield Doubt(f"never got that far: {facts.login.cause.value if facts.login.cause else 'not reached'}")
+        yield Doubt(f"not reached ({facts.login.cause.value})" if facts.login.cause else "not reached")

@@ -26,7 +26,8 @@ def _told(names: Iterable[str]) -> str:
 
 
 @parity_check(
-    "NC204", Severity.ERROR, HorovodFacts, everywhere=True, what="Horovod differs", fix="horovodrun --check-build",
+    "NC204", Severity.ERROR, HorovodFacts, everywhere=True, what="Horovod differs",
+    fix="HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod",
 )  # fmt: skip
 def horovod_differs(horovod: HorovodFacts) -> str:
     built = (_told(horovod.frameworks), _told(horovod.controllers), _told(horovod.operations))

@@ -37,6 +37,6 @@ def test_a_node_that_was_reached_is_green() -> None:
 def test_a_login_that_ended_otherwise_at_that_step_or_before_is_unknown_and_not_red() -> None:
     login = Login(reached=False, cause=Cause.TRANSPORT, detail="ulimit")
     judgement = judge([node_floods_output], {"a": {LoginFacts: LoginFacts(login)}})
-    unknown = Verdict("node-floods-output", "NC128", "a", Outcome.UNKNOWN, "never got that far: transport")
+    unknown = Verdict("node-floods-output", "NC128", "a", Outcome.UNKNOWN, "not reached (transport)")
     assert judgement.verdicts == [unknown]
     assert judgement.findings == []

@@ -33,5 +33,5 @@ def test_a_quiet_login_is_green() -> None:
 def test_a_node_that_was_not_reached_is_unknown() -> None:
     login = Login(reached=False, cause=Cause.REFUSED)
     judgement = judge([start_up_files_print], {"a": {LoginFacts: LoginFacts(login)}})
-    reason = "never got that far: refused"
+    reason = "not reached (refused)"
     assert judgement.verdicts == [Verdict("start-up-files-print", "NC130", "a", Outcome.UNKNOWN, reason)]

@@ -1,0 +1,151 @@
+"""Checks about checks: what every one of them owes, held for all that there are."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+import shlex
+import subprocess
+from collections import Counter
+from importlib import import_module
+
+import pytest
+
+import checks
+
+from doctor.model.check import Check
+from doctor.registry import checks_of
+
+from .watched import HOSTILE, file_of_tests, watched
+
+TOPICS = {"ncheck": "0", "ssh": "1", "versions": "2", "network": "3", "infiniband": "4", "gpus": "5", "host": "6"}
+HEADINGS = ["## What it finds", "## Why it matters", "## What to type"]
+
+MODULES = [
+    import_module(found.name)
+    for found in pkgutil.walk_packages(checks.__path__, "checks.")
+    if not found.ispkg
+]  # fmt: skip
+ALL = [check for module in MODULES for check in checks_of(module)]
+
+# Every program that a fix or a page may begin with, by the Debian package that it comes from; a shell's own come first.
+PROGRAMS = {
+    word: package
+    for package, words in {
+        "sh": "echo export printf unset",
+        "ncheck": "ncheck",
+        "bind9-dnsutils": "dig",
+        "clustershell": "clush",
+        "coreutils": "cat chmod env rm timeout uptime",
+        "debianutils": "which",
+        "docker.io": "docker",
+        "ethtool": "ethtool",
+        "grep": "grep",
+        "infiniband-diags": "iblinkinfo ibportstate ibstat sminfo",
+        "iproute2": "ip ss",
+        "iputils-ping": "ping",
+        "iputils-tracepath": "tracepath",
+        "kmod": "modprobe",
+        "libc-bin": "getent",
+        "mawk": "awk",
+        "netcat-openbsd": "nc",
+        "nvidia-smi": "nvidia-smi",
+        "openmpi-bin": "mpirun",
+        "openssh-client": "scp ssh ssh-add ssh-copy-id ssh-keygen ssh-keyscan",
+        "passwd": "chage chsh usermod",
+        "pciutils": "lspci",
+        "apt": "apt-get",
+        "python3": "python3",
+        "sed": "sed",
+        "slurm-client": "salloc sbatch scancel sinfo squeue srun",
+        "sudo": "sudo",
+        "systemd": "hostnamectl journalctl systemctl timedatectl",
+        "traceroute": "traceroute",
+        "util-linux": "dmesg",
+    }.items()
+    for word in words.split()
+}
+
+
+def named(check: Check) -> str:
+    return check.name
+
+
+every_check = pytest.mark.parametrize("check", ALL, ids=named)
+
+
+def commands(line: str) -> list[str]:
+    """Return the first word of each command in a shell line; variables set before it and sudo are passed over."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    found, expected = [], True
+    for word in lexer:
+        if set(word) <= set("();<>|&"):
+            expected = not set(word) & set("<>")
+        elif expected and not re.match(r"[A-Z_a-z]+=", word) and word != "sudo":
+            found.append(word)
+            expected = False
+    return found
+
+
+def test_there_are_checks_and_each_code_and_name_is_there_once() -> None:
+    assert len(ALL) >= 25
+    for words in ([check.code for check in ALL], [check.name for check in ALL]):
+        assert [word for word, count in Counter(words).items() if count > 1] == []
+
+
+def test_one_file_holds_one_check() -> None:
+    assert [module.__name__ for module in MODULES if len(checks_of(module)) != 1] == []
+
+
+@every_check
+def test_a_check_is_named_after_its_file_and_its_code_after_its_topic(check: Check) -> None:
+    _, topic, name = check.module.split(".")
+    assert check.name == name.replace("_", "-")
+    assert re.fullmatch(rf"NC{TOPICS[topic]}\d\d", check.code)
+
+
+@every_check
+def test_a_page_has_a_title_and_the_three_headings_and_words_under_each(check: Check) -> None:
+    title, *rest = check.page.strip().splitlines()
+    assert title == title.strip("# .")
+    assert [line for line in rest if line.startswith("#")] == HEADINGS
+    assert all(part.strip() for part in re.split(r"^## .*$", "\n".join(rest), flags=re.MULTILINE)[1:])
+
+
+@every_check
+def test_a_page_ends_in_something_that_can_be_typed(check: Check) -> None:
+    typed = re.findall(r"`([^`]+)`", check.page.partition(HEADINGS[2])[2])
+    assert [line for line in typed if set(commands(line)[:1]) & PROGRAMS.keys()] != []
+
+
+@every_check
+def test_a_check_has_a_test_file_in_which_it_fires_and_one_healthy_case_at_least(check: Check) -> None:
+    assert file_of_tests(check).is_file()
+    seen = watched(check)
+    assert seen.findings != []
+    assert seen.healthy > 0
+
+
+@every_check
+def test_every_fix_is_a_line_that_a_shell_reads_and_whose_programs_exist(check: Check) -> None:
+    for fix in {finding.fix for finding in watched(check).findings}:
+        words = commands(fix)
+        assert words != [], fix
+        assert [word for word in words if word not in PROGRAMS] == [], fix
+        assert "\n" not in fix
+        read = subprocess.run(["sh", "-n", "-c", fix], capture_output=True, text=True, check=False, timeout=10)
+        assert (read.returncode, read.stderr) == (0, ""), fix
+
+
+@every_check
+def test_no_fix_runs_what_a_nodes_name_says(check: Check) -> None:
+    for fix in {finding.fix for finding in watched(check).hostile}:
+        assert HOSTILE not in fix or "touch" not in commands(fix), fix
+
+
+@every_check
+def test_every_finding_says_something_of_some_node(check: Check) -> None:
+    for finding in watched(check).findings:
+        assert finding.message.strip() == finding.message != ""
+        assert finding.nodes != ()
