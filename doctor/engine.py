@@ -105,7 +105,7 @@ class _Run:
             return
         try:
             said = list(judge(view))
-        except Exception as error:  # noqa: BLE001  a broken check must not end the run: it is a verdict and NC004
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a broken check ends no run: it is a verdict and NC004
             self._crashed(names, f"{type(error).__name__}: {error}")
             return
         for word in said:

@@ -113,7 +113,7 @@ def _add_plug_in(entry: EntryPoint, checks: dict[str, Check], broken: list[Broke
         if why := _foreign(entry, package):
             raise ImportError(why)  # noqa: TRY301  the same answer as for any other plug-in that cannot be had
         found = [check for module in _modules(package) for check in checks_of(module)]
-    except Exception as error:  # noqa: BLE001  whatever a plug-in does at import, the run goes on and says so
+    except (Exception, SystemExit) as error:  # noqa: BLE001  whatever a plug-in does at import, the run goes on
         broken.append(BrokenPlugIn(name, f"{type(error).__name__}: {error}", fix))
         return
     for check in found:

@@ -76,7 +76,8 @@ def _told(fact: object) -> str:  # noqa: PLR0911  one line a kind of fact
             return _counted(f"{port.rate:g} Gb/s {port.state}" if port.rate else port.state for port in fact.ports)
         case NicFacts():
             usable = [nic for nic in fact.interfaces if nic.usable or nic.uplink]
-            return ", ".join(f"{nic.name} {nic.addresses[0].ip}" for nic in usable if nic.addresses) or "none usable"
+            wires = (f"{nic.name} {nic.addresses[0].network}" for nic in usable if nic.addresses)
+            return ", ".join(wires) or "none usable"
     return ""
 
 

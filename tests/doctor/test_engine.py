@@ -132,6 +132,14 @@ def test_a_check_that_raises_is_crashed_and_the_others_run() -> None:
     assert judgement.crashes == {"a": (crash,)}
 
 
+def test_a_check_that_exits_does_not_end_the_run() -> None:
+    @node_check("NC806", Severity.ERROR, Colour)
+    def check_exits(node: NodeView) -> Iterator[Problem]:
+        raise SystemExit(node.name)
+
+    assert outcomes(judge([check_exits], colours(a="blue"))) == {"a": ("crashed", "SystemExit: a")}
+
+
 def test_a_check_of_crashes_runs_last_and_sees_them() -> None:
     @node_check("NC800", Severity.ERROR, CrashFacts)
     def crash_seen(node: NodeView) -> Iterator[Problem]:

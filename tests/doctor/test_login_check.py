@@ -19,15 +19,15 @@ def test_every_cause_that_a_node_can_be_blamed_for_has_one_step() -> None:
     [
         (Login(reached=True), Cause.CLOSED, None),
         (Login(reached=False, cause=Cause.HOST_KEY_CHANGED), Cause.REFUSED, None),
-        (Login(reached=False, cause=Cause.REFUSED), Cause.AUTH_REFUSED, Doubt("never got that far: refused")),
-        (Login(reached=False, cause=Cause.REFUSED), Cause.FILTERED, Doubt("never got that far: refused")),
+        (Login(reached=False, cause=Cause.REFUSED), Cause.AUTH_REFUSED, Doubt("not reached (refused)")),
+        (Login(reached=False, cause=Cause.REFUSED), Cause.FILTERED, Doubt("not reached (refused)")),
         (Login(reached=True, cause=Cause.NO_PYTHON), Cause.NO_SHELL, None),
-        (Login(reached=True, cause=Cause.NO_PYTHON), Cause.NOT_ENTERED, Doubt("never got that far: no-python")),
+        (Login(reached=True, cause=Cause.NO_PYTHON), Cause.NOT_ENTERED, Doubt("never got that far (no-python)")),
         (Login(reached=True, cause=Cause.DEADLINE), Cause.AUTH_REFUSED, None),
         (Login(reached=False, cause=Cause.CLOSED), Cause.HOST_KEY_CHANGED, None),
-        (Login(reached=False, cause=Cause.CLOSED), Cause.AUTH_REFUSED, Doubt("never got that far: closed")),
-        (Login(reached=False, cause=Cause.OVERLOADED), Cause.NAME_UNKNOWN, Doubt("never got that far: overloaded")),
-        (Login(reached=False), Cause.REFUSED, Doubt("never got that far: not reached")),
+        (Login(reached=False, cause=Cause.CLOSED), Cause.AUTH_REFUSED, Doubt("not reached (closed)")),
+        (Login(reached=False, cause=Cause.OVERLOADED), Cause.NAME_UNKNOWN, Doubt("not reached (overloaded)")),
+        (Login(reached=False), Cause.REFUSED, Doubt("not reached")),
     ],
 )
 def test_a_check_says_nothing_of_a_step_that_was_not_passed(login: Login, check: Cause, doubt: Doubt | None) -> None:
