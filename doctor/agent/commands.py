@@ -69,6 +69,7 @@ def _gathered(process, deadline):
     for number in streams:
         poll.register(number, select.POLLIN)
     while open_streams:
+        ended = process.poll() is not None  # asked before the streams: what it wrote last is there when it has ended
         left = deadline - time.monotonic()
         ready = poll.poll(max(0, min(left, _STRIDE)) * 1000)
         for number, _ in ready:
@@ -81,7 +82,7 @@ def _gathered(process, deadline):
             if not data:
                 poll.unregister(number)
                 del open_streams[number]
-        if not ready and (left <= 0 or process.poll() is not None):
+        if not ready and (left <= 0 or ended):
             break
     return streams.values(), _ended(process, deadline), False
 

@@ -20,6 +20,8 @@ def loaded(job, copies, asking):
     if not job.path:
         return {"error": "no interpreter to ask"} if copies else None
     said = nccl_places.layout(job)
+    if not said["prefix"]:
+        return {"error": "{} did not say where its packages lie".format(job.path)}
     torch = said["torch"] and _by_torch(job, said, asking)
     return torch or _without_torch(job, said, copies, asking)
 
