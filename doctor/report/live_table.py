@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from doctor.report import text as words
-from doctor.report.live import DONE, FAILED, FAILURES_SHOWN, WAITING, Progress, failure_line
+from doctor.report.progress import DONE, FAILED, FAILURES_SHOWN, WAITING, Progress, failure_line
 
 if TYPE_CHECKING:
     from doctor.model.evidence import Login

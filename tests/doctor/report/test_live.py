@@ -16,7 +16,9 @@ import doctor
 from doctor.model.evidence import Cause, Login
 from doctor.model.node import Node
 from doctor.observer import Observer
-from doctor.report.live import FAILURES_SHOWN, PlainLines, observer_for
+from doctor.report.live import observer_for
+from doctor.report.plain_lines import PlainLines
+from doctor.report.progress import FAILURES_SHOWN
 
 REFUSED = Login(reached=False, cause=Cause.REFUSED, detail="nothing listens on 10.0.0.2 port 22")
 
