@@ -21,6 +21,9 @@ _RANGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+)(?:/(?P<step>\d+))?)?", re.
 # [01-16,20]
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 
+# the commas and brackets of node[01-16,20],login
+_STRUCTURE = re.compile(r"[\[\],]")
+
 # fe80::1%eth0
 _V6 = re.compile(r"[0-9A-Fa-f:]+(?:\d{1,3}(?:\.\d{1,3}){3})?(?:%[A-Za-z0-9_.-]+)?", re.ASCII)
 
@@ -72,15 +75,14 @@ def is_v6(text: str) -> bool:
 
 def split_list(text: str) -> list[str]:
     """Split at the commas that stand outside of brackets."""
-    parts = [""]
-    depth = 0
-    for char in text:
-        depth += {"[": 1, "]": -1}.get(char, 0)
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return [part.strip() for part in parts]
+    parts: list[str] = []
+    depth = start = 0
+    for found in _STRUCTURE.finditer(text):
+        if found[0] == "," and depth == 0:
+            parts.append(text[start : found.start()].strip())
+            start = found.end()
+        depth += {"[": 1, "]": -1}.get(found[0], 0)
+    return [*parts, text[start:].strip()]
 
 
 def quoted(text: str) -> str:

@@ -15,6 +15,7 @@ from doctor.hostlist import is_v6, quoted, split_list, unfold
 MOST_SLOTS = 256  # a larger number behind a colon is no count of GPUs: it was meant as a port
 _SSH_PORT = 22
 _MOST_NUMBER_DIGITS = 6
+_LONGEST_LINE = 4096
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,9 @@ _KEYS: Mapping[str, str] = {
 def listed_line(text: str, place: str) -> Listed:
     """Read one line without its comment: a host, and perhaps `key=value` words behind it."""
     _refuse_other_formats(text)
-    host, *words = _SPACED_EQUALS.sub("=", text).split()
+    if len(text) > _LONGEST_LINE:
+        raise ValueError(f"{quoted(text)} is far too long for a line about one host")
+    host, *words = " ".join(text.split()).replace(" =", "=").replace("= ", "=").split()
     if "=" in host:
         raise ValueError(f"{quoted(host)}: the host comes first, like: node01 slots=8")
     told = listed_host(host, place)
@@ -60,10 +63,6 @@ def listed_line(text: str, place: str) -> Listed:
     if told.max_slots is not None and told.max_slots < (told.slots or 0):
         raise ValueError(f"max_slots={told.max_slots} is less than slots={told.slots}")
     return told
-
-
-# host slots = 8 reads like slots=8
-_SPACED_EQUALS = re.compile(r"\s*=\s*")
 
 
 def listed_host(text: str, place: str) -> Listed:
