@@ -12,7 +12,6 @@ from importlib import import_module
 import pytest
 
 import checks
-
 from doctor.model.check import Check
 from doctor.registry import checks_of
 
