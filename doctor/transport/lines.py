@@ -53,7 +53,7 @@ class Lines:
                 self.told[word] = rest
                 if word in words:
                     return word, rest
-            unmarked += len(line)
+            unmarked += len(line) + 1
             if unmarked > MOST_NOISE:
                 raise NodeFloodsError(f"over {MOST_NOISE // 1024} KiB came that are no answer")
 
