@@ -70,14 +70,15 @@ def parity_check(  # noqa: PLR0913  each is a word of one declaration
     fact: type[F],
     *,
     what: str,
-    fix: str,
+    fix: str | Callable[[F, str], str],
     shown: Callable[[F], str] | None = None,
     everywhere: bool = False,
     by_kind: bool = True,
 ) -> Callable[[Callable[[F], str | None]], Check]:
     """Make a check of a function that returns what must be equal on all nodes; None leaves a node out.
 
-    `what` begins the message; `{wanted}` in `fix` becomes the value to come to; `shown` returns a node's evidence.
+    `what` begins the message; `{wanted}` in `fix` becomes the value to come to, or `fix` is a function of an odd node's
+    fact and that value; `shown` returns a node's evidence.
     """
 
     def made(value_of: Callable[[F], str | None]) -> Check:
@@ -87,9 +88,11 @@ def parity_check(  # noqa: PLR0913  each is a word of one declaration
             parted = split({node: value for node, held in facts.items() if (value := value_of(held)) is not None})
             if parted:
                 lines = gathered({node: shown(held) for node, held in facts.items()}) if shown else {}
+                odd = facts[parted.odd[-1]]  # on a tie a node of the last side: the others have the value already
+                typed = fix.format(wanted=quote(parted.wanted)) if isinstance(fix, str) else fix(odd, parted.wanted)
                 yield Problem(
                     message=f"{what}: {parted.told()}",
-                    fix=fix.format(wanted=quote(parted.wanted)),
+                    fix=typed,
                     evidence=tuple(f"{line} on {fold(nodes)}" for line, nodes in lines.items()),
                     nodes=parted.odd,
                 )

@@ -61,7 +61,10 @@ def settings_in_force(environment: EnvironmentFacts, release: tuple[int, ...]) -
 
 
 def _assignments(lines: tuple[str, ...] | Unread | Absent) -> Iterator[tuple[str, str]]:
-    """Yield a file's settings as NCCL reads them: no blank is cut off, so "NCCL_X = v" sets nothing that it knows."""
+    """Yield a file's settings as NCCL reads them: no blank is cut off, so "NCCL_X = v" sets nothing that it knows.
+
+    A file that this user may not read is no setting either: NCCL is the same user.
+    """
     for line in () if isinstance(lines, (Unread, Absent)) else lines:
         name, equals, value = line.rstrip("\n").partition("=")
         if equals and not name.startswith("#"):

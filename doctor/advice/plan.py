@@ -79,8 +79,8 @@ def _launch(sight: Sight, advice: Advice, port: int | None, *, as_root: bool) ->
 
 def _reasons(launch: Launch) -> tuple[str, ...]:
     """Say why the line says what it says."""
-    slots = "as listed, else one for each GPU, else one"
-    reasons = [f"for {launch.mpi.implementation} {launch.mpi.version}; {launch.ranks} ranks: slots {slots}"]
+    ranks = "1 rank" if launch.ranks == 1 else f"{launch.ranks} ranks"
+    reasons = [f"for {launch.mpi.implementation} {launch.mpi.version}; {ranks}: the listed slots, else the GPUs"]
     if launch.mpi.implementation == "Open MPI" and launch.network:
         reasons.append(f"held to {launch.network.told}: by itself it tries every interface, docker0 too, and may hang")
     if launch.ssh_arguments:

@@ -27,6 +27,12 @@ def test_the_odd_node_is_named_with_the_majoritys_version_to_install() -> None:
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]
 
 
+def test_the_systems_copy_is_mended_by_the_systems_packages() -> None:
+    system: Facts = {LoadedNcclFacts: LoadedNcclFacts("2.18.3", "/usr/lib/x86_64-linux-gnu/libnccl.so.2.18.3")}
+    judgement = judge([nccl_version_differs], {"n1": node("2.21.5"), "n2": {**node("2.21.5"), **system}})
+    assert [finding.fix for finding in judgement.findings] == ["sudo apt-get install 'libnccl2=2.21.5*'"]
+
+
 def test_two_nodes_that_differ_are_both_named() -> None:
     judgement = judge([nccl_version_differs], {"n1": node("2.21.5"), "n2": node("2.18.3")})
     assert [finding.nodes for finding in judgement.findings] == [("n1", "n2")]

@@ -87,7 +87,7 @@ def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> 
         },
         reasons={
             "mpirun": (
-                "for Open MPI 4.1.4; 16 ranks: slots as listed, else one for each GPU, else one",
+                "for Open MPI 4.1.4; 16 ranks: the listed slots, else the GPUs",
                 "held to 10.1.0.0/24: by itself it tries every interface, docker0 too, and may hang",
             ),
         },
