@@ -153,6 +153,7 @@ class _File:
         if not keyword or keyword.startswith("#"):
             return
         keyword, rest = keyword.lower(), (rest or "").lstrip(SPACE)
+        arguments(rest)  # a quote that never ends is refused whatever the keyword
         if keyword not in KNOWN:
             if not matches_list(keyword, self.ignored):
                 raise ValueError(f"{keyword} is nothing that ncheck knows")

@@ -118,6 +118,8 @@ def test_tokens_and_variables_are_expanded(tmp_path: Path) -> None:
         ("Port", "{file} line 1: port without a value"),
         ("Port 22 23", "{file} line 1: port with more than one value"),
         ('HostName "x', "{file} line 1: a quote that never ends"),
+        ("ProxyCommand sh -c 'x", "{file} line 1: a quote that never ends"),
+        ("ProxyJump a # it's", ""),
         ("Include %d/x", "{file} line 1: an Include that only ssh can follow"),
         ("Include ssh_config", ""),
     ],

@@ -32,7 +32,7 @@ VALUES = {
     "IdentitiesOnly": ("yes", "no", "TRUE"),
     "IdentityAgent": ("none", "SSH_AUTH_SOCK", "$SSH_AUTH_SOCK", "~/agent-%i", "${KEYS}/a"),
     "ProxyJump": ("none", "bastion", "u@b:2200,c  # through two"),
-    "ProxyCommand": ("none", "nc %h %p # all of it", '= "quoted" command'),
+    "ProxyCommand": ("none", "nc %h %p # all of it", "sh -c 'x", '= "quoted" command'),
     "UserKnownHostsFile": ("~/kh", "/a/%h /b/%k", "none", '"/a"/b'),
     "GlobalKnownHostsFile": ("/g1 /g2", "~/g", "none"),
     "HostKeyAlias": ("cluster", "'al'"),
