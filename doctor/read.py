@@ -45,7 +45,7 @@ def read_text(kind: str, text: str) -> Record:
         raise UnknownKindError(f"no such kind: {kind!r}; try one of: {', '.join(KINDS)}")
     try:
         return _READERS[kind](text)
-    except ValueError as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         return {"error": str(error)}
 
 

@@ -19,13 +19,17 @@ _STAMP = re.compile(
 # "node07: CA 'mlx5_0'" as clush and pdsh have it, "[node07] ...", "(worker pid=5280) ..."
 _SPEAKER = re.compile(r"^(?:[\w.\-]+:|\[[^\]]+\]|\([^)]+\))(?= |$)")
 _MOST = 0.8
+_LONGEST = 2000  # a row of 80 devices is a third of it; what comes beyond is nobody's answer, and dear to search
 _FEW = 3
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the capture's lines without colours, line ends and what stands in front of nearly every one of them."""
+    """Return the capture's lines without colours, line ends and what stands in front of nearly every one of them.
+
+    What a node sends may be anything: a line is cut where no answer is that long.
+    """
     plain = _ANSI_LEFT.sub("", _ANSI.sub("", text)).replace("\ufeff", "").replace("\xa0", " ")
-    lines = [line.rstrip("\r\n") for line in plain.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    lines = [line.rstrip("\r\n")[:_LONGEST] for line in plain.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
     for pattern in (_STAMP, _speaker(lines), _QUOTE):
         lines = _without(pattern, lines)
     return lines

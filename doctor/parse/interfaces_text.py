@@ -24,7 +24,7 @@ def parse_interfaces(text: str) -> tuple[str, list[Seen]]:
     """
     lines = lines_of(text)
     if re.search(r'\[\{\s*"ifindex"|\[\{\s*"ifname"', text):
-        return "ip_json", _json("\n".join(lines))
+        return "ip_json", _json(text)
     if found := parse_ip(lines):
         addressed = any(one.addressed for one in found) or any("inet6 " in line for line in lines)
         return "ip_addr" if addressed else "ip_link", found

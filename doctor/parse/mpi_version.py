@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from doctor.parse.capture import lines_of
 
 # mpirun (Open MPI) 5.0.11, mpirun.real (OpenRTE) 4.0.3, mpirun (IBM Spectrum MPI) 10.3.0.0
-_MPIRUN = re.compile(r"^\s*\S+ \((Open MPI|OpenRTE|IBM Spectrum MPI|IBM Platform MPI)\) (\S+)", re.MULTILINE)
+_MPIRUN = re.compile(r"^[ \t]*\S+ \((Open MPI|OpenRTE|IBM Spectrum MPI|IBM Platform MPI)\) (\S+)", re.MULTILINE)
 # HYDRA build details:
-_HYDRA = re.compile(r"HYDRA build details|^\s*MPICH Version:", re.MULTILINE)
+_HYDRA = re.compile(r"HYDRA build details|^[ \t]*MPICH Version:", re.MULTILINE)
 #     Version:                                 4.1.2
-_HYDRA_VERSION = re.compile(r"^\s*(?:MPICH )?Version:\s+(\S+)", re.MULTILINE)
+_HYDRA_VERSION = re.compile(r"^[ \t]*(?:MPICH )?Version:\s+(\S+)", re.MULTILINE)
 #     Release Date:                            Wed Jun  7 15:22:45 CDT 2023
-_HYDRA_DATE = re.compile(r"^\s*(?:MPICH )?Release [Dd]ate:\s+(\S.*?)\s*$", re.MULTILINE)
+_HYDRA_DATE = re.compile(r"^[ \t]*(?:MPICH )?Release [Dd]ate:\s+(\S.*?)\s*$", re.MULTILINE)
 # Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: 16752)
 _INTEL = re.compile(r"Intel\(R\) MPI Library.*?Version (\S+(?: Update \d+)?)(?:,? Build (\w+))?")
 # prte (PRRTE) 3.0.13
 _PRRTE = re.compile(r"\bprte(?:run)? \(PRRTE\) (\S+)")
 #                 Open MPI: 1.7a1r27338
-_INFO = re.compile(r"^\s*Open MPI:\s+(\S+)", re.MULTILINE)
+_INFO = re.compile(r"^[ \t]*Open MPI:\s+(\S+)", re.MULTILINE)
 #   Open MPI repo revision: v4.1.4
-_INFO_REPO = re.compile(r"^\s*Open MPI (?:repo|SVN) revision:\s+(\S+)", re.MULTILINE)
+_INFO_REPO = re.compile(r"^[ \t]*Open MPI (?:repo|SVN) revision:\s+(\S+)", re.MULTILINE)
 #   Open MPI release date: May 26, 2022
-_INFO_DATE = re.compile(r"^\s*Open MPI release date:\s+(\S.*?)\s*$", re.MULTILINE)
+_INFO_DATE = re.compile(r"^[ \t]*Open MPI release date:\s+(\S.*?)\s*$", re.MULTILINE)
 #                  MPI API: 3.1.0
-_INFO_API = re.compile(r"^\s*MPI API:\s+(\S+)", re.MULTILINE)
+_INFO_API = re.compile(r"^[ \t]*MPI API:\s+(\S+)", re.MULTILINE)
 # ompi:version:full:5.0.11
-_PARSABLE = re.compile(r"^\s*(?:mca:)?(ompi:version:full|ompi:version:repo|mpi-api:version:full|path:prefix):(.+?)\s*$")
+_PARSABLE = re.compile(r"^\s*(ompi:version:full|ompi:version:repo|mpi-api:version:full|path:prefix):(.+?)\s*$")
 # bash: mpirun: command not found; FileNotFoundError: [Errno 2] No such file or directory: 'mpirun'
 _MISSING = re.compile(
     r"(?=.*\b(?:mpirun|mpiexec|ompi_info|orterun|prterun)\b)"

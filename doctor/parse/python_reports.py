@@ -49,13 +49,15 @@ _NONE = ("None", "", "N/A")
 
 def parse_collect_env(text: str) -> Record | None:
     """Return what torch's collect_env says, in its own words ("Could not collect", "N/A"); None for another text."""
-    found: Record = {key: _entry(text, label) for key, label in _TORCH.items()}
+    plain = "\n".join(lines_of(text))
+    found: Record = {key: _entry(plain, label) for key, label in _TORCH.items()}
     return found if found["pytorch"] is not None and found["cuda_build"] is not None else None
 
 
 def parse_check_env(text: str) -> Record | None:
     """Return what sglang's check_env says; `gpus` are pairs such as ("GPU 0,1", "NVIDIA A100-SXM4-80GB")."""
-    found: Record = {key: _entry(text, label) for key, label in _SGLANG.items()}
+    plain = "\n".join(lines_of(text))
+    found: Record = {key: _entry(plain, label) for key, label in _SGLANG.items()}
     if found["pytorch"] is None or found["cuda_available"] is None:
         return None
     gpus = (row for line in lines_of(text) if (row := _GPUS.match(line)))
@@ -64,7 +66,7 @@ def parse_check_env(text: str) -> Record | None:
 
 def _entry(text: str, label: str) -> str | None:
     """Return what stands behind a label, at the start of a line or after blanks where two lines were joined."""
-    found = re.search(rf"(?:^|\s\s|[#>] ){label}[ \t]*:[ \t]*(.*?)[ \t]*$", "\n".join(lines_of(text)), re.MULTILINE)
+    found = re.search(rf"(?:^|\s\s|[#>] ){label}[ \t]*:[ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
     return found[1] if found else None
 
 

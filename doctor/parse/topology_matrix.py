@@ -30,6 +30,7 @@ _PLACE = re.compile(r"N/A|[0-9][0-9,\-]*")
 _REST_OF_ROW = re.compile(r"^[NVPIXBHODESYCA0-9,/\s\-]+$")
 # "  NIC0: mlx5_0" under "NIC Legend:"
 _LEGEND = re.compile(r"^\s*((?:NIC|HCA)\d+):\s*(.*?)\s*$")
+_TWO = 2  # one name alone may stand in any sentence
 _DEVICE = re.compile(r"(?!(?:GPU|NIC|NV)\d+$)(?=\D*\d)[A-Za-z][\w.\-]*")
 
 
@@ -85,14 +86,13 @@ def _heading(lines: Sequence[str]) -> tuple[str, int]:
     """Return the line of column names, put together where it was wrapped, and the number of the line after it."""
     for start, line in enumerate(lines):
         found = re.search(r"(?<![\w-])GPU\d+(?![\w:.]|\s*:)", line)
-        if not found or _row(line, ()):
+        if not found or _row(line, ()) or (len(_names(line[found.start() :])) < _TWO and not _titles(line)):
             continue
         end = start + 1
         while end < len(lines) and lines[end].strip() and not _row(lines[end], ()):
             end += 1
-        if len(_names(line[found.start() :])) > 1 or _titles(line):
-            wrapped = lines[start:end]
-            return _joined(wrapped, max(map(len, wrapped)))[found.start() :], end
+        wrapped = lines[start:end]
+        return _joined(wrapped, max(map(len, wrapped)))[found.start() :], end
     return "", 0
 
 

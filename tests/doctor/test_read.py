@@ -184,10 +184,19 @@ def test_the_reports_of_frameworks() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("text", ["", "\x00\xff\x1b[31m", "lorem ipsum\n" * 3, "{" * 1000, "GPU0\n", "CA '", "1: "])
+@pytest.mark.parametrize(
+    "text", ["", "\x00\xff\x1b[31m", "lorem ipsum\n" * 3, "{" * 1000, "GPU0\n", "CA '", "1: ", '[{"ifindex":' * 9999]
+)
 def test_nonsense_is_an_error_of_ours_and_never_a_crash(kind: str, text: str) -> None:
     said = read_text(kind, text)
     assert said.get("error") or said.get("cas")
+
+
+@pytest.mark.parametrize("kind", ["topo", "ibstat", "nics", "versions", "smi"])
+@pytest.mark.parametrize("text", ["a", " ", "\n", "12:", "GPU0\n"])
+def test_a_flood_of_anything_is_read_in_the_time_that_its_length_takes(kind: str, text: str) -> None:
+    """Quadratic searches would take half a minute here each; a deadline would be a timed test, and a hang is plain."""
+    assert read_text(kind, text * 20000)
 
 
 def test_a_kind_that_nobody_reads_says_which_there_are() -> None:
