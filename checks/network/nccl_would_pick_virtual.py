@@ -1,10 +1,10 @@
 """NCCL would pick an interface that leads nowhere
 
 ## What it finds
-Nodes on which NCCL's own rules end at lo, a container engine's bridge, a tunnel or an interface without a link, or at
-none at all: reasoned from names, addresses, NCCL_* variables, nccl.conf and the release of the NCCL that the job
-loads. Where that release is not known, a node is named only if old and new rules agree. `NCCL_SOCKET_IFNAME=^docker0`
-is a frequent cause: it takes lo off NCCL's list of names to avoid.
+Nodes on which NCCL's own rules end at lo, a container engine's bridge, a tunnel, the management controller's USB card
+or an interface without a link, or at none at all: reasoned from names, addresses, NCCL_* variables, nccl.conf and the
+release of the NCCL that the job loads. Where that release is not known, a node is named only if old and new rules
+agree. `NCCL_SOCKET_IFNAME=^docker0` is a frequent cause: it takes lo off NCCL's list of names to avoid.
 
 ## Why it matters
 The address of that interface is handed to all other ranks, and none can reach it: the job hangs before its first
@@ -22,16 +22,17 @@ from shlex import quote
 from doctor import Moot, NodeView, Problem, Severity, node_check
 from doctor.advice.nccl_choice import choices
 from doctor.model.facts import EnvironmentFacts, ListingFacts, LoadedNcclFacts, NicFacts
+from doctor.subnets import seats
 
 
 @node_check("NC304", Severity.ERROR, NicFacts, EnvironmentFacts, ListingFacts, also=(LoadedNcclFacts,))
 def nccl_would_pick_virtual(node: NodeView) -> Iterator[Problem | Moot]:
     nics, found = node[NicFacts], choices(node[NicFacts], node[EnvironmentFacts], node.maybe(LoadedNcclFacts))
-    good = {nic.name for nic in nics.candidates}
+    good = {seat.interface.name: None for seat in seats(nics)}
     if node[ListingFacts].places == ("local",):
         yield Moot("one machine alone needs no network")
     elif not any(choice.name in good for choice in found):
-        fixes = [f"export {quote(f'NCCL_SOCKET_IFNAME=={nic.name}')}" for nic in nics.candidates]
+        fixes = [f"export {quote(f'NCCL_SOCKET_IFNAME=={name}')}" for name in good]
         kinds = {nic.name: nic.kind.value for nic in nics.interfaces}
         name = found[-1].name
         pick = f"NCCL would pick {name} ({kinds[name]})" if name else "NCCL would find no interface and stop"

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 from doctor import Moot, NodeView, Problem, Severity, node_check
 from doctor.model.facts import Interface, ListingFacts, NicFacts
+from doctor.subnets import seats
 
 
 @node_check("NC301", Severity.ERROR, NicFacts, ListingFacts)
@@ -27,7 +28,7 @@ def no_usable_interface(node: NodeView) -> Iterator[Problem | Moot]:
     nics = node[NicFacts]
     if node[ListingFacts].places == ("local",):
         yield Moot("one machine alone needs no network")
-    elif not nics.candidates:
+    elif not any(seats(nics)):
         evidence = tuple(_told(nic) for nic in nics.interfaces)
         yield Problem("no interface that a job's data could leave by", "ip -br address", evidence)
 

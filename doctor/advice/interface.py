@@ -84,7 +84,8 @@ def _network(sight: Sight, picks: Picks) -> Network | None:
     nodes = machines({node: (nics, identities.get(node)) for node, nics in sight.known(NicFacts).items()})
     found = [Network(subnet, members) for subnet, members in shared(nodes).items()]
     if found:
-        return max(found, key=lambda network: _merit(network, picks, rdma=sight.rdma))
+        rdma = sight.rdma
+        return max(found, key=lambda network: _merit(network, picks, rdma=rdma))
     lying = apart(nodes)
     return Network("", {node: _default_seats(nics) for node, nics in nodes.items()}) if lying and lying.routed else None
 
@@ -100,7 +101,8 @@ def _default_seats(nics: NicFacts) -> tuple[Seat, ...]:
 
 
 def _nccl(sight: Sight, network: Network, picks: Picks) -> tuple[Setting, tuple[str, ...]]:
-    wrong = tuple(node for node in network.members if not _right(network, node, picks[node], rdma=sight.rdma))
+    rdma = sight.rdma  # asked once: it looks at every node
+    wrong = tuple(node for node in network.members if not _right(network, node, picks[node], rdma=rdma))
     evidence = _evidence(network, picks)
     if not wrong:
         return Setting(None, f"nothing to set: NCCL picks {network.told} on every node as it is", evidence), ()

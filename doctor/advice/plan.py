@@ -24,7 +24,7 @@ from doctor.model.facts import (
     NicFacts,
 )
 from doctor.model.node import Node
-from doctor.model.plan import LaunchPlan
+from doctor.model.plan import LaunchPlan, Setting
 
 PLAN_FACTS: tuple[FactType, ...] = (
     LoginFacts, IdentityFacts, NicFacts, InfinibandFacts, EnvironmentFacts, LoadedNcclFacts, InterpreterFacts, GpuFacts,
@@ -43,7 +43,10 @@ def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], port: int | None,
     """Return the plan for a job over all listed nodes; what could not be decided stands in its notes, with why."""
     sight = sight_of(nodes, facts)
     if not sight.reached:
-        return LaunchPlan(notes=("no node was reached: there is nothing to make a plan of",))
+        unknown = Setting(None, "not known: no node was reached")
+        return LaunchPlan(
+            {"NCCL_SOCKET_IFNAME": unknown}, notes=("no node was reached: there is nothing to plan with",)
+        )
     advice = advise(sight)
     found, why_none = _launch(sight, advice, port, as_root=user_is_root)
     notes = (*_missing(sight), *advice.notes, *([why_none] if why_none else []))

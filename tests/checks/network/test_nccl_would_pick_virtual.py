@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from checks.network.nccl_would_pick_virtual import nccl_would_pick_virtual
 from doctor.engine import Facts, judge
 from doctor.model.fact import Absent, Unread
@@ -63,6 +65,12 @@ def test_a_name_left_in_a_conf_file_that_no_interface_has_is_named() -> None:
     nodes = node(ETH0, conf="NCCL_SOCKET_IFNAME=ens5")
     messages = [finding.message for finding in judge([nccl_would_pick_virtual], nodes).findings]
     assert messages == ["NCCL would find no interface and stop: NCCL_SOCKET_IFNAME=ens5"]
+
+
+def test_the_usb_card_of_a_management_controller_leads_nowhere() -> None:
+    bmc = replace(nic("enx0a1b2c3d4e5f", 3), driver="cdc_ether")
+    fixes = [finding.fix for finding in judge([nccl_would_pick_virtual], node(bmc, ETH0)).findings]
+    assert fixes == ["export NCCL_SOCKET_IFNAME==eth0"]
 
 
 def test_old_releases_take_a_card_without_a_link_and_new_ones_do_not() -> None:

@@ -198,7 +198,10 @@ def test_a_node_that_was_not_reached_stays_in_the_line_and_is_named() -> None:
 
 def test_no_plan_is_made_of_nothing() -> None:
     lost: Facts = {LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))}
-    assert plan(lost, lost) == LaunchPlan(notes=("no node was reached: there is nothing to make a plan of",))
+    assert plan(lost, lost) == LaunchPlan(
+        env={"NCCL_SOCKET_IFNAME": Setting(None, "not known: no node was reached")},
+        notes=("no node was reached: there is nothing to plan with",),
+    )
 
 
 def test_one_machine_alone_needs_no_network() -> None:
