@@ -229,7 +229,7 @@ def serving(handle: Handler) -> Iterator[int]:
 
 @pytest.fixture
 def served() -> Callable[[Handler], object]:
-    """Hand out `serving`, to be entered as `with served(handler) as port`."""
+    """Hand out what runs a server of the test's own."""
     return serving
 
 
