@@ -17,6 +17,8 @@ from doctor.model.report import Probe, Report
 from doctor.settings import Settings
 from doctor.summary import summarise
 
+_REACHED = "NC001"  # what --ignore names where a node need not be reached
+
 
 @dataclass(frozen=True)
 class Conclusion:
@@ -32,7 +34,7 @@ class Conclusion:
         self, evidence: Sequence[Evidence], plan: LaunchPlan, seconds: float, *, interrupted: bool
     ) -> Report:
         return Report(
-            exit_code=EXIT_INTERRUPTED if interrupted else self.exit_code,
+            exit_code=EXIT_INTERRUPTED if interrupted else self.exit_code(evidence),
             nodes=tuple(summarise(one, self.facts[one.node]) for one in evidence),
             verdicts=self.verdicts,
             findings=self.findings,
@@ -46,9 +48,11 @@ class Conclusion:
             recorded=any(one.recorded for one in evidence),
         )
 
-    @property
-    def exit_code(self) -> int:
-        """1 when a finding or a verdict is as bad as --fail-on says. A crashed check always counts as an error."""
+    def exit_code(self, evidence: Sequence[Evidence] = ()) -> int:
+        """Return 1 when a finding or a verdict is as bad as --fail-on says. A crashed check counts as an error.
+
+        A node that was not reached counts as unknown, also where no selected check would have said so.
+        """
         fail_on = set(self.settings.fail_on)
         ranks = [Severity(word).rank for word in fail_on & {severity.value for severity in Severity}]
         worst = max(ranks, default=-1)
@@ -57,6 +61,7 @@ class Conclusion:
             any(not finding.ignored and finding.severity.rank <= worst for finding in self.findings),
             worst >= 0 and any(verdict.outcome is Outcome.CRASHED for verdict in counted),
             "unknown" in fail_on and any(verdict.outcome is Outcome.UNKNOWN for verdict in counted),
+            "unknown" in fail_on and any(not e.login.reached and (_REACHED, e.node) not in self.excused for e in evidence),
         )
         return EXIT_FINDINGS if any(bad) else EXIT_CLEAN
 

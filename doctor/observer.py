@@ -13,19 +13,19 @@ class Observer(Protocol):
     """Called from many threads; each call must be quick and must not raise."""
 
     def started(self, nodes: tuple[Node, ...]) -> None:
-        """The inventory was read; connecting begins."""
+        """Hear that the inventory was read and connecting begins."""
 
     def stage(self, node: str, stage: str) -> None:
-        """A node went on to another stage: connecting, logged in, collecting, asking its peers, done."""
+        """Hear that a node went on: connecting, logged in, collecting, asking its peers, done."""
 
     def login_failed(self, node: str, login: Login) -> None:
-        """A node could not be used: shown at once, long before the report."""
+        """Show at once, long before the report, that a node could not be used."""
 
     def judged(self, findings: tuple[Finding, ...]) -> None:
-        """The checks have spoken; something slow may follow."""
+        """Hear what the checks found; something slow may follow."""
 
     def finished(self) -> None:
-        """Nothing more comes; give the terminal back."""
+        """Give the terminal back: nothing more comes."""
 
 
 class Silent:

@@ -46,8 +46,10 @@ def _standing(page: Page, report: Report, found: Sequence[Block]) -> tuple[str, 
     told = "; ".join(part for part in (*said.values(), unsure) if part)
     if said[Severity.ERROR]:
         return page.signs.bad, "bold red", f"Not ready: {told}"
-    if unsure or not outcome_counts(report.verdicts)[Outcome.PASSED]:
-        return page.signs.doubtful, "bold magenta", f"Not proven: {told or 'no check could pass'}"
+    lost = [node.name for node in report.nodes if not node.reached]
+    if unsure or lost or not outcome_counts(report.verdicts)[Outcome.PASSED]:
+        why = told or (f"{words.node_set(lost)} not reached" if lost else "no check could pass")
+        return page.signs.doubtful, "bold magenta", f"Not proven: {why}"
     if said[Severity.WARNING]:
         return page.signs.warned, "bold yellow", f"No error was found: {told}"
     return page.signs.well, "bold green", f"Nothing wrong was found: {_well(report)}"

@@ -8,7 +8,8 @@ from doctor.model.evidence import Login
 from doctor.model.node import Node
 
 # The one remote command, whatever is to be run: no quote, backslash, newline or exclamation mark inside, so that sh,
-# bash, zsh, csh and fish all read it alike. The first line of standard input is a POSIX shell script, which goes on from there.
+# bash, zsh, csh and fish all read it alike. The first line of standard input is a POSIX shell script, which goes on
+# from there.
 REMOTE_COMMAND = "exec /bin/sh -c 'IFS= read -r line && eval \"$line\"'"
 
 

@@ -10,6 +10,7 @@ import pytest
 from doctor import NodeView, Problem, Severity, Unread, node_check
 from doctor.conclusion import Conclusion, conclude
 from doctor.engine import Facts
+from doctor.model.evidence import Cause, Evidence, Login
 from doctor.model.finding import Finding, Outcome
 from doctor.settings import Ignore, Settings
 
@@ -59,11 +60,11 @@ def concluded(settings: Settings, *checks: object, **colours: object) -> Conclus
 def test_the_exit_code_is_1_for_what_is_as_bad_as_fail_on(
     fail_on: tuple[str, ...], colour: object, exit_code: int
 ) -> None:
-    assert concluded(Settings(fail_on=fail_on), a="blue", b=colour).exit_code == exit_code
+    assert concluded(Settings(fail_on=fail_on), a="blue", b=colour).exit_code() == exit_code
 
 
 def test_a_crashed_check_is_never_green() -> None:
-    assert concluded(Settings(), check_is_broken, a="blue").exit_code == 1
+    assert concluded(Settings(), check_is_broken, a="blue").exit_code() == 1
 
 
 def test_what_is_ignored_still_fails_is_lowered_and_is_still_there() -> None:
@@ -72,7 +73,7 @@ def test_what_is_ignored_still_fails_is_lowered_and_is_still_there() -> None:
     assert conclusion.findings == (
         Finding("NC801", "node-is-red", Severity.INFO, ("a",), "it is red", (), "paint it", ignored=True),
     )
-    assert conclusion.exit_code == 0
+    assert conclusion.exit_code() == 0
 
 
 def test_ignoring_on_some_nodes_leaves_the_others_standing() -> None:
@@ -81,12 +82,12 @@ def test_ignoring_on_some_nodes_leaves_the_others_standing() -> None:
         (("b",), Severity.ERROR, False),
         (("a",), Severity.INFO, True),
     ]
-    assert conclusion.exit_code == 1
+    assert conclusion.exit_code() == 1
 
 
 def test_an_unknown_that_is_ignored_does_not_decide_the_exit_code() -> None:
     settings = Settings(ignore=(Ignore("NC801"), Ignore("NC802")))
-    assert concluded(settings, a=Unread("it hung")).exit_code == 0
+    assert concluded(settings, a=Unread("it hung")).exit_code() == 0
 
 
 def test_what_several_nodes_share_is_one_finding() -> None:
@@ -97,3 +98,9 @@ def test_what_several_nodes_share_is_one_finding() -> None:
 def test_the_worst_finding_comes_first() -> None:
     conclusion = concluded(Settings(), node_is_pale, node_is_red, a="pale", b="red")
     assert [finding.severity for finding in conclusion.findings] == [Severity.ERROR, Severity.WARNING]
+
+
+def test_a_node_that_was_not_reached_is_never_green_even_where_no_selected_check_needs_it() -> None:
+    lost = Evidence("a", Login(reached=False, cause=Cause.REFUSED))
+    assert concluded(Settings(), a="blue").exit_code([lost]) == 1
+    assert concluded(Settings(fail_on=("never",)), a="blue").exit_code([lost]) == 0
