@@ -16,6 +16,7 @@ NCCL = Answer("nccl")
 
 Said = Mapping[str, object]
 
+_WITHOUT_NCCL = {"mpi4py"}  # it lives in many an interpreter that no GPU job ever sees
 _OF_AN_ENVIRONMENT = frozenset({"wheel", "conda", "torch", "environment"})
 
 
@@ -41,7 +42,8 @@ def loaded(evidence: Evidence) -> Read[LoadedNcclFacts]:
         return Unread(f"the job's interpreter could not load NCCL: {said['error']}", fix="ncheck explain NC201")
     path = str(said.get("path") or "") if said else ""
     elsewhere = [copy for copy in _copies(value) if copy.origin in _OF_AN_ENVIRONMENT and copy.path != path]
-    if elsewhere and not packages(evidence) and not _within(value, path):
+    frameworks = packages(evidence).keys() - _WITHOUT_NCCL
+    if elsewhere and not frameworks and not _within(value, path):
         return _other_environment(elsewhere[0])
     if said is None:
         return Absent("no NCCL that the job's interpreter would load")
