@@ -27,13 +27,15 @@ class Job:
         self.asked = asked
         self.login_environment = dict(environment)
         self.environment = dict(environment)
-        self.path, self.how = None, "no python3 on the PATH"
+        self.path, self.how = None, "looking for python3 on the PATH does not come to an end"
+        self.looking = True
 
     def enter(self, timeout):
         """Run the set-up and find the interpreter; NotEnteredError with the set-up's own words."""
         if self.asked.get("setup"):
             self.environment = self._after_setup(self.asked["setup"], timeout)
         self.path, self.how = self._interpreter()
+        self.looking = False
         folder, path = os.path.dirname(self.path or ""), self.environment.get("PATH", "")
         if folder and path.partition(":")[0] != folder:
             self.environment["PATH"] = folder + (":" + path if path else "")

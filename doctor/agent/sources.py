@@ -1,12 +1,24 @@
 """One source, one reply: the dispatch, and the one place where whatever goes wrong is turned into a reply."""
 
 import os
+import threading
 import time
 from importlib import import_module
 
 from doctor.agent import commands, files
 from doctor.agent.answers import MODULES, MissingError
 from doctor.agent.job import Job, NotEnteredError
+
+_PATIENCE = 3.0  # seconds beyond a source's own time, which it should have kept by itself
+
+
+def within(seconds, work, *arguments):
+    """Return [what `work` returned], or [] where it did not come back in time; it is then left to itself."""
+    returned = []
+    thread = threading.Thread(target=lambda: returned.append(work(*arguments)), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return list(returned)
 
 
 class Sources:
@@ -23,15 +35,31 @@ class Sources:
         self.timeout = message.get("command_timeout") or self.timeout
         self.sudo = bool(message.get("sudo"))
         self.job = Job(message.get("environment") or {}, self.job.login_environment)
+        limit = message.get("setup_timeout") or 30.0
+        said = within(limit + _PATIENCE, self.entered, limit)
+        return said[0] if said else {}
+
+    def entered(self, limit):
+        """Enter the job's environment, and return what is to be said of that."""
         try:
-            self.job.enter(message.get("setup_timeout") or 30.0)
+            self.job.enter(limit)
         except NotEnteredError as error:
             return {"not_entered": str(error)}
         return {}
 
     def respond(self, source, fetch=None):
-        """Return one source's reply. Nothing is raised, whatever the node is like."""
-        self.fetch = fetch
+        """Return one source's reply. Nothing is raised, whatever the node is like.
+
+        Each is read in a thread of its own: what sleeps in the kernel (a file system that hangs) is left there.
+        """
+        self.fetch = fetch or self.fetch
+        limit = (source.get("timeout") or self.timeout) + _PATIENCE
+        replies = within(limit, self.read, source)
+        why = "it did not come back within {:.0f} s: a file system or a driver that hangs".format(limit)
+        return replies[0] if replies else {"status": "timeout", "reason": why, "seconds": round(limit, 4)}
+
+    def read(self, source):
+        """Read one source, however long that takes, and turn whatever goes wrong into a reply."""
         started = time.monotonic()
         try:
             reply = getattr(self, "read_" + str(source.get("kind")))(source)

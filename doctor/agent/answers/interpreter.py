@@ -41,6 +41,8 @@ READS = (
 def answer(sources, arguments, timeout):
     """Return what the job's interpreter is; MissingError where there is none, OSError where it does not run."""
     job = sources.job
+    if job.looking:
+        raise OSError(job.how)
     if not job.path:
         asked = job.asked.get("python")
         raise MissingError("no {} here".format(asked) if asked else "no python3 on the PATH")

@@ -1,0 +1,31 @@
+"""What never comes back from the kernel holds up neither the agent nor the other answers."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from doctor.agent.sources import Sources, within
+
+
+def test_work_that_does_not_come_back_is_left_to_itself() -> None:
+    never = threading.Event()
+    assert within(0.1, never.wait) == []
+    assert within(5.0, lambda: "back") == ["back"]
+    never.set()
+
+
+def test_a_source_that_hangs_is_a_time_out_with_its_reason() -> None:
+    never = threading.Event()
+
+    class Hanging(Sources):
+        def read_file(self, source: object) -> object:  # noqa: ARG002  as a dead NFS server would
+            return {"status": str(never.wait())}
+
+    sources = Hanging({})
+    began = time.monotonic()
+    reply = sources.respond({"kind": "file", "path": "/home/dead", "timeout": 0.2})
+    assert reply["status"] == "timeout"
+    assert "file system" in reply["reason"]
+    assert time.monotonic() - began < 6
+    never.set()
