@@ -20,7 +20,6 @@ IN_WHEEL = "nvidia/nccl/lib/libnccl.so.2"
 @pytest.fixture(scope="session")
 def nccl_folder() -> Callable[[str], Path]:
     """Return a function from a release to the folder that holds its libnccl.so.2."""
-
     failures: dict[str, str] = {}  # one try a run: without a network pip takes a minute to give up
 
     def folder(release: str) -> Path:
