@@ -8,6 +8,7 @@ import shlex
 import subprocess
 from collections import Counter
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,8 @@ from .watched import HOSTILE, file_of_tests, watched
 
 TOPICS = {"ncheck": "0", "ssh": "1", "versions": "2", "network": "3", "infiniband": "4", "gpus": "5", "host": "6"}
 HEADINGS = ["## What it finds", "## Why it matters", "## What to type"]
+
+CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
 
 MODULES = [
     import_module(found.name)
@@ -102,6 +105,11 @@ def test_a_check_is_named_after_its_file_and_its_code_after_its_topic(check: Che
     _, topic, name = check.module.split(".")
     assert check.name == name.replace("_", "-")
     assert re.fullmatch(rf"NC{TOPICS[topic]}\d\d", check.code)
+
+
+@every_check
+def test_a_code_is_listed_in_the_changelog_for_life(check: Check) -> None:
+    assert f"{check.code} {check.name}" in " ".join(CHANGELOG.read_text().split())
 
 
 @every_check
