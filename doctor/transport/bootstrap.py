@@ -33,7 +33,7 @@ import sys,os
 try:
  v=sys.version_info
  if v<(3,6): raise ImportError("it is Python %d.%d, and 3.6 is the oldest that will do"%v[:2])
- import zlib,json,ctypes,threading,subprocess
+ import zlib,json,threading,subprocess
 except ImportError as e:
  sys.stderr.write("%s: %s\n"%(sys.executable,e))
  sys.exit(86)

@@ -14,7 +14,7 @@ interfaces   {"interfaces": [{"name", "index": int, "flags": int, "up": bool, "r
                   "bond": bool, "bridge": bool, "tun": bool, "wireless": bool, "vlan_id": int|null,
                   "peer_index": int|null (iflink where it differs from ifindex: veth, vlan, macvlan),
                   "hca": str|null (mlx5_0)}],              in the kernel's order (by index), every one
-              "default_routes": [names, lowest metric first], "source": "getifaddrs"}
+              "default_routes": [names, lowest metric first], "source": "getifaddrs"|"psutil"|"netifaces"}
 gpus         {"driver", "cuda": "12.4", "gpus": [{"index", "name", "uuid", "pci": "0000:0f:00.0",
                   "memory_total": bytes|null, "memory_used": bytes|null}], "errors": {function: "words"},
               "devices": how many NVIDIA GPUs PCI shows}. A node with no NVIDIA device at all: status missing.

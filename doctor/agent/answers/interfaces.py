@@ -1,29 +1,15 @@
 """Every interface of this network namespace, in the kernel's order: addresses by getifaddrs, the rest from sysfs."""
 
-import ctypes
 import os
 import socket
-import struct
 
+from doctor.agent.answers.interfaces_otherwise import addresses_by_library
+from doctor.agent.answers.ethtool import driver_of
 from doctor.agent.files import leaf, line_of, number_in
 
 NET = "/sys/class/net"
 IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x1, 0x8, 0x40
 
-
-class _Address(ctypes.Structure):
-    pass
-
-
-_Address._fields_ = [
-    ("next", ctypes.POINTER(_Address)),
-    ("name", ctypes.c_char_p),
-    ("flags", ctypes.c_uint),
-    ("address", ctypes.c_void_p),
-    ("netmask", ctypes.c_void_p),
-    ("destination", ctypes.c_void_p),
-    ("data", ctypes.c_void_p),
-]
 
 READS = (
     "getifaddrs(3): every interface with its addresses",
@@ -34,55 +20,20 @@ READS = (
 
 
 def answer(sources, arguments, timeout):
-    """Return {"interfaces": [...], "default_routes": [...], "source": "getifaddrs"}."""
-    told = getifaddrs()
+    """Return {"interfaces": [...], "default_routes": [...], "source": "getifaddrs"|"psutil"|"netifaces"}."""
+    told, source = _addresses()
     interfaces = [_interface(name, *told[name]) for name in told]
     interfaces.sort(key=lambda interface: interface["index"])
-    return {"interfaces": interfaces, "default_routes": default_routes(), "source": "getifaddrs"}
+    return {"interfaces": interfaces, "default_routes": default_routes(), "source": source}
 
 
-def getifaddrs():
-    """Return {name: (flags, [addresses])}, as the C library tells it; links without an address are there too."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    first = ctypes.POINTER(_Address)()
-    if libc.getifaddrs(ctypes.byref(first)) != 0:
-        raise OSError(ctypes.get_errno(), "getifaddrs: " + os.strerror(ctypes.get_errno()))
-    told, entry = {}, first
+def _addresses():
+    """Ask the C library; a Python without ctypes asks by psutil or netifaces, where it has one of them."""
     try:
-        while entry:
-            one = entry.contents
-            name = one.name.decode("utf-8", "backslashreplace")
-            flags, addresses = told.get(name, (one.flags, []))
-            address = _address(one)
-            told[name] = (flags, [*addresses, address] if address else addresses)
-            entry = one.next
-    finally:
-        libc.freeifaddrs(first)
-    return told
-
-
-def _address(one):
-    if not one.address:
-        return None
-    family = struct.unpack("H", ctypes.string_at(one.address, 2))[0]
-    if family == socket.AF_INET:
-        packed, mask = ctypes.string_at(one.address + 4, 4), one.netmask and ctypes.string_at(one.netmask + 4, 4)
-    elif family == socket.AF_INET6:
-        packed, mask = ctypes.string_at(one.address + 8, 16), one.netmask and ctypes.string_at(one.netmask + 8, 16)
-    else:
-        return None
-    prefix = "".join(map("{:b}".format, mask)).count("1") if mask else None
-    version, scope = (4 if family == socket.AF_INET else 6), _scope(family, packed)
-    return {"ip": socket.inet_ntop(family, packed), "prefix": prefix, "family": version, "scope": scope}
-
-
-def _scope(family, packed):
-    """Tell 127.0.0.0/8 and ::1 (host) and 169.254.0.0/16 and fe80::/10 (link) from the rest."""
-    if family == socket.AF_INET:
-        return "host" if packed[:1] == b"\x7f" else "link" if packed[:2] == b"\xa9\xfe" else "global"
-    if packed == b"\0" * 15 + b"\x01":
-        return "host"
-    return "link" if b"\xfe\x80" <= packed[:2] <= b"\xfe\xbf" else "global"
+        from doctor.agent.answers.getifaddrs import getifaddrs
+    except ImportError:
+        return addresses_by_library()
+    return getifaddrs(), "getifaddrs"
 
 
 def _interface(name, flags, addresses):
@@ -95,7 +46,7 @@ def _interface(name, flags, addresses):
         "type": number_in(base + "/type"), "operstate": line_of(base + "/operstate"), "mtu": number_in(base + "/mtu"),
         "speed": _not_minus_one(number_in(base + "/speed")), "mac": line_of(base + "/address") or None,
         "master": _last(_real(base + "/master")), "lower": _lower(base),
-        "device": device, "driver": _last(_real(base + "/device/driver")), "pci": _pci(device),
+        "device": device, "driver": _last(_real(base + "/device/driver")) or driver_of(name), "pci": _pci(device),
         "numa": _not_minus_one(number_in(base + "/device/numa_node")), "devtype": _devtype(base),
         "bond": os.path.isdir(base + "/bonding"), "bridge": os.path.isdir(base + "/bridge"),
         "tun": os.path.exists(base + "/tun_flags"),

@@ -6,6 +6,7 @@ import json
 import shutil
 import socket
 import subprocess
+import sys
 
 import psutil
 import pytest
@@ -55,3 +56,17 @@ def test_default_routes_are_those_that_ip_shows() -> None:
     shown = subprocess.run(["ip", "-j", "route", "show", "default"], capture_output=True, check=True).stdout
     routes = json.loads(shown)
     assert {route["dev"] for route in routes if "dev" in route} <= set(default_routes())
+
+
+def test_a_python_without_ctypes_tells_the_same_by_psutil_and_by_netifaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("netifaces")
+    ours = {name: sorted(map(str, one["addresses"])) for name, one in TOLD.items()}
+    for library, missing in (("psutil", ()), ("netifaces", ("psutil",))):
+        monkeypatch.setitem(sys.modules, "doctor.agent.answers.getifaddrs", None)
+        for name in missing:
+            monkeypatch.setitem(sys.modules, name, None)
+        told = answer(None, None, 10.0)
+        assert told["source"] == library
+        assert {one["name"]: sorted(map(str, one["addresses"])) for one in told["interfaces"]} == ours
+        running = {one["name"]: one["running"] for one in told["interfaces"]}
+        assert running["lo"] == TOLD["lo"]["running"]
