@@ -36,6 +36,22 @@ _BY_DEVTYPE = {
     "wwan": Kind.OTHER,
     "gadget": Kind.OTHER,
 }
+# What `ethtool -i` calls the drivers that have no device on a bus.
+_BY_DRIVER = {
+    "veth": Kind.VETH,
+    "tun": Kind.TUN,
+    "macvlan": Kind.MACVLAN,
+    "macvtap": Kind.MACVLAN,
+    "ipvlan": Kind.MACVLAN,
+    "ipvtap": Kind.MACVLAN,
+    "vxlan": Kind.OVERLAY,
+    "geneve": Kind.OVERLAY,
+    "bonding": Kind.BOND,
+    "team": Kind.BOND,
+    "802.1Q VLAN Support": Kind.VLAN,
+    "dummy": Kind.OTHER,
+    "openvswitch": Kind.OTHER,
+}
 _NO_WAY_OUT = frozenset({Kind.LOOPBACK, Kind.BRIDGE, Kind.CONTAINER_BRIDGE, Kind.BOND_SLAVE})
 
 
@@ -60,7 +76,7 @@ def kind_of(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
         return Kind.INFINIBAND
     if link.get("bridge") or link.get("devtype") == "bridge":
         return _bridge(link, links, routed=routed)
-    return _by_devtype(link) or _by_device(link) or _by_pairing(link)
+    return _by_devtype(link) or _by_device(link) or _by_driver(link) or _by_pairing(link)
 
 
 def with_uplinks(interfaces: tuple[Interface, ...]) -> tuple[Interface, ...]:
@@ -111,6 +127,13 @@ def _by_device(link: Link) -> Kind | None:
     if driver in _USB_DRIVERS:
         return Kind.OTHER
     return Kind.CLOUD if driver in _CLOUD_DRIVERS else Kind.PHYSICAL
+
+
+def _by_driver(link: Link) -> Kind | None:
+    """Tell by the driver of what has no device; a veth with the name of a container's bridge is taken for one."""
+    kind = _BY_DRIVER.get(str(link.get("driver") or ""))
+    named = kind_by_name(str(link["name"]))
+    return Kind.CONTAINER_BRIDGE if kind is Kind.VETH and named is Kind.CONTAINER_BRIDGE else kind
 
 
 def _by_pairing(link: Link) -> Kind:

@@ -3,8 +3,8 @@
 import os
 import socket
 
-from doctor.agent.answers.interfaces_otherwise import addresses_by_library
 from doctor.agent.answers.ethtool import driver_of
+from doctor.agent.answers.interfaces_otherwise import addresses_by_library
 from doctor.agent.files import leaf, line_of, number_in
 
 NET = "/sys/class/net"
