@@ -121,7 +121,7 @@ def shift_clock(node: Node, by: str) -> None:
 
 def limit_startups(node: Node, value: str) -> None:
     """Let sshd drop logins that come at once: MaxStartups start:rate:full."""
-    node.sh(f"echo 'MaxStartups {value}' >>/etc/ssh/sshd_config")
+    node.sh(f"sed -i 's/^LoginGraceTime.*/LoginGraceTime 60\\nMaxStartups {value}/' /etc/ssh/sshd_config")
     restart_sshd(node)
 
 
@@ -136,6 +136,23 @@ def half_open(lab: Lab, node: Node, connections: int, seconds: float) -> Iterato
         yield
     finally:
         namespaces.end(holder)
+
+
+@contextmanager
+def load(lab: Lab, node: Node, logins: int) -> Iterator[None]:
+    """Log in to a node again and again from the head, so many at once."""
+    script = f"""
+for n in $(seq {logins}); do (while ssh -n -o BatchMode=yes {node.name} true >&- 2>&-; :; do :; done) & done
+echo begun
+read -r _
+"""
+    together = ["unshare", "--pid", "--fork", "--kill-child=KILL", "bash", "-c", script]  # ended together
+    loader = namespaces.start(namespaces.enter(lab.pid, together))
+    try:
+        namespaces.expect(loader, "begun")
+        yield
+    finally:
+        namespaces.end(loader)
 
 
 def serve_http(node: Node) -> None:

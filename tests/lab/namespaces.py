@@ -77,6 +77,11 @@ def run(
     return done
 
 
+def _title(line: str) -> str:
+    # sshd: /usr/sbin/sshd -E /run/sshd.log [listener] 0 of 10-100 startups
+    return line.partition(" [listener]")[0]
+
+
 def gone(pid: int, seconds: float) -> bool:
     """Wait until a process is no more; tell whether it ended in time."""
     try:
@@ -99,5 +104,5 @@ def processes(root: Path) -> dict[int, str]:
         except OSError:
             continue
         if state != "Z":
-            found[int(process.name)] = line.replace(b"\0", b" ").decode(errors="replace").strip()
+            found[int(process.name)] = _title(line.replace(b"\0", b" ").decode(errors="replace").strip())
     return found

@@ -35,19 +35,21 @@ def examined(
 
 
 @contextmanager
-def nothing_left(lab: Lab, settle: float = 5) -> Iterator[None]:
-    """Hold the hosts to what they were before the block: no process more, no file changed."""
+def nothing_left(lab: Lab, settle: float = 5, but: str = "no process") -> Iterator[None]:
+    """Hold the hosts to what they were before the block: no process more (but those so called), no file changed."""
     trees = {node.name: node.tree() for node in lab.nodes}
     processes = {node.name: set(node.processes().values()) for node in lab.nodes}
     yield
+    none: set[str] = set()
     for node in lab.nodes:
-        none: set[str] = set()
-        assert eventually(partial(_more, node, processes[node.name]), none, settle) == none, f"left on {node.name}"
-        assert node.tree() == trees[node.name]
+        left = eventually(partial(_more, node, processes[node.name], but), none, settle)
+        assert left == none, f"left on {node.name}: {left}"
+        changed = set(node.tree().items()) ^ set(trees[node.name].items())
+        assert not changed, f"changed on {node.name}: {changed}"
 
 
-def _more(node: Node, than: set[str]) -> set[str]:
-    return set(node.processes().values()) - than
+def _more(node: Node, than: set[str], but: str) -> set[str]:
+    return {line for line in node.processes().values() if not line.startswith(but)} - than
 
 
 def eventually(look: Callable[[], T], wanted: T, seconds: float) -> T:
@@ -62,4 +64,6 @@ def others_whole(run: Run, healthy: Run, *hurt: str, but: str = "") -> None:
     """Hold the verdicts of all other nodes to those of the healthy run, but for one code."""
     others = [node for node in {node for _, node in healthy.verdicts()} if node not in hurt]
     now, then = run.verdicts(*others), healthy.verdicts(*others)
-    assert {k: v for k, v in now.items() if k[0] != but} == {k: v for k, v in then.items() if k[0] != but}
+    pairs = {key: (then.get(key), now.get(key)) for key in {**now, **then} if key[0] != but}
+    changed = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+    assert not changed, f"(healthy, now): {changed}"

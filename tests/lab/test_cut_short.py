@@ -13,15 +13,17 @@ def test_a_link_cut_in_the_middle_of_the_answers_is_named(lab: Lab, healthy: Run
     faults.wait_in_nvidia_smi(node, seconds=2)
     listing(lab, lab.names)
 
-    with nothing_left(lab, settle=40):
+    # Of a connection that is dead for good, sshd's own end knows nothing for many minutes: only its process may stay.
+    with nothing_left(lab, settle=20, but="sshd: root"):
         running = begin(lab, "nodes.txt", "-o", "json", *QUICK)
         assert eventually(node.path(faults.CALLED).exists, wanted=True, seconds=15)
         node.sh("ip link set eth0 down")
         run = running.wait(45)
 
-    assert run.failed() == {"NC001": {node.name}, "NC127": {node.name}}
-    assert run.report["seconds"] <= 26.5
-    others_whole(run, healthy, node.name)
+    assert run.failed()["NC127"] == {node.name}, run.told(node.name)
+    assert set(run.failed()) <= {"NC127", "NC131"}  # NC131: nor can the others' own ssh get there any more
+    assert run.report["seconds"] <= 22
+    others_whole(run, healthy, node.name, but="NC131")
 
 
 def test_ncheck_ended_by_sigkill_leaves_no_process_and_no_file_on_any_host(lab: Lab) -> None:
@@ -60,7 +62,7 @@ def test_the_deadline_ends_a_run_and_blames_no_node(lab: Lab) -> None:
         run = begin(lab, "nodes.txt", "-o", "json", "--command-timeout", "60", "--deadline", "6").wait(20)
 
     assert run.report["seconds"] <= 7.5
-    assert run.failed() == {}
+    assert run.failed() == {}, run.told(node.name)
     assert run.exit_code == 1
     assert {v["outcome"] for v in run.report["verdicts"] if v["node"] == node.name and v["code"] == "NC505"} != {
         "passed"

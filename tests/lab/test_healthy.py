@@ -37,9 +37,7 @@ def test_each_verdict_is_there_once(lab: Lab) -> None:
 
     verdicts = [(v["code"], v["node"]) for v in run.report["verdicts"]]
     assert len(verdicts) == len(set(verdicts))
-    assert {node for _, node in verdicts} == set(lab.names)
-    assert len(verdicts) % len(lab.names) == 0
-    assert len(verdicts) / len(lab.names) >= 40
+    assert set(verdicts) == {(code, node) for code, _ in verdicts for node in lab.names}
 
 
 def test_ssh_alone_starts_no_python_on_the_nodes(lab: Lab) -> None:
@@ -67,6 +65,6 @@ def test_the_proposed_mpirun_line_runs_on_these_nodes(lab: Lab) -> None:
     line = ncheck(lab).report["plan"]["lines"]["mpirun"]
 
     with nothing_left(lab):
-        said = lab.nodes[0].sh(line + " hostname")
+        said = lab.nodes[0].sh(line.replace("python train.py", "hostname"))
 
-    assert set(said.stdout.split()) == set(lab.names)
+    assert sorted(said.stdout.split()) == sorted(2 * lab.names)  # two GPUs a node, two ranks a node
