@@ -62,6 +62,11 @@ def problems(ports: Chosen, fault: str, fix: str) -> Iterator[Problem]:
         )
 
 
+def without_rate(nodes: Ports) -> Chosen:
+    """Return the Active ports that do not say their rate."""
+    return chosen(nodes, lambda port: port.state == "Active" and not port.rate)
+
+
 def rates_apart(nodes: Ports) -> dict[Split[str], list[str]]:
     """Return how the rates of Active ports part, with the ports that part so: by port, or as one list a node where
     nodes do not name their ports alike.

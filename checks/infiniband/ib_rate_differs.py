@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor import ClusterView, Problem, Severity, cluster_check
+from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
 from doctor.model.facts import InfinibandFacts
-from doctor.ports import rates_apart
+from doctor.ports import rates_apart, without_rate
 
 
 @cluster_check("NC404", Severity.ERROR, InfinibandFacts, by_kind=True)
-def ib_rate_differs(cluster: ClusterView) -> Iterator[Problem]:
+def ib_rate_differs(cluster: ClusterView) -> Iterator[Problem | Doubt]:
     for parted, places in rates_apart(cluster.each(InfinibandFacts)).items():
         yield Problem(f"rate of {', '.join(places)}: {parted.told()}", "iblinkinfo", nodes=parted.odd)
+    for node, ports in without_rate(cluster.each(InfinibandFacts)).items():
+        yield Doubt(f"{ports[0].hca} port {ports[0].port} is Active and does not say its rate", (node,))

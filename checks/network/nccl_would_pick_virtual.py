@@ -19,15 +19,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from doctor import Moot, NodeView, Problem, Severity, node_check
+from doctor import Doubt, Moot, NodeView, Problem, Severity, Unread, node_check
 from doctor.advice.nccl_choice import choices
 from doctor.model.facts import EnvironmentFacts, ListingFacts, LoadedNcclFacts, NicFacts
 from doctor.subnets import seats
 
 
 @node_check("NC304", Severity.ERROR, NicFacts, EnvironmentFacts, ListingFacts, also=(LoadedNcclFacts,))
-def nccl_would_pick_virtual(node: NodeView) -> Iterator[Problem | Moot]:
-    nics, found = node[NicFacts], choices(node[NicFacts], node[EnvironmentFacts], node.maybe(LoadedNcclFacts))
+def nccl_would_pick_virtual(node: NodeView) -> Iterator[Problem | Moot | Doubt]:
+    nics, nccl = node[NicFacts], node.maybe(LoadedNcclFacts)
+    found = choices(nics, node[EnvironmentFacts], nccl)
     good = {seat.interface.name: None for seat in seats(nics)}
     if node[ListingFacts].places == ("local",):
         yield Moot("one machine alone needs no network")
@@ -37,3 +38,5 @@ def nccl_would_pick_virtual(node: NodeView) -> Iterator[Problem | Moot]:
         name = found[-1].name
         pick = f"NCCL would pick {name} ({kinds[name]})" if name else "NCCL would find no interface and stop"
         yield Problem(f"{pick}: {found[-1].why}", (fixes or ["ip -br address"])[0])
+    elif isinstance(nccl, Unread) and not all(choice.name in good for choice in found):
+        yield Doubt(f"NCCL before 2.28.3 would pick {found[0].name}, and its release is not known: {nccl.reason}")

@@ -34,6 +34,11 @@ def test_nodes_that_name_their_ports_differently_are_compared_as_a_whole() -> No
     ]
 
 
+def test_an_active_port_without_a_rate_leaves_its_node_unknown() -> None:
+    judgement = judge([ib_rate_differs], {"n1": node(mlx5_0=400), "n2": node(mlx5_0=0)})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.UNKNOWN]
+
+
 def test_it_is_silent_about_a_slower_storage_card_that_all_nodes_have() -> None:
     assert (
         judge([ib_rate_differs], {"n1": node(mlx5_0=400, mlx5_9=200), "n2": node(mlx5_0=400, mlx5_9=200)}).findings

@@ -79,8 +79,11 @@ def test_old_releases_take_a_card_without_a_link_and_new_ones_do_not() -> None:
     assert [outcome(node(dead, ETH0, nccl=nccl)) for nccl in releases] == [Outcome.FAILED, Outcome.PASSED]
 
 
-def test_it_is_silent_where_old_and_new_rules_part_and_the_release_is_not_known() -> None:
-    assert outcome(node(nic("eth1", 3, running=False), ETH0)) is Outcome.PASSED
+def test_where_old_and_new_rules_part_and_the_release_is_not_known_the_verdict_is_unknown() -> None:
+    nodes = node(nic("eth1", 3, running=False), ETH0)
+    assert outcome(nodes) is Outcome.UNKNOWN
+    nodes["n1"] = {**nodes["n1"], LoadedNcclFacts: Absent("no NCCL")}
+    assert outcome(nodes) is Outcome.PASSED
 
 
 def test_it_is_silent_where_docker_and_veth_come_before_the_card() -> None:
