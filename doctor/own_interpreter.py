@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def job_environment(asked: JobEnvironment, environ: Mapping[str, str]) -> dict[s
     return {"python": asked.python, "setup": asked.setup, "active": active, "avoid": avoid}
 
 
+@cache
 def own_prefix() -> str | None:
     """Return the environment that ncheck alone was installed into; None where a framework lives beside it, or where
     ncheck lives in the system's own Python.

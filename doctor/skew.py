@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import median_low
-
 from doctor.model.facts import ClockFacts
 
 
@@ -15,7 +13,8 @@ def skews(clocks: Mapping[str, ClockFacts]) -> dict[str, float]:
     a single node is compared with the head.
     """
     offsets = [clock.offset for clock in clocks.values()]
-    right = median_low([0.0, *offsets]) if len(offsets) > 1 else 0.0
+    ordered = sorted((0.0, *offsets))
+    right = ordered[(len(ordered) - 1) // 2] if len(offsets) > 1 else 0.0
     return {node: _surely(clock.offset - right, clock.uncertainty) for node, clock in clocks.items()}
 
 

@@ -18,7 +18,6 @@ import shlex
 import zlib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 # Where python3 lies on nodes whose bare PATH has none: RHEL 8 keeps one for itself, images for training use conda.
 CANDIDATES = (
@@ -116,6 +115,8 @@ def _loader() -> str:
 @cache
 def agent_blob() -> bytes:
     """Return the agent's modules, name to text, as zlib over JSON."""
+    from importlib.resources import files  # noqa: PLC0415  dear, and a run that only logs in needs no agent
+
     texts = {"doctor": ""}
     for package in ("doctor.agent", "doctor.agent.answers"):
         entries = (entry for entry in files(package).iterdir() if entry.name.endswith(".py"))

@@ -22,12 +22,17 @@ def answer(sources, arguments, timeout):
     devices = on_pci()
     if not devices and not os.path.exists("/dev/nvidiactl") and not os.path.exists("/proc/driver/nvidia"):
         raise MissingError("no NVIDIA device on PCI, no /dev/nvidiactl, no driver")
-    nvml = _nvml(sources.fetch)
-    _called("nvmlInit", nvml.nvmlInit, nvml.NVMLError)
+    nvml = started(_nvml(sources.fetch))
     try:
-        return _told(nvml, devices)
+        return told(nvml, devices)
     finally:
         nvml.nvmlShutdown()
+
+
+def started(nvml):
+    """Return pynvml once it has found the driver; OSError with NVML's own words."""
+    _called("nvmlInit", nvml.nvmlInit, nvml.NVMLError)
+    return nvml
 
 
 def on_pci():
@@ -61,7 +66,8 @@ def _called(name, function, failing, *arguments):
         raise OSError("{}: {}".format(name, error)) from None
 
 
-def _told(nvml, devices):
+def told(nvml, devices):
+    """Return what NVML tells of driver and GPUs; each function that fails is named in "errors"."""
     errors = {}
 
     def ask(name, *arguments):
