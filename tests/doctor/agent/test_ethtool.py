@@ -3,11 +3,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+import doctor
 from doctor.agent.answers.ethtool import driver_of
 
+HOME = str(Path(doctor.__file__).parents[1])
 SHOW = "import sys; from doctor.agent.answers.ethtool import driver_of; print(*map(driver_of, sys.argv[1:]))"
 
 
@@ -22,7 +26,7 @@ def test_loopback_and_what_is_not_there_have_no_driver() -> None:
 def test_interfaces_without_a_device_are_named_by_the_kernel() -> None:
     made = "ip link add one type veth peer name two && ip link add tap7 type bridge && "
     ran = subprocess.run(
-        ["unshare", "-n", "sh", "-c", made + 'exec python3 -c "$0" "$@"', SHOW, "one", "two", "tap7"],
-        capture_output=True, text=True, timeout=30, check=True, env={**os.environ, "PYTHONPATH": os.getcwd()},
+        ["unshare", "-n", "sh", "-c", made + 'exec "$0" -c "$@"', sys.executable, SHOW, "one", "two", "tap7"],
+        capture_output=True, text=True, timeout=30, check=True, env={**os.environ, "PYTHONPATH": HOME},
     )  # fmt: skip
     assert ran.stdout.split() == ["veth", "veth", "bridge"]
