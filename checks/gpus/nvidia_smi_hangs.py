@@ -28,7 +28,7 @@ def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Doubt | Moot]:
     hung = [fact for fact in unread if fact.hung]
     if hung:
         yield Problem(hung[0].reason, "journalctl -k -g NVRM", tuple(fact.reason for fact in hung[1:]))
-    elif len(unread) == len(asked):
+    elif len(unread) == len(asked) or any(fact.unanswered for fact in unread):
         yield Doubt(unread[0].reason)
     elif all(isinstance(fact, Absent) for fact in asked):
         yield Moot("no NVIDIA GPU and no nvidia-smi")

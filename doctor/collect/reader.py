@@ -45,7 +45,7 @@ def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
         said = f"{name} did not end within {reply.seconds:.0f} s and was ended"
         return Unread(said, fix=f"timeout 10 {name}", hung=name)
     if reply.status is not Status.OK:
-        return Unread(f"{name}: {reply.reason or reply.status.value}")
+        return Unread(f"{name}: {reply.reason or reply.status.value}", unanswered=reply.status is Status.UNANSWERED)
     return _bad_ending(name, reply)
 
 

@@ -16,6 +16,7 @@ class Unread:
     needs_root: bool = False
     fix: str = ""  # a line to type, where one is known
     hung: str = ""  # the command that did not end in its time, as typed
+    unanswered: bool = False  # it was asked, and the connection or the run ended first
 
 
 @dataclass(frozen=True)

@@ -43,3 +43,8 @@ def test_it_is_silent_about_a_failure_that_came_in_time() -> None:
 
 def test_it_is_silent_and_skipped_without_a_driver() -> None:
     assert outcome(Absent("no NVIDIA GPU"), Absent("nvidia-smi: not there")) is Outcome.SKIPPED
+
+
+def test_an_answer_that_the_end_of_the_run_cut_off_is_no_pass() -> None:
+    cut_off = Unread("nvidia-smi topo -m: deadline: the run's deadline came", unanswered=True)
+    assert outcome(GPUS, cut_off) is Outcome.UNKNOWN
