@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Sequence
@@ -57,8 +58,9 @@ def parse_nccl(lines: Sequence[str]) -> list[Seen]:
 def data_nic(everyone: Sequence[Seen]) -> str | None:
     """Return the interface for a job's data, or None where the text does not decide.
 
-    InfiniBand before Ethernet, as NCCL itself looks; a shared subnet before a /32; wires before radio; larger frames
-    first. Where no real wire bears an address, the end of a veth pair, or a bridge, that does is the way out.
+    Wires before radio; InfiniBand before Ethernet, as NCCL itself looks; a shared subnet before a /32; a private one
+    before a public one; larger frames, then a bond, first. Where no real wire bears an address, the end of a veth
+    pair, or a bridge, that does is the way out.
     """
     classed = [(one, class_of(one, everyone)) for one in everyone]
     known = any(one.addressed for one in everyone)
@@ -75,6 +77,13 @@ def _own_veth(one: Seen, kind: str) -> bool:
     return kind == "container" and one.master is None and (one.other_namespace or one.behind is not None)
 
 
-def _rank(one: Seen, kind: str) -> tuple[bool, bool, bool, int]:
-    lonely = one.prefix == 32  # noqa: PLR2004  a /32 has no neighbour: a routed rail, or an overlay's own
-    return kind == "wifi", kind != "ib", lonely, -(one.mtu or 0)
+def _rank(one: Seen, kind: str) -> tuple[bool, bool, bool, bool, int, bool]:
+    lonely = one.prefix == 32 or (one.ipv4 or "").startswith("169.254.")  # noqa: PLR2004  a routed rail, a BMC
+    return kind == "wifi", kind != "ib", lonely, _is_public(one.ipv4), -(one.mtu or 0), kind != "bond"
+
+
+def _is_public(ipv4: str | None) -> bool:
+    try:
+        return ipaddress.IPv4Address(ipv4).is_global if ipv4 else False
+    except ValueError:
+        return False

@@ -166,6 +166,11 @@ def test_a_paste_that_lost_its_indentation_and_gained_a_prompt_reads_the_same() 
     assert told(bare) == told(HOST)
 
 
+def test_the_private_network_comes_before_the_public_one() -> None:
+    text = "eth0             UP             203.0.114.9/24\neth1             UP             10.132.0.3/20\n"
+    assert data_nic(parse_interfaces(text)[1]) == "eth1"
+
+
 def test_the_rail_with_a_host_route_is_not_the_one_to_meet_on() -> None:
     rails = NEW.replace("172.31.9.5  netmask 255.255.240.0", "192.168.8.1  netmask 255.255.255.255").replace(
         "ens7:1:", "ens9:"
