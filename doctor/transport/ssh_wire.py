@@ -15,11 +15,14 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 import paramiko
 from paramiko.common import (
+    MSG_DEBUG,
     MSG_DISCONNECT,
+    MSG_IGNORE,
     MSG_USERAUTH_BANNER,
     MSG_USERAUTH_FAILURE,
     MSG_USERAUTH_SUCCESS,
@@ -46,6 +49,16 @@ def silence_paramiko() -> None:
     log.addHandler(logging.NullHandler())
     log.propagate = False
     log.setLevel(logging.CRITICAL + 1)
+
+
+class Deaf:
+    """A log that keeps nothing, for what is logged dozens of times a login."""
+
+    def log(self, level: int, message: str, *words: object) -> None:
+        """Let it pass."""
+
+
+DEAF = Deaf()
 
 
 @dataclass
@@ -159,7 +172,8 @@ class Wire(Packetizer):
         self.heard.packets += 1
         if kind in _EARS:
             _EARS[kind](self.heard, Message(message.asbytes()))
-        return kind, message
+        # A server's debug words are for a log that we do not keep; paramiko would spell each out, letter by letter.
+        return MSG_IGNORE if kind == MSG_DEBUG else kind, message
 
     def _fill(self, patience: float | None = None) -> None:
         """Wait for bytes and take all there are. Raises EOFError at the end, TimeoutError at the deadline."""
@@ -218,25 +232,36 @@ class Link(paramiko.Transport):
     def __init__(self, sock: socket.socket, known_types: tuple[str, ...]) -> None:
         self._known_types = known_types
         super().__init__(sock, packetizer_class=Wire)
+        self.logger = cast("logging.Logger", DEAF)
 
     @property
     def wire(self) -> Wire:
         return cast("Wire", self.packetizer)
 
-    @property
+    # Each list is asked for many times a login, and paramiko makes it anew each time.
+
+    @cached_property
     def preferred_kex(self) -> tuple[str, ...]:
         return _first(FAST_KEX, super().preferred_kex)
 
-    @property
+    @cached_property
     def preferred_ciphers(self) -> tuple[str, ...]:
         return _first(FAST_CIPHERS, super().preferred_ciphers)
 
-    @property
+    @cached_property
     def preferred_keys(self) -> tuple[str, ...]:
         """No certificates: paramiko cannot check who signed them."""
         plain = tuple(name for name in super().preferred_keys if "-cert-" not in name)
         known = [a for kind in self._known_types for a in (RSA_ALGORITHMS if kind == "ssh-rsa" else (kind,))]
         return _first(tuple(name for name in plain if name in known), plain)
+
+    @cached_property
+    def preferred_macs(self) -> tuple[str, ...]:
+        return tuple(super().preferred_macs)
+
+    @cached_property
+    def preferred_compression(self) -> tuple[str, ...]:
+        return tuple(super().preferred_compression)
 
     def close(self) -> None:
         """End it without waiting for its thread."""
