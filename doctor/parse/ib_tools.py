@@ -22,7 +22,7 @@ _HCA = re.compile(r"(?:^|\s)hca_id:\s*(\S+)")
 #                 port:   1
 _HCA_PORT = re.compile(r"(?:^|\s)port:\s*(\d+)\s*$")
 #                         active_mtu:             4096 (5)
-_HCA_ENTRY = re.compile(r"(?:^|\s)(\w+):[ \t]*(.*?)\s*$")
+_HCA_ENTRY = re.compile(r"^\s*(\w+):[ \t]*(.*?)\s*$")
 # PORT_DOWN (1)
 _NUMBERED = re.compile(r"^(\S+(?: Gbps)?)\s*\((\w+)\)")
 # mlx5_0 port 1 ==> ib0 (Up)

@@ -9,6 +9,8 @@ from doctor.parse.capture import lines_of
 
 # mpirun (Open MPI) 5.0.11, mpirun.real (OpenRTE) 4.0.3, mpirun (IBM Spectrum MPI) 10.3.0.0
 _MPIRUN = re.compile(r"^[ \t]*\S+ \((Open MPI|OpenRTE|IBM Spectrum MPI|IBM Platform MPI)\) (\S+)", re.MULTILINE)
+# Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022
+_LIBRARY = re.compile(r"\bOpen MPI v(\d[^\s,]*), package:")
 # HYDRA build details:
 _HYDRA = re.compile(r"HYDRA build details|^[ \t]*MPICH Version:", re.MULTILINE)
 #     Version:                                 4.1.2
@@ -57,6 +59,8 @@ def parse_mpi(text: str) -> Mpi | None:
     if found := _MPIRUN.search(plain):
         name = "Spectrum MPI" if found[1].startswith("IBM") else "Open MPI"
         return Mpi(name, found[2].rstrip(","), prrte=_first(_PRRTE, plain))
+    if found := _LIBRARY.search(plain):
+        return Mpi("Open MPI", found[1])
     if found := _INTEL.search(plain):
         return Mpi("Intel MPI", found[1].rstrip(","), build=found[2])
     if _HYDRA.search(plain):
