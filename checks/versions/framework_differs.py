@@ -2,8 +2,9 @@
 
 ## What it finds
 Nodes whose job interpreter holds another version of torch, tensorflow, jax, paddle, deepspeed or the like than the
-rest, or lacks what most have. Where no node with GPUs has any framework there, the verdict is unknown: the wrong
-interpreter was asked. Horovod has its own check.
+rest, or lacks what most have. Where nodes have GPUs and that interpreter has no framework, it is likely the wrong one:
+the verdict is unknown, unless it finds an NCCL of its own, as jobs in C++ do; then there is nothing to compare here,
+and NCCL itself is compared. Horovod has its own check.
 
 ## Why it matters
 Every rank runs the same program over its own copy. Two versions disagree about what is sent when, or bring two NCCLs:
@@ -20,10 +21,10 @@ from collections.abc import Iterator, Mapping
 from shlex import quote
 
 from doctor import ClusterView, Doubt, Moot, Problem, Severity, Split, cluster_check, split
-from doctor.model.facts import GpuFacts, InterpreterFacts
+from doctor.model.facts import GpuFacts, InterpreterFacts, LoadedNcclFacts
 
 
-@cluster_check("NC206", Severity.ERROR, InterpreterFacts, also=(GpuFacts,), by_kind=True)
+@cluster_check("NC206", Severity.ERROR, InterpreterFacts, also=(GpuFacts, LoadedNcclFacts), by_kind=True)
 def framework_differs(cluster: ClusterView) -> Iterator[Problem | Doubt | Moot]:
     pythons = cluster.each(InterpreterFacts)
     names = sorted({name for python in pythons.values() for name in python.frameworks} - {"horovod"})
@@ -32,11 +33,17 @@ def framework_differs(cluster: ClusterView) -> Iterator[Problem | Doubt | Moot]:
             wanted = next(version for version, _ in parted.groups if version != "none")
             fix = f"python3 -m pip install {quote(f'{name}=={wanted}')}"
             yield Problem(f"{name} differs: {parted.told()}", fix, nodes=parted.odd)
-    if not names and any(isinstance(node.maybe(GpuFacts), GpuFacts) for node in cluster):
-        where = ", ".join(sorted({f"{python.path} ({python.how})" for python in pythons.values()}))
-        yield Doubt(f"no framework lives in {where}: name the job's Python with --python")
-    elif not names:
-        yield Moot("no framework in the job's Python, and no GPU that would want one")
+    if not names:
+        yield _none_anywhere(cluster, sorted({f"{python.path} ({python.how})" for python in pythons.values()}))
+
+
+def _none_anywhere(cluster: ClusterView, interpreters: list[str]) -> Doubt | Moot:
+    where = ", ".join(interpreters)
+    if not any(isinstance(node.maybe(GpuFacts), GpuFacts) for node in cluster):
+        return Moot(f"no framework lives in {where}, and there is no GPU that would want one")
+    if all(isinstance(node.maybe(LoadedNcclFacts), LoadedNcclFacts) for node in cluster):
+        return Moot(f"no framework lives in {where}; NCCL itself is compared. Another Python is named with --python")
+    return Doubt(f"no framework lives in {where}: name the job's Python with --python")
 
 
 def _parted(name: str, pythons: Mapping[str, InterpreterFacts]) -> Split[str] | None:

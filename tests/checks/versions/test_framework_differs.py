@@ -5,14 +5,18 @@ from __future__ import annotations
 from checks.versions.framework_differs import framework_differs
 from doctor.engine import Facts, judge
 from doctor.model.fact import Absent
-from doctor.model.facts import Gpu, GpuFacts, InterpreterFacts
+from doctor.model.facts import Gpu, GpuFacts, InterpreterFacts, LoadedNcclFacts
 from doctor.model.finding import Finding, Outcome, Severity
 
 GPUS = GpuFacts((Gpu(0, "NVIDIA H100 80GB HBM3"),), "550.54", "12.4", "nvml")
 
 
-def node(gpus: GpuFacts | Absent = GPUS, **frameworks: str) -> Facts:
+NO_NCCL = Absent("no NCCL that the job's interpreter would load")
+
+
+def node(gpus: GpuFacts | Absent = GPUS, nccl: LoadedNcclFacts | Absent = NO_NCCL, **frameworks: str) -> Facts:
     return {
+        LoadedNcclFacts: nccl,
         InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", frameworks),
         GpuFacts: gpus,
     }
@@ -37,6 +41,12 @@ def test_nodes_with_gpus_and_no_framework_anywhere_are_unknown_and_not_passed() 
     judgement = judge([framework_differs], {"n1": node(), "n2": node()})
     reason = "no framework lives in /usr/bin/python3 (python3 on PATH): name the job's Python with --python"
     assert [(verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [(Outcome.UNKNOWN, reason)] * 2
+
+
+def test_it_is_silent_and_skipped_where_nccl_is_there_for_jobs_that_need_no_framework() -> None:
+    nccl = LoadedNcclFacts("2.21.5", "/usr/lib/x86_64-linux-gnu/libnccl.so.2")
+    judgement = judge([framework_differs], {"n1": node(nccl=nccl), "n2": node(nccl=nccl)})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.SKIPPED, Outcome.SKIPPED]
 
 
 def test_it_is_silent_and_skipped_where_there_is_neither_gpu_nor_framework() -> None:
