@@ -91,7 +91,8 @@ def _script(settings: Settings, environment: JobEnvironment, *, agent: bool) -> 
     from doctor.transport.bootstrap import bootstrap  # noqa: PLC0415
 
     seconds = settings.deadline if agent else None
-    return bootstrap(_NONCE, seconds, enter=environment.enter, python=environment.python).script
+    entered = {"enter": environment.enter, "python": environment.python, "setup": environment.setup}
+    return bootstrap(_NONCE, seconds, **entered).script
 
 
 def _entering(environment: JobEnvironment) -> Iterator[str]:

@@ -255,9 +255,9 @@ class _Run:
             return
         if place.session:
             place.session.bye()
-        if PEERS in self.sources and number not in self.edges:
-            place.known.replies[PEERS.key] = Reply(Status.OK, value={"peers": {}})
         login = place.known.login
+        if PEERS in self.sources and number not in self.edges and login and login.cause is None:
+            place.known.replies[PEERS.key] = Reply(Status.OK, value={"peers": {}})
         if login and login.cause:
             self.observer.login_failed(name, login)
         self.observer.stage(name, "done")

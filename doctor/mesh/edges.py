@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 ALL_PAIRS_UP_TO = 16  # nodes: 240 logins, which every sshd of a healthy cluster bears
 RADIX = 64  # children of one daemon in Open MPI 4.1 and 5.0 (their radix routing and tree spawn)
@@ -53,8 +53,3 @@ def _widths() -> Iterator[int]:
 
 def _others(one: int, count: int) -> tuple[int, ...]:
     return tuple((one + step) % count for step in range(1, count))
-
-
-def named(names: Sequence[str], mesh: str) -> dict[str, tuple[str, ...]]:
-    """Return the same edges by name."""
-    return {names[one]: tuple(names[other] for other in others) for one, others in edges(len(names), mesh).items()}

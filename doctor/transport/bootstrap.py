@@ -37,6 +37,7 @@ except ImportError as e:
  sys.stderr.write("%s: %s\n"%(sys.executable,e))
  sys.exit(86)
 try:
+ __import__("signal").alarm(60)
  os.write(1,("%s go %d.%d.%d %s\n"%((sys.argv[1],)+v[:3]+(sys.executable,))).encode("utf-8","replace"))
  d=[]
  n=int(sys.argv[2])
@@ -62,10 +63,15 @@ _GREETING = (
     "do printf '%s %s\\n' \"$m\" \"$l\";done;"
 )
 _PYTHON = (
-    'for p in {candidates};do command -v "$p">/dev/null 2>&1||continue;'
-    '"$p" -I -B -u -c {loader} "$m" {size} {seconds};case $? in 1|2|86|126|127);;*)exit;;esac;done;'
-    "printf '%s none\\n' \"$m\""
+    'l={loader};for p in {candidates};do command -v "$p">/dev/null 2>&1||continue;'
+    '"$p" -I -B -u -c "$l" "$m" {size} {seconds};case $? in 1|2|86|126|127);;*)exit;;esac;done;'
 )
+# Where only the user's set-up brings a python3 (module load python on RHEL 7), that one runs the agent.
+_AFTER_SETUP = (
+    "export l m;export s={setup};bash -lc 'eval \"$s\">&2;command -v python3>/dev/null||exit 86;"
+    "exec python3 -I -B -u -c \"$l\" \"$m\" {size} {seconds}';case $? in 1|2|86|126|127);;*)exit;;esac;"
+)
+_NONE = "printf '%s none\\n' \"$m\""
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,9 @@ class Bootstrap:
         return self.script.encode() + b"\n" + self.blob
 
 
-def bootstrap(nonce: str, seconds: float | None, *, enter: str | None = None, python: str | None = None) -> Bootstrap:
+def bootstrap(
+    nonce: str, seconds: float | None, *, enter: str | None = None, python: str | None = None, setup: str | None = None
+) -> Bootstrap:
     """Make the script for one node. `seconds` is the agent's own deadline there; None wants the greeting only.
 
     `nonce` is 8 or more letters and digits that no earlier run used. `enter` is the user's own shell words and is
@@ -93,15 +101,21 @@ def bootstrap(nonce: str, seconds: float | None, *, enter: str | None = None, py
     if seconds is None:
         return Bootstrap(first + second, script + "exit 0")
     blob = agent_blob()
-    return Bootstrap(first + second, script + _start((first, second), len(blob), seconds, enter, python), blob)
+    start = _start(len(blob), seconds, python, setup)
+    return Bootstrap(first + second, script + (_entered(enter, first, second, start) if enter else start), blob)
 
 
-def _start(halves: tuple[str, str], size: int, seconds: float, enter: str | None, python: str | None) -> str:
+def _start(size: int, seconds: float, python: str | None, setup: str | None) -> str:
     candidates = " ".join((*CANDIDATES, *((shlex.quote(python),) if python else ())))
-    start = _PYTHON.format(candidates=candidates, loader=_loader(), size=size, seconds=f"{seconds:.0f}")
-    if not enter:
-        return start
-    inner = f"m={halves[0]};m=${{m}}{halves[1]};printf '%s in\\n' \"$m\";{start}"
+    numbers = {"size": size, "seconds": f"{seconds:.0f}"}
+    start = _PYTHON.format(candidates=candidates, loader=_loader(), **numbers)
+    if setup:
+        start += _AFTER_SETUP.format(setup=shlex.quote(";".join(setup.strip().split("\n"))), **numbers)
+    return start + _NONE
+
+
+def _entered(enter: str, first: str, second: str, start: str) -> str:
+    inner = f"m={first};m=${{m}}{second};printf '%s in\\n' \"$m\";{start}"
     return f"{' '.join(enter.split(chr(10)))} /bin/sh -c {shlex.quote(inner)};printf '%s left %s\\n' \"$m\" $?"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from doctor.agent.frames import FrameError, length_of, packed, unpacked
 from doctor.model.evidence import Answer, Cause, Evidence, Greeting, Login, Reply, Status
+from doctor.ssh_words import cause_of
 from doctor.transport.bootstrap import Bootstrap, bootstrap
 from doctor.transport.lines import Lines, NodeFloodsError
 from doctor.transport.replies import on_the_wire, reply_from
@@ -24,6 +25,7 @@ _PINGS = 4
 _CLOCK_GOOD_ENOUGH = 0.005  # seconds of uncertainty; skew matters from a whole second on
 AFTER_THE_RUN = 5.0  # seconds that an agent may outlive the run whose head says nothing more
 _HEADER = 4
+_SAID_BY_PAM = frozenset({Cause.SLURM_JOB_WANTED, Cause.PERSON_WANTED})
 
 
 class SessionEndedError(Exception):
@@ -162,10 +164,10 @@ class Session:
     def _bootstrap(self) -> Bootstrap:
         wanted = self.wanted
         seconds = max(1.0, wanted.deadline - time.monotonic()) + AFTER_THE_RUN
-        python = wanted.environment.get("python")
+        python, setup = wanted.environment.get("python"), wanted.environment.get("setup")
         return bootstrap(
             wanted.nonce, seconds if wanted.agent else None, enter=wanted.enter,
-            python=python if isinstance(python, str) else None,
+            python=python if isinstance(python, str) else None, setup=setup if isinstance(setup, str) else None,
         )  # fmt: skip
 
     def _left(self, most: float) -> float:
@@ -257,7 +259,9 @@ class Session:
             status = self.stream.exit_status(self._left(2.0))
             ended = "the login shell ended at once" + ("" if status is None else f" with exit status {status}")
             words = self._complaint()
-            return SessionEndedError(Cause.NO_SHELL, ended + (f": {words}" if words else self.lines.shown()))
+            said = ended + (f": {words}" if words else self.lines.shown())
+            known = cause_of(words + self.lines.shown())  # an expired password or a missing Slurm job end a shell, too
+            return SessionEndedError(known if known in _SAID_BY_PAM else Cause.NO_SHELL, said)
         return SessionEndedError(Cause.CLOSED, f"the connection broke before the shell answered: {error}")
 
     def _cut(self, error: Exception) -> SessionEndedError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from doctor.mesh.edges import edges, launcher, named
+from doctor.mesh.edges import edges, launcher
 
 
 def test_up_to_sixteen_nodes_every_node_tries_every_other_beginning_with_the_next() -> None:
@@ -35,7 +35,3 @@ def test_all_pairs_are_tried_where_that_is_asked_for_and_none_where_none_are() -
 
 def test_one_node_alone_has_nobody_to_try() -> None:
     assert edges(1, "auto") == {}
-
-
-def test_edges_go_by_name_too() -> None:
-    assert named(("a", "b"), "auto") == {"a": ("b",), "b": ("a",)}

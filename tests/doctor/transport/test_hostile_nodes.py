@@ -178,6 +178,19 @@ def test_each_way_to_end_has_its_own_cause(parts: tuple[bytes, ...], cause: Caus
     assert (evidence.login.cause, evidence.login.reached) == (cause, reached)
 
 
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (b"Access denied by pam_slurm_adopt: you have no active jobs on this node\n", Cause.SLURM_JOB_WANTED),
+        (b"WARNING: Your password has expired.\n", Cause.PERSON_WANTED),
+        (b"Connection closed\n", Cause.NO_SHELL),
+    ],
+)
+def test_what_ended_the_shell_is_read_from_its_words(said: bytes, cause: Cause) -> None:
+    assert talk(Scripted(then(b""), complaint=said, status=1)).login.cause is cause
+    assert talk(Scripted(then(said, b""), status=1)).login.cause is cause
+
+
 def test_a_shell_that_ends_at_once_is_told_with_its_status_and_its_words() -> None:
     evidence = talk(Scripted(then(b""), complaint=b"bash: no such file\n", status=3))
     assert evidence.login.detail == "the login shell ended at once with exit status 3: bash: no such file"

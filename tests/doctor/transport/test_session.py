@@ -115,6 +115,20 @@ def test_a_set_up_changes_the_jobs_environment_and_not_the_logins(ask: Ask) -> N
     assert [evidence.replies[source.key].stdout for source in (told, plain)] == ["nccl\n", "nothing\n"]
 
 
+def test_a_python_that_only_the_set_up_brings_runs_the_agent(
+    ask: Ask, tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("doctor.transport.bootstrap.CANDIDATES", ("python3",))
+    for name in ("bash", "sh"):
+        (tools / name).symlink_to(str(shutil.which(name, path="/bin:/usr/bin")))
+    (tmp_path / "module").mkdir()
+    (tmp_path / "module" / "python3").symlink_to(sys.executable)
+    setup = f"echo loading\nexport PATH={tmp_path}/module:$PATH"
+    evidence = ask(HELLO, environment={"setup": setup})
+    assert evidence.login.cause is None, evidence.login.detail
+    assert evidence.replies[HELLO.key].stdout == "hello\n"
+
+
 @pytest.mark.parametrize(
     ("setup", "words"),
     [
