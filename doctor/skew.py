@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from doctor.hostlist import fold
+from doctor.model.check import ClusterView, Problem
 from doctor.model.facts import ClockFacts
+
+SECOND = 1.0
+MINUTE = 60.0  # munge and Kerberos refuse at 300 s, TLS at once
+
+
+def off_by(cluster: ClusterView, more_than: float, up_to: float, what: str) -> Iterator[Problem]:
+    """Yield one problem that names the nodes whose clock is off by so many seconds; `what` ends its message."""
+    clocks = skews(cluster.each(ClockFacts))
+    off = {node: skew for node, skew in clocks.items() if more_than < abs(skew) <= up_to}
+    if off:
+        yield Problem(
+            message=f"the clock of {fold(off)} {what}",
+            fix="sudo timedatectl set-ntp true",
+            evidence=tuple(f"{node}: {told(skew)}" for node, skew in off.items()),
+            nodes=tuple(off),
+        )
 
 
 def skews(clocks: Mapping[str, ClockFacts]) -> dict[str, float]:

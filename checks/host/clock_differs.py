@@ -2,7 +2,8 @@
 
 ## What it finds
 Nodes whose clock is over 1 s away from the middle one of all clocks, asked over ncheck's own connection and corrected
-by half of the quickest round trip, so that a slow network is not taken for a wrong clock.
+by half of the quickest round trip, so that a slow network is not taken for a wrong clock. One that is over a minute
+away is NC603's.
 
 ## Why it matters
 Lines in the logs of different nodes can no longer be put in order, which is how a hang is told from its cause; NCCL's
@@ -17,20 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check
-from doctor.hostlist import fold
 from doctor.model.facts import ClockFacts
-from doctor.skew import skews, told
-
-MOST = 1.0  # seconds
+from doctor.skew import MINUTE, SECOND, off_by
 
 
 @cluster_check("NC601", Severity.WARNING, ClockFacts)
 def clock_differs(cluster: ClusterView) -> Iterator[Problem]:
-    off = {node: skew for node, skew in skews(cluster.each(ClockFacts)).items() if abs(skew) > MOST}
-    if off:
-        yield Problem(
-            message=f"the clock of {fold(off)} differs from the other clocks by more than {MOST:.0f} s",
-            fix="sudo timedatectl set-ntp true",
-            evidence=tuple(f"{node}: {told(skew)}" for node, skew in off.items()),
-            nodes=tuple(off),
-        )
+    yield from off_by(cluster, SECOND, MINUTE, "differs from the other clocks by more than a second")

@@ -15,22 +15,13 @@ Certificates are not valid yet or no more (a download in the job fails), Kerbero
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from doctor import ClusterView, Problem, Severity, cluster_check
-from doctor.hostlist import fold
 from doctor.model.facts import ClockFacts
-from doctor.skew import skews, told
-
-MOST = 60.0  # seconds; munge refuses at 300, Kerberos at 300, TLS at once
+from doctor.skew import MINUTE, off_by
 
 
 @cluster_check("NC603", Severity.ERROR, ClockFacts)
 def clock_far_off(cluster: ClusterView) -> Iterator[Problem]:
-    off = {node: skew for node, skew in skews(cluster.each(ClockFacts)).items() if abs(skew) > MOST}
-    if off:
-        yield Problem(
-            message=f"the clock of {fold(off)} is more than {MOST:.0f} s off",
-            fix="sudo timedatectl set-ntp true",
-            evidence=tuple(f"{node}: {told(skew)}" for node, skew in off.items()),
-            nodes=tuple(off),
-        )
+    yield from off_by(cluster, MINUTE, inf, "is more than a minute off")

@@ -17,7 +17,7 @@ def test_the_odd_clock_is_named_with_how_far_it_is_off() -> None:
     judgement = judge([clock_differs], {"n1": node(0.01), "n2": node(0.0), "n3": node(-2.5)})
     assert judgement.findings == [
         Finding("NC601", "clock-differs", Severity.WARNING, ("n3",),
-                "the clock of n3 differs from the other clocks by more than 1 s",
+                "the clock of n3 differs from the other clocks by more than a second",
                 ("n3: 2.5 s behind",), "sudo timedatectl set-ntp true"),
     ]  # fmt: skip
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]
@@ -25,6 +25,10 @@ def test_the_odd_clock_is_named_with_how_far_it_is_off() -> None:
 
 def test_clocks_within_a_second_are_no_finding() -> None:
     assert judge([clock_differs], {"n1": node(0.4), "n2": node(-0.4), "n3": node(0.0)}).findings == []
+
+
+def test_a_clock_that_is_a_minute_off_is_left_to_its_own_check() -> None:
+    assert judge([clock_differs], {"n1": node(0.0), "n2": node(0.0), "n3": node(3600.0)}).findings == []
 
 
 def test_a_round_trip_of_seconds_is_no_finding() -> None:
