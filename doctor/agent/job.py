@@ -9,7 +9,11 @@ from doctor.agent.commands import run
 
 # The user's line runs in a login bash, where `module` and `conda` are functions; without bash in a login sh. What it
 # prints goes to stderr. Its own exit status decides, as in a script without `set -e`; `exit` in it counts as failure.
-_AFTER_SETUP = 'eval "$NCHECK_SETUP" 1>&2 || exit 97; unset NCHECK_SETUP; exec "$NCHECK_PYTHON" -I -S -c "$NCHECK_DUMP"'
+_AFTER_SETUP = (
+    'echo ncheck-setup >&2; eval "$NCHECK_SETUP" 1>&2 || exit 97; unset NCHECK_SETUP; '
+    'exec "$NCHECK_PYTHON" -I -S -c "$NCHECK_DUMP"'
+)
+_BEGINS = "ncheck-setup\n"  # what stands above it on stderr was said by start-up files
 _DUMP = "import json,os,sys;os.write(int(os.environ['NCHECK_FD']),json.dumps(dict(os.environ)).encode())"
 _OURS = ("NCHECK_SETUP", "NCHECK_PYTHON", "NCHECK_DUMP", "NCHECK_FD", "SHLVL", "_")
 # ERROR: Unable to locate a modulefile for 'nccl'     |     Lmod has detected the following error: ... unknown: "nccl"
@@ -51,7 +55,7 @@ class Job:
                 text = collected.text()
         finally:
             os.close(reading)
-        said = reply.get("stderr", "").strip()
+        said = reply.get("stderr", "").rpartition(_BEGINS)[2].strip()
         if not text or any(words in said for words in _MODULE_ERRORS):
             raise NotEnteredError(_why(setup, reply, said))
         return {name: value for name, value in json.loads(text).items() if name not in _OURS}
