@@ -59,8 +59,8 @@ _GREETING = (
     "m={first};m=${{m}}{second};h=;b=;u=;{{ read -r h</proc/sys/kernel/hostname||h=`uname -n`;"
     "read -r b</proc/sys/kernel/random/boot_id;s=`readlink /proc/self/ns/net`;"
     "while read -r k u v;do case $k in Uid:)break;;esac;done</proc/self/status||u=`id -u`;}} 2>/dev/null;"
-    "printf '\\n%s hello\\n' \"$m\";for l in \"host $h\" \"boot $b\" \"net $s\" \"uid $u\" end;"
-    "do printf '%s %s\\n' \"$m\" \"$l\";done;"
+    'printf \'\\n%s hello\\n\' "$m";for l in "host $h" "boot $b" "net $s" "uid $u" end;'
+    'do printf \'%s %s\\n\' "$m" "$l";done;'
 )
 _PYTHON = (
     'l={loader};for p in {candidates};do command -v "$p">/dev/null 2>&1||continue;'
@@ -68,8 +68,8 @@ _PYTHON = (
 )
 # Where only the user's set-up brings a python3 (module load python on RHEL 7), that one runs the agent.
 _AFTER_SETUP = (
-    "export l m;export s={setup};bash -lc 'eval \"$s\">&2;command -v python3>/dev/null||exit 86;"
-    "exec python3 -I -B -u -c \"$l\" \"$m\" {size} {seconds}';case $? in 1|2|86|126|127);;*)exit;;esac;"
+    'export l m;export s={setup};bash -lc \'eval "$s">&2;command -v python3>/dev/null||exit 86;'
+    'exec python3 -I -B -u -c "$l" "$m" {size} {seconds}\';case $? in 1|2|86|126|127);;*)exit;;esac;'
 )
 _NONE = "printf '%s none\\n' \"$m\""
 
