@@ -1,0 +1,47 @@
+"""The agent for a launcher that cannot hold a conversation: all its questions travel with it, and it ends by itself.
+
+What clush is compared with: the same modules, the same sources, four at a time as ever.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+from doctor.collect import sources_for
+from doctor.engine import facts_wanted
+from doctor.model.evidence import Answer
+from doctor.registry import load_checks
+from doctor.transport.bootstrap import agent_blob
+from doctor.transport.replies import on_the_wire
+
+# Runs on the node: the texts of the modules and the sources come on standard input, zlib over JSON.
+NODE = """
+import sys, json, zlib, os
+from concurrent.futures import ThreadPoolExecutor
+told = json.loads(zlib.decompress(sys.stdin.buffer.read()).decode())
+boot = {"__name__": "boot"}
+exec(told["texts"]["doctor.agent.boot"], boot)
+sys.meta_path.insert(0, boot["MemoryImporter"](told["texts"]))
+from doctor.agent.frames import packed
+from doctor.agent.sources import Sources
+sources = Sources()
+sources.start({"command_timeout": 10.0, "sudo": False, "setup_timeout": 30.0, "environment": {}})
+with ThreadPoolExecutor(4) as pool:
+    for reply in pool.map(lambda source: sources.respond(source, lambda name: None), told["sources"]):
+        sys.stdout.write(packed(reply).hex() + "\\n")
+"""
+
+
+def input_of_all() -> bytes:
+    """Return what is written to each node's standard input."""
+    wanted = sources_for(facts_wanted(load_checks().select(())))
+    asked = [on_the_wire(source) for source in wanted if source not in (Answer("ssh-peers"), Answer("clock"))]
+    texts = json.loads(zlib.decompress(agent_blob()))
+    return zlib.compress(json.dumps({"texts": texts, "sources": asked}).encode(), 9)
+
+
+def command() -> str:
+    """Return the remote command: one word of shell holds the program."""
+    lines = NODE.strip().replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f"python3 -I -B -c 'exec(\"{lines}\")'"
