@@ -29,13 +29,14 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NAME = r"(?P<name>(?<![\w.-])[A-Za-z_-][\w.-]{0,127})"
 # export WANDB_API_KEY=two words          (a line of `env`, or a record of /proc/PID/environ)
 _WHOLE_LINE = re.compile(
-    rf"(?:^|(?<=\0))(?P<before>\s*(?:export\s+|declare -x\s+)?){_NAME}(?P<is>=)(?P<value>[^\n\0]+)", re.MULTILINE
+    rf"(?:^|(?<=\0))(?P<before>[ \t]*(?:export[ \t]+|declare -x[ \t]+)?){_NAME}(?P<is>=)(?P<value>[^\n\0]+)",
+    re.MULTILINE,
 )
 # mpirun -x HF_TOKEN=abc --token=abc 'password="two words"'
 _ASSIGNED = re.compile(rf"{_NAME}(?P<is>=)(?P<value>\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s,;&'\"\0]+)")
 # "secret_key": "abc\"def", 'token': 'abc'
 _QUOTED = re.compile(
-    r"(?P<quote>[\"'])(?P<name>[A-Za-z_][\w.-]{0,127})(?P=quote)(?P<is>\s*:\s*)"
+    r"(?P<quote>[\"'])(?P<name>[A-Za-z_][\w.-]{0,127})(?P=quote)(?P<is>[ \t]*:[ \t]*)"
     r"(?P<value>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?!null|true|false)[\w.+/-]+)"
 )
 # password: hunter2          (YAML; a name that only ends in "key" is too common in tools' outputs to be cut here)
@@ -43,7 +44,7 @@ _YAML = re.compile(
     r"^(?P<before>[ \t-]*)(?P<name>[A-Za-z_][\w.-]{0,127})(?P<is>:[ \t]+)(?P<value>\S[^\n\0]*)", re.MULTILINE
 )
 # train.py --api-key abc
-_OPTION = re.compile(r"(?P<name>(?<!\S)--?[A-Za-z][\w-]{0,127})(?P<is>\s+)(?P<value>[^\s-][^\s\0]*)")
+_OPTION = re.compile(r"(?P<name>(?<!\S)--?[A-Za-z][\w-]{0,127})(?P<is>[ \t]+)(?P<value>[^\s-][^\s\0]*)")
 
 _VALUES = tuple(
     re.compile(pattern, re.DOTALL)

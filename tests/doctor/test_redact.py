@@ -96,3 +96,9 @@ def test_fields_named_like_secrets_are_cut_at_any_depth_and_numbers_only_beyond_
 def test_names_are_judged_by_their_words() -> None:
     names = ("accessKey", "SECRET", "apikey", "auth_token", "KEY", "turkey", "KEYBOARD", "hostkey_algo", "PUBLIC_KEY")
     assert [name for name in names if secret_name(name)] == ["accessKey", "SECRET", "apikey", "auth_token", "KEY"]
+
+
+@pytest.mark.parametrize("piece", ["\n", " ", "\n ", "-", '"', "a:", "a=", "a://", "export ", "x-", '"a" '])
+def test_long_output_without_a_secret_comes_back_as_it_was_and_soon(piece: str) -> None:
+    text = piece * 200_000  # where some pattern goes over the same text again and again, this would take minutes
+    assert redact(text) == text
