@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAIN = "import sys\nfrom doctor.__main__ import main\nsys.exit(main())\n"  # zipapp's own would drop the exit code
-LEFT_OUT = frozenset({"paramiko", "psutil", "netifaces2", "pyyaml"})
+LEFT_OUT = frozenset(
+    {"paramiko", "psutil", "netifaces2", "pyyaml", "tomli"}
+)  # tomli: only Python 3.10 wants it; see make pyz
 # markdown-it-py>=2.2.0; extra == "jupyter"
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<rest>.*)", re.DOTALL)
 
