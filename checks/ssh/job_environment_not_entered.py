@@ -1,8 +1,8 @@
 """The job's environment could not be entered
 
 ## What it finds
-Nodes on which `--setup` or `--enter` failed: a module that is not there, a file that cannot be sourced, a container
-that does not run.
+Nodes on which `--setup` or `--enter` failed, or which lack the interpreter that `--python` names: a module that is not
+there, a file that cannot be sourced, a container that does not run.
 
 ## Why it matters
 What ncheck would compare is the job's environment, so nothing is read in its place: versions from outside it would look

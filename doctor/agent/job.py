@@ -21,7 +21,7 @@ _MODULE_ERRORS = ("Unable to locate a modulefile", "Lmod has detected the follow
 
 
 class NotEnteredError(Exception):
-    """The set-up failed; its words say how."""
+    """The set-up failed, or the interpreter that was named is not there; its words say how."""
 
 
 class Job:
@@ -40,6 +40,8 @@ class Job:
             self.environment = self._after_setup(self.asked["setup"], timeout)
         self.path, self.how = self._interpreter()
         self.looking = False
+        if self.asked.get("python") and not self.path:
+            raise NotEnteredError("--python {}: there is no such program here".format(self.asked["python"]))
         folder, path = os.path.dirname(self.path or ""), self.environment.get("PATH", "")
         if folder and path.partition(":")[0] != folder:
             self.environment["PATH"] = folder + (":" + path if path else "")

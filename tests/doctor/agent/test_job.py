@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from doctor.agent.answers.interpreter import answer
-from doctor.agent.job import Job
+from doctor.agent.job import Job, NotEnteredError
 from doctor.agent.sources import Sources
 
 
@@ -38,7 +38,8 @@ def test_what_the_user_names_weighs_most(tmp_path: Path, venv: Path) -> None:
 
 
 def test_a_name_that_is_not_there_is_no_other_interpreter(tmp_path: Path, venv: Path) -> None:
-    assert chosen({"python": str(tmp_path / "nowhere")}, str(venv / "bin")) == (None, "--python")
+    with pytest.raises(NotEnteredError, match="--python .*/nowhere: there is no such program here"):
+        chosen({"python": str(tmp_path / "nowhere")}, str(venv / "bin"))
 
 
 @pytest.mark.parametrize(("variable", "how"), [("VIRTUAL_ENV", "active venv"), ("CONDA_PREFIX", "active conda")])
