@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from . import layers, namespaces
 from .node import Node
 
+NONE: Mapping[str, Path] = {}
 SCRIPT = Path(__file__).with_name("head.sh")
 
 
@@ -55,12 +56,12 @@ class Lab:
         """The lab's own file system: its layers and the nodes' folders."""
         return self.root / str(self.folder).lstrip("/")
 
-    def boot(self, nodes: Iterable[Node]) -> None:
-        """Start nodes, all at once."""
+    def boot(self, nodes: Iterable[Node], real: Mapping[str, Path] = NONE) -> None:
+        """Start nodes, all at once. `real` maps their files to this machine's own, which stand there instead."""
         nodes = tuple(nodes)
         for node in nodes:
             node.prepare(self.host_keys[node.name])
-            node.start()
+            node.start(real)
         for node in nodes:
             node.await_made()
         # The same hardware address for ever: a node that was remade is found by those who knew it.
@@ -71,11 +72,11 @@ class Lab:
         for node in nodes:
             node.go_on()
 
-    def remake(self, *nodes: Node) -> None:
+    def remake(self, *nodes: Node, real: Mapping[str, Path] = NONE) -> None:
         """Give back nodes as they were on the first day."""
         for node in nodes:
             node.end()
-        self.boot(nodes)
+        self.boot(nodes, real)
 
     def heal(self) -> None:
         """Remake the nodes that were touched since they were made."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from . import layers, namespaces
@@ -48,11 +49,12 @@ class Node:
         layers.write(self.upper / "etc/ssh/ssh_host_ed25519_key", host_key.private, 0o600)
         layers.write(self.upper / "etc/hostname", self.name + "\n")
 
-    def start(self) -> None:
-        """Begin to start; await_made and go_on finish it."""
-        self.touched = False
+    def start(self, real: Mapping[str, Path]) -> None:
+        """Begin to start; await_made and go_on finish it. `real` maps files of the node to this machine's own."""
+        self.touched = bool(real)
         lower = f"{self._folder}/common:{self._folder}/bare:/"
         script = ["bash", str(SCRIPT), self.name, self.address, str(self._folder / self.name), lower]
+        script += [f"{path}={name}" for name, path in real.items()]
         self._init = namespaces.start(namespaces.enter(self._head, ["unshare", *namespaces.INIT, *script]))
 
     def await_made(self) -> None:

@@ -1,10 +1,12 @@
 # One node: init of its own namespaces. It waits for its interface, becomes a host, and ends when its input does.
 set -e
 name=$1 address=$2 folder=$3 lower=$4
+shift 4
 mount --make-rprivate /
 hostname "$name"
 mount -t overlay lab -o "lowerdir=$lower,upperdir=$folder/upper,workdir=$folder/work" "$folder/root"
 cd "$folder/root"
+for pair; do mount --bind "${pair%%=*}" "${pair#*=}"; done
 mount -t proc proc proc
 mount -t sysfs sysfs sys
 mount -t overlay lab -o "lowerdir=${folder%/*}/sys/bus:sys/bus" sys/bus
