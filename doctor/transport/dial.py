@@ -42,10 +42,10 @@ def resolve(target: SshTarget, timeout: float) -> list[SockAddress]:
     family = FAMILIES.get(target.address_family, socket.AF_UNSPEC)
     found: list[Found]
     try:
-        numeric = socket.AI_NUMERICHOST
-        found = [*socket.getaddrinfo(target.host_name, target.port, family, socket.SOCK_STREAM, 0, numeric)]
+        name = _wire_name(target.host_name)
+        found = [*socket.getaddrinfo(name, target.port, family, socket.SOCK_STREAM, 0, socket.AI_NUMERICHOST)]
     except OSError:
-        found = _asked(target, family, timeout)
+        found = _asked(target, name, family, timeout)
     except UnicodeError as error:
         raise FaultError(fault.name_unknown(target, f"it is no host name ({error})")) from None
     return _in_turn([(info[0], info[4]) for info in found])
@@ -59,12 +59,17 @@ class _Lookup:
     error: Exception | None = None
 
 
-def _asked(target: SshTarget, family: int, timeout: float) -> list[Found]:
+def _wire_name(name: str) -> bytes:
+    """Return a name as it is asked for. Python would load its tables of international names for plain ones too."""
+    return name.encode("ascii") if name.isascii() else name.encode("idna")
+
+
+def _asked(target: SshTarget, name: bytes, family: int, timeout: float) -> list[Found]:
     lookup = _Lookup()
 
     def ask() -> None:
         try:
-            lookup.found = [*socket.getaddrinfo(target.host_name, target.port, family, socket.SOCK_STREAM)]
+            lookup.found = [*socket.getaddrinfo(name, target.port, family, socket.SOCK_STREAM)]
         except (OSError, UnicodeError) as error:
             lookup.error = error
 
