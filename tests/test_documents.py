@@ -1,0 +1,61 @@
+"""What README and CHANGELOG say is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from doctor.cli import commands
+from doctor.registry import load_checks
+
+TREE = Path(__file__).parents[1]
+README = (TREE / "README.md").read_text(encoding="utf-8")
+
+
+def known_options() -> set[str]:
+    """Return every option of every command."""
+    context = click.Context(commands)
+    found = {"--help", "--version"}
+    for name in commands.list_commands(context):
+        command = commands.get_command(context, name)
+        assert command
+        found.update(word for option in command.params for word in (*option.opts, *option.secondary_opts))
+    return found
+
+
+def test_every_option_that_readme_names_is_there() -> None:
+    ours = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
+    lines = [line for line in ours.splitlines() if not re.search("pip install|horovodrun", line)]
+    # `--connect-timeout 15`
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", "\n".join(lines)))
+    assert named - known_options() == set()
+
+
+def test_every_option_of_check_is_in_readme() -> None:
+    check = commands.get_command(click.Context(commands), "check")
+    assert check
+    options = {word for option in check.params for word in option.opts if word.startswith("-")}
+    short = {"--port", "--user", "--config", "--color"}  # -p and -l stand for the first two
+    assert {word for word in options - short if word not in README} == set()
+
+
+def test_every_command_that_readme_names_is_there() -> None:
+    # ncheck replay trouble/
+    named = set(re.findall(r"^ +(?:python3 )?ncheck(?:\.pyz)? ([a-z]+)(?: |$)", README, re.MULTILINE))
+    assert named <= set(commands.list_commands(click.Context(commands)))
+    assert {"replay", "explain", "list"} <= named
+
+
+def test_every_check_is_in_the_changelog_under_its_code() -> None:
+    text = " ".join((TREE / "CHANGELOG.md").read_text(encoding="utf-8").split())
+    assert [check.code for check in load_checks().checks if f"{check.code} {check.name}" not in text] == []
+
+
+def test_every_part_that_architecture_names_is_there() -> None:
+    text = (TREE / "docs" / "architecture.md").read_text(encoding="utf-8")
+    # | `doctor/inventory.py`, `hostlist.py` | which nodes | connect |
+    named = set(re.findall(r"`((?:doctor|checks|tests|fixtures)/[\w./]*)`", text))
+    assert {path for path in named if not (TREE / path).exists()} == set()
+    assert len(named) > 10
