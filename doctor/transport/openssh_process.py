@@ -33,7 +33,7 @@ class Child:
 
     @property
     def said(self) -> str:
-        return self._log.decode("utf-8", "replace")
+        return self._log.decode("utf-8", "replace").replace("\r\n", "\n")
 
     def watch(self, done: Callable[[str], bool], deadline: float) -> bool:
         """Read standard error until `done` says so or it ends; return False when the deadline came first."""
