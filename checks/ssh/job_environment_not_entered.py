@@ -17,13 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from doctor import NodeView, Problem, Severity, node_check
+from doctor import Doubt, NodeView, Problem, Severity, node_check
+from doctor.login_check import never_got_that_far
 from doctor.model.evidence import Cause
 from doctor.model.facts import LoginFacts
 
 
 @node_check("NC126", Severity.ERROR, LoginFacts)
-def job_environment_not_entered(node: NodeView) -> Iterator[Problem]:
+def job_environment_not_entered(node: NodeView) -> Iterator[Problem | Doubt]:
     login = node[LoginFacts].login
     if login.cause is Cause.NOT_ENTERED:
         yield Problem(
@@ -31,3 +32,5 @@ def job_environment_not_entered(node: NodeView) -> Iterator[Problem]:
             fix=login.fix or f"ssh {quote(node.name)} bash -l",
             evidence=(login.detail,),
         )
+    elif doubt := never_got_that_far(login, Cause.NOT_ENTERED):
+        yield doubt

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor import NodeView, Problem, Severity, node_check
+from doctor import Doubt, NodeView, Problem, Severity, node_check
+from doctor.login_check import never_got_that_far
 from doctor.model.evidence import Cause
 from doctor.model.facts import LoginFacts
 
 
 @node_check("NC125", Severity.ERROR, LoginFacts)
-def python_missing(node: NodeView) -> Iterator[Problem]:
+def python_missing(node: NodeView) -> Iterator[Problem | Doubt]:
     login = node[LoginFacts].login
     if login.cause is Cause.NO_PYTHON:
         yield Problem(
@@ -32,3 +33,5 @@ def python_missing(node: NodeView) -> Iterator[Problem]:
             fix=login.fix or "sudo apt-get install python3",
             evidence=(login.detail,),
         )
+    elif doubt := never_got_that_far(login, Cause.NO_PYTHON):
+        yield doubt
