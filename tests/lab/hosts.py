@@ -86,6 +86,18 @@ class Lab:
         """Run a command on the head as root."""
         return namespaces.run(namespaces.enter(self.pid, argv), check=check)
 
+    @contextmanager
+    def file_on_head(self, name: str, text: str | None = None, mode: int = 0o644) -> Iterator[None]:
+        """Put a file on the head for a while; without a text, only keep what is there and put it back afterwards."""
+        path = self.root / name
+        before = path.read_bytes() if path.exists() else None
+        if text is not None:
+            layers.write(path, text, mode)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True) if before is None else path.write_bytes(before)
+
     def end(self) -> None:
         """End everything; nothing of the lab is left on the machine."""
         for node in self.nodes:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from . import faults, layers
 from .command import Run, ncheck
@@ -11,23 +10,16 @@ from .hosts import Lab
 from .promises import QUICK, examined, others_whole
 
 
-@contextmanager
-def on_head(lab: Lab, name: str, more: str) -> Iterator[None]:
+def _with(lab: Lab, name: str, more: str) -> AbstractContextManager[None]:
     """Add lines to a file of the head for a while."""
-    path = lab.root / name
-    text = path.read_text()
-    path.write_text(text + more)
-    try:
-        yield
-    finally:
-        path.write_text(text)
+    return lab.file_on_head(name, (lab.root / name).read_text() + more)
 
 
 def test_two_names_of_one_machine_are_named(lab: Lab, healthy: Run) -> None:
     key = lab.host_keys["node01"]
     with (
-        on_head(lab, "etc/hosts", f"{lab.addresses['node01']} alias\n"),
-        on_head(lab, "root/.ssh/known_hosts", layers.known_host("alias", "10.77.9.9", key)),
+        _with(lab, "etc/hosts", f"{lab.addresses['node01']} alias\n"),
+        _with(lab, "root/.ssh/known_hosts", layers.known_host("alias", "10.77.9.9", key)),
     ):
         run = examined(lab, "--mesh", "none", nodes=(*lab.names, "alias"))
 

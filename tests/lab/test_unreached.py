@@ -61,19 +61,15 @@ def test_a_name_that_does_not_resolve_is_named(lab: Lab, healthy: Run) -> None:
 
 
 def test_a_host_key_that_is_unknown_is_not_trusted_unless_asked(lab: Lab, healthy: Run) -> None:
-    known = lab.root / "root/.ssh/known_hosts"
-    text = known.read_text()
     name = lab.names[2]
-    known.write_text("".join(line for line in text.splitlines(keepends=True) if not line.startswith(name)))
-    try:
+    known = (lab.root / "root/.ssh/known_hosts").read_text().splitlines(keepends=True)
+    with lab.file_on_head("root/.ssh/known_hosts", "".join(line for line in known if not line.startswith(name))):
         run = examined(lab)
         assert run.failed() == {"NC001": {name}, "NC117": {name}}
         others_whole(run, healthy, name)
 
         trusting = examined(lab, "--accept-new-host-keys")
         assert trusting.verdicts() == healthy.verdicts()
-    finally:
-        known.write_text(text)
 
 
 def test_a_host_key_that_changed_is_never_accepted(lab: Lab) -> None:
