@@ -67,7 +67,7 @@ def _fact(evidence: Evidence, fact: FactType) -> object:
         return Unread(why)
     try:
         return reader.parse(evidence)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         return Unread(f"could not be parsed: {type(error).__name__}: {error}")
 
 

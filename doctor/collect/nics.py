@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from ipaddress import ip_interface
 from typing import cast
 
 from doctor.collect.reader import Reader, trouble
@@ -152,7 +153,7 @@ def _interface(link: Link, links: Mapping[str, Link], routes: list[str]) -> Inte
     name = str(link["name"])
     return Interface(
         name=name,
-        index=cast("int", link["index"]),
+        index=_index(link),
         kind=kind_of(link, links, routed=name in routes),
         up=bool(link.get("up")),
         running=bool(link.get("running")),
@@ -171,10 +172,22 @@ def _interface(link: Link, links: Mapping[str, Link], routes: list[str]) -> Inte
 
 
 def _address(one: Link) -> Address:
+    """Return an address that is one. Raises ValueError for anything else, for it comes to stand in lines to type."""
     ip = str(one["ip"])
     whole = 128 if ":" in ip else 32
     prefix = _number(one, "prefix")
-    return Address(ip, whole if prefix is None else prefix, str(one.get("scope") or "global"))
+    told = ip_interface((ip, whole if prefix is None else prefix))
+    if "%" in ip:
+        raise ValueError(f"{ip} bears a zone, and getifaddrs gives none")
+    return Address(str(told.ip), told.network.prefixlen, str(one.get("scope") or "global"))
+
+
+def _index(link: Link) -> int:
+    """Return the index, by which NCCL's order goes. Raises TypeError where there is none."""
+    index = _number(link, "index")
+    if index is None:
+        raise TypeError(f"the index of {link['name']} is no number")
+    return index
 
 
 def _text(link: Link, key: str) -> str:

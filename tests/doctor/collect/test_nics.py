@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from doctor.collect import facts_of
 from doctor.collect.nics import INTERFACES, nics
 from doctor.model.evidence import Evidence, Reply, Status
 from doctor.model.fact import Unread
@@ -115,3 +116,26 @@ def test_an_agent_that_could_not_answer_leaves_the_interfaces_unread(answered: A
     assert nics(answered({INTERFACES: reply})) == Unread(
         "the agent's interfaces: OSError: [Errno 5] Input/output error"
     )
+
+
+@pytest.mark.parametrize("ip", ["$(reboot)", "", "10.0.0.1; reboot", "fe80::1%$(reboot)", "10.0.0.1/8"])
+def test_what_is_no_address_is_never_taken_for_one(answered: Answered, ip: str) -> None:
+    address = {"ip": ip, "prefix": 24, "family": 4, "scope": "global"}
+    assert_unread(answered, link("eth0", 2, addresses=[address]))
+
+
+@pytest.mark.parametrize("prefix", [-5, 33, 10**400])
+def test_a_prefix_that_is_none_leaves_the_interfaces_unread(answered: Answered, prefix: int) -> None:
+    address = {"ip": "10.0.0.1", "prefix": prefix, "family": 4, "scope": "global"}
+    assert_unread(answered, link("eth0", 2, addresses=[address]))
+
+
+@pytest.mark.parametrize("index", ["2", None, True, [2]])
+def test_an_index_that_is_no_number_leaves_the_interfaces_unread(answered: Answered, index: object) -> None:
+    assert_unread(answered, {**link("eth0", 2), "index": index})
+
+
+def assert_unread(answered: Answered, said: Link) -> None:
+    value = {"interfaces": [LO, said], "default_routes": []}
+    reply = Reply(Status.OK, value=value)  # type: ignore[arg-type]
+    assert isinstance(facts_of(answered({INTERFACES: reply}), (NicFacts,))[NicFacts], Unread)
