@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, cast
 
 from doctor.model.evidence import Answer, Command, File, Reply, Source, Status, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from doctor.model.evidence import JsonValue
+
+DEEPEST = 32  # levels of lists and mappings in an answer; the deepest of ours has five
+_LONGEST = 1e9  # seconds; and no exit status, signal or port is larger either
 
 _KINDS = {Command: "command", File: "file", Tree: "tree", Answer: "answer"}
 
@@ -33,12 +37,31 @@ def reply_from(said: object) -> Reply:
     return Reply(**cast("dict[str, str]", dict(said, status=Status(said["status"]))))  # type: ignore[arg-type]
 
 
+def too_deep(value: object, most: int = DEEPEST) -> bool:
+    """Tell whether lists and mappings nest deeper than that: what walks through them later must come to an end."""
+    level = [value]
+    for _ in range(most):
+        inner = [item for held in level for item in _inside(held)]
+        if not inner:
+            return False
+        level = inner
+    return True
+
+
+def _inside(value: object) -> Iterable[object]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
 def _text(value: object) -> bool:
     return isinstance(value, str)
 
 
 def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LONGEST
+
+
+def _seconds(value: object) -> bool:
+    return _whole(value) or (isinstance(value, float) and math.isfinite(value) and abs(value) < _LONGEST)
 
 
 _SHAPE: dict[str, Callable[[object], bool]] = {
@@ -47,7 +70,7 @@ _SHAPE: dict[str, Callable[[object], bool]] = {
     "exit_status": lambda value: value is None or _whole(value),
     "stdout": _text,
     "stderr": _text,
-    "value": lambda value: True,  # noqa: ARG005  any JSON: each parser knows its own
-    "seconds": lambda value: _whole(value) or isinstance(value, float),
+    "value": lambda value: not too_deep(value),  # any JSON else: each parser knows its own
+    "seconds": _seconds,
     "truncated": lambda value: isinstance(value, bool),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ _PINGS = 4
 _CLOCK_GOOD_ENOUGH = 0.005  # seconds of uncertainty; skew matters from a whole second on
 AFTER_THE_RUN = 5.0  # seconds that an agent may outlive the run whose head says nothing more
 _HEADER = 4
+_MOST_STRAYS = 1000  # messages that answer nothing, in one session: more is a flood
+_LONGEST_NUMBER = 10  # digits of a user's number
 _SAID_BY_PAM = frozenset({Cause.SLURM_JOB_WANTED, Cause.PERSON_WANTED})
 
 
@@ -87,7 +90,7 @@ class Session:
         self.stream, self.known, self.wanted, self.module = stream, known, wanted, module
         self.lines = Lines(stream)
         self.script = bootstrap("", None)
-        self.requests = 0
+        self.requests = self.strays = 0
         self.answered = False
 
     def greet(self, started: float) -> None:
@@ -125,7 +128,7 @@ class Session:
             self._send({"do": "ping", "id": number})
             theirs = self._message("pong").get("time")
             half = (time.monotonic() - sent_at) / 2
-            if isinstance(theirs, float) and (best is None or half < best[1]):
+            if isinstance(theirs, float) and math.isfinite(theirs) and (best is None or half < best[1]):
                 best = (theirs - (sent + half), half)
             if best and best[1] < _CLOCK_GOOD_ENOUGH:
                 break
@@ -149,6 +152,8 @@ class Session:
             if isinstance(key, str) and key in asked:
                 asked.discard(key)
                 self.known.replies[key] = reply_from(message.get("reply"))
+            else:
+                self._stray()
 
     def bye(self) -> None:
         """Let the agent go, and close."""
@@ -202,9 +207,16 @@ class Session:
             self.answered = True
             if isinstance(said, dict) and said.get("is") == kind:
                 return said
+            self._stray()
             if isinstance(said, dict) and said.get("is") == "wanted":
                 name = str(said.get("module"))
                 self._send({"do": "module", "name": name, "text": self.module(name)})
+
+    def _stray(self) -> None:
+        """Count what answers nothing. A node that goes on with it costs the others their time."""
+        self.strays += 1
+        if self.strays > _MOST_STRAYS:
+            raise SessionEndedError(Cause.FLOODED, f"it sent {self.strays} messages that answer nothing")
 
     def _frame(self) -> object:
         """Return what the next frame holds. The shell around --enter has the last word when all has ended."""
@@ -282,6 +294,6 @@ def _greeting(told: Mapping[str, str], noise: str) -> Greeting:
         host_name=told.get("host", ""),
         boot_id=told.get("boot", ""),
         network_namespace=told.get("net", ""),
-        user_id=int(user) if user.isascii() and user.isdigit() else None,
+        user_id=int(user) if user.isascii() and user.isdigit() and len(user) <= _LONGEST_NUMBER else None,
         noise=noise,
     )

@@ -131,6 +131,34 @@ def test_a_reply_to_what_was_not_asked_is_not_kept() -> None:
     assert list(evidence.replies) == [HELLO.key]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"is": "pong", "id": 1},
+        {"is": "reply", "id": 1, "key": "command:other", "reply": {"status": "ok"}},
+        {"is": "wanted", "module": "pynvml"},
+        [],
+    ],
+)
+def test_a_flood_of_messages_that_answer_nothing_is_stopped_and_named(message: object) -> None:
+    def says() -> Iterator[bytes]:
+        yield STARTED
+        yield from endless(packed(message))
+
+    evidence = talk(Scripted(says()))
+    assert (evidence.login.reached, evidence.login.cause) == (True, Cause.FLOODED)
+    assert "answer nothing" in evidence.login.detail
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "\u00b2", "-1", ""])
+def test_a_users_number_that_is_none_is_not_known(number: str) -> None:
+    told = ("hello", "host n1", "boot b", "net net:[1]", f"uid {number}", "end", "go 3.6.15 /usr/bin/python3")
+    lines = ("\n" + "".join(f"{MARK} {line}\n" for line in told)).encode()
+    evidence = talk(Scripted(then(lines, packed({"is": "started"}), reply(status="ok"))))
+    assert evidence.greeting
+    assert (evidence.greeting.user_id, evidence.login.cause) == (None, None)
+
+
 def test_a_reply_of_the_wrong_types_is_a_failed_one() -> None:
     evidence = talk(Scripted(then(STARTED, reply(status="ok", stdout=["not", "text"]))))
     assert evidence.replies[HELLO.key].status is Status.FAILED

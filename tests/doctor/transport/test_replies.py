@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from doctor.model.evidence import Answer, Command, File, Reply, Status, Tree
@@ -27,6 +29,11 @@ def test_a_good_reply_comes_as_it_is() -> None:
         ({"status": "ok", "seconds": "1"}, "seconds"),
         ({"status": "ok", "truncated": 0}, "truncated"),
         ({"status": "ok", "surprise": 1}, "surprise"),
+        ({"status": "timeout", "seconds": 10**400}, "seconds"),
+        ({"status": "timeout", "seconds": float("inf")}, "seconds"),
+        ({"status": "ok", "exit_status": -(10**400)}, "exit_status"),
+        ({"status": "ok", "value": json.loads("[" * 900 + "]" * 900)}, "value"),
+        ({"status": "ok", "value": json.loads('{"a":' * 900 + "1" + "}" * 900)}, "value"),
     ],
 )
 def test_a_reply_of_the_wrong_shape_is_a_failed_one_that_says_what_is_wrong(said: object, what: str) -> None:
