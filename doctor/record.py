@@ -7,6 +7,7 @@ held to, and a folder that lacks one of its nodes is refused, since a report of 
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from doctor.depth import too_deep
 from doctor.errors import RecordingError
 from doctor.model.evidence import Evidence, Reply
 from doctor.redact import redact, redact_value
@@ -26,6 +28,7 @@ FORMAT = 1
 MARK = "ncheck_recording"  # the key that says what the file is, and by its number which format
 MAX_FILE = 64 * 2**20  # bytes: far above any node's answers, far below this machine's memory
 MAX_NODES = 20_000
+DEEPEST = 48  # levels: a reply's value may have 32 of its own
 _LONGEST_NAME = 120  # characters of a file's name: file systems end at 255 bytes
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@")
 
@@ -127,6 +130,8 @@ def decode(content: bytes, name: str) -> tuple[int, int, Evidence]:
         raise RecordingError(f"{name}: nested deeper than any recording") from None
     except (ValueError, UnicodeDecodeError) as error:
         raise RecordingError(f"{name}: truncated or not a recording ({error})") from None
+    if too_deep(document, DEEPEST):
+        raise RecordingError(f"{name}: nested deeper than any recording")
     _hold_format(document, name)
     position, count = document.get("position"), document.get("of")
     if type(position) is not int or type(count) is not int or not 0 <= position < count <= MAX_NODES:
@@ -151,7 +156,7 @@ def _evidence(document: object, name: str) -> Evidence:
         raise RecordingError(f"{name}: unknown field 'recorded'")
     try:
         evidence = _decoder()(document)
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise RecordingError(f"{name}: {str(error)[:300]}") from None
     if where := _strayed(document, _plain(evidence)):
         raise RecordingError(f"{name}: unknown or wrong field {where!r}")
@@ -186,7 +191,7 @@ def _exactly(kind: type) -> Callable[[object], object]:
 
 
 def _number(value: object) -> float:
-    if type(value) not in (int, float):
+    if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]  # no other gets there
         raise TypeError(f"{value!r} is not a number")
     return float(value)  # type: ignore[arg-type]  # int or float, as was just seen
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, cast
 
+from doctor.depth import too_deep
 from doctor.model.evidence import Answer, Command, File, Reply, Source, Status, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from doctor.model.evidence import JsonValue
 
@@ -37,21 +38,6 @@ def reply_from(said: object) -> Reply:
     return Reply(**cast("dict[str, str]", dict(said, status=Status(said["status"]))))  # type: ignore[arg-type]
 
 
-def too_deep(value: object, most: int = DEEPEST) -> bool:
-    """Tell whether lists and mappings nest deeper than that: what walks through them later must come to an end."""
-    level = [value]
-    for _ in range(most):
-        inner = [item for held in level for item in _inside(held)]
-        if not inner:
-            return False
-        level = inner
-    return True
-
-
-def _inside(value: object) -> Iterable[object]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-
-
 def _text(value: object) -> bool:
     return isinstance(value, str)
 
@@ -70,7 +56,7 @@ _SHAPE: dict[str, Callable[[object], bool]] = {
     "exit_status": lambda value: value is None or _whole(value),
     "stdout": _text,
     "stderr": _text,
-    "value": lambda value: not too_deep(value),  # any JSON else: each parser knows its own
+    "value": lambda value: not too_deep(value, DEEPEST),  # any JSON else: each parser knows its own
     "seconds": _seconds,
     "truncated": lambda value: isinstance(value, bool),
 }

@@ -163,6 +163,21 @@ def test_a_reply_that_is_none_is_refused(reply: object) -> None:
     assert refused(document(replies={"x": reply}))
 
 
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1" + "0" * 400, "NaN"])
+def test_a_number_that_no_clock_can_show_is_refused(number: str) -> None:
+    text = encode(REACHED, 0, 1).replace('"clock_offset": -0.5', f'"clock_offset": {number}')
+    assert number in text
+    with pytest.raises(RecordingError, match="gpu01"):
+        decode(text.encode(), "gpu01.json")
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a": ', "}")])
+def test_a_value_nested_deeper_than_any_is_refused(opening: str, closing: str) -> None:
+    text = encode(REACHED, 0, 1).replace("null", opening * 600 + "1" + closing * 600, 1)
+    with pytest.raises(RecordingError, match="nested deeper"):
+        decode(text.encode(), "gpu01.json")
+
+
 def test_fields_of_no_known_name_are_refused_wherever_they_stand() -> None:
     assert refused({**document(), "extra": 1}) == "unknown field 'extra'"
     assert refused(document(extra=1)) == "unknown or wrong field 'extra'"
