@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import loopback
-import one_way
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 64
@@ -89,12 +88,19 @@ def logins(cluster: loopback.Cluster, count: int) -> list[Job]:
 def ncheck(cluster: loopback.Cluster, count: int, *more: str) -> Job:
     """Return ncheck's own run: exit 1 is for what it rightly finds, one machine under many names."""
     asked = ["check", str(cluster.listing(count)), "-F", str(cluster.config), "--mesh", "none", "-o", "json"]
+    return Job("ncheck", [*NCHECK, *asked, *more], fine=(0, 1), environ=_environ(cluster.config.parent))
+
+
+def _environ(folder: Path) -> dict[str, str]:
+    """Return an environment in which Python finds this checkout, and keeps what it compiled, as an installed one does."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return Job("ncheck", [*NCHECK, *asked, *more], fine=(0, 1), environ={"PYTHONPATH": path})
+    return {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
 
 
 def collections(cluster: loopback.Cluster, count: int) -> list[Job]:
     """Return full collection, and the same agent with the same questions through clush."""
+    import one_way  # noqa: PLC0415  it imports ncheck, which main() has put on the path
+
     names = ",".join(cluster.first(count))
     clush = ["clush", "-S", "-f", str(WIDTH), "-o", f"-F {cluster.config}", "-w", names, one_way.command()]
     return [ncheck(cluster, count), Job("clush -f 64", clush, one_way.input_of_all())]
@@ -147,6 +153,7 @@ def bench(sizes: Sequence[int], rounds: int, many: int, say: Callable[[str], Non
     told: list[str] = []
     with loopback.folder() as folder:
         with loopback.real(folder) as cluster:
+            measure(ncheck(cluster, 1))  # compiles
             told.append(one_login(cluster, rounds))
             add("one node", 1, one_node(cluster), rounds)
             for count in sizes:
@@ -156,8 +163,10 @@ def bench(sizes: Sequence[int], rounds: int, many: int, say: Callable[[str], Non
                 add("full collection", count, collections(cluster, count), max(1, rounds // 2))
         if many:
             with loopback.cheap(folder) as cluster:
+                measure(ncheck(cluster, 1, "--select", "NC1"))
                 add("log in, cheap servers", many, logins(cluster, many)[:3], max(1, rounds // 2))
-    return [*table, "", *told, start_up(rounds)]
+        told.append(start_up(rounds, _environ(folder)))
+    return [*table, "", *told]
 
 
 def _growth(memory: dict[int, float]) -> str:
@@ -168,13 +177,15 @@ def _growth(memory: dict[int, float]) -> str:
     return f"Memory of ncheck: {memory[least]:.0f} MB with {least} nodes, {slope:.3f} MB for each further node."
 
 
-def start_up(rounds: int) -> str:
+def start_up(rounds: int, environ: Mapping[str, str]) -> str:
     """Compare `ncheck --version` with the same interpreter doing nothing."""
-    environ = {"PYTHONPATH": str(ROOT)}
-    jobs = [Job("ncheck", [*NCHECK, "--version"], environ=environ), Job("pass", [sys.executable, "-c", "pass"])]
+    empty = Job("pass", [sys.executable, "-c", "pass"], environ=environ)
+    jobs = [Job("ncheck", [*NCHECK, "--version"], environ=environ), empty]
     costs = compared(jobs, 3 * rounds)
-    ours, empty = costs["ncheck"].wall, costs["pass"].wall
-    return f"`ncheck --version`: {1000 * ours:.0f} ms, {ours / empty:.1f} x `python -c pass` ({1000 * empty:.0f} ms)."
+    ours, nothing = costs["ncheck"].wall, costs["pass"].wall
+    return (
+        f"`ncheck --version`: {1000 * ours:.0f} ms, {ours / nothing:.1f} x `python -c pass` ({1000 * nothing:.0f} ms)."
+    )
 
 
 def one_login(cluster: loopback.Cluster, rounds: int) -> str:
@@ -219,6 +230,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--write", action="store_true", help="write the figures to docs/measured.md")
     asked = parser.parse_args()
+    sys.path.insert(0, str(ROOT))
     sizes = [int(size) for size in asked.nodes.split(",")]
     print(shlex.join(sys.argv), flush=True)
     table = bench(sizes, asked.rounds, asked.many, lambda row: print(row, flush=True))

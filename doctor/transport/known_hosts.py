@@ -93,6 +93,11 @@ class KnownHosts:
                 found.append((at, line))
         return tuple(line for _, line in sorted(found, key=lambda pair: pair[0]) if line.key is not None)
 
+    def learn(self, host: str, key_type: str, key: bytes) -> None:
+        """Know one more key, which was just written to the first file."""
+        text = base64.b64encode(key).decode()
+        self._add(Line(self.files[0] if self.files else "", 0, "", key_type, text), host)
+
     def _add(self, line: Line, names: str) -> None:
         self._count += 1
         at = self._count

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from doctor.model.evidence import Cause, Login
 from doctor.model.node import Node
+from doctor.printable import printable
 from doctor.transport.fault import Fault, FaultError, failed
 from doctor.transport.link import REMOTE_COMMAND, LoginFailedError
 from doctor.transport.openssh_log import SshLog, failure
@@ -60,7 +61,13 @@ class OpenSshTransport:
         if self.accept_new_host_keys:
             checking = ["-oStrictHostKeyChecking=accept-new"]
         limit = f"-oConnectTimeout={max(1, math.ceil(timeout))}"
-        return ["ssh", *FIXED, *checking, limit, *self.config.ssh_arguments(node), REMOTE_COMMAND]
+        ssh = [*self._leash(timeout), "ssh", *FIXED, *checking, limit]
+        return [*ssh, *self.config.ssh_arguments(node), REMOTE_COMMAND]
+
+    def _leash(self, timeout: float) -> list[str]:
+        """Return what ends ssh should we be killed: in a key exchange that stalls, it would wait for ever."""
+        longest = math.ceil(self.config.settings.deadline + timeout)
+        return ["timeout", "-s", "KILL", str(longest)] if shutil.which("timeout", path=self.environ.get("PATH")) else []
 
 
 class _Way:
@@ -102,7 +109,7 @@ class _Way:
         return Login(
             reached=cause is None,
             cause=cause.cause if cause else None,
-            detail=cause.detail if cause else "",
+            detail=printable(cause.detail, 1000) if cause else "",
             transport=OpenSshTransport.name,
             address=self.log.address,
             port=self.target.port,
@@ -148,9 +155,13 @@ class RshTransport:
 
     def _login(self, began: float, cause: Fault | None) -> Login:
         return Login(
-            reached=cause is None, cause=cause.cause if cause else None, detail=cause.detail if cause else "",
-            transport=self.name, seconds=time.monotonic() - began, fix=cause.fix if cause else "",
-        )  # fmt: skip
+            reached=cause is None,
+            cause=cause.cause if cause else None,
+            detail=printable(cause.detail, 1000) if cause else "",
+            transport=self.name,
+            seconds=time.monotonic() - began,
+            fix=cause.fix if cause else "",
+        )
 
 
 def spawned(argv: Sequence[str], environ: Mapping[str, str]) -> Child:

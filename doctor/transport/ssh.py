@@ -15,6 +15,7 @@ from paramiko.ssh_exception import IncompatiblePeer
 
 from doctor.model.evidence import Cause, Login
 from doctor.model.node import Node
+from doctor.printable import printable
 from doctor.transport import fault
 from doctor.transport.dial import dial
 from doctor.transport.fault import DroppedError, FaultError, failed
@@ -53,19 +54,13 @@ class ParamikoTransport:
     def connect(self, node: Node, timeout: float) -> ParamikoStream:
         return _Way(self, self.resolve(node), timeout).enter()
 
-    def record_of(self, target: SshTarget) -> HostRecord:
-        """Return what known_hosts says of a host; each set of files is read once."""
+    def known_hosts(self, target: SshTarget) -> KnownHosts:
+        """Return what the host's files say; each set of files is read once."""
         files = (*target.known_hosts_files, *target.global_known_hosts_files)
         with self._lock:
             if files not in self._known_hosts:
                 self._known_hosts[files] = KnownHosts(files)
-            known = self._known_hosts[files]
-        return look_up(known, target.host_name, target.port, target.host_key_alias)
-
-    def forget_files(self) -> None:
-        """Read known_hosts anew at the next login: something was added."""
-        with self._lock:
-            self._known_hosts.clear()
+            return self._known_hosts[files]
 
 
 class _Way:
@@ -92,12 +87,13 @@ class _Way:
 
     def _once(self) -> ParamikoStream:
         sock, self.address = dial(self.target, self.remaining)
-        record = self.transport.record_of(self.target)
+        known = self.transport.known_hosts(self.target)
+        record = look_up(known, self.target.host_name, self.target.port, self.target.host_key_alias)
         link = Link(sock, record.key_types)
         link.wire.deadline = self.tries.deadline
         try:
             self._shake_hands(link)
-            self._verify(link, record)
+            self._verify(link, record, known)
             log_in(link, self.target, self.transport.keyring.for_target(self.target), self)
             return self._start(link)
         except BaseException:
@@ -106,14 +102,14 @@ class _Way:
                 sock.close()
             raise
 
-    def _verify(self, link: Link, record: HostRecord) -> None:
+    def _verify(self, link: Link, record: HostRecord, known: KnownHosts) -> None:
         try:
             key = link.get_remote_server_key()
         except paramiko.SSHException:
             raise DroppedError(fault.Fault(Cause.OVERLOADED, "closed in the key exchange")) from None
         self.host_key = f"{key.get_name()} {fingerprint(key.asbytes())}"
         if verify(key, record, self.target, accept_new=self.transport.accept_new_host_keys):
-            self.transport.forget_files()
+            known.learn(self.target.known_as, key.get_name(), key.asbytes())
 
     def _shake_hands(self, link: Link) -> None:
         done = threading.Event()
@@ -175,7 +171,7 @@ class _Way:
         return Login(
             reached=cause is None,
             cause=cause.cause if cause else None,
-            detail=cause.detail if cause else "",
+            detail=printable(cause.detail, 1000) if cause else "",
             transport=ParamikoTransport.name,
             address=self.address,
             port=self.target.port,

@@ -7,11 +7,13 @@ import contextlib
 import hashlib
 import struct
 import threading
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import paramiko
-from paramiko.pkey import PublicBlob
+from cryptography.exceptions import UnsupportedAlgorithm
+from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from doctor.transport.ssh_agent import CERTIFICATE, AgentKey, agent_keys, split_strings, type_of
 from doctor.transport.ssh_target import SshTarget
@@ -60,12 +62,13 @@ def gathered(files: tuple[str, ...], certificates: tuple[str, ...], only: bool, 
     """
     held, trouble = agent_keys(agent)
     shelf = _Shelf(held)
+    certified = [] if only else [_from_agent(key) for key in held if CERTIFICATE in key.get_name()]
     for path in files:
         shelf.put(path)
     for path in certificates:
         shelf.certify(path)
     rest = [] if only else [_from_agent(key) for key in held if key.blob not in shelf.public.values()]
-    offers = _once([*shelf.certified, *shelf.configured, *rest, *shelf.filed])
+    offers = _once([*shelf.certified, *certified, *shelf.configured, *rest, *shelf.filed])
     return Identities(tuple(offers), tuple(shelf.locked), tuple(shelf.unreadable), trouble)
 
 
@@ -75,7 +78,7 @@ class _Shelf:
     def __init__(self, held: list[AgentKey]) -> None:
         self.held = {key.blob: key for key in held}
         self.public: dict[str, bytes] = {}
-        self.certified: list[Identity] = [_from_agent(key) for key in held if CERTIFICATE in key.get_name()]
+        self.certified: list[Identity] = []
         self.configured: list[Identity] = []
         self.filed: list[Identity] = []
         self.locked: list[str] = []
@@ -111,12 +114,15 @@ class _Shelf:
 
     def _load(self, path: str) -> paramiko.PKey | None:
         try:
-            key = paramiko.PKey.from_path(path)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # an old kind of key is no news to print
+                key = paramiko.PKey.from_path(path)
         except TypeError:  # cryptography's way to say that a passphrase is wanted
             self.locked.append(path)
             return None
-        except (OSError, ValueError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
-            self.unreadable.append(f"{path}: {error}")
+        except (OSError, ValueError, UnsupportedAlgorithm, paramiko.SSHException, UnknownKeyType) as error:
+            why = error.strerror if isinstance(error, OSError) else "no private key of a kind that paramiko knows"
+            self.unreadable.append(f"{path}: {why}")
             return None
         key.public_blob = None  # the plain key; its certificate is an offer of its own, as with ssh
         return key
