@@ -12,6 +12,7 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -92,7 +93,7 @@ def ncheck(cluster: loopback.Cluster, count: int, *more: str) -> Job:
 
 
 def _environ(folder: Path) -> dict[str, str]:
-    """Return an environment in which Python finds this checkout, and keeps what it compiled, as an installed one does."""
+    """Return an environment in which Python finds this checkout and keeps what it compiled, as an installed one."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
 
@@ -231,6 +232,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the figures to docs/measured.md")
     asked = parser.parse_args()
     sys.path.insert(0, str(ROOT))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers are ended, too
     sizes = [int(size) for size in asked.nodes.split(",")]
     print(shlex.join(sys.argv), flush=True)
     table = bench(sizes, asked.rounds, asked.many, lambda row: print(row, flush=True))
