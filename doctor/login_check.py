@@ -7,6 +7,7 @@ failed at that step by another cause, or before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from shlex import quote
 
 from doctor.model.check import Check, Doubt, NodeView, Problem, node_check
@@ -34,14 +35,15 @@ Words = Callable[[str, Login], Problem]
 
 def login_check(code: str, cause: Cause) -> Callable[[Words], Check]:
     """Make the check of one cause. The function under it says, for a node and its failed login, what is wrong and what
-    to type where the transport knew no better line; what the transport heard becomes the evidence.
+    to type where the transport knew no better line; it is given name and address quoted for a shell. What the transport
+    heard becomes the evidence.
     """
 
     def made(words: Words) -> Check:
         def judge(node: NodeView) -> Iterator[Problem | Doubt]:
             login = node[LoginFacts].login
             if login.cause is cause:
-                said = words(quote(node.name), login)
+                said = words(quote(node.name), replace(login, address=login.address and quote(login.address)))
                 yield Problem(said.message, login.fix or said.fix, tuple(line for line in (login.detail,) if line))
             elif doubt := never_got_that_far(login, cause):
                 yield doubt

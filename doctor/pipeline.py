@@ -15,6 +15,7 @@ from doctor.conclusion import conclude
 from doctor.engine import Facts, facts_wanted
 from doctor.errors import RecordingError
 from doctor.gather import gather
+from doctor.hostlist import quoted
 from doctor.inventory import read_inventory
 from doctor.model.check import Check
 from doctor.model.evidence import Cause, Evidence, Login
@@ -60,13 +61,23 @@ def examine(settings: Settings, observer: Observer, clock: Clock = time.monotoni
 def replay(directory: str, settings: Settings, observer: Observer, clock: Clock = time.monotonic) -> Report:
     """Judge a recording as if it had just been collected: no node, no SSH. Raises RecordingError."""
     began = clock()
-    recorded = load(Path(directory))
+    recorded = tuple(_distrusted(evidence, directory) for evidence in load(Path(directory)))
     registry = load_checks()
     run = _Run(settings, registry, registry.select(settings.select), observer)
     for evidence in recorded:
         run.take(evidence)
     nodes = tuple(Node(evidence.node, slots=evidence.slots, places=evidence.places) for evidence in recorded)
     return run.report(nodes, clock() - began, interrupted=False)
+
+
+def _distrusted(evidence: Evidence, directory: str) -> Evidence:
+    """Return a recorded node without the lines to type that its file brought along: the checks have their own.
+
+    Raises RecordingError for a name that a command line would take for an option, which no listing can have.
+    """
+    if not evidence.node or evidence.node.startswith("-") or not evidence.node.isprintable():
+        raise RecordingError(f"{directory}: a node called {quoted(evidence.node)} is in no listing")
+    return replace(evidence, login=replace(evidence.login, fix=""))
 
 
 class _Run:

@@ -14,7 +14,8 @@ from doctor.transport.fault import NO_ROOM, DroppedError, Fault, FaultError
 from doctor.transport.ssh_target import SshTarget
 
 # debug1: Connecting to node07 [10.0.0.7] port 22.
-_ADDRESS = re.compile(r"^debug1: Connecting to \S+ \[([^\]]+)\] port", re.MULTILINE)
+# A server's banner is printed among these lines, and may look like one: what is no address is not taken.
+_ADDRESS = re.compile(r"^debug1: Connecting to \S+ \[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\] port", re.MULTILINE)
 # debug1: Server host key: ssh-ed25519 SHA256:J/glO1XKZI31IWzKMGQjOssdr4tQFGrCD3AXMLHQHck
 _HOST_KEY = re.compile(r"^debug1: Server host key: (\S+ \S+)", re.MULTILINE)
 # debug1: Offering public key: /root/.ssh/id_ed25519 ED25519 SHA256:uwA1ClT5jaMBmW8EOMm2kj explicit

