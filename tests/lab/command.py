@@ -109,11 +109,11 @@ class Running:
 
     def interrupt(self) -> None:
         """Press ^C."""
-        os.kill(namespaces.innermost(self.process.pid), signal.SIGINT)
+        os.kill(namespaces.child(self.process.pid), signal.SIGINT)
 
     def kill(self) -> None:
         """End ncheck itself by SIGKILL, as the out-of-memory killer would: nothing of it can clean up."""
-        os.kill(namespaces.innermost(self.process.pid), signal.SIGKILL)
+        os.kill(namespaces.child(self.process.pid), signal.SIGKILL)
 
 
 def begin(lab: Lab, *argv: str, user: User = ROOT, stdin: str = "") -> Running:

@@ -19,6 +19,7 @@ SCRIPT = Path(__file__).with_name("head.sh")
 class Lab:
     """A running lab, once it was started. `pid` is the head's init: whatever the lab ever started ends with it."""
 
+    name = "head"
     pid: int
 
     def __init__(self, size: int) -> None:
@@ -45,6 +46,8 @@ class Lab:
         layers.gpus(self.inside / "common", self.inside / "sys")
         namespaces.tell(self._init)
         namespaces.expect(self._init, "ready")
+        for user in layers.USERS:
+            layers.write(self.root / user.home.lstrip("/") / "nodes.txt", "", uid=user.uid)
 
     @property
     def root(self) -> Path:
@@ -77,6 +80,19 @@ class Lab:
         for node in nodes:
             node.end()
         self.boot(nodes, real)
+
+    def processes(self) -> dict[int, str]:
+        """Map the head's processes, among them those of all nodes, to their command lines."""
+        return namespaces.processes(self.root)
+
+    def tree(self) -> dict[str, tuple[object, ...]]:
+        """Describe what was ever written in the head's homes and /etc, but for what tests hand to ncheck."""
+        found = layers.listing(self.inside / "head")
+        return {
+            path: what
+            for path, what in found.items()
+            if "/work/" not in path and "/recording" not in path and not path.endswith("nodes.txt")
+        }
 
     def heal(self) -> None:
         """Remake the nodes that were touched since they were made."""

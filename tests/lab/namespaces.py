@@ -59,6 +59,11 @@ def innermost(pid: int) -> int:
     return pid
 
 
+def child(pid: int) -> int:
+    """Return what nsenter runs, by its pid out here."""
+    return _children()[pid]
+
+
 def _children() -> Mapping[int, int]:
     # The first child of each process is enough: nsenter and unshare have one.
     pairs = ((process.pid, process.info["ppid"]) for process in psutil.process_iter(["ppid"]))

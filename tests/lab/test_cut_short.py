@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
+
 from . import faults
 from .command import Run, begin, listing
 from .hosts import Lab
 from .promises import QUICK, eventually, nothing_left, others_whole
 
 
-def test_a_link_cut_in_the_middle_of_the_answers_is_named(lab: Lab, healthy: Run) -> None:
+@pytest.mark.parametrize("transport", ["auto", "openssh"])
+def test_a_link_cut_in_the_middle_of_the_answers_is_named(lab: Lab, healthy: Run, transport: str) -> None:
     node = lab.nodes[3]
     faults.wait_in_nvidia_smi(node, seconds=2)
     listing(lab, lab.names)
 
     # Of a connection that is dead for good, sshd's own end knows nothing for many minutes: only its process may stay.
     with nothing_left(lab, settle=20, but="sshd: root"):
-        running = begin(lab, "nodes.txt", "-o", "json", *QUICK)
+        running = begin(lab, "nodes.txt", "-o", "json", "--transport", transport, *QUICK, "--deadline", "20")
         assert eventually(node.path(faults.CALLED).exists, wanted=True, seconds=15)
         node.sh("ip link set eth0 down")
         run = running.wait(45)
@@ -26,13 +29,14 @@ def test_a_link_cut_in_the_middle_of_the_answers_is_named(lab: Lab, healthy: Run
     others_whole(run, healthy, node.name, but="NC131")
 
 
-def test_ncheck_ended_by_sigkill_leaves_no_process_and_no_file_on_any_host(lab: Lab) -> None:
+@pytest.mark.parametrize("transport", ["auto", "openssh"])
+def test_ncheck_ended_by_sigkill_leaves_no_process_and_no_file_on_any_host(lab: Lab, transport: str) -> None:
     for node in lab.nodes:
         faults.wait_in_nvidia_smi(node, seconds=100)
     listing(lab, lab.names)
 
     with nothing_left(lab, settle=10):
-        running = begin(lab, "nodes.txt", "-o", "json")
+        running = begin(lab, "nodes.txt", "-o", "json", "--transport", transport)
         assert eventually(lambda: all(n.path(faults.CALLED).exists() for n in lab.nodes), wanted=True, seconds=15)
         running.kill()
         running.process.communicate(timeout=10)

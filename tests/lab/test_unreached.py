@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from . import faults
-from .command import Run
+from .command import Run, ncheck
 from .hosts import Lab
 from .node import Node
-from .promises import examined, others_whole
+from .promises import QUICK, examined, others_whole
 
 Fault = Callable[[Node], object]
 UNREACHED: dict[str, tuple[str, Fault]] = {
@@ -68,7 +68,7 @@ def test_a_host_key_that_is_unknown_is_not_trusted_unless_asked(lab: Lab, health
         assert run.failed() == {"NC001": {name}, "NC117": {name}}
         others_whole(run, healthy, name)
 
-        trusting = examined(lab, "--accept-new-host-keys")
+        trusting = ncheck(lab, *QUICK, "--accept-new-host-keys")
         assert trusting.verdicts() == healthy.verdicts()
 
 
