@@ -80,10 +80,17 @@ class _Way:
 
     def enter(self) -> ParamikoStream:
         try:
+            self._refuse_detours()
             return self.tries.until_in(self._once, lambda: self.address)
         except FaultError as error:
             raised = fault.ElsewhereError if error.elsewhere else LoginFailedError
             raise raised(self._login(error.fault)) from None
+
+    def _refuse_detours(self) -> None:
+        """Go straight only where the configuration says straight: what stands at that address may be another host."""
+        if detour := self.target.proxy_jump or self.target.proxy_command:
+            why = f"{self.target.name} is behind a jump host ({detour}), where paramiko does not go"
+            raise failed(Cause.TRANSPORT, why, "ncheck --transport openssh nodes.txt", elsewhere=True)
 
     def _once(self) -> ParamikoStream:
         sock, self.address = dial(self.target, self.remaining)

@@ -10,7 +10,7 @@ import paramiko
 from doctor.model.evidence import Cause
 from doctor.ssh_words import cause_of
 from doctor.transport import fault
-from doctor.transport.fault import Fault, FaultError
+from doctor.transport.fault import Fault, FaultError, failed
 from doctor.transport.ssh_agent import AgentKey
 from doctor.transport.ssh_keys import Identities, Identity
 from doctor.transport.ssh_target import SshTarget
@@ -54,11 +54,10 @@ def _offer(link: Link, target: SshTarget, identity: Identity, way: Progress) -> 
     try:
         link.auth_publickey(target.user, identity.key)
     except BROKEN as error:
-        if not link.is_active() or link.wire.timed_out or way.remaining <= 0.001:  # noqa: PLR2004  none is left
-            raise FaultError(_cut_off(link, target, way, error)) from None
-        if isinstance(error, paramiko.AuthenticationException):
+        alive = link.is_active() and not link.wire.timed_out and way.remaining > 0.001  # noqa: PLR2004  none is left
+        if alive and isinstance(error, paramiko.AuthenticationException):
             return False
-        raise FaultError(_cut_off(link, target, way, error)) from None
+        raise _cut_off(link, target, way, error) from None
     return link.is_authenticated()
 
 
@@ -69,21 +68,23 @@ def _try_none(link: Link, target: SshTarget, way: Progress) -> None:
         link.auth_none(target.user)
     except BROKEN as error:
         if not link.is_active() or link.wire.timed_out:
-            raise FaultError(_cut_off(link, target, way, error)) from None
+            raise _cut_off(link, target, way, error) from None
 
 
-def _cut_off(link: Link, target: SshTarget, way: Progress, error: Exception) -> Fault:
+def _cut_off(link: Link, target: SshTarget, way: Progress, error: Exception) -> FaultError:
     """Say why the connection ended in the midst of the login."""
     heard = link.wire.heard
     words = " ".join((*heard.messages, heard.parting))
     if (cause := cause_of(words)) in TELLING:
-        return Fault(cause, _said(words), fix_for(cause, target, way.offered))
+        return failed(cause, _said(words), fix_for(cause, target, way.offered))
     if link.wire.timed_out or "timeout" in str(error).lower():
-        return fault.stalled(way.address, "during the login", way.timeout)
+        return FaultError(fault.stalled(way.address, "during the login", way.timeout))
     if words.strip():
-        return Fault(Cause.AUTH_REFUSED, f"the server ended the login: {_said(words)}", fault.by_hand(target, "-v"))
+        return failed(Cause.AUTH_REFUSED, f"the server ended the login: {_said(words)}", fault.by_hand(target, "-v"))
+    if "agree on a pubkey algorithm" in str(error):  # paramiko signs nothing by SHA-1; ssh may be told to
+        return failed(Cause.AUTH_REFUSED, str(error), fault.by_hand(target, "-v"), elsewhere=True)
     detail = f"the server closed the connection during the login ({len(way.offered)} key(s) offered) and gave no reason"
-    return Fault(Cause.CLOSED, detail, fault.by_hand(target, "-v"))
+    return failed(Cause.CLOSED, detail, fault.by_hand(target, "-v"))
 
 
 def _refused(link: Link, target: SshTarget, identities: Identities, way: Progress) -> Fault:

@@ -219,3 +219,11 @@ def test_no_name_is_too_strange(name: str) -> None:
     with pytest.raises(FaultError):
         dial(SshTarget("a", name, 1), 5)
     assert time.monotonic() - began < 10
+
+
+def test_paramiko_does_not_pass_by_a_jump_host(tmp_path: Path) -> None:
+    chosen = choice(tmp_path, "Host node07\n  ProxyJump bastion\n", transport="paramiko")
+    with pytest.raises(LoginFailedError) as raised:
+        chosen.connect(Node("node07"), 5)
+    login = raised.value.login
+    assert (login.cause, login.fix) == (Cause.TRANSPORT, "ncheck --transport openssh nodes.txt")
