@@ -25,9 +25,10 @@ from doctor.model.facts import GpuFacts, TopologyFacts
 def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Doubt | Moot]:
     asked = (node.maybe(GpuFacts), node.maybe(TopologyFacts))
     unread = [fact for fact in asked if isinstance(fact, Unread)]
-    hung = [fact for fact in unread if fact.hung]
+    hung = [fact.reason for fact in unread if fact.hung]
+    hung += [fact.hung for fact in asked if isinstance(fact, GpuFacts) and fact.hung]
     if hung:
-        yield Problem(hung[0].reason, "journalctl -k -g NVRM", tuple(fact.reason for fact in hung[1:]))
+        yield Problem(hung[0], "journalctl -k -g NVRM", tuple(hung[1:]))
     elif len(unread) == len(asked) or any(fact.unanswered for fact in unread):
         yield Doubt(unread[0].reason)
     elif all(isinstance(fact, Absent) for fact in asked):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 from doctor.collect.nvidia import DEVICES, NVML, shown_gpus, smi_trouble
@@ -22,7 +23,18 @@ _VITAL = ("GetCount", "GetHandle", "GetName")
 
 
 def gpus(evidence: Evidence) -> Read[GpuFacts]:
-    """Read the GPUs. Two sources that both fail are Unread; that there is none takes PCI's word as well."""
+    """Read the GPUs, and note an nvidia-smi that hangs although NVML answers: tools and jobs that ask it hang, too."""
+    told = _asked(evidence)
+    return replace(told, hung=_hung(evidence)) if isinstance(told, GpuFacts) else told
+
+
+def _hung(evidence: Evidence) -> str:
+    why = (trouble(command, evidence.reply(command)) for command in (SMI_QUERY, SMI))
+    return next((one.reason for one in why if isinstance(one, Unread) and one.hung), "")
+
+
+def _asked(evidence: Evidence) -> Read[GpuFacts]:
+    """Ask both. Two sources that both fail are Unread; that there is none takes PCI's word as well."""
     reply = evidence.reply(NVML)
     if reply.succeeded:
         return _from_nvml(cast("Said", reply.value))

@@ -22,12 +22,16 @@ class Gpu:
 
 @dataclass(frozen=True)
 class GpuFacts:
-    """The GPUs of a node, asked of NVML and, where that is silent, of nvidia-smi. `cuda` is the driver's, as "12.4"."""
+    """The GPUs of a node, asked of NVML and, where that is silent, of nvidia-smi. `cuda` is the driver's, as "12.4".
+
+    `hung` says which nvidia-smi did not end in its time although another source told of the GPUs.
+    """
 
     gpus: tuple[Gpu, ...]
     driver: str
     cuda: str
     source: str  # "nvml" or "nvidia-smi"
+    hung: str = ""
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from checks.gpus.nvidia_smi_hangs import nvidia_smi_hangs
 from doctor.engine import Facts, judge
 from doctor.model.fact import Absent, Unread
@@ -48,3 +50,10 @@ def test_it_is_silent_and_skipped_without_a_driver() -> None:
 def test_an_answer_that_the_end_of_the_run_cut_off_is_no_pass() -> None:
     cut_off = Unread("nvidia-smi topo -m: deadline: the run's deadline came", unanswered=True)
     assert outcome(GPUS, cut_off) is Outcome.UNKNOWN
+
+
+def test_a_command_that_hung_is_named_although_another_source_told_of_the_gpus() -> None:
+    hung = "nvidia-smi did not end within 10 s and was ended"
+    assert judge([nvidia_smi_hangs], node(replace(GPUS, hung=hung), MATRIX)).findings == [
+        Finding("NC505", "nvidia-smi-hangs", Severity.ERROR, ("n1",), hung, (), "journalctl -k -g NVRM"),
+    ]
