@@ -19,8 +19,8 @@ def environment(evidence: Evidence) -> Read[EnvironmentFacts]:
     if why := trouble(ENVIRONMENT, reply):
         return Unread(f"environment: {why.reason}") if isinstance(why, Absent) else why
     said = cast("Mapping[str, Mapping[str, object]]", reply.value)
-    variables = {**(said.get("variables") or {}), **(said.get("job_variables") or {})}
-    files = {path: _file(path, lines) for path, lines in (said.get("files") or {}).items()}
+    variables = {**said["variables"], **said["job_variables"]}
+    files = {path: _file(path, lines) for path, lines in said["files"].items()}
     return EnvironmentFacts({name: str(value) for name, value in variables.items()}, files)
 
 

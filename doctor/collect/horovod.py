@@ -22,7 +22,7 @@ def horovod(evidence: Evidence) -> Read[HorovodFacts]:
     reply = evidence.reply(CHECK_BUILD)
     installed = packages(evidence).get("horovod")
     if reply.status is Status.MISSING:
-        return _without_command(installed)
+        return _without_command(evidence, installed)
     why = trouble(CHECK_BUILD, reply)
     if isinstance(why, Unread) and reply.status is not Status.OK:
         return why
@@ -32,7 +32,10 @@ def horovod(evidence: Evidence) -> Read[HorovodFacts]:
     return HorovodFacts(build.version, _built(build.frameworks), _built(build.controllers), _built(build.operations))
 
 
-def _without_command(installed: str | None) -> Unread | Absent:
+def _without_command(evidence: Evidence, installed: str | None) -> Unread | Absent:
+    asked = trouble(INTERPRETER, evidence.reply(INTERPRETER))
+    if isinstance(asked, Unread):
+        return Unread(f"no horovodrun, and whether Horovod is installed could not be asked: {asked.reason}")
     if installed:
         reason = f"Horovod {installed} is installed, and horovodrun is not on the PATH of a non-interactive login"
         return Unread(reason, fix="python3 -m horovod.runner.launch --check-build")

@@ -21,10 +21,10 @@ def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
         return Absent("no Python interpreter for a job on this node") if isinstance(why, Absent) else why
     said = cast("Mapping[str, object]", reply.value)
     return InterpreterFacts(
-        path=str(said["path"]),
-        version=str(said["version"]),
+        path=_text(said, "path"),
+        version=_text(said, "version"),
         how=str(said.get("how") or ""),
-        frameworks={name: version for name, version in packages(evidence).items() if not name.startswith(NCCL_WHEELS)},
+        frameworks={name: version for name, version in _packages(said).items() if not name.startswith(NCCL_WHEELS)},
         container=str(said.get("container") or ""),
     )
 
@@ -34,8 +34,20 @@ def packages(evidence: Evidence) -> dict[str, str]:
     reply = evidence.reply(INTERPRETER)
     if not reply.succeeded or not isinstance(reply.value, dict):
         return {}
-    found = cast("Mapping[str, object]", reply.value.get("packages") or {})
-    return {name: str(version) for name, version in found.items()}
+    return _packages(cast("Mapping[str, object]", reply.value))
+
+
+def _packages(said: Mapping[str, object]) -> dict[str, str]:
+    """Return what is installed. Raises KeyError or AttributeError where that was not told: it is not nothing."""
+    return {name: str(version) for name, version in cast("Mapping[str, object]", said["packages"]).items()}
+
+
+def _text(said: Mapping[str, object], key: str) -> str:
+    """Return a text that must be there. Raises TypeError for anything else."""
+    value = said[key]
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{key} is no text")
+    return value
 
 
 READERS = (Reader(InterpreterFacts, (INTERPRETER,), interpreter),)

@@ -23,11 +23,18 @@ def limits(evidence: Evidence) -> Read[LimitsFacts]:
     said = cast("Mapping[str, object]", reply.value)
     shm = cast("Mapping[str, object]", said.get("shm") or {"error": "not told"})
     return LimitsFacts(
-        memlock=cast("int | None", said["memlock"]),
-        open_files=cast("int | None", said["open_files"]),
+        memlock=_limit(said["memlock"]),
+        open_files=_limit(said["open_files"]),
         shm_total=_bytes(shm, "total"),
         shm_free=_bytes(shm, "free"),
     )
+
+
+def _limit(value: object) -> int | None:
+    """Return a limit, None for unlimited. Raises TypeError for what is neither."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    raise TypeError(f"{value!r} is no limit")
 
 
 def _bytes(shm: Mapping[str, object], key: str) -> int | Unread:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import cast
 
 from doctor.collect.interpreter import INTERPRETER, packages
@@ -37,7 +38,7 @@ def loaded(evidence: Evidence) -> Read[LoadedNcclFacts]:
     value = _said(evidence)
     if isinstance(value, (Unread, Absent)):
         return value
-    said = cast("Said | None", value.get("loaded"))
+    said = cast("Said | None", value["loaded"])
     if said and said.get("error"):
         return Unread(f"the job's interpreter could not load NCCL: {said['error']}", fix="ncheck explain NC201")
     path = str(said.get("path") or "") if said else ""
@@ -59,7 +60,7 @@ def _said(evidence: Evidence) -> Said | Unread | Absent:
 
 
 def _copies(value: Said) -> tuple[NcclCopy, ...]:
-    return tuple(_copy(one) for one in cast("list[Said]", value.get("copies") or []))
+    return tuple(_copy(one) for one in cast("list[Said]", value["copies"]))
 
 
 def _copy(one: Said) -> NcclCopy:
@@ -83,7 +84,7 @@ def _other_environment(copy: NcclCopy) -> Unread:
     prefix = copy.path.split("/lib/")[0]
     return Unread(
         f"no framework lives in the interpreter that was asked; {copy.path} belongs to another environment",
-        fix=f"ncheck --python {prefix}/bin/python nodes.txt",
+        fix=f"ncheck --python {quote(prefix + '/bin/python')} nodes.txt",
     )
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from doctor.collect.nvidia import DEVICES, smi_trouble
 from doctor.collect.reader import Reader
 from doctor.model.evidence import Command, Evidence
 from doctor.model.fact import Read, Unread
 from doctor.model.facts import TopologyFacts
 from doctor.parse.topology_matrix import parse_topology
+
+_NUMBERED = re.compile(r"(?:NIC|HCA)\d+")  # NIC0, which the legend calls mlx5_0
 
 TOPO = Command(("nvidia-smi", "topo", "-m"))
 
@@ -18,9 +22,24 @@ def topology(evidence: Evidence) -> Read[TopologyFacts]:
         return why
     said = evidence.reply(TOPO).stdout
     try:
-        return parse_topology(said)[0]
+        return _whole(*parse_topology(said))
     except ValueError as error:
         return Unread(f"{error}; it begins: {said.strip().splitlines()[0][:80]}", fix="nvidia-smi topo -m")
+
+
+def _whole(matrix: TopologyFacts, nameless: tuple[str, ...]) -> TopologyFacts:
+    """Return a matrix with no path missing. Raises ValueError for one that was cut off: what is not there is not equal.
+
+    `nameless` are the NICs that the driver itself gives no name in the legend.
+    """
+    for gpu in matrix.gpus:
+        for other in (*matrix.gpus, *matrix.nics):
+            if gpu != other and (gpu, other) not in matrix.pairs:
+                raise ValueError(f"the matrix was cut off: no path from {gpu} to {other}")
+    for nic in matrix.nics:
+        if _NUMBERED.fullmatch(nic) and nic not in matrix.legend and nic not in nameless:
+            raise ValueError(f"the matrix was cut off: the legend does not name {nic}")
+    return matrix
 
 
 READERS = (Reader(TopologyFacts, (TOPO, DEVICES), topology),)

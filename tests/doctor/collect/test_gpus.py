@@ -111,3 +111,33 @@ def test_the_matrix_is_read_and_what_is_no_matrix_is_unread(answered: Answered) 
     assert fact.pairs["GPU0", "GPU1"] == "NV4"
     assert isinstance(topology(answered({TOPO: said("usage: nvidia-smi topo"), DEVICES: ONE_GPU})), Unread)
     assert isinstance(topology(answered({TOPO: said(""), DEVICES: ONE_GPU})), Unread)
+
+
+WHOLE = """\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity
+GPU0\t X \tNV4\tPIX\t0-15\t0
+GPU1\tNV4\t X \tSYS\t0-15\t0
+NIC0\tPIX\tSYS\t X
+
+NIC Legend:
+
+  NIC0: mlx5_0
+"""
+
+
+@pytest.mark.parametrize("lines", [2, 3, 5, 6])
+def test_a_matrix_that_was_cut_off_is_unread(answered: Answered, lines: int) -> None:
+    assert isinstance(topology(answered({TOPO: said(WHOLE), DEVICES: ONE_GPU})), TopologyFacts)
+    cut = "".join(WHOLE.splitlines(keepends=True)[:lines])
+    fact = topology(answered({TOPO: said(cut), DEVICES: ONE_GPU}))
+    assert isinstance(fact, Unread)
+    assert "cut off" in fact.reason
+
+
+def test_an_nvidia_smi_that_hangs_is_noted_although_nvml_answers(answered: Answered) -> None:
+    nvml = Reply(Status.OK, value={"driver": "555.42.06", "cuda": "12.5", "gpus": [{"index": 0, "name": "H100"}]})
+    well = gpus(answered({NVML: nvml, SMI_QUERY: said("0, H100\n"), SMI: said(HEADER), DEVICES: ONE_GPU}))
+    sick = gpus(answered({NVML: nvml, SMI_QUERY: HUNG, SMI: HUNG, DEVICES: ONE_GPU}))
+    assert isinstance(well, GpuFacts)
+    assert well.hung == ""
+    assert isinstance(sick, GpuFacts)
+    assert sick.hung == f"{' '.join(SMI_QUERY.argv)} did not end within 10 s and was ended"

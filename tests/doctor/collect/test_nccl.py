@@ -3,6 +3,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
+
+from doctor.collect import facts_of
 from doctor.collect.interpreter import INTERPRETER
 from doctor.collect.nccl import NCCL, copies, loaded
 from doctor.model.evidence import Evidence, Reply, Status
@@ -82,3 +85,16 @@ def test_a_copy_that_would_not_load_is_unread(answered: Answered) -> None:
     fact = loaded(answered(replies))
     assert isinstance(fact, Unread)
     assert "libcudart.so.12: cannot open" in fact.reason
+
+
+def test_a_path_from_a_node_is_no_command_in_the_line_to_type(answered: Answered) -> None:
+    path = "/opt/$(reboot)/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"
+    fact = loaded(answered(asked(copy(path, "wheel", "2.26.2"), loads=None, packages={})))
+    assert isinstance(fact, Unread)
+    assert fact.fix == "ncheck --python '/opt/$(reboot)/bin/python' nodes.txt"
+
+
+@pytest.mark.parametrize("said", [{}, {"copies": []}, {"loaded": None}, {"copies": None, "loaded": None}])
+def test_an_answer_that_lacks_a_half_is_not_no_nccl(answered: Answered, said: dict[str, object]) -> None:
+    facts = facts_of(answered({NCCL: value(said)}), (LoadedNcclFacts, NcclCopiesFacts))
+    assert any(isinstance(facts[fact], Unread) for fact in (LoadedNcclFacts, NcclCopiesFacts))

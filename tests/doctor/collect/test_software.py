@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from doctor.collect import facts_of
 from doctor.collect.environment import ENVIRONMENT, environment
 from doctor.collect.horovod import CHECK_BUILD, horovod
 from doctor.collect.interpreter import INTERPRETER, interpreter
 from doctor.collect.limits import LIMITS, limits
 from doctor.collect.mpi import MPIEXEC, MPIRUN, OMPI_INFO, REAL_PATH, mpi
-from doctor.model.evidence import Evidence, Reply, Status
+from doctor.model.evidence import Answer, Evidence, Reply, Status
 from doctor.model.fact import Absent, Unread
 from doctor.model.facts import EnvironmentFacts, HorovodFacts, InterpreterFacts, LimitsFacts, MpiFacts
 
@@ -133,3 +134,41 @@ def test_unlimited_is_none_and_an_unread_shm_is_not_zero(answered: Answered) -> 
     asked = {"memlock": None, "open_files": 1024, "shm": {"error": "not mounted"}}
     unread = Unread("/dev/shm: not mounted")  # noqa: S108  it is only named
     assert limits(answered({LIMITS: value(asked)})) == LimitsFacts(None, 1024, unread, unread)
+
+
+@pytest.mark.parametrize("reply", [Reply(Status.TIMEOUT, seconds=10), Reply(Status.FAILED, reason="cut")])
+def test_no_horovodrun_and_an_interpreter_that_cannot_be_asked_is_not_no_horovod(
+    answered: Answered, reply: Reply
+) -> None:
+    fact = horovod(answered({CHECK_BUILD: MISSING, INTERPRETER: reply}))
+    assert isinstance(fact, Unread)
+    assert fact.reason.startswith("no horovodrun, and whether Horovod is installed could not be asked")
+
+
+PYTHON: dict[str, object] = {"path": "/usr/bin/python3", "version": "3.11.2", "packages": {}}
+FACTS = {INTERPRETER: InterpreterFacts, ENVIRONMENT: EnvironmentFacts, LIMITS: LimitsFacts}
+LOGIN: dict[str, object] = {"variables": {}, "job_variables": {}, "files": {}}
+LIMIT: dict[str, object] = {"memlock": None, "open_files": 1024, "shm": {"total": 1, "free": 1}}
+
+
+@pytest.mark.parametrize(
+    ("source", "whole", "key", "wrong"),
+    [
+        (INTERPRETER, PYTHON, "path", None),
+        (INTERPRETER, PYTHON, "version", ""),
+        (INTERPRETER, PYTHON, "packages", None),
+        (ENVIRONMENT, LOGIN, "variables", None),
+        (ENVIRONMENT, LOGIN, "job_variables", []),
+        (ENVIRONMENT, LOGIN, "files", None),
+        (LIMITS, LIMIT, "memlock", "unlimited"),
+        (LIMITS, LIMIT, "memlock", True),
+        (LIMITS, LIMIT, "open_files", [1]),
+    ],
+)
+def test_what_was_not_told_is_unread_and_not_nothing(
+    answered: Answered, source: Answer, whole: dict[str, object], key: str, wrong: object
+) -> None:
+    fact = FACTS[source]
+    assert isinstance(facts_of(answered({source: value(whole)}), (fact,))[fact], fact)
+    for lost in ({**whole, key: wrong}, {name: held for name, held in whole.items() if name != key}):
+        assert isinstance(facts_of(answered({source: value(lost)}), (fact,))[fact], Unread)
