@@ -13,9 +13,12 @@ from doctor.settings import JobEnvironment
 
 def in_a_venv(folder: Path) -> str:
     """Return what ncheck says of a virtual environment that holds nothing else."""
+    alone = folder.parent / "alone"  # what is tested may lie beside a torch, in one site-packages
+    alone.mkdir()
+    (alone / "doctor").symlink_to(Path(sys.modules["doctor"].__file__ or "").parent)
     done = subprocess.run(
         [str(folder / "bin" / "python3"), "-c", "from doctor.own_interpreter import own_prefix; print(own_prefix())"],
-        env={"PYTHONPATH": str(Path(sys.modules["doctor"].__file__ or "").parents[1])},
+        env={"PYTHONPATH": str(alone)},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     return done.stdout.strip()
