@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from doctor.parse.capture import lines_of
 
 # mpirun (Open MPI) 5.0.11, mpirun.real (OpenRTE) 4.0.3, mpirun (IBM Spectrum MPI) 10.3.0.0
-_MPIRUN = re.compile(r"^[ \t]*\S+ \((Open MPI|OpenRTE|IBM Spectrum MPI|IBM Platform MPI)\) (\S+)", re.MULTILINE)
+_MPIRUN = re.compile(r"(?:^|[ \t`'\"#])[\w./\-]+ \((Open MPI|OpenRTE|IBM Spectrum MPI|IBM Platform MPI)\) (\d[^\s`'\"]*)", re.MULTILINE)
 # Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022
 _LIBRARY = re.compile(r"\bOpen MPI v(\d[^\s,]*), package:")
 # HYDRA build details:
-_HYDRA = re.compile(r"HYDRA build details|^[ \t]*MPICH Version:", re.MULTILINE)
+_HYDRA = re.compile(r"HYDRA build details|^[ \t]*MPICH2? Version:", re.MULTILINE)
 #     Version:                                 4.1.2
-_HYDRA_VERSION = re.compile(r"^[ \t]*(?:MPICH )?Version:\s+(\S+)", re.MULTILINE)
+_HYDRA_VERSION = re.compile(r"^[ \t]*(?:MPICH2? )?Version:\s+(\S+)", re.MULTILINE)
 #     Release Date:                            Wed Jun  7 15:22:45 CDT 2023
-_HYDRA_DATE = re.compile(r"^[ \t]*(?:MPICH )?Release [Dd]ate:\s+(\S.*?)\s*$", re.MULTILINE)
+_HYDRA_DATE = re.compile(r"^[ \t]*(?:MPICH2? )?Release [Dd]ate:\s+(\S.*?)\s*$", re.MULTILINE)
 # Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: 16752)
-_INTEL = re.compile(r"Intel\(R\) MPI Library.*?Version (\S+(?: Update \d+)?)(?:,? Build (\w+))?")
+# Intel(R) MPI Library for Linux* OS, 64-bit applications, Version 4.1  Build 20120831
+_INTEL = re.compile(r"Intel\(R\) MPI Library.*?Version +(\d[\w.]*(?: +Update +\d+)?)(?:,? +Build +(\w+))?")
+# "MVAPICH2 Version:       2.3.7" of mpichversion, "MVAPICH2 2.3.6 Mon March 29 22:00:00 EST 2021" of mpiname
+_MVAPICH = re.compile(r"^[ \t]*(MVAPICH2?(?:-\w+)?)(?: Version:)?\s+(\d\S*)", re.MULTILINE)
+# MPI VERSION    : CRAY MPICH version 8.1.28.15 (ANL base 3.4a2)
+_CRAY = re.compile(r"\bCRAY MPICH version (\S+)", re.IGNORECASE)
+# Microsoft MPI Startup Program [Version 10.1.12498.18]
+_MICROSOFT = re.compile(r"Microsoft MPI .*?Version (\d[\d.]*)")
 # prte (PRRTE) 3.0.13
 _PRRTE = re.compile(r"\bprte(?:run)? \(PRRTE\) (\S+)")
 #                 Open MPI: 1.7a1r27338
@@ -30,7 +38,7 @@ _INFO_DATE = re.compile(r"^[ \t]*Open MPI release date:\s+(\S.*?)\s*$", re.MULTI
 #                  MPI API: 3.1.0
 _INFO_API = re.compile(r"^[ \t]*MPI API:\s+(\S+)", re.MULTILINE)
 # ompi:version:full:5.0.11
-_PARSABLE = re.compile(r"^\s*(ompi:version:full|ompi:version:repo|mpi-api:version:full|path:prefix):(.+?)\s*$")
+_PARSABLE = re.compile(r"^\s*(ompi:version:full|ompi:version:repo|ompi:version:release_date|mpi-api:version:full|path:prefix):(.+?)\s*$")
 # bash: mpirun: command not found; FileNotFoundError: [Errno 2] No such file or directory: 'mpirun'
 _MISSING = re.compile(
     r"(?=.*\b(?:mpirun|mpiexec|ompi_info|orterun|prterun)\b)"
@@ -40,7 +48,10 @@ _MISSING = re.compile(
 
 @dataclass(frozen=True)
 class Mpi:
-    """What the text says; None is: not in it. `implementation` is Open MPI, MPICH, Intel MPI or Spectrum MPI."""
+    """What the text says; None is: not in it.
+
+    `implementation` is Open MPI, MPICH, Intel MPI, Spectrum MPI, MVAPICH2, Cray MPICH or Microsoft MPI.
+    """
 
     implementation: str | None = None
     version: str | None = None
@@ -53,6 +64,7 @@ class Mpi:
     error: str | None = None
 
 
+@lru_cache(maxsize=32)  # one text is as good as the same on every node, and ompi_info's is long
 def parse_mpi(text: str) -> Mpi | None:
     """Read the answer of mpirun, mpiexec or ompi_info; None where it is of none of them."""
     plain = "\n".join(lines_of(text))
@@ -62,10 +74,22 @@ def parse_mpi(text: str) -> Mpi | None:
     if found := _LIBRARY.search(plain):
         return Mpi("Open MPI", found[1])
     if found := _INTEL.search(plain):
-        return Mpi("Intel MPI", found[1].rstrip(","), build=found[2])
+        return Mpi("Intel MPI", " ".join(found[1].split()), build=found[2])
+    if named := _named(plain):
+        return named
     if _HYDRA.search(plain):
         return Mpi("MPICH", _first(_HYDRA_VERSION, plain), release_date=_first(_HYDRA_DATE, plain))
     return _parsable(plain) or _info(plain) or _missing(plain)
+
+
+def _named(text: str) -> Mpi | None:
+    """Read those that give their name and version in a line."""
+    if found := _MVAPICH.search(text):
+        return Mpi(found[1], found[2])
+    for name, pattern in (("Cray MPICH", _CRAY), ("Microsoft MPI", _MICROSOFT)):
+        if version := _first(pattern, text):
+            return Mpi(name, version)
+    return None
 
 
 def _parsable(text: str) -> Mpi | None:
@@ -74,8 +98,14 @@ def _parsable(text: str) -> Mpi | None:
     version = found.get("ompi:version:full")
     if version is None:
         return None
-    repo, api = found.get("ompi:version:repo"), found.get("mpi-api:version:full")
-    return Mpi("Open MPI", version, repo=repo, api=api, prefix=found.get("path:prefix"))
+    return Mpi(
+        "Open MPI",
+        version,
+        release_date=found.get("ompi:version:release_date"),
+        repo=found.get("ompi:version:repo"),
+        api=found.get("mpi-api:version:full"),
+        prefix=found.get("path:prefix"),
+    )
 
 
 def _info(text: str) -> Mpi | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import threading
 import zlib
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +25,8 @@ CANDIDATES = (
     "python3", "/usr/bin/python3", "/usr/local/bin/python3", "/usr/libexec/platform-python", "/opt/conda/bin/python3",
     '"$HOME/miniconda3/bin/python3"', '"$HOME/anaconda3/bin/python3"', "/opt/venv/bin/python3",
 )  # fmt: skip
+
+_MAKING = threading.Lock()
 
 # Any Python from 2.6 on must be able to read this and say no: 86 tells the shell to try the next one. The first
 # argument is the marker, then the blob's size and the agent's own deadline in seconds.
@@ -126,9 +129,14 @@ def _loader() -> str:
     return shlex.quote(f'exec("{escaped}")')
 
 
-@cache
 def agent_blob() -> bytes:
-    """Return the agent's modules, name to text, as zlib over JSON."""
+    """Return the agent's modules, name to text, as zlib over JSON; made once, though all nodes ask at the same time."""
+    with _MAKING:
+        return _agent_blob()
+
+
+@cache
+def _agent_blob() -> bytes:
     from importlib.resources import files  # noqa: PLC0415  dear, and a run that only logs in needs no agent
 
     texts = {"doctor": ""}
