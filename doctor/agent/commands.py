@@ -13,8 +13,11 @@ ENVIRONMENT = {"LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1", "GIT_OPTIONAL_LOCK
 _STRIDE = 0.2  # seconds between two looks at a program that ended while a child of its own keeps the pipes open
 
 
-def run(argv, timeout, environment=None, pass_fds=(), cwd="/"):
-    """Run it to its end or to `timeout` seconds; return the fields of a Reply."""
+def run(argv, timeout, environment=None, pass_fds=(), *, cwd="/", tail=False):  # noqa: PLR0913  words of one call
+    """Run it to its end or to `timeout` seconds; return the fields of a Reply.
+
+    A program that says too much is ended; with `tail` it goes on, and what is kept is the last that it said.
+    """
     environment = dict(os.environ if environment is None else environment, **ENVIRONMENT)
     environment["PATH"] = ":".join(part for part in (environment.get("PATH", ""), SYSTEM_FOLDERS) if part)
     started = time.monotonic()
@@ -23,15 +26,16 @@ def run(argv, timeout, environment=None, pass_fds=(), cwd="/"):
     except (OSError, ValueError) as error:
         return not_started(argv, environment, error)
     try:
-        streams, ended, truncated = _gathered(process, started + timeout)
+        streams, ended, truncated = _gathered(process, started + timeout, tail)
     finally:
         end_group(process)
-    reply = {"status": "ok" if ended or truncated else "timeout", "seconds": round(time.monotonic() - started, 4)}
+    status = "ok" if ended or (truncated and not tail) else "timeout"
+    reply = {"status": status, "seconds": round(time.monotonic() - started, 4)}
     reply["exit_status"] = process.returncode if ended else None
     reply["stdout"], reply["stderr"] = (decoded(b"".join(stream)) for stream in streams)
     reply["truncated"] = truncated
     if not ended:
-        reply["reason"] = "it was ended: " + ("too much output" if truncated else "its time was over")
+        reply["reason"] = "it was ended: " + ("too much output" if status == "ok" else "its time was over")
     return reply
 
 
@@ -61,10 +65,10 @@ def _started(argv, environment, pass_fds, cwd):
     )  # fmt: skip
 
 
-def _gathered(process, deadline):
+def _gathered(process, deadline, tail):
     """Read both streams until the program ended. Return them, whether it ended, and whether it said too much."""
     streams = {process.stdout.fileno(): [], process.stderr.fileno(): []}
-    open_streams = dict.fromkeys(streams, 0)
+    open_streams, cut = dict.fromkeys(streams, 0), False
     poll = select.poll()
     for number in streams:
         poll.register(number, select.POLLIN)
@@ -76,15 +80,20 @@ def _gathered(process, deadline):
             data = os.read(number, 65536)
             open_streams[number] += len(data)
             streams[number].append(data)
-            if open_streams[number] > LARGEST_OUTPUT:
+            if open_streams[number] > LARGEST_OUTPUT and not tail:
                 streams[number] = [b"".join(streams[number])[:LARGEST_OUTPUT]]
                 return streams.values(), False, True
+            if open_streams[number] > 2 * LARGEST_OUTPUT:
+                streams[number] = [b"".join(streams[number])[-LARGEST_OUTPUT:]]
+                open_streams[number], cut = LARGEST_OUTPUT, True
             if not data:
                 poll.unregister(number)
                 del open_streams[number]
         if not ready and (left <= 0 or ended):
             break
-    return streams.values(), _ended(process, deadline), False
+    cut = cut or any(sum(map(len, stream)) > LARGEST_OUTPUT for stream in streams.values())
+    kept = [[b"".join(stream)[-LARGEST_OUTPUT:]] for stream in streams.values()]
+    return kept, _ended(process, deadline), cut
 
 
 def _ended(process, deadline):

@@ -76,15 +76,15 @@ class Sources:
         argv, timeout = list(source["argv"]), source.get("timeout") or self.timeout
         environment = self.job.environment if source.get("job") else self.job.login_environment
         if source.get("root"):
-            return self.as_root(argv, timeout, environment)
-        return commands.run(argv, timeout, environment)
+            return self.as_root(argv, timeout, environment, bool(source.get("tail")))
+        return commands.run(argv, timeout, environment, tail=bool(source.get("tail")))
 
-    def as_root(self, argv, timeout, environment):
+    def as_root(self, argv, timeout, environment, tail):
         """Run it through sudo where that was asked for. A refusal, sudo's or the program's own, is "denied"."""
         if self.sudo and os.geteuid() != 0:
             # What sudo started belongs to root and cannot be ended by us: timeout, as root, does it.
             argv = ["sudo", "-n", "timeout", "-s", "KILL", str(int(timeout) + 1), *argv]
-        reply = commands.run(argv, timeout, environment)
+        reply = commands.run(argv, timeout, environment, tail=tail)
         if reply.get("exit_status") and any(words in reply["stderr"] for words in _REFUSALS):
             reply["status"] = "denied"
             reply["reason"] = reply["stderr"].strip().splitlines()[-1]

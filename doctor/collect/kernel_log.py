@@ -11,9 +11,11 @@ from doctor.model.fact import Read, Unread
 from doctor.model.facts import KernelLogFacts
 from doctor.parse.kernel_messages import message_time, xid_events
 
-JOURNAL = Command(("journalctl", "-k", "-b", "--no-pager", "-o", "short"), root=True)
-DMESG = Command(("dmesg",), root=True)
+# Of a long log the end is kept: what came last matters most.
+JOURNAL = Command(("journalctl", "-k", "-b", "--no-pager", "-o", "short"), root=True, tail=True)
+DMESG = Command(("dmesg",), root=True, tail=True)
 
+_NO_MATTER_OF_ROOT = (Status.TIMEOUT, Status.UNANSWERED, Status.FAILED)
 _NAMES = {JOURNAL: "journalctl -k", DMESG: "dmesg"}
 
 
@@ -21,27 +23,26 @@ def kernel_log(evidence: Evidence) -> Read[KernelLogFacts]:
     """Read the first of the two that shows kernel messages."""
     for command, name in _NAMES.items():
         lines = _messages(evidence, command)
-        xids = xid_events(lines)
-        if lines and (xids or not evidence.reply(command).truncated):  # the end of a log is what matters most
-            return KernelLogFacts(xids, name, message_time(lines[0]))
+        if dated := [time for line in lines if (time := message_time(line))]:
+            return KernelLogFacts(xid_events(lines), name, dated[0])
     return _unreadable(evidence)
 
 
 def _messages(evidence: Evidence, command: Command) -> list[str]:
-    """Return the kernel's lines; the journal's own remarks ("-- No entries --", "Hint: ...") are none."""
+    """Return the kernel's lines, each of which bears a time; the journal's own remarks do not ("-- No entries --")."""
     reply = evidence.reply(command)
-    if reply.status is not Status.OK or reply.exit_status not in (None, 0):
+    if reply.status is not Status.OK or reply.exit_status != 0:
         return []
-    lines = [line for line in reply.stdout.splitlines() if line.strip()]
-    return [line for line in lines if not line.startswith(("-- ", "Hint:", "No journal files"))]
+    return [line for line in reply.stdout.splitlines() if line.strip()]
 
 
 def _unreadable(evidence: Evidence) -> Unread:
-    """Say why. A command that hung or was never answered is unknown; all else is what only root may read."""
+    """Say why. A command that hung, broke or was never answered is unknown; all else is what only root may read."""
     replies = {command: evidence.reply(command) for command in _NAMES}
     for command, reply in replies.items():
         why = trouble(command, reply)
-        if isinstance(why, Unread) and reply.status in (Status.TIMEOUT, Status.UNANSWERED):
+        unfinished = reply.status is Status.OK and reply.exit_status is None
+        if isinstance(why, Unread) and (reply.status in _NO_MATTER_OF_ROOT or unfinished):
             return why
     said = [text for reply in replies.values() for text in (reply.stderr.strip(), reply.reason) if text]
     return Unread(

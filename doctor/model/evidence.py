@@ -19,6 +19,7 @@ class Command:
 
     `timeout` is in seconds (None: the run's --command-timeout). `root` marks what an ordinary user can never do on a
     default machine: it is run through `sudo -n` when --sudo was given, and by the plain user otherwise.
+    `tail` keeps the end of an output that is too long, not its beginning.
     `job` runs it in the job's environment (the job's interpreter first on PATH) instead of the plain login's.
     """
 
@@ -26,6 +27,7 @@ class Command:
     timeout: float | None = None
     root: bool = False
     job: bool = False
+    tail: bool = False
 
     @property
     def key(self) -> str:

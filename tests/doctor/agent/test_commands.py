@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -72,3 +73,17 @@ def test_many_programs_leave_no_descriptor_open() -> None:
     for argv in (["true"], ["sleep", "600"], ["no-such-program"]):
         run(argv, 0.1)
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+def test_of_a_long_log_the_end_is_kept_and_the_program_runs_to_its_own() -> None:
+    script = "import sys; sys.stdout.write('early\\n' + 'x' * (5 * 1024 * 1024) + '\\nlate\\n')"
+    reply = run([sys.executable, "-c", script], 20.0, tail=True)
+    assert (reply["status"], reply["exit_status"], reply["truncated"]) == ("ok", 0, True)
+    assert len(reply["stdout"]) == LARGEST_OUTPUT
+    assert reply["stdout"].endswith("x\nlate\n")
+
+
+def test_a_log_that_does_not_end_is_a_time_out_however_much_it_said() -> None:
+    reply = run(["sh", "-c", "yes; :"], 0.5, tail=True)
+    assert (reply["status"], reply["exit_status"], reply["truncated"]) == ("timeout", None, True)
+    assert len(reply["stdout"]) == LARGEST_OUTPUT

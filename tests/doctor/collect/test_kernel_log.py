@@ -52,9 +52,31 @@ def test_an_empty_log_is_not_a_clean_one(answered: Answered) -> None:
     assert isinstance(kernel_log(answered({JOURNAL: said(""), DMESG: said("")})), Unread)
 
 
-def test_a_log_whose_end_was_cut_off_is_not_a_clean_one(answered: Answered) -> None:
-    cut = Reply(Status.OK, exit_status=0, stdout=BOOT + "\n", truncated=True)
-    assert isinstance(kernel_log(answered({JOURNAL: cut, DMESG: cut})), Unread)
+def test_of_a_long_log_the_end_is_read_and_where_it_begins_is_told(answered: Answered) -> None:
+    cut = Reply(Status.OK, exit_status=0, stdout="f of a line\n" + XID + "\n", truncated=True)
+    assert kernel_log(answered({JOURNAL: cut})) == KernelLogFacts(
+        (XidEvent("0000:5d:00.0", 79, XID),), "journalctl -k", "Mar 02 09:14:55"
+    )
+
+
+def test_a_log_whose_end_was_cut_off_is_not_a_clean_one_and_no_matter_of_root(answered: Answered) -> None:
+    cut = Reply(Status.OK, exit_status=None, stdout=BOOT + "\n", truncated=True)
+    fact = kernel_log(answered({JOURNAL: cut, DMESG: cut}))
+    assert isinstance(fact, Unread)
+    assert (fact.needs_root, "cut off" in fact.reason) == (False, True)
+
+
+def test_words_that_bear_no_time_are_no_kernel_log(answered: Answered) -> None:
+    fact = kernel_log(answered({JOURNAL: said("this journalctl is a wrapper; ask your administrator"), DMESG: DENIED}))
+    assert isinstance(fact, Unread)
+    assert fact.needs_root
+
+
+def test_a_log_that_could_not_be_asked_for_is_unknown(answered: Answered) -> None:
+    broken = Reply(Status.FAILED, reason="cannot be started: Cannot allocate memory")
+    fact = kernel_log(answered({JOURNAL: broken, DMESG: broken}))
+    assert isinstance(fact, Unread)
+    assert (fact.needs_root, "allocate" in fact.reason) == (False, True)
 
 
 def test_a_log_that_hangs_is_unknown_and_not_a_matter_of_root(answered: Answered) -> None:
