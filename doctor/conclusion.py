@@ -57,11 +57,12 @@ class Conclusion:
         ranks = [Severity(word).rank for word in fail_on & {severity.value for severity in Severity}]
         worst = max(ranks, default=-1)
         counted = [verdict for verdict in self.verdicts if (verdict.code, verdict.node) not in self.excused]
+        lost = [one.node for one in evidence if not one.login.reached and (_REACHED, one.node) not in self.excused]
         bad = (
             any(not finding.ignored and finding.severity.rank <= worst for finding in self.findings),
             worst >= 0 and any(verdict.outcome is Outcome.CRASHED for verdict in counted),
             "unknown" in fail_on and any(verdict.outcome is Outcome.UNKNOWN for verdict in counted),
-            "unknown" in fail_on and any(not e.login.reached and (_REACHED, e.node) not in self.excused for e in evidence),
+            "unknown" in fail_on and bool(lost),
         )
         return EXIT_FINDINGS if any(bad) else EXIT_CLEAN
 
