@@ -60,10 +60,15 @@ def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], port: int | None,
 
 
 def _missing(sight: Sight) -> tuple[str, ...]:
-    if not sight.unreached:
-        return ()
-    absent = fold(sight.unreached)
-    return (f"the plan is for all listed nodes; {absent} was not reached and is taken to be like the rest",)
+    notes = []
+    if sight.unreached:
+        absent = fold(sight.unreached)
+        notes.append(f"the plan is for all listed nodes; {absent} was not reached and is taken to be like the rest")
+    if dark := [node.name for node in sight.nodes if node.name in sight.unread(GpuFacts) and not node.slots]:
+        notes.append(f"the GPUs of {fold(dark)} could not be read: the slots there are taken to be like the rest")
+    if dark := list(sight.unread(EnvironmentFacts)):
+        notes.append(f"the environment of {fold(dark)} could not be read: NCCL's variables are taken to be unset there")
+    return tuple(notes)
 
 
 def _launch(sight: Sight, advice: Advice, port: int | None, *, as_root: bool) -> tuple[Launch | None, str]:

@@ -48,11 +48,11 @@ class Sight:
         return len(active) == len(self.reached)
 
     def slots(self) -> dict[str, int]:
-        """Return slots by host: as listed, else one a GPU, else one; a node not reached is taken to be like most."""
+        """Return slots by host: as listed, else one a GPU, else one; a node whose GPUs are not known is like most."""
         gpus = {name: len(held.gpus) for name, held in self.known(GpuFacts).items()}
         counts = list(gpus.values())
         usual = max(set(counts), key=counts.count) if counts else 1
-        fallback = dict.fromkeys(self.unreached, usual)
+        fallback = dict.fromkeys((*self.unreached, *self.unread(GpuFacts)), usual)
         return {
             "localhost" if node.local else node.name: node.slots or gpus.get(node.name) or fallback.get(node.name, 1)
             for node in self.nodes

@@ -220,6 +220,21 @@ def test_slots_are_those_of_the_list_else_the_gpus_else_one() -> None:
     assert "-np 13 -H n1:4,n2:8,n3:1 " in made.lines["mpirun"]
 
 
+def test_gpus_that_could_not_be_read_are_not_one_and_the_plan_says_so() -> None:
+    dark = node("eth0 10.1.0.8", GpuFacts=Unread("nvidia-smi did not end"))
+    told = plan(node("eth0 10.1.0.7"), dark)
+    assert "-np 16 -H n1:8,n2:8 " in told.lines["mpirun"]
+    assert told.notes == ("the GPUs of n2 could not be read: the slots there are taken to be like the rest",)
+    listed = plan(node("eth0 10.1.0.7"), dark, nodes=(Node("n1"), Node("n2", slots=4)))
+    assert "-np 12 -H n1:8,n2:4 " in listed.lines["mpirun"]
+    assert listed.notes == ()
+
+
+def test_an_environment_that_could_not_be_read_is_taken_to_be_empty_and_the_plan_says_so() -> None:
+    told = plan(node("eth0 10.1.0.7"), node("eth0 10.1.0.8", environment=Unread("cut off")))
+    assert told.notes == ("the environment of n2 could not be read: NCCL's variables are taken to be unset there",)
+
+
 def test_a_user_and_port_of_the_listing_reach_mpiruns_ssh_only_where_all_nodes_agree() -> None:
     facts = (node("eth0 10.1.0.1"), node("eth0 10.1.0.2"))
     agreed = plan(*facts, nodes=(Node("n1", user="ada", port=2022), Node("n2", user="ada", port=2022)))
