@@ -19,6 +19,7 @@ OPTIONS = (
     "BatchMode=yes", "StrictHostKeyChecking=yes", "UpdateHostKeys=no", "ControlMaster=no", "ControlPath=none",
     "NumberOfPasswordPrompts=0", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no",
     "ClearAllForwardings=yes", "LogLevel=ERROR",
+    "CheckHostIP=no",  # before OpenSSH 8.5 it is on, and adds the address to known_hosts, strict or not
 )  # fmt: skip
 
 
