@@ -23,8 +23,9 @@ from doctor.transport.persist import Persistence
 from doctor.transport.ssh_config import SshConfig
 from doctor.transport.ssh_target import SshTarget
 
-# What is the same for every node. BatchMode: never ask. UpdateHostKeys, ControlMaster, CheckHostIP (which adds addresses
-# to known_hosts before 8.5): write nothing, leave nothing behind; a master that is there is used. IgnoreUnknown: ssh before 8.7 lacks the names after it.
+# What is the same for every node. BatchMode: never ask. UpdateHostKeys, ControlMaster, CheckHostIP (which adds
+# addresses to known_hosts before 8.5): write nothing, leave nothing behind; a master that is there is used.
+# IgnoreUnknown: ssh before 8.7 lacks the names after it.
 FIXED = (
     "-T", "-v", "-oBatchMode=yes", "-oUpdateHostKeys=no", "-oControlMaster=no", "-oCheckHostIP=no",
     "-oClearAllForwardings=yes",
