@@ -18,7 +18,7 @@ def test_a_link_cut_in_the_middle_of_the_answers_is_named(lab: Lab, healthy: Run
 
     # Of a connection that is dead for good, sshd's own end knows nothing for many minutes: only its process may stay.
     with nothing_left(lab, settle=20, but="sshd: root"):
-        running = begin(lab, "nodes.txt", "-o", "json", "--transport", transport, *QUICK, "--deadline", "20")
+        running = begin(lab, "nodes.txt", "-o", "json", "--transport", transport, *QUICK)
         assert eventually(node.path(faults.CALLED).exists, wanted=True, seconds=15)
         node.sh("ip link set eth0 down")
         run = running.wait(45)

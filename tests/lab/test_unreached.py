@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from . import faults
-from .command import Run, ncheck
+from .command import Run, begin, listing, ncheck
 from .hosts import Lab
 from .node import Node
 from .promises import QUICK, examined, others_whole
@@ -89,3 +89,16 @@ def test_all_nodes_unreached_is_no_green_report(lab: Lab) -> None:
     assert run.failed() == {"NC001": set(lab.names), "NC111": set(lab.names)}
     assert run.exit_code == 1
     assert not [v for v in run.report["verdicts"] if v["outcome"] == "passed" and v["code"] >= "NC2"]
+
+
+def test_the_printed_report_names_the_node_the_cause_and_what_to_type(lab: Lab) -> None:
+    faults.stop_sshd(lab.nodes[1])
+    listing(lab, lab.names)
+
+    run = begin(lab, "nodes.txt", *QUICK).wait(45)
+
+    assert run.exit_code == 1
+    for words in ("NC111", "node02", "systemctl restart ssh", "NC001"):
+        assert words in run.stdout
+    assert "node02" in run.stderr  # at once, long before the report
+    assert "\033" not in run.stdout
