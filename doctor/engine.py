@@ -55,14 +55,14 @@ class _Run:
         self.judgement = judgement
         self.nodes = nodes
         self.views = {name: self._view(name, facts) for name, facts in nodes.items()}
+        self.missing = {name: unreadable({f: view.facts[f] for f in check.reads}) for name, view in self.views.items()}
         self.verdicts: dict[str, Verdict] = {}
 
     def run(self) -> None:
-        missing = {name: unreadable({f: view.facts[f] for f in self.check.reads}) for name, view in self.views.items()}
-        readable = [name for name, why in missing.items() if why is None]
+        readable = [name for name, why in self.missing.items() if why is None]
         self._judged(readable)
-        self._lacking(readable, missing)
-        for name, why in missing.items():
+        self._lacking(readable, self.missing)
+        for name, why in self.missing.items():
             self.verdicts.setdefault(name, self._verdict_without(name, why))
         self.judgement.verdicts += [self.verdicts[name] for name in self.nodes]
 
@@ -93,7 +93,7 @@ class _Run:
         if not isinstance(gpus, Unread):
             return " + ".join(gpus.models) if isinstance(gpus, GpuFacts) else ""
         kinds = {" + ".join(g.models) for facts in self.nodes.values() if isinstance(g := facts[GpuFacts], GpuFacts)}
-        return kinds.pop() if len(kinds) == 1 else "unread"
+        return kinds.pop() if len(kinds) == 1 else _KIND_UNREAD
 
     def _shown(
         self, names: list[str], judge: Callable[..., Iterable[Said]], view: NodeView | ClusterView
@@ -111,7 +111,20 @@ class _Run:
         for word in said:
             self._say(word, word.nodes or tuple(names))
         for name in names:
-            self.verdicts.setdefault(name, self._verdict(name, Outcome.PASSED))
+            self.verdicts.setdefault(name, self._well(name, view))
+
+    def _well(self, name: str, view: NodeView | ClusterView) -> Verdict:
+        """Return the verdict where nothing is wrong: passed, unless the node was compared with no other."""
+        if isinstance(view, NodeView) or self.check.alone or len(view.nodes) > 1:
+            return self._verdict(name, Outcome.PASSED)
+        others = [why for other, why in self.missing.items() if other != name]
+        if any(isinstance(why, Unread) for why in others):
+            return self._verdict(name, Outcome.UNKNOWN, "no other node could be read to compare it with")
+        if self._kind(name) == _KIND_UNREAD:
+            return self._verdict(name, Outcome.UNKNOWN, "its GPUs could not be read, so its kind is not known")
+        if None in others:
+            return self._verdict(name, Outcome.SKIPPED, "absent: it is the only one of its kind")
+        return self._verdict(name, Outcome.PASSED)
 
     def _say(self, word: Said, nodes: tuple[str, ...]) -> None:
         """Set the verdict of the nodes that a word is about: the gravest outcome counts, and its first reason stays."""
@@ -154,6 +167,7 @@ class _Run:
         return self._verdict(node, Outcome.UNKNOWN, why.reason if why else "no verdict was reached")
 
 
+_KIND_UNREAD = "unread"
 _GRAVITY = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED)
 
 

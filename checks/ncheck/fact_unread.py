@@ -20,7 +20,7 @@ from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.model.facts import UnreadFacts
 
 
-@cluster_check("NC002", Severity.WARNING, UnreadFacts)
+@cluster_check("NC002", Severity.WARNING, UnreadFacts, alone=True)
 def fact_unread(cluster: ClusterView) -> Iterator[Problem]:
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for node in cluster:

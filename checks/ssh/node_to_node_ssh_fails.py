@@ -36,7 +36,7 @@ _FIXES = {
 }
 
 
-@cluster_check("NC131", Severity.ERROR, PeerSshFacts)
+@cluster_check("NC131", Severity.ERROR, PeerSshFacts, alone=True)
 def node_to_node_ssh_fails(cluster: ClusterView) -> Iterator[Problem | Doubt]:
     failed: dict[Cause, list[tuple[str, PeerSsh]]] = defaultdict(list)
     for node, facts in cluster.each(PeerSshFacts).items():

@@ -122,6 +122,28 @@ def test_one_node_alone_has_none_to_differ_from() -> None:
     assert outcomes(judgement) == {"a": ("skipped", "absent: one node has none to differ from")}
 
 
+def test_a_node_that_was_compared_with_no_other_has_not_passed() -> None:
+    judgement = judge([colour_differs], colours(a="blue", b=Unread("it hung"), c=Unread("it hung")))
+    assert outcomes(judgement)["a"] == ("unknown", "no other node could be read to compare it with")
+
+
+def test_the_only_one_of_its_kind_is_compared_with_none_and_one_whose_kind_is_not_known_is_unknown() -> None:
+    def node(model: str | None, colour: str) -> Facts:
+        gpus = GpuFacts((Gpu(0, model),), "550", "12.4", "nvml") if model else Unread("it hung")
+        return {Colour: Colour(colour), GpuFacts: gpus}
+
+    two = {"a": node("H100", "blue"), "b": node("H100", "blue"), "c": node("A100", "red")}
+    assert outcomes(judge([colour_differs_within_a_kind], two)) == {
+        "a": ("passed", ""),
+        "b": ("passed", ""),
+        "c": ("skipped", "absent: it is the only one of its kind"),
+    }
+    dark = {**two, "d": node("A100", "red"), "e": node(None, "red")}
+    assert outcomes(judge([colour_differs_within_a_kind], dark))["e"] == (
+        "unknown", "its GPUs could not be read, so its kind is not known",
+    )  # fmt: skip
+
+
 def test_a_check_that_raises_is_crashed_and_the_others_run() -> None:
     judgement = judge([check_is_broken, node_is_red], colours(a="blue"))
     assert [(verdict.code, verdict.outcome) for verdict in judgement.verdicts] == [

@@ -61,5 +61,6 @@ def test_it_is_silent_where_some_nodes_print_no_nics() -> None:
 def test_it_is_silent_about_nodes_without_a_matrix() -> None:
     absent: Facts = {TopologyFacts: Absent("nvidia-smi: not there"), GpuFacts: Absent("no NVIDIA GPU")}
     unread: Facts = {**node("NV12"), TopologyFacts: Unread("cut off")}
-    judgement = judge([topology_differs], {"n1": node("NV12"), "n2": absent, "n3": unread})
-    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.SKIPPED, Outcome.UNKNOWN]
+    judgement = judge([topology_differs], {"n1": node("NV12"), "n2": absent, "n3": unread, "n4": node("NV12")})
+    passed = Outcome.PASSED
+    assert [one.outcome for one in judgement.verdicts] == [passed, Outcome.SKIPPED, Outcome.UNKNOWN, passed]

@@ -36,5 +36,6 @@ def test_a_round_trip_of_seconds_is_no_finding() -> None:
 
 
 def test_a_clock_that_was_not_read_is_unknown() -> None:
-    judgement = judge([clock_differs], {"n1": {ClockFacts: Unread("no ping was answered")}, "n2": node(0.0)})
-    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.UNKNOWN, Outcome.PASSED]
+    unread: Facts = {ClockFacts: Unread("no ping was answered")}
+    judgement = judge([clock_differs], {"n1": unread, "n2": node(0.0), "n3": node(0.0)})
+    assert [one.outcome for one in judgement.verdicts] == [Outcome.UNKNOWN, Outcome.PASSED, Outcome.PASSED]

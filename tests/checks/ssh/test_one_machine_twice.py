@@ -44,5 +44,6 @@ def test_a_node_that_does_not_tell_who_it_is_is_unknown() -> None:
 
 
 def test_a_node_that_was_not_reached_is_unknown_and_harms_no_other() -> None:
-    judgement = judge([one_machine_twice], {"a": {IdentityFacts: Unread("not reached (refused)")}, "b": machine("b1")})
-    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.UNKNOWN, Outcome.PASSED]
+    unreached: Facts = {IdentityFacts: Unread("not reached (refused)")}
+    judgement = judge([one_machine_twice], {"a": unreached, "b": machine("b1"), "c": machine("c1")})
+    assert [one.outcome for one in judgement.verdicts] == [Outcome.UNKNOWN, Outcome.PASSED, Outcome.PASSED]
