@@ -104,6 +104,13 @@ def test_an_agent_that_is_killed_leaves_nothing_running(ask: Ask, followed: Foll
     assert followed.ended(followed.next_process())
 
 
+@pytest.mark.parametrize("script", [PLAIN, OWN_SESSION, DETACHED])
+def test_a_guard_that_is_killed_leaves_nothing_running(ask: Ask, followed: Followed, script: str) -> None:
+    killing = "sleep 0.5; kill -9 $(sed 's/.*) . //; s/ .*//' /proc/$PPID/stat)"
+    ask(Command(("sh", "-c", f"({script.format(fifo=followed.fifo)}) & {killing}; wait")))
+    assert followed.ended(followed.next_process())
+
+
 def test_a_command_whose_time_is_over_is_ended_with_what_it_started(ask: Ask, followed: Followed) -> None:
     ask(Command(("sh", "-c", f"(echo $$ > {followed.fifo}; sleep 600) & sleep 600"), timeout=0.5))
     assert followed.ended(followed.next_process())
