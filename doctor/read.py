@@ -23,7 +23,8 @@ from doctor.parse.ib_tools import (
 from doctor.parse.ibstat import Adapter, Port, parse_ibstat, tool_error
 from doctor.parse.interfaces_text import data_nic, parse_interfaces
 from doctor.parse.mpi_version import parse_mpi
-from doctor.parse.nccl_version import parse_log, parse_packages
+from doctor.parse.nccl_packages import NcclPackages, parse_packages
+from doctor.parse.nccl_version import parse_log
 from doctor.parse.nvidia_smi import Smi, parse_smi
 from doctor.parse.python_reports import parse_check_env, parse_collect_env, parse_ds_report
 from doctor.parse.seen_interface import VIRTUAL, class_of
@@ -77,12 +78,12 @@ def _infiniband(text: str) -> Record:
     if hcas := parse_devinfo(text):
         return {"tool": "ibv_devinfo", "hcas": hcas, "software_device": is_software(hcas), "error": tool_error(text)}
     if netdevs := parse_netdevs(text):
-        return {"tool": "ibdev2netdev", "map": netdevs}
+        return {"tool": "ibdev2netdev", "map": netdevs, "error": tool_error(text)}
     for tool, parse in _PORT_TOOLS.items():
         if ports := parse(text):
-            return {"tool": tool, "ports": ports}
+            return {"tool": tool, "ports": ports, "error": tool_error(text)}
     if devices := parse_devices(text):
-        return {"tool": "ibv_devices", "devices": devices}
+        return {"tool": "ibv_devices", "devices": devices, "error": tool_error(text)}
     why = tool_error(text)
     return {"tool": None, "cas": [], "error": why or "no output of an InfiniBand tool", "meaning": _meaning(why)}
 
@@ -127,13 +128,17 @@ def _port(port: Port) -> Record:
 
 
 def _interfaces(text: str) -> Record:
-    tool, seen = parse_interfaces(text)
+    try:
+        tool, seen = parse_interfaces(text)
+    except ValueError as error:
+        return {"format": None, "interfaces": [], "virtual_or_unusable": [], "data_nic": None, "error": str(error)}
     rows = [{"name": one.name, "cls": class_of(one, seen), "state": one.state, "ipv4": one.ipv4} for one in seen]
     return {
         "format": tool,
         "interfaces": rows,
         "virtual_or_unusable": [row["name"] for row in rows if row["cls"] in VIRTUAL],
         "data_nic": data_nic(seen),
+        "error": None,
     }
 
 
@@ -145,13 +150,17 @@ def _versions(text: str) -> Record:
         return {"format": "sglang_check_env", **found}
     if (found := parse_ds_report(text)) is not None:
         return {"format": "ds_report", **found}
-    return _horovod(text) or _packages(text) or _mpi(text) or _nccl(text) or {"error": "no version in it that is known"}
+    return _horovod(text) or _packages(text) or _mpi(text) or _nccl(text) or _no_version(text)
+
+
+def _no_version(text: str) -> Record:
+    why = tool_error(text) or "no version in it that is known"
+    return {"format": None, **dict.fromkeys(("mpi", "version", "horovod", "nccl", "cuda_driver")), "error": why}
 
 
 def _horovod(text: str) -> Record | None:
     build = parse_build(text)
-    probing = "Checking whether extension" in text
-    if build.version is None and not probing:
+    if build.version is None and not build.probed:
         return None
     return {
         "format": "horovod_check_build",
@@ -165,17 +174,22 @@ def _horovod(text: str) -> Record | None:
 
 def _packages(text: str) -> Record | None:
     found = parse_packages(text)
-    if not (found.libnccl2 or found.libnccl_dev):
+    if found is None:
         return None
     version, cuda = found.version_and_cuda
     return {
-        "format": "dpkg",
-        "libnccl2": found.libnccl2,
-        "libnccl_dev": found.libnccl_dev,
+        "format": found.manager,
+        **_by_name(found),
         "nccl": version,
         "cuda": cuda,
         "not_nccl": list(found.others),
     }
+
+
+def _by_name(packages: NcclPackages) -> Record:
+    if packages.manager == "dpkg":
+        return {"libnccl2": packages.found.get("libnccl2"), "libnccl_dev": packages.found.get("libnccl-dev")}
+    return {"packages": dict(packages.found)}
 
 
 def _mpi(text: str) -> Record | None:
@@ -197,7 +211,7 @@ def _mpi(text: str) -> Record | None:
 
 def _nccl(text: str) -> Record | None:
     log = parse_log(text)
-    if not (log.versions or log.cuda_driver):
+    if not (log.versions or log.cuda_driver or log.spoken):
         return None
     return {"format": "nccl_log", "nccl": list(log.versions), "cuda_driver": log.cuda_driver}
 
@@ -205,15 +219,15 @@ def _nccl(text: str) -> Record | None:
 def _smi(text: str) -> Record:
     smi = parse_smi(text)
     if smi == Smi():
-        return {"error": "no output of nvidia-smi", "gpus": None, "names": []}
-    speeds = {speed for links in smi.links for speed in links}
+        smi = Smi(error="no output of nvidia-smi")
+    speeds = {speed for links in smi.links for speed in links} - {"<inactive>"}
     return {
         "driver": smi.driver,
         "cuda": smi.cuda,
         "nvidia_smi": smi.tool,
         "gpus": smi.count if smi.count or not smi.error else None,
-        "names": [gpu.name for gpu in smi.gpus],
-        "gpu0": smi.gpus[0].name if smi.gpus else None,
+        "names": [gpu.name for gpu in smi.gpus if gpu.name],
+        "gpu0": smi.gpus[0].name or None if smi.gpus else None,
         "persistence_gpu0": smi.persistence[0] if smi.persistence else None,
         "fan_gpu0": smi.fans[0] if smi.fans else None,
         "links_per_gpu": len(smi.links[0]) if smi.links else None,

@@ -16,8 +16,20 @@ _STAMP = re.compile(
     r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?"
     r"(?:$| (?:\[?(?:DEBUG|INFO|WARN\w*|ERROR)\]?:?(?: |$))?)"
 )
-# "node07: CA 'mlx5_0'" as clush and pdsh have it, "[node07] ...", "(worker pid=5280) ..."
-_SPEAKER = re.compile(r"^(?:[\w.\-]+:|\[[^\]]+\]|\([^)]+\))(?= |$)")
+# "node07: CA 'mlx5_0'" as clush and pdsh have it, "[node07] ...", "(worker pid=5280) ...", "worker_1  | ..."
+_SPEAKER = re.compile(r"^(?:[\w.\-]+:|\[[^\]]+\]|\([^)]+\)|[\w.\-]+ *\|{1,2})(?= |$)")
+# "[1,3]<stdout>:NCCL version 2.18.3" as mpirun --tag-output and horovodrun have it, a rank a line
+_RANK = re.compile(r"^\[\d+(?:,\d+)?\]<std(?:out|err)>: ?", re.MULTILINE)
+# "2: **ens3f0**: <BROADCAST,UP>": what an author made bold
+_BOLD = re.compile(r"\*\*([^\s*]+)\*\*")
+# "&lt;BROADCAST,UP&gt;" of a page's source, and the quote marks that a word processor makes of '
+_WRITTEN = (
+    ("\ufeff", ""), ("\xa0", " "), ("\u2018", "'"), ("\u2019", "'"), ("\u201c", '"'), ("\u201d", '"'),
+    ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&#39;", "'"), ("&#x27;", "'"), ("&nbsp;", " "),
+    ("&amp;", "&"), ("<br>", "\n"), ("<br/>", "\n"),
+)  # fmt: skip
+# <pre><code class="language-bash">CA 'mlx5_0'
+_TAG = re.compile(r"</?(?:pre|code|samp|p|div|span|details|summary)(?: [^<>\n]*)?>", re.IGNORECASE)
 _MOST = 0.8
 _LONGEST = 2000  # a row of 80 devices is a third of it; what comes beyond is nobody's answer, and dear to search
 _FEW = 3
@@ -28,11 +40,24 @@ def lines_of(text: str) -> list[str]:
 
     What a node sends may be anything: a line is cut where no answer is that long.
     """
-    plain = _ANSI_LEFT.sub("", _ANSI.sub("", text)).replace("\ufeff", "").replace("\xa0", " ")
-    lines = [line.rstrip("\r\n")[:_LONGEST] for line in plain.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    lines = [line[:_LONGEST] for line in plain_text(text).split("\n")]
     for pattern in (_STAMP, _speaker(lines), _QUOTE):
         lines = _without(pattern, lines)
     return lines
+
+
+def plain_text(text: str) -> str:
+    """Return the text without colours and Windows' line ends, its lines as long as they are: JSON may be one line."""
+    plain = _RANK.sub("", _written(_ANSI_LEFT.sub("", _ANSI.sub("", text))))
+    return plain.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _written(text: str) -> str:
+    """Return the text as the tool wrote it: tags, entities, quote marks and bold type are its author's."""
+    text = _TAG.sub("", text)
+    for found, meant in _WRITTEN:
+        text = text.replace(found, meant)
+    return _BOLD.sub(r"\1", text)
 
 
 def _speaker(lines: list[str]) -> re.Pattern[str]:

@@ -24,13 +24,17 @@ _BLOCKS = {"Frameworks": "frameworks", "Controllers": "controllers", "Tensor Ope
 
 @dataclass(frozen=True)
 class HorovodBuild:
-    """Each block maps a name to whether it was built in. `error` is why there is no answer, or only part of one."""
+    """Each block maps a name to whether it was built in. `error` is why there is no answer, or only part of one.
+
+    `probed` are the extensions that `--verbose` tells of looking for.
+    """
 
     version: str | None = None
     frameworks: Mapping[str, bool] = field(default_factory=dict)
     controllers: Mapping[str, bool] = field(default_factory=dict)
     operations: Mapping[str, bool] = field(default_factory=dict)
     error: str | None = None
+    probed: tuple[str, ...] = ()
 
 
 def parse_build(text: str) -> HorovodBuild:
@@ -46,12 +50,12 @@ def parse_build(text: str) -> HorovodBuild:
         elif block and (found := _FEATURE.search(line)):
             blocks[block][found[2]] = found[1].strip() != ""
     whole = version is not None and all(blocks.values())
-    return HorovodBuild(version, **blocks, error=None if whole else _why(lines))
+    probed = tuple(found[1] for line in lines if (found := _PROBING.search(line)))
+    return HorovodBuild(version, **blocks, error=None if whole else _why(lines, probed), probed=probed)
 
 
-def _why(lines: list[str]) -> str:
+def _why(lines: list[str], probed: tuple[str, ...]) -> str:
     """Say what crashed, or what is missing."""
     if not any(_CRASH.search(line) for line in lines):
         return "no answer of horovodrun --check-build, or only part of one"
-    probed = [found[1] for line in lines if (found := _PROBING.search(line))]
     return f"crash while probing the {probed[-1]} extension" if probed else "crash before anything was told"

@@ -1,6 +1,6 @@
 """The other InfiniBand tools: ibstatus, ibv_devinfo, ibv_devices, ibdev2netdev, opainfo, and tables made of them.
 
-Each returns plain records by the names that the tool itself uses; what the text does not hold is left out.
+Each returns plain records by the names that the tool itself uses; what the text does not hold is None.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from doctor.parse.ibstat import rate_of
 Record = dict[str, object]
 
 # Infiniband device 'mlx5_0' port 1 status:
-_STATUS_HEAD = re.compile(r"Infiniband device '([^']+)' port (\d+) status:")
+_STATUS_HEAD = re.compile(r"Infiniband device '([^']+)' port (\d+) status:", re.IGNORECASE)
 #         phys state:      5: LinkUp
 _STATUS_ENTRY = re.compile(r"(?:^|\s)(default gid|base lid|sm lid|state|phys state|rate|link_layer):\s+(.*?)\s*$")
 # hca_id: mlx5_0
@@ -41,6 +41,12 @@ _TABLE_STATE = re.compile(r"^(\d+): ?(\S+)$")
 
 _PORT_KEYS = {"state", "phys_state", "max_mtu", "active_mtu", "sm_lid", "port_lid", "port_id", "port_lmc", "link_layer",
               "active_width", "active_speed"}  # fmt: skip
+_STATES = ("PORT_NOP", "PORT_DOWN", "PORT_INIT", "PORT_ARMED", "PORT_ACTIVE", "PORT_ACTIVE_DEFER")
+_HCA_PORT_KEYS = ("port", "state", "state_num", "physical_state", "active_mtu", "link_layer")
+
+
+_STATUS_KEYS = ("state", "state_num", "physical_state", "physical_state_num", "rate", "rate_text", "link_layer",
+                "default_gid", "base_lid", "sm_lid")  # fmt: skip
 
 
 def parse_ibstatus(text: str) -> list[Record]:
@@ -48,8 +54,8 @@ def parse_ibstatus(text: str) -> list[Record]:
     ports: list[Record] = []
     for line in lines_of(text):
         if found := _STATUS_HEAD.search(line):
-            ports.append({"ca": found[1], "port": int(found[2])})
-        elif ports and (found := _STATUS_ENTRY.search(line)):
+            ports.append({**dict.fromkeys(_STATUS_KEYS), "ca": found[1], "port": int(found[2])})
+        elif ports and (found := _STATUS_ENTRY.search(line)) and found[2].strip(". "):
             ports[-1].update(_status(found[1], found[2]))
     return ports
 
@@ -73,10 +79,10 @@ def parse_devinfo(text: str) -> list[Record]:
     hcas: list[Record] = []
     for line in lines_of(text):
         if found := _HCA.search(line):
-            hcas.append({"hca": found[1], "ports": []})
+            hcas.append({"hca": found[1], "firmware": None, "node_guid": None, "vendor_part_id": None, "ports": []})
         elif hcas and (found := _HCA_PORT.search(line)):
-            _ports(hcas[-1]).append({"port": int(found[1])})
-        elif hcas and (found := _HCA_ENTRY.search(line)):
+            _ports(hcas[-1]).append({**dict.fromkeys(_HCA_PORT_KEYS), "port": int(found[1])})
+        elif hcas and (found := _HCA_ENTRY.search(line)) and found[2].strip(". "):
             _add(hcas[-1], found[1], found[2])
     if hcas and not _ports(hcas[-1]):
         hcas[-1]["truncated"] = True
@@ -96,8 +102,8 @@ def _ports(hca: Record) -> list[Record]:
 def _add(hca: Record, key: str, value: str) -> None:
     if key in _PORT_KEYS:
         ports = _ports(hca)
-        if not ports or (key == "state" and "state" in ports[-1]):
-            ports.append({})
+        if not ports or (key == "state" and ports[-1]["state"] is not None):
+            ports.append(dict.fromkeys(_HCA_PORT_KEYS))
         ports[-1].update(_port_entry(key, value))
     elif key == "fw_ver":
         hca["firmware"] = value
@@ -109,7 +115,8 @@ def _port_entry(key: str, value: str) -> Record:
     found = _NUMBERED.match(value)
     word = found[1] if found else value
     if key == "state":
-        return {"state": word, "state_num": _integer(found[2]) if found else None}
+        whole = found or word in _STATES
+        return {"state": word if whole else None, "state_num": _integer(found[2]) if found else None}
     if key == "phys_state":
         return {"physical_state": word}
     if key in ("max_mtu", "active_mtu", "sm_lid", "port_lid", "port_id"):

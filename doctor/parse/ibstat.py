@@ -18,7 +18,12 @@ _ENTRY = re.compile(
     r"|Physical state|Rate|Base lid|LMC|SM lid|Capability mask|Port GUID|Link layer):[ \t]*(.*?)\s*$"
 )
 # ibpanic: [7114] main: stat of IB device 'mlx5_1' failed: Invalid argument
-_PANIC = re.compile(r"(ibpanic|ibwarn): (?:\[\d+\] )?(?:\w+: )?(.*\S)")
+# ibwarn: [2716] mad_rpc_open_port: can't open UMAD port ((null):0)
+_PANIC = re.compile(r"(ibpanic|ibwarn(?=.*(?:[Ff]ail|[Cc]an't|[Cc]ouldn't))): (?:\[\d+\] )?(?:\w+: )?(.*\S)")
+# Fatal error:  device '*': sys files not found (/sys/class/infiniband/*/ports)
+_FAILURE = re.compile(
+    r"Fatal error: .*\S|No IB devices? found|Failed to (?:get|open|query) .*\S|[Uu]nable to (?:get|open|query) .*\S"
+)
 # # ibstat: command not found
 _NOT_FOUND = re.compile(r"[\w/.\-]+: (?:command )?not found|.*: No such file or directory$")
 
@@ -65,10 +70,15 @@ def parse_ibstat(text: str) -> tuple[Adapter, ...]:
 
 
 def tool_error(text: str) -> str | None:
-    """Return in the tools' own words why they failed, without process ids: ibpanic, or a program that is not there."""
+    """Return in the tools' own words why they failed, without process ids: ibpanic, or a program that is not there.
+
+    An ibwarn that reports no failure is the chatter of `ibstat -d`.
+    """
     lines = lines_of(text)
     if panic := next((found for line in lines if (found := _PANIC.search(line))), None):
         return f"{panic[1]}: {panic[2]}"
+    if failure := next((found[0] for line in lines if (found := _FAILURE.search(line))), None):
+        return failure
     missing = [found[0] for line in lines if (found := _NOT_FOUND.search(line))]
     return "; ".join(missing) or None
 
@@ -94,8 +104,8 @@ def _adapter(name: str, lines: Sequence[str]) -> Adapter:
         name,
         type=head.get("CA type"),
         ports_said=_number(head.get("Number of ports")),
-        firmware=head.get("Firmware version"),
-        node_guid=head.get("Node GUID"),
+        firmware=_whole_release(head.get("Firmware version")),
+        node_guid=_whole_guid(head.get("Node GUID")),
         ports=tuple(_port(lines[start:end]) for start, end in zip(starts, ends, strict=False)),
     )
 
@@ -110,7 +120,7 @@ def _port(lines: Sequence[str]) -> Port:
         rate=rate_of(entries.get("Rate")),
         lid=_number(entries.get("Base lid")),
         sm_lid=_number(entries.get("SM lid")),
-        guid=entries.get("Port GUID"),
+        guid=_whole_guid(entries.get("Port GUID")),
         link_layer=_whole(entries.get("Link layer")),
     )
 
@@ -125,6 +135,15 @@ def _whole(word: str | None) -> str | None:
     """Return the word, unless the text was cut off within it: "Infini" is no link layer."""
     cut = any(known.startswith(word) and known != word for known in _WORDS) if word else True
     return None if cut else word
+
+
+def _whole_guid(text: str | None) -> str | None:
+    """Return the GUID, unless digits of it are cut off; one that an author masked is as it was written."""
+    return None if text and re.fullmatch(r"0x[0-9a-fA-F]{0,15}", text) else text
+
+
+def _whole_release(text: str | None) -> str | None:
+    return None if text and text.endswith(".") else text
 
 
 def rate_of(text: str | None) -> float | None:

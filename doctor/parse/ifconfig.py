@@ -10,11 +10,11 @@ from dataclasses import replace
 from doctor.parse.seen_interface import Seen
 
 # eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1460
-_NEW = re.compile(r"(?:^|\s)([A-Za-z][\w.\-]*(?::\d+)?): flags=\d+<([A-Z0-9_,]*)>(?:.*?mtu (\d+))?")
+# + ifconfigdata='cilium_host: flags=4291<UP,BROADCAST,RUNNING,NOARP,MULTICAST>  mtu 1500
+_NEW = re.compile(r"(?:^|[\s'\"`])([A-Za-z][\w.\-]*(?::\d+)?): flags=\d+<([A-Z0-9_,]*)>(?:.*?mtu (\d+))?")
 # enp159s0  Link encap:Ethernet  HWaddr ec:0d:b8:2d:cb:03
-_OLD = re.compile(
-    r"(?:^|\s)([A-Za-z][\w.\-]*(?::\d+)?)\s+Link encap:([A-Za-z ]+?)(?:\s\s+HWaddr ([0-9A-Fa-f:\-]+))?\s*$"
-)
+# sit0      Link encap:IPv6-in-IPv4
+_OLD = re.compile(r"(?:^|[\s'\"`])([A-Za-z][\w.\-]*(?::\d+)?)\s+Link encap:(\S+(?: \S+)*?)(?:\s+HWaddr (\S+))?\s*$")
 #         inet 10.72.0.9  netmask 255.255.255.0  broadcast 10.72.0.255
 #           inet addr:172.19.160.6  Bcast:172.19.175.255  Mask:255.255.240.0
 _INET = re.compile(r"\binet (?:addr:)?\s*(\S+)(?:.*?(?:netmask |Mask:)(\S+))?")
@@ -25,6 +25,8 @@ _OLD_FLAGS = re.compile(r"^\W*((?:[A-Z]+ )+)\s*MTU:(\d+)")
 
 _LINK = {"ether": "ether", "infiniband": "infiniband", "loop": "loopback", "unspec": "none", "Ethernet": "ether",
          "Local Loopback": "loopback", "InfiniBand": "infiniband", "UNSPEC": "none"}  # fmt: skip
+# unspec 80-00-02-08-FE-80-00-00-00-00-00-00-00-00-00-00: IP over InfiniBand, to an ifconfig that knows no such link
+_IPOIB = re.compile(r"[0-9a-f]{2}-00-[0-9a-f]{2}-[0-9a-f]{2}-fe-80-")
 
 
 def parse_ifconfig(lines: Sequence[str]) -> list[Seen]:
@@ -35,7 +37,8 @@ def parse_ifconfig(lines: Sequence[str]) -> list[Seen]:
             flags = frozenset(head[2].split(","))
             found.append(Seen(head[1], _state(flags), mtu=int(head[3]) if head[3] else None, flags=flags))
         elif head := _OLD.search(line):
-            found.append(Seen(head[1], link=_LINK.get(head[2]), mac=(head[3] or "").lower() or None))
+            mac = (head[3] or "").lower()
+            found.append(Seen(head[1], link=_link(head[2], mac), mac=mac or None))
         elif found:
             found[-1] = _gone_on(found[-1], line)
     return found
@@ -45,12 +48,17 @@ def _state(flags: frozenset[str]) -> str:
     return "UP" if "UP" in flags else "DOWN"
 
 
+def _link(word: str, mac: str) -> str | None:
+    return "infiniband" if _IPOIB.match(mac) else _LINK.get(word)
+
+
 def _gone_on(seen: Seen, line: str) -> Seen:
     if flags := _OLD_FLAGS.match(line):
         words = frozenset(flags[1].split())
         return replace(seen, flags=words, state=_state(words), mtu=int(flags[2]))
     if hardware := _HARDWARE.match(line):
-        return replace(seen, link=_LINK.get(hardware[1], seen.link), mac=(hardware[2] or "").lower() or seen.mac)
+        mac = (hardware[2] or "").lower()
+        return replace(seen, link=_link(hardware[1], mac) or seen.link, mac=mac or seen.mac)
     if (inet := _INET.search(line)) and not seen.addressed:
         return _with_address(replace(seen, addressed=True), inet[1], inet[2])
     return seen

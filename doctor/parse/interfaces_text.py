@@ -7,14 +7,14 @@ import json
 import re
 from collections.abc import Sequence
 
-from doctor.parse.capture import lines_of
+from doctor.parse.capture import lines_of, plain_text
 from doctor.parse.ifconfig import parse_ifconfig
 from doctor.parse.ip_address import parse_brief, parse_ip, parse_json
-from doctor.parse.seen_interface import VIRTUAL, Seen, class_of
+from doctor.parse.seen_interface import VIRTUAL, Seen, class_of, is_dockers
 
 # node05:3662915:3662915 [0] NCCL INFO Bootstrap : Using ibs110:192.168.99.105<0>
 # NET/Socket : Using [0]enp161s0f0:116.188.201.172<0> [1]veth4d57c65:fe80::e120:c908:2324:1535%veth4d57c65<0>
-_NCCL = re.compile(r"(?:Using (?:interface )?|\]|OOB )([A-Za-z][\w.\-]*):([0-9a-fA-F:.]+(?:%[\w.\-]+)?)<\d+>")
+_NCCL = re.compile(r"(?:Using (?:interface )?|\]|OOB )([A-Za-z][\w.\-]*):([0-9a-fA-FxX*:.]+(?:%[\w.\-]+)?)<\d+>")
 _MAY_CARRY = ("UP", "UNKNOWN", None)
 _V4 = re.compile(r"\d+\.\d+\.\d+\.\d+")
 
@@ -24,8 +24,9 @@ def parse_interfaces(text: str) -> tuple[str, list[Seen]]:
     shows. Raises ValueError for a text that is none of them.
     """
     lines = lines_of(text)
-    if re.search(r'\[\{\s*"ifindex"|\[\{\s*"ifname"', text):
-        return "ip_json", _json(text)
+    plain = plain_text(text)
+    if re.search(r'\[\s*\{\s*"(?:ifindex|ifname)"', plain):
+        return "ip_json", _json(plain)
     if found := parse_ip(lines):
         addressed = any(one.addressed for one in found) or any("inet6 " in line for line in lines)
         return "ip_addr" if addressed else "ip_link", found
@@ -74,7 +75,8 @@ def data_nic(everyone: Sequence[Seen]) -> str | None:
 
 def _own_veth(one: Seen, kind: str) -> bool:
     """Tell the container's own end, which hangs on no bridge of this namespace, from a pod's."""
-    return kind == "container" and one.master is None and (one.other_namespace or one.behind is not None)
+    paired = one.other_namespace or one.behind is not None or is_dockers(one)
+    return kind == "container" and one.master is None and paired
 
 
 def _rank(one: Seen, kind: str) -> tuple[bool, bool, bool, bool, int, bool]:

@@ -11,6 +11,8 @@ from typing import cast
 
 from doctor.parse.seen_interface import Seen
 
+# RFC 2863, ifOperStatus; a text cut off in the middle of one of them tells none.
+_STATES = ("UP", "DOWN", "UNKNOWN", "LOWERLAYERDOWN", "DORMANT", "NOTPRESENT", "TESTING")
 # 2: eth0@if10: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue master cni0 state UP group default qlen 1000
 _HEAD = re.compile(r"(?:^|\s)\d+: ([^\s:@]+)(?:@([^\s:]+))?:\s+<([A-Z0-9_,\-]*)>?(.*)$")
 #     link/ether 02:42:0a:64:97:64 brd ff:ff:ff:ff:ff:ff link-netnsid 0
@@ -22,9 +24,10 @@ _LABEL = re.compile(r"\bscope \w+ (?:[a-z_]+ )*?([A-Za-z][\w.\-]*(?::\w+)?)(?:\s
 # 2: eth0    inet 10.72.0.9/24 brd 10.72.0.255 scope global eth0
 _ONE_LINE = re.compile(r"^\W*\d+: ([^\s:@]+)\s+inet6? (.*)$")
 # enp1s0f0np0      UP             172.31.5.1/29
-_BRIEF = re.compile(
-    r"^\s*([A-Za-z][\w.\-]*)(?:@(\S+))?\s+(UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT)(?:\s+(.*))?$"
-)
+_BRIEF = re.compile(rf"^\s*([A-Za-z][\w.\-]*)(?:@(\S+))?\s+({'|'.join(_STATES)})(?:\s+(.*))?$")
+# eno1             UP             e8:6a:64:11:22:33 <BROADCAST,MULTICAST,UP,LOWER_UP>
+_BRIEF_FLAGS = re.compile(r"<([A-Z0-9_,\-]+)>")
+_BRIEF_MAC = re.compile(r"(?<!\S)(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?::[0-9a-f]{2})*(?!\S)")
 # 172.31.0.100/23
 _V4 = re.compile(r"(?<![\w:.])(\d+\.\d+\.\d+\.\d+)(?:/(\d+))?")
 
@@ -53,7 +56,7 @@ def _begun(head: re.Match[str]) -> Seen:
     behind, hidden = head[2], (head[1], head[2]) == ("user", "node")
     return Seen(
         name="user@node" if hidden else head[1],
-        state=after.get("state"),
+        state=state if (state := after.get("state")) in _STATES else None,
         mtu=int(after["mtu"]) if after.get("mtu", "").isdigit() else None,
         flags=frozenset(head[3].split(",")),
         master=after.get("master"),
@@ -90,21 +93,24 @@ def parse_brief(lines: Sequence[str]) -> list[Seen]:
 
 def _brief(row: re.Match[str]) -> Seen:
     address = _V4.search(row[4] or "")
+    flags, mac = _BRIEF_FLAGS.search(row[4] or ""), _BRIEF_MAC.search(row[4] or "")
     return Seen(
         name=row[1],
         state=row[3],
         ipv4=address[1] if address else None,
         prefix=int(address[2]) if address and address[2] else None,
         behind=row[2],
-        flags=frozenset({"LOOPBACK"} if row[1] == "lo" else ()),
+        flags=frozenset(flags[1].split(",") if flags else {"LOOPBACK"} if row[1] == "lo" else ()),
+        link="infiniband" if mac and len(mac[0]) > len("00:00:00:00:00:00") else None,
+        mac=mac[0] if mac else None,
         addressed=address is not None,
     )
 
 
 def parse_json(text: str) -> list[Seen]:
     """Read `ip -j address` or `ip -j -d link`. Raises ValueError for what is no such JSON."""
-    start = text.find("[{")
-    links, _ = json.JSONDecoder().raw_decode(text[start:]) if start >= 0 else ([], 0)
+    start = re.search(r"\[\s*\{", text)
+    links, _ = json.JSONDecoder().raw_decode(text[start.start() :]) if start else ([], 0)
     return [_from_json(link) for link in cast("list[Mapping[str, object]]", links) if link.get("ifname")]
 
 

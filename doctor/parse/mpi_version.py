@@ -9,7 +9,9 @@ from functools import lru_cache
 from doctor.parse.capture import lines_of
 
 # mpirun (Open MPI) 5.0.11, mpirun.real (OpenRTE) 4.0.3, mpirun (IBM Spectrum MPI) 10.3.0.0
-_MPIRUN = re.compile(r"(?:^|[ \t`'\"#])[\w./\-]+ \((Open MPI|OpenRTE|IBM Spectrum MPI|IBM Platform MPI)\) (\d[^\s`'\"]*)", re.MULTILINE)
+_MPIRUN = re.compile(
+    r"(?:^|[ \t`'\"#])[\w./\-]+ \((Open MPI|OpenRTE|IBM Spectrum MPI|IBM Platform MPI)\) (\d[^\s`'\"]*)", re.MULTILINE
+)
 # Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022
 _LIBRARY = re.compile(r"\bOpen MPI v(\d[^\s,]*), package:")
 # HYDRA build details:
@@ -38,7 +40,9 @@ _INFO_DATE = re.compile(r"^[ \t]*Open MPI release date:\s+(\S.*?)\s*$", re.MULTI
 #                  MPI API: 3.1.0
 _INFO_API = re.compile(r"^[ \t]*MPI API:\s+(\S+)", re.MULTILINE)
 # ompi:version:full:5.0.11
-_PARSABLE = re.compile(r"^\s*(ompi:version:full|ompi:version:repo|ompi:version:release_date|mpi-api:version:full|path:prefix):(.+?)\s*$")
+_PARSABLE = re.compile(
+    r"^\s*(ompi:version:full|ompi:version:repo|ompi:version:release_date|mpi-api:version:full|path:prefix):(.+?)\s*$"
+)
 # bash: mpirun: command not found; FileNotFoundError: [Errno 2] No such file or directory: 'mpirun'
 _MISSING = re.compile(
     r"(?=.*\b(?:mpirun|mpiexec|ompi_info|orterun|prterun)\b)"
@@ -70,7 +74,7 @@ def parse_mpi(text: str) -> Mpi | None:
     plain = "\n".join(lines_of(text))
     if found := _MPIRUN.search(plain):
         name = "Spectrum MPI" if found[1].startswith("IBM") else "Open MPI"
-        return Mpi(name, found[2].rstrip(","), prrte=_first(_PRRTE, plain))
+        return Mpi(name, found[2].rstrip(",.;"), prrte=_first(_PRRTE, plain))
     if found := _LIBRARY.search(plain):
         return Mpi("Open MPI", found[1])
     if found := _INTEL.search(plain):

@@ -1,4 +1,4 @@
-"""NCCL's version: the number that ncclGetVersion returns, the words in logs, and the packages of dpkg and pip."""
+"""NCCL's version: the number that ncclGetVersion returns, and the words in logs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from dataclasses import dataclass
 
 from doctor.parse.capture import lines_of
 
-# NCCL version 2.18.1+cuda11.0
-_LOGGED = re.compile(r"NCCL version ([0-9][\w.]*(?:\+cuda[\d.]+)?)")
+# NCCL version 2.18.1+cuda11.0, RCCL version 2.6.4+hip3.5, RCCL version : 2.22.3-develop
+_LOGGED = re.compile(r"[NR]CCL version (?:: )?([0-9]\w*(?:\.\w+)+(?:\+(?:cuda|hip)\w+(?:\.\w+)*)?)")
 # node05:3662915:3662915 [0] NCCL INFO cudaDriverVersion 12010
 _DRIVER = re.compile(r"cudaDriverVersion (\d+)")
-# ii  libnccl2                               2.27.7-1+cuda12.4      amd64   NVIDIA Collective Communication Library
-_PACKAGE = re.compile(r"(?:^|\s)(?:ii|hi)\s+(\S+)\s+(\S+)")
-# libnccl2/unknown,now 2.27.7-1+cuda12.4 amd64 [installed]
-_APT = re.compile(r"^\s*(libnccl2|libnccl-dev)/\S+\s+(\S+)")
-# 2.27.7-1+cuda12.4
-_DEBIAN = re.compile(r"^([\d.]+)-\S*?\+cuda([\d.]+)$")
+# node05:3662915:3662915 [0] NCCL INFO Bootstrap : Using ib0:192.168.99.105<0>
+_SPOKEN = re.compile(r"\bNCCL (?:INFO|WARN) ")
 
 _FOUR_DIGITS = 10000  # up to 2.8 the code is X*1000 + Y*100 + Z, from 2.9 on X*10000 + Y*100 + Z (NCCL, nccl.h)
 
@@ -27,21 +23,7 @@ class NcclLog:
 
     versions: tuple[str, ...]
     cuda_driver: str | None
-
-
-@dataclass(frozen=True)
-class NcclPackages:
-    """The NCCL packages of a dpkg or apt listing, and what only looks like one."""
-
-    libnccl2: str | None
-    libnccl_dev: str | None
-    others: tuple[str, ...]
-
-    @property
-    def version_and_cuda(self) -> tuple[str | None, str | None]:
-        """Return ("2.27.7", "12.4") of 2.27.7-1+cuda12.4."""
-        found = _DEBIAN.match(self.libnccl2 or self.libnccl_dev or "")
-        return (found[1], found[2]) if found else (None, None)
+    spoken: bool  # whether NCCL says anything at all
 
 
 def decode_version(code: int) -> str:
@@ -61,13 +43,5 @@ def parse_log(text: str) -> NcclLog:
     """Read a job's log; a line may be anyone's, only NCCL's own words count."""
     plain = "\n".join(lines_of(text))
     driver = _DRIVER.search(plain)
-    return NcclLog(tuple(dict.fromkeys(_LOGGED.findall(plain))), driver[1] if driver else None)
-
-
-def parse_packages(text: str) -> NcclPackages:
-    """Read `dpkg -l` or `apt list`, or a grep of it: libvncclient1 and a local repository are no NCCL."""
-    lines = lines_of(text)
-    rows = [row.groups() for line in lines if (row := _PACKAGE.search(line) or _APT.match(line))]
-    found = {name.partition(":")[0]: version for name, version in rows}
-    others = tuple(name for name, _ in rows if not name.startswith(("libnccl2", "libnccl-dev")))
-    return NcclPackages(found.get("libnccl2"), found.get("libnccl-dev"), others)
+    spoken = _SPOKEN.search(plain) is not None
+    return NcclLog(tuple(dict.fromkeys(_LOGGED.findall(plain))), driver[1] if driver else None, spoken)

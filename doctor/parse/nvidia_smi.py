@@ -14,12 +14,15 @@ QUERY = ("index", "name", "uuid", "pci.bus_id", "memory.total", "memory.used", "
 _MIB = 1 << 20
 
 # | NVIDIA-SMI 610.43.02              KMD Version: 610.47        CUDA UMD Version: 13.3     |
-_TOOL = re.compile(r"NVIDIA-SMI\s+([\d.]+)")
-_DRIVER = re.compile(r"(?:Driver|KMD) Version\s*:\s*([\d.]+)")
+# NVIDIA-SMI version  : 550.54.15
+# DRIVER version      : 550.54.15
+_TOOL = re.compile(r"NVIDIA-SMI\s+(?:version\s*:\s*)?([\d.]+)")
+_DRIVER = re.compile(r"(?:Driver|KMD) Version\s*:\s*([\d.]+)", re.IGNORECASE)
 _CUDA = re.compile(r"CUDA (?:UMD )?Version\s*:\s*([\d.]+)")
 # |   0  NVIDIA H100 80GB HBM3          On  |   00000000:19:00.0 Off |                    0 |
 _TABLE_ROW = re.compile(
-    r"\|\s*(?P<index>\d+)\s+(?P<name>\S.*?)\s+(?P<mode>On|Off|WDDM|TCC|MCDM|N/A)\s*\|\s*(?P<pci>[0-9A-Fa-f]{4,8}:\S+)\s"
+    r"\|\s*(?P<index>\d+)\s+(?P<name>\S.*?)\s+(?P<mode>On|Off|WDDM|TCC|MCDM|N/A|ERR!)\s*"
+    r"\|\s*(?P<pci>[0-9A-Fa-f]{4,8}:\S+)\s"
 )
 # |ERR!   38C    P5    49W / 450W |   2021MiB / 23028MiB |      0%   E. Process |
 _SECOND_ROW = re.compile(r"\|\s*(?P<fan>ERR!|N/A|\d+\s*%)\s.*?(?:\|\s*(?P<used>\d+)MiB\s*/\s*(?P<total>\d+)MiB)?")
@@ -32,11 +35,15 @@ _BLOCK = re.compile(r"^\s*GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)
 #     Product Name                          : NVIDIA A10
 _ENTRY = re.compile(r"^\s*([\w ]+?)\s+:\s+(.*?)\s*$")
 # index, name, driver_version, memory.total [MiB]
-_HEADING = re.compile(r"^\s*(?=.*\b(?:gpu_)?name\b)[\w.]+(?: \[\w+\])?(?:, [\w.]+(?: \[[\w%]+\])?)*\s*$")
+_HEADING = re.compile(
+    r"^\s*(?=.*(?:\b(?:gpu_)?name\b|\buuid\b|pci\.bus_id|driver_version|memory\.|mig\.mode|\.gpu\b))"
+    r"[a-z][\w.]*(?: \[\w+\])?(?:, [a-z][\w.]*(?: \[[\w%]+\])?)*\s*$"
+)
 # Failed to initialize NVML: Driver/library version mismatch
 _FAILURE = re.compile(
     r"Failed to initialize NVML.*|NVIDIA-SMI has failed because.*|No devices were found|Unable to determine the device"
-    r" handle.*|.*GPU is lost.*|.*[Cc]ommand not found.*|.*couldn't find libnvidia-ml.*|.*Insufficient Permissions.*"
+    r" handle.*|[^|\n]*GPU is lost[^|\n]*|.*[Cc]ommand not found.*|.*couldn't find libnvidia-ml.*"
+    r"|.*Insufficient Permissions.*"
 )
 
 
@@ -121,14 +128,15 @@ def _table(lines: Sequence[str]) -> Smi:
     for number, line in enumerate(lines):
         if not (row := _TABLE_ROW.search(line)):
             continue
-        second = _SECOND_ROW.search(lines[number + 1]) if number + 1 < len(lines) else None
-        usage = re.search(r"(\d+)MiB\s*/\s*(\d+)MiB", lines[number + 1]) if second else None
+        below = next((line for line in lines[number + 1 :] if line.strip()), "")
+        second = _SECOND_ROW.search(below)
+        usage = re.search(r"(\d+)MiB\s*/\s*(\d+)MiB", below) if second else None
         used, total = usage.groups() if usage else (None, None)
         gpus.append(Gpu(int(row["index"]), row["name"], "", pci_address(row["pci"]), _mib(total), _mib(used)))
         modes.append(row["mode"] if row["mode"] in ("On", "Off") else None)
         fans.append(second["fan"] if second else None)
     tool, driver = _first(_TOOL, text), _first(_DRIVER, text)
-    error = None if gpus else smi_failure(text)
+    error = smi_failure(text)
     return Smi(driver or tool, _first(_CUDA, text), tool, tuple(gpus), len(gpus), tuple(modes), tuple(fans), (), error)
 
 

@@ -44,6 +44,8 @@ _DEEPSPEED = {
 }
 # sparse_attn ............ [NO] ....... [OKAY]
 _OP = re.compile(r"(?:^|\s)(\w+)[ .]+\[(\w+)\] \.+ \[(\w+)\]")
+# DeepSpeed C++/CUDA extension op report
+_DS_HEAD = re.compile(r"DeepSpeed (?:C\+\+/CUDA extension op report|general environment info)")
 _NONE = ("None", "", "N/A")
 
 
@@ -66,7 +68,7 @@ def parse_check_env(text: str) -> Record | None:
 
 def _entry(text: str, label: str) -> str | None:
     """Return what stands behind a label, at the start of a line or after blanks where two lines were joined."""
-    found = re.search(rf"(?:^|\s\s|[#>] ){label}[ \t]*:[ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
+    found = re.search(rf"(?:^[ \t]*|\s\s|[#>] ){label}[ \t]*:[ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
     return found[1] if found else None
 
 
@@ -74,7 +76,7 @@ def parse_ds_report(text: str) -> Record | None:
     """Return DeepSpeed's report: versions (None where it says None), shm_gb, ops {name: [installed, compatible]}."""
     lines = lines_of(text)
     entries = {key: _dotted(lines, label) for key, label in _DEEPSPEED.items()}
-    if entries["deepspeed"] is None and entries["wheel"] is None:
+    if entries["deepspeed"] is None and entries["wheel"] is None and not any(_DS_HEAD.search(line) for line in lines):
         return None
     shm = entries.pop("shm")
     record: Record = {key: _said(value) for key, value in entries.items()}
@@ -98,7 +100,7 @@ def _gigabytes(text: str | None) -> float | None:
 
 
 def _dotted(lines: list[str], label: str) -> str | None:
-    pattern = re.compile(rf"(?:^|\s){label} \.+ (.*?)\s*$")
+    pattern = re.compile(rf"(?:^|\s){label} \.+\s+(.*?)\s*$")
     return next((found[1] for line in lines if (found := pattern.search(line))), None)
 
 

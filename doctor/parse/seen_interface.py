@@ -102,7 +102,7 @@ _BY_DETAIL = {
 
 def _paired(seen: Seen, everyone: Sequence[Seen]) -> Kind | None:
     """Tell a veth's end, whose peer is in another namespace, from what lies on top of an interface of this one."""
-    if seen.other_namespace or re.fullmatch(r"if\d+", seen.behind or ""):
+    if seen.other_namespace or re.fullmatch(r"if\d+", seen.behind or "") or is_dockers(seen):
         return Kind.VETH
     below = any(seen.mac and other.mac == seen.mac and other.name != seen.name for other in everyone)
     if seen.behind and below:
@@ -110,9 +110,15 @@ def _paired(seen: Seen, everyone: Sequence[Seen]) -> Kind | None:
     return None
 
 
+def is_dockers(seen: Seen) -> bool:
+    """Tell a container's own end by the hardware address that Docker makes of its IP address: 02:42:ac:11:00:02."""
+    octets = [f"{int(octet):02x}" for octet in (seen.ipv4 or "").split(".") if octet.isdigit()]
+    return seen.mac == ":".join(("02", "42", *octets))
+
+
 def _plain(seen: Seen) -> Kind:
     if seen.ipv4 == _NAT_OF_A_VM or seen.link == "none":
         return Kind.TUN if seen.link == "none" else Kind.OTHER
-    if re.match(r"e(?:th|ns)\d", seen.name) and (_CLOUD_ADDRESS.match(seen.mac or "") or seen.mtu in _CLOUD_MTU):
+    if re.match(r"e(?:th\d|n)", seen.name) and (_CLOUD_ADDRESS.match(seen.mac or "") or seen.mtu in _CLOUD_MTU):
         return Kind.CLOUD
     return Kind.PHYSICAL

@@ -16,9 +16,10 @@ from doctor.parse.capture import lines_of
 RANK = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4, "SOC": 4}
 
 _LEVEL = r"(?:NV\d{1,2}|PIX|PXB|PHB|NODE|SYS|SOC|X)"
-_TITLES = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
+_TITLES = ("CPU Affinity", "GPU NUMA ID", "NUMA Affinity")
 #         GPU0    GPU1    NIC0    CPU Affinity    NUMA Affinity   GPU NUMA ID
-_TITLE = re.compile("|".join(title.replace(" ", r"\s+") for title in _TITLES))
+#         GPU0  GPU1  CPU Affinity  NUMA
+_TITLE = re.compile(r"(CPU\s+Affinity)|(GPU\s+NUMA\s+ID)|(NUMA(?:\s+Affinity)?)")
 # NIC6NIC7, mlx5_0mlx5_1: headings that a paste has run together
 _NAME = re.compile(r"(?:GPU|NIC|mlx)?(?:(?!GPU\d|NIC\d|mlx\d)\S)+")
 # GPU0     X      NV18    NODENODE    SYS0-35,72-107      0               N/A
@@ -57,6 +58,8 @@ def parse_topology(text: str) -> tuple[TopologyFacts, tuple[str, ...]]:
         raise ValueError(f"no matrix of `nvidia-smi topo -m`: {strange} is no path between two devices")
     legend, unreadable = _legends(lines)
     gpus = tuple(name for name in names if _is_gpu(name))
+    if not gpus:
+        raise ValueError("no matrix of `nvidia-smi topo -m`: no GPU among its rows and columns")
     places = _places(head, names, rows)
     facts = TopologyFacts(
         gpus=gpus,
@@ -97,7 +100,11 @@ def _heading(lines: Sequence[str]) -> tuple[str, int]:
 
 
 def _titles(head: str) -> tuple[str, ...]:
-    return tuple(" ".join(title.split()) for title in _TITLE.findall(head))
+    return tuple(_title(found) for found in _TITLE.finditer(head))
+
+
+def _title(found: re.Match[str]) -> str:
+    return _TITLES[(found.lastindex or 1) - 1]
 
 
 def _names(head: str) -> tuple[str, ...]:
@@ -177,7 +184,7 @@ def _title_columns(head: str, names: Sequence[str]) -> Mapping[str, int]:
     """Map each title to its distance from the last device's column."""
     flat = head.expandtabs()
     last = flat.rfind(names[-1]) if names else 0
-    return {" ".join(title[0].split()): title.start() - last for title in _TITLE.finditer(flat)}
+    return {_title(title): title.start() - last for title in _TITLE.finditer(flat)}
 
 
 def _placed(row: _Row, titles: Mapping[str, int]) -> dict[str, str]:

@@ -81,7 +81,7 @@ def test_ibstatus() -> None:
         "ca": "mlx5_3", "port": 1, "default_gid": "fe80:0000:0000:0000:b8ce:f603:00aa:0001", "base_lid": "0x2f",
         "sm_lid": "0x1", "state": "INIT", "state_num": 2, "physical_state": "LinkUp", "physical_state_num": 5,
         "rate": 100, "rate_text": "100 Gb/sec (4X EDR)", "link_layer": "InfiniBand",
-    }]}  # fmt: skip
+    }], "error": None}  # fmt: skip
 
 
 def test_ibv_devinfo_with_and_without_its_indentation() -> None:
@@ -94,7 +94,8 @@ def test_ibv_devinfo_with_and_without_its_indentation() -> None:
 \t\t\tactive_mtu:\t\t4096 (5)
 \t\t\tlink_layer:\t\tInfiniBand
 """
-    port = {"port": 1, "state": "PORT_ACTIVE", "state_num": 4, "active_mtu": 4096, "link_layer": "InfiniBand"}
+    port = {"port": 1, "state": "PORT_ACTIVE", "state_num": 4, "active_mtu": 4096, "link_layer": "InfiniBand",
+            "physical_state": None}  # fmt: skip
     hca = {"hca": "mlx5_3", "firmware": "20.43.1014", "node_guid": "b8ce:f603:00aa:0001", "vendor_part_id": 4123}
     told = {"tool": "ibv_devinfo", "hcas": [{**hca, "ports": [port]}], "software_device": False, "error": None}
     assert read_text("ibv_devinfo", text) == told
@@ -103,16 +104,17 @@ def test_ibv_devinfo_with_and_without_its_indentation() -> None:
 
 def test_the_short_infiniband_tools() -> None:
     assert read_text("ibdev2netdev", "# ibdev2netdev\nmlx5_3 port 1 ==> ibs4 (Down)\n") == {
-        "tool": "ibdev2netdev", "map": {"mlx5_3": ["ibs4", "Down"]},
+        "tool": "ibdev2netdev", "map": {"mlx5_3": ["ibs4", "Down"]}, "error": None,
     }  # fmt: skip
     verbose = "0000:16:00.0 mlx5_4 (MT4129 - X) ConnectX-7 fw 28.43.2026 port 1 (ACTIVE) ==> ens9 (Up)\n"
     assert read_text("ibdev2netdev", verbose)["map"] == {"mlx5_4": ["ens9", "Up"]}
     assert read_text("ibstat", "link mlx5_4/1 state ACTIVE physical_state LINK_UP netdev ens9\n") == {
         "tool": "rdma link",
         "ports": [{"ca": "mlx5_4", "port": 1, "state": "ACTIVE", "physical_state": "LINK_UP", "netdev": "ens9"}],
+        "error": None,
     }
     assert read_text("ibv_devices", "    device          \t   node GUID\n    efa_0     0000000000000001\n") == {
-        "tool": "ibv_devices", "devices": {"efa_0": "0000000000000001"},
+        "tool": "ibv_devices", "devices": {"efa_0": "0000000000000001"}, "error": None,
     }  # fmt: skip
 
 
@@ -133,7 +135,15 @@ def test_an_ibstat_that_is_cut_off_says_what_it_holds_and_no_more() -> None:
     ("Intel(R) MPI Library for Linux* OS, Version 2021.13 Build 20240701 (id: 179630d)\n", "Intel MPI", "2021.13"),
     ("HYDRA build details:\n    Version:                                 4.2.3\n", "MPICH", "4.2.3"),
     ("package:Open MPI root@b Distribution\nompi:version:full:4.1.6\n", "Open MPI", "4.1.6"),
+    ("Intel(R) MPI Library for Linux* OS, 64-bit applications, Version 5.1  Build 20150717\n", "Intel MPI", "5.1"),
+    ("`mpiexec (OpenRTE) 2.0.4.`\n", "Open MPI", "2.0.4"),
+    ("[1,2]<stdout>:HYDRA build details:\n[1,2]<stdout>:    Version:      3.4.3\n", "MPICH", "3.4.3"),
+    ("MPICH2 Version:     1.5\nMPICH2 Release date: Mon Oct  8 14:00:48 CDT 2012\n", "MPICH", "1.5"),
+    ("MVAPICH2 2.3.7 Wed March 02 22:00:00 EST 2022 ch3:mrail\n", "MVAPICH2", "2.3.7"),
+    ("MPI VERSION    : CRAY MPICH version 8.1.29.8 (ANL base 3.4a2)\n", "Cray MPICH", "8.1.29.8"),
+    ("Microsoft MPI Startup Program [Version 10.1.12498.52]\n", "Microsoft MPI", "10.1.12498.52"),
     ("bash: mpirun: command not found\n", None, None),
+    ("bash: horovodrun: command not found\n", None, None),
 ])  # fmt: skip
 def test_which_mpi_it_is(text: str, mpi: str | None, version: str | None) -> None:
     said = read_text("versions", text)
@@ -202,3 +212,29 @@ def test_a_flood_of_anything_is_read_in_the_time_that_its_length_takes(kind: str
 def test_a_kind_that_nobody_reads_says_which_there_are() -> None:
     with pytest.raises(UnknownKindError, match="topo, ibstat"):
         read_text("lspci", "")
+
+
+def test_a_gpu_that_is_lost_is_counted_and_told_of() -> None:
+    lost = "|   2  ERR!                    ERR! |   00000000:4B:00.0 ERR! |                 ERR! |\n"
+    lost += "|ERR!  ERR!  ERR!             ERR! / ERR! |      GPU is lost      |    ERR!         ERR! |\n"
+    said = read_text("smi", SMI + lost)
+    assert (said["gpus"], said["error"]) == (3, "GPU is lost")
+
+
+def test_a_query_for_no_name_still_counts_gpus() -> None:
+    said = read_text("smi", "index, uuid, pci.bus_id\n0, GPU-1, 00000000:17:00.0\n1, GPU-2, 00000000:31:00.0\n")
+    assert (said["gpus"], said["names"], said["gpu0"]) == (2, [], None)
+
+
+def test_a_link_that_is_down_has_no_speed_to_differ() -> None:
+    said = read_text("smi", "GPU 0: NVIDIA H20 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n")
+    assert (said["links_per_gpu"], said["link_speed"]) == (2, "26.562 GB/s")
+
+
+def test_an_op_report_of_deepspeed_that_lacks_the_versions_still_tells_the_ops() -> None:
+    text = "DeepSpeed C++/CUDA extension op report\nninja .................. [OKAY]\n"
+    text += "transformer_inference .. [NO] ....... [OKAY]\n"
+    said = read_text("versions", text)
+    assert (said["format"], said["deepspeed"], said["ops"]) == (
+        "ds_report", None, {"transformer_inference": ["NO", "OKAY"]},
+    )  # fmt: skip

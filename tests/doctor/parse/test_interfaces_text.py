@@ -10,7 +10,9 @@ LO = """1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN grou
     inet 127.0.0.1/8 scope host lo
        valid_lft forever preferred_lft forever
 """
-HOST = LO + """2: eno1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP group default qlen 1000
+HOST = (
+    LO
+    + """2: eno1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP group default qlen 1000
     link/ether 3c:ec:ef:00:00:10 brd ff:ff:ff:ff:ff:ff
     altname enp24s0f0
     inet 10.7.0.21/22 brd 10.7.3.255 scope global dynamic noprefixroute eno1
@@ -32,10 +34,14 @@ HOST = LO + """2: eno1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq stat
     link/none
     inet 100.90.1.2/32 scope global tailscale0
 """
-POD = LO + """2: eth0@if41: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450 qdisc noqueue state UP group default
+)
+POD = (
+    LO
+    + """2: eth0@if41: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450 qdisc noqueue state UP group default
     link/ether 0a:58:0a:f4:03:09 brd ff:ff:ff:ff:ff:ff link-netnsid 0
     inet 10.244.3.9/24 brd 10.244.3.255 scope global eth0
 """
+)
 BONDED = """2: enp1s0f0: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> mtu 9000 qdisc mq master bond0 state UP qlen 1000
     link/ether b8:59:9f:00:00:01 brd ff:ff:ff:ff:ff:ff
 4: bond0: <BROADCAST,MULTICAST,MASTER,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP qlen 1000
@@ -182,3 +188,48 @@ def test_the_rail_with_a_host_route_is_not_the_one_to_meet_on() -> None:
 def test_a_text_without_interfaces_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"no interface|cut off"):
         parse_interfaces(text)
+
+
+def test_ifconfig_of_a_tunnel_an_infiniband_unspec_and_a_shells_quote() -> None:
+    text = """+ shown='cilium_host: flags=4291<UP,BROADCAST,RUNNING,NOARP,MULTICAST>  mtu 1500
+        inet 10.0.7.64  netmask 255.255.255.255
+rail0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 2044
+        inet 10.9.0.5  netmask 255.255.255.0
+        unspec 20-00-10-86-FE-80-00-00-00-00-00-00-00-00-00-00  txqueuelen 256  (UNSPEC)
+sit0      Link encap:IPv6-in-IPv4
+          NOARP  MTU:1480  Metric:1
+"""
+    assert told(text)[1:] == ({
+        "cilium_host": ("overlay", "UP", "10.0.7.64"), "rail0": ("ib", "UP", "10.9.0.5"),
+        "sit0": ("tunnel", "DOWN", None),
+    }, "rail0")  # fmt: skip
+
+
+def test_a_containers_eth0_is_known_by_the_address_that_docker_gave_it() -> None:
+    text = "eth0: flags=4163<UP,RUNNING>  mtu 1500\n        inet 172.17.0.6  netmask 255.255.0.0\n"
+    assert told(text)[1] == {"eth0": ("physical", "UP", "172.17.0.6")}
+    docker = text + "        ether 02:42:ac:11:00:06  txqueuelen 0  (Ethernet)\n"
+    assert told(docker) == ("ifconfig_new", {"eth0": ("container", "UP", "172.17.0.6")}, "eth0")
+
+
+def test_ip_link_in_brief_tells_flags_and_hardware() -> None:
+    text = """ens7f0   UP    b8:ce:f6:00:00:07 <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP>
+rail0    UP    00:00:10:49:fe:80:00:00:00:00:00:00:b8:ce:f6:03:00:00:00:01 <BROADCAST,MULTICAST,UP,LOWER_UP>
+"""
+    assert told(text)[1] == {"ens7f0": ("bond_slave", "UP", None), "rail0": ("ib", "UP", None)}
+
+
+def test_an_address_that_is_masked_in_a_log_hides_no_interface() -> None:
+    text = "g1:5:5 [0] NCCL INFO Bootstrap: Using ib0.8002:X.X.X.X<0>\n"
+    assert told(text) == ("nccl_log", {"ib0.8002": ("ib", "UP", None)}, "ib0.8002")
+
+
+def test_a_state_that_is_cut_off_is_none() -> None:
+    text = "2: ens7f0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state DOW"
+    assert told(text)[1] == {"ens7f0": ("physical", None, None)}
+
+
+def test_json_of_ip_is_read_however_long_its_line_and_however_it_is_laid_out() -> None:
+    many = ",".join(JSON[1:-1].replace("eth0", f"eth{number}") for number in range(20))
+    assert len(parse_interfaces(f"[{many}]")[1]) == 20
+    assert told(JSON.replace("[{", "[\n  {")) == told(JSON)

@@ -109,3 +109,13 @@ def test_the_closest_nics_are_those_on_the_shortest_path() -> None:
 def test_another_matrix_or_none_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="topo -m"):
         parse_topology(text)
+
+
+def test_a_page_that_calls_the_numa_column_numa_alone_is_understood() -> None:
+    facts, _ = parse_topology("GPU0 GPU1 CPU Affinity NUMA\nGPU0 X NV18 0-51 0\nGPU1 NV18 X 52-103 1\n")
+    assert (facts.cpu_affinity["GPU1"], facts.numa_affinity["GPU1"], facts.gpu_numa_id) == ("52-103", "1", None)
+
+
+def test_a_matrix_of_another_makers_devices_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no GPU among"):
+        parse_topology("| TOOL | Device 0 | Device 1 |\n| Device 0 | X | NODE |\n| Device 1 | NODE | X |\n")
