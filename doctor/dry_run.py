@@ -28,7 +28,7 @@ def dry_run(settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
 
 def _sources(settings: Settings) -> tuple[Source, ...]:
     """Return what the selected checks, and the plan, need to have read: as the pipeline reckons."""
-    from doctor.advice.plan import PLAN_FACTS  # noqa: PLC0415
+    from doctor.advice import PLAN_FACTS  # noqa: PLC0415
     from doctor.collect import sources_for  # noqa: PLC0415
     from doctor.engine import facts_wanted  # noqa: PLC0415
     from doctor.registry import load_checks  # noqa: PLC0415

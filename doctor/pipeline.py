@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from doctor.advice.plan import PLAN_FACTS, propose
+from doctor.advice import PLAN_FACTS
 from doctor.collect import facts_of, sources_for
 from doctor.conclusion import conclude
 from doctor.engine import Facts, facts_wanted
@@ -113,6 +113,8 @@ class _Run:
     def _plan(self, nodes: Sequence[Node], facts: Mapping[str, Facts]) -> LaunchPlan:
         if not self.plans:
             return LaunchPlan(notes=("no plan: --select leaves out facts that a plan is made of",))
+        from doctor.advice.plan import propose  # noqa: PLC0415  a run without a plan need not load its makers
+
         return propose(nodes, facts, port=self.settings.port, user_is_root=self._as_root())
 
     def _as_root(self) -> bool:

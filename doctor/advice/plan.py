@@ -11,25 +11,9 @@ from doctor.advice.open_mpi import open_mpi_line
 from doctor.advice.sight import Sight, sight_of
 from doctor.engine import Facts
 from doctor.hostlist import fold
-from doctor.model.check import FactType
-from doctor.model.facts import (
-    EnvironmentFacts,
-    GpuFacts,
-    IdentityFacts,
-    InfinibandFacts,
-    InterpreterFacts,
-    LoadedNcclFacts,
-    LoginFacts,
-    MpiFacts,
-    NicFacts,
-)
+from doctor.model.facts import EnvironmentFacts, GpuFacts
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan, Setting
-
-PLAN_FACTS: tuple[FactType, ...] = (
-    LoginFacts, IdentityFacts, NicFacts, InfinibandFacts, EnvironmentFacts, LoadedNcclFacts, InterpreterFacts, GpuFacts,
-    MpiFacts,
-)  # fmt: skip
 
 # The launcher's name in the plan and the maker of its line, by implementation.
 LINES: Mapping[str, tuple[str, Callable[[Launch], str]]] = {

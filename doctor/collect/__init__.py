@@ -2,45 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from doctor.model.fact import Unread
-from doctor.model.facts import UnreadFacts
+from doctor.model.facts import (
+    ClockFacts,
+    EnvironmentFacts,
+    GpuFacts,
+    HorovodFacts,
+    IdentityFacts,
+    InfinibandFacts,
+    InterpreterFacts,
+    KernelLogFacts,
+    LimitsFacts,
+    ListingFacts,
+    LoadedNcclFacts,
+    LoginFacts,
+    MpiFacts,
+    NcclCopiesFacts,
+    NicFacts,
+    PeerSshFacts,
+    TopologyFacts,
+    UnreadFacts,
+)
 
 if TYPE_CHECKING:
     from doctor.collect.reader import Reader
     from doctor.model.check import FactType
     from doctor.model.evidence import Evidence, Source
 
-# Every module here has READERS; a new fact is a new module or a new row in one of them.
-MODULES = (
-    "access", "clock", "peers", "interpreter", "nccl", "mpi", "horovod", "environment", "limits",
-    "nics", "infiniband", "gpus", "topology", "kernel_log",
-)  # fmt: skip
+# The module here whose READERS make each fact. Those that nobody asks for are not imported.
+HOMES: Mapping[FactType, str] = {
+    ListingFacts: "access",
+    LoginFacts: "access",
+    IdentityFacts: "access",
+    ClockFacts: "clock",
+    PeerSshFacts: "peers",
+    InterpreterFacts: "interpreter",
+    LoadedNcclFacts: "nccl",
+    NcclCopiesFacts: "nccl",
+    MpiFacts: "mpi",
+    HorovodFacts: "horovod",
+    EnvironmentFacts: "environment",
+    LimitsFacts: "limits",
+    NicFacts: "nics",
+    InfinibandFacts: "infiniband",
+    GpuFacts: "gpus",
+    TopologyFacts: "topology",
+    KernelLogFacts: "kernel_log",
+}
 
 
 @cache
-def readers() -> dict[FactType, Reader[object]]:
-    """Return every reader by the fact that it makes."""
-    found: dict[FactType, Reader[object]] = {}
-    for module in MODULES:
-        found.update({reader.fact: reader for reader in import_module(f"doctor.collect.{module}").READERS})
-    return found
+def reader_of(fact: FactType) -> Reader[object]:
+    """Return the reader that makes a fact of HOMES."""
+    made_here: Iterable[Reader[object]] = import_module(f"doctor.collect.{HOMES[fact]}").READERS
+    return next(reader for reader in made_here if reader.fact is fact)
 
 
 def sources_for(facts: Iterable[FactType]) -> tuple[Source, ...]:
-    """Return what must be read for these facts, each source once, in a stable order."""
-    table = readers()
-    return tuple({source.key: source for fact in facts if fact in table for source in table[fact].sources}.values())
+    """Return what must be read for these facts, each source once; the facts of the run itself need nothing."""
+    asked = (source for fact in facts if fact in HOMES for source in reader_of(fact).sources)
+    return tuple({source.key: source for source in asked}.values())
 
 
 def facts_of(evidence: Evidence, wanted: Iterable[FactType]) -> dict[FactType, object]:
     """Parse the wanted facts of one node. Each is a fact, Unread or Absent; nothing is raised for a bad node."""
-    table = readers()
-    facts = {fact: _fact(evidence, fact) for fact in wanted if fact in table}
+    facts = {fact: _fact(evidence, fact) for fact in wanted if fact in HOMES}
     return {**facts, UnreadFacts: _owed(evidence, facts)}
 
 
@@ -58,11 +89,11 @@ def _owed(evidence: Evidence, facts: dict[FactType, object]) -> UnreadFacts | Un
 def _came(evidence: Evidence, fact: FactType) -> bool:
     if evidence.login.cause is None:
         return True
-    return all(source.key in evidence.replies for source in readers()[fact].sources)
+    return all(source.key in evidence.replies for source in reader_of(fact).sources)
 
 
 def _fact(evidence: Evidence, fact: FactType) -> object:
-    reader = readers()[fact]
+    reader = reader_of(fact)
     if reader.sources and (why := _unusable(evidence)):
         return Unread(why)
     try:

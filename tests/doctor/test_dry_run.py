@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from doctor.agent.answers import MODULES
-from doctor.collect import readers
+from doctor.collect import HOMES, reader_of
 from doctor.dry_run import dry_run
 from doctor.model.evidence import Command, File, Tree
 from doctor.settings import JobEnvironment, Settings
@@ -20,7 +20,7 @@ def told(**settings: object) -> str:
 
 def test_every_command_and_file_of_every_reader_is_there() -> None:
     text = told()
-    for reader in readers().values():
+    for reader in map(reader_of, HOMES):
         for source in reader.sources:
             if isinstance(source, Command):
                 assert source.argv[0] in text

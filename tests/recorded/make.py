@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doctor.collect import readers, sources_for
+from doctor.collect import HOMES, sources_for
 from doctor.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Reply, Status
 from doctor.record import encode
 
@@ -47,7 +47,7 @@ def evidence(host: Host, place: int) -> Evidence:
 def replies(host: Host) -> dict[str, Reply]:
     """Return the answers to every source of every reader, and to nothing else."""
     known = {**gpu_replies(host), **network_replies(host), **software_replies(host), **_asked_by_us(host)}
-    wanted = [source.key for source in sources_for(readers())]
+    wanted = [source.key for source in sources_for(HOMES)]
     return {key: known[key] for key in wanted if key in known}
 
 

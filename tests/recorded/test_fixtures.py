@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.collect import readers, sources_for
+from doctor.collect import HOMES, sources_for
 from doctor.demo.recordings import recorded_cluster, recorded_clusters
 from doctor.model.evidence import Status
 from doctor.model.finding import Outcome
@@ -58,7 +58,7 @@ def test_the_clusters_come_from_beside_the_code_as_well() -> None:
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_every_node_that_was_reached_answers_all_that_any_reader_asks(name: str) -> None:
-    wanted = sources_for(readers())
+    wanted = sources_for(HOMES)
     for node in recorded_cluster(name):
         silent = [source.key for source in wanted if node.reply(source).status is Status.UNANSWERED]
         assert (node.node, silent) == (node.node, [] if node.login.reached else [source.key for source in wanted])

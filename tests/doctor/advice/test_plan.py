@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.advice.plan import PLAN_FACTS, propose
+from doctor.advice import PLAN_FACTS
+from doctor.advice.plan import propose
 from doctor.engine import Facts
 from doctor.model.evidence import Cause, Login
 from doctor.model.fact import Absent, Unread
