@@ -56,11 +56,14 @@ HOMES: Mapping[FactType, str] = {
 }
 
 
-@cache
 def reader_of(fact: FactType) -> Reader[object]:
     """Return the reader that makes a fact of HOMES."""
-    made_here: Iterable[Reader[object]] = import_module(f"doctor.collect.{HOMES[fact]}").READERS
-    return next(reader for reader in made_here if reader.fact is fact)
+    return _readers(HOMES[fact])[fact]
+
+
+@cache
+def _readers(module: str) -> dict[FactType, Reader[object]]:
+    return {reader.fact: reader for reader in import_module(f"doctor.collect.{module}").READERS}
 
 
 def sources_for(facts: Iterable[FactType]) -> tuple[Source, ...]:
