@@ -1,7 +1,7 @@
 """Checks of the way into a node, one a cause: what each has to say, and where it cannot say anything.
 
-A check is red on nodes whose login failed by its cause, green where the login got past that step, and unknown where it
-failed at that step by another cause, or before it.
+A check is red on nodes whose login failed by its cause, green where the login got past that step, unknown where it
+failed at that step by another cause, or before it, and skipped where no SSH was tried.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from shlex import quote
 
-from doctor.model.check import Check, Doubt, NodeView, Problem, node_check
+from doctor.model.check import Check, Doubt, Moot, NodeView, Problem, Said, node_check
 from doctor.model.evidence import Cause, Login
 from doctor.model.facts import LoginFacts
 from doctor.model.finding import Severity
@@ -29,6 +29,7 @@ STEPS: tuple[tuple[Cause, ...], ...] = (
     (Cause.CLOSED, Cause.FLOODED),
 )
 _STEP = {cause: number for number, causes in enumerate(STEPS) for cause in causes}
+_WITHOUT_SSH = frozenset({"local", "rsh"})  # ways in on which no SSH was tried, so that none can be called healthy
 
 Words = Callable[[str, Login], Problem]
 
@@ -40,13 +41,15 @@ def login_check(code: str, cause: Cause) -> Callable[[Words], Check]:
     """
 
     def made(words: Words) -> Check:
-        def judge(node: NodeView) -> Iterator[Problem | Doubt]:
+        def judge(node: NodeView) -> Iterator[Said]:
             login = node[LoginFacts].login
             if login.cause is cause:
                 said = words(quote(node.name), replace(login, address=login.address and quote(login.address)))
                 yield Problem(said.message, login.fix or said.fix, tuple(line for line in (login.detail,) if line))
             elif doubt := never_got_that_far(login, cause):
                 yield doubt
+            elif login.transport in _WITHOUT_SSH and _STEP[cause] <= _STEP[Cause.AUTH_REFUSED]:
+                yield Moot("no SSH lies between")
 
         judge.__name__, judge.__module__ = words.__name__, words.__module__
         return node_check(code, Severity.ERROR, LoginFacts)(judge)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from checks.ssh.connection_cut import connection_cut
 from checks.ssh.connection_filtered import connection_filtered
 from checks.ssh.host_unroutable import host_unroutable
 from checks.ssh.ssh_login_stalls import ssh_login_stalls
-from doctor.engine import judge
+from doctor.engine import Facts, judge
 from doctor.login_check import STEPS, never_got_that_far
 from doctor.model.check import Doubt
 from doctor.model.evidence import INFRASTRUCTURE, Cause, Login
 from doctor.model.facts import LoginFacts
+from doctor.model.finding import Outcome
 
 
 def test_every_cause_that_a_node_can_be_blamed_for_has_one_step() -> None:
@@ -37,6 +39,16 @@ def test_every_cause_that_a_node_can_be_blamed_for_has_one_step() -> None:
 )
 def test_a_check_says_nothing_of_a_step_that_was_not_passed(login: Login, check: Cause, doubt: Doubt | None) -> None:
     assert never_got_that_far(login, check) == doubt
+
+
+@pytest.mark.parametrize("way", ["local", "rsh"])
+def test_where_no_ssh_was_tried_none_is_called_healthy(way: str) -> None:
+    reached: Facts = {LoginFacts: LoginFacts(Login(reached=True, transport=way))}
+    judgement = judge([connection_filtered, connection_cut], {"n1": reached})
+    assert [(verdict.code, verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [
+        ("NC112", Outcome.SKIPPED, "absent: no SSH lies between"),
+        ("NC127", Outcome.PASSED, ""),
+    ]
 
 
 @pytest.mark.parametrize(
