@@ -20,7 +20,8 @@ from doctor.model.facts import InterpreterFacts
 
 
 @parity_check(
-    "NC207", Severity.WARNING, InterpreterFacts, what="the job's Python differs", fix="which -a python3",
+    "NC207", Severity.WARNING, InterpreterFacts, everywhere=True, what="the job's Python differs",
+    fix="which -a python3",
     shown=lambda python: f"{python.path} {python.version} ({python.how})",
 )  # fmt: skip
 def interpreter_differs(python: InterpreterFacts) -> str:

@@ -26,3 +26,12 @@ def test_another_path_or_release_is_named() -> None:
 
 def test_it_is_silent_about_the_last_number() -> None:
     assert judge([interpreter_differs], {"n1": node("3.11.7"), "n2": node("3.11.9")}).findings == []
+
+
+def test_a_node_without_an_interpreter_is_named_where_others_have_one() -> None:
+    none = Absent("no Python interpreter for a job on this node")
+    lacking: Facts = {InterpreterFacts: none, GpuFacts: Absent("no NVIDIA GPU")}
+    findings = judge([interpreter_differs], {"n1": node("3.11.7"), "n2": node("3.11.7"), "n3": lacking}).findings
+    assert [(finding.nodes, finding.message) for finding in findings] == [
+        (("n3",), "no Python interpreter for a job on this node, and n[1-2] has it")
+    ]
