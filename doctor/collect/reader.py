@@ -11,6 +11,8 @@ from doctor.model.fact import Absent, Read, Unread
 
 T = TypeVar("T")
 
+LONGEST = 400  # characters of a node's own words in a reason: a program may say a mebibyte on one line
+
 
 @dataclass(frozen=True)
 class Reader(Generic[T]):
@@ -45,7 +47,7 @@ def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
         said = f"{name} did not end within {reply.seconds:.0f} s and was ended"
         return Unread(said, fix=f"timeout 10 {name}", hung=name)
     if reply.status is not Status.OK:
-        return Unread(f"{name}: {reply.reason or reply.status.value}", unanswered=reply.status is Status.UNANSWERED)
+        return Unread(f"{name}: {reply.reason[:LONGEST] or reply.status.value}", unanswered=reply.status is Status.UNANSWERED)
     return _bad_ending(name, reply)
 
 
@@ -55,4 +57,4 @@ def _bad_ending(name: str, reply: Reply) -> Unread | None:
     if reply.exit_status in (None, 0):
         return None
     said = (reply.stderr.strip() or reply.stdout.strip()).splitlines()
-    return Unread(f"{name} ended with exit status {reply.exit_status}" + (f": {said[-1]}" if said else ""), fix=name)
+    return Unread(f"{name} ended with exit status {reply.exit_status}" + (f": {said[-1][:LONGEST]}" if said else ""), fix=name)

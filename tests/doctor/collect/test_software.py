@@ -172,3 +172,14 @@ def test_what_was_not_told_is_unread_and_not_nothing(
     assert isinstance(facts_of(answered({source: value(whole)}), (fact,))[fact], fact)
     for lost in ({**whole, key: wrong}, {name: held for name, held in whole.items() if name != key}):
         assert isinstance(facts_of(answered({source: value(lost)}), (fact,))[fact], Unread)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [said("", exit_status=1, stderr="x" * 1_000_000), Reply(Status.FAILED, reason="x" * 1_000_000)],
+)
+def test_a_reason_is_as_long_as_a_person_reads(answered: Answered, reply: Reply) -> None:
+    fact = mpi(answered({MPIRUN: reply}))
+    assert isinstance(fact, Unread)
+    assert "xxx" in fact.reason
+    assert len(fact.reason) < 500
