@@ -12,6 +12,7 @@ from doctor.errors import NcheckError
 from doctor.parse.horovod_build import parse_build
 from doctor.parse.ib_tools import (
     is_software,
+    lists_devices,
     parse_devices,
     parse_devinfo,
     parse_ibstatus,
@@ -82,7 +83,7 @@ def _infiniband(text: str) -> Record:
     for tool, parse in _PORT_TOOLS.items():
         if ports := parse(text):
             return {"tool": tool, "ports": ports, "error": tool_error(text)}
-    if devices := parse_devices(text):
+    if (devices := parse_devices(text)) or lists_devices(text):
         return {"tool": "ibv_devices", "devices": devices, "error": tool_error(text)}
     why = tool_error(text)
     return {"tool": None, "cas": [], "error": why or "no output of an InfiniBand tool", "meaning": _meaning(why)}
@@ -225,7 +226,7 @@ def _smi(text: str) -> Record:
         "driver": smi.driver,
         "cuda": smi.cuda,
         "nvidia_smi": smi.tool,
-        "gpus": smi.count if smi.count or not smi.error else None,
+        "gpus": smi.count or None,
         "names": [gpu.name for gpu in smi.gpus if gpu.name],
         "gpu0": smi.gpus[0].name or None if smi.gpus else None,
         "persistence_gpu0": smi.persistence[0] if smi.persistence else None,

@@ -10,7 +10,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)
 # "ninja .................. [92m[OKAY][0m": the escape character is lost, or written as ^[
 _ANSI_LEFT = re.compile(r"(?:\^\[)?\[(?:0|[1-9]\d?)(?:;\d+)*m")
 # "# GPU0     X     NV4    NV4" as in a job's comments, "> GPU0     X" as in a mail
-_QUOTE = re.compile(r"^[ \t]*[#>]+(?:[ \t]|$)")
+_QUOTE = re.compile(r"^[ \t]*[#>](?:[ \t]*[#>])*(?:[ \t]|$)")
 # 2024-05-01 12:00:01,123 INFO CA 'mlx5_0'
 _STAMP = re.compile(
     r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?"

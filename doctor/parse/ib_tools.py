@@ -31,7 +31,10 @@ _NETDEV = re.compile(
     r"(?:[0-9a-f]{4}:\S+\s+)?(\w\S*)\s+(?:\(.*\)\s.*)?port\s+(\d+)\s+(?:\(\s*\w+\s*\)\s+)?<?=+>\s+(\S+)\s+\((\w+)\)"
 )
 # link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1f0np0
-_RDMA_LINK = re.compile(r"(?:^|\s)link (\w\S*)/(\d+) (?:.*?\s)?state (\w+) physical_state (\w+)(?:.*? netdev (\S+))?")
+# 2/1: mlx5_2/1: state DOWN physical_state DISABLED netdev ens2f0
+_RDMA_LINK = re.compile(
+    r"(?:^|\s)(?:link|\d+/\d+:) (\w[^\s/]*)/(\d+):? (?:.*?\s)?state (\w+) physical_state (\w+)(?:.*? netdev (\S+))?"
+)
 #     irdma0              6a05cafffec1b900
 _DEVICE = re.compile(r"^\s*(\S+)\s+([0-9a-f]{16})\s*$")
 # hfi1_0:1                           PortGID:0xfe80000000000000:0011750101701541
@@ -135,6 +138,11 @@ def parse_rdma_links(text: str) -> list[Record]:
     found = (row for line in lines_of(text) if (row := _RDMA_LINK.search(line)))
     keys = ("ca", "port", "state", "physical_state", "netdev")
     return [dict(zip(keys, (row[1], int(row[2]), *row.groups()[2:]), strict=True)) for row in found]
+
+
+def lists_devices(text: str) -> bool:
+    """Tell the heading of `ibv_devices`, under which there may be no device."""
+    return any(re.match(r"^\s*device\s+node GUID\s*$", line) for line in lines_of(text))
 
 
 def parse_devices(text: str) -> dict[str, str]:

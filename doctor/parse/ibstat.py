@@ -126,9 +126,12 @@ def _port(lines: Sequence[str]) -> Port:
 
 
 def _entries(lines: Sequence[str]) -> dict[str, str]:
-    """Return the entries that hold something; "..." stands where an author left the value out."""
-    found = (entry for line in lines if (entry := _ENTRY.search(line)))
-    return {entry[1]: entry[2] for entry in found if entry[2].strip(". ")}
+    """Return the entries that hold something; "..." stands where an author left the value out.
+
+    The first of a name counts: what comes after may be an author's talk of it.
+    """
+    found = [entry for line in lines if (entry := _ENTRY.search(line))]
+    return {entry[1]: entry[2] for entry in reversed(found) if entry[2].strip(". ")}
 
 
 def _whole(word: str | None) -> str | None:

@@ -14,17 +14,29 @@ from doctor.parse.seen_interface import Seen
 _NEW = re.compile(r"(?:^|[\s'\"`])([A-Za-z][\w.\-]*(?::\d+)?): flags=\d+<([A-Z0-9_,]*)>(?:.*?mtu (\d+))?")
 # enp159s0  Link encap:Ethernet  HWaddr ec:0d:b8:2d:cb:03
 # sit0      Link encap:IPv6-in-IPv4
-_OLD = re.compile(r"(?:^|[\s'\"`])([A-Za-z][\w.\-]*(?::\d+)?)\s+Link encap:(\S+(?: \S+)*?)(?:\s+HWaddr (\S+))?\s*$")
+# ib0       Link encap:InfiniBand  HWaddr
+_OLD = re.compile(
+    r"(?:^|[\s'\"`])([A-Za-z][\w.\-]*(?::\d+)?)\s+Link encap:(\S+(?: \S+)*?)(?:\s+HWaddr(?: (\S+))?)?\s*(?:#.*)?$"
+)
 #         inet 10.72.0.9  netmask 255.255.255.0  broadcast 10.72.0.255
 #           inet addr:172.19.160.6  Bcast:172.19.175.255  Mask:255.255.240.0
 _INET = re.compile(r"\binet (?:addr:)?\s*(\S+)(?:.*?(?:netmask |Mask:)(\S+))?")
 #         infiniband 80:00:02:08:FE:80:00:00:00:00:00:00:00:00:00:00:00:00:00:00  txqueuelen 256  (InfiniBand)
 _HARDWARE = re.compile(r"^\W*(ether|infiniband|loop|unspec|tunnel|sit)\b\s*([0-9A-Fa-f:\-]{17,})?")
 #           UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1
-_OLD_FLAGS = re.compile(r"^\W*((?:[A-Z]+ )+)\s*MTU:(\d+)")
+_OLD_FLAG = re.compile(
+    r"(?:^|(?<=\s))(?:UP|BROADCAST|LOOPBACK|POINTOPOINT|RUNNING|NOARP|PROMISC|ALLMULTI|MULTICAST|MASTER|SLAVE|DYNAMIC)(?!\S)"
+)
+_OLD_MTU = re.compile(r"(?:^|\s)MTU:(\d+)")
+# ib0              2044     7267      0      0 0             7      0      0      0 BMsRU
+_SHORT = re.compile(r"^\s*([A-Za-z][\w.\-]*(?::\d+)?)\s+(\d+)(?:\s+\d+){8,9}\s+([A-Zms]+)\s*$")
+_SHORT_HEAD = re.compile(r"^\s*Iface\s+MTU\s")
+# Flg of `ifconfig -s` and `netstat -i`: net-tools, statistics.c
+_SHORT_FLAGS = {"B": "BROADCAST", "L": "LOOPBACK", "M": "MULTICAST", "m": "MASTER", "s": "SLAVE", "P": "POINTOPOINT",
+                "R": "RUNNING", "U": "UP"}  # fmt: skip
 
-_LINK = {"ether": "ether", "infiniband": "infiniband", "loop": "loopback", "unspec": "none", "Ethernet": "ether",
-         "Local Loopback": "loopback", "InfiniBand": "infiniband", "UNSPEC": "none"}  # fmt: skip
+_LINK = {"ether": "ether", "infiniband": "infiniband", "loop": "loopback", "unspec": "none", "ethernet": "ether",
+         "local loopback": "loopback"}  # fmt: skip
 # unspec 80-00-02-08-FE-80-00-00-00-00-00-00-00-00-00-00: IP over InfiniBand, to an ifconfig that knows no such link
 _IPOIB = re.compile(r"[0-9a-f]{2}-00-[0-9a-f]{2}-[0-9a-f]{2}-fe-80-")
 
@@ -44,18 +56,31 @@ def parse_ifconfig(lines: Sequence[str]) -> list[Seen]:
     return found
 
 
+def parse_short(lines: Sequence[str]) -> list[Seen]:
+    """Read the table of `ifconfig -s` or `netstat -i`, which knows no addresses."""
+    if not any(_SHORT_HEAD.match(line) for line in lines):
+        return []
+    return [_short(row) for line in lines if (row := _SHORT.match(line))]
+
+
+def _short(row: re.Match[str]) -> Seen:
+    flags = frozenset(_SHORT_FLAGS[letter] for letter in row[3] if letter in _SHORT_FLAGS)
+    return Seen(row[1], _state(flags), mtu=int(row[2]), flags=flags)
+
+
 def _state(flags: frozenset[str]) -> str:
     return "UP" if "UP" in flags else "DOWN"
 
 
 def _link(word: str, mac: str) -> str | None:
-    return "infiniband" if _IPOIB.match(mac) else _LINK.get(word)
+    return "infiniband" if _IPOIB.match(mac) else _LINK.get(word.lower())
 
 
 def _gone_on(seen: Seen, line: str) -> Seen:
-    if flags := _OLD_FLAGS.match(line):
-        words = frozenset(flags[1].split())
-        return replace(seen, flags=words, state=_state(words), mtu=int(flags[2]))
+    flags, mtu = _OLD_FLAG.findall(line), _OLD_MTU.search(line)
+    if mtu or len(flags) > 1:  # a mail may have wrapped the line between them
+        words = seen.flags.union(flags)
+        return replace(seen, flags=words, state=_state(words), mtu=int(mtu[1]) if mtu else seen.mtu)
     if hardware := _HARDWARE.match(line):
         mac = (hardware[2] or "").lower()
         return replace(seen, link=_link(hardware[1], mac) or seen.link, mac=mac or seen.mac)

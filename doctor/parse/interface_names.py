@@ -19,7 +19,7 @@ _BY_NAME: tuple[tuple[str, Kind], ...] = (
     (r"tun|tap|wg|tailscale|zt[0-9a-z]{8}|utun|ppp|nebula|sit\d|gre\d|gif\d|stf\d|ip6|erspan|ipip", Kind.TUN),
     (r"ib\w*\.[0-9a-f]{4}$", Kind.INFINIBAND),  # ib0.8001: a partition of the fabric, by its P_Key
     (r"bond[\w-]*[.:]\d|[\w-]+\.\d{1,4}$|vlan", Kind.VLAN),
-    (r"bond|team|lacp|ae\d", Kind.BOND),
+    (r"bond|team|lacp|ae\d|ib-?bond", Kind.BOND),
     (r"ib(?:\d|p|s|o|x|P|$)|mlx\w*_ib", Kind.INFINIBAND),
     (r"wl|wifi|ath\d|ra\d", Kind.WIFI),
     (r"usb|vmnet|vboxnet|dummy|ifb\d|kube-|nodelocaldns|ovs-|nlmon|antrea-|idrac|bmc|gretap|teql", Kind.OTHER),

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from doctor.parse.capture import lines_of, plain_text
-from doctor.parse.ifconfig import parse_ifconfig
+from doctor.parse.ifconfig import parse_ifconfig, parse_short
 from doctor.parse.ip_address import parse_brief, parse_ip, parse_json
 from doctor.parse.seen_interface import VIRTUAL, Seen, class_of, is_dockers
 
@@ -20,8 +20,8 @@ _V4 = re.compile(r"\d+\.\d+\.\d+\.\d+")
 
 
 def parse_interfaces(text: str) -> tuple[str, list[Seen]]:
-    """Return which tool speaks (ip_json, ip_addr, ip_link, ip_br, ifconfig_new, ifconfig_old, nccl_log), and what it
-    shows. Raises ValueError for a text that is none of them.
+    """Return which tool speaks and what it shows: ip_json, ip_addr, ip_link, ip_br, ifconfig_new, ifconfig_old,
+    ifconfig_short or nccl_log. Raises ValueError for a text that is none of them.
     """
     lines = lines_of(text)
     plain = plain_text(text)
@@ -32,6 +32,8 @@ def parse_interfaces(text: str) -> tuple[str, list[Seen]]:
         return "ip_addr" if addressed else "ip_link", found
     if found := parse_ifconfig(lines):
         return "ifconfig_old" if any("Link encap:" in line for line in lines) else "ifconfig_new", found
+    if found := parse_short(lines):
+        return "ifconfig_short", found
     if found := parse_nccl(lines):
         return "nccl_log", found
     if found := parse_brief(lines):
@@ -81,7 +83,14 @@ def _own_veth(one: Seen, kind: str) -> bool:
 
 def _rank(one: Seen, kind: str) -> tuple[bool, bool, bool, bool, int, bool]:
     lonely = one.prefix == 32 or (one.ipv4 or "").startswith("169.254.")  # noqa: PLR2004  a routed rail, a BMC
-    return kind == "wifi", kind != "ib", lonely, _is_public(one.ipv4), -(one.mtu or 0), kind != "bond"
+    return (
+        kind == "wifi",
+        kind != "ib" and one.link != "infiniband",
+        lonely,
+        _is_public(one.ipv4),
+        -(one.mtu or 0),
+        kind != "bond",
+    )
 
 
 def _is_public(ipv4: str | None) -> bool:

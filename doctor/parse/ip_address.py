@@ -23,6 +23,8 @@ _INET = re.compile(r"^\W*inet (\S+?)(?:/(\d+))?(?:\s|$)(.*)$")
 _LABEL = re.compile(r"\bscope \w+ (?:[a-z_]+ )*?([A-Za-z][\w.\-]*(?::\w+)?)(?:\s+#.*)?\s*$")
 # 2: eth0    inet 10.72.0.9/24 brd 10.72.0.255 scope global eth0
 _ONE_LINE = re.compile(r"^\W*\d+: ([^\s:@]+)\s+inet6? (.*)$")
+# "state UP mode DEFAULT group default qlen 256": a mail wraps the first line
+_WRAPPED = re.compile(rf"(?:^|\s)(?:master (\S+) )?state ({'|'.join(_STATES)})\b")
 # enp1s0f0np0      UP             172.31.5.1/29
 _BRIEF = re.compile(rf"^\s*([A-Za-z][\w.\-]*)(?:@(\S+))?\s+({'|'.join(_STATES)})(?:\s+(.*))?$")
 # eno1             UP             e8:6a:64:11:22:33 <BROADCAST,MULTICAST,UP,LOWER_UP>
@@ -70,8 +72,10 @@ def _gone_on(seen: Seen, line: str) -> Seen:
         return replace(seen, link=link[1], mac=link[2], other_namespace="link-netns" in line, details=line)
     if inet := _INET.match(line):
         return _with_address(seen, inet)
-    if re.match(r"^\W*(?:altname|inet6|valid_lft)\b", line):  # "    altname enp50s0f0"
+    if re.match(r"^\W*(?:altname|inet6|valid_lft|vf \d+)\b", line):  # "    altname enp50s0f0", "    vf 0 MAC ..."
         return seen
+    if seen.state is None and (wrapped := _WRAPPED.search(line)):
+        return replace(seen, master=wrapped[1] or seen.master, state=wrapped[2])
     return replace(seen, details=f"{seen.details} {line.strip()}")
 
 

@@ -84,12 +84,12 @@ def _by_words(seen: Seen) -> Kind | None:
     """Tell by flags, link type and details: the tool's own words."""
     if "LOOPBACK" in seen.flags or seen.link == "loopback":
         return Kind.LOOPBACK
-    if seen.link == "infiniband":
-        return Kind.INFINIBAND
     if "SLAVE" in seen.flags or (seen.master and kind_by_name(seen.master) is Kind.BOND):
         return Kind.BOND_SLAVE
     if "MASTER" in seen.flags:
         return Kind.BOND
+    if seen.link == "infiniband":
+        return Kind.INFINIBAND
     found = re.search(r"\b(vlan|vxlan|geneve|macvlan|veth|tun|wireguard|dummy|bridge)\b(?= |$)", seen.details)
     return _BY_DETAIL.get(found[1]) if found else None
 

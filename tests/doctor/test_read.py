@@ -113,6 +113,11 @@ def test_the_short_infiniband_tools() -> None:
         "ports": [{"ca": "mlx5_4", "port": 1, "state": "ACTIVE", "physical_state": "LINK_UP", "netdev": "ens9"}],
         "error": None,
     }
+    older = "2/1: mlx5_7/1: state DOWN physical_state DISABLED netdev ens9\n"
+    assert read_text("ibstat", older)["ports"] == [
+        {"ca": "mlx5_7", "port": 1, "state": "DOWN", "physical_state": "DISABLED", "netdev": "ens9"}
+    ]
+    assert read_text("ibv_devices", "    device          \t   node GUID\n    ------\n")["devices"] == {}
     assert read_text("ibv_devices", "    device          \t   node GUID\n    efa_0     0000000000000001\n") == {
         "tool": "ibv_devices", "devices": {"efa_0": "0000000000000001"}, "error": None,
     }  # fmt: skip
@@ -238,3 +243,8 @@ def test_an_op_report_of_deepspeed_that_lacks_the_versions_still_tells_the_ops()
     assert (said["format"], said["deepspeed"], said["ops"]) == (
         "ds_report", None, {"transformer_inference": ["NO", "OKAY"]},
     )  # fmt: skip
+
+
+def test_the_version_of_nvidia_smi_tells_no_count_of_gpus() -> None:
+    said = read_text("smi", "NVIDIA-SMI version  : 565.57.01\nDRIVER version      : 565.57.01\nCUDA Version : 12.7\n")
+    assert (said["driver"], said["cuda"], said["gpus"], said["error"]) == ("565.57.01", "12.7", None, None)

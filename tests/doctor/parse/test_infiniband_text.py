@@ -30,6 +30,12 @@ def test_a_value_that_is_cut_off_is_not_in_the_text() -> None:
     }])  # fmt: skip
 
 
+def test_what_an_author_says_below_of_the_states_is_not_the_ports() -> None:
+    text = "CA 'mlx5_6'\nPort 1:\nState: Down\nPhysical state: Polling\n\nYou are looking for State: Active here.\n"
+    (adapter,) = parse_ibstat(text)
+    assert (adapter.ports[0].state, adapter.ports[0].physical) == ("Down", "Polling")
+
+
 def test_ibstatus_tells_every_key_of_a_port_of_which_two_lines_were_kept() -> None:
     (port,) = parse_ibstatus("InfiniBand device 'mlx5_bond_1' port 1 status:\n\tstate:\t\t 1: DOWN\n\trate: ...\n")
     assert port == {

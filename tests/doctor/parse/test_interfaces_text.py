@@ -233,3 +233,33 @@ def test_json_of_ip_is_read_however_long_its_line_and_however_it_is_laid_out() -
     many = ",".join(JSON[1:-1].replace("eth0", f"eth{number}") for number in range(20))
     assert len(parse_interfaces(f"[{many}]")[1]) == 20
     assert told(JSON.replace("[{", "[\n  {")) == told(JSON)
+
+
+def test_lines_that_a_mail_wrapped_are_read_together() -> None:
+    wrapped = """> > 8: ib1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 2044 qdisc pfifo_fast
+> > state UP mode DEFAULT group default qlen 256
+> >     link/infiniband
+> > 80:00:00:66:fe:80:00:00:00:00:00:00:24:8a:07:03:00:00:00:01 brd
+> >     vf 0 MAC 14:80:00:00:66:fe, vlan 4095, spoof checking off
+"""
+    assert told(wrapped)[1] == {"ib1": ("ib", "UP", None)}
+    old = """ib0 Link encap:InfiniBand HWaddr
+80:00:00:48:FE:80:00:00:00:00:00:00:00:00:00:00:00:00:00:00
+inet addr:10.148.0.9 Bcast:10.148.255.255 Mask:255.255.0.0
+inet6 addr: fe80::202:c903:fb:9/64 Scope:Link UP BROADCAST RUNNING
+MULTICAST MTU:65520 Metric:1
+"""
+    assert told(old) == ("ifconfig_old", {"ib0": ("ib", "UP", "10.148.0.9")}, "ib0")
+
+
+def test_the_short_table_of_ifconfig() -> None:
+    table = """Iface      MTU    RX-OK RX-ERR RX-DRP RX-OVR    TX-OK TX-ERR TX-DRP TX-OVR Flg
+ens9f0     1500   100000     0      0 0         90000      0      0      0 BMRU
+ens9f1     1500        0     0      0 0             0      0      0      0 BM
+ib2        2044     7000     0      0 0             7      0      0      0 BMsRU
+ib-bond1   4092    14000     0      0 0            16      0      0      0 BMmRU
+"""
+    assert told(table) == ("ifconfig_short", {
+        "ens9f0": ("physical", "UP", None), "ens9f1": ("physical", "DOWN", None), "ib2": ("bond_slave", "UP", None),
+        "ib-bond1": ("bond", "UP", None),
+    }, "ib-bond1")  # fmt: skip
