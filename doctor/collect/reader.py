@@ -47,7 +47,8 @@ def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
         said = f"{name} did not end within {reply.seconds:.0f} s and was ended"
         return Unread(said, fix=f"timeout 10 {name}", hung=name)
     if reply.status is not Status.OK:
-        return Unread(f"{name}: {reply.reason[:LONGEST] or reply.status.value}", unanswered=reply.status is Status.UNANSWERED)
+        why = reply.reason[:LONGEST] or reply.status.value
+        return Unread(f"{name}: {why}", unanswered=reply.status is Status.UNANSWERED)
     return _bad_ending(name, reply)
 
 
@@ -57,4 +58,5 @@ def _bad_ending(name: str, reply: Reply) -> Unread | None:
     if reply.exit_status in (None, 0):
         return None
     said = (reply.stderr.strip() or reply.stdout.strip()).splitlines()
-    return Unread(f"{name} ended with exit status {reply.exit_status}" + (f": {said[-1][:LONGEST]}" if said else ""), fix=name)
+    words = f": {said[-1][:LONGEST]}" if said else ""
+    return Unread(f"{name} ended with exit status {reply.exit_status}{words}", fix=name)
