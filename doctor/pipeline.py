@@ -15,7 +15,7 @@ from doctor.conclusion import conclude
 from doctor.engine import Facts, facts_wanted
 from doctor.errors import RecordingError
 from doctor.gather import gather
-from doctor.hostlist import quoted
+from doctor.hostlist import is_name, is_v6, quoted
 from doctor.inventory import read_inventory
 from doctor.model.check import Check
 from doctor.model.evidence import Cause, Evidence, Login
@@ -73,9 +73,9 @@ def replay(directory: str, settings: Settings, observer: Observer, clock: Clock 
 def _distrusted(evidence: Evidence, directory: str) -> Evidence:
     """Return a recorded node without the lines to type that its file brought along: the checks have their own.
 
-    Raises RecordingError for a name that a command line would take for an option, which no listing can have.
+    Raises RecordingError for a name that no listing can have: it would come to stand in lines to type.
     """
-    if not evidence.node or evidence.node.startswith("-") or not evidence.node.isprintable():
+    if not (is_name(evidence.node) or is_v6(evidence.node)):
         raise RecordingError(f"{directory}: a node called {quoted(evidence.node)} is in no listing")
     return replace(evidence, login=replace(evidence.login, fix=""))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from doctor.collect.reader import Reader, trouble
+from doctor.hostlist import is_name, is_v6, quoted
 from doctor.model.evidence import Answer, Cause, Evidence, JsonValue
 from doctor.model.fact import Absent, Read, Unread
 from doctor.model.facts import PeerSsh, PeerSshFacts
@@ -26,6 +27,9 @@ def peers(evidence: Evidence) -> Read[PeerSshFacts]:
 
 
 def _edge(target: str, answer: JsonValue) -> PeerSsh:
+    """Read one edge. Raises ValueError for a target that no listing can have: it comes to stand in a line to type."""
+    if not (is_name(target) or is_v6(target)):
+        raise ValueError(f"{quoted(target)} is no host")
     if not isinstance(answer, dict):
         raise TypeError("a peer's answer is no mapping")
     status, stderr = answer["exit_status"], str(answer["stderr"])

@@ -72,7 +72,7 @@ def test_a_recording_brings_no_line_to_type(tmp_path: Path, capsys: pytest.Captu
     assert "sudo systemctl restart ssh" in out
 
 
-@pytest.mark.parametrize("name", ["-oProxyCommand=reboot", "", "a\nb", "\x1b[31m"])
+@pytest.mark.parametrize("name", ["-oProxyCommand=reboot", "", "a\nb", "\x1b[31m", "$(reboot)"])
 def test_a_recorded_name_that_no_listing_can_have_is_refused(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -64,5 +64,10 @@ def test_nonsense_is_unread(value: JsonValue) -> None:
     assert isinstance(peers(value), Unread)
 
 
+@pytest.mark.parametrize("target", ["$(reboot)", "n2; reboot", "-oProxyCommand=reboot", "fe80::1%$(reboot)", ""])
+def test_a_target_that_no_listing_can_have_is_taken_from_no_node(target: str) -> None:
+    assert isinstance(peers({"peers": {target: {"exit_status": 1, "stderr": "", "seconds": 1.0}}}), Unread)
+
+
 def test_a_node_without_ssh_is_unread_for_it_should_have_one() -> None:
     assert peers(status=Status.MISSING) == Unread("no ssh program there to reach the other nodes with")
