@@ -61,10 +61,12 @@ def schema() -> None:
 
 
 def _text(file: str) -> str:
-    """Return a file's text; what is not UTF-8 in it is replaced. Raises NcheckError where it cannot be read."""
+    """Return a file's text; what cannot be decoded is replaced. Raises NcheckError where it cannot be read."""
+    from doctor.parse.capture import decoded  # noqa: PLC0415  start-up
+
     if file == "-":
-        return sys.stdin.buffer.read().decode("utf-8", "replace")
+        return decoded(sys.stdin.buffer.read())
     try:
-        return Path(file).read_bytes().decode("utf-8", "replace")
+        return decoded(Path(file).read_bytes())
     except OSError as error:
         raise NcheckError(f"{file}: {error.strerror}") from error

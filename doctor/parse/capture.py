@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections import Counter
 
@@ -33,6 +34,12 @@ _TAG = re.compile(r"</?(?:pre|code|samp|p|div|span|details|summary)(?: [^<>\n]*)
 _MOST = 0.8
 _LONGEST = 2000  # a row of 80 devices is a third of it; what comes beyond is nobody's answer, and dear to search
 _FEW = 3
+
+
+def decoded(data: bytes) -> str:
+    """Return a file's text: UTF-16 where its first bytes say so, as PowerShell writes it, else UTF-8; never fails."""
+    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return data.decode("utf-16" if marked else "utf-8", "replace")
 
 
 def lines_of(text: str) -> list[str]:

@@ -63,7 +63,7 @@ def data_nic(everyone: Sequence[Seen]) -> str | None:
 
     Wires before radio; InfiniBand before Ethernet, as NCCL itself looks; a shared subnet before a /32; a private one
     before a public one; larger frames, then a bond, first. Where no real wire bears an address, the end of a veth
-    pair, or a bridge, that does is the way out.
+    pair, or a bridge, that does is the way out. A listing without addresses decides only where one is the best.
     """
     classed = [(one, class_of(one, everyone)) for one in everyone]
     known = any(one.addressed for one in everyone)
@@ -71,8 +71,15 @@ def data_nic(everyone: Sequence[Seen]) -> str | None:
     wires = [(one, kind) for one, kind in up if kind not in VIRTUAL]
     stand_ins = [(one, kind) for one, kind in up if one.addressed and (kind == "bridge" or _own_veth(one, kind))]
     if chosen := wires or stand_ins:
-        return min(chosen, key=lambda pair: _rank(*pair))[0].name
+        best, equals = _best(chosen)
+        return best.name if known or equals == 1 or not best.flags else None  # NCCL lists its own choice first
     return next((one.master for one, kind in classed if one.master and kind == "bond_slave"), None)
+
+
+def _best(chosen: Sequence[tuple[Seen, str]]) -> tuple[Seen, int]:
+    """Return the first of the best, and how many of its kind are as good."""
+    best, kind = min(chosen, key=lambda pair: _rank(*pair))
+    return best, sum(other == kind and _rank(one, other) == _rank(best, kind) for one, other in chosen)
 
 
 def _own_veth(one: Seen, kind: str) -> bool:

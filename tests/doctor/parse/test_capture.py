@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from doctor.parse.capture import lines_of
+from doctor.parse.capture import decoded, lines_of
 from doctor.read import read_text
 
 SMI_LIST = "\n".join(f"GPU {index}: NVIDIA L4 (UUID: GPU-{index})" for index in range(4))
@@ -59,3 +59,9 @@ def test_what_a_paste_does_to_a_text_is_undone(kind: str, text: str, pasted: Cal
 def test_a_column_that_differs_on_each_line_is_no_speaker() -> None:
     table = "GPU0 | X | NV4\nGPU1 | NV4 | X\nGPU2 | SYS | X\nGPU3 | X | SYS"
     assert lines_of(table) == table.split("\n")
+
+
+def test_a_file_of_powershell_is_decoded_by_its_mark_and_bytes_of_nobody_are_replaced() -> None:
+    assert decoded("GPU 0: Köln".encode("utf-16")) == "GPU 0: Köln"
+    assert decoded("GPU 0: Köln".encode()) == "GPU 0: Köln"
+    assert decoded(b"GPU 0: K\xf6ln") == "GPU 0: K\ufffdln"

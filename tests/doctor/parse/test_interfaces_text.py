@@ -263,3 +263,11 @@ ib-bond1   4092    14000     0      0 0            16      0      0      0 BMmRU
         "ens9f0": ("physical", "UP", None), "ens9f1": ("physical", "DOWN", None), "ib2": ("bond_slave", "UP", None),
         "ib-bond1": ("bond", "UP", None),
     }, "ib-bond1")  # fmt: skip
+
+
+def test_a_listing_without_addresses_decides_only_where_one_is_the_best() -> None:
+    link = (
+        "{}: {}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT\n    link/ether 3c:ec::{}\n"
+    )
+    assert told(link.format(2, "eno1", 1))[2] == "eno1"
+    assert told(link.format(2, "eno1", 1) + link.format(3, "eno2", 2))[2] is None
