@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from doctor.engine import Facts
@@ -21,12 +22,12 @@ class Sight:
     nodes: tuple[Node, ...]
     facts: Mapping[str, Facts]
 
-    @property
+    @cached_property
     def reached(self) -> tuple[str, ...]:
         """The nodes that were logged in to."""
         return tuple(node.name for node in self.nodes if self._login(node.name))
 
-    @property
+    @cached_property
     def unreached(self) -> tuple[str, ...]:
         return tuple(node.name for node in self.nodes if not self._login(node.name))
 

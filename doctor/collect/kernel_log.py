@@ -23,8 +23,8 @@ def kernel_log(evidence: Evidence) -> Read[KernelLogFacts]:
     """Read the first of the two that shows kernel messages."""
     for command, name in _NAMES.items():
         lines = _messages(evidence, command)
-        if dated := [time for line in lines if (time := message_time(line))]:
-            return KernelLogFacts(xid_events(lines), name, dated[0])
+        if oldest := next((time for line in lines if (time := message_time(line))), ""):
+            return KernelLogFacts(xid_events(lines), name, oldest)
     return _unreadable(evidence)
 
 

@@ -17,7 +17,7 @@ _UPTIME = re.compile(r"^(\[ *\d+\.\d+\])")
 
 def xid_events(lines: Iterable[str]) -> tuple[XidEvent, ...]:
     """Return every Xid in the order of the log; the PCI address with its function number, as sysfs has it."""
-    found = ((_XID.search(line), line) for line in lines)
+    found = ((_XID.search(line), line) for line in lines if "NVRM" in line)
     return tuple(XidEvent(_address(hit[1]), int(hit[2]), line.strip()) for hit, line in found if hit)
 
 

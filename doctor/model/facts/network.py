@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 
 class Kind(str, Enum):
@@ -37,9 +38,14 @@ class Address:
     @property
     def network(self) -> str:
         """The subnet, as "10.1.0.0/24"."""
-        import ipaddress  # noqa: PLC0415  its import is dear and most runs of the command line never need it
+        return _network(self.ip, self.prefix)
 
-        return str(ipaddress.ip_interface(f"{self.ip}/{self.prefix}").network)
+
+@lru_cache(maxsize=4096)  # the same few addresses are asked for by every check of networks
+def _network(ip: str, prefix: int) -> str:
+    import ipaddress  # noqa: PLC0415  its import is dear and most runs of the command line never need it
+
+    return str(ipaddress.ip_interface(f"{ip}/{prefix}").network)
 
 
 @dataclass(frozen=True)
