@@ -22,6 +22,6 @@ from doctor.model.facts import ClockFacts
 from doctor.skew import MINUTE, SECOND, off_by
 
 
-@cluster_check("NC601", Severity.WARNING, ClockFacts)
+@cluster_check("NC601", Severity.WARNING, ClockFacts, alone=True)
 def clock_differs(cluster: ClusterView) -> Iterator[Problem]:
     yield from off_by(cluster, SECOND, MINUTE, "differs from the other clocks by more than a second")

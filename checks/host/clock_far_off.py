@@ -22,6 +22,6 @@ from doctor.model.facts import ClockFacts
 from doctor.skew import MINUTE, off_by
 
 
-@cluster_check("NC603", Severity.ERROR, ClockFacts)
+@cluster_check("NC603", Severity.ERROR, ClockFacts, alone=True)
 def clock_far_off(cluster: ClusterView) -> Iterator[Problem]:
     yield from off_by(cluster, MINUTE, inf, "is more than a minute off")

@@ -25,7 +25,7 @@ class InterpreterFacts:
 
 @dataclass(frozen=True)
 class NcclCopy:
-    """One libnccl on the node. `version` is "2.21.5"; `origin` is loader, wheel, conda, torch, system or environment."""
+    """One libnccl on the node, as "2.21.5"; `origin` is loader, wheel, conda, torch, system or environment."""
 
     path: str
     version: str | Unread

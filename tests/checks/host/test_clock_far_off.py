@@ -25,3 +25,8 @@ def test_a_few_seconds_are_no_error() -> None:
 
 def test_a_head_whose_own_clock_is_off_blames_no_node() -> None:
     assert judge([clock_far_off], {"n1": node(3600.0), "n2": node(3600.0)}).findings == []
+
+
+def test_a_node_alone_is_compared_with_the_head() -> None:
+    judgement = judge([clock_far_off], {"n1": node(3600.0)})
+    assert [finding.nodes for finding in judgement.findings] == [("n1",)]
