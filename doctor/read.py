@@ -21,7 +21,7 @@ from doctor.parse.ib_tools import (
     parse_port_table,
     parse_rdma_links,
 )
-from doctor.parse.ibstat import Adapter, Port, parse_ibstat, tool_error
+from doctor.parse.ibstat import Adapter, Port, failed_devices, parse_ibstat, tool_error
 from doctor.parse.interfaces_text import data_nic, parse_interfaces
 from doctor.parse.mpi_version import parse_mpi
 from doctor.parse.nccl_packages import NcclPackages, parse_packages
@@ -51,11 +51,23 @@ def read_text(kind: str, text: str) -> Record:
         return {"error": str(error)}
 
 
+_NO_TOPOLOGY: Mapping[str, object] = {
+    "gpus": None,
+    "nics": [],
+    "pairs": {},
+    "nic_legend": {},
+    "legend_unreadable": [],
+    "closest_nics_gpu0": [],
+    **dict.fromkeys(("closest_level_gpu0", "cpu_affinity_gpu0", "numa_affinity_gpu0")),
+    **dict.fromkeys(("has_gpu_numa_id_column", "gpu_numa_id_gpu0")),
+}
+
+
 def _topology(text: str) -> Record:
     try:
         facts, unreadable = parse_topology(text)
     except ValueError as error:
-        return {"error": str(error), "gpus": None, "nics": [], "pairs": {}}
+        return {**_NO_TOPOLOGY, "error": str(error)}
     nics, level = closest_nics(facts, "GPU0")
     return {
         "gpus": len(facts.gpus),
@@ -69,13 +81,20 @@ def _topology(text: str) -> Record:
         "numa_affinity_gpu0": facts.numa_affinity.get("GPU0"),
         "has_gpu_numa_id_column": facts.gpu_numa_id is not None,
         "gpu_numa_id_gpu0": (facts.gpu_numa_id or {}).get("GPU0"),
+        "error": None,
     }
 
 
 def _infiniband(text: str) -> Record:
     """Read any tool of InfiniBand: the first whose words are there."""
     if adapters := parse_ibstat(text):
-        return {"tool": "ibstat", "cas": [_adapter(one) for one in adapters], "error": tool_error(text)}
+        why = tool_error(text)
+        return {
+            "tool": "ibstat",
+            "cas": [_adapter(one) for one in adapters],
+            "devices_missing": failed_devices(why),
+            "error": why,
+        }
     if hcas := parse_devinfo(text):
         return {"tool": "ibv_devinfo", "hcas": hcas, "software_device": is_software(hcas), "error": tool_error(text)}
     if netdevs := parse_netdevs(text):

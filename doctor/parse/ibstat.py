@@ -83,6 +83,11 @@ def tool_error(text: str) -> str | None:
     return "; ".join(missing) or None
 
 
+def failed_devices(error: str | None) -> list[str]:
+    """Return the devices on which ibstat gave up, of its own words: it prints nothing of those that come after."""
+    return re.findall(r"stat of IB device '([^']+)' failed", error or "")
+
+
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     name, block = "", list[str]()
     for line in lines:

@@ -11,6 +11,9 @@ from doctor.parse.capture import lines_of
 _LOGGED = re.compile(r"[NR]CCL version (?:: )?([0-9]\w*(?:\.\w+)+(?:\+(?:cuda|hip)\w+(?:\.\w+)*)?)")
 # node05:3662915:3662915 [0] NCCL INFO cudaDriverVersion 12010
 _DRIVER = re.compile(r"cudaDriverVersion (\d+)")
+# >>> torch.cuda.nccl.version()
+# (2, 19, 3)
+_TORCHS = re.compile(r"nccl\.version\(\).*\n\s*(?:\((\d+), (\d+), (\d+)\)|(\d{4,5}))[ \t]*$", re.MULTILINE)
 # node05:3662915:3662915 [0] NCCL INFO Bootstrap : Using ib0:192.168.99.105<0>
 _SPOKEN = re.compile(r"\bNCCL (?:INFO|WARN) ")
 
@@ -44,4 +47,10 @@ def parse_log(text: str) -> NcclLog:
     plain = "\n".join(lines_of(text))
     driver = _DRIVER.search(plain)
     spoken = _SPOKEN.search(plain) is not None
-    return NcclLog(tuple(dict.fromkeys(_LOGGED.findall(plain))), driver[1] if driver else None, spoken)
+    versions = dict.fromkeys([*_LOGGED.findall(plain), *(_torchs(found) for found in _TORCHS.finditer(plain))])
+    return NcclLog(tuple(versions), driver[1] if driver else None, spoken)
+
+
+def _torchs(found: re.Match[str]) -> str:
+    """Return the version that torch.cuda.nccl.version() tells: a tuple, or up to torch 1.9 the code."""
+    return decode_version(int(found[4])) if found[4] else ".".join(found.groups()[:3])

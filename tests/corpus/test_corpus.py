@@ -15,7 +15,7 @@ from doctor.read import read_text
 FOLDER = Path(os.environ["NCHECK_CORPUS"])
 
 # What a person knew who wrote the truth, and the text does not say.
-REMARKS = frozenset({"note", "also_acceptable", "nccl_socket_ifname_that_solved_it", "meaning", "devices_missing"})
+REMARKS = frozenset({"note", "also_acceptable", "nccl_socket_ifname_that_solved_it"})
 # The provider of a machine of which two lines of ifconfig were kept.
 UNDECIDABLE = frozenset({("nics/007.txt", "interfaces")})
 

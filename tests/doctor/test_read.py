@@ -63,7 +63,9 @@ def test_an_nvidia_smi_that_failed_says_no_count_of_gpus() -> None:
 def test_a_matrix_that_is_none_gives_an_error_and_no_pairs() -> None:
     assert read_text("topo", "No devices were found\n") == {
         "error": "no matrix of `nvidia-smi topo -m`: no row of X, NV#, PIX, PXB, PHB, NODE or SYS",
-        "gpus": None, "nics": [], "pairs": {},
+        "gpus": None, "nics": [], "pairs": {}, "nic_legend": {}, "legend_unreadable": [], "closest_nics_gpu0": [],
+        "closest_level_gpu0": None, "cpu_affinity_gpu0": None, "numa_affinity_gpu0": None,
+        "has_gpu_numa_id_column": None, "gpu_numa_id_gpu0": None,
     }  # fmt: skip
 
 
@@ -121,6 +123,13 @@ def test_the_short_infiniband_tools() -> None:
     assert read_text("ibv_devices", "    device          \t   node GUID\n    efa_0     0000000000000001\n") == {
         "tool": "ibv_devices", "devices": {"efa_0": "0000000000000001"}, "error": None,
     }  # fmt: skip
+
+
+def test_the_device_on_which_ibstat_gave_up_is_missing() -> None:
+    said = read_text("ibstat", "CA 'mlx5_3'\n\tPort 1:\nibpanic: [9] main: stat of IB device 'mlx5_4' failed: Busy\n")
+    assert (said["devices_missing"], said["error"]) == (
+        ["mlx5_4"], "ibpanic: stat of IB device 'mlx5_4' failed: Busy",
+    )  # fmt: skip
 
 
 def test_an_ibstat_that_is_cut_off_says_what_it_holds_and_no_more() -> None:

@@ -39,6 +39,8 @@ def test_a_listing_without_a_word_of_nccl_is_nobodys(text: str) -> None:
     ("RuntimeError: NCCL error, unhandled system error, NCCL version 2.14.3.", "2.14.3"),
     ("NCCL version 2.8.3+cudaCUDA_MAJOR.CUDA_MINOR", "2.8.3+cudaCUDA_MAJOR.CUDA_MINOR"),
     ("RCCL version 2.18.6+hip6.0 HEAD:abc", "2.18.6+hip6.0"),
+    (">>> torch.cuda.nccl.version()\n(2, 24, 3)\n", "2.24.3"),
+    ("$ python -c 'import torch; print(torch.cuda.nccl.version())'\n2708\n", "2.7.8"),
 ])  # fmt: skip
 def test_a_log_names_its_version(line: str, version: str) -> None:
     assert parse_log(line).versions == (version,)
