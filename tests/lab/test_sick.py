@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from . import faults, layers, real_nccl
+from . import faults, layers
 from .command import Run, begin, listing
-from .conftest import cannot
 from .hosts import Lab
 from .promises import QUICK, examined, nothing_left, others_whole
 from .stuck import stuck_folder
@@ -145,12 +145,11 @@ def test_a_node_without_nccl_where_the_others_have_it_fails(lab: Lab, healthy: R
     others_whole(run, healthy, node.name)
 
 
-def test_real_libraries_of_nccl_are_told_apart_by_their_own_word(lab: Lab, healthy: Run) -> None:
-    try:
-        old, new = real_nccl.library("2.19.3"), real_nccl.library("2.28.3")
-    except real_nccl.NotFetchedError as error:
-        cannot(f"the real NCCL cannot be fetched: {error}")
-    place = f"{layers.PACKAGES}/{real_nccl.LIBRARY}"
+def test_real_libraries_of_nccl_are_told_apart_by_their_own_word(
+    lab: Lab, healthy: Run, nccl_folder: Callable[[str], Path]
+) -> None:
+    old, new = nccl_folder("2.19.3") / "libnccl.so.2", nccl_folder("2.28.3") / "libnccl.so.2"
+    place = f"{layers.PACKAGES}/nvidia/nccl/lib/libnccl.so.2"
     lab.remake(*lab.nodes[:3], real={place: new})
     lab.remake(lab.nodes[3], real={place: old})
 

@@ -1,4 +1,4 @@
-"""Real libraries of NCCL, fetched once into a cache folder: the library alone, some 200 MB of each wheel."""
+"""What all tests share: real libraries of NCCL, fetched once into a cache folder, some 200 MB of each wheel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-CACHE = Path(os.environ.get("NCHECK_CACHE") or Path(__file__).parents[3] / ".cache")
+CACHE = Path(os.environ.get("NCHECK_CACHE") or Path(__file__).parents[1] / ".cache").resolve()
 _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")
 IN_WHEEL = "nvidia/nccl/lib/libnccl.so.2"
 
