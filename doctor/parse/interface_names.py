@@ -15,7 +15,7 @@ _BY_NAME: tuple[tuple[str, Kind], ...] = (
     (r"docker(?:0|_gwbridge)|br-[0-9a-f]{12}$|cni|cbr\d|podman|nerdctl|kube-bridge|weave$", Kind.CONTAINER_BRIDGE),
     (r"lxdbr|lxcbr|incusbr|virbr|mpqemubr|antrea-gw", Kind.CONTAINER_BRIDGE),
     (r"flannel|vxlan|geneve?|cilium|calico|tunl\d|weave|ovn-|antrea-tun|datapath$", Kind.OVERLAY),
-    (r"veth|cali[0-9a-f]|lxc|eni[0-9a-f]{6}|vnet\d|gke[0-9a-f]|azv|vpeer", Kind.VETH),
+    (r"veth|qv[bo][0-9a-f]{4}|cali[0-9a-f]|lxc|eni[0-9a-f]{6}|vnet\d|gke[0-9a-f]|azv|vpeer", Kind.VETH),
     (r"tun|tap|wg|tailscale|zt[0-9a-z]{8}|utun|ppp|nebula|sit\d|gre\d|gif\d|stf\d|ip6|erspan|ipip", Kind.TUN),
     (r"ib\w*\.[0-9a-f]{4}$", Kind.INFINIBAND),  # ib0.8001: a partition of the fabric, by its P_Key
     (r"bond[\w-]*[.:]\d|[\w-]+\.\d{1,4}$|vlan", Kind.VLAN),
@@ -23,9 +23,9 @@ _BY_NAME: tuple[tuple[str, Kind], ...] = (
     (r"ib(?:\d|p|s|o|x|P|$)|mlx\w*_ib", Kind.INFINIBAND),
     (r"wl|wifi|ath\d|ra\d", Kind.WIFI),
     (r"usb|vmnet|vboxnet|dummy|ifb\d|kube-|nodelocaldns|ovs-|nlmon|antrea-|idrac|bmc|gretap|teql", Kind.OTHER),
-    (r"ip_vti|bnep|vif|ww|fw(?:br|ln|pr)\d|can\d|tmfifo|awdl|llw\d|anpi|ap\d", Kind.OTHER),
+    (r"q[rg]-[0-9a-f]{4}|ip_vti|bnep|vif|ww|fw(?:br|ln|pr)\d|can\d|tmfifo|awdl|llw\d|anpi|ap\d", Kind.OTHER),
     (r"macv|ipvl", Kind.MACVLAN),
-    (r"br\d|br-|vmbr|ovsbr|bridge", Kind.BRIDGE),
+    (r"br\d|br-|qbr[0-9a-f]{4}|vmbr|ovsbr|bridge", Kind.BRIDGE),
 )  # fmt: skip
 _PATTERNS = tuple((re.compile(pattern), kind) for pattern, kind in _BY_NAME)
 

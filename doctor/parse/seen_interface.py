@@ -90,12 +90,15 @@ def _by_words(seen: Seen) -> Kind | None:
         return Kind.BOND
     if seen.link == "infiniband":
         return Kind.INFINIBAND
-    found = re.search(r"\b(vlan|vxlan|geneve|macvlan|veth|tun|wireguard|dummy|bridge)\b(?= |$)", seen.details)
+    found = re.search(
+        r"\b(vlan|vxlan|geneve|macvlan|ipvlan|veth|tun|ipip|gre|wireguard|dummy|bridge)\b(?= |$)", seen.details
+    )
     return _BY_DETAIL.get(found[1]) if found else None
 
 
 _BY_DETAIL = {
-    "vlan": Kind.VLAN, "vxlan": Kind.OVERLAY, "geneve": Kind.OVERLAY, "macvlan": Kind.MACVLAN, "veth": Kind.VETH,
+    "vlan": Kind.VLAN, "vxlan": Kind.OVERLAY, "geneve": Kind.OVERLAY, "macvlan": Kind.MACVLAN, "ipvlan": Kind.MACVLAN,
+    "veth": Kind.VETH, "ipip": Kind.TUN, "gre": Kind.TUN,
     "tun": Kind.TUN, "wireguard": Kind.TUN, "dummy": Kind.OTHER,
 }  # fmt: skip
 

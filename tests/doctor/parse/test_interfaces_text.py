@@ -271,3 +271,16 @@ def test_a_listing_without_addresses_decides_only_where_one_is_the_best() -> Non
     )
     assert told(link.format(2, "eno1", 1))[2] == "eno1"
     assert told(link.format(2, "eno1", 1) + link.format(3, "eno2", 2))[2] is None
+
+
+def test_openstacks_wires_and_what_ip_says_in_detail() -> None:
+    text = """17: qvo7060aaaa-21@qvb7060aaaa-21: <BROADCAST,UP> mtu 1450 qdisc noqueue master ovs-system state UP
+19: net2: <BROADCAST,UP> mtu 1450 qdisc noqueue state UP
+    link/ether 0a:11:22:33:44:55 brd ff:ff:ff:ff:ff:ff promiscuity 0
+    ipvlan  mode l2 bridge addrgenmode eui64
+20: mytun: <POINTOPOINT,NOARP,UP> mtu 1480 qdisc noqueue state UNKNOWN
+    link/ipip 10.0.0.1 peer 10.0.0.2
+"""
+    assert {name: cls for name, (cls, _, _) in told(text)[1].items()} == {
+        "qvo7060aaaa-21": "container", "net2": "virtual", "mytun": "tunnel",
+    }  # fmt: skip
