@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
 import click
 
 from doctor.cli import commands
+from doctor.demo import run
+from doctor.observer import Silent
 from doctor.registry import load_checks
+from doctor.report import show
+from doctor.settings import Settings
+from doctor.settings_file import read_settings_file
 
 TREE = Path(__file__).parents[1]
 README = (TREE / "README.md").read_text(encoding="utf-8")
@@ -46,6 +52,28 @@ def test_every_command_that_readme_names_is_there() -> None:
     named = set(re.findall(r"^ +(?:python3 )?ncheck(?:\.pyz)? ([a-z]+)(?: |$)", README, re.MULTILINE))
     assert named <= set(commands.list_commands(click.Context(commands)))
     assert {"replay", "explain", "list"} <= named
+
+
+def without_what_varies(text: str) -> str:
+    """Return a demo's report without its free port and its time."""
+    # nothing listens on its port 46351  ...  278 passed · 0.1 s
+    return re.sub(r"port \d{4,5}|\d\.\d s$", "...", text, flags=re.MULTILINE)
+
+
+def test_the_demo_in_readme_is_what_the_demo_prints() -> None:
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    show(run(Settings(), Silent()), "console", printed, {}, color=False)
+    printed.seek(0)
+    blocks = re.findall(r"^```\n(ncheck \d.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    assert [without_what_varies(block) for block in blocks] == [without_what_varies(printed.read())]
+
+
+def test_the_settings_file_in_readme_can_be_used(tmp_path: Path) -> None:
+    (block,) = re.findall(r"^```toml\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    (tmp_path / "ncheck.toml").write_text(block)
+    file = read_settings_file(None, {}, tmp_path)
+    assert {"port", "setup", "ignore"} <= set(file.values)
+    assert [nodes for nodes, _ in file.hosts] == ["node[01-04]"]
 
 
 def test_every_check_is_in_the_changelog_under_its_code() -> None:
