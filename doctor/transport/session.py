@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CLOCK = Answer("clock")
 _PINGS = 4
-_CLOCK_GOOD_ENOUGH = 0.005  # seconds of uncertainty; skew matters from a whole second on
+_CLOCK_GOOD_ENOUGH = 0.1  # seconds of uncertainty; skew matters from a whole second on
 AFTER_THE_RUN = 5.0  # seconds that an agent may outlive the run whose head says nothing more
 _HEADER = 4
 _MOST_STRAYS = 1000  # messages that answer nothing, in one session: more is a flood
