@@ -1,6 +1,7 @@
 """The options, in the groups that --help shows them in. Each parameter is named after the field of Settings it fills.
 
-No option has a default here: what was not given is None, and ncheck.toml or Settings itself decides.
+No option has a default here: what was not given is None, and ncheck.toml or Settings itself decides. Nor is a number
+read here: settings_values.py does so for flags, variables and the file alike, and says what is wanted.
 """
 
 from __future__ import annotations
@@ -48,15 +49,13 @@ _WHICH, _SSH, _JOB, _TIME, _JUDGE, _OUT = (
     "Which nodes", "SSH", "The job's environment", "How much, how long", "What counts", "What comes out",
 )  # fmt: skip
 
-_POSITIVE = click.FloatRange(min=0, min_open=True)
-
 WHICH = (
     _option(_WHICH, "-H", "hosts", metavar="HOSTS", help="Nodes by name: -H a:8,b:8 or -H 'node[01-16]'."),
     _option(_WHICH, "--slurm", is_flag=True, default=None, help="The nodes of the Slurm allocation that this runs in."),
 )
 
 SSH = (
-    _option(_SSH, "-p", "--port", type=click.IntRange(1, 65535), metavar="PORT", help="The port of sshd on the nodes."),
+    _option(_SSH, "-p", "--port", metavar="PORT", help="The port of sshd on the nodes."),
     _option(_SSH, "-l", "--user", metavar="USER", help="Log in as this user."),
     _option(_SSH, "-i", "identity", metavar="KEY", help="Log in with this private key."),
     _option(_SSH, "-F", "ssh_config", metavar="FILE", help="An ssh_config to use in place of ~/.ssh/config."),
@@ -79,10 +78,10 @@ JOB = (
 )
 
 TIME = (
-    _option(_TIME, "--width", type=click.IntRange(min=1), metavar="N", help="Nodes at once.  [64]"),
-    _option(_TIME, "--connect-timeout", type=_POSITIVE, metavar="S", help="Seconds for one login.  [15]"),
-    _option(_TIME, "--command-timeout", type=_POSITIVE, metavar="S", help="Seconds for one command on a node.  [10]"),
-    _option(_TIME, "--deadline", type=_POSITIVE, metavar="S", help="Seconds for the whole run.  [50]"),
+    _option(_TIME, "--width", metavar="N", help="Nodes at once.  [64]"),
+    _option(_TIME, "--connect-timeout", metavar="S", help="Seconds for one login.  [15]"),
+    _option(_TIME, "--command-timeout", metavar="S", help="Seconds for one command on a node.  [10]"),
+    _option(_TIME, "--deadline", metavar="S", help="Seconds for the whole run.  [50]"),
     _option(
         _TIME, "--mesh", type=click.Choice(["auto", "all", "none"]),
         help="Node to node: all pairs (auto: up to 16 nodes, beyond them the edges that Open MPI uses).",
@@ -104,7 +103,7 @@ JUDGE = (
     ),
     _option(
         _JUDGE, "--fail-on", metavar="WORDS",
-        help="What makes exit code 1: error, warning, info, unknown, none.  [error,unknown]",
+        help="What makes exit code 1: error, warning, info, unknown, never.  [error,unknown]",
     ),
 )  # fmt: skip
 

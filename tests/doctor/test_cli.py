@@ -52,9 +52,10 @@ def test_an_unknown_option_is_refused_with_what_is_near(capsys: pytest.CaptureFi
     assert "--port" in line.replace("--porrt", "")
 
 
-@pytest.mark.parametrize("port", ["0", "65536", "ssh", "-1"])
+@pytest.mark.parametrize("port", ["0", "65536", "ssh", "-1", ""])
 def test_a_port_that_is_none_is_refused(capsys: pytest.CaptureFixture[str], port: str) -> None:
-    assert "-p" in refused(capsys, "-p", port)
+    line = f"ncheck: --port: a whole number from 1 to 65535 is wanted, not '{port}'\n"
+    assert refused(capsys, "-p", port) == line
 
 
 @pytest.mark.parametrize("option", ["--width", "--deadline", "--connect-timeout", "--command-timeout"])
