@@ -139,6 +139,7 @@ def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...]) ->
         own["ignore"] = tuple(Ignore(check, nodes) for check, nodes in own["ignore"])
     settings = Settings(**own, environment=environment, overrides=overrides)
     _identity_is_there(settings.identity)
+    _ssh_config_is_there(settings.ssh_config)
     return settings
 
 
@@ -177,3 +178,10 @@ def _identity_is_there(identity: str | None) -> None:
     """Refuse a key that is not there: ssh would only warn, and go on with others."""
     if identity and not Path(identity).expanduser().is_file():
         raise SettingsError(f"-i: {printable(identity)} is no file; the keys that are there: ls ~/.ssh")
+
+
+def _ssh_config_is_there(config: str | None) -> None:
+    """Refuse it before any node is asked; /dev/null and a pipe are as good as a file."""
+    path = Path(config or "none").expanduser()
+    if config not in (None, "none") and (path.is_dir() or not path.exists()):
+        raise SettingsError(f"-F: {printable(str(config))} is no file; those that are there: ls ~/.ssh")

@@ -63,6 +63,7 @@ def test_every_flag_has_its_place(tmp_path: Path) -> None:
 def test_every_key_of_the_file_has_its_place(tmp_path: Path) -> None:
     (tmp_path / "keys").mkdir()
     (tmp_path / "keys/id").touch()
+    (tmp_path / "ssh_config").touch()
     toml = """
         nodes = "hosts.txt"
         identity = "keys/id"
@@ -135,6 +136,8 @@ def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> 
         ({"user": "-oProxyCommand=id"}, "--user: '-oProxyCommand=id' is no user name"),
         ({"user": "a;b"}, "--user: 'a;b' is no user name"),
         ({"identity": "/no/such/key"}, "-i: /no/such/key is no file; the keys that are there: ls ~/.ssh"),
+        ({"ssh_config": "/no/config"}, "-F: /no/config is no file; those that are there: ls ~/.ssh"),
+        ({"ssh_config": "/"}, "-F: / is no file; those that are there: ls ~/.ssh"),
         ({"nodes_file": "a", "hosts": "b"}, "the nodes file and -H each say which nodes: give one of them"),
         ({"hosts": "b", "slurm": True}, "-H and --slurm each say which nodes: give one of them"),
         ({"nodes_file": ""}, "the nodes file: a text is wanted"),
