@@ -64,9 +64,9 @@ class Registry:
         """Return the checks that a word means. Raises SettingsError, with what is near, where it means none."""
         if found := self.matching(word):
             return found
-        names = [name for check in self.checks for name in (check.name, check.code)]
-        near = get_close_matches(word, names, n=1)
-        hint = f"did you mean {near[0]}?" if near else "ncheck list shows them all"
+        names = [check.name for check in self.checks]
+        near = [name for name in names if word.lower() in name][:3] or get_close_matches(word.lower(), names, n=1)
+        hint = f"did you mean {' or '.join(near)}?" if near else "ncheck list shows them all"
         raise SettingsError(f"no check is called {word!r}: {hint}")
 
 

@@ -115,5 +115,9 @@ def test_checks_are_meant_by_the_start_of_a_code_or_by_topic() -> None:
 def test_a_word_that_means_no_check_is_an_error_that_says_what_is_near() -> None:
     with pytest.raises(SettingsError, match="did you mean nccl-version-differs"):
         load_checks().select(("nccl-version-difers",))
+    with pytest.raises(SettingsError, match="mean nccl-version-differs or nccl-copies-differ or horovod-lacks-nccl"):
+        load_checks().select(("NCCL",))
+    with pytest.raises(SettingsError, match="'NC999': ncheck list shows them all"):
+        load_checks().select(("NC999",))
     with pytest.raises(SettingsError, match="ncheck list shows them all"):
         Registry(()).select(("anything",))
