@@ -42,7 +42,8 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
 
     first = tuple(source for source in sources if source != PEERS)
     edges = _edges(nodes, settings) if PEERS in sources else {}
-    yield f"nothing was run: this is what would be, on {len(nodes)} node(s), {settings.width} at a time"
+    many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
+    yield f"nothing was run: this is what would be, on {many},"
     yield f"within {settings.deadline:.0f} s, {settings.connect_timeout:.0f} s for each login"
     yield ""
     yield "one connection a node:"
@@ -136,7 +137,8 @@ def _peers(nodes: tuple[Node, ...], edges: Mapping[str, tuple[Node, ...]], setti
     from doctor.agent.answers.ssh_peers import line  # noqa: PLC0415
 
     if edges:
-        yield f"then, where the login worked, each of {len(edges)} of {len(nodes)} node(s) runs:"
+        which = "each node" if len(edges) == len(nodes) else f"each of {len(edges)} of the {len(nodes)} nodes"
+        yield f"then, where the login worked, {which} runs:"
     for name, peers in edges.items():
         for peer in peers:
             asked = {"host": peer.name, "port": peer.port or settings.port, "user": peer.user or settings.user}
