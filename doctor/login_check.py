@@ -57,6 +57,12 @@ def login_check(code: str, cause: Cause) -> Callable[[Words], Check]:
     return made
 
 
+def by_ssh(node: str, login: Login) -> str:
+    """Return the start of a line that goes in as this run did, "ssh -p 10001 root@node07"; the node comes quoted."""
+    port = f"-p {login.port} " if login.port not in (0, 22) else ""
+    return f"ssh {port}{quote(login.user) + '@' if login.user else ''}{node}"
+
+
 def never_got_that_far(login: Login, cause: Cause) -> Doubt | None:
     """Return the doubt of a check about `cause` where the login ended at that step, or before it, by something else."""
     if login.cause is None or login.cause is cause:

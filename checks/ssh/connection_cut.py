@@ -15,10 +15,10 @@ alone.
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
+from doctor.login_check import by_ssh, login_check
 from doctor.model.evidence import Cause, Login
 
 
 @login_check("NC127", Cause.CLOSED)
-def connection_cut(node: str, _login: Login) -> Problem:
-    return Problem("the connection was cut", f"ssh {node} uptime")
+def connection_cut(node: str, login: Login) -> Problem:
+    return Problem("the connection was cut", f"{by_ssh(node, login)} uptime")

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from shlex import quote
 
 from doctor import Doubt, NodeView, Problem, Severity, node_check
-from doctor.login_check import never_got_that_far
+from doctor.login_check import by_ssh, never_got_that_far
 from doctor.model.evidence import Cause
 from doctor.model.facts import LoginFacts
 
@@ -29,7 +29,7 @@ def job_environment_not_entered(node: NodeView) -> Iterator[Problem | Doubt]:
     if login.cause is Cause.NOT_ENTERED:
         yield Problem(
             message=f"the job's environment could not be entered on {node.name}: {login.detail}",
-            fix=login.fix or f"ssh {quote(node.name)} bash -l",
+            fix=login.fix or f"{by_ssh(quote(node.name), login)} bash -l",
             evidence=(login.detail,),
         )
     elif doubt := never_got_that_far(login, Cause.NOT_ENTERED):

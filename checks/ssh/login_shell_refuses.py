@@ -15,10 +15,10 @@ for `exit` in ~/.bashrc: `ssh NODE true; echo $?` must print 0.
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
+from doctor.login_check import by_ssh, login_check
 from doctor.model.evidence import Cause, Login
 
 
 @login_check("NC124", Cause.NO_SHELL)
-def login_shell_refuses(node: str, _login: Login) -> Problem:
-    return Problem("it accepts the login and runs no command", f"ssh {node} true")
+def login_shell_refuses(node: str, login: Login) -> Problem:
+    return Problem("it accepts the login and runs no command", f"{by_ssh(node, login)} true")

@@ -14,10 +14,10 @@ The same output would swamp a launcher's connection, and what the node says of i
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
+from doctor.login_check import by_ssh, login_check
 from doctor.model.evidence import Cause, Login
 
 
 @login_check("NC128", Cause.FLOODED)
-def node_floods_output(node: str, _login: Login) -> Problem:
-    return Problem("it sent more output than any answer could be", f"ssh {node} true | head -c 300")
+def node_floods_output(node: str, login: Login) -> Problem:
+    return Problem("it sent more output than any answer could be", f"{by_ssh(node, login)} true | head -c 300")

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from shlex import quote
 
 from doctor import Doubt, NodeView, Problem, Severity, node_check
+from doctor.login_check import by_ssh
 from doctor.model.facts import LoginFacts
 
 
@@ -28,7 +29,7 @@ def start_up_files_print(node: NodeView) -> Iterator[Problem | Doubt]:
     if facts.noise:
         yield Problem(
             message="start-up files print on standard output when no terminal is there",
-            fix=f"ssh {quote(node.name)} true",
+            fix=f"{by_ssh(quote(node.name), facts.login)} true",
             evidence=tuple(facts.noise.splitlines()),
         )
     elif not facts.login.reached:

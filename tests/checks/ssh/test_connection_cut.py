@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from checks.ssh.connection_cut import connection_cut
 from doctor.engine import judge
 from doctor.model.evidence import Cause, Login
@@ -20,6 +22,15 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "NC127", "connection-cut", Severity.ERROR, ("a",), "the connection was cut", ("as it was heard",), "ssh a"
         ),
     ]
+
+
+def test_where_the_transport_knew_no_line_it_goes_in_as_the_run_did() -> None:
+    nodes = {
+        "a": {LoginFacts: LoginFacts(replace(LOGIN, fix=""))},
+        "b": {LoginFacts: LoginFacts(replace(LOGIN, fix="", port=10001, user="$(id)"))},
+    }
+    typed = [finding.fix for finding in judge([connection_cut], nodes).findings]
+    assert typed == ["ssh ann@a uptime", "ssh -p 10001 '$(id)'@b uptime"]
 
 
 def test_a_node_that_was_reached_is_green() -> None:

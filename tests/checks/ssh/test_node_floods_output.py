@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from checks.ssh.node_floods_output import node_floods_output
 from doctor.engine import judge
 from doctor.model.evidence import Cause, Login
@@ -26,6 +28,15 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "ssh a",
         ),
     ]
+
+
+def test_where_the_transport_knew_no_line_it_goes_in_as_the_run_did() -> None:
+    nodes = {
+        "a": {LoginFacts: LoginFacts(replace(LOGIN, fix=""))},
+        "b": {LoginFacts: LoginFacts(replace(LOGIN, fix="", port=10001, user="$(id)"))},
+    }
+    typed = [finding.fix for finding in judge([node_floods_output], nodes).findings]
+    assert typed == ["ssh ann@a true | head -c 300", "ssh -p 10001 '$(id)'@b true | head -c 300"]
 
 
 def test_a_node_that_was_reached_is_green() -> None:
