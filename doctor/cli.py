@@ -92,9 +92,20 @@ def _ended_by(error: BaseException) -> int:
 
 def _usage(error: click.ClickException) -> int:
     """Say what is wrong with the command line, in one line, and where its options are told."""
+    if isinstance(error, click.NoSuchOption):
+        error = click.NoSuchOption(error.option_name, possibilities=_near(error), ctx=error.ctx)
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "ncheck"
     return _say(f"{error.format_message().rstrip('.')} (see {path} --help)", EXIT_USAGE)
+
+
+def _near(error: click.NoSuchOption) -> list[str]:
+    """Return the options that may have been meant; click's own search takes --json for --sudo."""
+    from difflib import get_close_matches  # noqa: PLC0415  only where something is wrong
+
+    if error.option_name == "--json":
+        return ["-o json"]
+    return get_close_matches(error.option_name, error.possibilities or (), cutoff=0.75)
 
 
 def _say(message: str, code: int) -> int:

@@ -52,6 +52,16 @@ def test_an_unknown_option_is_refused_with_what_is_near(capsys: pytest.CaptureFi
     assert "--port" in line.replace("--porrt", "")
 
 
+@pytest.mark.parametrize(("typed", "hint"), [
+    ("--selct", " Did you mean '--select'?"), ("--json", " Did you mean '-o json'?"), ("--verbose", ""),
+])  # fmt: skip
+def test_an_option_is_not_taken_for_one_that_looks_otherwise(
+    capsys: pytest.CaptureFixture[str], typed: str, hint: str
+) -> None:
+    wanted = f"ncheck: No such option '{typed}'.{hint}".rstrip(".") + " (see ncheck check --help)\n"
+    assert refused(capsys, "nodes.txt", typed) == wanted
+
+
 @pytest.mark.parametrize("port", ["0", "65536", "ssh", "-1", ""])
 def test_a_port_that_is_none_is_refused(capsys: pytest.CaptureFixture[str], port: str) -> None:
     line = f"ncheck: --port: a whole number from 1 to 65535 is wanted, not '{port}'\n"
