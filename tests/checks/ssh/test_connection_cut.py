@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from checks.ssh.connection_cut import connection_cut
-from doctor.engine import judge
+from doctor.engine import Facts, judge
 from doctor.model.evidence import Cause, Login
 from doctor.model.facts import LoginFacts
 from doctor.model.finding import Finding, Outcome, Severity, Verdict
@@ -25,7 +25,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
 
 
 def test_where_the_transport_knew_no_line_it_goes_in_as_the_run_did() -> None:
-    nodes = {
+    nodes: dict[str, Facts] = {
         "a": {LoginFacts: LoginFacts(replace(LOGIN, fix=""))},
         "b": {LoginFacts: LoginFacts(replace(LOGIN, fix="", port=10001, user="$(id)"))},
     }
