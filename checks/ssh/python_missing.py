@@ -30,7 +30,7 @@ def python_missing(node: NodeView) -> Iterator[Problem | Doubt]:
     if login.cause is Cause.NO_PYTHON:
         yield Problem(
             message=f"{node.name} has no python3 that runs (3.6 or newer is needed)",
-            fix=login.fix or "sudo apt-get install python3",
+            fix="sudo apt-get install python3",
             evidence=(login.detail,),
         )
     elif doubt := never_got_that_far(login, Cause.NO_PYTHON):

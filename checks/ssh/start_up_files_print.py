@@ -29,7 +29,7 @@ def start_up_files_print(node: NodeView) -> Iterator[Problem | Doubt]:
     if facts.noise:
         yield Problem(
             message="start-up files print on standard output when no terminal is there",
-            fix=f"{by_ssh(quote(node.name), facts.login)} true",
+            fix=facts.login.fix or f"{by_ssh(quote(node.name), facts.login)} true",
             evidence=tuple(facts.noise.splitlines()),
         )
     elif not facts.login.reached:

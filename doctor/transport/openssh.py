@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from doctor.model.evidence import Cause, Login
 from doctor.model.node import Node
@@ -141,7 +142,7 @@ class RshTransport:
             child = spawned(self._checked(node), self.environ)
         except FaultError as error:
             raise LoginFailedError(self._login(began, error.fault)) from None
-        child.login = self._login(began, None)
+        child.login = replace(self._login(began, None), fix=shlex.join([*self._words(node), "true"]))
         return child
 
     def _checked(self, node: Node) -> list[str]:
@@ -152,8 +153,10 @@ class RshTransport:
 
     def argv(self, node: Node) -> list[str]:
         """Return the command line: the user's words, then a shell that goes on from its first line of input."""
-        words = (word.replace("{node}", node.name) for word in shlex.split(self.command_of(node)))
-        return [*words, *shlex.split(REMOTE_COMMAND.removeprefix("exec "))]
+        return [*self._words(node), *shlex.split(REMOTE_COMMAND.removeprefix("exec "))]
+
+    def _words(self, node: Node) -> list[str]:
+        return [word.replace("{node}", node.name) for word in shlex.split(self.command_of(node))]
 
     def _login(self, began: float, cause: Fault | None) -> Login:
         return Login(

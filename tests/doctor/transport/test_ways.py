@@ -178,6 +178,7 @@ def test_a_command_in_place_of_ssh_runs_the_same_shell() -> None:
     assert stream.receive(5) == b"pod-7\n"
     assert stream.receive(5) == b""
     assert (stream.exit_status(5), stream.stderr(), stream.login.transport) == (4, b"err\n", "rsh")
+    assert stream.login.fix == "env NODE=pod-7 true"  # what to type for whatever goes wrong behind it
     stream.close()
 
 
