@@ -133,7 +133,7 @@ def _one_file(context: click.Context, words: tuple[str, ...]) -> str | None:
 
 def _no_such(context: click.Context, word: str) -> str:
     parent = context.parent.command if context.parent else None
-    names = list(parent.commands) if isinstance(parent, click.Group) else []
+    names = [*parent.commands, "--help", "--version"] if isinstance(parent, click.Group) else []
     folder = Path(word).parent
     files = [str(folder / path.name) for path in folder.iterdir()] if folder.is_dir() else []
     near = get_close_matches(word, [*names, *files], n=1, cutoff=0.7)

@@ -81,8 +81,12 @@ def test_a_misspelt_file_is_answered_with_the_file_that_is_near(
     assert refused(capsys, "node.txt") == "ncheck: no such file or command: 'node.txt'; did you mean nodes.txt?\n"
 
 
-def test_a_misspelt_command_is_answered_with_the_command_that_is_near(capsys: pytest.CaptureFixture[str]) -> None:
-    assert refused(capsys, "chek", "nodes.txt") == "ncheck: no such file or command: 'chek'; did you mean check?\n"
+@pytest.mark.parametrize(("typed", "meant"), [("chek", "check"), ("help", "--help"), ("version", "--version")])
+def test_a_misspelt_command_is_answered_with_the_command_that_is_near(
+    capsys: pytest.CaptureFixture[str], typed: str, meant: str
+) -> None:
+    line = f"ncheck: no such file or command: '{typed}'; did you mean {meant}?\n"
+    assert refused(capsys, typed, "nodes.txt") == line
 
 
 def test_a_host_in_place_of_a_file_is_told_the_way(capsys: pytest.CaptureFixture[str]) -> None:
