@@ -1,4 +1,4 @@
-"""The MPI that a non-interactive login finds: mpirun's own word, its real path, and where Open MPI was installed."""
+"""The MPI that a non-interactive login finds: mpirun's own word, and its real path."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from doctor.collect.reader import Reader, trouble
 from doctor.model.evidence import Command, Evidence, Status
 from doctor.model.fact import Absent, Read, Unread
 from doctor.model.facts import MpiFacts
-from doctor.parse.mpi_version import Mpi, parse_mpi
+from doctor.parse.mpi_version import parse_mpi
 
 MPIRUN = Command(("mpirun", "--version"))
 MPIEXEC = Command(("mpiexec", "--version"))
-OMPI_INFO = Command(("ompi_info", "--parsable"))
 # A virtual environment's mpirun shadows the system's: only the real path tells two installations apart.
 REAL_PATH = Command(("sh", "-c", 'found=$(command -v mpirun || command -v mpiexec) && readlink -f "$found"'))
 
@@ -25,14 +24,7 @@ def mpi(evidence: Evidence) -> Read[MpiFacts]:
     if said is None or said.implementation is None or said.version is None:
         words = (reply.stdout or reply.stderr).strip().splitlines() or ["nothing"]
         return Unread(f"{' '.join(command.argv)} says nothing known: {words[0]}", fix=" ".join(command.argv))
-    return MpiFacts(said.implementation, said.version, _line(evidence, REAL_PATH), _prefix(evidence, said))
-
-
-def _prefix(evidence: Evidence, said: Mpi) -> str:
-    """Return where Open MPI was installed, as its own ompi_info tells it, of this same version."""
-    reply = evidence.reply(OMPI_INFO)
-    told = parse_mpi(reply.stdout) if reply.succeeded else None
-    return told.prefix or "" if told and told.version == said.version else ""
+    return MpiFacts(said.implementation, said.version, _line(evidence, REAL_PATH))
 
 
 def _line(evidence: Evidence, command: Command) -> str:
@@ -40,4 +32,4 @@ def _line(evidence: Evidence, command: Command) -> str:
     return reply.stdout.strip() if reply.succeeded else ""
 
 
-READERS = (Reader(MpiFacts, (MPIRUN, MPIEXEC, OMPI_INFO, REAL_PATH), mpi),)
+READERS = (Reader(MpiFacts, (MPIRUN, MPIEXEC, REAL_PATH), mpi),)

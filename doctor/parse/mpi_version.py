@@ -41,7 +41,7 @@ _INFO_DATE = re.compile(r"^[ \t]*Open MPI release date:\s+(\S.*?)\s*$", re.MULTI
 _INFO_API = re.compile(r"^[ \t]*MPI API:\s+(\S+)", re.MULTILINE)
 # ompi:version:full:5.0.11
 _PARSABLE = re.compile(
-    r"^\s*(ompi:version:full|ompi:version:repo|ompi:version:release_date|mpi-api:version:full|path:prefix):(.+?)\s*$"
+    r"^\s*(ompi:version:full|ompi:version:repo|ompi:version:release_date|mpi-api:version:full):(.+?)\s*$"
 )
 # bash: mpirun: command not found; FileNotFoundError: [Errno 2] No such file or directory: 'mpirun'
 _MISSING = re.compile(
@@ -64,11 +64,10 @@ class Mpi:
     prrte: str | None = None
     repo: str | None = None
     api: str | None = None
-    prefix: str | None = None
     error: str | None = None
 
 
-@lru_cache(maxsize=32)  # one text is as good as the same on every node, and ompi_info's is long
+@lru_cache(maxsize=32)  # one text is as good as the same on every node
 def parse_mpi(text: str) -> Mpi | None:
     """Read the answer of mpirun, mpiexec or ompi_info; None where it is of none of them."""
     plain = "\n".join(lines_of(text))
@@ -108,7 +107,6 @@ def _parsable(text: str) -> Mpi | None:
         release_date=found.get("ompi:version:release_date"),
         repo=found.get("ompi:version:repo"),
         api=found.get("mpi-api:version:full"),
-        prefix=found.get("path:prefix"),
     )
 
 

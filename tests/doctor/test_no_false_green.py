@@ -27,7 +27,6 @@ UNASKED = {"timeout", "failed", "unanswered"}
 TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     "answer:clock": ("the clock's offset stands in the evidence itself", set()),
     "command:mpiexec --version": ("asked only where there is no mpirun", set()),
-    "command:ompi_info --parsable": ("tells the prefix, which no check judges", set()),
     'command:sh -c found=$(command -v mpirun || command -v mpiexec) && readlink -f "$found"': ("tells a path", set()),
     "command:journalctl -k -b --no-pager -o short": ("this user sees no kernel message anyway", UNASKED),
     "command:dmesg": ("this user sees no kernel message anyway", UNASKED),

@@ -8,7 +8,7 @@ from doctor.collect.environment import ENVIRONMENT
 from doctor.collect.horovod import CHECK_BUILD
 from doctor.collect.interpreter import INTERPRETER
 from doctor.collect.limits import LIMITS
-from doctor.collect.mpi import MPIEXEC, MPIRUN, OMPI_INFO, REAL_PATH
+from doctor.collect.mpi import MPIEXEC, MPIRUN, REAL_PATH
 from doctor.collect.nccl import NCCL
 from doctor.model.evidence import JsonValue, Reply, Status
 
@@ -24,7 +24,6 @@ def software_replies(host: Host) -> dict[str, Reply]:
     """Return the answers about software. NCCL is the system's, as in images whose torch was built against it."""
     printed = {
         MPIRUN: f"mpirun (Open MPI) {host.mpi}\n\nReport bugs to http://www.open-mpi.org/community/help/\n",
-        OMPI_INFO: _ompi_info(host),
         REAL_PATH: f"{MPI_PREFIX}/bin/orterun\n",
         CHECK_BUILD: check_build(host),
     }
@@ -39,21 +38,6 @@ def software_replies(host: Host) -> dict[str, Reply]:
         **{source.key: Reply(Status.OK, exit_status=0, stdout=text, seconds=0.03) for source, text in printed.items()},
         **{source.key: Reply(Status.OK, value=value, seconds=0.02) for source, value in said.items()},
     }
-
-
-def _ompi_info(host: Host) -> str:
-    numbers = host.mpi.split(".")
-    return (
-        "package:Open MPI root@build Distribution\n"
-        f"ompi:version:full:{host.mpi}\n"
-        "ompi:version:repo:v4.1.6\n"
-        "ompi:version:release_date:Sep 30, 2023\n"
-        f"orte:version:full:{host.mpi}\n"
-        f"opal:version:full:{host.mpi}\n"
-        f"mpi-api:version:full:3.{numbers[1]}.0\n"
-        f"path:prefix:{MPI_PREFIX}\n"
-        "compiler:c:command:gcc\n"
-    )
 
 
 def _interpreter(host: Host) -> JsonValue:

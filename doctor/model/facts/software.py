@@ -56,7 +56,6 @@ class MpiFacts:
     implementation: str
     version: str
     path: str = ""
-    prefix: str = ""
 
     @property
     def release(self) -> tuple[int, ...]:

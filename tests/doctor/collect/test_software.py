@@ -10,7 +10,7 @@ from doctor.collect.environment import ENVIRONMENT, environment
 from doctor.collect.horovod import CHECK_BUILD, horovod
 from doctor.collect.interpreter import INTERPRETER, interpreter
 from doctor.collect.limits import LIMITS, limits
-from doctor.collect.mpi import MPIEXEC, MPIRUN, OMPI_INFO, REAL_PATH, mpi
+from doctor.collect.mpi import MPIEXEC, MPIRUN, REAL_PATH, mpi
 from doctor.model.evidence import Answer, Evidence, Reply, Status
 from doctor.model.fact import Absent, Unread
 from doctor.model.facts import EnvironmentFacts, HorovodFacts, InterpreterFacts, LimitsFacts, MpiFacts
@@ -47,15 +47,9 @@ def value(of: object) -> Reply:
     return Reply(Status.OK, value=of)  # type: ignore[arg-type]
 
 
-def test_open_mpi_is_read_with_its_real_path_and_where_it_was_installed(answered: Answered) -> None:
-    info = said("package:Open MPI\nompi:version:full:5.0.6\npath:prefix:/opt/openmpi\n")
-    replies = {MPIRUN: said(OPEN_MPI), OMPI_INFO: info, REAL_PATH: said("/opt/openmpi/bin/prterun\n")}
-    assert mpi(answered(replies)) == MpiFacts("Open MPI", "5.0.6", "/opt/openmpi/bin/prterun", "/opt/openmpi")
-
-
-def test_the_prefix_of_another_open_mpi_is_not_taken(answered: Answered) -> None:
-    replies = {MPIRUN: said(OPEN_MPI), OMPI_INFO: said("ompi:version:full:4.1.5\npath:prefix:/usr\n")}
-    assert mpi(answered(replies)) == MpiFacts("Open MPI", "5.0.6")
+def test_open_mpi_is_read_with_its_real_path(answered: Answered) -> None:
+    replies = {MPIRUN: said(OPEN_MPI), REAL_PATH: said("/opt/openmpi/bin/prterun\n")}
+    assert mpi(answered(replies)) == MpiFacts("Open MPI", "5.0.6", "/opt/openmpi/bin/prterun")
 
 
 def test_mpiexec_answers_where_there_is_no_mpirun(answered: Answered) -> None:
