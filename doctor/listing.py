@@ -72,6 +72,8 @@ def listed_host(text: str, place: str) -> Listed:
     user, at, rest = ("", "", text) if text.startswith("@") else text.rpartition("@")
     if at and not _USER.fullmatch(user):
         raise ValueError(f"{quoted(user)} is no user name; write user@host")
+    if at and not rest:
+        raise ValueError(f"{quoted(text)} names no host; write user@host")
     if bracketed := _BRACKETED.fullmatch(rest):
         return _v6_in_brackets(bracketed, place, user or None)
     if is_v6(rest):

@@ -97,6 +97,7 @@ def test_comments_empty_lines_byte_order_marks_and_line_endings_of_windows_are_r
         ("node01 port=99999", "99999 is no port: 1 to 65535"),
         ("node01 user=a;b", "'a;b' is no user name"),
         ("$(id)@node01", "'$(id)' is no user name; write user@host"),
+        ("root@", "'root@' names no host; write user@host"),
         ("node01;reboot", "'node01;reboot' is no host name: letters, digits, '.', '_' and '-' may be in one"),
         ("node\x1b[2J", "'node?[2J' is no range of hosts: write it as node[01-16,20]"),
         ("fe80::1::2", "'fe80::1::2' is no host; an IPv6 address with a port is written [fe80::1]:22"),
