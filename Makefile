@@ -71,6 +71,7 @@ test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-pa
 lint: $(STAMPS)/installed $(STAMPS)/dev
 	@failed=
 	@$(BIN)/ruff check --quiet . || failed=1
+	@$(BIN)/ruff format --quiet --check . || failed=1
 	@$(BIN)/mypy || failed=1
 	@$(BIN)/vermin --quiet --no-tips --violations --target=3.6- doctor/agent || failed=1
 	@test -z "$$failed"

@@ -30,9 +30,7 @@ class Conclusion:
     settings: Settings
     excused: frozenset[tuple[str, str]]  # (code, node) pairs that --ignore names
 
-    def report(
-        self, evidence: Sequence[Evidence], plan: LaunchPlan, seconds: float, *, interrupted: bool
-    ) -> Report:
+    def report(self, evidence: Sequence[Evidence], plan: LaunchPlan, seconds: float, *, interrupted: bool) -> Report:
         return Report(
             exit_code=EXIT_INTERRUPTED if interrupted else self.exit_code(evidence),
             nodes=tuple(summarise(one, self.facts[one.node]) for one in evidence),

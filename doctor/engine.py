@@ -95,9 +95,7 @@ class _Run:
         kinds = {" + ".join(g.models) for facts in self.nodes.values() if isinstance(g := facts[GpuFacts], GpuFacts)}
         return kinds.pop() if len(kinds) == 1 else _KIND_UNREAD
 
-    def _shown(
-        self, names: list[str], judge: Callable[..., Iterable[Said]], view: NodeView | ClusterView
-    ) -> None:
+    def _shown(self, names: list[str], judge: Callable[..., Iterable[Said]], view: NodeView | ClusterView) -> None:
         """Let the check judge one view, and turn what it says into findings and verdicts."""
         if isinstance(view, ClusterView) and len(self.nodes) == 1 and not self.check.alone:
             alone = "absent: one node has none to differ from"

@@ -134,5 +134,3 @@ def _save(recorder: Recorder | None, evidence: Evidence, observer: Observer) -> 
 def _never_asked(node: Node) -> Evidence:
     login = Login(reached=False, cause=Cause.DEADLINE, detail="the run ended before this node was asked")
     return Evidence(node.name, login, places=node.places, slots=node.slots)
-
-

@@ -6,7 +6,7 @@ import io
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from doctor.model.node import Node
 from doctor.settings import Settings
 
 Nodes = tuple[Node, ...]
+
+NOBODY = 65534
 
 
 def listed(data: str | bytes) -> Nodes:
@@ -157,11 +159,21 @@ def test_a_path_that_is_no_file_is_told_apart(tmp_path: Path) -> None:
     assert message("a\0b") == "a?b: embedded null byte"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_a_file_that_may_not_be_read_is_told_so(tmp_path: Path) -> None:
+@pytest.fixture
+def as_ordinary_user() -> Iterator[None]:
+    """Take root's rights away for a while: root may read every file."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    yield
+    os.seteuid(user)
+
+
+def test_a_file_that_may_not_be_read_is_told_so(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     file = tmp_path / "nodes.txt"
     file.write_text("a\n")
     file.chmod(0)
+    request.getfixturevalue("as_ordinary_user")
     with pytest.raises(InventoryError) as caught:
         read_inventory(Settings(nodes_file=str(file)), stdin=io.BytesIO(), environ={})
     assert str(caught.value) == f"{file}: permission denied; look at: ls -l {file}"
