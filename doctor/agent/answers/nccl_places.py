@@ -17,16 +17,12 @@ SYSTEM = (
 )  # fmt: skip
 CONDA = ("/opt/conda/lib", "/opt/miniconda3/lib", "~/miniconda3/lib", "~/anaconda3/lib")
 
+# Whatever fails in it ends it: an interpreter that cannot look for torch is not one without torch.
 _ASK = r"""
-import sys, json
-torch = None
-try:
-    import importlib.util
-    sys.path = [p for p in sys.path if p]
-    spec = importlib.util.find_spec("torch")
-    torch = list(spec.submodule_search_locations)[0] if spec and spec.submodule_search_locations else None
-except Exception:
-    pass
+import sys, json, importlib.util
+sys.path = [p for p in sys.path if p]
+spec = importlib.util.find_spec("torch")
+torch = list(spec.submodule_search_locations)[0] if spec and spec.submodule_search_locations else None
 print("ncheck:" + json.dumps({"path": [p for p in sys.path if p], "prefix": sys.prefix, "torch": torch}))
 """
 

@@ -159,6 +159,14 @@ def test_a_torch_without_cuda_leaves_it_to_the_wheel(asked: Asked, site: Path) -
     }  # fmt: skip
 
 
+def test_an_interpreter_that_cannot_look_for_torch_is_not_taken_for_one_without(asked: Asked, site: Path) -> None:
+    (site / "sitecustomize.py").write_text(
+        "import importlib.util\ndef find_spec(name):\n    raise OSError(5, 'stale file handle')\n"
+        "importlib.util.find_spec = find_spec\n"
+    )
+    assert asked()["loaded"] == {"error": f"{sys.executable} did not say where its packages lie"}
+
+
 def test_versions_are_spelled_as_nccl_counts_them() -> None:
     assert [spelled(number) for number in (22105, 23203, 21003, 2804, 2708)] == [
         "2.21.5", "2.32.3", "2.10.3", "2.8.4", "2.7.8",
