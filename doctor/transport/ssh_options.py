@@ -64,7 +64,6 @@ class _Maker:
             port=self.port,
             user=self.login,
             identity_files=self.paths("identityfile", DEFAULT_IDENTITIES),
-            identities_configured="identityfile" in self.options,
             identities_only=self.one("identitiesonly") == "yes",
             identity_agent=self._agent(),
             certificate_files=self.paths("certificatefile"),

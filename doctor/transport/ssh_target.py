@@ -19,7 +19,6 @@ class SshTarget:
     port: int = 22
     user: str = ""
     identity_files: tuple[str, ...] = ()  # in the order of trial; files that are not there are passed over in silence
-    identities_configured: bool = False  # some IdentityFile was named; otherwise they are OpenSSH's own defaults
     identities_only: bool = False
     identity_agent: str = ""  # the agent's socket, SSH_AUTH_SOCK included; "" for no agent
     certificate_files: tuple[str, ...] = ()

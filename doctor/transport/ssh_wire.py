@@ -25,7 +25,6 @@ from paramiko.common import (
     MSG_IGNORE,
     MSG_USERAUTH_BANNER,
     MSG_USERAUTH_FAILURE,
-    MSG_USERAUTH_SUCCESS,
 )
 from paramiko.message import Message
 from paramiko.packet import NeedRekeyException, Packetizer
@@ -67,12 +66,10 @@ class Heard:
 
     banner: str = ""  # SSH-2.0-OpenSSH_9.2p1
     before_banner: bytes = b""  # what was said in its place
-    packets: int = 0
     messages: list[str] = field(default_factory=list)  # user-authentication banners
     methods: tuple[str, ...] = ()  # what the server said would be taken next
     failures: int = 0
     partial: bool = False
-    logged_in: bool = False
     parting: str = ""  # the text of its disconnect message
 
 
@@ -169,7 +166,6 @@ class Wire(Packetizer):
 
     def read_message(self) -> tuple[int, Message]:
         kind, message = super().read_message()
-        self.heard.packets += 1
         if kind in _EARS:
             _EARS[kind](self.heard, Message(message.asbytes()))
         # A server's debug words are for a log that we do not keep; paramiko would spell each out, letter by letter.
@@ -209,10 +205,6 @@ def _hear_failure(heard: Heard, message: Message) -> None:
     heard.failures += 1
 
 
-def _hear_success(heard: Heard, message: Message) -> None:  # noqa: ARG001  one signature for all ears
-    heard.logged_in = True
-
-
 def _hear_parting(heard: Heard, message: Message) -> None:
     message.get_int()
     heard.parting = message.get_binary()[:1024].decode("utf-8", "replace")
@@ -221,7 +213,6 @@ def _hear_parting(heard: Heard, message: Message) -> None:
 _EARS = {
     MSG_USERAUTH_BANNER: _hear_banner,
     MSG_USERAUTH_FAILURE: _hear_failure,
-    MSG_USERAUTH_SUCCESS: _hear_success,
     MSG_DISCONNECT: _hear_parting,
 }
 
