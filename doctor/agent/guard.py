@@ -11,6 +11,7 @@ import sys
 _CUT_SHORT = 3  # no status of a Python that does not start: the shell that waits for us must try no other one
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+_HEEDED = (signal.SIGCHLD, signal.SIGALRM, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _MOST_ROUNDS = 50  # a process that forks as it is ended is found in the next round
 
 
@@ -18,6 +19,7 @@ def guarded(work, seconds):
     """Run `work()` in a child and end with it; after `seconds` it and everything beneath is ended. Never returns."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     guard = os.getpid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HEEDED)
     child = os.fork()
     if child == 0:
         _end_with_the_guard()
@@ -31,6 +33,7 @@ def guarded(work, seconds):
 def _end_with_the_guard():
     """Let the agent take over what the guard does, for as long as that takes, where the guard itself is killed."""
     signal.signal(signal.SIGTERM, _last_of_all)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEEDED)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
@@ -57,29 +60,27 @@ def _let_go_of_the_streams():
         os.dup2(empty, number)
 
 
-class _TimeOverError(Exception):
-    pass
-
-
-def _over(number, frame):
-    raise _TimeOverError
-
-
 def _watch(child, seconds):
-    status = 1
-    for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, _over)
+    """Wait for the end of the child, of the time, or of the session, and then end all that is left.
+
+    The signals are taken from the queue and never interrupt: one that comes a moment late, while the rest is being
+    ended, must not end the ending.
+    """
     signal.setitimer(signal.ITIMER_REAL, max(1.0, seconds))
-    try:
-        ended, status = 0, 1
-        while ended != child:
-            ended, status = os.waitpid(-1, 0)
-    except (_TimeOverError, OSError):
-        pass
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    status = None
+    while status is None and signal.sigwait(_HEEDED) == signal.SIGCHLD:
+        status = _reaped(child)
     end_descendants()
     sys.stdout = sys.stderr = None
-    os._exit(_CUT_SHORT if status else 0)
+    os._exit(0 if status == 0 else _CUT_SHORT)
+
+
+def _reaped(child):
+    """Take the statuses of all that ended; return the child's, None as long as it goes on."""
+    pid = None
+    while pid not in (0, child):
+        pid, status = os.waitpid(-1, os.WNOHANG)
+    return status if pid else None
 
 
 def end_descendants():
@@ -108,16 +109,18 @@ def _reap():
 
 
 def descendants(ancestor):
-    """Return the processes beneath one, zombies left out, by one walk over /proc."""
-    parents = {}
+    """Return the processes beneath one by one walk over /proc: zombies are left out, and what is beneath them is not.
+
+    A process whose first thread has ended is shown as a zombie while its other threads, and their children, live on.
+    """
+    states, parents = {}, {}
     for name in os.listdir("/proc"):
         if name.isdigit():
-            state, parent = _state_and_parent(name)
-            parents[int(name)] = parent if state != "Z" else -1
+            states[int(name)], parents[int(name)] = _state_and_parent(name)
     found, level = [], {ancestor}
     while level:
         level = {pid for pid, parent in parents.items() if parent in level}
-        found.extend(level)
+        found.extend(pid for pid in level if states[pid] != "Z")
     return found
 
 

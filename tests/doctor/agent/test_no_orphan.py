@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from doctor.agent.guard import descendants
 from doctor.model.evidence import Command, Evidence
 from doctor.model.node import Node
 from doctor.transport.local import LocalTransport
@@ -139,3 +141,36 @@ def test_the_agents_own_deadline_ends_it_where_the_head_says_nothing(
     session._send({"do": "collect", "id": 1, "sources": [on_the_wire(source)]})
     assert followed.ended(followed.next_process(), 10.0)
     stream.close()
+
+
+HEADLESS = """
+import ctypes, subprocess, sys, threading
+def work():
+    subprocess.Popen(["sh", "-c", sys.argv[1]]).wait()
+threading.Thread(target=work).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_what_is_beneath_a_process_whose_first_thread_has_ended_is_found(followed: Followed) -> None:
+    process = subprocess.Popen([sys.executable, "-c", HEADLESS, PLAIN.format(fifo=followed.fifo)])
+    sleeper = followed.next_process()
+    state = Path(f"/proc/{process.pid}/stat")
+    while state.read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.01)
+    for pid in descendants(os.getpid()):
+        os.kill(pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+    assert followed.ended(sleeper)
+
+
+def test_signals_that_come_one_after_the_other_do_not_end_the_ending(followed: Followed) -> None:
+    process = head(DETACHED.format(fifo=followed.fifo))
+    sleeper = followed.next_process()
+    shell = descendants(process.pid)[0]
+    with suppress(ProcessLookupError):
+        while True:  # until the whole group has ended
+            os.killpg(shell, signal.SIGHUP)
+    process.wait()
+    assert followed.ended(sleeper)
