@@ -38,7 +38,7 @@ def _sources(settings: Settings) -> tuple[Source, ...]:
 
 
 def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:
-    from doctor.gather import PEERS  # noqa: PLC0415
+    from doctor.mesh.peers import PEERS  # noqa: PLC0415
 
     first = tuple(source for source in sources if source != PEERS)
     edges = _edges(nodes, settings) if PEERS in sources else {}

@@ -1,7 +1,8 @@
 """Evidence of many nodes at once: a bounded fan-out with one deadline, which never raises for a bad node.
 
-Each node has one connection. A worker takes it as far as it goes; nodes that open ssh to others are then set aside,
-with no thread, until every login is settled, and asked for their peers on the same connection.
+Each node has one connection. A run is a few acts: first every node is logged in to and asked for what it can tell of
+itself; what needs the others (their addresses, who was reached) is asked in later acts, on the connections that are
+open already. An act begins when the nodes have answered the one before, and waits for no straggler for ever.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from doctor.mesh.edges import edges
-from doctor.model.evidence import Answer, Cause, Evidence, JsonValue, Login, Reply, Source, Status
+from doctor.model.evidence import Cause, Evidence, Login, Reply, Source, Status
 from doctor.open_files import allow_open_files
 from doctor.own_interpreter import job_environment
 from doctor.transport.link import LoginFailedError
@@ -22,93 +22,103 @@ from doctor.transport.modules import module_text
 from doctor.transport.session import Known, Session, SessionEndedError, Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from doctor.model.node import Node
     from doctor.observer import Observer
     from doctor.settings import Settings
     from doctor.transport.link import Stream, Transport
 
-PEERS = Answer("ssh-peers")
 _RESERVE = 0.04  # of the deadline, kept for judging and printing what came
 _GRACE = 0.5  # seconds for the workers to say in their own words where they stood when the deadline came
 _FILES_PER_NODE = 6  # a socket, or three pipes and what their making needs
-_LEAST_FOR_A_PEER = 3.0  # seconds for one node's login to another, where many are to be tried
 _OUT_OF_TIME = frozenset({Cause.FILTERED, Cause.SILENT, Cause.STALLED, Cause.CLOSED})
+
+
+@dataclass(frozen=True)
+class NotAsked:
+    """A source that one node is spared, and why: there is nothing that it could tell."""
+
+    source: Source
+    reason: str
+
+
+Questions = dict[str, tuple[Source | NotAsked, ...]]  # by the node's name
+
+
+@dataclass(frozen=True)
+class Act:
+    """What nodes are asked at once, after all of them have answered what came before.
+
+    `nodes` may be asked, by name: their connections stay open for it. `ask` is called when the act begins, with the
+    seconds that are left for it, and returns the sources of each node that is asked; it sees what was yielded so far.
+    `until` is the part of the run's deadline after which the next act waits no longer for nodes that are still busy:
+    they go on with theirs, and have no part in what follows.
+    """
+
+    stage: str
+    nodes: frozenset[str]
+    ask: Callable[[float], Questions]
+    until: float = 1.0
 
 
 def gather(  # noqa: PLR0913  the run's inputs, each given by the pipeline
     nodes: Sequence[Node],
-    sources: Iterable[Source],
+    acts: Sequence[Act],
     settings: Settings,
     transport_for: Callable[[Node], Transport],
     observer: Observer,
     *,
-    peers: Mapping[int, tuple[int, ...]] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Iterator[Evidence]:
-    """Yield each node's evidence as it is complete, every node once.
+    """Yield each node's evidence once an act that asks it, as it comes: the replies are those of that act alone.
 
-    Where `sources` hold Answer("ssh-peers"), the edges are those of settings.mesh, unless `peers` names others (by the
-    nodes' places). On ^C what is known of every node is yielded, and KeyboardInterrupt raised after that.
+    Every node comes at least once: the first act asks all of them. On ^C what is known of the busy ones is yielded,
+    and KeyboardInterrupt raised after that.
     """
-    wanted = tuple(sources)
-    run = _Run(tuple(nodes), wanted, settings, transport_for, observer, dict(environ))
-    if PEERS in wanted:
-        run.edges = edges(len(run.nodes), settings.mesh) if peers is None else dict(peers)
-    allow_open_files(_FILES_PER_NODE * (min(settings.width, len(run.nodes)) + len(run.edges)))
-    run.begin()
-    return run.evidence()
+    kept = frozenset().union(*(act.nodes for act in acts[1:]))
+    allow_open_files(_FILES_PER_NODE * (min(settings.width, len(nodes)) + len(kept)))
+    return _Run(tuple(nodes), tuple(acts), settings, transport_for, observer, dict(environ)).evidence()
 
 
 @dataclass
 class _Place:
-    """One node's place in the run."""
+    """One node's place in the run. `acts` counts how many may still ask it."""
 
     known: Known
+    acts: int = 1
     session: Session | None = None
     stream: Stream | None = None
-    settled: bool = False  # whether it can be logged in to is known
-    asides: bool = False  # it waits for the others' logins
 
 
 @dataclass
 class _Run:
     nodes: tuple[Node, ...]
-    sources: tuple[Source, ...]
+    acts: tuple[Act, ...]
     settings: Settings
     transport_for: Callable[[Node], Transport]
     observer: Observer
     environ: dict[str, str]
-    edges: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    places: dict[int, _Place] = field(default_factory=dict)
-    reached: set[int] = field(default_factory=set)
-    unsettled: int = 0
-    deadline: float = 0.0
+    places: dict[str, _Place] = field(default_factory=dict)
+    busy: set[str] = field(default_factory=set)
     ended: bool = False
 
-    def begin(self) -> None:
-        """Start the workers."""
-        self.deadline = time.monotonic() + self.settings.deadline * (1 - _RESERVE)
+    def __post_init__(self) -> None:
+        self.began = time.monotonic()
+        self.deadline = self.began + self.settings.deadline * (1 - _RESERVE)
         self.nonce = os.urandom(8).hex()
-        self.lock = threading.Lock()
-        self.finished: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self.work: queue.SimpleQueue[tuple[Callable[[int], None], int] | None] = queue.SimpleQueue()
-        self.unsettled = len(self.nodes)
-        self.first_round = tuple(source for source in self.sources if source != PEERS)
-        for number, node in enumerate(self.nodes):
-            self.places[number] = _Place(Known(node))
-            self.work.put((self.examine, number))
-        for _ in range(min(self.settings.width, len(self.nodes))):
-            threading.Thread(target=self.toil, daemon=True).start()
+        self.finished: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.work: queue.SimpleQueue[tuple[Callable[..., None], str, tuple[Source, ...]] | None] = queue.SimpleQueue()
 
     def evidence(self) -> Iterator[Evidence]:
         """Yield what comes until all came, the deadline did, or the user has had enough."""
+        self.begin()
         try:
-            while self.places:
-                left = self.deadline + _GRACE - time.monotonic()
-                yield self.take(self.finished.get(timeout=max(0.0, left)))
-        except queue.Empty:
+            for number, act in enumerate(self.acts):
+                self.open(act, first=number == 0)
+                last = number == len(self.acts) - 1
+                yield from self.answers(self.deadline if last else self.began + act.until * self.settings.deadline)
+            yield from self.answers(self.deadline)
             yield from self.rest("the run's deadline came")
         except KeyboardInterrupt:
             yield from self.rest("ncheck was interrupted")
@@ -116,23 +126,63 @@ class _Run:
         finally:
             self.end()
 
-    def take(self, number: int) -> Evidence:
-        """Hand a node's evidence on, and keep nothing of it."""
-        return self.places.pop(number).known.evidence()
+    def begin(self) -> None:
+        """Give every node its place, and start the workers."""
+        for node in self.nodes:
+            self.places[node.name] = _Place(Known(node), sum(node.name in act.nodes for act in self.acts))
+        for _ in range(min(self.settings.width, len(self.nodes))):
+            threading.Thread(target=self.toil, daemon=True).start()
+
+    def open(self, act: Act, *, first: bool) -> None:
+        """Begin an act with the nodes that are free for it."""
+        questions = act.ask(max(0.0, self.deadline - time.monotonic()))
+        for name in (node.name for node in self.nodes if node.name in act.nodes):
+            place = self.places[name]
+            place.acts -= 1
+            if first or (place.session and name in questions and name not in self.busy):
+                self.busy.add(name)
+                self.observer.stage(name, "connecting" if first else act.stage)
+                sources = self.spared(place, questions.get(name, ()))
+                self.work.put((self.examine if first else self.go_on, name, sources))
+
+    @staticmethod
+    def spared(place: _Place, questions: tuple[Source | NotAsked, ...]) -> tuple[Source, ...]:
+        """Return what is to be asked, and note what is not."""
+        for question in questions:
+            if isinstance(question, NotAsked):
+                place.known.replies[question.source.key] = Reply(Status.NOT_ASKED, question.reason)
+        return tuple(question for question in questions if not isinstance(question, NotAsked))
+
+    def answers(self, until: float) -> Iterator[Evidence]:
+        """Yield what the busy nodes answered, until none is busy or the time has come."""
+        while self.busy:
+            try:
+                name = self.finished.get(timeout=max(0.0, until + _GRACE - time.monotonic()))
+            except queue.Empty:
+                return
+            yield self.take(name)
+
+    def take(self, name: str) -> Evidence:
+        """Hand on what a node answered, and keep nothing of it."""
+        self.busy.discard(name)
+        place = self.places[name]
+        evidence = place.known.evidence()
+        place.known.replies.clear()
+        return evidence
 
     def rest(self, why: str) -> Iterator[Evidence]:
         """Yield what is known of the nodes that did not come to an end."""
         self.end()
-        for number in sorted(self.places):
-            self.places[number].known.fail(Cause.DEADLINE, why)
-            yield self.take(number)
+        for name in sorted(self.busy):
+            self.places[name].known.fail(Cause.DEADLINE, why)
+            yield self.take(name)
 
     def end(self) -> None:
         """Close every connection; the workers see that and stop. Each node's side ends at end of input."""
         self.ended = True
         for _ in range(self.settings.width):
             self.work.put(None)
-        for place in list(self.places.values()):
+        for place in self.places.values():
             if place.stream:
                 place.stream.close()
 
@@ -141,41 +191,40 @@ class _Run:
     def toil(self) -> None:
         """Take one piece of work after the other."""
         while (piece := self.work.get()) and not self.ended:
-            task, number = piece
-            place = self.places.get(number)
-            if place is None:
-                continue
+            task, name, sources = piece
             try:
-                task(number)
+                task(name, sources)
             except SessionEndedError as error:
-                place.known.fail(error.cause, error.detail)
-                self.close(number)
+                self.fail(name, error.cause, error.detail)
             except Exception as error:  # noqa: BLE001  one node must not cost the others; our fault, and it says so
-                place.known.fail(Cause.TRANSPORT, f"{type(error).__name__}: {error}")
-                self.close(number)
+                self.fail(name, Cause.TRANSPORT, f"{type(error).__name__}: {error}")
+            if not self.ended:
+                self.done(name)
 
-    def examine(self, number: int) -> None:
-        """Take one node from connecting to its last answer of the first round."""
-        place, node = self.places[number], self.nodes[number]
-        self.observer.stage(node.name, "connecting")
+    def examine(self, name: str, sources: tuple[Source, ...]) -> None:
+        """Take one node from connecting to its last answer of the first act."""
+        place = self.places[name]
         started = time.monotonic()
         stream = self.connected(place)
         if stream is None:
-            self.close(number)
             return
         place.stream = stream
         if self.ended:  # the run went on without it: nobody else knows of this connection
             stream.close()
             return
-        place.session = session = Session(stream, place.known, self.wanted(number), module_text)
+        place.session = session = Session(stream, place.known, self.wanted(name, sources), module_text)
         session.greet(started)
-        self.settle(number, reached=True)
-        self.observer.stage(node.name, "logged in")
+        self.observer.stage(name, "logged in")
         if session.wanted.agent:
             session.start()
-            self.observer.stage(node.name, "collecting")
-            session.collect(self.first_round)
-        self.set_aside(number) if number in self.edges else self.close(number)
+            self.observer.stage(name, self.acts[0].stage)
+            session.collect(sources)
+
+    def go_on(self, name: str, sources: tuple[Source, ...]) -> None:
+        """Ask a node, on the connection that it has, for what a later act wants of it."""
+        session = self.places[name].session
+        if session:
+            session.collect(sources)
 
     def connected(self, place: _Place) -> Stream | None:
         """Return the stream, or None with the reason noted."""
@@ -196,69 +245,30 @@ class _Run:
             return replace(login, cause=Cause.DEADLINE, detail=f"the run's deadline came: {login.detail}")
         return login
 
-    def wanted(self, number: int) -> Wanted:
-        """Return what this node is asked for; one that only opens ssh to others needs the agent for that."""
-        environment = self.settings.environment_of(self.nodes[number].name)
+    def wanted(self, name: str, sources: tuple[Source, ...]) -> Wanted:
+        """Return what this node is asked for; one that only later acts ask needs the agent too."""
+        environment = self.settings.environment_of(name)
         return Wanted(
-            self.first_round or ((PEERS,) if number in self.edges else ()), self.nonce, self.deadline,
+            self.nonce, self.deadline, bool(sources) or self.places[name].acts > 0,
             self.settings.connect_timeout, self.settings.command_timeout, sudo=self.settings.sudo,
             enter=environment.enter, environment=job_environment(environment, self.environ),
         )  # fmt: skip
 
-    def settle(self, number: int, *, reached: bool) -> None:
-        """Note that this node's login is settled; the last one sets the waiting nodes going."""
-        with self.lock:
-            place = self.places.get(number)
-            if place is None or place.settled:
-                return
-            place.settled = True
-            self.unsettled -= 1
-            if reached:
-                self.reached.add(number)
-            if self.unsettled == 0:
-                for other, waiting in self.places.items():
-                    if waiting.asides:
-                        self.work.put((self.ask_peers, other))
+    def fail(self, name: str, cause: Cause, detail: str) -> None:
+        """Note why a node goes no further, and be done with it."""
+        place = self.places[name]
+        place.known.fail(cause, detail)
+        place.acts = 0
 
-    def set_aside(self, number: int) -> None:
-        """Wait for the others' logins without holding a worker."""
-        with self.lock:
-            self.places[number].asides = True
-            if self.unsettled == 0:
-                self.work.put((self.ask_peers, number))
-
-    def ask_peers(self, number: int) -> None:
-        """Second round: this node's own ssh to the others that can be logged in to at all."""
-        place = self.places[number]
-        self.observer.stage(self.nodes[number].name, "asking its peers")
-        targets: list[JsonValue] = [self.peer(other) for other in self.edges[number] if other in self.reached]
-        if targets and place.session:
-            left = self.deadline - time.monotonic()
-            each = min(self.settings.connect_timeout, max(_LEAST_FOR_A_PEER, left / (1 + len(targets) // 6)))
-            asked: JsonValue = {"peers": targets, "timeout": each}
-            place.session.collect((replace(PEERS, arguments=asked, timeout=max(1.0, left - 1.0)),))
-        else:
-            place.known.replies[PEERS.key] = Reply(Status.OK, value={"peers": {}})
-        self.close(number)
-
-    def peer(self, number: int) -> JsonValue:
-        """Return how a node is reached, as the listing names it."""
-        node = self.nodes[number]
-        port, user = node.port or self.settings.port, node.user or self.settings.user
-        return {"target": node.name, "host": node.name, "port": port, "user": user}
-
-    def close(self, number: int) -> None:
-        """Be done with one node, unless the run is done with it already."""
-        place, name = self.places.get(number), self.nodes[number].name
-        self.settle(number, reached=False)
-        if place is None:
-            return
-        if place.session:
-            place.session.bye()
+    def done(self, name: str) -> None:
+        """Hand over what a node answered; its connection is kept where an act to come may ask it."""
+        place = self.places[name]
         login = place.known.login
-        if PEERS in self.sources and number not in self.edges and login and login.cause is None:
-            place.known.replies[PEERS.key] = Reply(Status.OK, value={"peers": {}})
+        if place.acts <= 0 and place.session:
+            place.session.bye()
+            place.session = None
         if login and login.cause:
             self.observer.login_failed(name, login)
-        self.observer.stage(name, "done")
-        self.finished.put(number)
+        if place.session is None:
+            self.observer.stage(name, "done")
+        self.finished.put(name)

@@ -9,18 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from doctor.acts import acts_for, brought, with_needs
 from doctor.advice import PLAN_FACTS
-from doctor.collect import facts_of, sources_for
+from doctor.collect import facts_of, joined, sources_for
+from doctor.company import Company
 from doctor.conclusion import conclude
 from doctor.engine import Facts, facts_wanted
 from doctor.errors import RecordingError
 from doctor.gather import gather
 from doctor.hostlist import is_name, is_v6, quoted
 from doctor.inventory import read_inventory
-from doctor.model.check import Check
-from doctor.model.evidence import Cause, Evidence, Login
-from doctor.model.fact import Absent
-from doctor.model.facts import PeerSshFacts, PlugInFacts
+from doctor.model.check import Check, FactType
+from doctor.model.evidence import Cause, Evidence, Login, Reply, Status
+from doctor.model.facts import PlugInFacts
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan
 from doctor.model.report import Report
@@ -31,6 +32,7 @@ from doctor.settings import Settings
 from doctor.transport.choose import transports
 
 Clock = Callable[[], float]
+_TOO_LATE = Reply(Status.UNANSWERED, "the node was still busy, or the time was over, when this was to be asked")
 
 
 def examine(settings: Settings, observer: Observer, clock: Clock = time.monotonic) -> Report:
@@ -43,8 +45,9 @@ def examine(settings: Settings, observer: Observer, clock: Clock = time.monotoni
     recorder = Recorder(settings.record, [node.name for node in nodes]) if settings.record else None
     observer.started(nodes)
     interrupted = False
+    acts = acts_for(Company(nodes, run.facts, settings), run.wanted)
     try:
-        for evidence in gather(nodes, sources_for(run.wanted), settings, transports(settings), observer):
+        for evidence in gather(nodes, acts, settings, transports(settings), observer):
             run.take(evidence)
             _save(recorder, evidence, observer)
     except KeyboardInterrupt:  # what is known so far is reported; the exit code tells
@@ -55,6 +58,7 @@ def examine(settings: Settings, observer: Observer, clock: Clock = time.monotoni
         if node.name not in run.evidence:
             run.take(never := _never_asked(node))
             _save(recorder, never, observer)
+    run.close()
     return run.report(nodes, clock() - began, interrupted=interrupted)
 
 
@@ -66,6 +70,7 @@ def replay(directory: str, settings: Settings, observer: Observer, clock: Clock 
     run = _Run(settings, registry, registry.select(settings.select), observer)
     for evidence in recorded:
         run.take(evidence)
+    run.close()
     nodes = tuple(Node(evidence.node, slots=evidence.slots, places=evidence.places) for evidence in recorded)
     return run.report(nodes, clock() - began, interrupted=False)
 
@@ -87,17 +92,23 @@ class _Run:
         self.settings, self.registry, self.checks, self.observer = settings, registry, checks, observer
         judged = facts_wanted(checks)
         self.plans = not settings.select or set(PLAN_FACTS) <= set(judged)
-        self.wanted = tuple(dict.fromkeys((*judged, *(PLAN_FACTS if self.plans else ()))))
+        self.wanted = with_needs((*judged, *(PLAN_FACTS if self.plans else ())))
         self.evidence: dict[str, Evidence] = {}
-        self.facts: dict[str, Facts] = {}
+        self.facts: dict[str, dict[FactType, object]] = {}
 
     def take(self, evidence: Evidence) -> None:
-        """Parse one node's evidence, and keep nothing of it but its login and greeting."""
-        facts = {**facts_of(evidence, self.wanted), PlugInFacts: PlugInFacts(self.registry.broken)}
-        if self.settings.mesh == "none":
-            facts[PeerSshFacts] = Absent("not asked (--mesh none)")
-        self.facts[evidence.node] = facts
+        """Parse what one node answered in one act, and keep nothing of it but its login and greeting."""
+        first = evidence.node not in self.evidence
+        known = self.facts.setdefault(evidence.node, {PlugInFacts: PlugInFacts(self.registry.broken)})
+        known.update(joined(known, facts_of(evidence, brought(evidence, self.wanted, first=first))))
         self.evidence[evidence.node] = replace(evidence, replies={})
+
+    def close(self) -> None:
+        """Say of each fact that never came that it did not: the node was busy, or the run was over."""
+        for node, evidence in self.evidence.items():
+            missing = [fact for fact in self.wanted if fact not in self.facts[node]]
+            never = {source.key: _TOO_LATE for source in sources_for(missing)}
+            self.facts[node].update(joined(self.facts[node], facts_of(replace(evidence, replies=never), missing)))
 
     def report(self, nodes: Sequence[Node], seconds: float, *, interrupted: bool) -> Report:
         ordered = {node.name: self.facts[node.name] for node in nodes}

@@ -43,6 +43,7 @@ class Recorder:
         """
         self._directory = Path(directory)
         self._positions: dict[str, list[int]] = {}
+        self._saved: dict[str, tuple[int, Path]] = {}
         count = 0
         for count, name in enumerate(nodes, 1):
             self._positions.setdefault(name, []).append(count - 1)
@@ -57,15 +58,26 @@ class Recorder:
             raise RecordingError(f"{self._directory}: {why}; name another folder for --record") from None
 
     def save(self, evidence: Evidence) -> Path:
-        """Write one node's evidence, all of it or nothing, mode 0600, and return where."""
-        position = self._positions[evidence.node].pop(0)
-        text = encode(evidence, position, self._count)
-        path = self._directory / f"{_file_name(evidence.node, position, self._directory)}.json"
+        """Write one node's evidence, all of it or nothing, mode 0600, and return where.
+
+        What comes of a node later is added to what is there of it.
+        """
+        position, path = self._place(evidence.node)
         try:
-            _write(path, text.encode("ascii"))
+            if path.exists():
+                _, _, before = decode(path.read_bytes(), str(path))
+                evidence = replace(evidence, replies={**before.replies, **evidence.replies})
+            _write(path, encode(evidence, position, self._count).encode("ascii"))
         except OSError as error:
             raise RecordingError(f"{path}: {error.strerror or error}") from None
         return path
+
+    def _place(self, node: str) -> tuple[int, Path]:
+        """Return a node's place in the listing and its file: a new one for each time that it is listed."""
+        if self._positions[node]:
+            position = self._positions[node].pop(0)
+            self._saved[node] = (position, self._directory / f"{_file_name(node, position, self._directory)}.json")
+        return self._saved[node]
 
 
 def save(directory: str | os.PathLike[str], evidence: Iterable[Evidence]) -> None:

@@ -78,6 +78,15 @@ def facts_of(evidence: Evidence, wanted: Iterable[FactType]) -> dict[FactType, o
     return {**facts, UnreadFacts: _owed(evidence, facts)}
 
 
+def joined(known: Mapping[FactType, object], more: Mapping[FactType, object]) -> dict[FactType, object]:
+    """Return a node's facts with those of a later part of its evidence; what is owed adds up."""
+    owed, owed_more = known.get(UnreadFacts), more.get(UnreadFacts)
+    if isinstance(owed, UnreadFacts):
+        still = owed_more.unread if isinstance(owed_more, UnreadFacts) else {}
+        return {**known, **more, UnreadFacts: UnreadFacts({**owed.unread, **still})}
+    return {**known, **more}
+
+
 def _owed(evidence: Evidence, facts: dict[FactType, object]) -> UnreadFacts | Unread:
     """Return what a reached node owes; of a node that was not reached nothing can be said.
 

@@ -41,6 +41,8 @@ def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
     name = called(source)
     if reply.status is Status.MISSING:
         return Absent(f"{name}: not there")
+    if reply.status is Status.NOT_ASKED:
+        return Absent(reply.reason)
     if reply.status is Status.DENIED:
         return Unread(f"{name}: permission denied", needs_root=isinstance(source, Command) and source.root)
     if reply.status is Status.TIMEOUT:

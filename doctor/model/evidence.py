@@ -86,6 +86,7 @@ class Status(str, Enum):
     DENIED = "denied"  # it is there, and this user may not
     TIMEOUT = "timeout"  # it did not end in its time and was ended
     FAILED = "failed"  # the system or the agent could not do it: see reason
+    NOT_ASKED = "not-asked"  # there is nothing that this node could have told: see reason
     UNANSWERED = "unanswered"  # the connection ended before this was answered
 
 

@@ -50,8 +50,10 @@ def _seconds(value: object) -> bool:
     return _whole(value) or (isinstance(value, float) and math.isfinite(value) and abs(value) < _LONGEST)
 
 
+_NODES_OWN = frozenset(status.value for status in Status) - {Status.NOT_ASKED.value}  # that one is the head's word
+
 _SHAPE: dict[str, Callable[[object], bool]] = {
-    "status": lambda value: isinstance(value, str) and value in {status.value for status in Status},
+    "status": lambda value: isinstance(value, str) and value in _NODES_OWN,
     "reason": _text,
     "exit_status": lambda value: value is None or _whole(value),
     "stdout": _text,

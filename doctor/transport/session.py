@@ -66,21 +66,19 @@ class Known:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What one node is asked for, and within what. Times are in seconds; `deadline` is by time.monotonic()."""
+    """What one node is needed for, and within what. Times are in seconds; `deadline` is by time.monotonic().
 
-    sources: tuple[Source, ...]
+    `agent` tells whether one is needed at all: the shell's greeting costs the node no python.
+    """
+
     nonce: str
     deadline: float
+    agent: bool = True
     connect_timeout: float = 15.0
     command_timeout: float = 10.0
     sudo: bool = False
     enter: str | None = None
     environment: Mapping[str, JsonValue] = field(default_factory=dict)  # python, setup, active, avoid: agent/job.py
-
-    @property
-    def agent(self) -> bool:
-        """Tell whether an agent is needed at all: the shell's greeting costs the node no python."""
-        return bool(self.sources)
 
 
 class Session:

@@ -54,7 +54,7 @@ def ask() -> Ask:
         environment: dict[str, JsonValue] | None = None,
     ) -> Evidence:
         return talk(sources, Wanted(
-            sources, os.urandom(8).hex(), time.monotonic() + seconds,
+            os.urandom(8).hex(), time.monotonic() + seconds, bool(sources),
             connect_timeout=min(10.0, seconds), enter=enter, environment=environment or {},
         ))  # fmt: skip
 

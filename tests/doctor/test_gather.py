@@ -8,14 +8,11 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 
-from doctor.collect import facts_of
-from doctor.gather import PEERS, gather
+from doctor.gather import Act, NotAsked, Questions, gather
 from doctor.model.evidence import Answer, Cause, Command, Evidence, Login, Reply, Source, Status
-from doctor.model.facts import PeerSshFacts
 from doctor.model.node import Node
 from doctor.observer import Silent
 from doctor.settings import JobEnvironment, Settings
@@ -32,12 +29,14 @@ class Ways:
     name: str = "ways"
     failing: dict[str, Cause | Exception] = field(default_factory=dict)
     waiting: dict[str, threading.Event] = field(default_factory=dict)
+    connected: int = 0
     open_at_once: int = 0
     most_at_once: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def connect(self, node: Node, timeout: float) -> Stream:
         with self.lock:
+            self.connected += 1
             self.open_at_once += 1
             self.most_at_once = max(self.most_at_once, self.open_at_once)
         try:
@@ -68,10 +67,14 @@ def nodes(*names: str) -> tuple[Node, ...]:
     return tuple(Node(name) for name in names)
 
 
+def first(names: Sequence[str], sources: Sequence[Source]) -> Act:
+    return Act("collecting", frozenset(names), lambda _: dict.fromkeys(names, tuple(sources)))
+
+
 def collected(
     names: Sequence[str], sources: Sequence[Source], ways: Ways, settings: Settings | None = None
 ) -> dict[str, Evidence]:
-    run = gather(nodes(*names), sources, settings or Settings(mesh="none"), lambda _: ways, Told())
+    run = gather(nodes(*names), [first(names, sources)], settings or Settings(), lambda _: ways, Told())
     return {evidence.node: evidence for evidence in run}
 
 
@@ -88,7 +91,7 @@ def test_every_node_comes_once_whatever_it_is_like() -> None:
 
 def test_no_more_than_the_width_are_connected_to_at_once() -> None:
     ways = Ways()
-    found = collected([f"n{number}" for number in range(12)], [], ways, Settings(mesh="none", width=3))
+    found = collected([f"n{number}" for number in range(12)], [], ways, Settings(width=3))
     assert len(found) == 12
     assert ways.most_at_once <= 3
 
@@ -98,7 +101,7 @@ def test_the_deadline_ends_the_run_and_loses_nothing() -> None:
     never = threading.Event()
     ways = Ways(waiting={"stuck": never})
     began = time.monotonic()
-    found = collected(["quick", "stuck"], [HELLO, slow], ways, Settings(mesh="none", deadline=2.0))
+    found = collected(["quick", "stuck"], [HELLO, slow], ways, Settings(deadline=2.0))
     assert time.monotonic() - began < 4.0
     assert (found["quick"].login.reached, found["quick"].login.cause) == (True, Cause.DEADLINE)
     assert found["quick"].replies[HELLO.key].stdout == "hello\n"
@@ -108,21 +111,21 @@ def test_the_deadline_ends_the_run_and_loses_nothing() -> None:
 
 def test_a_node_that_got_less_than_the_time_to_connect_is_not_blamed() -> None:
     ways = Ways(failing={"late": Cause.FILTERED, "refused": Cause.REFUSED})
-    found = collected(["late", "refused"], [], ways, Settings(mesh="none", deadline=5.0, connect_timeout=15.0))
+    found = collected(["late", "refused"], [], ways, Settings(deadline=5.0, connect_timeout=15.0))
     assert [found[name].login.cause for name in ("late", "refused")] == [Cause.DEADLINE, Cause.REFUSED]
 
 
 def test_nodes_whose_turn_never_came_are_named() -> None:
     never = threading.Event()
     ways = Ways(waiting={"a": never})
-    found = collected(["a", "b"], [], ways, Settings(mesh="none", width=1, deadline=1.0))
+    found = collected(["a", "b"], [], ways, Settings(width=1, deadline=1.0))
     assert (found["b"].login.reached, found["b"].login.cause) == (False, Cause.DEADLINE)
     never.set()
 
 
 def test_an_interrupt_yields_what_is_known_and_then_raises() -> None:
     never = threading.Event()
-    run = gather(nodes("a", "b"), [HELLO], Settings(mesh="none"), lambda _: Ways(waiting={"b": never}), Told())
+    run = gather(nodes("a", "b"), [first("ab", [HELLO])], Settings(), lambda _: Ways(waiting={"b": never}), Told())
     assert next(run).node == "a"
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     known: list[Evidence] = []
@@ -136,43 +139,64 @@ def test_an_interrupt_yields_what_is_known_and_then_raises() -> None:
 
 def test_failures_are_told_at_once_and_by_name() -> None:
     told = Told()
-    list(gather(nodes("a", "b"), [], Settings(mesh="none"), lambda _: Ways(failing={"b": Cause.REFUSED}), told))
+    list(gather(nodes("a", "b"), [first("ab", [])], Settings(), lambda _: Ways(failing={"b": Cause.REFUSED}), told))
     assert told.failed == [("b", Cause.REFUSED)]
 
 
 def test_only_the_greeting_is_asked_for_where_no_source_is_wanted() -> None:
-    found = collected(["a"], [PEERS], Ways(), Settings(mesh="none"))
+    found = collected(["a"], [], Ways())
     assert found["a"].greeting
     assert found["a"].greeting.python == ""
-    assert found["a"].replies[PEERS.key] == Reply(Status.OK, value={"peers": {}})
 
 
-def test_peers_are_asked_when_every_login_is_settled_and_only_those_that_were_reached(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    ssh = tmp_path / "ssh"
-    refuses_b = 'case "$*" in *"-- b "*) echo Permission denied >&2; exit 255;; esac\n'
-    ssh.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$*\" >> {tmp_path}/asked\n{refuses_b}")
-    ssh.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    late = threading.Event()
-    threading.Timer(0.5, late.set).start()
+ALSO = Command(("echo", "also"))
+
+
+def test_a_later_act_asks_on_the_same_connections_once_all_have_answered() -> None:
+    late, seen = threading.Event(), list[str]()
+    threading.Timer(0.3, late.set).start()
+
+    def ask(_left: float) -> Questions:
+        assert sorted(seen) == ["a", "b", "c", "down"]
+        return {"a": (ALSO,), "b": (NotAsked(ALSO, "it has nothing to tell"),), "down": (ALSO,)}
+
     ways = Ways(failing={"down": Cause.REFUSED}, waiting={"c": late})
-    found = collected(["a", "b", "c", "down"], [PEERS], ways, Settings(mesh="auto", port=10001, user="me"))
-    edges = {name: peers(found[name]) for name in ("a", "b", "c")}
-    assert {name: {e.target: e.cause for e in said.peers} for name, said in edges.items()} == {
-        "a": {"b": Cause.CLOSED, "c": None}, "b": {"c": None, "a": None}, "c": {"a": None, "b": Cause.CLOSED},
-    }  # fmt: skip
-    assert found["down"].replies == {}
-    lines = (tmp_path / "asked").read_text().splitlines()
-    assert all("-p 10001 -l me -- " in line and line.endswith(" true") for line in lines)
-    assert len(lines) == 6
+    names = ["a", "b", "c", "down"]
+    acts = [first(names, [HELLO]), Act("asking", frozenset(names), ask)]
+    parts = []
+    for evidence in gather(nodes(*names), acts, Settings(), lambda _: ways, Told()):
+        seen.append(evidence.node)
+        parts.append((evidence.node, dict(evidence.replies)))
+    assert sorted((name, list(replies)) for name, replies in parts) == [
+        ("a", [ALSO.key]), ("a", [HELLO.key]), ("b", [ALSO.key]), ("b", [HELLO.key]), ("c", [HELLO.key]), ("down", []),
+    ]  # fmt: skip
+    assert ("b", {ALSO.key: Reply(Status.NOT_ASKED, "it has nothing to tell")}) in parts
+    assert ways.connected == 4
 
 
-def peers(evidence: Evidence) -> PeerSshFacts:
-    facts = facts_of(evidence, [PeerSshFacts])[PeerSshFacts]
-    assert isinstance(facts, PeerSshFacts)
-    return facts
+def test_a_node_that_is_busy_for_long_holds_up_no_later_act_and_is_left_out_of_it() -> None:
+    slow = Command(("sh", "-c", "[ $NODE = a ] || exec sleep 2"), job=True, timeout=20)
+
+    class PerNode(Settings):
+        def environment_of(self, node: str) -> JobEnvironment:
+            return JobEnvironment(setup=f"export NODE={node}")
+
+    acts = [
+        replace(first("ab", [slow]), until=0.02),
+        Act("asking", frozenset("ab"), lambda _: {"a": (ALSO,), "b": (ALSO,)}),
+    ]
+    parts = list(gather(nodes("a", "b"), acts, PerNode(), lambda _: Ways(), Told()))
+    assert [(evidence.node, list(evidence.replies)) for evidence in parts] == [
+        ("a", [slow.key]), ("a", [ALSO.key]), ("b", [slow.key]),
+    ]  # fmt: skip
+
+
+def test_a_connection_that_ends_in_a_later_act_is_told_with_what_came() -> None:
+    ending = Command(("sh", "-c", "kill -9 $PPID"))
+    acts = [first("a", [HELLO]), Act("asking", frozenset("a"), lambda _: {"a": (ending,)})]
+    one, two = gather(nodes("a"), acts, Settings(), lambda _: Ways(), Told())
+    assert (one.login.cause, list(one.replies)) == (None, [HELLO.key])
+    assert (two.login.reached, two.login.cause, dict(two.replies)) == (True, Cause.CLOSED, {})
 
 
 def test_the_jobs_environment_is_each_nodes_own() -> None:
@@ -181,7 +205,7 @@ def test_the_jobs_environment_is_each_nodes_own() -> None:
             return JobEnvironment(setup=f"export NODE={node}")
 
     node = Command(("sh", "-c", "echo $NODE"), job=True)
-    found = collected(["a", "b"], [node], Ways(), PerNode(mesh="none"))
+    found = collected(["a", "b"], [node], Ways(), PerNode())
     assert {name: evidence.replies[node.key].stdout for name, evidence in found.items()} == {"a": "a\n", "b": "b\n"}
 
 
@@ -194,5 +218,5 @@ def test_the_clock_is_read_by_the_quickest_ping() -> None:
 
 def test_listing_and_slots_travel_with_the_evidence() -> None:
     node = replace(Node("a"), places=("nodes.txt:3",), slots=8)
-    evidence = next(iter(gather([node], [], Settings(mesh="none"), lambda _: Ways(), Told())))
+    evidence = next(iter(gather([node], [first("a", [])], Settings(), lambda _: Ways(), Told())))
     assert (evidence.places, evidence.slots) == (("nodes.txt:3",), 8)

@@ -33,7 +33,7 @@ from doctor.transport.local import LocalTransport
 from doctor.transport.session import Known, Session, Wanted
 source = Command(("sh", "-c", sys.argv[1]), timeout=120)
 known = Known(Node("here"))
-wanted = Wanted((source,), "0123456789ab", time.monotonic() + 120)
+wanted = Wanted("0123456789ab", time.monotonic() + 120)
 session = Session(LocalTransport().connect(known.node, 5), known, wanted, str)
 session.greet(time.monotonic())
 session.start()
@@ -132,7 +132,7 @@ def test_the_agents_own_deadline_ends_it_where_the_head_says_nothing(
 ) -> None:
     monkeypatch.setattr("doctor.transport.session.AFTER_THE_RUN", 1.0)
     source = Command(("sh", "-c", PLAIN.format(fifo=followed.fifo)), timeout=300)
-    wanted = Wanted((source,), "0123456789ab", time.monotonic() + 1.5)
+    wanted = Wanted("0123456789ab", time.monotonic() + 1.5)
     known = Known(Node("here"))
     stream = LocalTransport().connect(known.node, 5.0)
     session = Session(stream, known, wanted, str)

@@ -23,6 +23,7 @@ def test_a_good_reply_comes_as_it_is() -> None:
         ({}, "no status"),
         ({"status": "fine"}, "status"),
         ({"status": ["ok"]}, "status"),
+        ({"status": "not-asked"}, "status"),
         ({"status": "ok", "stdout": 7}, "stdout"),
         ({"status": "ok", "exit_status": "0"}, "exit_status"),
         ({"status": "ok", "exit_status": True}, "exit_status"),

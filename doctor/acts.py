@@ -1,0 +1,87 @@
+"""The acts of a run: what every node is asked first, and what is asked later because it needs the others' answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from doctor.collect import HOMES, reader_of, sources_for
+from doctor.company import Company
+from doctor.gather import Act, NotAsked, Questions
+from doctor.mesh.peers import ask_peers, spared_peers
+from doctor.model.check import FactType
+from doctor.model.evidence import Evidence
+from doctor.model.facts import LoginFacts, PeerSshFacts
+
+
+@dataclass(frozen=True)
+class Later:
+    """A fact that is asked for in a later act, and the facts that its question is made of.
+
+    `spared` tells, before anything was asked, which nodes have nothing to tell of it, and why.
+    """
+
+    stage: str
+    ask: Callable[[Company, float], Questions]
+    needs: tuple[FactType, ...]
+    spared: Callable[[Company], Mapping[str, str]]
+
+
+LATER: Mapping[FactType, Later] = {
+    PeerSshFacts: Later("asking its peers", ask_peers, (LoginFacts,), spared_peers),
+}
+
+# The later acts, and the part of the run's deadline after which the next one waits no longer for a node that is busy.
+STAGES: Mapping[str, float] = {"collecting": 0.6, "listening": 0.65, "asking its peers": 0.9, "trying the plan": 1.0}
+
+
+def with_needs(wanted: Collection[FactType]) -> tuple[FactType, ...]:
+    """Return the wanted facts and those that their questions are made of, each once."""
+    needed = (need for fact in wanted if fact in LATER for need in LATER[fact].needs)
+    return tuple(dict.fromkeys((*wanted, *needed)))
+
+
+def brought(evidence: Evidence, wanted: Collection[FactType], *, first: bool) -> tuple[FactType, ...]:
+    """Return the wanted facts that this part of a node's evidence tells of, by the act that it came in.
+
+    What is read off the login alone is told anew by each part: a connection may end in any act.
+    """
+    return tuple(fact for fact in wanted if _tells(evidence, fact, first=first))
+
+
+def _tells(evidence: Evidence, fact: FactType, *, first: bool) -> bool:
+    sources = reader_of(fact).sources if fact in HOMES else ()
+    return not sources or (first and fact not in LATER) or any(source.key in evidence.replies for source in sources)
+
+
+def acts_for(company: Company, wanted: Collection[FactType]) -> tuple[Act, ...]:
+    """Return the acts that bring the wanted facts; `company.known` is to hold, by then, what the act before brought."""
+    later = {fact: LATER[fact] for fact in wanted if fact in LATER}
+    spared = {fact: how.spared(company) for fact, how in later.items()}
+    names = [node.name for node in company.nodes]
+    first = sources_for(fact for fact in wanted if fact not in LATER)
+    questions = {name: (*first, *_spared(spared, name)) for name in names}
+    acts = [Act("collecting", frozenset(names), lambda _: questions, STAGES["collecting"])]
+    for stage, until in STAGES.items():
+        makers = {fact: how.ask for fact, how in later.items() if how.stage == stage}
+        asked = frozenset(name for name in names if any(name not in spared[fact] for fact in makers))
+        if asked:
+            acts.append(Act(stage, asked, _together(company, tuple(makers.values())), until))
+    return tuple(acts)
+
+
+def _spared(spared: Mapping[FactType, Mapping[str, str]], name: str) -> Iterator[NotAsked]:
+    for fact, reasons in spared.items():
+        if name in reasons:
+            yield from (NotAsked(source, reasons[name]) for source in reader_of(fact).sources)
+
+
+def _together(
+    company: Company, makers: tuple[Callable[[Company, float], Questions], ...]
+) -> Callable[[float], Questions]:
+    def ask(left: float) -> Questions:
+        made = [maker(company, left) for maker in makers]
+        names = {name for questions in made for name in questions}
+        return {name: tuple(one for questions in made for one in questions.get(name, ())) for name in names}
+
+    return ask
