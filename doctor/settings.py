@@ -76,6 +76,17 @@ class Settings:
     output: str = "console"  # console, json
     record: str | None = None
     local: bool = False
+    # The job that is planned for
+    launcher: str | None = None  # --for, --with: one of model.plan.LAUNCHERS
+    program: tuple[str, ...] = ()  # what stands after --
+    slots: int | None = None  # ranks a node, where neither the host file nor its GPUs say
+    profile: str | None = None  # how mpirun places ranks: slot, numa
+    ifname: str | None = None  # the interface that the job is to use, whatever is found
+    master_port: int | None = None  # the port of the ranks' rendezvous; None: the launcher's default
+    need_ports: tuple[int, ...] = ()  # more ports that the job needs on its first node
+    drop_bad: bool = False  # plan, launch and probe go on without the nodes that have errors
+    good_nodes: str | None = None  # a file for the nodes without errors
+    force: bool = False  # print the line although errors touch it
 
     def environment_of(self, node: str) -> JobEnvironment:
         """Return how the job's environment is entered on this node.

@@ -36,6 +36,10 @@ _FLAGS_ONLY = {
     "local": "run ncheck local",
     "record": "give it as a flag",
     "config": "a settings file names no other",
+    "launcher": "give it as a flag: ncheck plan --for, ncheck launch --with",
+    "program": "give it behind --",
+    "good-nodes": "give it as a flag",
+    "force": "it is a decision of the moment: give it as a flag",
 }
 _PATHS = ("nodes_file", "identity", "ssh_config")
 _KEYS = {

@@ -8,12 +8,16 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from doctor.hostlist import is_name, quoted, unfold
+from doctor.model.plan import LAUNCHERS
 
 Read = Callable[[object], object]
 
 MOST_AT_ONCE = 1024
+MOST_SLOTS = 4096
+_LONGEST_INTERFACE = 15  # bytes: the kernel's IFNAMSIZ less one
 FAIL_ON = ("error", "warning", "info", "unknown")
 NEVER = ("never", "none")
 
@@ -69,6 +73,9 @@ def _whole(least: int, most: int) -> Read:
         return int(text)
 
     return read
+
+
+_PORT = _whole(1, 65535)
 
 
 def _seconds(value: object) -> float:
@@ -135,12 +142,38 @@ def _ignored(value: object) -> tuple[str, str | None]:
     return check, nodes
 
 
+def _ports(value: object) -> tuple[int, ...]:
+    """Take one port, "29500,9988", or a list of such."""
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    parts = [part.strip() if isinstance(part, str) else part for one in values for part in _parts(one)]
+    return tuple(dict.fromkeys(cast("int", _PORT(part)) for part in parts))
+
+
+def _parts(value: object) -> list[object]:
+    return list(value.split(",")) if isinstance(value, str) else [value]
+
+
+def _interface(value: object) -> str:
+    """Take an interface's name as the kernel would: at most 15 bytes, no slash and no blank."""
+    name = _text(value)
+    if len(name.encode()) > _LONGEST_INTERFACE or not is_name(name):
+        raise ValueError(f"{quoted(name)} is no name of an interface, as in eth0; ip -br link shows them")
+    return name
+
+
+def _program(value: object) -> tuple[str, ...]:
+    """Take the words of a command line as they are; each is quoted where it comes to stand in a line to type."""
+    if not isinstance(value, (list, tuple)) or not all(isinstance(word, str) for word in value):
+        raise ValueError("a list of words is wanted")
+    return tuple(value)
+
+
 # Every key is a field of Settings, or one of JobEnvironment's.
 READ: Mapping[str, Read] = {
     "nodes_file": _text,
     "hosts": _text,
     "slurm": _flag,
-    "port": _whole(1, 65535),
+    "port": _PORT,
     "user": _user,
     "identity": _text,
     "ssh_config": _text,
@@ -163,6 +196,16 @@ READ: Mapping[str, Read] = {
     "output": _one_of("console", "json"),
     "record": _text,
     "local": _flag,
+    "launcher": _one_of(*LAUNCHERS),
+    "program": _program,
+    "slots": _whole(1, MOST_SLOTS),
+    "profile": _one_of("slot", "numa"),
+    "ifname": _interface,
+    "master_port": _PORT,
+    "need_ports": _ports,
+    "drop_bad": _flag,
+    "good_nodes": _text,
+    "force": _flag,
 }
 
 ENVIRONMENT = ("python", "setup", "enter", "rsh")

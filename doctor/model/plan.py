@@ -5,6 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+# What a line or a file can be made for.
+LAUNCHERS = (
+    "mpirun", "horovodrun", "torchrun", "srun", "deepspeed", "accelerate", "paddle", "oneflow", "tensorflow", "env",
+    "nccl.conf",
+)  # fmt: skip
+
+# The port on the job's first node at which its ranks meet, where nobody names another: each launcher's own default,
+# and for one that has none (OneFlow, TensorFlow, Paddle) what its users write. mpirun, horovodrun and srun need none.
+MEETING_PORTS: Mapping[str, int] = {
+    "torchrun": 29400, "deepspeed": 29500, "accelerate": 29500, "paddle": 38714, "oneflow": 9988, "tensorflow": 2222,
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Setting:
