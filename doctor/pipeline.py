@@ -104,11 +104,11 @@ class _Run:
         self.evidence[evidence.node] = replace(evidence, replies={})
 
     def close(self) -> None:
-        """Say of each fact that never came that it did not: the node was busy, or the run was over."""
+        """Say of each fact that never came that it did not: the node was busy, or the run was over. It owes none."""
         for node, evidence in self.evidence.items():
             missing = [fact for fact in self.wanted if fact not in self.facts[node]]
             never = {source.key: _TOO_LATE for source in sources_for(missing)}
-            self.facts[node].update(joined(self.facts[node], facts_of(replace(evidence, replies=never), missing)))
+            self.facts[node] = {**facts_of(replace(evidence, replies=never), missing), **self.facts[node]}
 
     def report(self, nodes: Sequence[Node], seconds: float, *, interrupted: bool) -> Report:
         ordered = {node.name: self.facts[node.name] for node in nodes}

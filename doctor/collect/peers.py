@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from doctor.collect.reader import Reader, trouble
 from doctor.hostlist import is_name, is_v6, quoted
-from doctor.model.evidence import Answer, Cause, Evidence, JsonValue
+from doctor.model.evidence import Answer, Cause, Evidence, JsonValue, Status
 from doctor.model.fact import Absent, Read, Unread
 from doctor.model.facts import PeerSsh, PeerSshFacts
 from doctor.ssh_words import cause_of, telling_line
@@ -16,8 +16,10 @@ _OURS = 255  # ssh's own exit status; any other is that of the remote shell
 def peers(evidence: Evidence) -> Read[PeerSshFacts]:
     """Read each edge. A node that had to try none is absent here: no launch opens ssh from it."""
     reply = evidence.reply(PEERS)
+    if reply.status is Status.MISSING:
+        return Unread("no ssh program there to reach the other nodes with")
     if why := trouble(PEERS, reply):
-        return Unread("no ssh program there to reach the other nodes with") if isinstance(why, Absent) else why
+        return why
     said = reply.value["peers"] if isinstance(reply.value, dict) else None
     if not isinstance(said, dict):
         raise TypeError("peers is no mapping")
