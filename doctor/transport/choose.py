@@ -18,13 +18,13 @@ from doctor.errors import SettingsError
 from doctor.model.evidence import Cause, Login
 from doctor.transport.fault import ElsewhereError
 from doctor.transport.link import LoginFailedError
-from doctor.transport.ssh_config import SshConfig, read_ssh_config
+from doctor.transport.ssh_config.config import SshConfig, read_ssh_config
 
 if TYPE_CHECKING:
     from doctor.model.node import Node
     from doctor.settings import Settings
     from doctor.transport.link import Stream, Transport
-    from doctor.transport.ssh_target import SshTarget
+    from doctor.transport.target import SshTarget
 
 LEAST_LEFT = 1.0  # seconds: with less than this there is no second try by another transport
 
@@ -108,7 +108,7 @@ def _local(_choice: Choice) -> Transport:
 
 def _paramiko(choice: Choice) -> Transport:
     with _invoke_left_out():
-        from doctor.transport.ssh import ParamikoTransport  # noqa: PLC0415  100 ms of imports
+        from doctor.transport.ssh.ssh import ParamikoTransport  # noqa: PLC0415  100 ms of imports
 
     return ParamikoTransport(choice.target, accept_new_host_keys=choice.settings.accept_new_host_keys)
 
@@ -130,13 +130,13 @@ def _invoke_left_out() -> Iterator[None]:
 
 
 def _openssh(choice: Choice) -> Transport:
-    from doctor.transport.openssh import OpenSshTransport  # noqa: PLC0415  few runs need it
+    from doctor.transport.openssh.openssh import OpenSshTransport  # noqa: PLC0415  few runs need it
 
     return OpenSshTransport(choice.config, choice.target, accept_new_host_keys=choice.settings.accept_new_host_keys)
 
 
 def _rsh(choice: Choice) -> Transport:
-    from doctor.transport.openssh import RshTransport  # noqa: PLC0415  few runs need it
+    from doctor.transport.openssh.openssh import RshTransport  # noqa: PLC0415  few runs need it
 
     return RshTransport(lambda node: choice.settings.environment_of(node.name).rsh or "")
 

@@ -15,7 +15,7 @@ from typing import Any
 from doctor.model.evidence import Cause
 from doctor.transport import fault
 from doctor.transport.fault import FaultError, failed
-from doctor.transport.ssh_target import SshTarget
+from doctor.transport.target import SshTarget
 
 # How long one address may keep the next from being tried; RFC 8305 calls it the connection attempt delay.
 HEAD_START = 0.25

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from doctor.model.evidence import Cause
 from doctor.transport.link import LoginFailedError
-from doctor.transport.ssh_target import SshTarget
+from doctor.transport.target import SshTarget
 
 SSH_PORT = 22
 # What OpenSSH since 9.8 says in place of its banner when it has no room, or holds a grudge (PerSourcePenalties).

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.transport.openssh_log import SshLog
-from doctor.transport.ssh_target import SshTarget
+from doctor.transport.openssh.log import SshLog
+from doctor.transport.target import SshTarget
 
 TARGET = SshTarget("node07", "node07", 22, "ada")
 

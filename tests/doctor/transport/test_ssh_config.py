@@ -14,9 +14,9 @@ import pytest
 from doctor.errors import SettingsError
 from doctor.model.node import Node
 from doctor.settings import Settings
-from doctor.transport.ssh_config import SshConfig, read_ssh_config
-from doctor.transport.ssh_target import SshTarget
-from doctor.transport.ssh_tokens import LocalUser
+from doctor.transport.ssh_config.config import SshConfig, read_ssh_config
+from doctor.transport.ssh_config.tokens import LocalUser
+from doctor.transport.target import SshTarget
 
 needs_ssh = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs openssh-client")
 

@@ -13,10 +13,10 @@ import pytest
 
 from doctor.model.node import Node
 from doctor.settings import Settings
-from doctor.transport.ssh_config import read_ssh_config
-from doctor.transport.ssh_options import from_ssh_g
-from doctor.transport.ssh_target import SshTarget
-from doctor.transport.ssh_tokens import LocalUser, local_user
+from doctor.transport.ssh_config.config import read_ssh_config
+from doctor.transport.ssh_config.options import from_ssh_g
+from doctor.transport.ssh_config.tokens import LocalUser, local_user
+from doctor.transport.target import SshTarget
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs openssh-client")
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import pytest
 
-from doctor.transport.ssh_keys import Identities, gathered, public_part
+from doctor.transport.ssh.keys import Identities, gathered, public_part
 
 
 class Keys(Protocol):

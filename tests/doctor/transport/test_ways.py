@@ -22,9 +22,9 @@ from doctor.transport.choose import Choice, transports
 from doctor.transport.dial import dial
 from doctor.transport.fault import FaultError
 from doctor.transport.link import LoginFailedError, Stream
-from doctor.transport.openssh import OpenSshTransport, RshTransport
-from doctor.transport.ssh_config import read_ssh_config
-from doctor.transport.ssh_target import SshTarget
+from doctor.transport.openssh.openssh import OpenSshTransport, RshTransport
+from doctor.transport.ssh_config.config import read_ssh_config
+from doctor.transport.target import SshTarget
 
 Served = Callable[[Callable[[socket.socket], None]], AbstractContextManager[int]]
 ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}

@@ -18,11 +18,11 @@ from doctor.model.node import Node
 from doctor.printable import printable
 from doctor.transport.fault import Fault, FaultError, failed
 from doctor.transport.link import REMOTE_COMMAND, LoginFailedError
-from doctor.transport.openssh_log import SshLog, failure
-from doctor.transport.openssh_process import Child
+from doctor.transport.openssh.log import SshLog, failure
+from doctor.transport.openssh.process import Child
 from doctor.transport.persist import Persistence
-from doctor.transport.ssh_config import SshConfig
-from doctor.transport.ssh_target import SshTarget
+from doctor.transport.ssh_config.config import SshConfig
+from doctor.transport.target import SshTarget
 
 # What is the same for every node. BatchMode: never ask. UpdateHostKeys, ControlMaster, CheckHostIP (which adds
 # addresses to known_hosts before 8.5): write nothing, leave nothing behind; a master that is there is used.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from os.path import exists  # asked for every node: a Path each would cost more than all the rest
 from pathlib import Path
 
-from doctor.transport.ssh_target import SshTarget
+from doctor.transport.target import SshTarget
 
 Options = Mapping[str, tuple[str, ...]]
 

@@ -22,12 +22,12 @@ from doctor.transport.fault import DroppedError, FaultError, failed
 from doctor.transport.known_hosts import HostRecord, KnownHosts, look_up
 from doctor.transport.link import REMOTE_COMMAND, LoginFailedError
 from doctor.transport.persist import Persistence
-from doctor.transport.ssh_auth import log_in
-from doctor.transport.ssh_host_key import verify
-from doctor.transport.ssh_keys import Keyring, fingerprint
-from doctor.transport.ssh_stream import ParamikoStream
-from doctor.transport.ssh_target import SshTarget
-from doctor.transport.ssh_wire import Heard, Link, silence_paramiko
+from doctor.transport.ssh.auth import log_in
+from doctor.transport.ssh.host_key import verify
+from doctor.transport.ssh.keys import Keyring, fingerprint
+from doctor.transport.ssh.stream import ParamikoStream
+from doctor.transport.ssh.wire import Heard, Link, silence_paramiko
+from doctor.transport.target import SshTarget
 
 
 class ParamikoTransport:

@@ -19,7 +19,7 @@ from doctor.errors import SettingsError
 from doctor.model.node import Node
 from doctor.printable import printable
 from doctor.settings import Settings
-from doctor.transport.ssh_config_file import (
+from doctor.transport.ssh_config.file import (
     Block,
     ConfigFile,
     Criterion,
@@ -29,12 +29,12 @@ from doctor.transport.ssh_config_file import (
     Part,
     read_config_file,
 )
-from doctor.transport.ssh_config_keywords import REPEATED
-from doctor.transport.ssh_config_words import matches, matches_list
-from doctor.transport.ssh_needs import kerberos_ticket
-from doctor.transport.ssh_options import from_ssh_g, target_of
-from doctor.transport.ssh_target import SshTarget
-from doctor.transport.ssh_tokens import LocalUser, UnknownTokenError, local_user, percent_expanded
+from doctor.transport.ssh_config.keywords import REPEATED
+from doctor.transport.ssh_config.needs import kerberos_ticket
+from doctor.transport.ssh_config.options import from_ssh_g, target_of
+from doctor.transport.ssh_config.tokens import LocalUser, UnknownTokenError, local_user, percent_expanded
+from doctor.transport.ssh_config.words import matches, matches_list
+from doctor.transport.target import SshTarget
 
 SYSTEM_CONFIG = "/etc/ssh/ssh_config"
 ASKING = 10.0  # seconds for one ssh -G: a Match exec may be slow

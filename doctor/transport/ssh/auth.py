@@ -11,10 +11,10 @@ from doctor.model.evidence import Cause
 from doctor.ssh_words import cause_of
 from doctor.transport import fault
 from doctor.transport.fault import Fault, FaultError, failed
-from doctor.transport.ssh_agent import AgentKey
-from doctor.transport.ssh_keys import Identities, Identity
-from doctor.transport.ssh_target import SshTarget
-from doctor.transport.ssh_wire import Link
+from doctor.transport.ssh.agent import AgentKey
+from doctor.transport.ssh.keys import Identities, Identity
+from doctor.transport.ssh.wire import Link
+from doctor.transport.target import SshTarget
 
 # What a server's own words may tell here; its other words say no more than that it refuses.
 TELLING = frozenset({Cause.SLURM_JOB_WANTED, Cause.TOO_MANY_KEYS, Cause.PERSON_WANTED, Cause.NO_SHELL})

@@ -14,8 +14,8 @@ from doctor.model.evidence import Cause
 from doctor.transport import fault
 from doctor.transport.fault import FaultError, failed
 from doctor.transport.known_hosts import Answer, HostRecord, Standing
-from doctor.transport.ssh_keys import described
-from doctor.transport.ssh_target import SshTarget
+from doctor.transport.ssh.keys import described
+from doctor.transport.target import SshTarget
 
 _ADDING = threading.Lock()
 

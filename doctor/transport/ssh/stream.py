@@ -8,7 +8,7 @@ import time
 import paramiko
 
 from doctor.model.evidence import Login
-from doctor.transport.ssh_wire import Link
+from doctor.transport.ssh.wire import Link
 
 CHUNK = 65536
 STDERR_KEPT = 4096

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import IO
 
 from doctor.model.evidence import Login
-from doctor.transport.openssh_log import without_chatter
+from doctor.transport.openssh.log import without_chatter
 
 CHUNK = 65536
 STDERR_KEPT = 4096

@@ -15,8 +15,8 @@ import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
-from doctor.transport.ssh_agent import CERTIFICATE, AgentKey, agent_keys, split_strings, type_of
-from doctor.transport.ssh_target import SshTarget
+from doctor.transport.ssh.agent import CERTIFICATE, AgentKey, agent_keys, split_strings, type_of
+from doctor.transport.target import SshTarget
 
 OPENSSH_MAGIC = b"openssh-key-v1\0"
 

@@ -9,10 +9,10 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from doctor.transport.ssh_config_keywords import COMMANDS, MANY, NORMAL, REPEATED
-from doctor.transport.ssh_needs import needs_openssh
-from doctor.transport.ssh_target import SshTarget
-from doctor.transport.ssh_tokens import LocalUser, UnknownTokenError, expanded, percent_expanded
+from doctor.transport.ssh_config.keywords import COMMANDS, MANY, NORMAL, REPEATED
+from doctor.transport.ssh_config.needs import needs_openssh
+from doctor.transport.ssh_config.tokens import LocalUser, UnknownTokenError, expanded, percent_expanded
+from doctor.transport.target import SshTarget
 
 Options = Mapping[str, tuple[str, ...]]
 

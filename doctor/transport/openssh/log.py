@@ -11,7 +11,7 @@ from doctor.model.evidence import Cause
 from doctor.ssh_words import cause_of, telling_line
 from doctor.transport import fault
 from doctor.transport.fault import NO_ROOM, DroppedError, Fault, FaultError
-from doctor.transport.ssh_target import SshTarget
+from doctor.transport.target import SshTarget
 
 # debug1: Connecting to node07 [10.0.0.7] port 22.
 # A server's banner is printed among these lines, and may look like one: what is no address is not taken.

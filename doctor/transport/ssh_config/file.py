@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from doctor.transport.ssh_config_keywords import COMMANDS, KNOWN, MANY, NORMAL, REPEATED
-from doctor.transport.ssh_config_words import SPACE, arguments, matches_list, strdelim
+from doctor.transport.ssh_config.keywords import COMMANDS, KNOWN, MANY, NORMAL, REPEATED
+from doctor.transport.ssh_config.words import SPACE, arguments, matches_list, strdelim
 
 DEEPEST = 16  # OpenSSH's own bound on files that include files
 

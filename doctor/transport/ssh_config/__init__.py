@@ -1,0 +1,1 @@
+"""What ssh configuration says of each node, as OpenSSH reads it."""
