@@ -26,6 +26,10 @@ interpreter  {"path", "real_path", "version": "3.10.12", "prefix", "how": "--pyt
 nccl         {"copies": [{"path": real path, "origin": "loader"|"wheel"|"conda"|"torch"|"system"|"environment",
                   "seen_as": [paths], "version": "2.21.5"|{"error"}, "cuda": "12.4"|""}],
               "loaded": {"version", "path", "static": bool, "how": "words"}|{"error": why}|null (no NCCL would load)}
+nccl-pick    {"version", "path", "code": int (ncclResult_t, 0 is success), "id": 256 hexadecimal digits|null (it refused),
+                  "words": ncclGetLastError's, "rendezvous": NCCL_COMM_ID as NCCL has it, "asked": the arguments}
+              | {"error": why it could not be asked, "asked"}. No NCCL, or one inside torch: status missing.
+planned-nccl-pick  the same, asked as {"variables": {NAME: value|null}, "interfaces": [names that the plan means]}
 environment  {"variables": {NAME: value}, "job_variables": {NAME: value}, "secret": [names whose values stayed there],
               "files": {path: [lines] | {"error": why} | null (not there)}}
 limits       {"memlock": int|null (null: unlimited), "open_files": int|null, "stack": int|null, "processes": int|null,
@@ -33,6 +37,15 @@ limits       {"memlock": int|null (null: unlimited), "open_files": int|null, "st
 ssh-peers    asked as {"peers": [{"target": node, "host", "port": int|null, "user": str|null}], "timeout": seconds};
              says {"peers": {target: {"exit_status": int|null (null: it did not end and was ended), "stderr": str,
                   "seconds": float, "cut_short": bool (there was no time for it)}}}. No ssh program: status missing.
+listen       asked as {"node": its name, "token": hex, "addresses": [ip], "ports": [{"port": int, "assumed": bool}]};
+             says {"ports": {ip: port}, "failed": {ip: why}, "needed": [{"port", "assumed", "free": bool,
+                  "taken_by": "python3 (pid 4711) of ada"|"a program of ada"|"", "error": ""|why it could not be tried}]}
+             and goes on listening until the agent ends, on the needed ports, too, where they are free.
+connect      asked as {"token", "timeout": seconds, "targets": [[node, source ip, ip, port, subnet, job: bool]]};
+             says {"reaches": [{"subnet", "source", "tried": int, "reached": int, "round_trip": seconds|null,
+                  "slowest": seconds|null, "slowest_to": node|""}], "broken": [{"source", "target": node, "address",
+                  "subnet", "cause": a LinkCause, "detail": words, "port": int (0: the mesh's own)}],
+                  "unlisted": int (broken ones beyond those), "tried": [nodes]}.
 """
 
 MODULES = {
@@ -40,9 +53,13 @@ MODULES = {
     "gpus": "gpus",
     "interpreter": "interpreter",
     "nccl": "nccl",
+    "nccl-pick": "nccl_pick",
+    "planned-nccl-pick": "nccl_pick",
     "environment": "environment",
     "limits": "limits",
     "ssh-peers": "ssh_peers",
+    "listen": "listen",
+    "connect": "connect",
 }
 
 

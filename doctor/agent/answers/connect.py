@@ -1,0 +1,288 @@
+"""Connects to the other nodes' agents, from each of this node's own addresses, and tells how each link carries data.
+
+One thread; few links are tried at once, in the order that was given: the head rotates it, so that all nodes dial at
+once and none is dialled by all. A link that waits in silence gives its place to the next one.
+"""
+
+import errno
+import os
+import resource
+import selectors
+import socket
+import struct
+import time
+from collections import deque
+
+from doctor.agent.wire import BLOCK, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
+
+AT_ONCE, AT_MOST = 8, 256  # links that are busy, and all that are open
+QUIET = 0.3  # seconds of silence after which a link no longer counts as busy
+# An address that nobody has is reported by the kernel after three tries of ARP, a second each; a lost SYN is repeated
+# after one second and after three.
+PATIENCE = 5.0  # seconds without any sign of life, in every phase of a link
+MOST_BROKEN = 1024  # links that are told one by one
+_BIND_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing leaves no TIME_WAIT, and the next thousand links find ports
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_PHASES = {  # what silence means, by what was waited for
+    "connect": ("filtered", "no answer within {:.0f} s"),
+    "hello": ("cut", "it connected, and nothing came back within {:.0f} s"),
+    "small": ("cut", "small messages stopped coming back for {:.0f} s"),
+    "there": ("large-lost", "small messages pass; of 256 KiB sent nothing more arrived for {:.0f} s"),
+    "back": ("large-lost-back", "small messages pass; of 256 KiB sent back nothing more arrived for {:.0f} s"),
+}
+
+READS = (
+    "connects to where the others listen, from each of its own addresses: small messages, then 256 KiB there and back;"
+    " to the job's ports: small messages alone",
+)
+
+
+def answer(sources, arguments, timeout):
+    """Return {"reaches", "broken", "unlisted", "tried"}: see answers/__init__.py."""
+    links = [_Link(*row) for row in arguments["targets"]]
+    _Run(links, arguments["token"], time.monotonic() + min(arguments["timeout"], timeout)).run()
+    broken = list(_told_once(link for link in links if link.cause))
+    return {
+        "reaches": _reaches(links),
+        "broken": [link.told() for link in broken[:MOST_BROKEN]],
+        "unlisted": max(0, len(broken) - MOST_BROKEN),
+        "tried": sorted({link.node for link in links if link.cause != "untried"}),
+    }
+
+
+class StrangerError(Exception):
+    """Something answers there that is not the agent of that node."""
+
+
+class _Link:
+    """One way, from one of our addresses to one of another node's. `cause` is "" once it carried all."""
+
+    def __init__(self, node, source, address, port, subnet, job):
+        self.node, self.source, self.address, self.port, self.subnet, self.job = (
+            node,
+            source,
+            address,
+            port,
+            subnet,
+            job,
+        )
+        self.cause, self.detail = "untried", "there was no time left to try it"
+        self.phase, self.began, self.moved = "connect", 0.0, 0.0
+        self.trips, self.slow = [], 0.0
+        self.sock = self.talk = None
+
+    def script(self, token):
+        """Say what is said on it; wire.Talk explains the form."""
+        self.phase = "hello"
+        yield proof(token, self.node, "client")
+        if (yield PROOF) != proof(token, self.node, "server"):
+            raise StrangerError
+        self.phase = "small"
+        for number in range(SMALLS):
+            sent = time.monotonic()
+            yield bytes([number]) * SMALL
+            if (yield SMALL) != bytes([number]) * SMALL:
+                raise StrangerError
+            self.trips.append(time.monotonic() - sent)
+        if not self.job:
+            yield from self.large()
+
+    def large(self):
+        self.phase, began = "there", time.monotonic()
+        yield BLOCK
+        for _ in range(LARGE // PART):
+            yield 1
+        self.phase = "back"
+        for _ in range(LARGE // PART):
+            yield PART
+        self.slow = time.monotonic() - began
+
+    def settle(self, cause, detail=""):
+        self.cause, self.detail = cause, detail
+
+    def told(self):
+        port = self.port if self.job else 0
+        return {
+            "source": self.source, "target": self.node, "address": self.address, "subnet": self.subnet,
+            "cause": self.cause, "detail": self.detail, "port": port,
+        }  # fmt: skip
+
+
+class _Run:
+    def __init__(self, links, token, ends):
+        self.waiting, self.token, self.ends = deque(links), token, ends
+        self.selector = selectors.DefaultSelector()
+        self.open = set()
+        self.at_most = min(AT_MOST, max(8, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
+
+    def run(self):
+        """Try all links, until none is left or the time is over."""
+        while (self.waiting or self.open) and time.monotonic() < self.ends:
+            self.begin_some()
+            before = time.monotonic()  # what came while this process was stopped is read before anybody is called late
+            for key, _ in self.selector.select(self.nap(before)):
+                self.heed(key.data)
+            for link in [link for link in self.open if before - link.moved > PATIENCE]:
+                self.close(link, *_late(link))
+        for link in list(self.open):
+            self.close(link, "untried", "the time was over before it could be told")
+        self.selector.close()
+
+    def nap(self, now):
+        """Return how long to wait for a socket: until a link is late, or gives its place to the next one."""
+        if not self.open:
+            return 0.0
+        limit = QUIET if self.waiting else PATIENCE
+        due = min((link.moved + (limit if now - link.moved < limit else PATIENCE) for link in self.open))
+        return max(0.001, min(due, self.ends) - now)
+
+    def begin_some(self):
+        now = time.monotonic()
+        busy = sum(now - link.moved < QUIET for link in self.open)
+        while self.waiting and busy < AT_ONCE and len(self.open) < self.at_most:
+            link = self.waiting.popleft()
+            if not self.begin(link):
+                return
+            busy += link in self.open
+
+    def begin(self, link):
+        """Start to connect. Return whether there was room for it; where there was none, it waits for its turn."""
+        link.began = link.moved = time.monotonic()
+        try:
+            link.sock = socket.socket(socket.AF_INET6 if ":" in link.address else socket.AF_INET, socket.SOCK_STREAM)
+            link.sock.setblocking(False)
+            link.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _bind(link.sock, link.source)
+            link.sock.connect((link.address, link.port))
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            return self.not_begun(link, error)
+        self.open.add(link)
+        self.selector.register(link.sock, selectors.EVENT_WRITE, link)
+        return True
+
+    def not_begun(self, link, error):
+        if error.errno in _NO_ROOM and self.open:
+            if link.sock:
+                link.sock.close()
+            self.waiting.appendleft(link)
+            return False
+        if error.errno in _NO_ROOM:
+            self.close(link, "untried", "this node has no socket for it: {}".format(error.strerror))
+        else:
+            self.close(link, *_failed(error, 0.0))
+        return True
+
+    def heed(self, link):
+        if link.phase == "connect" and not self.connected(link):
+            return
+        try:
+            if link.talk.go_on():
+                link.moved = time.monotonic()
+        except StrangerError:
+            self.close(link, "stranger", "something else answers there than the agent of {}".format(link.node))
+        except EOFError:
+            self.close(link, *_ended(link.phase))
+        except OSError as error:
+            self.close(link, "cut", "it connected and was cut: {}".format(error.strerror))
+        else:
+            self.go_on(link)
+
+    def connected(self, link):
+        """Begin to talk, or say why not."""
+        number = link.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if number:
+            error = OSError(number, os.strerror(number))
+            self.close(link, *_failed(error, time.monotonic() - link.began))
+            return False
+        link.moved = time.monotonic()
+        link.talk = Talk(link.sock, link.script(self.token))
+        return True
+
+    def go_on(self, link):
+        if link.talk.ended:
+            self.close(link, "")
+        else:
+            self.selector.modify(link.sock, selectors.EVENT_WRITE if link.talk.sending else selectors.EVENT_READ, link)
+
+    def close(self, link, cause, detail=""):
+        link.settle(cause, detail)
+        if link in self.open:
+            self.open.discard(link)
+            self.selector.unregister(link.sock)
+        if link.sock:
+            try:
+                link.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            except OSError:
+                pass
+            link.sock.close()
+        link.sock = link.talk = None
+
+
+def _bind(sock, source):
+    """Leave from this address, by whatever port is free for the one that is dialled."""
+    try:
+        sock.setsockopt(socket.IPPROTO_IP, _BIND_NO_PORT, 1)
+    except OSError:
+        pass
+    sock.bind((source, 0))
+
+
+def _failed(error, seconds):
+    """Return the cause and the words for a connection that did not come about."""
+    if error.errno == errno.ECONNREFUSED:
+        return "refused", "connection refused, although its agent listens there"
+    if error.errno == errno.ETIMEDOUT:
+        return "filtered", "no answer within {:.0f} s".format(seconds)
+    words = error.strerror or str(error)
+    if error.errno == errno.EHOSTUNREACH:
+        words += ": " + ("no answer to ARP" if seconds > 0.9 else "some router or firewall on the way says so")
+    return "unroutable", words
+
+
+def _late(link):
+    """Return the cause and the words for a link that gave no sign of life."""
+    if link.phase == "hello" and link.talk.held:
+        return "stranger", "something else answers there than the agent of {}".format(link.node)
+    cause, words = _PHASES[link.phase]
+    return cause, words.format(PATIENCE)
+
+
+def _ended(phase):
+    if phase == "hello":
+        return "stranger", "what answers there hung up, as our agent does not"
+    return "cut", "it connected and was closed in the middle"
+
+
+def _told_once(links):
+    """Yield the broken links; what there was no time for once a node and subnet."""
+    seen = set()
+    for link in links:
+        key = (link.node, link.subnet, link.job)
+        if link.cause != "untried" or key not in seen:
+            yield link
+        if link.cause == "untried":
+            seen.add(key)
+
+
+def _reaches(links):
+    """Fold the links by subnet and own address; those to the job's ports are told only where they are broken."""
+    folded = {}
+    for link in links:
+        if not link.job and link.cause != "untried":
+            folded.setdefault((link.subnet, link.source), []).append(link)
+    return [_reach(subnet, source, tried) for (subnet, source), tried in folded.items()]
+
+
+def _reach(subnet, source, tried):
+    good = [link for link in tried if not link.cause]
+    trips = sorted(sorted(link.trips)[len(link.trips) // 2] for link in good)
+    slowest = max(good, key=lambda link: link.slow) if good else None
+    return {
+        "subnet": subnet, "source": source, "tried": len(tried), "reached": len(good),
+        "round_trip": round(trips[len(trips) // 2], 6) if trips else None,
+        "slowest": round(slowest.slow, 6) if slowest else None,
+        "slowest_to": slowest.node if slowest else "",
+    }  # fmt: skip

@@ -1,0 +1,68 @@
+"""What two agents say to each other over one TCP connection, in a fixed order and in bounded sizes.
+
+The one that connects sends a proof that it belongs to this run, and gets the other's; then small messages that come
+back as they are; then a large block, of which every part is acknowledged, and one of the same size comes back. So who
+connects can tell in which direction large packets are lost.
+"""
+
+import hashlib
+
+PROOF = 32  # bytes
+SMALL = 16  # bytes of one small message
+SMALLS = 3
+LARGE = 262144  # bytes there, and as many back
+PART = 32768  # bytes that one acknowledgement stands for
+BLOCK = bytes(range(256)) * (LARGE // 256)
+
+
+def proof(token, node, side):
+    """Return what "client" or "server" sends first. It differs by node: who has taken over its address is a stranger."""
+    return hashlib.sha256("{} {} {}".format(token, node, side).encode("utf-8")).digest()
+
+
+class Talk:
+    """One connection, and what is said on it: a generator that yields bytes to send them, and a number to get as many.
+
+    `go_on` goes as far as the socket allows and tells whether anything moved. It raises OSError, EOFError where the
+    other side ended, and whatever the script does.
+    """
+
+    def __init__(self, sock, script):
+        self.sock, self.script = sock, script
+        self.sending, self.wanted, self.held = memoryview(b""), 0, bytearray()
+        self.ended = False
+        self._take(next(script))
+
+    def go_on(self):
+        moved = False
+        try:
+            while not self.ended:
+                self._move()
+                moved = True
+        except BlockingIOError:
+            pass
+        return moved
+
+    def _move(self):
+        if self.sending:
+            self.sending = self.sending[self.sock.send(self.sending) :]
+        elif len(self.held) < self.wanted:
+            data = self.sock.recv(PART)
+            if not data:
+                raise EOFError
+            self.held += data
+        else:
+            said, self.held = bytes(self.held[: self.wanted]), self.held[self.wanted :]
+            self._ask(said)
+
+    def _ask(self, said):
+        try:
+            self._take(self.script.send(said))
+        except StopIteration:
+            self.ended = True
+
+    def _take(self, wish):
+        if isinstance(wish, int):
+            self.wanted = wish
+        else:
+            self.wanted, self.sending = 0, memoryview(wish)
