@@ -9,9 +9,18 @@ from doctor.collect import HOMES, reader_of, sources_for
 from doctor.company import Company
 from doctor.gather import Act, NotAsked, Questions
 from doctor.mesh.peers import ask_peers, spared_peers
+from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening, spared_tcp
 from doctor.model.check import FactType
 from doctor.model.evidence import Evidence
-from doctor.model.facts import LoginFacts, PeerSshFacts
+from doctor.model.facts import (
+    IdentityFacts,
+    InterpreterFacts,
+    LinkFacts,
+    ListenFacts,
+    LoginFacts,
+    NicFacts,
+    PeerSshFacts,
+)
 
 
 @dataclass(frozen=True)
@@ -27,7 +36,10 @@ class Later:
     spared: Callable[[Company], Mapping[str, str]]
 
 
+_WHERE = (LoginFacts, IdentityFacts, NicFacts, InterpreterFacts)
 LATER: Mapping[FactType, Later] = {
+    ListenFacts: Later("listening", ask_listen, _WHERE, spared_listening),
+    LinkFacts: Later("asking its peers", ask_connect, (*_WHERE, ListenFacts), spared_tcp),
     PeerSshFacts: Later("asking its peers", ask_peers, (LoginFacts,), spared_peers),
 }
 
@@ -67,6 +79,8 @@ def acts_for(company: Company, wanted: Collection[FactType]) -> tuple[Act, ...]:
         asked = frozenset(name for name in names if any(name not in spared[fact] for fact in makers))
         if asked:
             acts.append(Act(stage, asked, _together(company, tuple(makers.values())), until))
+    if LinkFacts in later and len(spared[LinkFacts]) < len(names):  # who is done still listens for those who are not
+        acts.append(Act("listening", frozenset(names), lambda _: {}))
     return tuple(acts)
 
 

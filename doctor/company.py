@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from doctor.engine import Facts
@@ -16,11 +17,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Company:
-    """`known` is the run's own, and grows from act to act."""
+    """`known` is the run's own, and grows from act to act. `token` is what its nodes know each other by."""
 
     nodes: tuple[Node, ...]
     known: Mapping[str, Facts]
     settings: Settings
+    token: str = field(default_factory=lambda: os.urandom(16).hex())
 
     @property
     def reached(self) -> tuple[Node, ...]:

@@ -16,7 +16,7 @@ BLOCK = bytes(range(256)) * (LARGE // 256)
 
 
 def proof(token, node, side):
-    """Return what "client" or "server" sends first. It differs by node: who has taken over its address is a stranger."""
+    """Return what "client" or "server" sends first. It differs by node: who took over its address is a stranger."""
     return hashlib.sha256("{} {} {}".format(token, node, side).encode("utf-8")).digest()
 
 

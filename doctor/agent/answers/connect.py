@@ -33,14 +33,14 @@ _PHASES = {  # what silence means, by what was waited for
 }
 
 READS = (
-    "connects to where the others listen, from each of its own addresses: small messages, then 256 KiB there and back;"
-    " to the job's ports: small messages alone",
+    "connects to where the others listen, from each of its own addresses: small messages, then 256 KiB there and back",
+    "connects to the job's ports on the first node: small messages alone",
 )
 
 
 def answer(sources, arguments, timeout):
     """Return {"reaches", "broken", "unlisted", "tried"}: see answers/__init__.py."""
-    links = [_Link(*row) for row in arguments["targets"]]
+    links = [_Link(row) for row in arguments["targets"]]
     _Run(links, arguments["token"], time.monotonic() + min(arguments["timeout"], timeout)).run()
     broken = list(_told_once(link for link in links if link.cause))
     return {
@@ -58,15 +58,8 @@ class StrangerError(Exception):
 class _Link:
     """One way, from one of our addresses to one of another node's. `cause` is "" once it carried all."""
 
-    def __init__(self, node, source, address, port, subnet, job):
-        self.node, self.source, self.address, self.port, self.subnet, self.job = (
-            node,
-            source,
-            address,
-            port,
-            subnet,
-            job,
-        )
+    def __init__(self, row):
+        self.node, self.source, self.address, self.port, self.subnet, self.job = row
         self.cause, self.detail = "untried", "there was no time left to try it"
         self.phase, self.began, self.moved = "connect", 0.0, 0.0
         self.trips, self.slow = [], 0.0
@@ -151,7 +144,7 @@ class _Run:
         link.began = link.moved = time.monotonic()
         try:
             link.sock = socket.socket(socket.AF_INET6 if ":" in link.address else socket.AF_INET, socket.SOCK_STREAM)
-            link.sock.setblocking(False)
+            link.sock.setblocking(0)
             link.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _bind(link.sock, link.source)
             link.sock.connect((link.address, link.port))

@@ -21,10 +21,9 @@ _PAUSE = 0.2  # seconds without new peers where this system gives no more socket
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: a connection that is cut leaves no TIME_WAIT on a port of the job's
 
 READS = (
-    "listens on the node's own addresses, each on a port that the kernel picks, until the run ends; serves the run's"
-    " other nodes alone, who know its token",
-    "where the job needs a port there (--master-port, --need-port, a launcher's default): listens on it, and, where it"
-    " is taken, reads /proc/net/tcp, /proc/net/tcp6 and /proc/*/fd to say by whom",
+    "listens on its own addresses, on ports that the kernel picks, for the run's other nodes, until the run ends",
+    "listens on a port that the job needs there (--master-port, --need-port, its launcher's own)",
+    "/proc/net/tcp, /proc/net/tcp6, /proc/*/fd, where such a port is taken: by whom",
 )
 
 
@@ -73,7 +72,7 @@ class _Server:
                 sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address == "::" else 1)
             sock.bind((address, port))
             sock.listen(1024)
-            sock.setblocking(False)
+            sock.setblocking(0)
         except (OSError, OverflowError):
             sock.close()
             raise
@@ -132,7 +131,7 @@ class _Server:
         except OSError:
             self.turn_deaf()
             return
-        sock.setblocking(False)
+        sock.setblocking(0)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         peer = _Peer(sock, self.script(sock), time.monotonic())
         self.peers[sock] = peer
