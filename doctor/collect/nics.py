@@ -163,6 +163,7 @@ def _interface(link: Link, links: Mapping[str, Link], routes: list[str]) -> Inte
         pci=_text(link, "pci"),
         numa=_number(link, "numa"),
         speed=_number(link, "speed"),
+        duplex=_text(link, "duplex"),
         mac=_text(link, "mac"),
         master=_text(link, "master"),
         hca=_text(link, "hca"),

@@ -13,8 +13,8 @@ IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x1, 0x8, 0x40
 
 READS = (
     "getifaddrs(3): every interface with its addresses",
-    "/sys/class/net/*/{type,operstate,mtu,speed,address,ifindex,iflink,uevent,master,lower_*,bonding,bridge,tun_flags}",
-    "/sys/class/net/*/{wireless,phy80211,device,device/driver,device/numa_node,device/infiniband}",
+    "/sys/class/net/*/{type,operstate,mtu,speed,duplex,address,ifindex,iflink,uevent,master,lower_*}",
+    "/sys/class/net/*/{bonding,bridge,tun_flags,wireless,phy80211,device,device/driver,device/numa_node,device/infiniband}",
     "/proc/net/vlan/*, /proc/net/route, /proc/net/ipv6_route",
 )
 
@@ -44,7 +44,8 @@ def _interface(name, flags, addresses):
         "name": name, "index": index if index is not None else _index_of(name), "flags": flags, "addresses": addresses,
         "up": bool(flags & IFF_UP), "running": bool(flags & IFF_RUNNING), "loopback": bool(flags & IFF_LOOPBACK),
         "type": number_in(base + "/type"), "operstate": line_of(base + "/operstate"), "mtu": number_in(base + "/mtu"),
-        "speed": _not_minus_one(number_in(base + "/speed")), "mac": line_of(base + "/address") or None,
+        "speed": _not_minus_one(number_in(base + "/speed")), "duplex": _duplex(line_of(base + "/duplex")),
+        "mac": line_of(base + "/address") or None,
         "master": _last(_real(base + "/master")), "lower": _lower(base),
         "device": device, "driver": _last(_real(base + "/device/driver")) or driver_of(name), "pci": _pci(device),
         "numa": _not_minus_one(number_in(base + "/device/numa_node")), "devtype": _devtype(base),
@@ -72,6 +73,10 @@ def _last(path):
 
 def _not_minus_one(number):
     return None if number is not None and number < 0 else number
+
+
+def _duplex(word):
+    return word if word in ("full", "half") else None
 
 
 def _lower(base):

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from doctor.model.facts.access import ClockFacts, IdentityFacts, ListingFacts, LoginFacts, PeerSsh, PeerSshFacts
+from doctor.model.facts.arrivals import Arrival, ArrivalFacts
+from doctor.model.facts.bonds import Bond, BondFacts, Slave
+from doctor.model.facts.daemon import EarlyReturn, MpiDaemonFacts, MpiProgram
+from doctor.model.facts.firewall import Chain, FirewallFacts, Match, Rule
 from doctor.model.facts.gpu import Gpu, GpuFacts, KernelLogFacts, TopologyFacts, XidEvent
 from doctor.model.facts.links import Link, LinkCause, LinkFacts, ListenFacts, PortState, Reach
+from doctor.model.facts.names import HostNameFacts, NameFacts, Resolved
 from doctor.model.facts.nccl_pick import NcclPickFacts, PlannedPickFacts
+from doctor.model.facts.net_settings import Conntrack, InterfaceSettings, NetSettingsFacts
 from doctor.model.facts.network import Address, HcaPort, InfinibandFacts, Interface, Kind, NicFacts
 from doctor.model.facts.run import BrokenPlugIn, Crash, CrashFacts, PlugInFacts, UnreadFacts
 from doctor.model.facts.software import (
@@ -21,18 +27,28 @@ from doctor.model.facts.software import (
 
 __all__ = [
     "Address",
+    "Arrival",
+    "ArrivalFacts",
+    "Bond",
+    "BondFacts",
     "BrokenPlugIn",
+    "Chain",
     "ClockFacts",
+    "Conntrack",
     "Crash",
     "CrashFacts",
+    "EarlyReturn",
     "EnvironmentFacts",
+    "FirewallFacts",
     "Gpu",
     "GpuFacts",
     "HcaPort",
     "HorovodFacts",
+    "HostNameFacts",
     "IdentityFacts",
     "InfinibandFacts",
     "Interface",
+    "InterfaceSettings",
     "InterpreterFacts",
     "KernelLogFacts",
     "Kind",
@@ -44,10 +60,15 @@ __all__ = [
     "ListingFacts",
     "LoadedNcclFacts",
     "LoginFacts",
+    "Match",
+    "MpiDaemonFacts",
     "MpiFacts",
+    "MpiProgram",
+    "NameFacts",
     "NcclCopiesFacts",
     "NcclCopy",
     "NcclPickFacts",
+    "NetSettingsFacts",
     "NicFacts",
     "PeerSsh",
     "PeerSshFacts",
@@ -55,6 +76,9 @@ __all__ = [
     "PlugInFacts",
     "PortState",
     "Reach",
+    "Resolved",
+    "Rule",
+    "Slave",
     "TopologyFacts",
     "UnreadFacts",
     "XidEvent",

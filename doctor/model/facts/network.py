@@ -69,6 +69,7 @@ class Interface:
     pci: str = ""
     numa: int | None = None
     speed: int | None = None
+    duplex: str = ""  # full, half; "" where the driver does not say
     mac: str = ""
     master: str = ""
     hca: str = ""  # the InfiniBand or RoCE device behind it: mlx5_0
