@@ -126,7 +126,7 @@ class _Run:
             return LaunchPlan(notes=("no plan: --select leaves out facts that a plan is made of",))
         from doctor.advice.plan import propose  # noqa: PLC0415  a run without a plan need not load its makers
 
-        return propose(nodes, facts, port=self.settings.port, user_is_root=self._as_root())
+        return propose(nodes, facts, self.settings, user_is_root=self._as_root())
 
     def _as_root(self) -> bool:
         """Tell whether the job would run as root, as far as any node said."""

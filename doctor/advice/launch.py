@@ -1,46 +1,126 @@
-"""What every launch line needs: which MPI, which hosts, which network, which port; and what stands in its way."""
+"""What every launch line is made of: the hosts and their ranks, the network, the variables, the way in, the program."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from shlex import quote
 
 from doctor.advice.interface import Network
-from doctor.advice.sight import Sight
-from doctor.hostlist import fold
 from doctor.model.facts import MpiFacts
-from doctor.parity import split
+from doctor.printable import printable
 
 PROGRAM = ("python", "train.py")
+_SSH_PORT = 22
+
+# python3.11
+_INTERPRETER = re.compile(r"python[0-9.]*", re.ASCII)
+
+
+class NoLineError(Exception):
+    """No line can be given for this launcher; the words say why."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """One node of the job: `name` is what a launcher connects to, `address` its own in the job's network, or ""."""
+
+    name: str
+    slots: int
+    gpus: int = 0
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class Way:
+    """What ssh must be told beside its own configuration."""
+
+    port: int | None = None
+    user: str | None = None
+    identity: str | None = None
+    config: str | None = None
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Return ssh's options: ("-p 2222", "-l ada"). No "=" in them: Open MPI 5.0 cuts a value there."""
+        port = f"-p {self.port}" if self.port not in (None, _SSH_PORT) else ""
+        given = (("-l", self.user), ("-i", self.identity), ("-F", self.config))
+        return tuple(word for word in (port, *(f"{flag} {quote(value)}" for flag, value in given if value)) if word)
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One job over all listed nodes. `user` and `port` are what ssh must be told beside its own configuration."""
+    """One job over all listed nodes. `meeting_port` is where the ranks meet on the first one, 0 where they need none;
+    `interfaces` are the names of all interfaces that there are, a set a node.
+    """
 
-    mpi: MpiFacts
-    slots: Mapping[str, int]
+    hosts: tuple[Host, ...]
     network: Network | None
     variables: Mapping[str, str]
-    port: int | None
-    user: str | None
-    as_root: bool
+    way: Way
+    program: tuple[str, ...] = PROGRAM
+    meeting_port: int = 0
+    mpi: MpiFacts | None = None
+    as_root: bool = False
+    profile: str = "slot"
+    prefix: str | None = None
+    interfaces: tuple[frozenset[str], ...] = ()
 
     @property
     def ranks(self) -> int:
-        return sum(self.slots.values())
+        return sum(host.slots for host in self.hosts)
 
     @property
-    def hosts(self) -> str:
+    def host_list(self) -> str:
         """Return the hosts with their slots: "node01:8,node02:8"."""
-        return ",".join(f"{host}:{slots}" for host, slots in self.slots.items())
+        if numbers := [host.name for host in self.hosts if ":" in host.name]:
+            raise NoLineError(f"in {numbers[0]}:8 no launcher can tell address and slots apart: list host names")
+        return ",".join(f"{host.name}:{host.slots}" for host in self.hosts)
 
     @property
     def ssh_arguments(self) -> str:
-        """Return what ssh must be told: "-p 2222 -l ada". No "=": Open MPI 5.0 cuts a value there."""
-        port = f"-p {self.port}" if self.port not in (None, 22) else ""
-        return " ".join(word for word in (port, f"-l {quote(self.user)}" if self.user else "") if word)
+        return " ".join(self.way.options)
+
+    @property
+    def several(self) -> bool:
+        return len(self.hosts) > 1
+
+    @property
+    def environment(self) -> list[str]:
+        """Return the words that set the variables in front of a program: no shell has to know how it exports them."""
+        return ["env", *(f"{name}={value}" for name, value in self.variables.items())] if self.variables else []
+
+    @property
+    def meeting(self) -> str:
+        """Return the first node's address in the job's network: its name may mean 127.0.1.1 to itself."""
+        return self.addresses[0]
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Return every node's address in the job's network. Raises NoLineError where one is not known."""
+        if lacking := [host.name for host in self.hosts if not host.address]:
+            raise NoLineError(f"no address is known at which {printable(lacking[0])} and the other nodes meet")
+        return tuple(host.address for host in self.hosts)
+
+    def alike(self, launcher: str, option: str) -> int:
+        """Return the one number of slots that all nodes have; some launchers take no other."""
+        counts = {host.slots for host in self.hosts}
+        if len(counts) != 1:
+            raise NoLineError(f"{launcher}'s {option} is one number for all nodes, and their slots differ")
+        return counts.pop()
+
+
+@dataclass(frozen=True)
+class Line:
+    """What to type, or several such lines, and why it says what it says."""
+
+    text: str
+    reasons: tuple[str, ...] = ()
+
+
+Maker = Callable[[Launch], Line]
+EVERYWHERE = "to be typed on every node, each its own line"
 
 
 def typed(words: list[str]) -> str:
@@ -48,27 +128,34 @@ def typed(words: list[str]) -> str:
     return " ".join(f"'{word}'" if word.startswith("=") and quote(word) == word else quote(word) for word in words)
 
 
-def same_mpi(sight: Sight) -> tuple[MpiFacts | None, str]:
-    """Return the MPI that every reached node has, or why there is no line to give."""
-    found = sight.known(MpiFacts)
-    if unread := sight.unread(MpiFacts):
-        return None, f"no mpirun line: MPI could not be read on {fold(unread)}: {next(iter(unread.values()))}"
-    if not found:
-        return None, "no mpirun line: no mpirun is on the PATH of a non-interactive login"
-    if lacking := [node for node in sight.reached if node not in found]:
-        return None, f"no mpirun line: {fold(lacking)} has no mpirun on the PATH of a non-interactive login"
-    parted = split({node: f"{mpi.implementation} {_release(mpi)}" for node, mpi in found.items()})
-    return (None, f"no mpirun line: MPI differs: {parted.told()}") if parted else (next(iter(found.values())), "")
+def node_by_node(launch: Launch, words: Callable[[int, Host], list[str]]) -> Line:
+    """Return the line of each node under a comment that names it; for one node the bare line."""
+    if not launch.several:
+        return Line(typed(words(0, launch.hosts[0])))
+    own = (f"# on {printable(host.name)}:\n{typed(words(rank, host))}" for rank, host in enumerate(launch.hosts))
+    return Line("\n".join(own), (EVERYWHERE,))
 
 
-def _release(mpi: MpiFacts) -> str:
-    return ".".join(str(number) for number in mpi.release[:2]) or mpi.version
+def endpoint(address: str, port: int) -> str:
+    """Return "10.1.0.7:29500", or "[fd00::7]:29500"."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def same_way_in(sight: Sight, port: int | None) -> tuple[int | None, str | None, str]:
-    """Return the one port and user that the listing asks for, or a note where nodes ask for several."""
-    ports = {node.port if node.port is not None else port for node in sight.nodes}
-    users = {node.user for node in sight.nodes}
-    if len(ports) > 1 or len(users) > 1:
-        return None, None, "nodes are listed with several ports or users: mpirun's ssh reads them from ~/.ssh/config"
-    return ports.pop(), users.pop(), ""
+def script(program: tuple[str, ...], module: str, bare: str) -> list[str]:
+    """Return the program as a launcher takes it that starts python itself: its script, or `module` and a module's name.
+
+    What is no script of a python on PATH stands behind `bare`, word for word.
+    """
+    first, *rest = program
+    if _INTERPRETER.fullmatch(first):
+        rest = rest[1:] if rest[:1] == ["-u"] else rest  # they all start it so
+        if rest[:1] == ["-m"] and len(rest) > 1 and module:
+            return [module, *rest[1:]]
+        if rest and not rest[0].startswith("-"):
+            return rest
+    return list(program) if first.endswith(".py") else [*([bare] if bare else []), *program]
+
+
+def interpreter(program: tuple[str, ...]) -> str:
+    """Return the program's own python, for a launcher that is a module."""
+    return program[0] if _INTERPRETER.fullmatch(program[0].rpartition("/")[2]) else "python3"

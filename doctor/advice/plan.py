@@ -2,28 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from doctor.advice.hydra import intel_mpi_line, mpich_line
+from doctor.advice.found import PACKAGES, hosts, lacking, launcher_found, same_mpi, way_in
 from doctor.advice.interface import Advice, advise
-from doctor.advice.launch import Launch, same_mpi, same_way_in
-from doctor.advice.open_mpi import open_mpi_line
+from doctor.advice.launch import PROGRAM, Launch, Line, Maker, NoLineError
+from doctor.advice.launchers.accelerate import accelerate_line
+from doctor.advice.launchers.deepspeed import deepspeed_line
+from doctor.advice.launchers.files import FILES
+from doctor.advice.launchers.horovodrun import horovodrun_line
+from doctor.advice.launchers.hydra import intel_mpi_line, mpich_line
+from doctor.advice.launchers.oneflow import oneflow_line
+from doctor.advice.launchers.open_mpi import open_mpi_line
+from doctor.advice.launchers.paddle import paddle_line
+from doctor.advice.launchers.srun import srun_line
+from doctor.advice.launchers.tensorflow import tensorflow_line
+from doctor.advice.launchers.torchrun import torchrun_line
+from doctor.advice.nccl_choice import LINK_STATE_COUNTS, settings_in_force
 from doctor.advice.sight import Sight, sight_of
 from doctor.engine import Facts
-from doctor.hostlist import fold
-from doctor.model.facts import EnvironmentFacts, GpuFacts
+from doctor.hostlist import fold, quoted
+from doctor.model.facts import EnvironmentFacts, GpuFacts, LoadedNcclFacts, NicFacts
 from doctor.model.node import Node
-from doctor.model.plan import LaunchPlan, Setting
+from doctor.model.plan import MEETING_PORTS, LaunchPlan, Setting
+from doctor.settings import Settings
 
-# The launcher's name in the plan and the maker of its line, by implementation.
-LINES: Mapping[str, tuple[str, Callable[[Launch], str]]] = {
+# The command's own name and the maker of its line, by implementation.
+MPI_LINES: Mapping[str, tuple[str, Maker]] = {
     "Open MPI": ("mpirun", open_mpi_line),
     "MPICH": ("mpiexec", mpich_line),
     "Intel MPI": ("mpiexec", intel_mpi_line),
 }
+LINES: Mapping[str, Maker] = {
+    "horovodrun": horovodrun_line,
+    "torchrun": torchrun_line,
+    "srun": srun_line,
+    "deepspeed": deepspeed_line,
+    "accelerate": accelerate_line,
+    "paddle": paddle_line,
+    "oneflow": oneflow_line,
+    "tensorflow": tensorflow_line,
+}
+
+# =eth0,eth1  ^lo,docker  =mlx5_0:1,mlx5_1:1  10.1.0.0/24
+_PLAIN = re.compile(r"[\w.,:=^%@/+-]*", re.ASCII)
 
 
-def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], port: int | None, *, user_is_root: bool) -> LaunchPlan:
+def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], settings: Settings, *, user_is_root: bool) -> LaunchPlan:
     """Return the plan for a job over all listed nodes; what could not be decided stands in its notes, with why."""
     sight = sight_of(nodes, facts)
     if not sight.reached:
@@ -32,49 +59,93 @@ def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], port: int | None,
             {"NCCL_SOCKET_IFNAME": unknown}, notes=("no node was reached: there is nothing to plan with",)
         )
     advice = advise(sight)
-    found, why_none = _launch(sight, advice, port, as_root=user_is_root)
-    notes = (*_missing(sight), *advice.notes, *([why_none] if why_none else []))
-    if found is None:
-        return LaunchPlan(advice.env, notes=notes)
-    launcher, make = LINES[found.mpi.implementation]
+    plan = LaunchPlan(advice.env, notes=(*_missing(sight, settings), *advice.notes))
+    launcher = settings.launcher or launcher_found(sight)
     try:
-        return LaunchPlan(advice.env, {launcher: make(found)}, notes, {launcher: _reasons(found)})
-    except ValueError as error:
-        return LaunchPlan(advice.env, notes=(*notes, str(error)))
+        variables = _variables(sight, advice)
+        if launcher in FILES:
+            return replace(plan, lines={launcher: FILES[launcher](plan)})
+        launch, note = _launch(sight, advice, settings, launcher, variables)
+        launch = replace(launch, as_root=user_is_root)
+        return _with_line(plan, launcher, launch, (*_without_package(sight, launcher), *([note] if note else [])))
+    except NoLineError as error:
+        return replace(plan, notes=(*plan.notes, f"no {launcher} line: {error}"))
 
 
-def _missing(sight: Sight) -> tuple[str, ...]:
-    notes = []
+def _with_line(plan: LaunchPlan, launcher: str, launch: Launch, notes: tuple[str, ...]) -> LaunchPlan:
+    name, line = _line(launcher, launch)
+    reasons = {name: (_ranks(launch), *line.reasons)}
+    return replace(plan, lines={name: line.text}, notes=(*plan.notes, *notes), reasons=reasons)
+
+
+def _line(launcher: str, launch: Launch) -> tuple[str, Line]:
+    """Return the line under the name of the command that it calls."""
+    if launch.mpi is None:
+        return launcher, LINES[launcher](launch)
+    if launch.mpi.implementation not in MPI_LINES:
+        found = f"{launch.mpi.implementation} {launch.mpi.version}"
+        raise NoLineError(f"ncheck knows none for {found}")
+    name, maker = MPI_LINES[launch.mpi.implementation]
+    return name, maker(launch)
+
+
+def _launch(
+    sight: Sight, advice: Advice, settings: Settings, launcher: str, variables: Mapping[str, str]
+) -> tuple[Launch, str]:
+    """Return what a line is made of, and a note on what it cannot say."""
+    mpi = same_mpi(sight) if launcher == "mpirun" else None
+    way, note = way_in(sight, settings)
+    launch = Launch(
+        hosts=hosts(sight, advice.network, settings.slots),
+        network=advice.network,
+        variables=variables,
+        way=way,
+        program=settings.program or PROGRAM,
+        meeting_port=settings.master_port or MEETING_PORTS.get(launcher, 0),
+        mpi=mpi,
+        profile=settings.profile or "slot",
+        interfaces=tuple(frozenset(nic.name for nic in nics.interfaces) for nics in sight.known(NicFacts).values()),
+    )
+    return launch, note
+
+
+def _variables(sight: Sight, advice: Advice) -> dict[str, str]:
+    """Return the variables of the job. Raises NoLineError for a value that has no business in a line.
+
+    NCCL says nothing of its own errors unless NCCL_DEBUG is set; somebody's own choice of it is left alone.
+    """
+    found = {name: setting.value for name, setting in advice.env.items() if setting.value is not None}
+    own = (settings_in_force(env, LINK_STATE_COUNTS) for env in sight.known(EnvironmentFacts).values())
+    if sight.known(LoadedNcclFacts) and not any("NCCL_DEBUG" in settings for settings in own):
+        found["NCCL_DEBUG"] = "WARN"
+    for name, value in found.items():
+        if not _PLAIN.fullmatch(value):
+            raise NoLineError(f"{quoted(value)}, for {name}, is nothing to put into one")
+    return found
+
+
+def _missing(sight: Sight, settings: Settings) -> Iterator[str]:
     if sight.unreached:
         absent = fold(sight.unreached)
-        notes.append(f"the plan is for all listed nodes; {absent} was not reached and is taken to be like the rest")
-    if dark := [node.name for node in sight.nodes if node.name in sight.unread(GpuFacts) and not node.slots]:
-        notes.append(f"the GPUs of {fold(dark)} could not be read: the slots there are taken to be like the rest")
+        yield f"the plan is for all listed nodes; {absent} was not reached and is taken to be like the rest"
+    dark = [node.name for node in sight.nodes if node.name in sight.unread(GpuFacts) and not node.slots]
+    if dark and not settings.slots:
+        yield f"the GPUs of {fold(dark)} could not be read: the slots there are taken to be like the rest"
     if dark := list(sight.unread(EnvironmentFacts)):
-        notes.append(f"the environment of {fold(dark)} could not be read: NCCL's variables are taken to be unset there")
-    return tuple(notes)
+        yield f"the environment of {fold(dark)} could not be read: NCCL's variables are taken to be unset there"
+    if idle := [node.name for node in sight.nodes if node.slots and node.slots < sight.gpus.get(node.name, 0)]:
+        yield f"{fold(idle)} is listed with fewer slots than GPUs: the other GPUs there stay idle"
 
 
-def _launch(sight: Sight, advice: Advice, port: int | None, *, as_root: bool) -> tuple[Launch | None, str]:
-    """Return what a line is made of, and a note; without a line the note says why there is none."""
-    mpi, why_none = same_mpi(sight)
-    if mpi is None:
-        return None, why_none
-    if mpi.implementation not in LINES:
-        return None, f"no launch line: ncheck knows none for {mpi.implementation} {mpi.version}"
-    if numbers := [node.name for node in sight.nodes if ":" in node.name]:
-        return None, f"no launch line: in {numbers[0]}:8 no launcher can tell address and slots apart: list host names"
-    ssh_port, user, note = same_way_in(sight, port)
-    variables = {name: setting.value for name, setting in advice.env.items() if setting.value is not None}
-    return Launch(mpi, sight.slots(), advice.network, variables, ssh_port, user, as_root), note
+def _without_package(sight: Sight, launcher: str) -> tuple[str, ...]:
+    if without := lacking(sight, launcher):
+        package = PACKAGES[launcher]
+        return (f"no {package} was found in the interpreter of {fold(without)}: --python PATH names another one",)
+    return ()
 
 
-def _reasons(launch: Launch) -> tuple[str, ...]:
-    """Say why the line says what it says."""
+def _ranks(launch: Launch) -> str:
+    """Say where the number of ranks is from."""
     ranks = "1 rank" if launch.ranks == 1 else f"{launch.ranks} ranks"
-    reasons = [f"for {launch.mpi.implementation} {launch.mpi.version}; {ranks}: the listed slots, else the GPUs"]
-    if launch.mpi.implementation == "Open MPI" and launch.network:
-        reasons.append(f"held to {launch.network.told}: by itself it tries every interface, docker0 too, and may hang")
-    if launch.ssh_arguments:
-        reasons.append(f"its ssh is told {launch.ssh_arguments}, as the nodes are listed")
-    return tuple(reasons)
+    found = f"for {launch.mpi.implementation} {launch.mpi.version}; " if launch.mpi else ""
+    return f"{found}{ranks}: the listed slots, else the GPUs"

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from doctor.engine import Facts
 from doctor.model.fact import Unread
-from doctor.model.facts import GpuFacts, InfinibandFacts, LoginFacts
+from doctor.model.facts import EnvironmentFacts, GpuFacts, InfinibandFacts, LoginFacts
 from doctor.model.node import Node
+from doctor.visible_gpus import visible_gpus
 
 T = TypeVar("T")
 
@@ -48,14 +49,28 @@ class Sight:
         active = [name for name, held in ports.items() if any(port.state == "Active" for port in held.ports)]
         return len(active) == len(self.reached)
 
-    def slots(self) -> dict[str, int]:
-        """Return slots by host: as listed, else one a GPU, else one; a node whose GPUs are not known is like most."""
-        gpus = {name: len(held.gpus) for name, held in self.known(GpuFacts).items()}
-        counts = list(gpus.values())
+    @cached_property
+    def gpus(self) -> dict[str, int]:
+        """The number of GPUs that each node shows to a job, where that is known."""
+        held, environments = self.known(GpuFacts), self.known(EnvironmentFacts)
+        unset = EnvironmentFacts({}, {})
+        seen = {name: visible_gpus(gpus, environments.get(name, unset)) for name, gpus in held.items()}
+        return {name: len(held[name].gpus) if count is None else count for name, count in seen.items()}
+
+    def slots(self, otherwise: int | None = None) -> dict[str, int]:
+        """Return slots by node: as listed, else one a GPU, else `otherwise`, else one.
+
+        A node whose GPUs are not known is like most, unless `otherwise` says what it has.
+        """
+        counts = list(self.gpus.values())
         usual = max(set(counts), key=counts.count) if counts else 1
-        fallback = dict.fromkeys((*self.unreached, *self.unread(GpuFacts)), usual)
+        unknown = {*self.unreached, *self.unread(GpuFacts)}
         return {
-            "localhost" if node.local else node.name: node.slots or gpus.get(node.name) or fallback.get(node.name, 1)
+            node.name: node.slots
+            or self.gpus.get(node.name)
+            or otherwise
+            or (usual if node.name in unknown else 0)
+            or 1
             for node in self.nodes
         }
 

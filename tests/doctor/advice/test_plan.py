@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,7 @@ from doctor.model.facts import (
 )
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan, Setting
+from doctor.settings import Settings
 
 NODES = (Node("n1"), Node("n2"))
 ACTIVE = InfinibandFacts((HcaPort("mlx5_0", 1, "Active", "LinkUp", 400.0, "InfiniBand"),), "sysfs")
@@ -64,9 +66,11 @@ def node(*nics: str, mpi: object = None, infiniband: object = None, gpus: int = 
     return {**facts, **{fact: changed[fact.__name__] for fact in facts if fact.__name__ in changed}}
 
 
-def plan(*facts: Facts, nodes: tuple[Node, ...] = NODES, port: int | None = None, root: bool = False) -> LaunchPlan:
+def plan(
+    *facts: Facts, nodes: tuple[Node, ...] = NODES, port: int | None = None, root: bool = False, **told: Any
+) -> LaunchPlan:
     named = dict(zip((listed.name for listed in nodes), facts, strict=True))
-    return propose(nodes, named, port, user_is_root=root)
+    return propose(nodes, named, Settings(port=port, **told), user_is_root=root)
 
 
 def test_every_fact_that_a_plan_reads_is_declared() -> None:
@@ -84,7 +88,7 @@ def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> 
         lines={
             "mpirun": "mpirun -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' "
             "--mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include 10.1.0.0/24 "
-            "-x PATH -x LD_LIBRARY_PATH python train.py",
+            "-x NCCL_DEBUG=WARN -x PATH -x LD_LIBRARY_PATH python train.py",
         },
         reasons={
             "mpirun": (
@@ -110,7 +114,8 @@ def test_a_bridge_in_the_way_makes_it_name_the_card_exactly() -> None:
     assert made.lines == {
         "mpirun": "mpirun --allow-run-as-root -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 "
         "--mca btl '^openib' --mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include 10.1.0.0/24 "
-        "--mca plm_rsh_args '-p 2222' -x NCCL_SOCKET_IFNAME==eth0 -x PATH -x LD_LIBRARY_PATH python train.py",
+        "--mca plm_rsh_args '-p 2222' -x NCCL_SOCKET_IFNAME==eth0 -x NCCL_DEBUG=WARN "
+        "-x PATH -x LD_LIBRARY_PATH python train.py",
     }
 
 
@@ -210,7 +215,7 @@ def test_one_machine_alone_needs_no_network() -> None:
     assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, "one node alone needs no network between nodes")}
     assert made.lines == {
         "mpirun": "mpirun -np 2 -H localhost:2 --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' "
-        "-x PATH -x LD_LIBRARY_PATH python train.py",
+        "-x NCCL_DEBUG=WARN -x PATH -x LD_LIBRARY_PATH python train.py",
     }
 
 
@@ -251,7 +256,7 @@ def test_open_mpi_5_has_no_openib_and_wants_names_for_its_daemons() -> None:
     assert made.lines == {
         "mpirun": "mpirun -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 "
         "--mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include eno1,enp3s0 "
-        "-x PATH -x LD_LIBRARY_PATH python train.py",
+        "-x NCCL_DEBUG=WARN -x PATH -x LD_LIBRARY_PATH python train.py",
     }
 
 
@@ -267,7 +272,7 @@ def test_mpich_and_intel_mpi_have_lines_of_their_own() -> None:
         mpi = MpiFacts(implementation, "4.0.2")
         made = plan(node(COMPOSE, "eth0 10.1.0.1", mpi=mpi), node(COMPOSE, "eth0 10.1.0.2", mpi=mpi), port=2222)
         lines.append(made.lines["mpiexec"])
-    rest = " -iface eth0 -genv NCCL_SOCKET_IFNAME '=eth0' python train.py"
+    rest = " -iface eth0 -genv NCCL_SOCKET_IFNAME '=eth0' -genv NCCL_DEBUG WARN python train.py"
     assert lines == [
         "env 'HYDRA_LAUNCHER_EXTRA_ARGS=-p 2222' mpiexec -launcher ssh -hosts n1:8,n2:8 -n 16" + rest,
         "env 'I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS=-p 2222' mpiexec -bootstrap ssh -hosts n1,n2 -ppn 8 -n 16" + rest,
@@ -278,7 +283,7 @@ def test_intel_mpi_has_no_line_for_slots_that_differ() -> None:
     mpi = MpiFacts("Intel MPI", "2021.18")
     made = plan(node("eth0 10.1.0.1", mpi=mpi), node("eth0 10.1.0.2", mpi=mpi, gpus=4))
     assert made.lines == {}
-    assert made.notes == ("Intel MPI's -ppn is one number for all nodes, and their slots differ: use a machine file",)
+    assert made.notes == ("no mpirun line: Intel MPI's -ppn is one number for all nodes, and their slots differ",)
 
 
 @pytest.mark.parametrize(
@@ -298,9 +303,9 @@ def test_an_mpi_that_is_not_the_same_everywhere_has_no_line_and_a_reason(theirs:
 def test_other_launchers_and_names_that_look_like_addresses_have_no_line_and_a_reason() -> None:
     spectrum = MpiFacts("Spectrum MPI", "10.4")
     made = plan(node("eth0 10.1.0.1", mpi=spectrum), node("eth0 10.1.0.2", mpi=spectrum))
-    assert made.notes == ("no launch line: ncheck knows none for Spectrum MPI 10.4",)
+    assert made.notes == ("no mpirun line: ncheck knows none for Spectrum MPI 10.4",)
     six = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2"), nodes=(Node("fd00::1"), Node("n2")))
-    assert six.notes == ("no launch line: in fd00::1:8 no launcher can tell address and slots apart: list host names",)
+    assert six.notes == ("no mpirun line: in fd00::1:8 no launcher can tell address and slots apart: list host names",)
 
 
 def test_a_host_name_reaches_no_shell_unquoted() -> None:

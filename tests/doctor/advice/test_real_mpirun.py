@@ -29,6 +29,7 @@ from doctor.model.facts import (
     NicFacts,
 )
 from doctor.model.node import Node
+from doctor.settings import Settings
 
 
 def wire() -> tuple[str, ipaddress.IPv4Interface]:
@@ -73,7 +74,7 @@ def test_a_real_mpirun_takes_every_word_and_the_variable_arrives() -> None:
     other = next(str(ip) for ip in own.network.hosts() if ip != own.ip)
     hosts = {"localhost": str(own.ip), "127.0.0.1": other}
     nodes = {host: facts(mpi, name, ip, own.network.prefixlen) for host, ip in hosts.items()}
-    plan = propose([Node(host) for host in hosts], nodes, 2222, user_is_root=os.geteuid() == 0)
+    plan = propose([Node(host) for host in hosts], nodes, Settings(port=2222), user_is_root=os.geteuid() == 0)
     words = ("btl_tcp_if_include", "oob_tcp_if_include", "plm_rsh_args", f"NCCL_SOCKET_IFNAME=={name}", "pml ob1")
     assert [word for word in words if word not in plan.lines["mpirun"]] == []
     line = plan.lines["mpirun"].replace("python train.py", "printenv NCCL_SOCKET_IFNAME")

@@ -1,0 +1,80 @@
+"""What there is to launch with: which launcher, which MPI, which hosts, and which way in ssh must be told."""
+
+from __future__ import annotations
+
+from doctor.advice.interface import Network
+from doctor.advice.launch import Host, NoLineError, Way
+from doctor.advice.sight import Sight
+from doctor.hostlist import fold
+from doctor.model.facts import GpuFacts, InterpreterFacts, MpiFacts
+from doctor.parity import split
+from doctor.settings import Settings
+
+# The launchers that are a framework's own, and the package that brings each.
+PACKAGES = {
+    "horovodrun": "horovod", "torchrun": "torch", "deepspeed": "deepspeed", "accelerate": "accelerate",
+    "paddle": "paddle", "oneflow": "oneflow", "tensorflow": "tensorflow",
+}  # fmt: skip
+
+
+def launcher_found(sight: Sight) -> str:
+    """Return mpirun where any node has one, or torchrun where torch lives on all; else mpirun, which is missed then."""
+    if sight.known(MpiFacts) or sight.unread(MpiFacts):
+        return "mpirun"
+    return "mpirun" if lacking(sight, "torchrun") else "torchrun"
+
+
+def lacking(sight: Sight, launcher: str) -> tuple[str, ...]:
+    """Return the reached nodes whose interpreter has not the package that the launcher comes with."""
+    package = PACKAGES.get(launcher)
+    if package is None:
+        return ()
+    known = sight.known(InterpreterFacts)
+    return tuple(node for node in sight.reached if node not in known or package not in known[node].frameworks)
+
+
+def same_mpi(sight: Sight) -> MpiFacts:
+    """Return the MPI that every reached node has. Raises NoLineError where they have not one and the same."""
+    found = sight.known(MpiFacts)
+    if unread := sight.unread(MpiFacts):
+        why = next(iter(unread.values()))
+        raise NoLineError(f"MPI could not be read on {fold(unread)}: {why}")
+    if not found:
+        raise NoLineError("no mpirun is on the PATH of a non-interactive login")
+    if without := [node for node in sight.reached if node not in found]:
+        raise NoLineError(f"{fold(without)} has no mpirun on the PATH of a non-interactive login")
+    if parted := split({node: f"{mpi.implementation} {_release(mpi)}" for node, mpi in found.items()}):
+        raise NoLineError(f"MPI differs: {parted.told()}")
+    return next(iter(found.values()))
+
+
+def _release(mpi: MpiFacts) -> str:
+    return ".".join(str(number) for number in mpi.release[:2]) or mpi.version
+
+
+def hosts(sight: Sight, network: Network | None, otherwise: int | None) -> tuple[Host, ...]:
+    """Return the job's hosts in the order of the listing; `otherwise` are the slots where nothing else tells them."""
+    gpus, slots = sight.known(GpuFacts), sight.slots(otherwise)
+    seats = network.members if network else {}
+    return tuple(
+        Host(
+            "localhost" if node.local else node.name,
+            slots[node.name],
+            len(gpus[node.name].gpus) if node.name in gpus else 0,
+            seats[node.name][0].ip if seats.get(node.name) else "",
+        )
+        for node in sight.nodes
+    )
+
+
+def way_in(sight: Sight, settings: Settings) -> tuple[Way, str]:
+    """Return the one way in that all nodes are listed with, and a note on what cannot be told to a launcher's ssh."""
+    ports = {node.port if node.port is not None else settings.port for node in sight.nodes}
+    users = {node.user or settings.user for node in sight.nodes}
+    if len(ports) > 1 or len(users) > 1:
+        return Way(), "nodes are listed with several ports or users: mpirun's ssh reads them from ~/.ssh/config"
+    files = (settings.identity, settings.ssh_config)
+    if any(len(file.split()) > 1 for file in files if file):
+        note = "a launcher parts what its ssh is told at blanks: name the file of -i or -F without one"
+        return Way(ports.pop(), users.pop()), note
+    return Way(ports.pop(), users.pop(), *files), ""

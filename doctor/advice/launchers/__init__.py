@@ -1,0 +1,1 @@
+"""One module a launcher: how its line is spelled."""

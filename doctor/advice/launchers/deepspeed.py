@@ -1,0 +1,39 @@
+"""DeepSpeed's line: it starts every node itself by pdsh, from a file of hosts with slots.
+
+Of its own environment it passes on what begins with NCCL, PYTHON, UCX, MV2 or MLFLOW, and the lines of .deepspeed_env
+in the home or the current folder (DeepSpeed source, launcher/runner.py). Its options for ssh differ by version.
+"""
+
+from __future__ import annotations
+
+from doctor.advice.launch import Host, Launch, Line, script, typed
+
+PASSED_ON = ("NCCL", "PYTHON", "UCX", "MV2", "MLFLOW")
+HOSTS = "deepspeed.hosts"
+
+
+def deepspeed_line(launch: Launch) -> Line:
+    """Return one line, to be typed on the first node; for several nodes it writes their file first."""
+    program = script(launch.program, module="--module", bare="--no_python")
+    if not launch.several:
+        slots = str(launch.ranks)
+        return Line(typed([*launch.environment, "deepspeed", "--num_gpus", slots, *program]))
+    written = typed(["printf", "%s slots=%s\\n", *_rows(launch.hosts)]) + f" > {HOSTS}"
+    meeting = ["--master_addr", launch.meeting, "--master_port", str(launch.meeting_port)]
+    started = typed([*launch.environment, "deepspeed", "--hostfile", HOSTS, *meeting, *program])
+    return Line(f"{written} && {started}", tuple(_reasons(launch)))
+
+
+def _rows(hosts: tuple[Host, ...]) -> list[str]:
+    return [word for host in hosts for word in (host.name, str(host.slots))]
+
+
+def _reasons(launch: Launch) -> list[str]:
+    told = [f"it writes {HOSTS} here, in the form that deepspeed reads"]
+    kept = [name for name in launch.variables if not name.startswith(PASSED_ON)]
+    if kept:
+        rows = " ".join(typed([f"{name}={launch.variables[name]}"]) for name in kept)
+        told.append(f"deepspeed passes {', '.join(kept)} to no other node: printf '%s\\n' {rows} >> ~/.deepspeed_env")
+    if launch.ssh_arguments:
+        told.append(f"its ssh must be told {launch.ssh_arguments} by ~/.ssh/config")
+    return told

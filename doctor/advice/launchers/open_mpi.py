@@ -1,0 +1,71 @@
+"""The mpirun line of Open MPI. 3.1, 4.x and 5.0 take the spelling of 4.x, and differ in two things.
+
+`btl ^openib` is gone with 5.0. And 5.0 (5.0.11 was tried) takes no subnet for its daemons' own connections: it warns
+"Did not find interface matching this subnet" and goes on with any. Names it takes, also those of other nodes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from doctor.advice.launch import Launch, Line, NoLineError, typed
+
+FIVE = (5,)
+
+# The two published recipes: unbound in the order of the slots, or round the NUMA domains and bound to them.
+PROFILES: Mapping[str, tuple[str, ...]] = {
+    "slot": ("--bind-to", "none", "--map-by", "slot"),
+    "numa": ("--map-by", "numa"),
+}
+
+
+def open_mpi_line(launch: Launch) -> Line:
+    """Return the line for the release that was found."""
+    words = ["mpirun", *(["--allow-run-as-root"] if launch.as_root else [])]
+    words += ["--prefix", launch.prefix] if launch.prefix else []
+    words += ["-np", str(launch.ranks), "-H", launch.host_list, *PROFILES[launch.profile]]
+    words += _parameter("pml", "ob1")
+    if not _is_five(launch):
+        words += _parameter("btl", "^openib")
+    words += [*_network(launch), *_ssh(launch)]
+    for name, value in launch.variables.items():
+        words += ["-x", f"{name}={value}"]
+    return Line(typed([*words, "-x", "PATH", "-x", "LD_LIBRARY_PATH", *launch.program]), tuple(_reasons(launch)))
+
+
+def _reasons(launch: Launch) -> list[str]:
+    told = []
+    if launch.network:
+        told.append(f"held to {launch.network.told}: by itself it tries every interface, docker0 too, and may hang")
+    if launch.prefix:
+        told.append(f"its helper is looked for under {launch.prefix}: some node's login does not find it")
+    if launch.ssh_arguments:
+        told.append(f"its ssh is told {launch.ssh_arguments}, as the nodes are listed")
+    return told
+
+
+def _is_five(launch: Launch) -> bool:
+    if launch.mpi is None:
+        raise NoLineError("no release of Open MPI is known")
+    return launch.mpi.release >= FIVE
+
+
+def _network(launch: Launch) -> list[str]:
+    """Name the subnet, which holds where interface names differ; Open MPI takes IPv4 subnets only."""
+    network = launch.network
+    if network is None:
+        return []
+    names = network.names[0] if network.names else ",".join(sorted(network.first_names))
+    where = network.subnet if network.subnet and ":" not in network.subnet else names
+    return [
+        *_parameter("btl_tcp_if_include", where),
+        *_parameter("oob_tcp_if_include", names if _is_five(launch) else where),
+    ]
+
+
+def _ssh(launch: Launch) -> list[str]:
+    return _parameter("plm_rsh_args", launch.ssh_arguments) if launch.ssh_arguments else []
+
+
+def _parameter(name: str, value: str) -> list[str]:
+    return ["--mca", name, value]

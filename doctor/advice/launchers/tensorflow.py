@@ -1,0 +1,21 @@
+"""TensorFlow's lines: TF_CONFIG names every worker's address and which of them this one is."""
+
+from __future__ import annotations
+
+import json
+
+from doctor.advice.launch import Host, Launch, Line, endpoint, node_by_node
+
+
+def tensorflow_line(launch: Launch) -> Line:
+    """Return the line of each node: one worker a node, which takes all of its GPUs."""
+    workers = [endpoint(address, launch.meeting_port) for address in launch.addresses] if launch.several else []
+
+    def words(rank: int, _: Host) -> list[str]:
+        config = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
+        named = [f"TF_CONFIG={json.dumps(config)}"] if workers else []
+        front = [*launch.environment, *named] if launch.environment or not named else ["env", *named]
+        return [*front, *launch.program]
+
+    line = node_by_node(launch, words)
+    return Line(line.text, (*line.reasons, "one worker a node, which takes all of its GPUs"))
