@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from doctor.advice import PLAN_FACTS
 from doctor.collect import HOMES, reader_of, sources_for
 from doctor.company import Company
 from doctor.gather import Act, NotAsked, Questions
 from doctor.mesh.peers import ask_peers, spared_peers
+from doctor.mesh.plan_pick import ask_pick, spared_pick
 from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening, spared_tcp
 from doctor.model.check import FactType
 from doctor.model.evidence import Evidence
 from doctor.model.facts import (
+    ,
+    NcclPickFacts,
+    PlannedPickFacts,
+)
     IdentityFacts,
     InterpreterFacts,
     LinkFacts,
@@ -41,6 +47,7 @@ LATER: Mapping[FactType, Later] = {
     ListenFacts: Later("listening", ask_listen, _WHERE, spared_listening),
     LinkFacts: Later("asking its peers", ask_connect, (*_WHERE, ListenFacts), spared_tcp),
     PeerSshFacts: Later("asking its peers", ask_peers, (LoginFacts,), spared_peers),
+    PlannedPickFacts: Later("trying the plan", ask_pick, (*PLAN_FACTS, NcclPickFacts), spared_pick),
 }
 
 # The later acts, and the part of the run's deadline after which the next one waits no longer for a node that is busy.

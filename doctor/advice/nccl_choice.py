@@ -1,4 +1,5 @@
-"""Which interface NCCL would pick on a node, by NCCL's own rules (NCCL source, misc/socket.cc and os/linux.cc).
+"""Which interface NCCL would pick on a node: its own answer, or else its rules (NCCL source, misc/socket.cc and
+os/linux.cc), which also tell what the answer does not: every interface that its TCP transport would use.
 
 Reasoned from names, addresses, link state and settings; nothing is run. The rules changed with 2.28.3: since then
 an interface without a carrier is passed over, and virbr* comes last.
@@ -7,11 +8,11 @@ an interface without a carrier is passed over, and virbr* comes last.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from doctor.model.fact import Absent, Unread
-from doctor.model.facts import Address, EnvironmentFacts, Interface, LoadedNcclFacts, NicFacts
+from doctor.model.facts import Address, EnvironmentFacts, Interface, LoadedNcclFacts, NcclPickFacts, NicFacts
 
 BEFORE_LINK_STATE = (2, 27, 7)
 LINK_STATE_COUNTS = (2, 28, 3)
@@ -24,12 +25,15 @@ IFNAME = "NCCL_SOCKET_IFNAME"
 class Choice:
     """`picked` is the interface and address that ranks meet by; None where NCCL stops with an error instead.
 
-    `used` are all interfaces that its TCP transport would send data over, `why` the rule that found them.
+    `used` are all interfaces that its TCP transport would send data over, `why` the rule that found them. `answer` is
+    what NCCL said where it was asked itself, and `stray` the address that it named and no interface was seen to have.
     """
 
     picked: tuple[Interface, Address] | None
     used: tuple[Interface, ...]
     why: str
+    answer: tuple[str, ...] = ()
+    stray: str = ""
 
     @property
     def name(self) -> str:
@@ -51,12 +55,17 @@ def nccl_choice(nics: NicFacts, settings: Mapping[str, str], release: tuple[int,
 
 def settings_in_force(environment: EnvironmentFacts, release: tuple[int, ...]) -> dict[str, str]:
     """Return NCCL's variables as a job would have them: the environment, then the user's file, then /etc/nccl.conf."""
+    return {name: value for name, (value, _) in placed_settings(environment, release).items()}
+
+
+def placed_settings(environment: EnvironmentFacts, release: tuple[int, ...]) -> dict[str, tuple[str, str]]:
+    """Return the same, each with the file that sets it; "" is the environment."""
     other = environment.variables.get("NCCL_CONF_FILE", "") if release >= CONF_FILE_VARIABLE else ""
     users = [path for path in environment.files if (path == other if other else path.endswith("/.nccl.conf"))]
-    settings = {name: value for name, value in environment.variables.items() if name.startswith("NCCL_")}
+    settings = {name: (value, "") for name, value in environment.variables.items() if name.startswith("NCCL_")}
     for path in (*users, "/etc/nccl.conf"):
         for name, value in _assignments(environment.files.get(path, Absent("not there"))):
-            settings.setdefault(name, value)
+            settings.setdefault(name, (value, path))
     return settings
 
 
@@ -129,11 +138,49 @@ def _interfaces(offers: list[Offer]) -> tuple[Interface, ...]:
     return tuple({nic.name: nic for nic, _ in offers}.values())[:MOST_ENTRIES]
 
 
-def choices(nics: NicFacts, environment: EnvironmentFacts, nccl: object) -> tuple[Choice, ...]:
-    """Return what the loaded NCCL picks; where its release is not known, what the old rules and the new ones pick."""
+def choices(nics: NicFacts, environment: EnvironmentFacts, nccl: object, pick: object = None) -> tuple[Choice, ...]:
+    """Return what the loaded NCCL picks: as it said itself, else by its rules.
+
+    Where its release is not known, what the old rules and the new ones pick. An NCCL_COMM_ID that is set leaves it to
+    the rules too: NCCL echoes that address.
+    """
+    releases = releases_of(nccl)
+    found = tuple(nccl_choice(nics, settings_in_force(environment, release), release) for release in releases)
+    if isinstance(pick, NcclPickFacts) and (pick.error or not pick.rendezvous):
+        return (_answered(found[-1], pick, nics),)
+    return found
+
+
+def releases_of(nccl: object) -> tuple[tuple[int, ...], ...]:
+    """Return the release of the NCCL that loads; where it is not known, one of each kind of rules."""
     known = isinstance(nccl, LoadedNcclFacts) and release_of(nccl.version)
-    releases = (known,) if known else (BEFORE_LINK_STATE, LINK_STATE_COUNTS)
-    return tuple(nccl_choice(nics, settings_in_force(environment, release), release) for release in releases)
+    return (known,) if known else (BEFORE_LINK_STATE, LINK_STATE_COUNTS)
+
+
+def _answered(reasoned: Choice, pick: NcclPickFacts, nics: NicFacts) -> Choice:
+    """Return NCCL's own answer. Where ncheck reasons otherwise the answer counts, and the difference is told."""
+    asked = f"asked NCCL {pick.version} itself"
+    expected = f"by NCCL's rules ncheck had expected {reasoned.name or 'no interface'}: {reasoned.why}"
+    if pick.error:
+        lines = (f"{asked}: {pick.error}", *([expected] if reasoned.picked else []))
+        return Choice(None, (), reasoned.why if reasoned.picked is None else "its own answer", lines)
+    owners = located(nics, pick)
+    if not owners:
+        return replace(reasoned, answer=(f"{asked}: {pick.address}", expected), stray=pick.address)
+    if reasoned.picked in owners:
+        return replace(reasoned, answer=(f"{asked}: {pick.address}",))
+    return Choice(owners[0], (owners[0][0],), "its own answer", (f"{asked}: {pick.address}", expected))
+
+
+def located(nics: NicFacts, pick: NcclPickFacts) -> tuple[Offer, ...]:
+    """Return the interfaces that have the address which NCCL named; of link-local ones the scope tells which."""
+    there = ip_address(pick.address)
+    return tuple(
+        (nic, address)
+        for nic in nics.interfaces
+        for address in nic.addresses
+        if ip_address(address.ip.partition("%")[0]) == there and pick.scope in (0, nic.index)
+    )
 
 
 def release_of(version: str) -> tuple[int, ...]:

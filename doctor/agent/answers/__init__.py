@@ -7,7 +7,8 @@ matters an {"error": "words"} stands in its place. The shapes, as they travel:
 interfaces   {"interfaces": [{"name", "index": int, "flags": int, "up": bool, "running": bool, "loopback": bool,
                   "addresses": [{"ip", "prefix": int|null, "family": 4|6, "scope": "global"|"link"|"host"}],
                   "type": int|null (ARPHRD: 1 Ethernet, 32 InfiniBand, 772 loopback, 65534 none), "operstate": str|null,
-                  "mtu": int|null, "speed": int|null (Mb/s, null for -1 and EINVAL), "mac": str|null,
+                  "mtu": int|null, "speed": int|null (Mb/s, null for -1 and EINVAL),
+                  "duplex": "full"|"half"|null, "mac": str|null,
                   "master": str|null, "lower": [names beneath it: of a vlan, bond, bridge], "device": real path|null,
                   "driver": str|null, "pci": "0000:3b:00.0"|null, "numa": int|null (null for -1),
                   "devtype": str|null (uevent DEVTYPE: bond, bridge, vlan, vxlan, wlan, wireguard; veth has none),
@@ -26,7 +27,7 @@ interpreter  {"path", "real_path", "version": "3.10.12", "prefix", "how": "--pyt
 nccl         {"copies": [{"path": real path, "origin": "loader"|"wheel"|"conda"|"torch"|"system"|"environment",
                   "seen_as": [paths], "version": "2.21.5"|{"error"}, "cuda": "12.4"|""}],
               "loaded": {"version", "path", "static": bool, "how": "words"}|{"error": why}|null (no NCCL would load)}
-nccl-pick    {"version", "path", "code": int (ncclResult_t, 0 is success), "id": 256 hexadecimal digits|null (it refused),
+nccl-pick    {"version", "path", "code": int (ncclResult_t, 0 is success), "id": 256 hex digits|null (it refused),
                   "words": ncclGetLastError's, "rendezvous": NCCL_COMM_ID as NCCL has it, "asked": the arguments}
               | {"error": why it could not be asked, "asked"}. No NCCL, or one inside torch: status missing.
 planned-nccl-pick  the same, asked as {"variables": {NAME: value|null}, "interfaces": [names that the plan means]}
@@ -34,6 +35,12 @@ environment  {"variables": {NAME: value}, "job_variables": {NAME: value}, "secre
               "files": {path: [lines] | {"error": why} | null (not there)}}
 limits       {"memlock": int|null (null: unlimited), "open_files": int|null, "stack": int|null, "processes": int|null,
               "shm": {"total": bytes, "free": bytes}|{"error"}}
+mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM], "shells": {"interactive shell"|"login shell":
+                  why it gave no answer}, "start_up": {"file", "line": int, "text"}|null (no early return)}, PROGRAM being
+                  {"path", "real_path", "by": ["plain login"|"job's environment"|"beside mpirun"|"interactive shell"|
+                  "login shell"|"usual folder"], "info": what the installation says of itself, "" for nothing,
+                  "says": {"said", "exit_status": int|null, "status", "reason"} (what PROGRAM --version did),
+                  "prefixed": the same with its own lib folder on LD_LIBRARY_PATH, where it did not start|null}
 ssh-peers    asked as {"peers": [{"target": node, "host", "port": int|null, "user": str|null}], "timeout": seconds};
              says {"peers": {target: {"exit_status": int|null (null: it did not end and was ended), "stderr": str,
                   "seconds": float, "cut_short": bool (there was no time for it)}}}. No ssh program: status missing.
@@ -57,6 +64,7 @@ MODULES = {
     "planned-nccl-pick": "nccl_pick",
     "environment": "environment",
     "limits": "limits",
+    "mpi-daemon": "mpi_daemon",
     "ssh-peers": "ssh_peers",
     "listen": "listen",
     "connect": "connect",
