@@ -15,17 +15,15 @@ from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening, spared_tc
 from doctor.model.check import FactType
 from doctor.model.evidence import Evidence
 from doctor.model.facts import (
-    ,
-    NcclPickFacts,
-    PlannedPickFacts,
-)
     IdentityFacts,
     InterpreterFacts,
     LinkFacts,
     ListenFacts,
     LoginFacts,
+    NcclPickFacts,
     NicFacts,
     PeerSshFacts,
+    PlannedPickFacts,
 )
 
 
