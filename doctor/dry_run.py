@@ -39,8 +39,10 @@ def _sources(settings: Settings) -> tuple[Source, ...]:
 
 def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:
     from doctor.mesh.peers import PEERS  # noqa: PLC0415
+    from doctor.mesh.tcp import CONNECT, LISTEN  # noqa: PLC0415
 
-    first = tuple(source for source in sources if source != PEERS)
+    mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
+    first = tuple(source for source in sources if source not in {PEERS, *mesh})
     edges = _edges(nodes, settings) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
     yield f"nothing was run: this is what would be, on {many},"
@@ -60,6 +62,7 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
         for source in first:
             yield from _source(source, settings)
         yield ""
+    yield from _mesh(nodes, mesh, settings)
     yield from _peers(nodes, edges, settings)
     yield "nothing is written on any node, and nothing is sent anywhere but to this machine"
 
@@ -123,6 +126,23 @@ def _answer(source: Answer) -> Iterator[str]:
         return
     for line in import_module(f"doctor.agent.answers.{MODULES[source.name]}").READS:
         yield f"  {source.name}: {line}"
+
+
+def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settings) -> Iterator[str]:
+    """Write what is listened on and connected to. The addresses are the nodes' own: they are known once they tell."""
+    from doctor.mesh.tcp import named_ports  # noqa: PLC0415
+
+    if settings.mesh != "none" and len(nodes) > 1:
+        who = f"each node, and the {len(nodes) - 1} others by every address in the subnets that they share:"
+    else:
+        who = "the first node alone, for the job's ports:"
+        sources = sources[:1] if settings.mesh != "none" or named_ports(settings) else ()
+    if sources:
+        yield f"then, where the login worked, {who}"
+        for source in sources:
+            yield from _answer(source)
+        yield from (f"  listen: on port {port} of the first node that is reached" for port in named_ports(settings))
+        yield ""
 
 
 def _edges(nodes: tuple[Node, ...], settings: Settings) -> dict[str, tuple[Node, ...]]:

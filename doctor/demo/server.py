@@ -144,6 +144,8 @@ def responder(evidence: Evidence) -> Callable[[Mapping[str, object], object], di
         reply = asdict(evidence.replies.get(str(source.get("key")), silent))
         if source.get("name") == "ssh-peers":
             reply["value"] = _only_asked(reply["value"], source.get("arguments"))
+        if source.get("name") == "connect":
+            reply["value"] = _only_dialled(reply["value"], source.get("arguments"))
         return reply
 
     return respond
@@ -155,6 +157,15 @@ def _only_asked(value: object, arguments: object) -> object:
         return value
     asked = {peer["target"] for peer in arguments.get("peers", ())}
     return {**value, "peers": {target: said for target, said in value.get("peers", {}).items() if target in asked}}
+
+
+def _only_dialled(value: object, arguments: object) -> object:
+    """Keep the nodes that this one is to connect to today."""
+    if not isinstance(value, dict) or not isinstance(arguments, dict):
+        return value
+    dialled = {row[0] for row in arguments.get("targets", ())}
+    broken = [link for link in value.get("broken", ()) if link["target"] in dialled]
+    return {**value, "broken": broken, "tried": [name for name in value.get("tried", ()) if name in dialled]}
 
 
 class _Login(paramiko.ServerInterface):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from doctor.company import Company
+    from doctor.settings import Settings
 
 LISTEN, CONNECT = Answer("listen"), Answer("connect")
 MOST = 4096  # links of one node; beyond, each address is tried from one address of each other node, not from all
@@ -40,7 +41,7 @@ def spared_tcp(company: Company) -> dict[str, str]:
 
 def spared_listening(company: Company) -> dict[str, str]:
     """Return the nodes that need not listen; one node alone may still need a port for the job."""
-    return spared_tcp(company) if company.settings.mesh == "none" and not _named(company) else {}
+    return spared_tcp(company) if company.settings.mesh == "none" and not named_ports(company.settings) else {}
 
 
 def ask_listen(company: Company, left: float) -> Questions:  # noqa: ARG001  binding takes no time
@@ -169,14 +170,14 @@ def _rows(other: str, ways: Sequence[Way], listening: ListenFacts) -> Iterator[R
 # The ports of the job
 
 
-def _named(company: Company) -> tuple[int, ...]:
-    settings = company.settings
+def named_ports(settings: Settings) -> tuple[int, ...]:
+    """Return the ports that somebody named for the job."""
     return tuple(dict.fromkeys((*([settings.master_port] if settings.master_port else []), *settings.need_ports)))
 
 
 def _needed(company: Company) -> list[JsonValue]:
     """Return the ports that the job needs on its first node; `assumed`: nobody named it, its launcher takes it."""
-    named = _named(company)
+    named = named_ports(company.settings)
     meeting = None if company.settings.master_port else _meeting_port(company)
     asked: list[JsonValue] = [{"port": port, "assumed": False} for port in named]
     return [*asked, {"port": meeting, "assumed": True}] if meeting and meeting not in named else asked

@@ -10,6 +10,7 @@ from doctor.record import encode
 
 from .clusters import CLUSTERS
 from .gpus import gpu_replies
+from .links import link_replies
 from .network import network_replies
 from .software import PYTHON, software_replies
 
@@ -46,7 +47,13 @@ def evidence(host: Host, place: int) -> Evidence:
 
 def replies(host: Host) -> dict[str, Reply]:
     """Return the answers to every source of every reader, and to nothing else."""
-    known = {**gpu_replies(host), **network_replies(host), **software_replies(host), **_asked_by_us(host)}
+    known = {
+        **gpu_replies(host),
+        **network_replies(host),
+        **link_replies(host),
+        **software_replies(host),
+        **_asked_by_us(host),
+    }
     wanted = [source.key for source in sources_for(HOMES)]
     return {key: known[key] for key in wanted if key in known}
 

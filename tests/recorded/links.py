@@ -1,0 +1,46 @@
+"""What a node answers about the network between the nodes: where it listens, and that all links carry data."""
+
+from __future__ import annotations
+
+from ipaddress import ip_interface
+from typing import TYPE_CHECKING
+
+from doctor.collect.links import CONNECT, LISTEN
+from doctor.model.evidence import JsonValue, Reply, Status
+
+if TYPE_CHECKING:
+    from .host import Host, Nic
+
+TORCH_PORT = 29500
+ROUND_TRIP, SLOWEST = 0.000084, 0.000412  # seconds, of 25G Ethernet behind one switch
+
+
+def link_replies(host: Host) -> dict[str, Reply]:
+    """Return the answers to `listen` and `connect`, by source key. Only the first node has the job's port."""
+    wires = [nic for nic in host.nics if nic.ip and nic.default_route]
+    ports: JsonValue = {wire.ip: 41000 + host.number * 16 + place for place, wire in enumerate(wires)}
+    port: JsonValue = {"port": TORCH_PORT, "assumed": True, "free": True, "taken_by": "", "error": ""}
+    needed: JsonValue = [port] if host.number == 1 else []
+    listening: JsonValue = {"ports": ports, "failed": {}, "needed": needed}
+    reached: JsonValue = {
+        "reaches": [_reach(host, wire) for wire in wires],
+        "broken": [],
+        "unlisted": 0,
+        "tried": list(host.peers),
+    }
+    return {
+        LISTEN.key: Reply(Status.OK, value=listening, seconds=0.002),
+        CONNECT.key: Reply(Status.OK, value=reached, seconds=0.03),
+    }
+
+
+def _reach(host: Host, wire: Nic) -> JsonValue:
+    return {
+        "subnet": str(ip_interface(f"{wire.ip}/{wire.prefix}").network),
+        "source": wire.ip,
+        "tried": len(host.peers),
+        "reached": len(host.peers),
+        "round_trip": ROUND_TRIP,
+        "slowest": SLOWEST,
+        "slowest_to": host.peers[0],
+    }
