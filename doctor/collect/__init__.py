@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from doctor.model.fact import Unread
 from doctor.model.facts import (
+    BondFacts,
     ClockFacts,
     EnvironmentFacts,
     GpuFacts,
@@ -27,6 +28,7 @@ from doctor.model.facts import (
     MpiFacts,
     NcclCopiesFacts,
     NcclPickFacts,
+    NetSettingsFacts,
     NicFacts,
     PeerSshFacts,
     PlannedPickFacts,
@@ -59,6 +61,8 @@ HOMES: Mapping[FactType, str] = {
     EnvironmentFacts: "environment",
     LimitsFacts: "limits",
     NicFacts: "nics",
+    NetSettingsFacts: "net_settings",
+    BondFacts: "bonds",
     InfinibandFacts: "infiniband",
     GpuFacts: "gpus",
     TopologyFacts: "topology",
