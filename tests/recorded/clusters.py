@@ -106,7 +106,9 @@ CLUSTERS: dict[str, tuple[Host, ...]] = {
     "mixed-nccl": changed(HEALTHY, "gpu03", nccl="2.20.5"),
     "one-node-down": lost(HEALTHY, "gpu03", Cause.REFUSED, REFUSED),
     "port-polling": changed(HEALTHY, "gpu02", hcas=polling(hcas(), "mlx5_3")),
-    "docker0-and-veth": tuple(replace(host, nics=docker_first(host.nics)) for host in HEALTHY),
+    "docker0-and-veth": tuple(
+        replace(host, nics=docker_first(host.nics), picked="172.18.0.1", planned="eno1") for host in HEALTHY
+    ),
     "names-that-differ": tuple(
         replace(host, nics=nics(host.number, wire))
         for host, wire in zip(HEALTHY, ("eno1", "enp3s0", "eth0", "eth0"), strict=True)

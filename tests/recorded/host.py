@@ -51,7 +51,11 @@ class Hca:
 
 @dataclass(frozen=True)
 class Host:
-    """One node. `number` makes its addresses and GUIDs; `peers` are the nodes that it reached by its own ssh."""
+    """One node. `number` makes its addresses and GUIDs; `peers` are the nodes that it reached by its own ssh.
+
+    `picked` is the address that NCCL picks by itself where that is not the node's own; `planned` the interface that the
+    plan names, "" where it names none.
+    """
 
     name: str
     number: int
@@ -73,6 +77,8 @@ class Host:
     detail: str = ""
     peers: tuple[str, ...] = ()
     lost_peers: tuple[str, ...] = ()
+    picked: str = ""
+    planned: str = ""
 
     def identifier(self, what: str) -> str:
         """Return a UUID that is this node's own and the same at every making."""

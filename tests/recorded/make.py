@@ -11,6 +11,7 @@ from doctor.record import encode
 from .clusters import CLUSTERS
 from .gpus import gpu_replies
 from .links import link_replies
+from .nccl_pick import pick_replies
 from .network import network_replies
 from .software import PYTHON, software_replies
 
@@ -52,6 +53,7 @@ def replies(host: Host) -> dict[str, Reply]:
         **network_replies(host),
         **link_replies(host),
         **software_replies(host),
+        **pick_replies(host),
         **_asked_by_us(host),
     }
     wanted = [source.key for source in sources_for(HOMES)]
