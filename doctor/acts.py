@@ -53,9 +53,11 @@ STAGES: Mapping[str, float] = {"collecting": 0.6, "listening": 0.65, "asking its
 
 
 def with_needs(wanted: Collection[FactType]) -> tuple[FactType, ...]:
-    """Return the wanted facts and those that their questions are made of, each once."""
-    needed = (need for fact in wanted if fact in LATER for need in LATER[fact].needs)
-    return tuple(dict.fromkeys((*wanted, *needed)))
+    """Return the wanted facts and those that their questions are made of, down to the last, each once."""
+    needed = dict.fromkeys(need for fact in wanted if fact in LATER for need in LATER[fact].needs)
+    if set(needed) <= set(wanted):
+        return tuple(wanted)
+    return with_needs(tuple(dict.fromkeys((*wanted, *needed))))
 
 
 def brought(evidence: Evidence, wanted: Collection[FactType], *, first: bool) -> tuple[FactType, ...]:
