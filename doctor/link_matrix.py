@@ -1,0 +1,139 @@
+"""Which ways between the addresses of one subnet are broken, good, or not known, by what the nodes tried.
+
+A way is from one place to another, in the direction of the packets that do not get through. A place is a node, or one
+address of it where it has several in the subnet. Nothing is concluded from a node whose own links could not be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from doctor.link_folding import Way
+from doctor.model.facts import Link, LinkCause, LinkFacts
+
+Known = Mapping[str, LinkFacts]
+
+CONNECT = frozenset({LinkCause.REFUSED, LinkCause.FILTERED, LinkCause.UNROUTABLE})
+LARGE = frozenset({LinkCause.LARGE_LOST, LinkCause.LARGE_LOST_BACK})
+CUT = frozenset({LinkCause.CUT, LinkCause.STRANGER})
+
+# What a link that failed so tells of the other causes: it connected; large messages passed in its own direction.
+_CONNECTED = LARGE | {LinkCause.CUT}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A link that failed, and the node that tried it."""
+
+    node: str
+    link: Link
+
+    def __str__(self) -> str:
+        link, port = self.link, f" port {self.link.port}" if self.link.port else ""
+        detail = f" ({link.detail})" if link.detail else ""
+        return f"{self.node} {link.source} to {link.target} {link.address}{port}: {link.cause.value}{detail}"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The ways among the members of one subnet, of the members whose links were read, as far as some causes go."""
+
+    known: Known
+    subnet: str
+    members: Collection[str]
+    causes: frozenset[LinkCause]
+
+    @cached_property
+    def heard(self) -> dict[str, LinkFacts]:
+        """The members whose links were read."""
+        return {node: facts for node, facts in self.known.items() if node in self.members}
+
+    @cached_property
+    def links(self) -> tuple[Tried, ...]:
+        """Every link that failed, or was not tried, between two of them."""
+        return tuple(
+            Tried(node, link)
+            for node, facts in self.heard.items()
+            for link in facts.broken
+            if link.subnet == self.subnet and not link.port and link.target in self.heard and link.target != node
+        )
+
+    @cached_property
+    def failed(self) -> tuple[Tried, ...]:
+        """Those that failed: one that was not tried stands for all of its node and subnet, and names no address."""
+        return tuple(tried for tried in self.links if tried.link.cause is not LinkCause.UNTRIED)
+
+    @cached_property
+    def addresses(self) -> dict[str, tuple[str, ...]]:
+        """Each node's own addresses in the subnet, as it or the others told of them."""
+        found: dict[str, dict[str, None]] = {}
+        for node, facts in self.heard.items():
+            own = (reach.source for reach in facts.reaches if reach.subnet == self.subnet)
+            found[node] = dict.fromkeys(own)
+        for tried in self.failed:
+            found[tried.node][tried.link.source] = None
+            found[tried.link.target][tried.link.address] = None
+        return {node: tuple(held) for node, held in found.items() if held}
+
+    @cached_property
+    def places(self) -> dict[str, str]:
+        """Every place, with its node."""
+        return {self.place(node, ip): node for node, held in self.addresses.items() for ip in held}
+
+    def place(self, node: str, ip: str) -> str:
+        return node if len(self.addresses.get(node, ())) == 1 else f"{node} ({ip})"
+
+    def way(self, tried: Tried) -> Way:
+        """Return the way that a link took, from the place that tried it."""
+        link = tried.link
+        return self.place(tried.node, link.source), self.place(link.target, link.address)
+
+    @cached_property
+    def broken(self) -> dict[Way, tuple[Tried, ...]]:
+        """The broken ways, with the links that tell of them."""
+        found: dict[Way, tuple[Tried, ...]] = {}
+        for tried in self.failed:
+            if tried.link.cause in self.causes:
+                there = self.way(tried)
+                way = there[::-1] if tried.link.cause is LinkCause.LARGE_LOST_BACK else there
+                found[way] = (*found.get(way, ()), tried)
+        return found
+
+    @cached_property
+    def good(self) -> frozenset[Way]:
+        """The ways that are known to be free of these causes."""
+        whole = {way for way, sure in self._unfailed if sure}
+        for tried in self.failed:
+            cause = tried.link.cause
+            if (self.causes == CONNECT and cause in _CONNECTED) or (
+                self.causes == LARGE and cause is LinkCause.LARGE_LOST_BACK
+            ):
+                whole.add(self.way(tried))
+        return frozenset(whole - self.broken.keys())
+
+    @cached_property
+    def dark(self) -> tuple[Way, ...]:
+        """The pairs of nodes, in the direction of the trial, of which something is not known."""
+        skipped = [(tried.node, tried.link.target) for tried in self.links if tried not in self.failed]
+        unsure = [way for way, sure in self._unfailed if not sure]
+        return tuple(dict.fromkeys([*skipped, *((self.places[one], self.places[other]) for one, other in unsure)]))
+
+    @cached_property
+    def _unfailed(self) -> tuple[tuple[Way, bool], ...]:
+        """Every way of which no failure is told, and whether it is sure that it was tried."""
+        failed = {(tried.node, tried.link.source, tried.link.target, tried.link.address) for tried in self.failed}
+        return tuple(found for node in self.addresses for found in self._unfailed_of(node, failed))
+
+    def _unfailed_of(self, node: str, failed: Collection[tuple[str, str, str, str]]) -> Iterator[tuple[Way, bool]]:
+        facts = self.heard[node]
+        reached = {reach.source: reach.reached for reach in facts.reaches if reach.subnet == self.subnet}
+        skipped = {tried.link.target for tried in self.links if tried.node == node and tried not in self.failed}
+        ends = [(other, ip) for other, held in self.addresses.items() for ip in held if other != node]
+        for source in self.addresses[node]:
+            whole = [end for end in ends if (node, source, *end) not in failed]
+            tried = [end for end in whole if end[0] in facts.tried_to - skipped]
+            counted = reached.get(source, 0) >= len(tried)  # else some were left out, and it is not known which
+            for end in whole:
+                yield (self.place(node, source), self.place(*end)), counted and end in tried
