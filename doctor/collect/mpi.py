@@ -1,11 +1,13 @@
-"""The MPI that a non-interactive login finds: mpirun's own word, and its real path."""
+"""The MPI that a job would start: the plain login's own word and its real path, or what else finds one."""
 
 from __future__ import annotations
 
+from doctor.collect.mpi_daemon import MPI_DAEMON, mpi_daemon
 from doctor.collect.reader import Reader, trouble
 from doctor.model.evidence import Command, Evidence, Status
 from doctor.model.fact import Absent, Read, Unread
-from doctor.model.facts import MpiFacts
+from doctor.model.facts import MpiDaemonFacts, MpiFacts
+from doctor.model.facts.daemon import PLAIN
 from doctor.parse.mpi_version import parse_mpi
 
 MPIRUN = Command(("mpirun", "--version"))
@@ -15,7 +17,9 @@ REAL_PATH = Command(("sh", "-c", 'found=$(command -v mpirun || command -v mpiexe
 
 
 def mpi(evidence: Evidence) -> Read[MpiFacts]:
-    """Read mpirun's version, or mpiexec's where there is no mpirun."""
+    """Read mpirun's version, or mpiexec's where there is no mpirun. The job's own outweighs the plain login's."""
+    if elsewhere := _elsewhere(evidence):
+        return elsewhere
     command = MPIEXEC if evidence.reply(MPIRUN).status is Status.MISSING else MPIRUN
     reply = evidence.reply(command)
     if why := trouble(command, reply):
@@ -27,9 +31,20 @@ def mpi(evidence: Evidence) -> Read[MpiFacts]:
     return MpiFacts(said.implementation, said.version, _line(evidence, REAL_PATH))
 
 
+def _elsewhere(evidence: Evidence) -> MpiFacts | None:
+    """Return the mpirun that only the job's environment, or only a person's shell, finds; None where none is known."""
+    if not evidence.reply(MPI_DAEMON).succeeded:
+        return None
+    found = mpi_daemon(evidence)
+    mpirun = found.starter if isinstance(found, MpiDaemonFacts) else None
+    if mpirun is None or PLAIN in mpirun.found_by or not (mpirun.implementation and mpirun.version):
+        return None
+    return MpiFacts(mpirun.implementation, mpirun.version, mpirun.real_path)
+
+
 def _line(evidence: Evidence, command: Command) -> str:
     reply = evidence.reply(command)
     return reply.stdout.strip() if reply.succeeded else ""
 
 
-READERS = (Reader(MpiFacts, (MPIRUN, MPIEXEC, REAL_PATH), mpi),)
+READERS = (Reader(MpiFacts, (MPIRUN, MPIEXEC, REAL_PATH, MPI_DAEMON), mpi),)

@@ -9,6 +9,7 @@ from doctor.collect.horovod import CHECK_BUILD
 from doctor.collect.interpreter import INTERPRETER
 from doctor.collect.limits import LIMITS
 from doctor.collect.mpi import MPIEXEC, MPIRUN, REAL_PATH
+from doctor.collect.mpi_daemon import MPI_DAEMON
 from doctor.collect.nccl import NCCL
 from doctor.model.evidence import JsonValue, Reply, Status
 
@@ -32,6 +33,7 @@ def software_replies(host: Host) -> dict[str, Reply]:
         NCCL: _nccl(host),
         ENVIRONMENT: _environment(),
         LIMITS: _limits(host),
+        MPI_DAEMON: mpi_programs(host),
     }
     return {
         MPIEXEC.key: Reply(Status.OK, exit_status=0, stdout=printed[MPIRUN], seconds=0.02),
@@ -70,6 +72,24 @@ def _environment() -> JsonValue:
     variables: JsonValue = {"PATH": f"{MPI_PREFIX}/bin:/usr/local/bin:/usr/bin:/bin"}
     files: JsonValue = {"/home/train/.nccl.conf": None, "/etc/nccl.conf": None}
     return {"variables": variables, "job_variables": variables, "secret": [], "files": files}
+
+
+def mpi_programs(host: Host) -> JsonValue:
+    """Return what the plain login finds of Open MPI: mpirun, and the daemon beside it."""
+    info = f"ompi:version:full:{host.mpi}\npath:prefix:{MPI_PREFIX}\nmpirun:prefix_by_default:no"
+    mpirun = f"mpirun (Open MPI) {host.mpi}\n\nReport bugs to http://www.open-mpi.org/community/help/"
+    orted = "orted: Error: unknown option \"--version\"\nType 'orted --help' for usage."
+    starter = _program("mpirun", "orterun", ["plain login"], info, mpirun, 0)
+    daemon = _program("orted", "orted", ["plain login", "beside mpirun"], info, orted, 213)
+    return {"starter": starter, "daemons": [daemon], "shells": {}, "start_up": None}
+
+
+def _program(  # noqa: PLR0913, PLR0917  the members of one record
+    name: str, real: str, by: list[JsonValue], info: str, said: str, ended: int
+) -> JsonValue:
+    says: JsonValue = {"said": said, "exit_status": ended, "status": "ok", "reason": ""}
+    paths = {"path": f"{MPI_PREFIX}/bin/{name}", "real_path": f"{MPI_PREFIX}/bin/{real}"}
+    return {**paths, "by": by, "info": info, "says": says, "prefixed": None}
 
 
 def _limits(host: Host) -> JsonValue:

@@ -51,7 +51,10 @@ class LoadedNcclFacts:
 
 @dataclass(frozen=True)
 class MpiFacts:
-    """The mpirun on the PATH of a non-interactive login. `implementation`: Open MPI, MPICH, Intel MPI, Spectrum MPI."""
+    """The mpirun that a job would start: the job's environment's, else a plain login's, else that of a person's shell.
+
+    `implementation`: Open MPI, MPICH, Intel MPI, Spectrum MPI.
+    """
 
     implementation: str
     version: str

@@ -1,0 +1,96 @@
+"""MPI's daemons as mpirun's ssh finds them: the agent's search, read against what each program said of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from doctor.collect.reader import Reader, trouble
+from doctor.model.evidence import Answer, Evidence
+from doctor.model.fact import Absent, Read, Unread
+from doctor.model.facts import EarlyReturn, MpiDaemonFacts, MpiProgram
+from doctor.model.facts.daemon import BESIDE, INTERACTIVE, JOB, LOGIN, PLAIN, USUAL
+from doctor.parse.mpi_version import parse_mpi
+
+MPI_DAEMON = Answer("mpi-daemon")
+
+Said = Mapping[str, object]
+_WAYS = frozenset({PLAIN, JOB, BESIDE, INTERACTIVE, LOGIN, USUAL})
+_MOST = 64  # daemons: more are no answer
+_LONGEST_PATH = 4096
+_CANNOT_RUN = (126, 127)  # the loader's and the shell's exit status for what cannot be started
+
+
+def mpi_daemon(evidence: Evidence) -> Read[MpiDaemonFacts]:
+    """Read the answer. Raises KeyError, TypeError or ValueError for what is none."""
+    reply = evidence.reply(MPI_DAEMON)
+    if why := trouble(MPI_DAEMON, reply):
+        return Unread(f"MPI's daemons: {why.reason}") if isinstance(why, Absent) else why
+    said = cast("Mapping[str, object]", reply.value)
+    daemons = cast("list[Said]", said["daemons"])
+    starter, early = cast("Said | None", said["starter"]), cast("Said | None", said["start_up"])
+    return MpiDaemonFacts(
+        starter=None if starter is None else program(starter),
+        daemons=tuple(program(one) for one in daemons[:_MOST]),
+        shells={_way(name): _text(why) for name, why in cast("Said", said["shells"]).items()},
+        early_return=None if early is None else _early(early),
+    )
+
+
+def program(said: Said) -> MpiProgram:
+    """Read one program: its installation's own word outweighs that of the program."""
+    words = cast("Said", said["says"])
+    info = _text(said["info"])
+    mpi = parse_mpi(info) or parse_mpi(_text(words["said"]))
+    return MpiProgram(
+        path=_path(said["path"]),
+        real_path=_path(said["real_path"]),
+        found_by=tuple(_way(way) for way in cast("list[object]", said["by"])),
+        implementation=(mpi.implementation or "") if mpi else "",
+        version=(mpi.version or "") if mpi else "",
+        trouble=_trouble(words),
+        helped=said["prefixed"] is not None and not _trouble(cast("Said", said["prefixed"])),
+        prefix_by_default=any(line.strip().endswith("prefix_by_default:yes") for line in info.splitlines()),
+    )
+
+
+def _trouble(words: Said) -> str:
+    """Say why it did not run. That a daemon knows no --version, or wants a job, is no trouble: it did run."""
+    status, ended, said = words["status"], words["exit_status"], _text(words["said"]).strip()
+    if status != "ok":
+        return _text(words["reason"]) or "it did not end in its time"
+    if ended is None or isinstance(ended, bool) or not isinstance(ended, int):
+        raise TypeError(f"{ended!r} is no exit status")
+    if ended in _CANNOT_RUN:
+        return said.splitlines()[-1] if said else f"it ended with exit status {ended}"
+    return f"signal {-ended} ended it" if ended < 0 else ""
+
+
+def _early(said: Said) -> EarlyReturn:
+    line = said["line"]
+    if not isinstance(line, int) or isinstance(line, bool):
+        raise TypeError(f"{line!r} is no line number")
+    return EarlyReturn(_text(said["file"]), line, _text(said["text"]))
+
+
+def _path(value: object) -> str:
+    """Take an absolute path without what cannot stand in a line to type."""
+    path = _text(value)
+    if not path.startswith("/") or not path.isprintable() or len(path) > _LONGEST_PATH:
+        raise ValueError(f"{path[:80]!r} is no path")
+    return path
+
+
+def _way(value: object) -> str:
+    if value not in _WAYS:
+        raise ValueError(f"{value!r} is no way to find a program")
+    return str(value)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+READERS = (Reader(MpiDaemonFacts, (MPI_DAEMON,), mpi_daemon),)

@@ -1,0 +1,48 @@
+"""NC210: the daemon that mpirun's ssh starts must be of mpirun's own release."""
+
+from __future__ import annotations
+
+from checks.versions.mpi_daemon_differs import mpi_daemon_differs
+from doctor.engine import Facts, judge
+from doctor.model.facts import MpiDaemonFacts, MpiProgram
+from doctor.model.facts.daemon import BESIDE, PLAIN
+from doctor.model.finding import Finding, Outcome, Severity
+
+
+def program(path: str, version: str, *ways: str) -> MpiProgram:
+    return MpiProgram(path, path, ways, "Open MPI", version)
+
+
+def node(version: str = "4.1.4", *more: MpiProgram, ways: tuple[str, ...] = (PLAIN, BESIDE)) -> Facts:
+    mpirun = program("/opt/openmpi/bin/mpirun", "4.1.4", PLAIN)
+    folder = "/opt/openmpi/bin" if version.startswith("4.1") else "/usr/bin"
+    return {MpiDaemonFacts: MpiDaemonFacts(mpirun, (program(f"{folder}/orted", version, *ways), *more))}
+
+
+def test_a_plain_login_that_finds_another_release_is_named_with_what_helps() -> None:
+    own = program("/opt/openmpi/bin/orted", "4.1.4", BESIDE)
+    judgement = judge([mpi_daemon_differs], {"n1": node(), "n2": node("4.0.3", own)})
+    assert judgement.findings == [
+        Finding("NC210", "mpi-daemon-differs", Severity.ERROR, ("n2",),
+                "mpirun of n1 is Open MPI 4.1.4, and /usr/bin/orted is Open MPI 4.0.3",
+                ("mpirun --prefix /opt/openmpi starts mpirun's own, and the plan's line says so",),
+                "ssh n2 which -a orted mpirun"),
+    ]  # fmt: skip
+
+
+def test_the_last_number_of_a_release_does_not_count() -> None:
+    judgement = judge([mpi_daemon_differs], {"n1": node(), "n2": node("4.1.6")})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.PASSED]
+
+
+def test_a_daemon_that_does_not_tell_its_release_is_not_blamed() -> None:
+    judgement = judge([mpi_daemon_differs], {"n1": node(), "n2": node("")})
+    assert (judgement.findings, [verdict.outcome for verdict in judgement.verdicts]) == (
+        [], [Outcome.PASSED, Outcome.UNKNOWN]
+    )  # fmt: skip
+
+
+def test_a_node_without_a_daemon_is_left_to_the_check_of_that() -> None:
+    bare = {MpiDaemonFacts: MpiDaemonFacts(None, ())}
+    judgement = judge([mpi_daemon_differs], {"n1": node(), "n2": bare})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.SKIPPED]

@@ -1,0 +1,116 @@
+"""NC209: mpirun's ssh gets a shell that is neither interactive nor a login shell, and orted must be found there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from checks.versions.mpi_daemon_missing import mpi_daemon_missing
+from doctor.engine import Facts, judge
+from doctor.model.facts import EarlyReturn, ListingFacts, MpiDaemonFacts, MpiProgram
+from doctor.model.facts.daemon import BESIDE, INTERACTIVE, LOGIN, PLAIN, USUAL
+from doctor.model.finding import Finding, Outcome, Severity
+
+LISTED = ListingFacts(("nodes.txt:1",))
+HELPS = ("mpirun --prefix /opt/openmpi starts it as it is, and the plan's line says so",)
+
+
+def program(path: str, *ways: str, implementation: str = "Open MPI", version: str = "4.1.4") -> MpiProgram:
+    return MpiProgram(path, path, ways, implementation, version)
+
+
+def healthy(folder: str = "/usr/bin", version: str = "4.1.4", name: str = "orted") -> MpiDaemonFacts:
+    mpirun = program(f"{folder}/mpirun", PLAIN, version=version)
+    return MpiDaemonFacts(mpirun, (program(f"{folder}/{name}", PLAIN, BESIDE, version=version),))
+
+
+def unseen(*ways: str, early: EarlyReturn | None = None) -> MpiDaemonFacts:
+    """Make a node whose plain login sees nothing of /opt/openmpi, and a person's shell does."""
+    mpirun, orted = program("/opt/openmpi/bin/mpirun", *ways), program("/opt/openmpi/bin/orted", *ways)
+    return MpiDaemonFacts(mpirun, (orted,), early_return=early)
+
+
+def nodes(*facts: MpiDaemonFacts, listed: ListingFacts = LISTED) -> dict[str, Facts]:
+    return {f"n{number}": {MpiDaemonFacts: one, ListingFacts: listed} for number, one in enumerate(facts, 1)}
+
+
+def told(*facts: MpiDaemonFacts) -> list[tuple[tuple[str, ...], str, str]]:
+    findings = judge([mpi_daemon_missing], nodes(*facts)).findings
+    return [(found.nodes, found.message.partition(": ")[2], found.fix) for found in findings]
+
+
+def test_a_bashrc_that_returns_before_its_exports_is_named_with_its_line() -> None:
+    early = EarlyReturn("~/.bashrc", 6, '[ -z "$PS1" ] && return')
+    judgement = judge([mpi_daemon_missing], nodes(healthy("/opt/openmpi/bin"), unseen(INTERACTIVE, early=early)))
+    assert judgement.findings == [
+        Finding("NC209", "mpi-daemon-missing", Severity.ERROR, ("n2",),
+                'mpirun of n1 (Open MPI 4.1.4) does not get its orted by ssh: ~/.bashrc line 6 ([ -z "$PS1" ] && '
+                "return) returns before its exports where no person is there; an interactive shell finds "
+                "/opt/openmpi/bin/orted", HELPS,
+                "ssh n2 'sed -i --follow-symlinks \"1i export PATH=/opt/openmpi/bin:\\$PATH\" ~/.bashrc'"),
+    ]  # fmt: skip
+
+
+def test_what_only_a_login_shell_loads_is_put_at_the_end_of_bashrc() -> None:
+    assert told(healthy("/opt/openmpi/bin"), unseen(LOGIN)) == [
+        (("n2",), "only a login shell finds /opt/openmpi/bin/orted (a module or a profile sets its PATH)",
+         "ssh n2 'echo \"export PATH=/opt/openmpi/bin:\\$PATH\" >> ~/.bashrc'")
+    ]  # fmt: skip
+
+
+def test_a_folder_that_no_path_names_is_told() -> None:
+    lying = MpiDaemonFacts(None, (program("/opt/openmpi/bin/orted", USUAL),))
+    assert told(healthy("/opt/openmpi/bin"), lying) == [
+        (("n2",), "it lies at /opt/openmpi/bin/orted, and no shell has that folder on its PATH",
+         "ssh n2 'echo \"export PATH=/opt/openmpi/bin:\\$PATH\" >> ~/.bashrc'")
+    ]  # fmt: skip
+
+
+def test_a_node_without_open_mpi_is_told_how_to_get_it_and_what_could_not_be_asked() -> None:
+    none = MpiDaemonFacts(None, (), shells={LOGIN: "/bin/bash -lc: it was ended: its time was over"})
+    cause = (
+        "no shell there finds one, nor do the usual folders hold one; /bin/bash -lc: it was ended: its time was over"
+    )
+    assert told(healthy(), none) == [(("n2",), cause, "ssh -t n2 sudo apt-get install openmpi-bin")]
+    assert [fix for _, _, fix in told(healthy("/opt/ompi/bin"), none)] == ["ssh n1 'rsync -a /opt/ompi/ n2:/opt/ompi/'"]
+
+
+def test_a_daemon_whose_libraries_are_missing_is_told_in_the_loaders_words() -> None:
+    lost = "error while loading shared libraries: libopen-rte.so.40: cannot open shared object file"
+    broken = healthy()
+    broken = replace(broken, daemons=(replace(broken.daemons[0], trouble=lost),))
+    assert told(healthy(), broken) == [
+        (("n2",), f"/usr/bin/orted is there and does not run: {lost}", "ssh n2 'ldd /usr/bin/orted'")
+    ]
+
+
+def test_open_mpi_5_and_hydra_ask_for_mpiruns_own_folder() -> None:
+    five = [healthy("/opt/ompi5/bin", "5.0.11", "prted"), healthy("/usr/bin", "5.0.11", "prted")]
+    assert told(*five) == [
+        (("n2",), "it lies at /usr/bin/prted", "ssh n1 'rsync -a /opt/ompi5/ n2:/opt/ompi5/'")
+    ]  # fmt: skip
+    mpich = MpiDaemonFacts(program("/usr/bin/mpirun", PLAIN, implementation="MPICH", version="5.0.2"), ())
+    assert [nodes for nodes, _, _ in told(mpich, mpich)] == [("n1",), ("n2",)]
+
+
+def test_nothing_is_said_where_every_plain_login_finds_it() -> None:
+    judgement = judge([mpi_daemon_missing], nodes(healthy(), healthy()))
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.PASSED]
+
+
+def test_nothing_is_said_of_an_open_mpi_5_that_only_its_own_folder_holds() -> None:
+    five = healthy("/opt/ompi5/bin", "5.0.11", "prted")
+    unseen_five = replace(five, daemons=(replace(five.daemons[0], found_by=(USUAL,)),))
+    assert told(five, unseen_five) == []
+
+
+def test_nothing_is_said_of_an_mpirun_that_names_its_prefix_by_itself() -> None:
+    own = unseen(INTERACTIVE)
+    assert own.starter
+    assert told(*[replace(own, starter=replace(own.starter, prefix_by_default=True))] * 2) == []
+
+
+def test_nothing_is_said_where_no_node_has_any_mpi_or_slurm_starts_the_daemons() -> None:
+    none = judge([mpi_daemon_missing], nodes(*[MpiDaemonFacts(None, ())] * 2))
+    slurm = ListingFacts(("SLURM_JOB_NODELIST",))
+    allocated = judge([mpi_daemon_missing], nodes(*[unseen(LOGIN)] * 2, listed=slurm))
+    assert {verdict.outcome for one in (none, allocated) for verdict in one.verdicts} == {Outcome.SKIPPED}
