@@ -11,15 +11,6 @@ for name; do
   mount -t tmpfs -o mode=755,size=64m "$name" "$folder/$name"
 done
 hostname head
-ip -batch - <<END
-link set lo up
-link add wire0 type veth peer name wire1
-link set wire1 up
-link set wire0 up
-link add link wire0 name eth0 type macvlan mode bridge
-addr add 10.77.0.254/24 dev eth0
-link set eth0 up
-END
 echo made
 read -r _ || exit
 for place in etc root home; do

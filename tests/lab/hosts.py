@@ -11,6 +11,7 @@ from pathlib import Path
 
 from . import layers, namespaces
 from .node import Node
+from .wiring import ONE_NIC, Wiring, ip
 
 NONE: Mapping[str, Path] = {}
 SCRIPT = Path(__file__).with_name("head.sh")
@@ -22,7 +23,8 @@ class Lab:
     name = "head"
     pid: int
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, wiring: Wiring = ONE_NIC) -> None:
+        self.wiring = wiring
         self.folder = Path(tempfile.mkdtemp(prefix="ncheck-lab-"))
         self.names = tuple(f"node{number:02}" for number in range(1, size + 1))
         argv = ["unshare", *namespaces.INIT, "--mount-proc", "bash", str(SCRIPT), str(self.folder), *self.names]
@@ -35,8 +37,12 @@ class Lab:
         """Bring up the head, then all nodes at once."""
         namespaces.expect(self._init, "made")
         self.pid = namespaces.innermost(self._init.pid)
+        self.wiring.head(self.pid)
         self._fill()
-        self.nodes = tuple(Node(self.pid, name, self.addresses[name], self.folder) for name in self.names)
+        self.nodes = tuple(
+            Node(self.pid, name, self.addresses[name], self.folder, self.wiring.nics(number))
+            for number, name in enumerate(self.names, 1)
+        )
         self.boot(self.nodes)
 
     def _fill(self) -> None:
@@ -67,11 +73,10 @@ class Lab:
             node.start(real)
         for node in nodes:
             node.await_made()
-        # The same hardware address for ever: a node that was remade is found by those who knew it.
-        links = "".join(
-            f"link add link wire0 name eth0 address {n.mac} netns {n.pid} type macvlan mode bridge\n" for n in nodes
-        )
-        namespaces.run(["nsenter", "-t", str(self.pid), "-n", "ip", "-batch", "-"], stdin=links)
+        ip(self.pid, "".join(self.wiring.links(node) for node in nodes))
+        for node in nodes:
+            if wanted := self.wiring.addresses(node):
+                ip(node.pid, wanted)
         for node in nodes:
             node.go_on()
 
@@ -123,9 +128,9 @@ class Lab:
 
 
 @contextmanager
-def lab(size: int = 4) -> Iterator[Lab]:
+def lab(size: int = 4, wiring: Wiring = ONE_NIC) -> Iterator[Lab]:
     """Run a lab of so many nodes."""
-    made = Lab(size)
+    made = Lab(size, wiring)
     try:
         made.start()
         yield made

@@ -13,15 +13,19 @@ SCRIPT = Path(__file__).with_name("node.sh")
 
 
 class Node:
-    """`pid` is the node's init as this machine's root namespace numbers it; `touched`: no longer as it was made."""
+    """`pid` is the node's init as this machine's root namespace numbers it; `touched`: no longer as it was made;
+    `nics`: what the interfaces that lead out of it are called.
+    """
 
     pid: int
     touched: bool = False
     _init: subprocess.Popen[str]
 
-    def __init__(self, head: int, name: str, address: str, folder: Path) -> None:
+    def __init__(self, head: int, name: str, address: str, folder: Path, nics: tuple[str, ...]) -> None:
         self.name = name
         self.address = address
+        self.nics = nics
+        self.number = int(name[-2:])
         self.mac = "02:00:00:00:00:" + name[-2:]
         self._head = head
         self._folder = folder
@@ -66,11 +70,14 @@ class Node:
         namespaces.expect(self._init, "ready")
 
     def end(self) -> None:
-        """Switch the node off. Its interface goes first: the kernel ends a network in its own time, and the next
-        interface of that hardware address would have to wait for it.
+        """Switch the node off. Its interfaces go first: the kernel ends a network in its own time, and the next
+        interface of that hardware address or plugged into that port would have to wait for it.
         """
         if hasattr(self, "pid"):
-            namespaces.run(["nsenter", "-t", str(self.pid), "-n", "ip", "link", "delete", "eth0"], check=False)
+            gone = "".join(f"link delete {nic}\n" for nic in self.nics)
+            namespaces.run(
+                ["nsenter", "-t", str(self.pid), "-n", "ip", "-force", "-batch", "-"], stdin=gone, check=False
+            )
         namespaces.end(self._init)
 
     def sh(self, script: str, *, check: bool = True) -> subprocess.CompletedProcess[str]:
