@@ -13,6 +13,7 @@ import click
 
 import doctor
 from doctor.commands.ask import explain, list_checks, read, schema
+from doctor.commands.plan import plan
 from doctor.commands.run import check, demo, local, replay
 from doctor.errors import EXIT_BUG, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
 from doctor.printable import printable
@@ -27,6 +28,7 @@ _HELP = """Will this multi-node GPU job run, why not, and with which flags?
 \b
 ncheck nodes.txt -p 22    check the nodes of a file
 ncheck -H node01,node02   check these
+ncheck plan nodes.txt     print the line that starts the job
 ncheck                    check this machine, with no SSH;
                           in a Slurm allocation, its nodes
 
@@ -54,7 +56,7 @@ def commands() -> None:
     """Do nothing of its own: what is done is done by a command."""
 
 
-for _command in (check, local, replay, demo, explain, list_checks, read, schema):
+for _command in (check, local, plan, replay, demo, explain, list_checks, read, schema):
     commands.add_command(_command)
 
 

@@ -68,7 +68,7 @@ class Conclusion:
 def conclude(checks: Sequence[Check], facts: Mapping[str, Facts], settings: Settings) -> Conclusion:
     """Judge the facts, merge what is the same on several nodes, and lower what --ignore names."""
     judgement = judge(checks, facts)
-    excused = _excused(checks, tuple(facts), settings)
+    excused = excused_pairs(checks, tuple(facts), settings)
     lowered = [part for finding in _merged(judgement.findings) for part in _lowered(finding, excused)]
     lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
     return Conclusion(tuple(judgement.verdicts), tuple(lowered), facts, settings, excused)
@@ -83,7 +83,8 @@ def _merged(findings: Sequence[Finding]) -> list[Finding]:
     return [replace(finding, nodes=nodes) for finding, nodes in merged.items()]
 
 
-def _excused(checks: Sequence[Check], nodes: tuple[str, ...], settings: Settings) -> frozenset[tuple[str, str]]:
+def excused_pairs(checks: Sequence[Check], nodes: tuple[str, ...], settings: Settings) -> frozenset[tuple[str, str]]:
+    """Return the (code, node) pairs that --ignore names."""
     pairs: set[tuple[str, str]] = set()
     for ignore in settings.ignore:
         named = set(unfold(ignore.nodes)) if ignore.nodes else set(nodes)

@@ -122,7 +122,10 @@ VARIABLES: Mapping[str, str] = {
     "NCHECK_FAIL_ON": "fail_on",
 }
 
-_FLAGS = {"nodes_file": "the nodes file", "hosts": "-H", "ssh_config": "-F", "identity": "-i", "output": "-o"}
+_FLAGS = {
+    "nodes_file": "the nodes file", "hosts": "-H", "ssh_config": "-F", "identity": "-i", "output": "-o",
+    "need_ports": "--need-port", "launcher": "--for",
+}  # fmt: skip
 _SOURCES = ("nodes_file", "hosts", "slurm", "local")
 
 

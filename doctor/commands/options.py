@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
+from doctor.model.plan import LAUNCHERS
+
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]
 
@@ -45,8 +47,9 @@ def _option(heading: str, *names: str, **settings: Any) -> Decorator[Any]:  # no
     return click.option(*names, cls=GroupedOption, heading=heading, **settings)
 
 
-_WHICH, _SSH, _JOB, _TIME, _JUDGE, _OUT = (
-    "Which nodes", "SSH", "The job's environment", "How much, how long", "What counts", "What comes out",
+_WHICH, _SSH, _JOB, _LAUNCH, _TIME, _JUDGE, _OUT = (
+    "Which nodes", "SSH", "The job's environment", "The job's launch", "How much, how long", "What counts",
+    "What comes out",
 )  # fmt: skip
 
 WHICH = (
@@ -77,6 +80,39 @@ JOB = (
     _option(_JOB, "--sudo", is_flag=True, default=None, help="Read what only root can read, by sudo -n."),
 )
 
+NETWORK = (
+    _option(_LAUNCH, "--ifname", metavar="NAME", help="The interface that the job is to use, whatever is found."),
+    _option(
+        _LAUNCH, "--master-port", metavar="PORT",
+        help="Where the ranks meet on the first node.  [the launcher's own default]",
+    ),
+    _option(
+        _LAUNCH, "--need-port", "need_ports", multiple=True, metavar="PORT",
+        help="One more port that the job needs there. May be repeated, or a,b.",
+    ),
+)  # fmt: skip
+
+RANKS = (
+    _option(
+        _LAUNCH, "--slots", metavar="N", help="Ranks a node, where neither the list nor the node's GPUs say.  [1]"
+    ),
+    _option(
+        _LAUNCH, "--profile", type=click.Choice(["slot", "numa"]),
+        help="How mpirun places ranks: unbound in the order of the slots, or bound to NUMA domains in turn.  [slot]",
+    ),
+    _option(
+        _LAUNCH, "--force", is_flag=True, default=None,
+        help="Go on although something is wrong that touches the plan; it is still told.",
+    ),
+)  # fmt: skip
+
+FOR = (
+    _option(
+        _LAUNCH, "--for", "launcher", type=click.Choice(LAUNCHERS), metavar="LAUNCHER",
+        help=f"{', '.join(LAUNCHERS)}.  [mpirun where it is found, torchrun where torch is, or env]",
+    ),
+)  # fmt: skip
+
 TIME = (
     _option(_TIME, "--width", metavar="N", help="Nodes at once.  [64]"),
     _option(_TIME, "--connect-timeout", metavar="S", help="Seconds for one login.  [15]"),
@@ -92,11 +128,13 @@ TIME = (
     ),
 )  # fmt: skip
 
-JUDGE = (
+SELECT = (
     _option(
         _JUDGE, "--select", multiple=True, metavar="CHECK",
         help="Only these checks: a code, the start of one (NC1), a name or a topic. May be repeated, or a,b.",
     ),
+)  # fmt: skip
+COUNTS = (
     _option(
         _JUDGE, "--ignore", multiple=True, metavar="CHECK[=NODES]",
         help="Do not fail for this check (on these nodes); it is still printed. May be repeated.",
@@ -106,6 +144,7 @@ JUDGE = (
         help="What makes exit code 1: error, warning, info, unknown, never.  [error,unknown]",
     ),
 )  # fmt: skip
+JUDGE = (*SELECT, *COUNTS)
 
 CONFIG = (_option(_OUT, "--config", metavar="FILE", help="A settings file in place of ./ncheck.toml."),)
 OUTPUT = (
@@ -115,6 +154,9 @@ OUTPUT = (
         help="Colours, or none. Without either: on a terminal, unless NO_COLOR is set.",
     ),
 )  # fmt: skip
+PLANNED = (
+    _option(_OUT, "-o", "output", type=click.Choice(["line", "json"]), help="json: the whole plan, with reasons."),
+)
 RECORD = (
     _option(_OUT, "--record", metavar="DIR", help="Save what the nodes answered, for ncheck replay DIR."),
     _option(_OUT, "--dry-run", is_flag=True, help="Print every command and file per node, and touch none."),

@@ -15,6 +15,7 @@ from doctor.commands.options import (
     CONFIG,
     JOB,
     JUDGE,
+    NETWORK,
     OUTPUT,
     RECORD,
     SSH,
@@ -36,14 +37,14 @@ Work = Callable[["Settings", "Observer"], "Report"]
 
 @click.command(cls=GroupedCommand, short_help="Check the nodes of a file, or of -H.")
 @click.argument("nodes", nargs=-1, metavar="[NODES]")
-@options(WHICH, SSH, JOB, TIME, JUDGE, CONFIG, OUTPUT, RECORD)
+@options(WHICH, SSH, JOB, NETWORK, TIME, JUDGE, CONFIG, OUTPUT, RECORD)
 @click.pass_context
 def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Check the nodes of a file (- for standard input): one host a line, a hostfile of mpirun, or node[01-16].
 
     Without a file: the nodes of -H, of the Slurm allocation, or this machine.
     """
-    return _run(_examine, {**flags, "nodes_file": _one_file(context, nodes)})
+    return _run(_examine, {**flags, "nodes_file": one_file(context, nodes)})
 
 
 @click.command(cls=GroupedCommand)
@@ -89,7 +90,7 @@ def _run(work: Work, given: Mapping[str, object]) -> int:
     """Make settings of the flags, do the work while somebody watches, and print its report."""
     flags = {name: value for name, value in given.items() if value not in (None, ())}
     color, dry_run = flags.pop("color", None), flags.pop("dry_run", False)
-    settings = _settings(flags)
+    settings = settings_of(flags)
     if dry_run:
         return _dry_run(settings)
     from doctor.report import show  # noqa: PLC0415  start-up
@@ -99,7 +100,9 @@ def _run(work: Work, given: Mapping[str, object]) -> int:
     return show(report, settings.output, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
 
 
-def _settings(flags: Mapping[str, object]) -> Settings:
+def settings_of(given: Mapping[str, object]) -> Settings:
+    """Make the settings of what was typed; what was not is None or empty. A check that is none is refused."""
+    flags = {name: value for name, value in given.items() if value not in (None, ())}
     from doctor.settings import make_settings  # noqa: PLC0415  start-up
 
     settings = make_settings(flags, os.environ, Path.cwd())
@@ -119,7 +122,7 @@ def _dry_run(settings: Settings) -> int:
     return 0
 
 
-def _one_file(context: click.Context, words: tuple[str, ...]) -> str | None:
+def one_file(context: click.Context, words: tuple[str, ...]) -> str | None:
     """Return the one nodes file that is meant. Raises InventoryError, with what is near, where there is none."""
     if not words:
         return None

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 
+from doctor.model.plan import LaunchPlan
 from doctor.model.report import Report
 
 
@@ -13,6 +14,11 @@ def as_json(report: Report) -> str:
     """Return the report as JSON in ASCII: what a node wrote cannot steer a terminal through it."""
     encode = json.JSONEncoder(default=_plain).encode  # one for all: json.dumps would make one for each verdict
     return "{\n" + ",\n".join(_members(report, encode)) + "\n}\n"
+
+
+def plan_as_json(plan: LaunchPlan) -> str:
+    """Return a plan as it stands in the report, by itself."""
+    return json.dumps(plan, default=_plain, indent=2)
 
 
 def _members(report: Report, encode: Callable[[object], str]) -> Iterator[str]:

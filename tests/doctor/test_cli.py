@@ -35,16 +35,31 @@ def refused(capsys: pytest.CaptureFixture[str], *args: str) -> str:
 def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = told(capsys, "--help")
     assert code == 0
-    assert sorted(commands.commands) == ["check", "demo", "explain", "list", "local", "read", "replay", "schema"]
+    assert sorted(commands.commands) == [
+        "check",
+        "demo",
+        "explain",
+        "list",
+        "local",
+        "plan",
+        "read",
+        "replay",
+        "schema",
+    ]
     assert all(f"\n  {name} " in out for name in commands.commands)
 
 
+def options_of(*names: str) -> set[str]:
+    """Return the options of these commands that are settings."""
+    others = {"nodes", "config", "color", "dry_run"}
+    return {param.name or "" for name in names for param in commands.commands[name].params} - others
+
+
 def test_each_setting_has_an_option_and_each_option_is_a_setting() -> None:
-    check = commands.commands["check"]
-    options = {param.name for param in check.params if param.name not in ("nodes", "config", "color", "dry_run")}
     job = {field.name for field in fields(JobEnvironment)}
-    wanted = {field.name for field in fields(Settings)} - {"nodes_file", "environment", "overrides", "local"} | job
-    assert options == wanted
+    elsewhere = {"nodes_file", "environment", "overrides", "local", "program", "drop_bad", "good_nodes"}
+    wanted = {field.name for field in fields(Settings)} - elsewhere | job
+    assert options_of("check", "plan") - {"drop_bad", "good_nodes"} == wanted
 
 
 def test_an_unknown_option_is_refused_with_what_is_near(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,77 @@
+"""What stands against giving out a plan, and against starting a job by it: one rule, for plan, launch and probe.
+
+An error touches the plan when its check looks at a fact that the plan is made of, or tells of ncheck itself or of
+the way to a node (NC0, NC1). So does what such a check could not tell, where --fail-on counts the unknown. Neither does
+what was ignored, nor what is bad in another way (a clock, an Xid of last week), nor what the plan itself mends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from doctor.advice import PLAN_FACTS
+from doctor.conclusion import excused_pairs
+from doctor.hostlist import fold
+from doctor.model.check import Check
+from doctor.model.facts import ListenFacts, PlannedPickFacts
+from doctor.model.finding import Outcome, Severity
+from doctor.model.plan import LaunchPlan
+from doctor.model.report import Report
+from doctor.settings import Settings
+
+_ALWAYS = ("NC0", "NC1")
+
+# What the line relies on although no value in it is made of it: the port of the meeting, and that NCCL follows it.
+RELIED_ON = (*PLAN_FACTS, ListenFacts, PlannedPickFacts)
+
+# What NCCL would do as it is set now, and does not where the plan sets the variable.
+MENDED_BY = dict.fromkeys(("NC304", "NC320", "NC321", "NC322", "NC323"), "NCCL_SOCKET_IFNAME")
+
+
+@dataclass(frozen=True)
+class Objection:
+    """One thing that is against it, on which nodes, and something to type ("" where another one has that)."""
+
+    told: str
+    nodes: tuple[str, ...]
+    fix: str = ""
+
+
+def objections(report: Report, checks: Sequence[Check], settings: Settings) -> tuple[Objection, ...]:
+    """Return all that stands against the report's plan, errors first."""
+    touching = {check.code for check in checks if touches_plan(check) and not _mended(check.code, report.plan)}
+    return (*_errors(report, touching), *_unknown(report, touching, checks, settings))
+
+
+def touches_plan(check: Check) -> bool:
+    """Tell whether the check looks at what a plan is made of."""
+    return check.code.startswith(_ALWAYS) or not {*check.reads, *check.also}.isdisjoint(RELIED_ON)
+
+
+def _mended(code: str, plan: LaunchPlan) -> bool:
+    setting = plan.env.get(MENDED_BY.get(code, ""))
+    return setting is not None and setting.value is not None
+
+
+def _errors(report: Report, touching: set[str]) -> Iterator[Objection]:
+    for finding in report.findings:
+        if finding.code in touching and finding.severity is Severity.ERROR and not finding.ignored:
+            told = f"{finding.code} {finding.check} on {fold(finding.nodes)}: {finding.message}"
+            yield Objection(told, finding.nodes, finding.fix)
+
+
+def _unknown(report: Report, touching: set[str], checks: Sequence[Check], settings: Settings) -> Iterator[Objection]:
+    """Yield what could not be told, each reason once: many checks say the same of a node that was not reached."""
+    if "unknown" not in settings.fail_on:
+        return
+    excused = excused_pairs(checks, tuple(node.name for node in report.nodes), settings)
+    reasons: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for verdict in report.verdicts:
+        counts = verdict.code in touching and (verdict.code, verdict.node) not in excused
+        if verdict.outcome is Outcome.UNKNOWN and counts:
+            named, nodes = reasons.setdefault(verdict.reason, ({}, {}))
+            named[verdict.check] = nodes[verdict.node] = None
+    for reason, (named, nodes) in reasons.items():
+        what = next(iter(named)) if len(named) == 1 else f"{len(named)} checks"
+        yield Objection(f"{what} could not tell on {fold(nodes)}: {reason}", tuple(nodes))
