@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from doctor.hostlist import fold
-from doctor.model.facts import IdentityFacts, Interface, NicFacts
+from doctor.model.facts import IdentityFacts, Interface, Kind, NicFacts
+from doctor.model.facts.network import CARRIES_DATA
 
 # A management controller shows itself to its host as a network card on USB: the same addresses on every machine.
 BMC_DRIVERS = frozenset({"cdc_ether", "cdc_eem", "cdc_ncm", "rndis_host"})
@@ -43,6 +44,18 @@ def subnets(nodes: Nodes) -> dict[str, Seats]:
             members = found.setdefault(seat.subnet, {})
             members[node] = (*members.get(node, ()), seat)
     return dict(sorted(found.items(), key=lambda item: ":" in item[0]))
+
+
+def networks(nodes: Nodes) -> dict[str, Seats]:
+    """Return the subnets in which two nodes or more have an address, each of its own."""
+    found = subnets(nodes)
+    return {subnet: members for subnet, members in found.items() if len(members) > 1 and not _clashes(members)}
+
+
+def together(nics: NicFacts) -> dict[str, tuple[Seat, ...]]:
+    """Return the subnets in which this one node has addresses on several interfaces, with its seats there."""
+    found = {subnet: members[""] for subnet, members in subnets({"": nics}).items()}
+    return {subnet: held for subnet, held in found.items() if len({seat.interface.name for seat in held}) > 1}
 
 
 def shared(nodes: Nodes) -> dict[str, Seats]:
@@ -122,3 +135,45 @@ def apart(nodes: Nodes) -> Apart | None:
         told=", ".join(lines[:3]) + (", ..." if len(lines) > 3 else ""),  # noqa: PLR2004  a line's worth
         evidence=(*lines, *(f"{ip} is an address of {fold(owners)}" for ip, owners in clashes.items())),
     )
+
+
+def neighbours(nodes: Nodes, family: int) -> Mapping[str, int]:
+    """Map each node to the entries that its neighbour table of a family needs for the addresses of all other nodes."""
+    needed: Counter[str] = Counter()
+    for subnet, members in networks(nodes).items():
+        seated = sum(len(held) for held in members.values())
+        for node, held in members.items() if family == (6 if ":" in subnet else 4) else ():
+            own = len({seat.interface.name for seat in held})
+            needed[node] += own * (seated - len(held))
+    return needed
+
+
+def shared_bridges(nodes: Nodes) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return the bridges of containers by name and address that are up on several nodes, with these nodes."""
+    owners: dict[tuple[str, str], dict[str, None]] = {}
+    for node, nics in nodes.items():
+        for nic in nics.interfaces:
+            for address in nic.addresses if nic.kind is Kind.CONTAINER_BRIDGE and nic.up else ():
+                if address.scope == "global":
+                    owners.setdefault((nic.name, address.ip), {})[node] = None
+    return {key: tuple(held) for key, held in owners.items() if len(held) > 1}
+
+
+def link_local_only(nodes: Nodes) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return by node the wires that have link-local addresses only, with these, where they should have another one.
+
+    They should where the same name has one on more than half of the nodes, or where the node has no other at all.
+    """
+    addressed = Counter(name for nics in nodes.values() for name in {seat.interface.name for seat in seats(nics)})
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for node, nics in nodes.items():
+        lost = not any(seats(nics))
+        for nic in nics.interfaces:
+            if _only_link_local(nic) and (lost or 2 * addressed[nic.name] > len(nodes)):
+                found.setdefault(node, {})[nic.name] = tuple(address.ip for address in nic.addresses)
+    return found
+
+
+def _only_link_local(nic: Interface) -> bool:
+    wired = nic.kind in CARRIES_DATA and nic.up and nic.running and nic.driver not in BMC_DRIVERS
+    return wired and bool(nic.addresses) and all(ip_address(one.ip).is_link_local for one in nic.addresses)

@@ -12,6 +12,7 @@ from .clusters import CLUSTERS
 from .gpus import gpu_replies
 from .links import link_replies
 from .nccl_pick import pick_replies
+from .net import net_replies
 from .network import network_replies
 from .software import PYTHON, software_replies
 
@@ -51,6 +52,7 @@ def replies(host: Host) -> dict[str, Reply]:
     known = {
         **gpu_replies(host),
         **network_replies(host),
+        **net_replies(host),
         **link_replies(host),
         **software_replies(host),
         **pick_replies(host),

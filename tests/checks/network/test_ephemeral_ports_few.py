@@ -1,0 +1,36 @@
+"""NC355: fewer than 10000 ports for connections."""
+
+from __future__ import annotations
+
+from checks.network.ephemeral_ports_few import ephemeral_ports_few
+from doctor.engine import judge
+from doctor.model.fact import Unread
+from doctor.model.facts import InterfaceSettings, NetSettingsFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+
+def findings(first: int, last: int, *reserved: tuple[int, int]) -> list[Finding]:
+    settings = NetSettingsFacts({"all": InterfaceSettings()}, (first, last), reserved)
+    return judge([ephemeral_ports_few], {"n1": {NetSettingsFacts: settings}}).findings
+
+
+def test_a_narrow_range_is_named() -> None:
+    assert findings(50000, 51000) == [
+        Finding("NC355", "ephemeral-ports-few", Severity.WARNING, ("n1",),
+                "connections have 1001 ports: 50000 to 51000", (), "sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'"),
+    ]  # fmt: skip
+
+
+def test_a_wide_range_of_which_most_is_reserved_is_named() -> None:
+    (finding,) = findings(32768, 60999, (30000, 55000), (60990, 61010))
+    assert finding.message == "connections have 5989 ports: 32768 to 60999, and parts of them are reserved"
+    assert finding.fix == "sudo sysctl -w net.ipv4.ip_local_reserved_ports="
+
+
+def test_it_is_silent_at_the_default_at_a_widened_range_and_at_a_few_reserved_ports() -> None:
+    assert findings(32768, 60999) == findings(1024, 65535) == findings(32768, 60999, (8080, 8080), (50051, 50052)) == []
+
+
+def test_settings_that_could_not_be_read_are_unknown() -> None:
+    verdicts = judge([ephemeral_ports_few], {"n1": {NetSettingsFacts: Unread("no answer")}}).verdicts
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.UNKNOWN]

@@ -1,0 +1,34 @@
+"""What a node answers about its networks beyond interfaces: settings, bonds. A default Ubuntu's values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from doctor.collect.bonds import BONDING
+from doctor.collect.net_settings import CONF, NET, SETTINGS
+from doctor.model.evidence import JsonValue, Reply, Status
+
+if TYPE_CHECKING:
+    from .host import Host
+
+
+def net_replies(host: Host) -> dict[str, Reply]:
+    """Return the answers about networks, by source key."""
+    return {
+        SETTINGS.key: Reply(Status.OK, value=_settings(host), seconds=0.004),
+        BONDING.key: Reply(Status.OK, value={}, seconds=0.001),
+    }
+
+
+def _settings(host: Host) -> JsonValue:
+    names = ("all", "default", *(nic.name for nic in host.nics))
+    tree: dict[str, JsonValue] = {f"{NET}/ipv4/conf/{name}/{key}": "0\n" for name in names for key in CONF}
+    tree |= {f"{NET}/ipv4/conf/{name}/rp_filter": "2\n" for name in names}
+    tree |= {f"{NET}/ipv{family}/neigh/default/gc_thresh3": "1024\n" for family in (4, 6)}
+    return {
+        **dict(sorted(tree.items())),
+        f"{NET}/ipv4/ip_local_port_range": "32768\t60999\n",
+        f"{NET}/ipv4/ip_local_reserved_ports": "\n",
+        f"{NET}/netfilter/nf_conntrack_count": "214\n",
+        f"{NET}/netfilter/nf_conntrack_max": "262144\n",
+    }
