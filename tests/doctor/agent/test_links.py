@@ -1,0 +1,236 @@
+"""One agent listens and another connects, over loopback: what is told of links that are whole, and of those that are
+not; and nothing of it goes on afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+
+import pytest
+
+from doctor.collect.links import CONNECT, LISTEN, links, listening
+from doctor.model.evidence import Answer, Evidence, JsonValue, Login, Reply
+from doctor.model.facts import LinkCause, LinkFacts, ListenFacts, PortState, Reach
+from doctor.model.node import Node
+from doctor.transport.local import LocalTransport
+from doctor.transport.session import Known, Session, Wanted
+
+TOKEN, SUBNET = "0f3a99bc", "127.0.0.0/8"
+ONE, OTHER = "127.0.0.2", "127.0.0.3"
+Row = list[JsonValue]
+
+
+@pytest.fixture(autouse=True)
+def interpreter(end_of_python3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run both agents by the oldest Python that is here, and by the newest."""
+    monkeypatch.setattr("doctor.transport.bootstrap.CANDIDATES", (end_of_python3,))
+
+
+class Agent:
+    """A real agent on this machine."""
+
+    def __init__(self) -> None:
+        self.known = Known(Node("here"))
+        wanted = Wanted(os.urandom(8).hex(), time.monotonic() + 60)
+        self.session = Session(LocalTransport().connect(self.known.node, 5.0), self.known, wanted, lambda _: None)
+        self.session.greet(time.monotonic())
+        self.session.start()
+
+    def ask(self, source: Answer) -> Reply:
+        self.session.collect((source,))
+        return self.known.replies[source.key]
+
+    def listen(self, *addresses: str, ports: tuple[int, ...] = (), node: str = "other") -> ListenFacts:
+        needed: JsonValue = [{"port": port, "assumed": False} for port in ports]
+        asked: JsonValue = {"node": node, "token": TOKEN, "addresses": list(addresses), "ports": needed}
+        read = listening(evidence(LISTEN, self.ask(Answer("listen", 5.0, asked))))
+        assert isinstance(read, ListenFacts)
+        return read
+
+    def connect(self, *rows: Row, seconds: float = 20.0) -> LinkFacts:
+        asked: JsonValue = {"token": TOKEN, "timeout": seconds, "targets": list(rows)}
+        read = links(evidence(CONNECT, self.ask(Answer("connect", seconds + 1, asked))))
+        assert isinstance(read, LinkFacts)
+        return read
+
+
+def evidence(source: Answer, reply: Reply) -> Evidence:
+    return Evidence("here", Login(reached=True), replies={source.key: reply})
+
+
+@pytest.fixture
+def agents() -> Iterator[tuple[Agent, Agent]]:
+    both = Agent(), Agent()
+    yield both
+    for agent in both:
+        agent.session.bye()
+
+
+def row(port: int, node: str = "other", address: str = OTHER, *, job: bool = False) -> Row:
+    return [node, ONE, address, port, SUBNET, job]
+
+
+def test_a_link_that_is_whole_is_counted_with_its_times(agents: tuple[Agent, Agent]) -> None:
+    there, here = agents
+    port = there.listen(OTHER, "::1").ports
+    found = here.connect(row(port[OTHER]), row(port[OTHER]), ["other", "::1", "::1", port["::1"], "::1/128", False])
+    first, second = found.reaches
+    assert first.round_trip is not None
+    assert first.slowest is not None
+    assert 0 < first.round_trip < first.slowest < 2
+    assert first == Reach(SUBNET, ONE, 2, 2, first.round_trip, first.slowest, "other")
+    assert (second.subnet, second.tried, second.reached) == ("::1/128", 1, 1)
+    assert (found.broken, found.tried_to) == ((), frozenset({"other"}))
+
+
+def test_what_else_may_answer_is_told_apart(agents: tuple[Agent, Agent]) -> None:
+    there, here = agents
+    port = there.listen(OTHER).ports[OTHER]
+    with strangers() as (frozen, banner, echo, hangs_up):
+        found = here.connect(
+            row(port), row(port, "another"), row(frozen, "frozen"), row(banner, "banner"), row(echo, "echo"),
+            row(hangs_up, "hangs-up"), row(closed_port(), "closed"), row(port, "blackhole", "240.0.0.9"),
+            ["no-source", "10.99.99.99", OTHER, port, SUBNET, False],
+        )  # fmt: skip
+    stranger, unroutable = LinkCause.STRANGER, LinkCause.UNROUTABLE
+    assert {link.target: (link.cause, link.detail) for link in found.broken} == {
+        "another": (stranger, "what answers there hung up, as our agent does not"),
+        "hangs-up": (stranger, "what answers there hung up, as our agent does not"),
+        "banner": (stranger, "something else answers there than the agent of banner"),
+        "echo": (stranger, "something else answers there than the agent of echo"),
+        "frozen": (LinkCause.CUT, "it connected, and nothing came back within 5 s"),
+        "closed": (LinkCause.REFUSED, "connection refused, although its agent listens there"),
+        "blackhole": (unroutable, "Invalid argument"),
+        "no-source": (unroutable, "Cannot assign requested address"),
+    }
+    assert [(reach.source, reach.tried, reach.reached) for reach in found.reaches] == [
+        (ONE, 8, 1),
+        ("10.99.99.99", 1, 0),
+    ]
+
+
+def test_where_there_is_no_time_nothing_is_blamed(agents: tuple[Agent, Agent]) -> None:
+    there, here = agents
+    port = there.listen(OTHER).ports[OTHER]
+    with strangers() as (frozen, *_):
+        found = here.connect(*[row(frozen, "slow")] * 300, row(port, "late"), seconds=0.1)
+    assert {(link.target, link.cause) for link in found.broken} == {
+        ("slow", LinkCause.UNTRIED), ("late", LinkCause.UNTRIED),
+    }  # fmt: skip
+    assert (found.reaches, found.tried_to) == ((), frozenset())
+
+
+def test_links_that_wait_in_silence_hold_up_no_other(agents: tuple[Agent, Agent]) -> None:
+    there, here = agents
+    port = there.listen(OTHER).ports[OTHER]
+    with strangers() as (frozen, *_):
+        began = time.monotonic()
+        found = here.connect(*[row(frozen, "slow")] * 30, *[row(port)] * 100)
+    assert found.reaches[0].reached == 100
+    assert {link.cause for link in found.broken} == {LinkCause.CUT}
+    assert time.monotonic() - began < 12
+
+
+def test_a_free_port_of_the_jobs_is_listened_on_and_reached(agents: tuple[Agent, Agent]) -> None:
+    there, here = agents
+    port = closed_port()
+    assert there.listen(ports=(port,)).needed == (PortState(port, free=True),)
+    found = here.connect(row(port, job=True))
+    assert (found.broken, found.reaches, found.tried_to) == ((), (), frozenset({"other"}))
+    nobody = closed_port()
+    assert [(link.cause, link.port) for link in here.connect(row(nobody, job=True)).broken] == [
+        (LinkCause.REFUSED, nobody)
+    ]
+
+
+def test_a_port_that_is_taken_is_told_with_who_has_it(agents: tuple[Agent, Agent]) -> None:
+    there, _ = agents
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        (state,) = there.listen(ports=(port,)).needed
+    assert (state.free, state.error) == (False, "")
+    assert f"(pid {os.getpid()}) of " in state.taken_by
+
+
+def test_a_port_that_only_waits_for_its_time_to_end_is_free(agents: tuple[Agent, Agent]) -> None:
+    there, _ = agents
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        port = server.getsockname()[1]
+        with closing(socket.create_connection(("127.0.0.1", port))) as client:
+            server.accept()[0].close()  # who closes first keeps the port in TIME_WAIT
+            assert client.recv(1) == b""
+    assert there.listen(ports=(port,)).needed == (PortState(port, free=True),)
+
+
+def test_an_address_that_is_not_the_nodes_own_is_told_and_costs_the_others_nothing(agents: tuple[Agent, Agent]) -> None:
+    facts = agents[0].listen("10.99.99.99", OTHER)
+    assert list(facts.ports) == [OTHER]
+    assert "Cannot assign requested address" in facts.failed["10.99.99.99"]
+
+
+def test_port_scanners_and_crowds_do_no_harm(agents: tuple[Agent, Agent]) -> None:
+    there, here = agents
+    port = there.listen(OTHER).ports[OTHER]
+    crowd = [socket.create_connection((OTHER, port)) for _ in range(600)]
+    crowd[0].sendall(b"GET / HTTP/1.1\r\nHost: there is no such thing\r\n\r\n")
+    crowd[1].sendall(b"x" * 100)
+    crowd[2].close()
+    assert crowd[0].recv(100) == b""
+    with suppress(ConnectionResetError):
+        assert crowd[1].recv(100) == b""
+    assert here.connect(row(port)).reaches[0].reached == 1
+    for sock in crowd:
+        sock.close()
+
+
+def test_nothing_listens_any_more_once_the_agent_has_gone(agents: tuple[Agent, Agent]) -> None:
+    there, here = agents
+    port = there.listen(OTHER).ports[OTHER]
+    there.session.bye()
+    end = time.monotonic() + 10
+    while not here.connect(row(port)).broken:
+        assert time.monotonic() < end
+    assert [link.cause for link in here.connect(row(port)).broken] == [LinkCause.REFUSED]
+
+
+def closed_port() -> int:
+    with socket.create_server((OTHER, 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def strangers() -> Iterator[tuple[int, ...]]:
+    """Listen as what is no agent: one that never answers, one with a banner, one that echoes, one that hangs up."""
+
+    def says_its_name(sock: socket.socket) -> None:
+        sock.sendall(b"SSH-2.0-x\r\n")
+        sock.recv(1000)
+        sock.recv(1000)
+
+    def echoes(sock: socket.socket) -> None:
+        while data := sock.recv(1000):
+            sock.sendall(data)
+
+    def hangs_up(sock: socket.socket) -> None:
+        sock.recv(1000)
+
+    servers = [socket.create_server((OTHER, 0), backlog=1000) for _ in range(4)]
+    for server, manner in zip(servers[1:], (says_its_name, echoes, hangs_up), strict=True):
+        threading.Thread(target=_serve, args=(server, manner), daemon=True).start()
+    yield tuple(int(server.getsockname()[1]) for server in servers)
+    for server in servers:
+        with suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)
+        server.close()
+
+
+def _serve(server: socket.socket, manner: Callable[[socket.socket], None]) -> None:
+    with suppress(OSError):
+        while True:
+            with closing(server.accept()[0]) as sock, suppress(OSError):
+                manner(sock)
