@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from shlex import quote
+from string import ascii_letters, digits
 
-from doctor.advice.nccl_choice import IFNAME, LINK_STATE_COUNTS, nccl_choice, placed_settings
+from doctor.advice.nccl_choice import (
+    IFNAME,
+    LINK_STATE_COUNTS,
+    Choice,
+    nccl_choice,
+    placed_settings,
+    release_of,
+    settings_in_force,
+)
 from doctor.model.facts import EnvironmentFacts, Interface, NicFacts
 
 GLOO = "GLOO_SOCKET_IFNAME"
+_PLAIN = frozenset(ascii_letters + digits + "_.,:@^=-")  # what may come to stand in a line to type
 Release = tuple[int, ...]
 
 
@@ -43,10 +53,11 @@ class Named:
 
     def set_to(self, value: str) -> str:
         """Return a line that sets another value in the same place; one that is "" takes the setting away."""
-        if not self.file:
-            return f"export {quote(f'{self.variable}={value}')}" if value else f"unset {self.variable}"
-        change = f"s/^{self.variable}=.*/{self.variable}={value}/" if value else f"/^{self.variable}=/d"
-        return f"sed -i {quote(change)} {quote(self.file)}"
+        plain = set(value) <= _PLAIN
+        if not self.file or not self.file.isprintable():
+            return f"export {quote(f'{self.variable}={value}')}" if value and plain else f"unset {self.variable}"
+        change = f"s/^{self.variable}=.*/{self.variable}={value}/" if value and plain else f"/^{self.variable}=/d"
+        return f"{'sudo ' if self.file.startswith('/etc/') else ''}sed -i {quote(change)} {quote(self.file)}"
 
 
 def named(environment: EnvironmentFacts, release: Release) -> Named | None:
@@ -64,8 +75,8 @@ def named_for_gloo(environment: EnvironmentFacts) -> Named | None:
 def why_nothing(setting: Named, nics: NicFacts, environment: EnvironmentFacts, releases: Sequence[Release]) -> str:
     """Say why NCCL finds no interface by its list, whatever its release; "" where it finds one."""
     for release in releases:
-        settings = {name: value for name, (value, _) in placed_settings(environment, release).items()}
-        if nccl_choice(nics, {**settings, "NCCL_COMM_ID": ""}, release).used:
+        settings = settings_in_force(environment, release)
+        if nccl_choice(nics, settings, release).used:
             return ""
     if setting.negated:
         return "it leaves out every interface here"
@@ -86,7 +97,7 @@ def _missed(entry: str, setting: Named, nics: NicFacts, family: int, *, strict: 
     there = [nic for nic in nics.interfaces if _takes(setting, entry, nic.name)]
     if there:
         return f"{there[0].name} is here, and {_useless(there[0], family, strict=strict)}"
-    return next(_misspelled(entry, nics))
+    return next(_misspelled(entry, nics, gloo=setting.variable == GLOO))
 
 
 def _useless(nic: Interface, family: int, *, strict: bool) -> str:
@@ -97,10 +108,10 @@ def _useless(nic: Interface, family: int, *, strict: bool) -> str:
     return f"has no IPv{family} address" if family else "has no address that counts"
 
 
-def _misspelled(entry: str, nics: NicFacts) -> Iterator[str]:
+def _misspelled(entry: str, nics: NicFacts, *, gloo: bool) -> Iterator[str]:
     """Yield what a person may have meant by an entry that is no name here, the likeliest first."""
     names = [nic.name for nic in nics.interfaces]
-    if owner := _addressed(entry, nics):
+    if (owner := _addressed(entry, nics)) is not None:
         yield f"{entry.strip()} is no name{owner}: names are wanted, no addresses"
     if entry != entry.strip():
         yield f"the blank in {entry!r} counts as a part of the name"
@@ -108,6 +119,8 @@ def _misspelled(entry: str, nics: NicFacts) -> Iterator[str]:
         yield f"the quotation marks in {entry} count as a part of the name"
     if entry[:1] in ("^", "="):
         yield f"in {entry} the {entry[0]} counts as a part of the name: only a list may begin with ^, = or ^="
+    if any(name.startswith(entry) for name in names):
+        yield f"{entry} is not all of a name: {'gloo takes no prefix' if gloo else 'with = no prefix is taken'}"
     if alike := [name for name in names if name.lower().startswith(entry.lower())]:
         yield f"{entry} is not {alike[0]}: capital letters count"
     others = ", ".join(name for name in names if name != "lo")
@@ -139,3 +152,19 @@ def taken_along(setting: Named, nics: NicFacts) -> dict[str, tuple[str, ...]]:
     meant = {entry.partition(":")[0] for entry in setting.entries}
     along = {entry: tuple(n for n in names if n.startswith(entry) and n not in meant) for entry in meant & {*names}}
     return {entry: found for entry, found in sorted(along.items()) if found}
+
+
+def with_exact_names(
+    setting: Named, nics: NicFacts, environment: EnvironmentFacts, release: Release
+) -> tuple[Choice, Choice]:
+    """Return what NCCL does now, and what it would do if the entries were exact names."""
+    settings = settings_in_force(environment, release)
+    exact = {**settings, IFNAME: f"={setting.value}"}
+    return nccl_choice(nics, settings, release), nccl_choice(nics, exact, release)
+
+
+def steering(environment: EnvironmentFacts, version: str, plan: Mapping[str, str]) -> tuple[Named, ...]:
+    """Return the settings beside the plan's that steer which address NCCL picks."""
+    placed = placed_settings(environment, release_of(version))
+    names = [name for name in ("NCCL_SOCKET_FAMILY", "NCCL_COMM_ID", IFNAME) if name in placed and name not in plan]
+    return tuple(Named(name, *placed[name]) for name in names)

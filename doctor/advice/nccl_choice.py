@@ -40,6 +40,15 @@ class Choice:
         """The picked interface, "" where there is none."""
         return self.picked[0].name if self.picked else ""
 
+    @property
+    def told(self) -> str:
+        """Say what NCCL does, after "NCCL would"."""
+        if self.picked is None:
+            return f"find no interface and stop: {self.why}"
+        nic = self.picked[0]
+        state = "" if nic.running else (", without a link" if nic.up else ", down")
+        return f"pick {nic.name} ({nic.kind.value}{state}): {self.why}"
+
 
 def nccl_choice(nics: NicFacts, settings: Mapping[str, str], release: tuple[int, ...]) -> Choice:
     """Return what NCCL of that release picks under these settings (see `settings_in_force`)."""
@@ -47,6 +56,7 @@ def nccl_choice(nics: NicFacts, settings: Mapping[str, str], release: tuple[int,
     named = settings.get(IFNAME, "")
     rules = [(named, f"{IFNAME}={named}")] if len(named) > 1 else list(_automatic_rules(release))
     found, why = _first_that_finds(offers, rules)
+    why += f" ({IFNAME}={named}, of one character, is no setting)" if len(named) == 1 else ""
     rendezvous = settings.get("NCCL_COMM_ID", "")
     if len(rendezvous) > 1:
         return Choice(_in_subnet_of(offers, rendezvous), _interfaces(found), f"NCCL_COMM_ID={rendezvous}")

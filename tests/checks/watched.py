@@ -49,7 +49,8 @@ def watched(check: Check) -> Watched:
 
 def _loaded(path: Path) -> ModuleType:
     name = f"watched_{path.parent.name}_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    # As if it were a package: what lies beside it is found by the module's own relative imports.
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=[str(path.parent)])
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)

@@ -14,6 +14,7 @@ from doctor.model.facts import (
     Kind,
     ListingFacts,
     LoadedNcclFacts,
+    NcclPickFacts,
     NicFacts,
 )
 from doctor.model.finding import Finding, Outcome, Severity
@@ -34,6 +35,7 @@ def node(
             NicFacts: NicFacts((LO, *nics)),
             EnvironmentFacts: EnvironmentFacts(variables, files),
             LoadedNcclFacts: LoadedNcclFacts(nccl, "/x/libnccl.so.2") if nccl else Unread("no answer"),
+            NcclPickFacts: Absent("not asked"),
             ListingFacts: ListingFacts((place,)),
         }
     }
@@ -103,3 +105,61 @@ def test_an_environment_that_could_not_be_read_is_unknown() -> None:
     nodes = node(ETH0)
     nodes["n1"] = {**nodes["n1"], EnvironmentFacts: Unread("no answer")}
     assert outcome(nodes) is Outcome.UNKNOWN
+
+
+def asked(nodes: dict[str, Facts], answer: NcclPickFacts | Unread) -> dict[str, Facts]:
+    return {name: {**facts, NcclPickFacts: answer} for name, facts in nodes.items()}
+
+
+def test_nccls_own_answer_is_told_as_its_own() -> None:
+    nodes = asked(node(COMPOSE, ETH0, nccl="2.28.3"), NcclPickFacts("10.3.0.5", "2.28.3"))
+    (finding,) = judge([nccl_would_pick_virtual], nodes).findings
+    assert finding.evidence == ("asked NCCL 2.28.3 itself: 10.3.0.5",)
+
+
+def test_where_rules_and_answer_part_the_answer_counts_and_both_are_told() -> None:
+    healthy = asked(node(COMPOSE, ETH0, nccl="2.28.3"), NcclPickFacts("10.9.0.5", "2.28.3"))
+    assert outcome(healthy) is Outcome.PASSED
+    (finding,) = judge([nccl_would_pick_virtual], asked(node(ETH0), NcclPickFacts("127.0.0.1", "2.28.3"))).findings
+    assert (finding.message, finding.evidence) == (
+        "NCCL would pick lo (loopback): its own answer",
+        (
+            "asked NCCL 2.28.3 itself: 127.0.0.1",
+            "by NCCL's rules ncheck had expected eth0: the first in the kernel's order but docker*, lo and virbr*",
+        ),
+    )
+
+
+def test_where_nccl_refuses_its_own_words_are_told() -> None:
+    nodes = asked(
+        node(ETH0, NCCL_SOCKET_IFNAME="ens5"), NcclPickFacts("", "2.28.3", "Bootstrap : no socket interface found")
+    )
+    (finding,) = judge([nccl_would_pick_virtual], nodes).findings
+    assert finding.message == "NCCL would find no interface and stop: NCCL_SOCKET_IFNAME=ens5"
+    assert finding.evidence == ("asked NCCL 2.28.3 itself: Bootstrap : no socket interface found",)
+
+
+def test_an_address_that_no_interface_was_seen_to_have_is_no_pass() -> None:
+    assert outcome(asked(node(ETH0), NcclPickFacts("10.8.8.8", "2.28.3"))) is Outcome.UNKNOWN
+
+
+def test_of_link_local_addresses_the_scope_tells_the_interface() -> None:
+    link = Address("fe80::1", 64, "link")
+    bridge, wire = (replace(nic, addresses=(*nic.addresses, link)) for nic in (COMPOSE, ETH0))
+    answers = (NcclPickFacts("fe80::1", "2.28.3", scope=scope) for scope in (3, 9))
+    found = [outcome(asked(node(bridge, wire, NCCL_SOCKET_FAMILY="AF_INET6"), answer)) for answer in answers]
+    assert found == [Outcome.FAILED, Outcome.PASSED]
+
+
+def test_a_rendezvous_tells_nothing_of_a_choice_and_the_rules_speak() -> None:
+    nodes = node(COMPOSE, ETH0, NCCL_COMM_ID="10.9.0.1:4444")
+    assert outcome(asked(nodes, NcclPickFacts("", "2.28.3", rendezvous="10.9.0.1:4444"))) is Outcome.PASSED
+
+
+def test_one_character_is_no_setting_and_that_is_said() -> None:
+    (finding,) = judge([nccl_would_pick_virtual], node(COMPOSE, ETH0, NCCL_SOCKET_IFNAME="e")).findings
+    assert finding.message.endswith("virbr* (NCCL_SOCKET_IFNAME=e, of one character, is no setting)")
+
+
+def test_it_is_silent_where_nccl_could_not_be_asked_and_its_rules_end_at_the_card() -> None:
+    assert outcome(asked(node(ETH0), Unread("NCCL did not answer within 10 s"))) is Outcome.PASSED

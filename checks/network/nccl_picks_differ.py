@@ -1,0 +1,47 @@
+"""NCCL would pick one subnet on some nodes and another one on the rest
+
+## What it finds
+Clusters whose nodes share a subnet, and in which NCCL, asked itself or by its rules, picks an address in one subnet
+here and in another one there. Each of the interfaces is a real one: those that lead nowhere have their own check.
+The kernel's order decides, and it differs where drivers were loaded in another order or one node has a card more.
+
+## Why it matters
+Each rank is told to call the others where NCCL picked. Without a way between the two subnets the job hangs before its
+first step; with one, data takes a way that nobody meant, such as the management network.
+
+## What to type
+`export NCCL_SOCKET_IFNAME==eth0` on all nodes, with the name that leads into one and the same subnet;
+`ncheck plan nodes.txt --for env` names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+
+from doctor import ClusterView, Problem, Severity, cluster_check, split
+from doctor.advice.nccl_choice import choices
+from doctor.advice.nccl_picks import common_name, real_pick
+from doctor.hostlist import fold
+from doctor.model.facts import EnvironmentFacts, IdentityFacts, LoadedNcclFacts, NcclPickFacts, NicFacts
+from doctor.parity import gathered
+from doctor.subnets import machines, shared
+
+_ALSO = (LoadedNcclFacts, NcclPickFacts, IdentityFacts)
+
+
+@cluster_check("NC320", Severity.WARNING, NicFacts, EnvironmentFacts, also=_ALSO)
+def nccl_picks_differ(cluster: ClusterView) -> Iterator[Problem]:
+    nodes = machines({node.name: (node[NicFacts], node.maybe(IdentityFacts)) for node in cluster})
+    picks = {}
+    for node in (node for node in cluster if node.name in nodes):
+        library, answer = node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts)
+        seat = real_pick(choices(node[NicFacts], node[EnvironmentFacts], library, answer), node[NicFacts])
+        picks.update({node.name: seat} if seat else {})
+    parted, everywhere = split({name: seat.subnet for name, seat in picks.items()}), shared(nodes)
+    if parted and everywhere:
+        name = common_name(everywhere, parted.majority)
+        lines = gathered({node: f"{seat.interface.name} leads into {seat.subnet}" for node, seat in picks.items()})
+        evidence = tuple(f"{line}: {fold(members)}" for line, members in lines.items())
+        fix = f"export {quote(f'NCCL_SOCKET_IFNAME=={name}')}" if name else "ncheck plan nodes.txt --for nccl.conf"
+        yield Problem(f"NCCL would pick different subnets: {parted.told()}", fix, evidence, parted.odd)

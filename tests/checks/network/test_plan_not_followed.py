@@ -1,0 +1,65 @@
+"""NC324: NCCL, asked under the plan's variables, picks another interface than the plan means."""
+
+from __future__ import annotations
+
+from checks.network.plan_not_followed import plan_not_followed
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent, Unread
+from doctor.model.facts import NcclPickFacts, PlannedPickFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+from .picked import alone, nic, picks
+
+ETH0, ETH1 = nic("eth0", 2), nic("eth1", 3)
+PLAN = {"NCCL_SOCKET_IFNAME": "=eth0"}
+
+
+def tried(pick: NcclPickFacts, conf: str = "", **variables: str) -> dict[str, Facts]:
+    nodes = alone(ETH0, ETH1, conf=conf, **variables)
+    return {"n1": {**nodes["n1"], PlannedPickFacts: PlannedPickFacts(pick, PLAN, ("eth0",))}}
+
+
+def outcome(nodes: dict[str, Facts]) -> Outcome:
+    return judge([plan_not_followed], nodes).verdicts[0].outcome
+
+
+def test_another_interface_than_the_plans_is_named() -> None:
+    assert judge([plan_not_followed], tried(picks("10.3.0.5"))).findings == [
+        Finding("NC324", "plan-not-followed", Severity.ERROR, ("n1",),
+                "under the plan's NCCL_SOCKET_IFNAME==eth0 NCCL picks eth1, and not eth0",
+                ("asked NCCL 2.28.3 itself",), "ip -br address"),
+    ]  # fmt: skip
+
+
+def test_what_weighs_more_than_the_plan_is_named_with_its_file() -> None:
+    nodes = tried(picks("", error="Bootstrap : no socket interface found"), conf="NCCL_SOCKET_FAMILY=AF_INET6")
+    (finding,) = judge([plan_not_followed], nodes).findings
+    assert finding.message == (
+        "under the plan's NCCL_SOCKET_IFNAME==eth0 NCCL stops: Bootstrap : no socket interface found, and not eth0"
+    )
+    assert finding.evidence == (
+        "asked NCCL 2.28.3 itself", "NCCL_SOCKET_FAMILY=AF_INET6 in /etc/nccl.conf counts, too",
+    )  # fmt: skip
+    assert finding.fix == "sudo sed -i '/^NCCL_SOCKET_FAMILY=/d' /etc/nccl.conf"
+
+
+def test_an_address_that_no_interface_was_seen_to_have_is_not_the_plans() -> None:
+    (finding,) = judge([plan_not_followed], tried(picks("10.9.9.9"))).findings
+    assert finding.message == "under the plan's NCCL_SOCKET_IFNAME==eth0 NCCL picks 10.9.9.9, and not eth0"
+
+
+def test_it_is_silent_where_the_plan_holds() -> None:
+    assert outcome(tried(picks("10.2.0.5"))) is Outcome.PASSED
+
+
+def test_where_nothing_was_tried_there_is_nothing_to_judge() -> None:
+    nodes = alone(ETH0)
+    nodes["n1"] = {**nodes["n1"], PlannedPickFacts: Absent("the plan sets nothing that NCCL reads")}
+    assert outcome(nodes) is Outcome.SKIPPED
+    assert outcome(tried(picks("", rendezvous="10.2.0.1:4444"))) is Outcome.SKIPPED
+
+
+def test_an_answer_that_never_came_is_unknown() -> None:
+    nodes = alone(ETH0)
+    nodes["n1"] = {**nodes["n1"], PlannedPickFacts: Unread("NCCL did not answer within 10 s")}
+    assert outcome(nodes) is Outcome.UNKNOWN
