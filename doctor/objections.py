@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from doctor.advice import PLAN_FACTS
 from doctor.conclusion import excused_pairs
 from doctor.hostlist import fold
-from doctor.model.check import Check
-from doctor.model.facts import ListenFacts, PlannedPickFacts
+from doctor.model.check import Check, FactType
+from doctor.model.facts import HorovodFacts, ListenFacts, MpiDaemonFacts, MpiFacts, PlannedPickFacts
 from doctor.model.finding import Outcome, Severity
 from doctor.model.plan import LaunchPlan
 from doctor.model.report import Report
@@ -22,11 +22,15 @@ from doctor.settings import Settings
 
 _ALWAYS = ("NC0", "NC1")
 
-# What the line relies on although no value in it is made of it: the port of the meeting, and that NCCL follows it.
-RELIED_ON = (*PLAN_FACTS, ListenFacts, PlannedPickFacts)
+# What a line relies on although no value in it is made of it: the port of the meeting, and that NCCL follows it.
+RELIED_ON = frozenset((*PLAN_FACTS, ListenFacts, PlannedPickFacts))
+OF_MPI = frozenset((MpiFacts, MpiDaemonFacts))
+BY_MPI = (None, "mpirun", "horovodrun")  # the launchers that need one
 
 # What NCCL would do as it is set now, and does not where the plan sets the variable.
-MENDED_BY = dict.fromkeys(("NC304", "NC320", "NC321", "NC322", "NC323"), "NCCL_SOCKET_IFNAME")
+PICKED_ASTRAY = ("NC304", "NC320", "NC321", "NC322", "NC323")
+# What mpirun would not find on a node, or find of another release, without --prefix.
+DAEMON_ASTRAY = ("NC209", "NC210")
 
 
 @dataclass(frozen=True)
@@ -40,18 +44,28 @@ class Objection:
 
 def objections(report: Report, checks: Sequence[Check], settings: Settings) -> tuple[Objection, ...]:
     """Return all that stands against the report's plan, errors first."""
-    touching = {check.code for check in checks if touches_plan(check) and not _mended(check.code, report.plan)}
+    relied = _relied_on(settings.launcher)
+    touching = {check.code for check in checks if _touches(check, relied) and not mended(check.code, report.plan)}
     return (*_errors(report, touching), *_unknown(report, touching, checks, settings))
 
 
-def touches_plan(check: Check) -> bool:
-    """Tell whether the check looks at what a plan is made of."""
-    return check.code.startswith(_ALWAYS) or not {*check.reads, *check.also}.isdisjoint(RELIED_ON)
+def _touches(check: Check, relied: frozenset[FactType]) -> bool:
+    """Tell whether the check looks at what the plan is made of."""
+    return check.code.startswith(_ALWAYS) or not relied.isdisjoint((*check.reads, *check.also))
 
 
-def _mended(code: str, plan: LaunchPlan) -> bool:
-    setting = plan.env.get(MENDED_BY.get(code, ""))
-    return setting is not None and setting.value is not None
+def _relied_on(launcher: str | None) -> frozenset[FactType]:
+    """Return the facts that a line of this launcher relies on."""
+    own: frozenset[FactType] = frozenset((HorovodFacts,) if launcher == "horovodrun" else ())
+    return (RELIED_ON if launcher in BY_MPI else RELIED_ON - OF_MPI) | own
+
+
+def mended(code: str, plan: LaunchPlan) -> bool:
+    """Tell whether the plan keeps the job from what this check tells of."""
+    setting = plan.env.get("NCCL_SOCKET_IFNAME")
+    if code in PICKED_ASTRAY:
+        return setting is not None and setting.value is not None
+    return code in DAEMON_ASTRAY and any(" --prefix " in line for line in plan.lines.values())
 
 
 def _errors(report: Report, touching: set[str]) -> Iterator[Objection]:

@@ -30,7 +30,7 @@ def visible_gpus(gpus: GpuFacts, environment: EnvironmentFacts) -> int | None:
 
 def _meant(word: str, gpus: GpuFacts) -> Gpu | None:
     """Return the GPU of a number, or of the beginning of a UUID that only one has."""
-    if word.isdecimal():
+    if word.isascii() and word.isdecimal():
         return next((gpu for gpu in gpus.gpus if gpu.index == int(word)), None)
     meant = [gpu for gpu in gpus.gpus if word.startswith("GPU-") and gpu.uuid.startswith(word)]
     return meant[0] if len(meant) == 1 else None

@@ -11,6 +11,7 @@ from doctor.model.facts import (
     InterpreterFacts,
     LoadedNcclFacts,
     LoginFacts,
+    MpiDaemonFacts,
     MpiFacts,
     NicFacts,
 )
@@ -18,5 +19,5 @@ from doctor.model.facts import (
 # What a plan is made of. The makers in this folder are dear, and imported when a plan is wanted.
 PLAN_FACTS: tuple[FactType, ...] = (
     LoginFacts, IdentityFacts, NicFacts, InfinibandFacts, EnvironmentFacts, LoadedNcclFacts, InterpreterFacts, GpuFacts,
-    MpiFacts,
+    MpiFacts, MpiDaemonFacts,
 )  # fmt: skip

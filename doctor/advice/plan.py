@@ -21,10 +21,11 @@ from doctor.advice.launchers.srun import srun_line
 from doctor.advice.launchers.tensorflow import tensorflow_line
 from doctor.advice.launchers.torchrun import torchrun_line
 from doctor.advice.nccl_choice import LINK_STATE_COUNTS, settings_in_force
+from doctor.advice.prefix import prefix_for
 from doctor.advice.sight import Sight, sight_of
 from doctor.engine import Facts
 from doctor.hostlist import fold, quoted
-from doctor.model.facts import EnvironmentFacts, GpuFacts, LoadedNcclFacts, NicFacts
+from doctor.model.facts import EnvironmentFacts, GpuFacts, LoadedNcclFacts, MpiDaemonFacts, NicFacts
 from doctor.model.node import Node
 from doctor.model.plan import MEETING_PORTS, LaunchPlan, Setting
 from doctor.settings import Settings
@@ -104,6 +105,7 @@ def _launch(
         meeting_port=settings.master_port or MEETING_PORTS.get(launcher, 0),
         mpi=mpi,
         profile=settings.profile or "slot",
+        prefix=prefix_for(sight.known(MpiDaemonFacts)) if mpi and mpi.implementation == "Open MPI" else None,
         interfaces=tuple(frozenset(nic.name for nic in nics.interfaces) for nics in sight.known(NicFacts).values()),
     )
     return launch, note

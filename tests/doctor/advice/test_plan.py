@@ -25,6 +25,7 @@ from doctor.model.facts import (
     Kind,
     LoadedNcclFacts,
     LoginFacts,
+    MpiDaemonFacts,
     MpiFacts,
     NicFacts,
 )
@@ -61,6 +62,7 @@ def node(*nics: str, mpi: object = None, infiniband: object = None, gpus: int = 
         LoadedNcclFacts: LoadedNcclFacts("2.32.3", "/opt/venv/libnccl.so.2"),
         InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}),
         GpuFacts: GpuFacts(tuple(Gpu(i, "NVIDIA H100 80GB HBM3") for i in range(gpus)), "550.54", "12.4", "nvml"),
+        MpiDaemonFacts: Absent("not asked"),
         MpiFacts: mpi or MpiFacts("Open MPI", "4.1.4", "/usr/bin/mpirun"),
     }
     return {**facts, **{fact: changed[fact.__name__] for fact in facts if fact.__name__ in changed}}
