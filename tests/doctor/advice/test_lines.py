@@ -1,0 +1,286 @@
+"""Each launcher's line, whole, as a shell would get it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from doctor.advice.interface import Network
+from doctor.advice.launch import Host, Launch, Line, Maker, NoLineError, Way
+from doctor.advice.launchers.files import exports, nccl_conf
+from doctor.advice.launchers.hydra import intel_mpi_line, mpich_line
+from doctor.advice.launchers.open_mpi import open_mpi_line
+from doctor.advice.plan import LINES
+from doctor.model.facts import Address, Interface, Kind, MpiFacts
+from doctor.model.plan import LAUNCHERS, MEETING_PORTS, LaunchPlan, Setting
+from doctor.subnets import Seat
+
+SUBNET = "10.1.0.0/24"
+MPI_MAKERS = {"Open MPI": open_mpi_line, "MPICH": mpich_line, "Intel MPI": intel_mpi_line}
+
+
+def seat(name: str, ip: str) -> tuple[Seat, ...]:
+    nic = Interface(name, 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=(Address(ip, 24),))
+    return (Seat(nic, ip, SUBNET),)
+
+
+def launch(*names: str, slots: int = 2, cards: tuple[str, ...] = (), **changed: Any) -> Launch:
+    """Make a job over n1 and n2 or the named hosts, each on eth0 or on its own card."""
+    hosts = names or ("n1", "n2")
+    cards = cards or tuple("eth0" for _ in hosts)
+    addresses = [f"10.1.0.{index}" for index in range(1, len(hosts) + 1)]
+    members = {host: seat(card, ip) for host, card, ip in zip(hosts, cards, addresses, strict=True)}
+    made = Launch(
+        tuple(Host(host, slots, slots, ip) for host, ip in zip(hosts, addresses, strict=True)),
+        Network(SUBNET, members),
+        {"NCCL_SOCKET_IFNAME": "=" + ",".join(dict.fromkeys(cards)), "GLOO_SOCKET_IFNAME": "eth0"},
+        Way(),
+        interfaces=tuple(frozenset({"lo", card}) for card in cards),
+    )
+    return replace(made, **changed)
+
+
+def line(launcher: str, job: Launch) -> str:
+    """Return the line, which every shell that is here has read without complaint."""
+    made = LINES[launcher](replace(job, meeting_port=job.meeting_port or MEETING_PORTS.get(launcher, 0)))
+    return read_by_shells(made)
+
+
+def mpi_line(implementation: str, version: str, job: Launch) -> str:
+    return read_by_shells(MPI_MAKERS[implementation](replace(job, mpi=MpiFacts(implementation, version))))
+
+
+def read_by_shells(made: Line) -> str:
+    for shell in ("bash", "dash", "sh"):
+        if shutil.which(shell):
+            read = subprocess.run(
+                [shell, "-n", "-c", made.text], capture_output=True, text=True, check=False, timeout=9
+            )
+            assert (read.returncode, read.stderr) == (0, ""), made.text
+    return made.text
+
+
+FRONT = "env NCCL_SOCKET_IFNAME==eth0 GLOO_SOCKET_IFNAME=eth0 "
+OMPI = "mpirun -np 4 -H n1:2,n2:2 --bind-to none --map-by slot --mca pml ob1 "
+X = "-x NCCL_SOCKET_IFNAME==eth0 -x GLOO_SOCKET_IFNAME=eth0 -x PATH -x LD_LIBRARY_PATH python train.py"
+GENV = "-iface eth0 -genv NCCL_SOCKET_IFNAME '=eth0' -genv GLOO_SOCKET_IFNAME eth0 python train.py"
+
+
+@pytest.mark.parametrize(("implementation", "version", "wanted"), [
+    ("Open MPI", "4.1.4",
+     f"{OMPI}--mca btl '^openib' --mca btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include {SUBNET} {X}"),
+    ("Open MPI", "5.0.11", f"{OMPI}--mca btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include eth0 {X}"),
+    ("MPICH", "5.0.2", f"mpiexec -launcher ssh -hosts n1:2,n2:2 -n 4 {GENV}"),
+    ("Intel MPI", "2021.18", f"mpiexec -bootstrap ssh -hosts n1,n2 -ppn 2 -n 4 {GENV}"),
+])  # fmt: skip
+def test_each_mpi_has_its_own_line(implementation: str, version: str, wanted: str) -> None:
+    assert mpi_line(implementation, version, launch()) == wanted
+
+
+def worker(index: int) -> str:
+    workers = '{"cluster": {"worker": ["10.1.0.1:2222", "10.1.0.2:2222"]}'
+    return f'TF_CONFIG={workers}, "task": {{"type": "worker", "index": {index}}}}}'
+
+
+@pytest.mark.parametrize(("launcher", "wanted"), [
+    ("horovodrun",
+     "env GLOO_SOCKET_IFNAME=eth0 horovodrun -np 4 -H n1:2,n2:2 --network-interfaces eth0 python train.py"),
+    ("torchrun",
+     (f"# on n1:\n{FRONT}torchrun --nnodes=2 --node-rank=0 --master-addr=10.1.0.1 --master-port=29400 "
+     "--nproc-per-node=2 train.py\n"
+     f"# on n2:\n{FRONT}torchrun --nnodes=2 --node-rank=1 --master-addr=10.1.0.1 --master-port=29400 "
+     "--nproc-per-node=2 train.py")),
+    ("srun",
+     ("srun -N 2 -w 'n[1-2]' --ntasks-per-node=2 --gpus-per-node=2 "
+     "--export=ALL,NCCL_SOCKET_IFNAME==eth0,GLOO_SOCKET_IFNAME=eth0 python train.py")),
+    ("deepspeed",
+     (r"printf '%s slots=%s\n' n1 2 n2 2 > deepspeed.hosts && "
+     f"{FRONT}deepspeed --hostfile deepspeed.hosts --master_addr 10.1.0.1 --master_port 29500 train.py")),
+    ("accelerate",
+     (f"# on n1:\n{FRONT}accelerate launch --multi_gpu --num_machines 2 --num_processes 4 --machine_rank 0 "
+     "--main_process_ip 10.1.0.1 --main_process_port 29500 train.py\n"
+     f"# on n2:\n{FRONT}accelerate launch --multi_gpu --num_machines 2 --num_processes 4 --machine_rank 1 "
+     "--main_process_ip 10.1.0.1 --main_process_port 29500 train.py")),
+    ("paddle",
+     (f"# on n1:\n{FRONT}python -m paddle.distributed.launch --master 10.1.0.1:38714 --nnodes 2 --rank 0 "
+     "--host 10.1.0.1 --devices 0,1 train.py\n"
+     f"# on n2:\n{FRONT}python -m paddle.distributed.launch --master 10.1.0.1:38714 --nnodes 2 --rank 1 "
+     "--host 10.1.0.2 --devices 0,1 train.py")),
+    ("oneflow",
+     (f"# on n1:\n{FRONT}python -m oneflow.distributed.launch --nproc_per_node 2 --nnodes 2 --node_rank 0 "
+     "--master_addr 10.1.0.1 --master_port 9988 train.py\n"
+     f"# on n2:\n{FRONT}python -m oneflow.distributed.launch --nproc_per_node 2 --nnodes 2 --node_rank 1 "
+     "--master_addr 10.1.0.1 --master_port 9988 train.py")),
+    ("tensorflow", f"# on n1:\n{FRONT}'{worker(0)}' python train.py\n# on n2:\n{FRONT}'{worker(1)}' python train.py"),
+])  # fmt: skip
+def test_each_launcher_has_its_own_line(launcher: str, wanted: str) -> None:
+    assert line(launcher, launch()) == wanted
+
+
+def test_every_launcher_that_can_be_asked_for_has_a_maker() -> None:
+    assert set(LAUNCHERS) == {"mpirun", "env", "nccl.conf", *LINES}
+
+
+@pytest.mark.parametrize(("launcher", "wanted"), [
+    ("horovodrun", "env NCCL_DEBUG=WARN horovodrun -np 2 -H localhost:2 python train.py"),
+    ("torchrun", "env NCCL_DEBUG=WARN torchrun --standalone --nproc-per-node=2 train.py"),
+    ("srun",
+     "srun -N 1 --ntasks-per-node=2 --gpus-per-node=2 --export=ALL,NCCL_DEBUG=WARN python train.py"),
+    ("deepspeed", "env NCCL_DEBUG=WARN deepspeed --num_gpus 2 train.py"),
+    ("accelerate", "env NCCL_DEBUG=WARN accelerate launch --multi_gpu --num_machines 1 --num_processes 2 train.py"),
+    ("paddle", "env NCCL_DEBUG=WARN python -m paddle.distributed.launch --devices 0,1 train.py"),
+    ("oneflow",
+     ("env NCCL_DEBUG=WARN python -m oneflow.distributed.launch --nproc_per_node 2 --nnodes 1 --node_rank 0 "
+     "--master_addr 127.0.0.1 --master_port 9988 train.py")),
+    ("tensorflow", "env NCCL_DEBUG=WARN python train.py"),
+])  # fmt: skip
+def test_one_node_alone_meets_nobody(launcher: str, wanted: str) -> None:
+    alone = Launch((Host("localhost", 2, 2),), None, {"NCCL_DEBUG": "WARN"}, Way())
+    assert line(launcher, alone) == wanted
+
+
+@pytest.mark.parametrize(("program", "wanted"), [
+    (("python", "train.py", "--lr", "0.1"), "train.py --lr 0.1"),
+    (("python3.11", "-u", "train.py"), "train.py"),
+    (("train.py",), "train.py"),
+    (("python", "-m", "mine.train", "a b"), "-m mine.train 'a b'"),
+    (("/opt/conda/bin/python", "train.py"), "--no-python /opt/conda/bin/python train.py"),
+    (("python", "-O", "train.py"), "--no-python python -O train.py"),
+    (("./train", "$HOME;reboot"), "--no-python ./train '$HOME;reboot'"),
+])  # fmt: skip
+def test_the_program_is_handed_over_as_a_launcher_takes_it_and_each_word_is_quoted(
+    program: tuple[str, ...], wanted: str
+) -> None:
+    alone = Launch((Host("localhost", 2),), None, {}, Way(), program=program)
+    assert line("torchrun", alone) == f"torchrun --standalone --nproc-per-node=2 {wanted}"
+
+
+def test_mpirun_runs_the_program_word_for_word() -> None:
+    job = launch(program=("python", "-c", "print('a b')", "*"), variables={})
+    assert mpi_line("Open MPI", "5.0.11", job).endswith(
+        """ -x PATH -x LD_LIBRARY_PATH python -c 'print('"'"'a b'"'"')' '*'"""
+    )
+
+
+def test_the_numa_profile_is_the_other_published_recipe() -> None:
+    assert " -H n1:2,n2:2 --map-by numa --mca " in mpi_line("Open MPI", "4.1.4", launch(profile="numa"))
+
+
+def test_a_prefix_is_named_where_a_login_does_not_find_the_daemon() -> None:
+    prefixed = mpi_line("Open MPI", "4.1.4", launch(prefix="/opt/open mpi", as_root=True))
+    assert prefixed.startswith("mpirun --allow-run-as-root --prefix '/opt/open mpi' -np 4 ")
+
+
+def test_the_way_in_is_told_to_the_launchers_that_log_in() -> None:
+    way = Way(2222, "ada", "~/.ssh/job", None)
+    job = launch(way=way, variables={})
+    assert "--mca plm_rsh_args '-p 2222 -l ada -i '\"'\"'~/.ssh/job'\"'\"''" in mpi_line("Open MPI", "4.1.4", job)
+    assert " -p 2222 -i '~/.ssh/job' " in line("horovodrun", job)
+    told = "its ssh must be told -p 2222 -l ada -i '~/.ssh/job' by ~/.ssh/config"
+    assert told in LINES["horovodrun"](job).reasons
+    assert told in LINES["deepspeed"](job).reasons
+
+
+def test_horovodrun_waits_longer_for_many_nodes() -> None:
+    def timeout(count: int) -> str:
+        words = line("horovodrun", launch(*(f"n{index}" for index in range(1, count + 1)))).split()
+        return words[words.index("--start-timeout") + 1] if "--start-timeout" in words else ""
+
+    assert [timeout(count) for count in (16, 17, 64)] == ["", "60", "120"]
+
+
+@pytest.mark.parametrize(("cards", "interfaces", "wanted"), [
+    (("eno1", "enp3s0"), ({"lo", "eno1"}, {"lo", "enp3s0"}), "--network-interfaces eno1,enp3s0"),
+    (("eth1", "eth1"), ({"eth1", "eth10"}, {"eth1"}), "--disable-cache"),
+    (("eno1", "enp3s0"), ({"eno1", "enp3s0"}, {"enp3s0"}), "--disable-cache"),
+])  # fmt: skip
+def test_horovodrun_is_given_names_only_where_their_beginnings_mean_no_other(
+    cards: tuple[str, ...], interfaces: tuple[set[str], ...], wanted: str
+) -> None:
+    job = launch(cards=cards, interfaces=tuple(frozenset(names) for names in interfaces))
+    words = line("horovodrun", job)
+    assert wanted in words
+    assert ("NCCL_SOCKET_IFNAME" in words) == (wanted == "--disable-cache")
+
+
+def test_a_value_with_a_comma_stands_in_front_of_srun() -> None:
+    job = launch(cards=("eno1", "enp3s0"), variables={"NCCL_SOCKET_IFNAME": "=eno1,enp3s0", "NCCL_DEBUG": "WARN"})
+    assert line("srun", job).startswith("env NCCL_SOCKET_IFNAME==eno1,enp3s0 srun -N 2 ")
+    assert " --export=ALL,NCCL_DEBUG=WARN " in line("srun", job)
+
+
+def test_deepspeed_says_which_variables_it_keeps_to_itself() -> None:
+    assert LINES["deepspeed"](launch()).reasons == (
+        "it writes deepspeed.hosts here, in the form that deepspeed reads",
+        (
+            "deepspeed passes GLOO_SOCKET_IFNAME to no other node: "
+            r"printf '%s\n' GLOO_SOCKET_IFNAME=eth0 >> ~/.deepspeed_env"
+        ),
+    )
+
+
+def six(job: Launch) -> Launch:
+    hosts = tuple(replace(host, address=f"fd00::{index}") for index, host in enumerate(job.hosts, 1))
+    return replace(job, hosts=hosts)
+
+
+def test_nodes_may_meet_by_ipv6_where_the_launcher_takes_it() -> None:
+    assert "--master-addr=fd00::1 --master-port=29400" in line("torchrun", six(launch()))
+    assert '["[fd00::1]:2222", "[fd00::2]:2222"]' in line("tensorflow", six(launch()))
+    with pytest.raises(NoLineError, match="takes no IPv6 address"):
+        line("paddle", six(launch()))
+
+
+@pytest.mark.parametrize("maker", [LINES[name] for name in ("torchrun", "accelerate", "paddle", "oneflow",
+                                                           "tensorflow", "deepspeed")])  # fmt: skip
+def test_without_an_address_there_is_no_meeting_and_no_line(maker: Maker) -> None:
+    job = launch()
+    nowhere = replace(job, hosts=(replace(job.hosts[0], address=""), job.hosts[1]))
+    with pytest.raises(NoLineError, match="no address is known at which n1 and the other nodes meet"):
+        maker(nowhere)
+
+
+def test_slots_that_differ_have_a_line_where_the_launcher_can_say_so() -> None:
+    job = launch()
+    uneven = replace(job, hosts=(job.hosts[0], replace(job.hosts[1], slots=4)))
+    assert "--nproc-per-node=4" in line("torchrun", uneven)
+    for launcher in ("srun", "accelerate", "oneflow"):
+        with pytest.raises(NoLineError, match="is one number for all nodes, and their slots differ"):
+            line(launcher, uneven)
+
+
+def test_nodes_without_a_gpu_have_no_word_of_gpus() -> None:
+    job = launch()
+    bare = replace(job, hosts=tuple(replace(host, gpus=0) for host in job.hosts))
+    assert "gpu" not in line("srun", bare) + line("accelerate", bare)
+    assert "--nproc_per_node 2 train.py" in line("paddle", bare)
+
+
+PLAN = LaunchPlan(
+    {
+        "NCCL_SOCKET_IFNAME": Setting("=eth0", "why"),
+        "NCCL_IB_HCA": Setting(None, "why not"),
+        "GLOO_SOCKET_IFNAME": Setting("eth0", "why"),
+    }
+)
+
+
+def test_the_exports_are_what_eval_sets() -> None:
+    assert exports(PLAN) == "export NCCL_SOCKET_IFNAME='=eth0'\nexport GLOO_SOCKET_IFNAME=eth0"
+    script = 'eval "$1" && printf "%s %s" "$NCCL_SOCKET_IFNAME" "$GLOO_SOCKET_IFNAME"'
+    ran = subprocess.run(
+        ["sh", "-c", script, "sh", exports(PLAN)], capture_output=True, text=True, check=True, timeout=9
+    )
+    assert ran.stdout == "=eth0 eth0"
+
+
+def test_the_file_of_nccl_has_its_own_variables_only_with_no_quotes() -> None:
+    assert nccl_conf(PLAN) == "NCCL_SOCKET_IFNAME==eth0"
+
+
+def test_where_nothing_need_be_set_a_comment_says_so() -> None:
+    assert (exports(LaunchPlan()), nccl_conf(LaunchPlan())) == ("# ncheck: nothing need be set",) * 2
