@@ -1,0 +1,66 @@
+"""The mesh over bare hosts: the real run's own acts, and the facts that they bring."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from doctor.acts import acts_for, brought, with_needs
+from doctor.collect import facts_of, joined
+from doctor.company import Company
+from doctor.gather import Act, Questions, gather
+from doctor.inventory import read_inventory
+from doctor.mesh.tcp import CONNECT
+from doctor.model.evidence import Reply
+from doctor.model.facts import LinkFacts, ListenFacts
+from doctor.observer import Silent
+from doctor.settings import JobEnvironment, Settings
+from doctor.transport.choose import transports
+
+from .wires import BareHosts
+
+_WANTED = with_needs((ListenFacts, LinkFacts))
+
+
+@dataclass(frozen=True)
+class Linked:
+    """What a run brought: each node's facts, and its reply about its links."""
+
+    facts: Mapping[str, Mapping[type, object]]
+    replies: Mapping[str, Reply]
+
+    def links(self, node: str) -> LinkFacts:
+        found = self.facts[node][LinkFacts]
+        assert isinstance(found, LinkFacts), found
+        return found
+
+
+def linked(
+    made: BareHosts, *, before: Callable[[str], object] = str, deadline: float = 60.0, **settings: object
+) -> Linked:
+    """Ask all hosts about their links. `before` is told of each act as it begins, and of the end."""
+    names = ",".join(host.name for host in made.hosts)
+    run = replace(
+        Settings(hosts=names, environment=JobEnvironment(rsh=made.rsh), deadline=deadline, width=len(made.hosts)),
+        **settings,  # type: ignore[arg-type]
+    )
+    nodes = read_inventory(run, stdin=io.BytesIO(), environ={})
+    known: dict[str, dict[type, object]] = {}
+    replies: dict[str, Reply] = {}
+    acts = [_told(act, number, before) for number, act in enumerate(acts_for(Company(nodes, known, run), _WANTED))]
+    for evidence in gather(nodes, acts, run, transports(run), Silent()):
+        first = evidence.node not in known
+        facts = known.setdefault(evidence.node, {})
+        facts.update(joined(facts, facts_of(evidence, brought(evidence, _WANTED, first=first))))
+        if CONNECT.key in evidence.replies:
+            replies[evidence.node] = evidence.replies[CONNECT.key]
+    return Linked(known, replies)
+
+
+def _told(act: Act, number: int, before: Callable[[str], object]) -> Act:
+    def ask(left: float) -> Questions:
+        before(f"{number} {act.stage}")
+        return act.ask(left)
+
+    return replace(act, ask=ask)
