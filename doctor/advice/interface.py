@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from shlex import quote
 
 from doctor.advice.nccl_choice import Choice, choices
@@ -42,11 +42,15 @@ class Network:
 
 @dataclass(frozen=True)
 class Advice:
-    """The settings, what could not be decided, and the network that was chosen: None where there is none to choose."""
+    """The settings, what could not be decided, and the network that was chosen: None where there is none to choose.
+
+    `per_node`: see LaunchPlan.
+    """
 
     env: Mapping[str, Setting]
     notes: tuple[str, ...] = ()
     network: Network | None = None
+    per_node: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
 
 
 def advise(sight: Sight) -> Advice:

@@ -60,7 +60,7 @@ def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], settings: Setting
             {"NCCL_SOCKET_IFNAME": unknown}, notes=("no node was reached: there is nothing to plan with",)
         )
     advice = advise(sight)
-    plan = LaunchPlan(advice.env, notes=(*_missing(sight, settings), *advice.notes))
+    plan = LaunchPlan(advice.env, notes=(*_missing(sight, settings), *advice.notes), per_node=advice.per_node)
     launcher = settings.launcher or launcher_found(sight)
     try:
         variables = _variables(sight, advice)

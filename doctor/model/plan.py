@@ -30,10 +30,12 @@ class Setting:
 @dataclass(frozen=True)
 class LaunchPlan:
     """`env` maps a variable to its setting; `lines` maps a launcher to the line to type, and `reasons` to why it is so;
-    `notes` say what could not be decided and why.
+    `notes` say what could not be decided and why. `per_node` maps nodes to the variables whose value is each node's
+    own: in `env` these have no value, and no one line can set them for all.
     """
 
     env: Mapping[str, Setting] = field(default_factory=dict)
     lines: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    per_node: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)

@@ -29,6 +29,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "fail_on": "What made exit code 1: error, warning, info, unknown.",
         "interrupted": "True after ^C: this is what was known so far.",
         "recorded": "True when any node was read from a recording, not measured now.",
+        "dropped": "The bad nodes that --drop-bad went on without, and why; all else here is of the other nodes.",
     },
     "NodeSummary": {
         "name": "The name as it was listed.",
@@ -71,6 +72,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "lines": "The line to type, by launcher, such as mpirun.",
         "notes": "What could not be decided, and why.",
         "reasons": "Why each line says what it says, by launcher.",
+        "per_node": "Variables whose value is each node's own, by node; in env they are null.",
     },
     "Setting": {
         "value": "What to set it to; null: leave it unset.",
