@@ -9,6 +9,7 @@ from doctor.advice import PLAN_FACTS
 from doctor.collect import HOMES, reader_of, sources_for
 from doctor.company import Company
 from doctor.gather import Act, NotAsked, Questions
+from doctor.mesh.names import ask_names, spared_names
 from doctor.mesh.peers import ask_peers, spared_peers
 from doctor.mesh.plan_pick import ask_pick, spared_pick
 from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening, spared_tcp
@@ -20,6 +21,7 @@ from doctor.model.facts import (
     LinkFacts,
     ListenFacts,
     LoginFacts,
+    NameFacts,
     NcclPickFacts,
     NicFacts,
     PeerSshFacts,
@@ -44,6 +46,7 @@ _WHERE = (LoginFacts, IdentityFacts, NicFacts, InterpreterFacts)
 LATER: Mapping[FactType, Later] = {
     ListenFacts: Later("listening", ask_listen, _WHERE, spared_listening),
     LinkFacts: Later("asking its peers", ask_connect, (*_WHERE, ListenFacts), spared_tcp),
+    NameFacts: Later("asking its peers", ask_names, (LoginFacts,), spared_names),
     PeerSshFacts: Later("asking its peers", ask_peers, (LoginFacts,), spared_peers),
     PlannedPickFacts: Later("trying the plan", ask_pick, (*PLAN_FACTS, NcclPickFacts), spared_pick),
 }

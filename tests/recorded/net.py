@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from doctor.collect.bonds import BONDING
+from doctor.collect.names import HOST_NAME, NAMES
 from doctor.collect.net_settings import CONF, NET, SETTINGS
 from doctor.model.evidence import JsonValue, Reply, Status
 
@@ -17,7 +18,18 @@ def net_replies(host: Host) -> dict[str, Reply]:
     return {
         SETTINGS.key: Reply(Status.OK, value=_settings(host), seconds=0.004),
         BONDING.key: Reply(Status.OK, value={}, seconds=0.001),
+        HOST_NAME.key: Reply(Status.OK, value={"name": host.name, "leads_to": _address(host.name)}, seconds=0.002),
+        NAMES.key: Reply(Status.OK, value=_names(host), seconds=0.003),
     }
+
+
+def _names(host: Host) -> JsonValue:
+    """Return what /etc/hosts says of the node and of those that it reaches."""
+    return {"names": {name: _address(name) for name in sorted((host.name, *host.peers))}}
+
+
+def _address(name: str) -> JsonValue:
+    return {"addresses": [f"10.20.0.{10 + int(name[-2:])}"]}  # gpu01
 
 
 def _settings(host: Host) -> JsonValue:

@@ -41,6 +41,9 @@ mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM], "
                   "interactive shell"|"login shell"|"usual folder"], "info": what the installation says of itself|"",
                   "says": {"said", "exit_status": int|null, "status", "reason"} (what PROGRAM --version did),
                   "prefixed": the same with its own lib folder on LD_LIBRARY_PATH, where it did not start|null}
+host-name    {"name", "leads_to": LOOKED_UP}, LOOKED_UP being {"addresses": [ip]} in the resolver's order, {"error": its
+                  words}, or {"late": true} where it had not answered when the time was over
+names        asked as {"names": [name]}; says {"names": {name: LOOKED_UP}}.
 ssh-peers    asked as {"peers": [{"target": node, "host", "port": int|null, "user": str|null}], "timeout": seconds};
              says {"peers": {target: {"exit_status": int|null (null: it did not end and was ended), "stderr": str,
                   "seconds": float, "cut_short": bool (there was no time for it)}}}. No ssh program: status missing.
@@ -65,6 +68,8 @@ MODULES = {
     "environment": "environment",
     "limits": "limits",
     "mpi-daemon": "mpi_daemon",
+    "host-name": "host_name",
+    "names": "names",
     "ssh-peers": "ssh_peers",
     "listen": "listen",
     "connect": "connect",

@@ -17,7 +17,8 @@ def findings(first: int, last: int, *reserved: tuple[int, int]) -> list[Finding]
 def test_a_narrow_range_is_named() -> None:
     assert findings(50000, 51000) == [
         Finding("NC355", "ephemeral-ports-few", Severity.WARNING, ("n1",),
-                "connections have 1001 ports: 50000 to 51000", (), "sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'"),
+                "connections have 1001 ports: 50000 to 51000", (),
+                "sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'"),
     ]  # fmt: skip
 
 
