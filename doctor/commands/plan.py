@@ -9,23 +9,35 @@ from typing import TYPE_CHECKING
 
 import click
 
-from doctor.commands.options import CONFIG, COUNTS, FOR, JOB, NETWORK, PLANNED, RANKS, SSH, TIME, WHICH, options
+from doctor.commands.examined import against, all_dropped, examined, say
+from doctor.commands.options import (
+    CONFIG,
+    COUNTS,
+    FOR,
+    GOOD,
+    JOB,
+    KEPT,
+    NETWORK,
+    PLANNED,
+    RANKS,
+    SSH,
+    TIME,
+    WHICH,
+    options,
+)
 from doctor.commands.program import EvalCommand, program_of
 from doctor.commands.run import one_file, settings_of
 from doctor.errors import EXIT_CLEAN, EXIT_FINDINGS
-from doctor.printable import printable
 
 if TYPE_CHECKING:
     from doctor.model.plan import LaunchPlan
     from doctor.model.report import Report
     from doctor.settings import Settings
 
-LONGEST = 2000  # characters of one word on standard error
-
 
 @click.command(cls=EvalCommand, short_help="Print the line that starts the job.")
 @click.argument("nodes", nargs=-1, metavar="[NODES]")
-@options(FOR, RANKS, NETWORK, WHICH, SSH, JOB, TIME, COUNTS, CONFIG, PLANNED)
+@options(FOR, RANKS, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, TIME, COUNTS, CONFIG, PLANNED)
 @click.pass_context
 def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, **flags: object) -> int:
     r"""Check the nodes, then print the line that starts the job on them: that alone, ready for a shell.
@@ -42,43 +54,31 @@ def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, 
     given = {**flags, "nodes_file": one_file(context, nodes), "program": program_of(context)}
     # Every check has its say about a line that is to be typed; and the file's output is that of reports.
     settings = replace(settings_of(given), select=(), output=output or "line")
-    report = _examined(settings)
+    from doctor.report.live import observer_for  # noqa: PLC0415  start-up
+
+    report = examined(settings, observer_for(sys.stderr, os.environ))
     if report.interrupted:
-        _say("interrupted: there is no plan")
+        say("interrupted: there is no plan")
         return report.exit_code
     return _given_out(report, settings)
 
 
-def _examined(settings: Settings) -> Report:
-    from doctor.pipeline import examine  # noqa: PLC0415  start-up
-    from doctor.report.live import observer_for  # noqa: PLC0415  start-up
-
-    return examine(settings, observer_for(sys.stderr, os.environ))
-
-
 def _given_out(report: Report, settings: Settings) -> int:
     """Print what was asked for, unless something is against it."""
-    against = _against(report, settings)
-    for told in against:
-        _say(told)
+    reasons = against(report, settings)
+    for reason in reasons:
+        say(reason)
     for note in report.plan.notes:
-        _say(note)
+        say(note)
     text = _text(report.plan, settings)
-    if text is None or (against and not settings.force):
-        _say("so there is no plan" + (": --force prints it all the same" if text is not None else ""))
+    if text is None or all_dropped(report) or (reasons and not settings.force):
+        helps = text is not None and not all_dropped(report)
+        say("so there is no plan" + (": --force prints it all the same" if helps else ""))
         return EXIT_FINDINGS
-    if against:
-        _say("printed all the same: --force")
+    if reasons:
+        say("printed all the same: --force")
     click.echo(text)
     return EXIT_CLEAN
-
-
-def _against(report: Report, settings: Settings) -> list[str]:
-    from doctor.objections import objections  # noqa: PLC0415  start-up
-    from doctor.registry import load_checks  # noqa: PLC0415  start-up
-
-    found = objections(report, load_checks().select(()), settings)
-    return [line for one in found for line in (one.told, *([f"  try: {one.fix}"] if one.fix else []))]
 
 
 def _text(plan: LaunchPlan, settings: Settings) -> str | None:
@@ -95,11 +95,7 @@ def _text(plan: LaunchPlan, settings: Settings) -> str | None:
         launcher, text = "env", FILES["env"](plan)
     else:
         return None
-    _say(f"for {launcher}" + ("" if settings.launcher else ", since nothing else was asked for (--for)"))
+    say(f"for {launcher}" + ("" if settings.launcher else ", since nothing else was asked for (--for)"))
     for reason in plan.reasons.get(launcher, ()):
-        _say(reason)
+        say(reason)
     return text
-
-
-def _say(words: str) -> None:
-    click.echo(f"ncheck: {printable(words, LONGEST)}", err=True)
