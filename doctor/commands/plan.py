@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @options(FOR, RANKS, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, TIME, COUNTS, CONFIG, PLANNED)
 @click.pass_context
 def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, **flags: object) -> int:
-    r"""Check the nodes, then print the line that starts the job on them: that alone, ready for a shell.
+    """Check the nodes, then print the line that starts the job on them: that alone, ready for a shell.
 
     \b
     ncheck plan nodes.txt -- python train.py --lr 0.1
@@ -50,7 +50,7 @@ def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, 
     What it is for and what it cannot say stands on standard error. Where something is wrong that touches the plan,
     nothing is printed but the reasons there (--for env: the word false, so that eval fails too), and the exit code
     is 1; --force prints it all the same.
-    """
+    """  # noqa: D301  click ends a paragraph's folding at \b
     given = {**flags, "nodes_file": one_file(context, nodes), "program": program_of(context)}
     # Every check has its say about a line that is to be typed; and the file's output is that of reports.
     settings = replace(settings_of(given), select=(), output=output or "line")
@@ -66,36 +66,33 @@ def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, 
 def _given_out(report: Report, settings: Settings) -> int:
     """Print what was asked for, unless something is against it."""
     reasons = against(report, settings)
-    for reason in reasons:
-        say(reason)
-    for note in report.plan.notes:
-        say(note)
-    text = _text(report.plan, settings)
+    launcher, text = _text(report.plan, settings)
+    for told in (*reasons, *report.plan.notes):
+        say(told)
     if text is None or all_dropped(report) or (reasons and not settings.force):
         helps = text is not None and not all_dropped(report)
         say("so there is no plan" + (": --force prints it all the same" if helps else ""))
         return EXIT_FINDINGS
+    say(f"for {launcher}" + ("" if settings.launcher else ", since nothing else was asked for (--for)"))
+    for reason in report.plan.reasons.get(launcher, ()):
+        say(reason)
     if reasons:
         say("printed all the same: --force")
     click.echo(text)
     return EXIT_CLEAN
 
 
-def _text(plan: LaunchPlan, settings: Settings) -> str | None:
-    """Return what goes to standard output, None where there is none; tell what it is for, and why it is so."""
+def _text(plan: LaunchPlan, settings: Settings) -> tuple[str, str | None]:
+    """Return the launcher and what goes to standard output for it, None where there is nothing to give."""
     from doctor.advice.launchers.files import FILES  # noqa: PLC0415  start-up
 
-    if settings.output == "json":
-        from doctor.report.json import plan_as_json  # noqa: PLC0415  start-up
-
-        return plan_as_json(plan)
+    launcher, text = settings.launcher or "env", None
     if plan.lines:
         launcher, text = next(iter(plan.lines.items()))
     elif settings.launcher is None:
-        launcher, text = "env", FILES["env"](plan)
-    else:
-        return None
-    say(f"for {launcher}" + ("" if settings.launcher else ", since nothing else was asked for (--for)"))
-    for reason in plan.reasons.get(launcher, ()):
-        say(reason)
-    return text
+        text = FILES["env"](plan)
+    if settings.output == "json" and text is not None:
+        from doctor.report.json import plan_as_json  # noqa: PLC0415  start-up
+
+        text = plan_as_json(plan)
+    return launcher, text
