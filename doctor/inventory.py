@@ -10,7 +10,7 @@ from typing import BinaryIO
 from doctor.errors import InventoryError
 from doctor.hostlist import MOST, quoted, split_list, unfold
 from doctor.listing import Listed, listed_host, listed_line
-from doctor.model.node import Node
+from doctor.model.node import Line, Node
 from doctor.printable import printable
 from doctor.settings import Settings
 
@@ -42,7 +42,8 @@ def _nodes(listed: Iterable[Listed]) -> tuple[Node, ...]:
     nodes: dict[str, Node] = {}
     for line in listed:
         for name in line.names:
-            node = Node(name, line.user, line.port, line.slots, line.max_slots, (line.place,))
+            lines = (line.line,) if line.line else ()
+            node = Node(name, line.user, line.port, line.slots, line.max_slots, (line.place,), lines)
             nodes[name] = _joined(nodes[name], node) if name in nodes else node
         if len(nodes) > MOST:
             raise InventoryError(f"{line.place}: more than {MOST} hosts are listed")
@@ -64,13 +65,15 @@ def _joined(earlier: Node, again: Node) -> Node:
         slots=max(earlier.slots or 0, again.slots or 0) or None,
         max_slots=max(earlier.max_slots or 0, again.max_slots or 0) or None,
         places=earlier.places + again.places,
+        lines=earlier.lines + again.lines,
     )
 
 
 def _from_option(hosts: str) -> Iterable[Listed]:
     if not hosts.strip():
         raise InventoryError("-H: it names no host; write it as -H node01:8,node02:8")
-    return [_placed(listed_host, part, "-H") for part in split_list(hosts)]
+    read = [(part, _placed(listed_host, part, "-H")) for part in split_list(hosts)]
+    return [replace(told, line=Line("hosts", "-H", part, told.written)) for part, told in read]
 
 
 def _placed(read: Callable[[str, str], Listed], text: str, place: str) -> Listed:
@@ -84,11 +87,23 @@ def _placed(read: Callable[[str, str], Listed], text: str, place: str) -> Listed
 def _from_file(path: str, stdin: BinaryIO) -> Iterable[Listed]:
     name = "standard input" if path == "-" else printable(path)
     text = _text(name, path, stdin).replace("\r\n", "\n").replace("\r", "\n")
-    lines = [(number, line.partition("#")[0].strip()) for number, line in enumerate(text.split("\n"), 1)]
-    listed = [_placed(listed_line, words, f"{name}:{number}") for number, words in lines if words]
+    listed = list(_lines(name, text))
     if not listed:
         raise InventoryError(f"{name}: it names no host; write one host a line, like: node01 slots=8")
     return listed
+
+
+def _lines(name: str, text: str) -> Iterable[Listed]:
+    """Read the lines that name hosts; each keeps how it was written, and what stands above it."""
+    above: list[str] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if words := line.partition("#")[0].strip():
+            place = f"{name}:{number}"
+            told = _placed(listed_line, words, place)
+            yield replace(told, line=Line("file", place, line.rstrip(), told.written, tuple(above)))
+            above = []
+        else:
+            above.append(line.rstrip())
 
 
 def _text(name: str, path: str, stdin: BinaryIO) -> str:
@@ -148,7 +163,7 @@ def _from_slurm(environ: Mapping[str, str]) -> Iterable[Listed]:
     except ValueError as error:
         raise InventoryError(f"{variable}: {error}") from None
     for name, count in zip(names, slots, strict=True):
-        yield Listed((name,), variable, slots=count)
+        yield Listed((name,), variable, slots=count, line=Line("slurm", variable, name, name))
 
 
 def _tasks(environ: Mapping[str, str], nodes: int) -> list[int | None]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from doctor.hostlist import is_v6, quoted, split_list, unfold
+from doctor.model.node import Line
 
 MOST_SLOTS = 256  # a larger number behind a colon is no count of GPUs: it was meant as a port
 _SSH_PORT = 22
@@ -20,7 +21,7 @@ _LONGEST_LINE = 4096
 
 @dataclass(frozen=True)
 class Listed:
-    """The hosts of one line, and what the line says of each of them."""
+    """The hosts of one line, and what the line says of each of them. `written` is what stands for their names in it."""
 
     names: tuple[str, ...]
     place: str
@@ -28,6 +29,8 @@ class Listed:
     port: int | None = None
     slots: int | None = None
     max_slots: int | None = None
+    written: str = field(default="", compare=False)
+    line: Line | None = field(default=None, compare=False)
 
 
 # user@domain.example
@@ -77,19 +80,19 @@ def listed_host(text: str, place: str) -> Listed:
     if bracketed := _BRACKETED.fullmatch(rest):
         return _v6_in_brackets(bracketed, place, user or None)
     if is_v6(rest):
-        return Listed((rest,), place, user or None)
+        return Listed((rest,), place, user or None, written=rest)
     names, colon, number = rest.rpartition(":") if "]:" in rest or rest.count(":") == 1 else (rest, "", "")
     slots = _slots_behind_colon(names, number) if colon else None
     if ":" in names:
         raise ValueError(f"{quoted(text)} is no host; an IPv6 address with a port is written [fe80::1]:22")
-    return Listed(unfold(names), place, user or None, slots=slots)
+    return Listed(unfold(names), place, user or None, slots=slots, written=names)
 
 
 def _v6_in_brackets(found: re.Match[str], place: str, user: str | None) -> Listed:
     if not is_v6(found["address"]):
         raise ValueError(f"{quoted(found['address'])} is no IPv6 address")
     port = None if found["port"] is None else _port(found["port"])
-    return Listed((found["address"],), place, user, port)
+    return Listed((found["address"],), place, user, port, written=found["address"])
 
 
 def _slots_behind_colon(host: str, text: str) -> int:

@@ -54,6 +54,11 @@ def _touches(check: Check, relied: frozenset[FactType]) -> bool:
     return check.code.startswith(_ALWAYS) or not relied.isdisjoint((*check.reads, *check.also))
 
 
+def no_use_for(check: Check, launcher: str | None) -> bool:
+    """Tell whether the check is about an MPI that a line of this launcher does without."""
+    return launcher not in BY_MPI and not OF_MPI.isdisjoint((*check.reads, *check.also))
+
+
 def _relied_on(launcher: str | None) -> frozenset[FactType]:
     """Return the facts that a line of this launcher relies on."""
     own: frozenset[FactType] = frozenset((HorovodFacts,) if launcher == "horovodrun" else ())

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from doctor.acts import acts_for, brought, with_needs
 from doctor.advice import PLAN_FACTS
+from doctor.bad_nodes import bad_nodes
 from doctor.collect import facts_of, joined, sources_for
 from doctor.company import Company
 from doctor.conclusion import conclude
@@ -28,6 +29,7 @@ from doctor.model.report import Report
 from doctor.observer import Observer
 from doctor.record import Recorder, load
 from doctor.registry import Registry, load_checks
+from doctor.remaining import among
 from doctor.settings import Settings
 from doctor.transport.choose import transports
 
@@ -35,10 +37,15 @@ Clock = Callable[[], float]
 _TOO_LATE = Reply(Status.UNANSWERED, "the node was still busy, or the time was over, when this was to be asked")
 
 
-def examine(settings: Settings, observer: Observer, clock: Clock = time.monotonic) -> Report:
-    """Examine the nodes that the settings name, and report. Raises NcheckError for what the user can mend."""
+def examine(
+    settings: Settings, observer: Observer, clock: Clock = time.monotonic, listed: tuple[Node, ...] = ()
+) -> Report:
+    """Examine the nodes that the settings name, and report. Raises NcheckError for what the user can mend.
+
+    `listed` are those nodes where the caller has read the inventory already.
+    """
     began = clock()
-    nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
+    nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     registry = load_checks()
     checks = registry.select(settings.select)
     run = _Run(settings, registry, checks, observer)
@@ -111,9 +118,32 @@ class _Run:
             self.facts[node] = {**facts_of(replace(evidence, replies=never), missing), **self.facts[node]}
 
     def report(self, nodes: Sequence[Node], seconds: float, *, interrupted: bool) -> Report:
-        ordered = {node.name: self.facts[node.name] for node in nodes}
+        report = self._judged(nodes, self.facts, seconds, interrupted=interrupted)
+        if self.settings.drop_bad and not interrupted:
+            report = self._without_bad(nodes, report)
+        self.observer.judged(report.findings)
+        return report
+
+    def _without_bad(self, nodes: Sequence[Node], report: Report) -> Report:
+        """Judge the nodes without the bad ones, until none of those that are left is; nothing is asked again.
+
+        Where all are bad, the report stays one on the last that were left, and says so of them all.
+        """
+        dropped: dict[str, str] = {}
+        while bad := bad_nodes(report, self.checks, self.settings):
+            dropped = {**dropped, **bad}
+            left = [node for node in nodes if node.name not in dropped]
+            if not left:
+                break
+            facts = among(self.facts, [node.name for node in left])
+            report = self._judged(left, facts, report.seconds, interrupted=False)
+        return replace(report, dropped={node.name: dropped[node.name] for node in nodes if node.name in dropped})
+
+    def _judged(
+        self, nodes: Sequence[Node], facts: Mapping[str, Facts], seconds: float, *, interrupted: bool
+    ) -> Report:
+        ordered = {node.name: facts[node.name] for node in nodes}
         conclusion = conclude(self.checks, ordered, self.settings)
-        self.observer.judged(conclusion.findings)
         return conclusion.report(
             evidence=[self.evidence[node.name] for node in nodes],
             plan=self._plan(nodes, ordered),

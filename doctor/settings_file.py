@@ -39,6 +39,7 @@ _FLAGS_ONLY = {
     "launcher": "give it as a flag: ncheck plan --for, ncheck launch --with",
     "program": "give it behind --",
     "good-nodes": "give it as a flag",
+    "drop-bad": "it is a decision of the moment: give it as a flag",
     "force": "it is a decision of the moment: give it as a flag",
 }
 _PATHS = ("nodes_file", "identity", "ssh_config")

@@ -113,6 +113,21 @@ FOR = (
     ),
 )  # fmt: skip
 
+WITH = (
+    _option(
+        _LAUNCH, "--with", "launcher", type=click.Choice(LAUNCHERS[:-2]), metavar="LAUNCHER", default="mpirun",
+        help="mpirun, horovodrun, srun, deepspeed: what starts all ranks by one line.  [mpirun]",
+    ),
+)  # fmt: skip
+
+KEPT = (
+    _option(
+        _LAUNCH, "--drop-bad", is_flag=True, default=None,
+        help="Go on with the nodes without errors, and say which were left out; with --force, also with those of which "
+        "not all could be told.",
+    ),
+)  # fmt: skip
+
 TIME = (
     _option(_TIME, "--width", metavar="N", help="Nodes at once.  [64]"),
     _option(_TIME, "--connect-timeout", metavar="S", help="Seconds for one login.  [15]"),
@@ -152,6 +167,12 @@ OUTPUT = (
     _option(
         _OUT, "--color/--no-color", "color", default=None,
         help="Colours, or none. Without either: on a terminal, unless NO_COLOR is set.",
+    ),
+)  # fmt: skip
+GOOD = (
+    _option(
+        _OUT, "--good-nodes", metavar="FILE",
+        help="Write the nodes without errors, in the form in which they came in.",
     ),
 )  # fmt: skip
 PLANNED = (

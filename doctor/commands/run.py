@@ -13,6 +13,7 @@ import click
 
 from doctor.commands.options import (
     CONFIG,
+    GOOD,
     JOB,
     JUDGE,
     NETWORK,
@@ -37,7 +38,7 @@ Work = Callable[["Settings", "Observer"], "Report"]
 
 @click.command(cls=GroupedCommand, short_help="Check the nodes of a file, or of -H.")
 @click.argument("nodes", nargs=-1, metavar="[NODES]")
-@options(WHICH, SSH, JOB, NETWORK, TIME, JUDGE, CONFIG, OUTPUT, RECORD)
+@options(WHICH, SSH, JOB, NETWORK, TIME, JUDGE, CONFIG, OUTPUT, GOOD, RECORD)
 @click.pass_context
 def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Check the nodes of a file (- for standard input): one host a line, a hostfile of mpirun, or node[01-16].
@@ -81,9 +82,9 @@ def demo(**flags: object) -> int:
 
 
 def _examine(settings: Settings, observer: Observer) -> Report:
-    from doctor.pipeline import examine  # noqa: PLC0415  start-up
+    from doctor.commands.examined import examined  # noqa: PLC0415  start-up
 
-    return examine(settings, observer)
+    return examined(settings, observer)
 
 
 def _run(work: Work, given: Mapping[str, object]) -> int:

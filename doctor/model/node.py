@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the list as it was written, or a part of -H: so that a list of some of its nodes can be written again.
+
+    `names` is what stands for the names in it ("node[01-16]"), `before` what stands above it: comments, empty lines.
+    """
+
+    form: str  # file, hosts, slurm
+    place: str
+    text: str
+    names: str
+    before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -17,6 +31,7 @@ class Node:
     slots: int | None = None
     max_slots: int | None = None
     places: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def local(self) -> bool:

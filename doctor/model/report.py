@@ -68,4 +68,5 @@ class Report:
     fail_on: tuple[str, ...]
     interrupted: bool = False  # ^C or the deadline: what was known so far
     recorded: bool = False  # any node's evidence was read from a recording, not measured now
+    dropped: Mapping[str, str] = field(default_factory=dict)  # --drop-bad: node to why; the rest is without them
     schema: str = SCHEMA

@@ -29,13 +29,13 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
     page = Page(stream, environ, color=color)
     found = blocks(report.findings, {node.name for node in report.nodes})
     print_head(page, report, found)
-    _findings(page, found)
+    print_findings(page, found)
     print_verdicts(page, report)
     print_nodes(page, report)
     print_tail(page, report, found)
 
 
-def _findings(page: Page, found: Sequence[Block]) -> None:
+def print_findings(page: Page, found: Sequence[Block]) -> None:
     """Print the categories that have findings: the one with the worst first, what was ignored last."""
     categories: dict[str, list[Block]] = {}
     for block in found:

@@ -10,6 +10,7 @@ from doctor.model.finding import Outcome, Severity
 from doctor.model.report import NodeSummary, Report
 from doctor.report import text as words
 from doctor.report.folding import Block, grouped, outcome_counts
+from doctor.report.left_out import left_out
 from doctor.report.page import Page
 
 VALUES_A_TOPIC = 3
@@ -31,6 +32,9 @@ def print_head(page: Page, report: Report, found: Sequence[Block]) -> None:
 
 
 def _caveats(page: Page, report: Report) -> None:
+    if report.dropped:
+        every = {*report.dropped, *(node.name for node in report.nodes)}
+        page.say(left_out(report.dropped, len(every)), Text(f"{page.signs.warned} ", "bold yellow"))
     if report.interrupted:
         page.say("Interrupted: this is what was known so far.", Text(f"{page.signs.warned} ", "bold yellow"))
     if report.recorded:

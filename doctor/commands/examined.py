@@ -1,0 +1,81 @@
+"""What check, plan and launch do alike: examine the nodes, and settle which of them are good enough."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from doctor.errors import EXIT_FINDINGS
+from doctor.printable import printable
+
+if TYPE_CHECKING:
+    from doctor.model.report import Report
+    from doctor.observer import Observer
+    from doctor.settings import Settings
+
+_LONGEST = 2000  # characters of one word on standard error
+
+
+def examined(settings: Settings, observer: Observer) -> Report:
+    """Examine the nodes; write those that are good where --good-nodes wants them, and tell what was left out."""
+    from doctor.pipeline import examine  # noqa: PLC0415  start-up
+
+    if settings.good_nodes is None:
+        return _dropped(examine(settings, observer))
+    from doctor.good_nodes import writable  # noqa: PLC0415  only where it is wanted
+    from doctor.inventory import read_inventory  # noqa: PLC0415  start-up
+
+    writable(settings.good_nodes, settings.nodes_file)
+    listed = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
+    report = _dropped(examine(settings, observer, listed=listed))
+    if report.interrupted:
+        say(f"interrupted: {settings.good_nodes} was not written")
+        return report
+    from doctor.bad_nodes import bad_nodes  # noqa: PLC0415  only where it is wanted
+    from doctor.good_nodes import write_good  # noqa: PLC0415  only where it is wanted
+    from doctor.registry import load_checks  # noqa: PLC0415  start-up
+    from doctor.report.left_out import left_out  # noqa: PLC0415  only where it is wanted
+
+    bad = {**report.dropped, **bad_nodes(report, load_checks().select(settings.select), settings)}
+    good = [node.name for node in listed if node.name not in bad]
+    told = left_out(bad, len(listed)) if bad else f"all of {len(listed)}"
+    if not good:
+        say(f"{settings.good_nodes} was not written, since no node is good: {told}")
+        return replace(report, exit_code=EXIT_FINDINGS)
+    write_good(settings.good_nodes, listed, good)
+    say(f"{settings.good_nodes}: {told}")
+    return report
+
+
+def all_dropped(report: Report) -> bool:
+    """Tell whether --drop-bad left no node to go on with."""
+    return bool(report.dropped) and all(node.name in report.dropped for node in report.nodes)
+
+
+def against(report: Report, settings: Settings) -> list[str]:
+    """Return what stands against a plan and a launch, in lines to say; where no node is left, that alone."""
+    if all_dropped(report):
+        return ["no node is left"]
+    from doctor.objections import objections  # noqa: PLC0415  start-up
+    from doctor.registry import load_checks  # noqa: PLC0415  start-up
+
+    found = objections(report, load_checks().select(()), settings)
+    return [line for one in found for line in (one.told, *([f"  try: {one.fix}"] if one.fix else []))]
+
+
+def say(words: str) -> None:
+    """Say it on standard error; what a node wrote in it cannot steer the terminal."""
+    click.echo(f"ncheck: {printable(words, _LONGEST)}", err=True)
+
+
+def _dropped(report: Report) -> Report:
+    """Tell what --drop-bad went on without."""
+    if report.dropped:
+        from doctor.report.left_out import left_out  # noqa: PLC0415  only where it is wanted
+
+        say(left_out(report.dropped, len({*report.dropped, *(node.name for node in report.nodes)})))
+    return report

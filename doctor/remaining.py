@@ -1,0 +1,44 @@
+"""What is known of some of the nodes alone: what they tell of the others is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from doctor.engine import Facts
+from doctor.model.check import FactType
+from doctor.model.facts import Link, LinkFacts, PeerSshFacts, Reach
+
+
+def among(facts: Mapping[str, Facts], names: Collection[str]) -> dict[str, Facts]:
+    """Return the facts of these nodes, in the order of the listing, without what they tell of any other."""
+    kept = frozenset(names)
+    return {node: _without_others(held, kept) for node, held in facts.items() if node in kept}
+
+
+def _without_others(held: Facts, names: frozenset[str]) -> Facts:
+    changed: dict[FactType, object] = {}
+    if isinstance(peers := held.get(PeerSshFacts), PeerSshFacts):
+        changed[PeerSshFacts] = PeerSshFacts(tuple(peer for peer in peers.peers if peer.target in names))
+    if isinstance(links := held.get(LinkFacts), LinkFacts):
+        changed[LinkFacts] = _links(links, names)
+    return {**held, **changed}
+
+
+def _links(links: LinkFacts, names: frozenset[str]) -> LinkFacts:
+    gone = [link for link in links.broken if link.target not in names]
+    return replace(
+        links,
+        reaches=tuple(_reach(reach, gone, names) for reach in links.reaches),
+        broken=tuple(link for link in links.broken if link.target in names),
+        tried_to=links.tried_to & names,
+    )
+
+
+def _reach(reach: Reach, gone: list[Link], names: frozenset[str]) -> Reach:
+    """Count no failure towards a node that is gone; which of the others were reached is not told one by one."""
+    lost = sum((link.subnet, link.source, link.port) == (reach.subnet, reach.source, 0) for link in gone)
+    tried = max(reach.reached, reach.tried - lost)
+    if reach.slowest_to and reach.slowest_to not in names:
+        return replace(reach, tried=tried, slowest=None, slowest_to="")
+    return replace(reach, tried=tried)
