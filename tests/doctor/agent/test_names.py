@@ -27,7 +27,7 @@ def test_a_host_name_is_what_the_kernel_says() -> None:
 
 @pytest.fixture
 def silent_resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A resolver that answers for localhost alone, and for all else only when the test is over."""
+    """Have a resolver that answers for localhost alone, and for all else only when the test is over."""
     over, real = threading.Event(), socket.getaddrinfo
 
     def wait(name: str, *arguments: int) -> object:

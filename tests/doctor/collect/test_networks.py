@@ -48,7 +48,8 @@ def test_settings_are_read_with_what_the_kernel_does_not_show_left_out(answered:
     off = InterfaceSettings()
     facts = settings(answered, TREE)
     assert facts == NetSettingsFacts(
-        {"all": InterfaceSettings(rp_filter=2), "default": off, "lo": off, "bond0.100": InterfaceSettings(arp_ignore=1)},
+        {"all": InterfaceSettings(rp_filter=2), "default": off, "lo": off,
+         "bond0.100": InterfaceSettings(arp_ignore=1)},
         (32768, 60999), ((8080, 8080), (30000, 32800)), {4: 1024}, Conntrack(17, 65536),
     )  # fmt: skip
     assert isinstance(facts, NetSettingsFacts)
