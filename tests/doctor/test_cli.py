@@ -39,6 +39,7 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
         "check",
         "demo",
         "explain",
+        "launch",
         "list",
         "local",
         "plan",
