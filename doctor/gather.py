@@ -269,6 +269,5 @@ class _Run:
             place.session = None
         if login and login.cause:
             self.observer.login_failed(name, login)
-        if place.session is None:
-            self.observer.stage(name, "done")
+        self.observer.stage(name, "done")  # until an act to come asks it
         self.finished.put(name)

@@ -58,6 +58,10 @@ class Told(Silent):
     """An observer that keeps what it was told."""
 
     failed: list[tuple[str, Cause | None]] = field(default_factory=list)
+    last: dict[str, str] = field(default_factory=dict)
+
+    def stage(self, node: str, stage: str) -> None:
+        self.last[node] = stage
 
     def login_failed(self, node: str, login: Login) -> None:
         self.failed.append((node, login.cause))
@@ -162,9 +166,9 @@ def test_a_later_act_asks_on_the_same_connections_once_all_have_answered() -> No
 
     ways = Ways(failing={"down": Cause.REFUSED}, waiting={"c": late})
     names = ["a", "b", "c", "down"]
-    acts = [first(names, [HELLO]), Act("asking", frozenset(names), ask)]
-    parts = []
-    for evidence in gather(nodes(*names), acts, Settings(), lambda _: ways, Told()):
+    acts = [first(names, [HELLO]), Act("asking", frozenset(names), ask), Act("resting", frozenset(names), lambda _: {})]
+    parts, told = [], Told()
+    for evidence in gather(nodes(*names), acts, Settings(), lambda _: ways, told):
         seen.append(evidence.node)
         parts.append((evidence.node, dict(evidence.replies)))
     assert sorted((name, list(replies)) for name, replies in parts) == [
@@ -172,6 +176,7 @@ def test_a_later_act_asks_on_the_same_connections_once_all_have_answered() -> No
     ]  # fmt: skip
     assert ("b", {ALSO.key: Reply(Status.NOT_ASKED, "it has nothing to tell")}) in parts
     assert ways.connected == 4
+    assert told.last == dict.fromkeys(names, "done")
 
 
 def test_a_node_that_is_busy_for_long_holds_up_no_later_act_and_is_left_out_of_it() -> None:
