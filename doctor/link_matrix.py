@@ -130,10 +130,43 @@ class Matrix:
         facts = self.heard[node]
         reached = {reach.source: reach.reached for reach in facts.reaches if reach.subnet == self.subnet}
         skipped = {tried.link.target for tried in self.links if tried.node == node and tried not in self.failed}
-        ends = [(other, ip) for other, held in self.addresses.items() for ip in held if other != node]
+        asked = facts.tried_to - skipped
+        ends = [(other, ip) for other in self._partners(node) for ip in self.addresses[other]]
         for source in self.addresses[node]:
             whole = [end for end in ends if (node, source, *end) not in failed]
-            tried = [end for end in whole if end[0] in facts.tried_to - skipped]
-            counted = reached.get(source, 0) >= len(tried)  # else some were left out, and it is not known which
+            # Fewer than nodes: some were left out, and it is not known which.
+            counted = reached.get(source, 0) >= len({other for other, _ in whole if other in asked})
             for end in whole:
-                yield (self.place(node, source), self.place(*end)), counted and end in tried
+                yield (self.place(node, source), self.place(*end)), counted and end[0] in asked
+
+    def _partners(self, node: str) -> Iterator[str]:
+        """Yield the nodes that this one is to try here: across routers, those that it shares no subnet with."""
+        for other in self.addresses:
+            if other != node and (self.subnet or not self._subnets[node] & self._subnets[other]):
+                yield other
+
+    @cached_property
+    def _subnets(self) -> dict[str, frozenset[str]]:
+        """The subnets that each node has tried something in."""
+        return {node: subnets_of(facts) - {""} for node, facts in self.heard.items()}
+
+
+def subnets_of(facts: LinkFacts) -> frozenset[str]:
+    """Return the subnets in which a node tried something, or was to; "" is among them where routers were the way."""
+    tried, broken = (reach.subnet for reach in facts.reaches), (link.subnet for link in facts.broken)
+    return frozenset((*tried, *broken))
+
+
+def joined(known: Known) -> dict[frozenset[str], bool]:
+    """Tell of each pair of nodes for which links are told: True where some subnet joins it both ways, in all respects.
+
+    False where none does and something is known to be broken; a pair of which only too little is known is left out.
+    """
+    found: dict[frozenset[str], bool] = {}
+    for subnet in sorted({subnet for facts in known.values() for subnet in subnets_of(facts)}):
+        net = Matrix(known, subnet, known, frozenset(LinkCause))
+        broken = {frozenset((tried.node, tried.link.target)) for tried in net.failed}
+        good = {(net.places[one], net.places[other]) for one, other in net.good}
+        found.update((pair, False) for pair in broken if not found.get(pair))
+        found.update((frozenset(way), True) for way in good if way[::-1] in good and frozenset(way) not in broken)
+    return found

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import combinations
 
 from doctor.hostlist import fold
 from doctor.link_folding import Fold, Shape, folded
-from doctor.link_matrix import CONNECT, CUT, LARGE, Known, Matrix, Tried
+from doctor.link_matrix import CONNECT, CUT, LARGE, Known, Matrix, Tried, joined
 from doctor.model.check import Doubt
 from doctor.model.facts import LinkCause
 
@@ -62,12 +63,35 @@ class Carries:
 
 
 def carries(known: Known, subnet: str, members: Collection[str]) -> Carries:
-    """Tell whether a subnet carries among these nodes. `known` holds the links of those whose links were read."""
-    if found := faults(known, subnet, members):
+    """Tell whether a subnet carries among these nodes. `known` holds the links of those whose links were read.
+
+    "" stands for whatever joins them: routers, and for those that share a subnet that one.
+    """
+    if len(members) < 2:  # noqa: PLR2004  it takes two
+        return Carries(whole=True)
+    found = faults(known, subnet, members) if subnet else _apart(known, members)
+    if found:
         more = f"; and {len(found) - 2} more" if len(found) > 2 else ""  # noqa: PLR2004  two sentences are enough
         return Carries(whole=False, why="; ".join(fault.told for fault in found[:2]) + more)
-    why = _not_known(known, subnet, members) if len(members) > 1 else ""
+    why = _not_known(known, subnet, members) if subnet else _not_joined(known, members)
     return Carries(None if why else True, why)
+
+
+def _apart(known: Known, members: Collection[str]) -> tuple[Fault, ...]:
+    """Return the faults that leave some pair with no way at all."""
+    heard = {node: facts for node, facts in known.items() if node in members}
+    lost = {pair for pair, good in joined(heard).items() if not good}
+    found = (fault for subnet in subnets_tried(heard) for fault in faults(heard, subnet, members))
+    return tuple(fault for fault in found if fault.pairs & lost)
+
+
+def _not_joined(known: Known, members: Collection[str]) -> str:
+    if silent := [node for node in members if node not in known]:
+        return f"the links of {fold(silent)} could not be read"
+    found = joined(known)
+    dark = {node for one, other in combinations(members, 2) if not found.get(frozenset((one, other)))
+            for node in (one, other)}  # fmt: skip
+    return f"not all links between {fold(dark)} were tried" if dark else ""
 
 
 def _not_known(known: Known, subnet: str, members: Collection[str]) -> str:

@@ -1,0 +1,25 @@
+"""The port of the job cannot be reached from other nodes
+
+## What it finds
+A port that was named for the job, open on the first node and not to be reached from others in any subnet, while the
+ports that the kernel picks can be: a firewall lets in what it knows and not this one.
+
+## Why it matters
+Ranks wait at the rendezvous until its time-out, which is a quarter of an hour or more.
+
+## What to type
+`sudo nft list ruleset` on the first node: let in the other nodes' addresses, all ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
+from doctor.job_ports import unreachable
+from doctor.model.facts import LinkFacts, ListenFacts, LoginFacts
+
+
+@cluster_check("NC318", Severity.ERROR, LinkFacts, ListenFacts, also=(LoginFacts,))
+def job_port_unreachable(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+    return unreachable(cluster, surely=True)

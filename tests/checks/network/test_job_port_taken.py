@@ -1,0 +1,39 @@
+"""NC316: a port that was named for the job is not to be had on the first node."""
+
+from __future__ import annotations
+
+from checks.network.job_port_taken import job_port_taken
+from doctor.engine import Facts, judge
+from doctor.model.facts import PortState
+from doctor.model.finding import Finding, Outcome, Severity
+
+from .linked import Dialler
+
+
+def node(*ports: PortState) -> dict[str, Facts]:
+    return {"n1": Dialler(1, 1, {1: {}}, ports=ports).facts()}
+
+
+def test_the_program_that_has_the_port_is_named_with_the_line_that_ends_it() -> None:
+    state = PortState(10001, free=False, taken_by="python3 (pid 4711) of ada")
+    assert judge([job_port_taken], node(state)).findings == [
+        Finding("NC316", "job-port-taken", Severity.ERROR, ("n1",),
+                "port 10001 is taken by python3 (pid 4711) of ada", (), "ssh train@n1 kill 4711"),
+    ]  # fmt: skip
+
+
+def test_where_this_user_may_not_see_who_has_it_the_line_shows_who() -> None:
+    (finding,) = judge([job_port_taken], node(PortState(10001, free=False))).findings
+    assert finding.message == "port 10001 is taken by a program that this user may not see"
+    assert finding.fix == "ssh -t train@n1 'sudo ss -tnap '\"'\"'sport = :10001'\"'\"''"
+
+
+def test_a_port_that_may_not_be_opened_is_no_port_for_the_job() -> None:
+    (finding,) = judge([job_port_taken], node(PortState(80, free=False, error="Permission denied"))).findings
+    assert finding.message == "port 80 cannot be opened: Permission denied"
+    assert finding.fix == "ncheck plan nodes.txt --master-port 29500"
+
+
+def test_it_is_silent_where_the_port_is_free_or_nobody_named_it() -> None:
+    states = (PortState(10001, free=True), PortState(29500, free=False, assumed=True))
+    assert {verdict.outcome for verdict in judge([job_port_taken], node(*states)).verdicts} == {Outcome.PASSED}

@@ -1,0 +1,53 @@
+"""NC318: other nodes do not reach the port that was named for the job, and reach others there."""
+
+from __future__ import annotations
+
+from checks.network.job_port_unreachable import job_port_unreachable
+from doctor.engine import Facts, judge
+from doctor.model.facts import LinkCause, PortState
+from doctor.model.finding import Finding, Outcome, Severity
+
+from .linked import ALL, Broken, Dialler, link, name, ways
+
+
+def nodes(
+    *networks: int, cause: LinkCause = LinkCause.FILTERED, assumed: bool = False, mesh: Broken | None = None
+) -> dict[str, Facts]:
+    """Return four nodes with two subnets, in which n3 and n4 do not reach port 10001 of n1 in these networks."""
+    free = (PortState(10001, free=True, assumed=assumed),)
+    found = {}
+    for number in ALL:
+        blocked = tuple(link(network, number, 1, cause, 10001) for network in networks) if number > 2 else ()
+        held = {1: mesh or {}, 2: mesh or {}}
+        found[name(number)] = Dialler(number, 4, held, ports=free if number == 1 else (), blocked=blocked).facts()
+    return found
+
+
+def test_the_nodes_that_do_not_reach_it_are_named_once_a_subnet() -> None:
+    found = judge([job_port_unreachable], nodes(1, 2)).findings
+    assert found[0] == Finding(
+        "NC318", "job-port-unreachable", Severity.ERROR, ("n3", "n4"),
+        "port 10001 of n1 cannot be reached on 10.1.0.0/24 from n[3-4], and other ports there can: "
+        "the ranks would wait for each other there",
+        ("n3 10.1.0.3 to n1 10.1.0.1 port 10001: filtered (seen by hand)",
+         "n4 10.1.0.4 to n1 10.1.0.1 port 10001: filtered (seen by hand)"),
+        "ssh -t train@n1 sudo nft list ruleset",
+    )  # fmt: skip
+    assert len(found) == 2
+
+
+def test_it_is_silent_where_the_port_is_reached_in_another_subnet_or_nobody_named_it() -> None:
+    for facts in (nodes(1), nodes(1, 2, assumed=True)):
+        verdicts = judge([job_port_unreachable], facts).verdicts
+        assert {verdict.outcome for verdict in verdicts} == {Outcome.PASSED}
+
+
+def test_it_is_silent_where_the_node_is_not_reached_at_all() -> None:
+    assert judge([job_port_unreachable], nodes(1, 2, mesh=ways(ALL, [1]))).findings == []
+
+
+def test_a_port_that_there_was_no_time_to_try_is_unknown() -> None:
+    outcomes = [
+        verdict.outcome for verdict in judge([job_port_unreachable], nodes(1, cause=LinkCause.UNTRIED)).verdicts
+    ]
+    assert outcomes == [Outcome.PASSED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.UNKNOWN]

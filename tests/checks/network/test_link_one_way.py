@@ -1,0 +1,33 @@
+"""NC313: one node reaches another and not the other way round, and no other subnet carries."""
+
+from __future__ import annotations
+
+from checks.network.link_one_way import link_one_way
+from doctor.engine import judge
+from doctor.model.facts import LinkCause
+from doctor.model.finding import Outcome
+
+from .linked import ALL, both, cluster, ways
+
+
+def test_the_direction_is_told_and_the_firewall_of_the_node_that_is_not_reached_is_shown() -> None:
+    (finding,) = judge([link_one_way], cluster({1: ways([4], [2])})).findings
+    assert finding.nodes == ("n2", "n4")
+    assert finding.message == (
+        "n2 reaches n4 on 10.1.0.0/24 and not the other way round: no answer; "
+        "no other subnet is known to carry all nodes, so a job over them hangs at its start"
+    )
+    assert finding.fix == "ssh -t train@n2 sudo nft list ruleset"
+
+
+def test_one_way_is_told_whatever_the_node_sees_instead_of_an_answer() -> None:
+    found = judge([link_one_way], cluster({1: ways([4], [2], LinkCause.REFUSED)})).findings
+    assert [finding.message.partition(";")[0] for finding in found] == [
+        "n2 reaches n4 on 10.1.0.0/24 and not the other way round: refused"
+    ]
+
+
+def test_it_is_silent_where_a_link_fails_both_ways_or_a_node_is_reached_by_nobody() -> None:
+    for broken in (both([4], [2]), ways(ALL, [2])):
+        verdicts = judge([link_one_way], cluster({1: broken})).verdicts
+        assert {verdict.outcome for verdict in verdicts} == {Outcome.PASSED}

@@ -1,0 +1,33 @@
+"""NC312: the kernel knows no way from one node to another, and no other subnet carries."""
+
+from __future__ import annotations
+
+from checks.network.link_unroutable import link_unroutable
+from doctor.engine import judge
+from doctor.model.facts import LinkCause
+from doctor.model.finding import Outcome
+
+from .linked import ALL, both, cluster, ways
+
+UNROUTABLE = LinkCause.UNROUTABLE
+
+
+def test_a_node_that_is_on_no_wire_with_the_others_is_named_with_the_way_to_look_at() -> None:
+    (finding,) = judge([link_unroutable], cluster({1: both([2], ALL, UNROUTABLE)})).findings
+    assert finding.nodes == ("n2",)
+    assert finding.message == (
+        "n2 reaches nobody on 10.1.0.0/24, and nobody reaches it: no way there; "
+        "no other subnet is known to carry all nodes, so a job over them hangs at its start"
+    )
+    assert finding.fix == "ssh train@n2 ip route get 10.1.0.1 from 10.1.0.2"
+
+
+def test_a_subnet_that_leads_nowhere_and_is_the_only_one_names_all_nodes_once() -> None:
+    (finding,) = judge([link_unroutable], cluster({1: ways(ALL, ALL, UNROUTABLE)})).findings
+    assert finding.nodes == ("n1", "n2", "n3", "n4")
+    assert finding.message.startswith("nobody reaches anybody on 10.1.0.0/24: no way there; ")
+
+
+def test_it_is_silent_where_the_subnet_that_leads_nowhere_is_a_second_one() -> None:
+    verdicts = judge([link_unroutable], cluster({1: {}, 2: ways(ALL, ALL, UNROUTABLE)})).verdicts
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.PASSED}
