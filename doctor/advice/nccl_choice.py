@@ -59,7 +59,8 @@ def nccl_choice(nics: NicFacts, settings: Mapping[str, str], release: tuple[int,
     why += f" ({IFNAME}={named}, of one character, is no setting)" if len(named) == 1 else ""
     rendezvous = settings.get("NCCL_COMM_ID", "")
     if len(rendezvous) > 1:
-        return Choice(_in_subnet_of(offers, rendezvous), _interfaces(found), f"NCCL_COMM_ID={rendezvous}")
+        whatever = list(_offers(nics, "", BEFORE_LINK_STATE))  # here neither family nor link state counts, not even now
+        return Choice(_in_subnet_of(whatever, rendezvous), _interfaces(found), f"NCCL_COMM_ID={rendezvous}")
     return Choice(found[0] if found else None, _interfaces(found), why)
 
 
@@ -178,8 +179,8 @@ def _answered(reasoned: Choice, pick: NcclPickFacts, nics: NicFacts) -> Choice:
     if not owners:
         return replace(reasoned, answer=(f"{asked}: {pick.address}", expected), stray=pick.address)
     if reasoned.picked in owners:
-        return replace(reasoned, answer=(f"{asked}: {pick.address}",))
-    return Choice(owners[0], (owners[0][0],), "its own answer", (f"{asked}: {pick.address}", expected))
+        return replace(reasoned, answer=(asked,))
+    return Choice(owners[0], (owners[0][0],), "its own answer", (asked, expected))
 
 
 def located(nics: NicFacts, pick: NcclPickFacts) -> tuple[Offer, ...]:

@@ -79,6 +79,7 @@ def test_a_rendezvous_address_decides_by_its_subnet() -> None:
     settings = {"NCCL_COMM_ID": "10.0.3.1:4444"}
     assert nccl_choice(nics("eth0", "eth1"), settings, NEW).name == "eth1"
     assert nccl_choice(nics("eth0"), settings, NEW).picked is None
+    assert nccl_choice(nics("eth0", "eth1:down"), settings, NEW).name == "eth1"
 
 
 def test_the_environment_outweighs_the_files_and_the_users_file_the_machines() -> None:

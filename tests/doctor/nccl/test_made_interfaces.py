@@ -20,6 +20,10 @@ DOCKER = BRIDGE.format("docker0", "172.17.0.1/16")
 COMPOSE = BRIDGE.format("br-5b1d7c3e9f20", "172.18.0.1/16")
 ETH0 = WIRE.format("eth0", "10.1.0.7/24")
 
+DOWN = "ip link add {0} type veth peer name {0}p; ip addr add {1} dev {0}; "
+ABOVE = "mount -t tmpfs layer /mnt; mkdir /mnt/upper /mnt/work; "
+ABOVE += "mount -t overlay -o lowerdir={0},upperdir=/mnt/upper,workdir=/mnt/work layer {0}; "
+
 LAYOUTS = {
     "lo alone": "",
     "a wire": ETH0,
@@ -31,6 +35,13 @@ LAYOUTS = {
     "IPv6 alone": WIRE.format("eth0", "fd00::7/64"),
     "a wire that is down": "ip link add eth1 type veth peer name eth1p; ip addr add 10.4.0.7/24 dev eth1; " + ETH0,
     "docker alone": DOCKER,
+    "eth1 and eth10": WIRE.format("eth1", "10.4.0.7/24") + WIRE.format("eth10", "10.5.0.7/24"),
+    "eth1 is down, eth10 is not": DOWN.format("eth1", "10.4.0.7/24") + WIRE.format("eth10", "10.5.0.7/24") + DOCKER,
+    "IPv6 beside IPv4": WIRE.format("eth1", "fd00::7/64") + ETH0,
+    "one link-local address on two wires": WIRE.format("eth1", "fe80::7/64") + WIRE.format("eth10", "fe80::7/64"),
+    "tunnels and bridges of containers alone": BRIDGE.format("tailscale0", "100.64.0.1/10") + COMPOSE,
+    "a line in /etc/nccl.conf": ABOVE.format("/etc") + "echo NCCL_SOCKET_IFNAME=^docker0 > /etc/nccl.conf; " + ETH0,
+    "a line in ~/.nccl.conf": ABOVE.format("$HOME") + "echo NCCL_SOCKET_IFNAME==eth0 > ~/.nccl.conf; " + DOCKER + ETH0,
 }
 
 

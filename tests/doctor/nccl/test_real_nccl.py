@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import ipaddress
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from doctor.advice.nccl_choice import nccl_choice, settings_in_force
+from doctor.advice.nccl_choice import CONF_FILE_VARIABLE, Choice, located, nccl_choice, release_of, settings_in_force
+from doctor.agent.sources import Sources
 from doctor.collect import facts_of
-from doctor.model.evidence import Answer, Evidence
-from doctor.model.facts import EnvironmentFacts, LoadedNcclFacts, NcclCopiesFacts, NcclCopy, NicFacts
+from doctor.collect.nccl_pick import PLANNED
+from doctor.model.evidence import Answer, Evidence, Login, Reply, Status
+from doctor.model.facts import (
+    EnvironmentFacts,
+    LoadedNcclFacts,
+    NcclCopiesFacts,
+    NcclCopy,
+    NcclPickFacts,
+    NicFacts,
+    PlannedPickFacts,
+)
 
 Ask = Callable[..., Evidence]
 Folder = Callable[[str], Path]
 
 # Before 2.28.3 a link's state did not count.
 RELEASES = ("2.19.3", "2.28.3")
-
-# The identifier's bytes 8 to 35 are the address that NCCL picked: family, port, then IPv4 at 12 or IPv6 at 16.
-ORACLE = """
-import ctypes, json, socket, sys
-library, name = ctypes.CDLL(sys.argv[1]), ctypes.create_string_buffer(128)
-status = library.ncclGetUniqueId(name)
-family = int.from_bytes(name.raw[8:10], "little")
-address = name.raw[12:16] if family == socket.AF_INET else name.raw[16:32]
-print(json.dumps([status, socket.inet_ntop(family, address) if status == 0 else ""]))
-"""
 
 SETTINGS: tuple[dict[str, str], ...] = (
     {},
@@ -40,7 +37,17 @@ SETTINGS: tuple[dict[str, str], ...] = (
     {"NCCL_SOCKET_IFNAME": "^lo"},
     {"NCCL_SOCKET_IFNAME": "^nothing"},
     {"NCCL_SOCKET_IFNAME": "nothing"},
+    {"NCCL_SOCKET_IFNAME": "^docker0"},
+    {"NCCL_SOCKET_IFNAME": "^lo,docker"},
+    {"NCCL_SOCKET_IFNAME": "eth1"},
+    {"NCCL_SOCKET_IFNAME": "=eth1"},
+    {"NCCL_SOCKET_IFNAME": "eth10,eth1"},
+    {"NCCL_SOCKET_IFNAME": "e"},
+    {"NCCL_SOCKET_IFNAME": "ETH0"},
+    {"NCCL_SOCKET_IFNAME": " eth0"},
+    {"NCCL_SOCKET_IFNAME": "10.1.0.7"},
     {"NCCL_SOCKET_FAMILY": "AF_INET"},
+    {"NCCL_SOCKET_FAMILY": "AF_INET6"},
 )
 
 
@@ -61,26 +68,89 @@ def test_a_copy_on_the_library_path_is_found_asked_and_told_to_be_the_one_that_l
     assert (loaded.version, os.path.realpath(loaded.path), loaded.static) == (release, library, False)
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: " ".join(settings.values()) or "unset")
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_interface_that_nccl_picks_is_the_one_that_we_reason_out(
-    ask: Ask, nccl_folder: Folder, monkeypatch: pytest.MonkeyPatch, release: str, settings: dict[str, str]
+    ask: Ask, nccl_folder: Folder, release: str
 ) -> None:
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
+    nics, environment = seen(ask)
+    told, reasoned = {}, {}
+    for settings in SETTINGS:
+        pick = picked(nccl_folder(release), settings)
+        choice = reasoned_out(nics, environment, release, settings)
+        owners = located(nics, pick) if pick.address else ()
+        told[str(settings)] = (pick.version, choice.picked if choice.picked in owners else owners[:1] or None)
+        reasoned[str(settings)] = (release, choice.picked)
+    assert told == reasoned
+
+
+@pytest.mark.parametrize("rendezvous", ["127.0.0.1:4444", "10.4.0.99:4444", "[fd00::99]:4444"])
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_rendezvous_is_echoed_or_refused_as_we_reason_out(
+    ask: Ask, nccl_folder: Folder, release: str, rendezvous: str
+) -> None:
+    pick = picked(nccl_folder(release), {"NCCL_COMM_ID": rendezvous})
+    choice = reasoned_out(*seen(ask), release, {"NCCL_COMM_ID": rendezvous})
+    assert (pick.address, pick.rendezvous, bool(pick.error)) == ("", rendezvous, choice.picked is None), choice
+
+
+def seen(ask: Ask) -> tuple[NicFacts, EnvironmentFacts]:
     facts = facts_of(ask(Answer("interfaces"), Answer("environment")), (NicFacts, EnvironmentFacts))
     nics, environment = facts[NicFacts], facts[EnvironmentFacts]
     assert isinstance(nics, NicFacts), nics
     assert isinstance(environment, EnvironmentFacts), environment
-    numbers = tuple(int(part) for part in release.split("."))
-    picked = nccl_choice(nics, settings_in_force(environment, numbers), numbers).picked
-    assert picked_by_nccl(nccl_folder(release)) == (str(ipaddress.ip_address(picked[1].ip)) if picked else "")
+    return nics, environment
 
 
-def picked_by_nccl(folder: Path) -> str:
-    """Return the address that NCCL itself picks in this environment, "" where it finds none."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", ORACLE, str(folder / "libnccl.so.2")], capture_output=True, text=True, check=True
-    )
-    status, address = json.loads(done.stdout.splitlines()[-1])
-    return str(address) if status == 0 else ""
+def reasoned_out(nics: NicFacts, environment: EnvironmentFacts, release: str, settings: dict[str, str]) -> Choice:
+    numbers = release_of(release)
+    return nccl_choice(nics, {**settings_in_force(environment, numbers), **settings}, numbers)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_nothing_is_written_whatever_the_job_and_its_file_ask_for(
+    nccl_folder: Folder, tmp_path: Path, release: str
+) -> None:
+    conf, logs = tmp_path / "job.conf", tmp_path / "logs"
+    logs.mkdir()
+    conf.write_text(f"NCCL_DEBUG=TRACE\nNCCL_DEBUG_FILE={logs}/file\nNCCL_SOCKET_IFNAME=lo\n")
+    asked = {"NCCL_CONF_FILE": str(conf), "NCCL_TOPO_DUMP_FILE": f"{logs}/topo", "NCCL_GRAPH_DUMP_FILE": f"{logs}/g"}
+    pick = picked(nccl_folder(release), asked)
+    assert pick.address == ("127.0.0.1" if release_of(release) >= CONF_FILE_VARIABLE else pick.address) != ""
+    assert picked(nccl_folder(release), {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": f"{logs}/%h"}).error == ""
+    assert list(logs.iterdir()) == []
+
+
+def picked(folder: Path, variables: dict[str, str]) -> NcclPickFacts:
+    """Return what a library picks under these variables: the agent's answer, read as the head reads it."""
+    sources = Sources({**os.environ, "LD_LIBRARY_PATH": str(folder)})
+    sources.start({"environment": {"python": sys.executable}})
+    arguments = {"variables": variables, "interfaces": []}
+    said = sources.respond({"kind": "answer", "name": PLANNED.name, "timeout": 20.0, "arguments": arguments})
+    reply = Reply(Status(said["status"]), str(said.get("reason")), value=said.get("value"))
+    fact = facts_of(Evidence("here", Login(reached=True), replies={PLANNED.key: reply}), (PlannedPickFacts,))
+    tried = fact[PlannedPickFacts]
+    assert isinstance(tried, PlannedPickFacts), tried
+    assert tried.variables == variables
+    return tried.pick
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_agent_tells_it_on_every_python(
+    ask: Ask, nccl_folder: Folder, monkeypatch: pytest.MonkeyPatch, python3: str, release: str
+) -> None:
+    monkeypatch.setattr("doctor.transport.bootstrap.CANDIDATES", (python3,))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(nccl_folder(release)))
+    monkeypatch.setenv("NCCL_SOCKET_IFNAME", "=lo")
+    sources = (Answer("nccl-pick"), Answer("nccl"), Answer("interpreter"))
+    facts = facts_of(ask(*sources, environment={"python": python3}), (NcclPickFacts,))
+    assert facts[NcclPickFacts] == NcclPickFacts("127.0.0.1", release)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_listening_socket_ends_with_the_question(nccl_folder: Folder, release: str) -> None:
+    def listening() -> int:
+        return sum(line.split()[3] == "0A" for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+
+    before = listening()
+    assert picked(nccl_folder(release), {"NCCL_SOCKET_IFNAME": "=lo"}).address == "127.0.0.1"
+    assert listening() <= before
