@@ -94,14 +94,12 @@ class Launch:
     @property
     def meeting(self) -> str:
         """Return the first node's address in the job's network: its name may mean 127.0.1.1 to itself."""
-        return self.addresses[0]
+        return _known(self.hosts[0])
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """Return every node's address in the job's network. Raises NoLineError where one is not known."""
-        if lacking := [host.name for host in self.hosts if not host.address]:
-            raise NoLineError(f"no address is known at which {printable(lacking[0])} and the other nodes meet")
-        return tuple(host.address for host in self.hosts)
+        return tuple(_known(host) for host in self.hosts)
 
     def alike(self, launcher: str, option: str) -> int:
         """Return the one number of slots that all nodes have; some launchers take no other."""
@@ -109,6 +107,12 @@ class Launch:
         if len(counts) != 1:
             raise NoLineError(f"{launcher}'s {option} is one number for all nodes, and their slots differ")
         return counts.pop()
+
+
+def _known(host: Host) -> str:
+    if not host.address:
+        raise NoLineError(f"no address is known at which {printable(host.name)} and the other nodes meet")
+    return host.address
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,11 @@ class EvalCommand(ProgramCommand):
     """
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:  # noqa: ANN401  click's own
+        promised = _says_env(args)  # asked first: click takes words away as it reads them
         try:
             return super().make_context(info_name, args, *rest, **extra)
         except click.ClickException:
-            _false(promised=_says_env(args))
+            _false(promised=promised)
             raise
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401  click's own
@@ -66,6 +67,6 @@ def _false(*, promised: bool) -> None:
 
 
 def _says_env(args: list[str]) -> bool:
-    """Look for --for env in a command line that could not be read."""
+    """Look for --for env in a command line that may be one that cannot be read."""
     own = args[: args.index("--")] if "--" in args else args
     return "--for=env" in own or any(pair == ("--for", "env") for pair in pairwise(own))

@@ -40,7 +40,7 @@ def _reasons(launch: Launch) -> list[str]:
     if launch.prefix:
         told.append(f"its helper is looked for under {launch.prefix}: some node's login does not find it")
     if launch.ssh_arguments:
-        told.append(f"its ssh is told {launch.ssh_arguments}, as the nodes are listed")
+        told.append(f"its ssh is told {launch.ssh_arguments}, as the list or the options say")
     return told
 
 

@@ -9,7 +9,7 @@ from doctor.advice.launch import Host, Launch, Line, NoLineError, interpreter, n
 
 def paddle_line(launch: Launch) -> Line:
     """Return the line of each node. Raises NoLineError for IPv6: Paddle parts address and port at the first colon."""
-    if launch.several and ":" in launch.meeting:
+    if launch.several and any(":" in address for address in launch.addresses):
         raise NoLineError("Paddle's --master takes no IPv6 address, and the nodes meet by IPv6 only")
     program = script(launch.program, module="", bare="")
 
