@@ -34,7 +34,7 @@ _POSIX = ("bash", "zsh", "ksh", "dash", "sh")
 _TOLD = "ncheck-found:"
 _LOOK = 'for name in {}; do printf \'\\n{}%s=%s\\n\' "$name" "$(command -v "$name")"; done'
 # *) return;;     |     [ -z "$PS1" ] && return     |     [[ $- != *i* ]] && exit 0
-_RETURN = re.compile(r"(?:^|[\s;&|{)])(?:return|exit)\b")
+_RETURN = re.compile(r"(?:^|[;&|{)]|\b(?:then|else)\s)\s*(?:return|exit)\b")
 # case $- in     |     if [ -z "$PS1" ]; then     |     tty -s || return
 _ASKS = re.compile(r"\$-|\bPS1\b|-t [012]\b|tty -s|\*i\*")
 _REACH = 3  # lines above a return that may ask whether somebody is there
@@ -75,9 +75,10 @@ class _Search:
         }
 
     def starter(self):
-        """Find the job's own mpirun, else the plain login's."""
+        """Find the job's own mpirun, else the plain login's. An interpreter's folder that ncheck put first is none."""
         plain = self.on_path(STARTERS, self.job.login_environment)
-        job = self.on_path(STARTERS, self.job.environment)
+        entered = self.job.asked.get("setup") or self.job.how.startswith("active")
+        job = self.on_path(STARTERS, self.job.environment) if entered else {}
         first = next(iter(job.values()), None) or next(iter(plain.values()), None)
         return first, "plain login" if first in plain.values() else "job's environment"
 
