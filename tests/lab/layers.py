@@ -160,17 +160,23 @@ def forget_nccl(layer: Path) -> None:
 
 
 @cache
+def mpi_program() -> bytes:
+    """Compile a real MPI program that all-reduces 8 bytes and 8 MiB."""
+    return compiled("allreduce.c", compiler="mpicc")
+
+
+@cache
 def nccl_library(version: str) -> bytes:
     """Compile a libnccl that answers ncclGetVersion with this version."""
     major, minor, patch = (int(part) for part in version.split("."))
     return compiled("nccl.c", f"-DCODE={major * 10000 + minor * 100 + patch}", f'-DTEXT="{version}+cuda12.4"')
 
 
-def compiled(source: str, *options: str) -> bytes:
-    """Return a shared library made of a C file of standins/."""
+def compiled(source: str, *options: str, compiler: str = "cc -shared -fPIC") -> bytes:
+    """Return what a compiler makes of a C file of standins/: a shared library, where none other is named."""
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder, "made.so")
-        argv = ["cc", "-shared", "-fPIC", "-O1", *options, "-o", str(made), str(STANDINS / source)]
+        made = Path(folder, "made")
+        argv = [*compiler.split(), "-O1", *options, "-o", str(made), str(STANDINS / source)]
         subprocess.run(argv, check=True, capture_output=True, timeout=20)
         return made.read_bytes()
 

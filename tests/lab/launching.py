@@ -1,0 +1,78 @@
+"""Running a launch line on a host as its user would type it, with a hard end for all that it starts there.
+
+A launcher that hangs leaves children that hold its output: ssh, in sessions of their own. Here all of them live in one
+process namespace, which ends as a whole.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from . import namespaces
+from .command import ENVIRONMENT
+from .hosts import Lab
+from .layers import ROOT, User
+from .node import Node
+
+# The line is bash's one argument, and bash stays: the first process of a namespace hears no signal that it does not ask for.
+TYPED = 'bash -c "$1"; exit $?'
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What became of a line. `exit_code` None: it had not ended when its time was over, or when it had said enough."""
+
+    exit_code: int | None
+    said: str
+    seconds: float
+
+
+def launched(host: Node | Lab, line: str, *, user: User = ROOT, limit: float = 30, enough: str = "\0") -> Launched:
+    """Type a line on a host; wait for its end, for these words, or for the limit in seconds."""
+    begun = time.monotonic()
+    process = subprocess.Popen(
+        _on(host, user, ["bash", "-c", TYPED, "-", line]),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    try:
+        said = _heard(process, begun + limit, enough)
+        ended = process.wait(5) if said.ended else None
+    finally:
+        # unshare is among them, and with it all that it holds.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    return Launched(ended, said.text, time.monotonic() - begun)
+
+
+def _on(host: Node | Lab, user: User, argv: list[str]) -> list[str]:
+    who = ["setpriv", "--reuid", str(user.uid), "--regid", str(user.uid), "--clear-groups"]
+    named = [f"HOME={user.home}", f"USER={user.name}", f"LOGNAME={user.name}"]
+    clean = ["env", "-i", "-C", user.home, *ENVIRONMENT, *named, *argv]
+    together = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", *who, *clean]
+    return namespaces.enter(host.pid, together, rooted=isinstance(host, Node))
+
+
+@dataclass(frozen=True)
+class _Heard:
+    text: str
+    ended: bool
+
+
+def _heard(process: subprocess.Popen[bytes], end: float, enough: str) -> _Heard:
+    """Read until the end of the output, the words, or the time."""
+    assert process.stdout
+    heard = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while enough.encode() not in heard and selector.select(max(0, end - time.monotonic())):
+            if not (more := os.read(process.stdout.fileno(), 65536)):
+                return _Heard(heard.decode(errors="replace"), ended=True)
+            heard += more
+    return _Heard(heard.decode(errors="replace"), ended=False)
