@@ -215,13 +215,13 @@ def described() -> str:
     return f"{machine} (load {load:.1f} at the end), {python}; {'; '.join(versions)}. Medians; tools run in turn."
 
 
-def write(section: str, path: Path) -> None:
+def write(section: str, path: Path, mark: tuple[str, str] = MARK) -> None:
     """Put the section into docs/measured.md, in the place of the last one."""
     text = path.read_text() if path.exists() else "# Measured\n"
-    before, _, rest = text.partition(MARK[0])
-    after = rest.partition(MARK[1])[2]
+    before, _, rest = text.partition(mark[0])
+    after = rest.partition(mark[1])[2]
     path.parent.mkdir(exist_ok=True)
-    path.write_text(f"{before.rstrip()}\n\n{MARK[0]}\n{section.strip()}\n{MARK[1]}\n{after.lstrip()}")
+    path.write_text(f"{before.rstrip()}\n\n{mark[0]}\n{section.strip()}\n{mark[1]}\n{after.lstrip()}")
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from doctor.inventory import read_inventory
 from doctor.mesh.tcp import CONNECT
 from doctor.model.evidence import Reply
 from doctor.model.facts import LinkFacts, ListenFacts
-from doctor.observer import Silent
+from doctor.observer import Observer, Silent
 from doctor.settings import JobEnvironment, Settings
 from doctor.transport.choose import transports
 
@@ -37,9 +37,14 @@ class Linked:
 
 
 def linked(
-    made: BareHosts, *, before: Callable[[str], object] = str, deadline: float = 60.0, **settings: object
+    made: BareHosts,
+    *,
+    before: Callable[[str], object] = str,
+    observer: Observer | None = None,
+    deadline: float = 60.0,
+    **settings: object,
 ) -> Linked:
-    """Ask all hosts about their links. `before` is told of each act as it begins, and of the end."""
+    """Ask all hosts about their links. `before` is told of each act as it begins: "2 asking its peers"."""
     names = ",".join(host.name for host in made.hosts)
     run = replace(
         Settings(hosts=names, environment=JobEnvironment(rsh=made.rsh), deadline=deadline, width=len(made.hosts)),
@@ -49,7 +54,7 @@ def linked(
     known: dict[str, dict[type, object]] = {}
     replies: dict[str, Reply] = {}
     acts = [_told(act, number, before) for number, act in enumerate(acts_for(Company(nodes, known, run), _WANTED))]
-    for evidence in gather(nodes, acts, run, transports(run), Silent()):
+    for evidence in gather(nodes, acts, run, transports(run), observer or Silent()):
         first = evidence.node not in known
         facts = known.setdefault(evidence.node, {})
         facts.update(joined(facts, facts_of(evidence, brought(evidence, _WANTED, first=first))))

@@ -16,7 +16,9 @@ from collections import deque
 from doctor.agent.wire import BLOCK, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
 
 AT_ONCE, AT_MOST = 8, 256  # links that are busy, and all that are open
-QUIET = 0.3  # seconds of silence after which a link no longer counts as busy
+# Seconds of silence after which a link no longer counts as busy: a kernel answers a SYN at once, a node that works a
+# little later.
+UNANSWERED, QUIET = 0.3, 1.0
 # An address that nobody has is reported by the kernel after three tries of ARP, a second each; a lost SYN is repeated
 # after one second and after three.
 PATIENCE = 5.0  # seconds without any sign of life, in every phase of a link
@@ -91,8 +93,9 @@ class _Link:
             yield PART
         self.slow = time.monotonic() - began
 
-    def settle(self, cause, detail=""):
-        self.cause, self.detail = cause, detail
+    def busy(self, now):
+        """Return for how many seconds more it counts as busy; 0 and less where it does not."""
+        return self.moved + (UNANSWERED if self.phase == "connect" else QUIET) - now
 
     def told(self):
         port = self.port if self.job else 0
@@ -126,13 +129,14 @@ class _Run:
         """Return how long to wait for a socket: until a link is late, or gives its place to the next one."""
         if not self.open:
             return 0.0
-        limit = QUIET if self.waiting else PATIENCE
-        due = min((link.moved + (limit if now - link.moved < limit else PATIENCE) for link in self.open))
-        return max(0.001, min(due, self.ends) - now)
+        due = min(link.moved for link in self.open) + PATIENCE - now
+        if self.waiting:
+            due = min([due, *(left for left in (link.busy(now) for link in self.open) if left > 0)])
+        return max(0.001, min(due, self.ends - now))
 
     def begin_some(self):
         now = time.monotonic()
-        busy = sum(now - link.moved < QUIET for link in self.open)
+        busy = sum(link.busy(now) > 0 for link in self.open)
         while self.waiting and busy < AT_ONCE and len(self.open) < self.at_most:
             link = self.waiting.popleft()
             if not self.begin(link):
@@ -201,7 +205,7 @@ class _Run:
             self.selector.modify(link.sock, selectors.EVENT_WRITE if link.talk.sending else selectors.EVENT_READ, link)
 
     def close(self, link, cause, detail=""):
-        link.settle(cause, detail)
+        link.cause, link.detail = cause, detail
         if link in self.open:
             self.open.discard(link)
             self.selector.unregister(link.sock)
