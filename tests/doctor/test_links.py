@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from random import Random
 
 from doctor.links import Carries, Fault, carries, doubt, faults
 from doctor.model.facts import Link, LinkCause, LinkFacts, Reach
@@ -181,3 +183,56 @@ def test_one_of_a_nodes_two_addresses_is_named_by_itself() -> None:
     assert (fault.told, fault.nodes) == (
         f"node03 (10.1.0.3) cannot be reached on {SUBNET} by anyone: no answer", ("node03",)
     )  # fmt: skip
+
+
+def test_every_link_that_failed_is_in_exactly_one_sentence_whatever_its_cause() -> None:
+    chance = Random(7)  # noqa: S311  the same links in every run
+    for count in range(2, 13):
+        for _ in range(20):
+            odds = chance.choice((0.05, 0.3, 1.0))
+            broken = {way: chance.choice(list(LinkCause)) for way in ways(range(1, count + 1), range(1, count + 1))
+                      if chance.random() < odds}  # fmt: skip
+            seen = Counter((tried.node, tried.link.target) for fault in found(count, broken) for tried in fault.links)
+            failed = {way: cause for way, cause in broken.items() if cause is not LinkCause.UNTRIED}
+            assert seen == Counter((name(one), name(to)) for one, to in failed)
+
+
+def routed(count: int, broken: Mapping[Way, LinkCause]) -> dict[str, LinkFacts]:
+    """Return nodes of which the odd share a rack's subnet, the even another, and routers join the racks."""
+    known = {}
+    for one in range(1, count + 1):
+        others = [other for other in range(1, count + 1) if other != one]
+        inside = [other for other in others if other % 2 == one % 2]
+        told = tuple(
+            Link(address(one), name(to), address(to), _rack(one) if to in inside else "", cause)
+            for (at, to), cause in broken.items() if at == one
+        )  # fmt: skip
+        reaches = tuple(
+            Reach(subnet, address(one), len(ends), len(ends) - sum(link.subnet == subnet for link in told))
+            for subnet, ends in ((_rack(one), inside), ("", [other for other in others if other not in inside]))
+            if ends
+        )
+        known[name(one)] = LinkFacts(reaches, told, frozenset(map(name, others)))
+    return known
+
+
+def _rack(number: int) -> str:
+    return f"10.{number % 2}.0.0/24"
+
+
+def test_where_routers_join_racks_all_that_joins_them_counts_together() -> None:
+    assert carries(routed(4, {}), "", members(4)) == Carries(whole=True)
+    assert doubt(routed(4, {}), "", members(4)) is None
+    across = carries(routed(4, both([1], [2])), "", members(4))
+    assert across == Carries(whole=False, why="node01 and node02 cannot reach each other across the routers: no answer")
+    inside = carries(routed(4, both([1], [3])), "", members(4))
+    assert inside == Carries(whole=False, why="node01 and node03 cannot reach each other on 10.1.0.0/24: no answer")
+
+
+def test_large_packets_that_come_back_are_good_in_the_other_direction() -> None:
+    assert told(2, {(1, 2): LinkCause.LARGE_LOST, (2, 1): LinkCause.LARGE_LOST_BACK}) == [
+        (
+            f"large packets from node01 to node02 are lost on {SUBNET}, and not the other way round: small ones pass",
+            ("node01", "node02"),
+        )
+    ]
