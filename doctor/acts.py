@@ -22,7 +22,6 @@ from doctor.model.facts import (
     ListenFacts,
     LoginFacts,
     NameFacts,
-    NcclPickFacts,
     NicFacts,
     PeerSshFacts,
     PlannedPickFacts,
@@ -48,7 +47,7 @@ LATER: Mapping[FactType, Later] = {
     LinkFacts: Later("asking its peers", ask_connect, (*_WHERE, ListenFacts), spared_tcp),
     NameFacts: Later("asking its peers", ask_names, (LoginFacts,), spared_names),
     PeerSshFacts: Later("asking its peers", ask_peers, (LoginFacts,), spared_peers),
-    PlannedPickFacts: Later("trying the plan", ask_pick, (*PLAN_FACTS, NcclPickFacts), spared_pick),
+    PlannedPickFacts: Later("trying the plan", ask_pick, PLAN_FACTS, spared_pick),
 }
 
 # The later acts, and the part of the run's deadline after which the next one waits no longer for a node that is busy.

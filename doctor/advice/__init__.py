@@ -13,11 +13,12 @@ from doctor.model.facts import (
     LoginFacts,
     MpiDaemonFacts,
     MpiFacts,
+    NcclPickFacts,
     NicFacts,
 )
 
 # What a plan is made of. The makers in this folder are dear, and imported when a plan is wanted.
 PLAN_FACTS: tuple[FactType, ...] = (
     LoginFacts, IdentityFacts, NicFacts, InfinibandFacts, EnvironmentFacts, LoadedNcclFacts, InterpreterFacts, GpuFacts,
-    MpiFacts, MpiDaemonFacts,
+    MpiFacts, MpiDaemonFacts, NcclPickFacts,
 )  # fmt: skip

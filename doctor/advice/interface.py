@@ -9,7 +9,14 @@ from shlex import quote
 from doctor.advice.nccl_choice import Choice, choices
 from doctor.advice.sight import Sight
 from doctor.hostlist import fold
-from doctor.model.facts import EnvironmentFacts, IdentityFacts, InterpreterFacts, LoadedNcclFacts, NicFacts
+from doctor.model.facts import (
+    EnvironmentFacts,
+    IdentityFacts,
+    InterpreterFacts,
+    LoadedNcclFacts,
+    NcclPickFacts,
+    NicFacts,
+)
 from doctor.model.plan import Setting
 from doctor.parity import gathered
 from doctor.subnets import Seat, Seats, apart, common_names, machines, seats, shared, speed
@@ -75,9 +82,9 @@ def _nothing(why: str, evidence: tuple[str, ...] = ()) -> Advice:
 def _picks(sight: Sight) -> dict[str, tuple[Choice, ...]]:
     """Return what NCCL picks by itself, or by what is set already, on each node."""
     environments, libraries = sight.known(EnvironmentFacts), sight.known(LoadedNcclFacts)
-    unset = EnvironmentFacts({}, {})
+    answers, unset = sight.known(NcclPickFacts), EnvironmentFacts({}, {})
     return {
-        node: choices(nics, environments.get(node, unset), libraries.get(node))
+        node: choices(nics, environments.get(node, unset), libraries.get(node), answers.get(node))
         for node, nics in sight.known(NicFacts).items()
     }
 

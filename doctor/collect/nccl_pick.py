@@ -62,8 +62,11 @@ def _answered(value: Said) -> Unread | NcclPickFacts:
     if "error" in value:
         return Unread(f"NCCL could not be asked what it picks: {str(value['error'])[:LONGEST]}")
     version, rendezvous = version_text(cast("str | int", value["version"])), str(value["rendezvous"])[:LONGEST]
-    if value["code"] != 0:
-        words = str(value["words"]).strip()[:LONGEST] or f"ncclGetUniqueId returned {int(cast('int', value['code']))}"
+    code = value["code"]
+    if not isinstance(code, int):
+        raise TypeError(f"no result code, but {type(code).__name__}")
+    if code:
+        words = str(value["words"]).strip()[:LONGEST] or f"ncclGetUniqueId returned {code}"
         return NcclPickFacts("", version, words, rendezvous)
     address, scope = ("", 0) if len(rendezvous) > 1 else _address(bytes.fromhex(str(value["id"])))
     return NcclPickFacts(address, version, "", rendezvous if len(rendezvous) > 1 else "", scope)

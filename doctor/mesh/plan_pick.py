@@ -40,9 +40,10 @@ def ask_pick(company: Company, left: float) -> Questions:
 
 
 def _question(advice: Advice, company: Company, node: str, left: float) -> Answer | NotAsked:
+    settings = {**advice.env, **advice.per_node.get(node, {})}
     variables = {
         name: setting.value
-        for name, setting in advice.env.items()
+        for name, setting in settings.items()
         if setting.value is not None and name.startswith("NCCL_")
     }
     if not variables or advice.network is None:

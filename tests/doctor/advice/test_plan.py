@@ -27,6 +27,7 @@ from doctor.model.facts import (
     LoginFacts,
     MpiDaemonFacts,
     MpiFacts,
+    NcclPickFacts,
     NicFacts,
 )
 from doctor.model.node import Node
@@ -60,6 +61,7 @@ def node(*nics: str, mpi: object = None, infiniband: object = None, gpus: int = 
         InfinibandFacts: infiniband or Absent("no HCA"),
         EnvironmentFacts: changed.get("environment", EnvironmentFacts({}, {})),
         LoadedNcclFacts: LoadedNcclFacts("2.32.3", "/opt/venv/libnccl.so.2"),
+        NcclPickFacts: Absent("not asked"),
         InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}),
         GpuFacts: GpuFacts(tuple(Gpu(i, "NVIDIA H100 80GB HBM3") for i in range(gpus)), "550.54", "12.4", "nvml"),
         MpiDaemonFacts: Absent("not asked"),
