@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from doctor.collect.bonds import BONDING
+from doctor.collect.firewall import IPTABLES, NFT, SERVICES, UFW
 from doctor.collect.names import HOST_NAME, NAMES
 from doctor.collect.net_settings import CONF, NET, SETTINGS
 from doctor.model.evidence import JsonValue, Reply, Status
@@ -13,11 +14,22 @@ if TYPE_CHECKING:
     from .host import Host
 
 
+_DENIED = "Operation not permitted (you must be root)"
+# Ubuntu starts the service with the system, and leaves the filter off.
+_UFW = "# /etc/ufw/ufw.conf\n#\n\nENABLED=no\n\nLOGLEVEL=low\n"
+
+
 def net_replies(host: Host) -> dict[str, Reply]:
     """Return the answers about networks, by source key."""
     return {
         SETTINGS.key: Reply(Status.OK, value=_settings(host), seconds=0.004),
         BONDING.key: Reply(Status.OK, value={}, seconds=0.001),
+        SERVICES.key: Reply(Status.OK, exit_status=0, stdout="inactive\nactive\n", seconds=0.01),
+        UFW.key: Reply(Status.OK, value=_UFW, seconds=0.001),
+        **{
+            source.key: Reply(Status.DENIED, reason=_DENIED, exit_status=1, stderr=_DENIED)
+            for source in (NFT, IPTABLES)
+        },
         HOST_NAME.key: Reply(Status.OK, value={"name": host.name, "leads_to": _address(host.name)}, seconds=0.002),
         NAMES.key: Reply(Status.OK, value=_names(host), seconds=0.003),
     }

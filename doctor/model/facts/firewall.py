@@ -12,8 +12,9 @@ class Match:
     """One condition of a rule: what `field` must be (or, `negated`, must not be).
 
     The fields: "interface" (names, a "*" at the end stands for any rest), "source" and "target" (networks or
-    addresses), "protocol" ("tcp", "6"), "port" (the target's: "22", "30000-40000"), "state" ("new", ...). "" is a
-    condition that is not understood: it may hold or not.
+    addresses), "protocol" ("tcp", "6"), "port" (the target's: "22", "30000-40000"), "state" ("new", ...),
+    "status" (of address translation: "dnat"), "family" ("ipv4"), "other" (of another protocol than TCP over IPv4). ""
+    is a condition that is not understood: it may hold or not.
     """
 
     field: str
