@@ -16,11 +16,13 @@ from . import hosts
 from .command import Run, ncheck
 from .hosts import Lab
 from .namespaces import INIT
+from .wiring import SEVERAL_NICS
 
 HERE = Path(__file__).parent
 NEEDED = {
-    "cc": "gcc", "ibstat": "infiniband-diags", "ip": "iproute2", "mpirun": "openmpi-bin", "nft": "nftables",
-    "nsenter": "util-linux", "ssh": "openssh-client", "/usr/sbin/sshd": "openssh-server", "/usr/bin/python3": "python3",
+    "cc": "gcc", "ethtool": "ethtool", "ibstat": "infiniband-diags", "ip": "iproute2", "mpicc": "libopenmpi-dev",
+    "mpirun": "openmpi-bin", "nft": "nftables", "nsenter": "util-linux", "ssh": "openssh-client",
+    "/usr/sbin/sshd": "openssh-server", "/usr/bin/python3": "python3",
 }  # fmt: skip
 
 
@@ -67,6 +69,22 @@ def lab(running_lab: Lab) -> Iterator[Lab]:
     """Yield the lab, all of it healthy; nodes that the test touched are made anew after it."""
     yield running_lab
     running_lab.heal()
+
+
+@pytest.fixture(scope="session")
+def running_wide_lab() -> Iterator[Lab]:
+    """Three nodes with several NICs each, and a head with one, for all tests of this worker."""
+    if why := why_not():
+        cannot(why)
+    with hosts.lab(3, SEVERAL_NICS) as lab:
+        yield lab
+
+
+@pytest.fixture
+def wide_lab(running_wide_lab: Lab) -> Iterator[Lab]:
+    """Yield the lab of several NICs; nodes that the test touched are made anew after it."""
+    yield running_wide_lab
+    running_wide_lab.heal()
 
 
 @pytest.fixture(scope="session")

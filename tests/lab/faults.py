@@ -9,9 +9,13 @@ from pathlib import Path
 from . import layers, namespaces
 from .hosts import Lab
 from .node import Node
+from .wiring import port_of
 
 # Written to /run, which is memory of the node's own: no trace in its tree.
 CALLED = "/run/nvidia-smi-was-called"
+
+# The first packet of a connection.
+SYN = "tcp flags & (fin | syn | rst | ack) == syn"
 
 DISKS = ("/tmp", "/dev/shm", "/run")  # noqa: S108  names of a node's own file systems
 
@@ -51,6 +55,17 @@ def lose_everything(node: Node) -> None:
 def lose_large_packets(node: Node) -> None:
     """Drop what is larger than 600 bytes: connections open, key exchanges never end."""
     firewall(node, "meta length > 600 drop")
+
+
+def lose_the_way(node: Node, address: str, ports: str) -> None:
+    """Send into nothing what goes from these ports to these ports of another host: "32768-60999"."""
+    node.sh(f"ip rule add to {address} ipproto tcp sport {ports} dport {ports} blackhole")
+
+
+def listen(node: Node, port: int) -> None:
+    """Let a program take a port."""
+    script = f"import socket, time; held = socket.create_server(('', {port})); print(flush=True); time.sleep(1000)"
+    node.sh(f'(python3 -c "{script}" </dev/null 2>&1 &) | read -r')
 
 
 def cut(node: Node) -> None:
@@ -170,6 +185,19 @@ while True:
 """
     node.write("/run/http.py", serve)
     node.sh("(exec -a http python3 /run/http.py </dev/null 2>&1 &) | read -r")
+
+
+def unplug_fast(lab: Lab, node: Node) -> None:
+    """Pull the fast cable out of the switch and leave its other end lit: the NIC is up and goes nowhere."""
+    lab.head("ip", "link", "set", port_of(node), "nomaster")
+    node.touched = True
+
+
+def shrink_switch_port(lab: Lab, node: Node) -> None:
+    """Let the switch carry 1500 bytes to a node whose fast NIC sends 9000, with nobody cutting them smaller."""
+    for each in lab.nodes:
+        each.sh(f"ethtool -K {each.nics[0]} tso off gso off gro off")
+    lab.head("ip", "link", "set", port_of(node), "mtu", "1500")
 
 
 def docker_bridge(node: Node) -> None:

@@ -84,6 +84,7 @@ class Lab:
         """Give back nodes as they were on the first day."""
         for node in nodes:
             node.end()
+        ip(self.pid, "".join(self.wiring.unplug(node) for node in nodes))
         self.boot(nodes, real)
 
     def processes(self) -> dict[int, str]:

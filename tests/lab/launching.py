@@ -7,6 +7,7 @@ process namespace, which ends as a whole.
 from __future__ import annotations
 
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from .hosts import Lab
 from .layers import ROOT, User
 from .node import Node
 
-# The line is bash's one argument, and bash stays: the first process of a namespace hears no signal that it does not ask for.
+# Bash stays above the line: the first process of a namespace hears no signal that it does not ask for.
 TYPED = 'bash -c "$1"; exit $?'
 
 
@@ -33,8 +34,8 @@ class Launched:
     seconds: float
 
 
-def launched(host: Node | Lab, line: str, *, user: User = ROOT, limit: float = 30, enough: str = "\0") -> Launched:
-    """Type a line on a host; wait for its end, for these words, or for the limit in seconds."""
+def launched(host: Node | Lab, line: str, *, user: User = ROOT, limit: float = 30, enough: str = "$^") -> Launched:
+    """Type a line on a host; wait for its end, for words that this pattern finds, or for the limit in seconds."""
     begun = time.monotonic()
     process = subprocess.Popen(
         _on(host, user, ["bash", "-c", TYPED, "-", line]),
@@ -71,7 +72,7 @@ def _heard(process: subprocess.Popen[bytes], end: float, enough: str) -> _Heard:
     heard = b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while enough.encode() not in heard and selector.select(max(0, end - time.monotonic())):
+        while not re.search(enough.encode(), heard) and selector.select(max(0, end - time.monotonic())):
             if not (more := os.read(process.stdout.fileno(), 65536)):
                 return _Heard(heard.decode(errors="replace"), ended=True)
             heard += more

@@ -123,8 +123,9 @@ def _home(home: Path, user: User, known: str) -> None:
 
 
 def software(layer: Path) -> None:
-    """Add a training node's software, the same everywhere: torch with its NCCL wheel, Horovod."""
+    """Add a training node's software, the same everywhere: torch with its NCCL wheel, Horovod, a real MPI program."""
     write(layer / "usr/local/bin/horovodrun", (STANDINS / "horovodrun").read_bytes(), 0o755)
+    write(layer / "usr/local/bin/allreduce", mpi_program(), 0o755)
     package(layer, "torch", "2.3.1", "__version__ = '2.3.1'\n")
     package(layer, "horovod", "0.28.1", "__version__ = '0.28.1'\n")
     nccl(layer, "2.20.5")

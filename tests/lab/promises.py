@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
-from .command import Run, ncheck
+from .command import Run, begin, listing, ncheck
 from .hosts import Lab
 from .layers import ROOT, User
 from .node import Node
@@ -72,3 +72,13 @@ def others_whole(run: Run, healthy: Run, *hurt: str, but: str = "") -> None:
     pairs = {key: (then.get(key), now.get(key)) for key in {**now, **then} if key[0] != but}
     changed = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
     assert not changed, f"(healthy, now): {changed}"
+
+
+def planned(lab: Lab, *argv: str, user: User = ROOT, nodes: tuple[str, ...] = (), deadline: float = 25) -> Run:
+    """Run ncheck plan, to the same promises; what it printed is in stdout, and there is a plan."""
+    with nothing_left(lab):
+        listing(lab, nodes or lab.names, user)
+        asked = ("plan", "nodes.txt", *QUICK, "--deadline", str(deadline), *argv)
+        run = begin(lab, *asked, user=user).wait(deadline + 20)
+    assert run.exit_code == 0, f"{run.stdout}{run.stderr}"
+    return run

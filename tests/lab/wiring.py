@@ -37,6 +37,10 @@ class Wiring:
         """Return what the interfaces that lead out of this node are called."""
         return ("eth0",)
 
+    def unplug(self, node: Node) -> str:  # noqa: ARG002  others ask which node it is
+        """Return what ip is told on the head before a node that was ended is made anew."""
+        return ""
+
     def links(self, node: Node) -> str:
         """Return what ip makes on the head for a node. The kernel numbers a node's interfaces in this order."""
         # The same hardware address for ever: a node that was remade is found by those who knew it.
@@ -73,10 +77,16 @@ class SeveralNics(Wiring):
             for one, other in (("veth1a2b", "veth3c4d"), ("veth5e6f", "veth7a8b"))
         )
         bridge = f"link add docker0 netns {node.pid} type bridge\n"
-        port = port_of(node)
-        fast = f"link add {port} mtu 9000 type veth peer name {node.nics[0]} netns {node.pid} mtu 9000\n"
-        plugged = f"link set {port} master switch up\n"
-        return virtual + bridge + fast + plugged + super().links(node)
+        port, cable = port_of(node), f"cable{node.number}"
+        fast = (
+            f"link add {port} mtu 9000 type veth peer name {cable} mtu 9000\n"
+            f"link set {port} master switch up\nlink set {cable} up\n"
+            f"link add link {cable} name {node.nics[0]} netns {node.pid} mtu 9000 type macvlan mode bridge\n"
+        )
+        return virtual + bridge + fast + super().links(node)
+
+    def unplug(self, node: Node) -> str:
+        return f"link delete {port_of(node)}\n"
 
     def addresses(self, node: Node) -> str:
         fast = node.nics[0]
