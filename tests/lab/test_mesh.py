@@ -1,0 +1,88 @@
+"""Broken links between real hosts: the finding names the right node and direction, and nothing else turns red."""
+
+from __future__ import annotations
+
+from . import faults
+from .command import Run
+from .hosts import Lab
+from .promises import examined, others_whole
+
+FIREWALL = "NC358"  # what stands in a node's rules is told too, and rightly
+MESH = "32768-60999"  # the ports that the kernel picks: the mesh's, and no sshd's
+
+
+def red(run: Run) -> dict[str, set[str]]:
+    """Map each code that failed to the nodes where it did, but for the mention of a firewall."""
+    return {code: nodes for code, nodes in run.failed().items() if code != FIREWALL}
+
+
+def test_a_node_that_lets_nobody_in_is_named_alone(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[2]
+    faults.firewall(node, f"tcp dport {MESH} {faults.SYN} drop")
+
+    run = examined(lab)
+
+    assert red(run) == {"NC311": {node.name}}, run.told(node.name)
+    assert run.finding("NC311")["message"].startswith("node03 cannot be reached on 10.77.0.0/24 by anyone: no answer; ")
+    assert run.exit_code == 1
+    others_whole(run, healthy, node.name)
+
+
+def test_a_node_that_resets_connections_is_named_alone(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[1]
+    faults.firewall(node, f"tcp dport {MESH} {faults.SYN} reject with tcp reset")
+
+    run = examined(lab)
+
+    assert red(run) == {"NC310": {node.name}}, run.told(node.name)
+    assert run.finding("NC310")["message"].startswith("node02 cannot be reached on 10.77.0.0/24 by anyone: refused; ")
+    others_whole(run, healthy, node.name)
+
+
+def test_a_filter_against_one_node_is_one_way(lab: Lab, healthy: Run) -> None:
+    near, far = lab.nodes[2], lab.nodes[1]
+    faults.firewall(near, f"ip saddr {far.address} tcp dport {MESH} {faults.SYN} drop")
+
+    run = examined(lab)
+
+    assert red(run) == {"NC313": {near.name, far.name}}, run.told(near.name)
+    assert run.finding("NC313")["message"].startswith(
+        "node03 reaches node02 on 10.77.0.0/24 and not the other way round: no answer; "
+    )
+    others_whole(run, healthy, near.name, far.name)
+
+
+def test_a_route_into_nothing_names_both_ends(lab: Lab, healthy: Run) -> None:
+    near, far = lab.nodes[0], lab.nodes[2]
+    faults.lose_the_way(near, far.address, MESH)
+
+    run = examined(lab)
+
+    assert red(run) == {"NC312": {near.name, far.name}}, run.told(near.name)
+    assert "node01 and node03 cannot reach each other on 10.77.0.0/24" in run.finding("NC312")["message"]
+    others_whole(run, healthy, near.name, far.name)
+
+
+def test_a_hole_for_large_packets_is_told_with_its_direction(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[3]
+    faults.firewall(node, f"tcp dport {MESH} tcp sport {MESH} meta length > 600 drop")
+
+    run = examined(lab)
+
+    assert red(run) == {"NC314": {node.name}}, run.told(node.name)
+    assert run.finding("NC314")["message"].startswith(
+        "large packets to node04 are lost on 10.77.0.0/24, whoever sends them: small ones pass (MTU 1500 at both ends"
+    )
+    others_whole(run, healthy, node.name)
+
+
+def test_a_port_that_is_taken_is_named_with_its_owner_and_one_that_is_closed_with_who_needs_it(lab: Lab) -> None:
+    first = lab.nodes[0]
+    faults.listen(first, 10005)
+    faults.firewall(first, f"tcp dport 10006 {faults.SYN} reject with tcp reset")
+
+    run = examined(lab, "--master-port", "10005", "--need-port", "10006")
+
+    assert red(run) == {"NC316": {first.name}, "NC318": {"node02", "node03", "node04"}}, run.told(first.name)
+    assert run.finding("NC316")["message"].startswith("port 10005 is taken by python3 (pid ")
+    assert run.finding("NC318")["message"].startswith("port 10006 of node01 cannot be reached on 10.77.0.0/24 from ")
