@@ -30,9 +30,12 @@ def plan_not_followed(node: NodeView) -> Iterator[Problem | Moot]:
         yield Moot("NCCL_COMM_ID is set: NCCL takes that address as it is, and picks none")
         return
     owners = [nic.name for nic, _ in located(node[NicFacts], pick)] if pick.address else []
-    if not set(owners) & set(tried.interfaces):
+    if pick.scope or not set(owners) & set(tried.interfaces):
         others = steering(node[EnvironmentFacts], pick.version, tried.variables)
-        found = f"picks {owners[0] if owners else pick.address}" if pick.address else f"stops: {pick.error}"
-        message = f"under the plan's {plan} NCCL {found}, and not {' or '.join(tried.interfaces) or 'what was meant'}"
+        where = f"{owners[0] if owners else pick.address}{' at a link-local address' if pick.scope else ''}"
+        found = f"picks {where}" if pick.address else f"stops: {pick.error}"
+        message = (
+            f"under the plan's {plan}, which means {' or '.join(tried.interfaces) or 'no interface'}, NCCL {found}"
+        )
         evidence = (f"asked NCCL {pick.version} itself", *(f"{setting.told} counts, too" for setting in others))
         yield Problem(message, others[0].set_to("") if others else "ip -br address", evidence)

@@ -41,13 +41,19 @@ class Choice:
         return self.picked[0].name if self.picked else ""
 
     @property
+    def where(self) -> tuple[str, str]:
+        """The picked interface's name and the address, "" where there is none."""
+        return (self.picked[0].name, self.picked[1].ip) if self.picked else ("", "")
+
+    @property
     def told(self) -> str:
         """Say what NCCL does, after "NCCL would"."""
         if self.picked is None:
             return f"find no interface and stop: {self.why}"
-        nic = self.picked[0]
+        nic, address = self.picked
         state = "" if nic.running else (", without a link" if nic.up else ", down")
-        return f"pick {nic.name} ({nic.kind.value}{state}): {self.why}"
+        where = " at a link-local address" if ip_address(address.ip.partition("%")[0]).is_link_local else ""
+        return f"pick {nic.name} ({nic.kind.value}{state}){where}: {self.why}"
 
 
 def nccl_choice(nics: NicFacts, settings: Mapping[str, str], release: tuple[int, ...]) -> Choice:

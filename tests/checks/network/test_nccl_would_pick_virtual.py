@@ -147,8 +147,13 @@ def test_of_link_local_addresses_the_scope_tells_the_interface() -> None:
     link = Address("fe80::1", 64, "link")
     bridge, wire = (replace(nic, addresses=(*nic.addresses, link)) for nic in (COMPOSE, ETH0))
     answers = (NcclPickFacts("fe80::1", "2.28.3", scope=scope) for scope in (3, 9))
-    found = [outcome(asked(node(bridge, wire, NCCL_SOCKET_FAMILY="AF_INET6"), answer)) for answer in answers]
-    assert found == [Outcome.FAILED, Outcome.PASSED]
+    told = [
+        judge([nccl_would_pick_virtual], asked(node(bridge, wire), answer)).findings[0].message for answer in answers
+    ]
+    assert told == [
+        "NCCL would pick br-5b1d7c3e9f20 (container-bridge) at a link-local address: its own answer",
+        "NCCL would pick eth0 (physical) at a link-local address: its own answer",
+    ]
 
 
 def test_a_rendezvous_tells_nothing_of_a_choice_and_the_rules_speak() -> None:

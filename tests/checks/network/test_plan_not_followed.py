@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from checks.network.plan_not_followed import plan_not_followed
 from doctor.engine import Facts, judge
 from doctor.model.fact import Absent, Unread
-from doctor.model.facts import NcclPickFacts, PlannedPickFacts
+from doctor.model.facts import Address, NcclPickFacts, NicFacts, PlannedPickFacts
 from doctor.model.finding import Finding, Outcome, Severity
 
 from .picked import alone, nic, picks
@@ -26,7 +28,7 @@ def outcome(nodes: dict[str, Facts]) -> Outcome:
 def test_another_interface_than_the_plans_is_named() -> None:
     assert judge([plan_not_followed], tried(picks("10.3.0.5"))).findings == [
         Finding("NC324", "plan-not-followed", Severity.ERROR, ("n1",),
-                "under the plan's NCCL_SOCKET_IFNAME==eth0 NCCL picks eth1, and not eth0",
+                "under the plan's NCCL_SOCKET_IFNAME==eth0, which means eth0, NCCL picks eth1",
                 ("asked NCCL 2.28.3 itself",), "ip -br address"),
     ]  # fmt: skip
 
@@ -35,7 +37,7 @@ def test_what_weighs_more_than_the_plan_is_named_with_its_file() -> None:
     nodes = tried(picks("", error="Bootstrap : no socket interface found"), conf="NCCL_SOCKET_FAMILY=AF_INET6")
     (finding,) = judge([plan_not_followed], nodes).findings
     assert finding.message == (
-        "under the plan's NCCL_SOCKET_IFNAME==eth0 NCCL stops: Bootstrap : no socket interface found, and not eth0"
+        "under the plan's NCCL_SOCKET_IFNAME==eth0, which means eth0, NCCL stops: Bootstrap : no socket interface found"
     )
     assert finding.evidence == (
         "asked NCCL 2.28.3 itself", "NCCL_SOCKET_FAMILY=AF_INET6 in /etc/nccl.conf counts, too",
@@ -45,7 +47,15 @@ def test_what_weighs_more_than_the_plan_is_named_with_its_file() -> None:
 
 def test_an_address_that_no_interface_was_seen_to_have_is_not_the_plans() -> None:
     (finding,) = judge([plan_not_followed], tried(picks("10.9.9.9"))).findings
-    assert finding.message == "under the plan's NCCL_SOCKET_IFNAME==eth0 NCCL picks 10.9.9.9, and not eth0"
+    assert finding.message == "under the plan's NCCL_SOCKET_IFNAME==eth0, which means eth0, NCCL picks 10.9.9.9"
+
+
+def test_the_planned_interface_at_a_link_local_address_is_not_what_was_planned() -> None:
+    wire = replace(ETH0, addresses=(*ETH0.addresses, Address("fe80::1", 64, "link")))
+    nodes = tried(replace(picks("fe80::1"), scope=2))
+    nodes["n1"] = {**nodes["n1"], NicFacts: NicFacts((wire, ETH1))}
+    (finding,) = judge([plan_not_followed], nodes).findings
+    assert finding.message.endswith("which means eth0, NCCL picks eth0 at a link-local address")
 
 
 def test_it_is_silent_where_the_plan_holds() -> None:
