@@ -17,7 +17,7 @@ from doctor.model.plan import MEETING_PORTS
 from doctor.subnets import Seat, clashing, machines, seats
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from doctor.company import Company
     from doctor.settings import Settings
@@ -28,10 +28,12 @@ TORCH_PORT = 29500  # MASTER_PORT of torch, DeepSpeed and Accelerate where nobod
 _MEET_BY_TORCH = ("torch", "deepspeed", "accelerate")
 _LISTENING = 5.0  # seconds for a node to bind its sockets, and to look for who has taken a port
 _KEPT = 0.1  # of the run's deadline, for what comes after the mesh
+_SHARED = 5  # values of a row that names no source
 _LEAST = 1.0  # seconds: where there are no more, every link is said to be untried
 
-Row = list[JsonValue]  # a link as the agent takes it: node, source, address, port, subnet, job
-Way = tuple[str, str, str]  # source, address, subnet
+# One address to dial, as the agent takes it: node, address, port, subnet, whether the port is the job's. A sixth is the
+# one source to dial it from; without it, it is dialled from every address of the node's own in that subnet.
+Row = list[JsonValue]
 
 
 def spared_tcp(company: Company) -> dict[str, str]:
@@ -58,28 +60,34 @@ def ask_connect(company: Company, left: float) -> Questions:
     """Ask each node to connect to all others that listen."""
     seconds = max(_LEAST, left - _KEPT * company.settings.deadline - 1.0)
     questions: Questions = {}
-    for name, rows in links(company).items():
-        asked: JsonValue = {"token": company.token, "timeout": seconds, "targets": list(rows)}
+    found = usable_seats(company)
+    for name, rows in dialled(company, found).items():
+        sources: JsonValue = {subnet: list(ips) for subnet, ips in _by_subnet(found[name]).items()}
+        asked: JsonValue = {"token": company.token, "timeout": seconds, "sources": sources, "targets": list(rows)}
         connect = Answer(CONNECT.name, seconds + 1.0, asked)
         questions[name] = (connect if rows else NotAsked(CONNECT, _why_none(company, name)),)
     return questions
 
 
-def links(company: Company) -> dict[str, tuple[Row, ...]]:
-    """Return what each node is to try, in its order."""
-    found, doubles = usable_seats(company), _doubles(company)
+def dialled(company: Company, found: Mapping[str, Sequence[Seat]]) -> dict[str, list[Row]]:
+    """Return what each node is to dial, in its order. Nodes share the rows: a thousand of them have a million pairs."""
+    doubles, listening = _doubles(company), company.each(ListenFacts)
     names = [name for name in found if name not in doubles]
-    listening = company.each(ListenFacts)
-    made: dict[str, tuple[Row, ...]] = dict.fromkeys(found, ())
+    own = {name: _by_subnet(found[name]) for name in names}
+    ends = {name: _ends(name, found[name], listening[name]) for name in names if name in listening}
+    made: dict[str, list[Row]] = {name: [] for name in found}
     for number, name in enumerate(names):
-        others = [other for other in (*names[number + 1 :], *names[:number]) if other in listening]
-        ways = {other: tuple(_ways(found[name], found[other])) for other in others}
-        few = sum(map(len, ways.values())) <= MOST
-        made[name] = tuple(
-            row
-            for other, all_ways in ways.items()
-            for row in _rows(other, all_ways if few else _aligned(all_ways), listening[other])
-        )
+        others = [other for other in (*names[number + 1 :], *names[:number]) if other in ends]
+        few = sum(len(held) ** 2 for held in own[name].values()) * len(others) <= MOST
+        for other in others:
+            common = [subnet for subnet in own[name] if subnet in own[other]]
+            for subnet in common:
+                rows = ends[other].get(subnet, [])
+                made[name] += rows if few else _aligned(rows, own[name][subnet])
+            if not common:
+                made[name] += _routed(other, found[name], found[other], listening[other])
+            if listening[other].needed:
+                made[name] += _for_the_job(made[name], other, own[name], listening[other])
     return made
 
 
@@ -124,17 +132,28 @@ def _why_none(company: Company, name: str) -> str:
 # Which way
 
 
-def _ways(mine: Sequence[Seat], theirs: Sequence[Seat]) -> Iterator[Way]:
-    """Yield the ways from one node to another: within each subnet that both have, or else between their routers."""
-    within = [(one.ip, other.ip, one.subnet) for one in mine for other in theirs if one.subnet == other.subnet]
-    yield from within or _routed(mine, theirs)
+def _by_subnet(held: Sequence[Seat]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for seat in held:
+        found.setdefault(seat.subnet, {})[seat.ip] = None
+    return {subnet: tuple(ips) for subnet, ips in found.items()}
 
 
-def _routed(mine: Sequence[Seat], theirs: Sequence[Seat]) -> Iterator[Way]:
+def _ends(name: str, held: Sequence[Seat], listening: ListenFacts) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for seat in held:
+        if seat.ip in listening.ports:
+            found.setdefault(seat.subnet, []).append([name, seat.ip, listening.ports[seat.ip], seat.subnet, False])
+    return found
+
+
+def _routed(other: str, mine: Sequence[Seat], theirs: Sequence[Seat], listening: ListenFacts) -> Iterator[Row]:
+    """Yield the way between the routers of two nodes that share no subnet, in a family that both have."""
     for v6 in (False, True):
-        ends = [_default([seat for seat in held if (":" in seat.ip) == v6]) for held in (mine, theirs)]
-        if ends[0] and ends[1]:
-            yield (ends[0].ip, ends[1].ip, "")
+        one, end = (_default([seat for seat in held if (":" in seat.ip) == v6]) for held in (mine, theirs))
+        if one and end:
+            if end.ip in listening.ports:
+                yield [other, end.ip, listening.ports[end.ip], "", False, one.ip]
             return
 
 
@@ -142,29 +161,23 @@ def _default(held: Sequence[Seat]) -> Seat | None:
     return next((seat for seat in held if seat.interface.default_route), held[0] if held else None)
 
 
-def _aligned(ways: Sequence[Way]) -> list[Way]:
-    """Keep the first address of one node with the first of the other in each subnet, the second with the second ..."""
-    sources: dict[str, list[str]] = {}
-    ends: dict[str, list[str]] = {}
-    for source, address, subnet in ways:
-        sources[subnet] = list(dict.fromkeys([*sources.get(subnet, []), source]))
-        ends[subnet] = list(dict.fromkeys([*ends.get(subnet, []), address]))
+def _aligned(rows: Sequence[Row], sources: Sequence[str]) -> list[Row]:
+    """Dial the first address of one node from the first of the other, the second from the second ..."""
+    steps = range(max(len(rows), len(sources)) if rows else 0)
+    return [[*rows[step % len(rows)], sources[step % len(sources)]] for step in steps]
+
+
+def _for_the_job(
+    rows: Sequence[Row], other: str, own: Mapping[str, Sequence[str]], listening: ListenFacts
+) -> list[Row]:
+    """Return the job's ports on a node, once for each subnet in which it is dialled anyway."""
+    ends = {str(row[3]): row for row in reversed(rows) if row[0] == other}
     return [
-        (sources[subnet][step % len(sources[subnet])], ends[subnet][step % len(ends[subnet])], subnet)
-        for subnet in sources
-        for step in range(max(len(sources[subnet]), len(ends[subnet])))
+        [other, row[1], state.port, subnet, True, row[5] if len(row) > _SHARED else own[subnet][0]]
+        for subnet, row in reversed(ends.items())
+        for state in listening.needed
+        if state.free
     ]
-
-
-def _rows(other: str, ways: Sequence[Way], listening: ListenFacts) -> Iterator[Row]:
-    """Yield the links to one node: to its own listener by every way, to each of the job's ports once a subnet."""
-    for source, address, subnet in ways:
-        if address in listening.ports:
-            yield [other, source, address, listening.ports[address], subnet, False]
-    for source, address, subnet in {way[2]: way for way in reversed(ways)}.values():
-        for state in listening.needed:
-            if state.free:
-                yield [other, source, address, state.port, subnet, True]
 
 
 # The ports of the job

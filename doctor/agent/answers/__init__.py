@@ -49,9 +49,10 @@ ssh-peers    asked as {"peers": [{"target": node, "host", "port": int|null, "use
                   "seconds": float, "cut_short": bool (there was no time for it)}}}. No ssh program: status missing.
 listen       asked as {"node": its name, "token": hex, "addresses": [ip], "ports": [{"port": int, "assumed": bool}]};
              says {"ports": {ip: port}, "failed": {ip: why}, "needed": [{"port", "assumed", "free": bool,
-                  "taken_by": "python3 (pid 4711) of ada"|"a program of ada"|"", "error": ""|why it could not be tried}]}
+                  "taken_by": "python3 (pid 4711) of ada"|"a program of ada"|"", "error": ""|why it was not tried}]}
              and goes on listening until the agent ends, on the needed ports, too, where they are free.
-connect      asked as {"token", "timeout": seconds, "targets": [[node, source ip, ip, port, subnet, job: bool]]};
+connect      asked as {"token", "timeout": seconds, "sources": {subnet: [its own ips]}, "targets": [[node, ip, port,
+                  subnet, is the port the job's: bool, source ip (without it: all sources of the subnet)]]};
              says {"reaches": [{"subnet", "source", "tried": int, "reached": int, "round_trip": seconds|null,
                   "slowest": seconds|null, "slowest_to": node|""}], "broken": [{"source", "target": node, "address",
                   "subnet", "cause": a LinkCause, "detail": words, "port": int (0: the mesh's own)}],

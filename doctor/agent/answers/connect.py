@@ -42,7 +42,7 @@ READS = (
 
 def answer(sources, arguments, timeout):
     """Return {"reaches", "broken", "unlisted", "tried"}: see answers/__init__.py."""
-    links = [_Link(row) for row in arguments["targets"]]
+    links = [_Link(row) for row in rows(arguments)]
     _Run(links, arguments["token"], time.monotonic() + min(arguments["timeout"], timeout)).run()
     broken = list(_told_once(link for link in links if link.cause))
     return {
@@ -51,6 +51,13 @@ def answer(sources, arguments, timeout):
         "unlisted": max(0, len(broken) - MOST_BROKEN),
         "tried": sorted({link.node for link in links if link.cause != "untried"}),
     }
+
+
+def rows(arguments):
+    """Yield [node, source, address, port, subnet, job] of each link: who names no source has all of the subnet."""
+    for node, address, port, subnet, job, *source in arguments["targets"]:
+        for own in source or arguments["sources"][subnet]:
+            yield [node, own, address, port, subnet, job]
 
 
 class StrangerError(Exception):

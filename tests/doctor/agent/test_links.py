@@ -53,7 +53,8 @@ class Agent:
         return read
 
     def connect(self, *rows: Row, seconds: float = 20.0) -> LinkFacts:
-        asked: JsonValue = {"token": TOKEN, "timeout": seconds, "targets": list(rows)}
+        targets: JsonValue = [[node, *rest, source] for node, source, *rest in rows]
+        asked: JsonValue = {"token": TOKEN, "timeout": seconds, "sources": {}, "targets": targets}
         read = links(evidence(CONNECT, self.ask(Answer("connect", seconds + 1, asked))))
         assert isinstance(read, LinkFacts)
         return read

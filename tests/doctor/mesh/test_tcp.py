@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from doctor.agent.answers.connect import rows
 from doctor.company import Company
 from doctor.engine import Facts
 from doctor.gather import NotAsked, Questions
-from doctor.mesh.tcp import ask_connect, ask_listen, links, spared_listening, spared_tcp
-from doctor.model.evidence import Answer, Cause, Login
+from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening, spared_tcp
+from doctor.model.evidence import Answer, Cause, JsonValue, Login
 from doctor.model.facts import (
     Address,
     IdentityFacts,
@@ -51,6 +52,14 @@ def cluster(count: int, wires: int = 1) -> dict[str, tuple[Interface, ...]]:
     return {f"n{i}": tuple(nic(f"eth{w}", f"10.{w}.0.{i + 1}") for w in range(wires)) for i in range(count)}
 
 
+def links(company: Company) -> dict[str, tuple[list[JsonValue], ...]]:
+    """Return the links that each node's agent makes of its question: node, source, address, port, subnet, job."""
+    return {
+        name: tuple(rows(one.arguments)) if isinstance(one, Answer) else ()
+        for name, (one,) in ask_connect(company, 40.0).items()
+    }
+
+
 def asked(questions: Questions) -> dict[str, object]:
     return {
         name: one.reason if isinstance(one, NotAsked) else one.arguments if isinstance(one, Answer) else one
@@ -70,22 +79,22 @@ def test_every_address_is_tried_from_every_other_nodes_address_in_its_subnet() -
 def test_in_each_step_every_node_is_dialled_by_one_other() -> None:
     made = links(company(cluster(7)))
     for step in range(6):
-        assert len({rows[step][0] for rows in made.values()}) == 7
-    assert {len(rows) for rows in made.values()} == {6}
+        assert len({dials[step][0] for dials in made.values()}) == 7
+    assert {len(dials) for dials in made.values()} == {6}
 
 
 def test_two_addresses_of_a_node_in_one_subnet_are_both_tried_from_both_of_the_other() -> None:
     nodes = {"a": (nic("eth0", "10.0.0.1", "10.0.0.2"),), "b": (nic("eth0", "10.0.0.3", "10.0.0.4"),)}
     ends = [(row[1], row[2]) for row in links(company(nodes))["a"]]
-    assert ends == [(one, other) for one in ("10.0.0.1", "10.0.0.2") for other in ("10.0.0.3", "10.0.0.4")]
+    assert ends == [(one, other) for other in ("10.0.0.3", "10.0.0.4") for one in ("10.0.0.1", "10.0.0.2")]
 
 
 def test_where_that_is_too_much_each_address_is_still_tried_from_and_to() -> None:
     nodes = {f"n{i}": (nic("eth0", *(f"10.0.{i}.{k}" for k in range(1, 18)), prefix=16),) for i in range(16)}
-    rows = links(company(nodes))["n0"]
-    assert len(rows) == 15 * 17
-    assert {row[1] for row in rows} == {f"10.0.0.{k}" for k in range(1, 18)}
-    assert {row[2] for row in rows} == {f"10.0.{i}.{k}" for i in range(1, 16) for k in range(1, 18)}
+    made = links(company(nodes))["n0"]
+    assert len(made) == 15 * 17
+    assert {row[1] for row in made} == {f"10.0.0.{k}" for k in range(1, 18)}
+    assert {row[2] for row in made} == {f"10.0.{i}.{k}" for i in range(1, 16) for k in range(1, 18)}
 
 
 def test_an_address_that_several_nodes_show_is_no_link() -> None:
