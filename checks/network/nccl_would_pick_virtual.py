@@ -2,9 +2,10 @@
 
 ## What it finds
 Nodes on which NCCL ends at lo, a container engine's bridge, a tunnel, the management controller's USB card, an
-interface without a link or an address that is only link-local, or at none at all. The NCCL that the job loads is asked itself: ncclGetUniqueId names the
-address, and needs no GPU. Where it cannot be asked, its rules tell, from names, addresses, NCCL_* variables, nccl.conf
-and its release; where that is not known, a node is named only if old and new rules agree.
+interface without a link or an address that is only link-local, or at none at all. The NCCL that the job loads is asked
+itself: ncclGetUniqueId names the address, and needs no GPU. Where it cannot be asked, its rules tell, from names,
+addresses, NCCL_* variables, nccl.conf and its release; where that is not known, a node is named only if old and new
+rules agree.
 `NCCL_SOCKET_IFNAME=^docker0` is a frequent cause: it takes lo off NCCL's list of names to avoid.
 
 ## Why it matters

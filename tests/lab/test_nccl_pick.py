@@ -1,0 +1,104 @@
+"""A real NCCL on every host is asked which address it picks: by itself, under the plan, and with a bad file in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from . import faults, layers
+from .hosts import Lab
+from .node import Node
+from .promises import examined
+
+PLACE = f"{layers.PACKAGES}/nvidia/nccl/lib/libnccl.so.2"
+PATIENT = ("--command-timeout", "15", "--deadline", "45")  # opening 400 MB for the first time takes its time
+
+Folder = Callable[[str], Path]
+
+
+def real_nccl(lab: Lab, folder: Path) -> None:
+    """Put this library where the job's python finds the wheel's, on every host."""
+    lab.remake(*lab.nodes, real={PLACE: folder / "libnccl.so.2"})
+
+
+def compose_bridge_first(node: Node) -> None:
+    """Add the bridge of a compose network, the same on every host, which the kernel lists before eth0."""
+    node.sh("ip link add br-5b1d7c3e9f20 index 2 type bridge; ip link set br-5b1d7c3e9f20 up")
+    node.sh("ip address add 172.18.0.1/16 dev br-5b1d7c3e9f20")
+    # Its one member, as a container's end of a wire would be: without any a bridge has no link.
+    node.sh(
+        "ip link add veth0 type veth peer name veth1; ip link set veth0 master br-5b1d7c3e9f20 up; ip link set veth1 up"
+    )
+
+
+@pytest.mark.parametrize("release", ["2.19.3", "2.28.3"])
+def test_what_nccl_picks_is_told_by_itself_and_under_the_plan_it_picks_the_planned_interface(
+    lab: Lab, nccl_folder: Folder, release: str
+) -> None:
+    real_nccl(lab, nccl_folder(release))
+    for node in lab.nodes:
+        compose_bridge_first(node)
+
+    run = examined(lab, *PATIENT, deadline=45)
+
+    assert run.finding("NC304")["nodes"] == list(lab.names)
+    assert run.finding("NC304")["message"].startswith("NCCL would pick br-5b1d7c3e9f20 (container-bridge)")
+    assert run.finding("NC304")["evidence"] == [f"asked NCCL {release} itself"]
+    assert run.report["plan"]["env"]["NCCL_SOCKET_IFNAME"]["value"] == "=eth0"
+    assert {run.verdicts()["NC324", name] for name in lab.names} == {"passed"}
+    assert sum(code == "NC304" for code in run.failed()) == 1
+
+
+def test_where_nothing_is_in_the_way_nccl_is_right_by_itself_and_no_plan_is_tried(
+    lab: Lab, nccl_folder: Folder
+) -> None:
+    real_nccl(lab, nccl_folder("2.28.3"))
+
+    run = examined(lab, *PATIENT, deadline=45)
+
+    assert run.failed() == {}
+    assert {run.verdicts()["NC304", name] for name in lab.names} == {"passed"}
+    assert {run.verdicts()["NC324", name] for name in lab.names} == {"skipped"}
+    assert run.report["plan"]["env"]["NCCL_SOCKET_IFNAME"]["value"] is None
+
+
+def test_a_line_that_lets_lo_in_is_found_in_either_file_and_the_plan_outweighs_it(
+    lab: Lab, nccl_folder: Folder
+) -> None:
+    real_nccl(lab, nccl_folder("2.28.3"))
+    for node in lab.nodes:
+        faults.docker_bridge(node)
+    lab.nodes[1].write("/etc/nccl.conf", "NCCL_SOCKET_IFNAME=^docker0\n")
+    lab.nodes[2].write("/root/.nccl.conf", "NCCL_SOCKET_IFNAME=^docker0\n")
+
+    run = examined(lab, *PATIENT, deadline=45)
+
+    failed = run.failed()
+    assert {code: failed[code] for code in ("NC304", "NC323")} == {
+        "NC304": {"node02", "node03"}, "NC323": {"node02", "node03"},
+    }  # fmt: skip
+    assert run.finding("NC304")["message"] == "NCCL would pick lo (loopback): NCCL_SOCKET_IFNAME=^docker0"
+    told = {finding["message"] for finding in run.report["findings"] if finding["code"] == "NC323"}
+    assert told == {
+        f"NCCL_SOCKET_IFNAME=^docker0 in {file} leaves out docker0, and lets lo in"
+        for file in ("/etc/nccl.conf", "/root/.nccl.conf")
+    }
+    assert {run.verdicts()["NC324", name] for name in lab.names} == {"passed"}
+
+
+def test_a_setting_that_outweighs_the_plan_is_named_with_its_file(lab: Lab, nccl_folder: Folder) -> None:
+    real_nccl(lab, nccl_folder("2.28.3"))
+    for node in lab.nodes:
+        compose_bridge_first(node)
+    lab.nodes[3].write("/etc/nccl.conf", "NCCL_SOCKET_FAMILY=AF_INET6\n")
+
+    run = examined(lab, *PATIENT, deadline=45)
+
+    assert run.failed()["NC324"] == {"node04"}
+    finding = run.finding("NC324")
+    assert "which means eth0, NCCL " in finding["message"]
+    assert finding["evidence"] == [
+        "asked NCCL 2.28.3 itself", "NCCL_SOCKET_FAMILY=AF_INET6 in /etc/nccl.conf counts, too",
+    ]  # fmt: skip
