@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from doctor.advice.interface import Network
-from doctor.advice.launch import Host, NoLineError, Way
+from doctor.advice.interface import Advice
+from doctor.advice.launch import Host, NoLineError, Way, values_in
 from doctor.advice.sight import Sight
-from doctor.hostlist import fold
-from doctor.model.facts import GpuFacts, InterpreterFacts, MpiFacts
+from doctor.hostlist import fold, is_name
+from doctor.model.facts import GpuFacts, IdentityFacts, InterpreterFacts, MpiFacts
 from doctor.parity import split
 from doctor.settings import Settings
 
@@ -52,16 +52,24 @@ def _release(mpi: MpiFacts) -> str:
     return ".".join(str(number) for number in mpi.release[:2]) or mpi.version
 
 
-def hosts(sight: Sight, network: Network | None, otherwise: int | None) -> tuple[Host, ...]:
+def host_names(sight: Sight) -> dict[str, str]:
+    """Return what the nodes call themselves; a node that says what is no name is taken by the listed one."""
+    said = {name: identity.host_name for name, identity in sight.known(IdentityFacts).items()}
+    return {node.name: said[node.name] for node in sight.nodes if is_name(said.get(node.name, ""))}
+
+
+def hosts(sight: Sight, advice: Advice, otherwise: int | None) -> tuple[Host, ...]:
     """Return the job's hosts in the order of the listing; `otherwise` are the slots where nothing else tells them."""
-    gpus, slots = sight.known(GpuFacts), sight.slots(otherwise)
-    seats = network.members if network else {}
+    gpus, slots, names = sight.known(GpuFacts), sight.slots(otherwise), host_names(sight)
+    seats = advice.network.members if advice.network else {}
     return tuple(
         Host(
             "localhost" if node.local else node.name,
             slots[node.name],
             len(gpus[node.name].gpus) if node.name in gpus else 0,
             seats[node.name][0].ip if seats.get(node.name) else "",
+            values_in(advice.per_node.get(node.name, {})),
+            names.get(node.name, ""),
         )
         for node in sight.nodes
     )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from shlex import quote
 
 from doctor.advice.interface import Network
+from doctor.advice.own_values import wrapped
+from doctor.hostlist import quoted
 from doctor.model.facts import MpiFacts
+from doctor.model.plan import Setting
 from doctor.printable import printable
 
 PROGRAM = ("python", "train.py")
@@ -17,6 +20,9 @@ _SSH_PORT = 22
 # python3.11
 _INTERPRETER = re.compile(r"python[0-9.]*", re.ASCII)
 
+# =eth0,eth1  ^lo,docker  =mlx5_0:1,mlx5_1:1  10.1.0.0/24
+_PLAIN = re.compile(r"[\w.,:=^%@/+-]*", re.ASCII)
+
 
 class NoLineError(Exception):
     """No line can be given for this launcher; the words say why."""
@@ -24,12 +30,17 @@ class NoLineError(Exception):
 
 @dataclass(frozen=True)
 class Host:
-    """One node of the job: `name` is what a launcher connects to, `address` its own in the job's network, or ""."""
+    """One node of the job: `name` is what a launcher connects to, `address` its own in the job's network, or "".
+
+    `own` are the variables whose values are this node's alone, `host_name` is what it calls itself.
+    """
 
     name: str
     slots: int
     gpus: int = 0
     address: str = ""
+    own: Mapping[str, str] = field(default_factory=dict)
+    host_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,7 +100,16 @@ class Launch:
     @property
     def environment(self) -> list[str]:
         """Return the words that set the variables in front of a program: no shell has to know how it exports them."""
-        return ["env", *(f"{name}={value}" for name, value in self.variables.items())] if self.variables else []
+        return _set(self.variables)
+
+    def environment_of(self, host: Host) -> list[str]:
+        """Return the words that set all variables of one node."""
+        return _set({**self.variables, **host.own})
+
+    @property
+    def program_anywhere(self) -> tuple[str, ...]:
+        """Return the program as one line starts it on all nodes: with each node's own values, where there are such."""
+        return wrapped({host.host_name or host.name: host.own for host in self.hosts if host.own}, self.program)
 
     @property
     def meeting(self) -> str:
@@ -109,6 +129,10 @@ class Launch:
         return counts.pop()
 
 
+def _set(variables: Mapping[str, str]) -> list[str]:
+    return ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
+
+
 def _known(host: Host) -> str:
     if not host.address:
         raise NoLineError(f"no address is known at which {printable(host.name)} and the other nodes meet")
@@ -125,6 +149,15 @@ class Line:
 
 Maker = Callable[[Launch], Line]
 EVERYWHERE = "to be typed on every node, each its own line"
+
+
+def values_in(settings: Mapping[str, Setting]) -> dict[str, str]:
+    """Return the values that are to be set. Raises NoLineError for one that has no business in a line."""
+    found = {name: setting.value for name, setting in settings.items() if setting.value is not None}
+    for name, value in found.items():
+        if not _PLAIN.fullmatch(value):
+            raise NoLineError(f"{quoted(value)}, for {name}, is nothing to put into one")
+    return found
 
 
 def typed(words: list[str]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from doctor.advice.found import PACKAGES, hosts, lacking, launcher_found, same_mpi, way_in
+from doctor.advice.found import PACKAGES, host_names, hosts, lacking, launcher_found, same_mpi, way_in
 from doctor.advice.interface import Advice, advise
-from doctor.advice.launch import PROGRAM, Launch, Line, Maker, NoLineError
+from doctor.advice.launch import PROGRAM, Launch, Line, Maker, NoLineError, values_in
 from doctor.advice.launchers.accelerate import accelerate_line
 from doctor.advice.launchers.deepspeed import deepspeed_line
 from doctor.advice.launchers.files import FILES
@@ -24,7 +23,7 @@ from doctor.advice.nccl_choice import LINK_STATE_COUNTS, settings_in_force
 from doctor.advice.prefix import prefix_for
 from doctor.advice.sight import Sight, sight_of
 from doctor.engine import Facts
-from doctor.hostlist import fold, quoted
+from doctor.hostlist import fold
 from doctor.model.facts import EnvironmentFacts, GpuFacts, LoadedNcclFacts, MpiDaemonFacts, NicFacts
 from doctor.model.node import Node
 from doctor.model.plan import MEETING_PORTS, LaunchPlan, Setting
@@ -47,9 +46,6 @@ LINES: Mapping[str, Maker] = {
     "tensorflow": tensorflow_line,
 }
 
-# =eth0,eth1  ^lo,docker  =mlx5_0:1,mlx5_1:1  10.1.0.0/24
-_PLAIN = re.compile(r"[\w.,:=^%@/+-]*", re.ASCII)
-
 
 def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], settings: Settings, *, user_is_root: bool) -> LaunchPlan:
     """Return the plan for a job over all listed nodes; what could not be decided stands in its notes, with why."""
@@ -65,7 +61,7 @@ def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], settings: Setting
     try:
         variables = _variables(sight, advice)
         if launcher in FILES:
-            return replace(plan, lines={launcher: FILES[launcher](plan)})
+            return replace(plan, lines={launcher: FILES[launcher](plan, host_names(sight))})
         launch, note = _launch(sight, advice, settings, launcher, variables)
         launch = replace(launch, as_root=user_is_root)
         return _with_line(plan, launcher, launch, (*_without_package(sight, launcher), *([note] if note else [])))
@@ -97,7 +93,7 @@ def _launch(
     mpi = same_mpi(sight) if launcher == "mpirun" else None
     way, note = way_in(sight, settings)
     launch = Launch(
-        hosts=hosts(sight, advice.network, settings.slots),
+        hosts=hosts(sight, advice, settings.slots),
         network=advice.network,
         variables=variables,
         way=way,
@@ -112,17 +108,14 @@ def _launch(
 
 
 def _variables(sight: Sight, advice: Advice) -> dict[str, str]:
-    """Return the variables of the job. Raises NoLineError for a value that has no business in a line.
+    """Return the variables of the job.
 
     NCCL says nothing of its own errors unless NCCL_DEBUG is set; somebody's own choice of it is left alone.
     """
-    found = {name: setting.value for name, setting in advice.env.items() if setting.value is not None}
+    found = values_in(advice.env)
     own = (settings_in_force(env, LINK_STATE_COUNTS) for env in sight.known(EnvironmentFacts).values())
     if sight.known(LoadedNcclFacts) and not any("NCCL_DEBUG" in settings for settings in own):
         found["NCCL_DEBUG"] = "WARN"
-    for name, value in found.items():
-        if not _PLAIN.fullmatch(value):
-            raise NoLineError(f"{quoted(value)}, for {name}, is nothing to put into one")
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -84,13 +85,15 @@ def _given_out(report: Report, settings: Settings) -> int:
 
 def _text(plan: LaunchPlan, settings: Settings) -> tuple[str, str | None]:
     """Return the launcher and what goes to standard output for it, None where there is nothing to give."""
+    from doctor.advice.launch import NoLineError  # noqa: PLC0415  start-up
     from doctor.advice.launchers.files import FILES  # noqa: PLC0415  start-up
 
     launcher, text = settings.launcher or "env", None
     if plan.lines:
         launcher, text = next(iter(plan.lines.items()))
     elif settings.launcher is None:
-        text = FILES["env"](plan)
+        with suppress(NoLineError):  # the plan's notes say why
+            text = FILES["env"](plan, {})
     if settings.output == "json" and text is not None:
         from doctor.report.json import plan_as_json  # noqa: PLC0415  start-up
 

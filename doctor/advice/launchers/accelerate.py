@@ -11,12 +11,12 @@ def accelerate_line(launch: Launch) -> Line:
     gpus = ["--multi_gpu"] if launch.ranks > 1 and all(host.gpus for host in launch.hosts) else []
     program = script(launch.program, module="--module", bare="--no_python")
 
-    def words(rank: int, _: Host) -> list[str]:
+    def words(rank: int, host: Host) -> list[str]:
         size = ["--num_machines", str(len(launch.hosts)), "--num_processes", str(launch.ranks)]
         meeting = []
         if launch.several:
             meeting = ["--machine_rank", str(rank), "--main_process_ip", launch.meeting]
             meeting += ["--main_process_port", str(launch.meeting_port)]
-        return [*launch.environment, "accelerate", "launch", *gpus, *size, *meeting, *program]
+        return [*launch.environment_of(host), "accelerate", "launch", *gpus, *size, *meeting, *program]
 
     return node_by_node(launch, words)

@@ -14,7 +14,7 @@ HOSTS = "deepspeed.hosts"
 
 def deepspeed_line(launch: Launch) -> Line:
     """Return one line, to be typed on the first node; for several nodes it writes their file first."""
-    program = script(launch.program, module="--module", bare="--no_python")
+    program = script(launch.program_anywhere, module="--module", bare="--no_python")
     if not launch.several:
         slots = str(launch.ranks)
         return Line(typed([*launch.environment, "deepspeed", "--num_gpus", slots, *program]))

@@ -27,7 +27,7 @@ def horovodrun_line(launch: Launch) -> Line:
     words += _start_timeout(launch)
     if launch.several:
         words += ["--network-interfaces", ",".join(names)] if names else ["--disable-cache"]
-    return Line(typed([*words, *launch.program]), tuple(_reasons(launch, names)))
+    return Line(typed([*words, *launch.program_anywhere]), tuple(_reasons(launch, names)))
 
 
 def _names(launch: Launch) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ def intel_mpi_line(launch: Launch) -> Line:
 def _line(launch: Launch, words: list[str]) -> Line:
     told = f"its ssh is told {launch.ssh_arguments}, as the list or the options say"
     return Line(
-        typed([*words, *_interface(launch), *_variables(launch), *launch.program]),
+        typed([*words, *_interface(launch), *_variables(launch), *launch.program_anywhere]),
         (told,) if launch.ssh_arguments else (),
     )
 

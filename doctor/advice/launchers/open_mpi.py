@@ -30,7 +30,8 @@ def open_mpi_line(launch: Launch) -> Line:
     words += [*_network(launch), *_ssh(launch)]
     for name, value in launch.variables.items():
         words += ["-x", f"{name}={value}"]
-    return Line(typed([*words, "-x", "PATH", "-x", "LD_LIBRARY_PATH", *launch.program]), tuple(_reasons(launch)))
+    words += ["-x", "PATH", "-x", "LD_LIBRARY_PATH", *launch.program_anywhere]
+    return Line(typed(words), tuple(_reasons(launch)))
 
 
 def _reasons(launch: Launch) -> list[str]:

@@ -14,7 +14,7 @@ def paddle_line(launch: Launch) -> Line:
     program = script(launch.program, module="", bare="")
 
     def words(rank: int, host: Host) -> list[str]:
-        start = [*launch.environment, interpreter(launch.program), "-m", "paddle.distributed.launch"]
+        start = [*launch.environment_of(host), interpreter(launch.program), "-m", "paddle.distributed.launch"]
         meeting = []
         if launch.several:
             meeting = ["--master", f"{launch.meeting}:{launch.meeting_port}", "--nnodes", str(len(launch.hosts))]

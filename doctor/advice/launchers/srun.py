@@ -16,5 +16,5 @@ def srun_line(launch: Launch) -> Line:
     words += [f"--ntasks-per-node={per_node}"]
     gpus = {host.gpus for host in launch.hosts}
     words += [f"--gpus-per-node={gpus.pop()}"] if len(gpus) == 1 and 0 not in gpus else []
-    words += [f"--export={','.join(['ALL', *plain])}", *launch.program]
+    words += [f"--export={','.join(['ALL', *plain])}", *launch.program_anywhere]
     return Line(typed(words), ("a program that uses MPI may need --mpi as well: srun --mpi=list shows what there is",))

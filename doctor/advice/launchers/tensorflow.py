@@ -11,10 +11,10 @@ def tensorflow_line(launch: Launch) -> Line:
     """Return the line of each node: one worker a node, which takes all of its GPUs."""
     workers = [endpoint(address, launch.meeting_port) for address in launch.addresses] if launch.several else []
 
-    def words(rank: int, _: Host) -> list[str]:
+    def words(rank: int, host: Host) -> list[str]:
         config = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
         named = [f"TF_CONFIG={json.dumps(config)}"] if workers else []
-        front = [*launch.environment, *named] if launch.environment or not named else ["env", *named]
+        front = [*launch.environment_of(host), *named] if launch.environment_of(host) or not named else ["env", *named]
         return [*front, *launch.program]
 
     line = node_by_node(launch, words)

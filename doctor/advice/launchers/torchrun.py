@@ -19,6 +19,6 @@ def torchrun_line(launch: Launch) -> Line:
         if launch.several:
             meeting = [f"--nnodes={len(launch.hosts)}", f"--node-rank={rank}"]
             meeting += [f"--master-addr={launch.meeting}", f"--master-port={launch.meeting_port}"]
-        return [*launch.environment, "torchrun", *meeting, f"--nproc-per-node={host.slots}", *program]
+        return [*launch.environment_of(host), "torchrun", *meeting, f"--nproc-per-node={host.slots}", *program]
 
     return node_by_node(launch, words)

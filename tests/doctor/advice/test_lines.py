@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -11,12 +12,11 @@ import pytest
 
 from doctor.advice.interface import Network
 from doctor.advice.launch import Host, Launch, Line, Maker, NoLineError, Way
-from doctor.advice.launchers.files import exports, nccl_conf
 from doctor.advice.launchers.hydra import intel_mpi_line, mpich_line
 from doctor.advice.launchers.open_mpi import open_mpi_line
 from doctor.advice.plan import LINES
 from doctor.model.facts import Address, Interface, Kind, MpiFacts
-from doctor.model.plan import LAUNCHERS, MEETING_PORTS, LaunchPlan, Setting
+from doctor.model.plan import LAUNCHERS, MEETING_PORTS
 from doctor.subnets import Seat
 
 SUBNET = "10.1.0.0/24"
@@ -260,27 +260,18 @@ def test_nodes_without_a_gpu_have_no_word_of_gpus() -> None:
     assert "--nproc_per_node 2 train.py" in line("paddle", bare)
 
 
-PLAN = LaunchPlan(
-    {
-        "NCCL_SOCKET_IFNAME": Setting("=eth0", "why"),
-        "NCCL_IB_HCA": Setting(None, "why not"),
-        "GLOO_SOCKET_IFNAME": Setting("eth0", "why"),
-    }
-)
+@pytest.mark.parametrize(("name", "code", "out"), [(os.uname().nodename, 0, "=eth1"), ("elsewhere", 1, "")])
+def test_one_line_for_all_sets_each_nodes_own_where_it_runs_and_stops_elsewhere(name: str, code: int, out: str) -> None:
+    job = launch(program=("printenv", "NCCL_SOCKET_IFNAME"), variables={})
+    here = replace(job.hosts[0], own={"NCCL_SOCKET_IFNAME": "=eth1"}, host_name=name)
+    words = replace(job, hosts=(here, job.hosts[1])).program_anywhere
+    ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=9)
+    assert (ran.returncode, ran.stdout.strip()) == (code, out)
 
 
-def test_the_exports_are_what_eval_sets() -> None:
-    assert exports(PLAN) == "export NCCL_SOCKET_IFNAME='=eth0'\nexport GLOO_SOCKET_IFNAME=eth0"
-    script = 'eval "$1" && printf "%s %s" "$NCCL_SOCKET_IFNAME" "$GLOO_SOCKET_IFNAME"'
-    ran = subprocess.run(
-        ["sh", "-c", script, "sh", exports(PLAN)], capture_output=True, text=True, check=True, timeout=9
-    )
-    assert ran.stdout == "=eth0 eth0"
-
-
-def test_the_file_of_nccl_has_its_own_variables_only_with_no_quotes() -> None:
-    assert nccl_conf(PLAN) == "NCCL_SOCKET_IFNAME==eth0"
-
-
-def test_where_nothing_need_be_set_a_comment_says_so() -> None:
-    assert (exports(LaunchPlan()), nccl_conf(LaunchPlan())) == ("# ncheck: nothing need be set",) * 2
+def test_a_line_that_is_typed_on_each_node_has_its_own_value() -> None:
+    job = launch(variables={})
+    hosts = tuple(replace(host, own={"NCCL_SOCKET_IFNAME": f"=eth{n}"}) for n, host in enumerate(job.hosts))
+    first, second = line("torchrun", replace(job, hosts=hosts)).splitlines()[1::2]
+    assert first.startswith("env NCCL_SOCKET_IFNAME==eth0 torchrun ")
+    assert second.startswith("env NCCL_SOCKET_IFNAME==eth1 torchrun ")
