@@ -1,4 +1,4 @@
-"""A real NCCL on every host is asked which address it picks: by itself, under the plan, and with a bad file in the way."""
+"""A real NCCL on every host is asked what it picks: by itself, under the plan, and with a bad file in the way."""
 
 from __future__ import annotations
 
@@ -23,14 +23,29 @@ def real_nccl(lab: Lab, folder: Path) -> None:
     lab.remake(*lab.nodes, real={PLACE: folder / "libnccl.so.2"})
 
 
+BRIDGE_FIRST = """
+ip netns add aside
+ip link set eth0 netns aside
+ip link add br-5b1d7c3e9f20 index 2 type bridge
+ip address add 172.18.0.1/16 dev br-5b1d7c3e9f20
+ip link set br-5b1d7c3e9f20 up
+ip link add veth0 type veth peer name veth1
+ip link set veth0 master br-5b1d7c3e9f20 up
+ip link set veth1 up
+ip -n aside link set eth0 netns 1
+ip netns delete aside
+ip address add {address}/24 dev eth0
+ip link set eth0 up
+ip route add default via 10.77.0.254
+"""
+
+
 def compose_bridge_first(node: Node) -> None:
-    """Add the bridge of a compose network, the same on every host, which the kernel lists before eth0."""
-    node.sh("ip link add br-5b1d7c3e9f20 index 2 type bridge; ip link set br-5b1d7c3e9f20 up")
-    node.sh("ip address add 172.18.0.1/16 dev br-5b1d7c3e9f20")
-    # Its one member, as a container's end of a wire would be: without any a bridge has no link.
-    node.sh(
-        "ip link add veth0 type veth peer name veth1; ip link set veth0 master br-5b1d7c3e9f20 up; ip link set veth1 up"
-    )
+    """Add the bridge of a compose network, the same on every host, in the place where the kernel lists eth0.
+
+    As if eth0's driver had been loaded anew. A bridge with no member that is up would have no link.
+    """
+    node.sh("set -e; " + BRIDGE_FIRST.format(address=node.address))
 
 
 @pytest.mark.parametrize("release", ["2.19.3", "2.28.3"])
