@@ -64,7 +64,8 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
         yield ""
     yield from _mesh(nodes, mesh, settings)
     yield from _peers(nodes, edges, settings)
-    yield "nothing is written on any node, and nothing is sent anywhere but to this machine"
+    between = ", and from node to node as said above" if mesh or edges else ""
+    yield f"nothing is written on any node, and nothing is sent anywhere but to this machine{between}"
 
 
 def _connection(node: Node, settings: Settings) -> str:

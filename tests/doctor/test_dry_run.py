@@ -49,6 +49,21 @@ def test_no_peer_and_no_python_appear_where_none_is_asked() -> None:
     assert "true" not in text
 
 
+def test_what_is_listened_on_and_connected_to_is_told() -> None:
+    text = told(need_ports=(4000,))
+    assert "then, where the login worked, each node, and the 2 others by every address in the subnets" in text
+    assert "  listen: on port 4000 of the first node that is reached" in text
+    assert "  connect: connects to where the others listen, from each of its own addresses" in text
+    assert text.endswith("anywhere but to this machine, and from node to node as said above")
+
+
+def test_without_others_or_without_a_mesh_only_the_jobs_ports_are_listened_on() -> None:
+    for alone in (told(hosts="node1"), told(mesh="none", need_ports=(4000,))):
+        assert "the first node alone, for the job's ports:\n  listen: " in alone
+        assert "  connect: " not in alone
+    assert "  listen: " not in told(mesh="none")
+
+
 def test_how_the_jobs_environment_is_entered_is_told() -> None:
     text = told(environment=JobEnvironment(setup="module load nccl", enter="docker exec -i train", python="/opt/py"))
     assert "bash -l -c 'module load nccl'" in text
