@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from doctor.model.fact import Unread
 from doctor.model.facts import (
+    ArrivalFacts,
     BondFacts,
     ClockFacts,
     EnvironmentFacts,
@@ -69,6 +70,7 @@ HOMES: Mapping[FactType, str] = {
     HostNameFacts: "names",
     NameFacts: "names",
     FirewallFacts: "firewall",
+    ArrivalFacts: "arrivals",
     InfinibandFacts: "infiniband",
     GpuFacts: "gpus",
     TopologyFacts: "topology",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from doctor.collect.arrivals import ARRIVALS
 from doctor.collect.bonds import BONDING
 from doctor.collect.firewall import IPTABLES, NFT, SERVICES, UFW
 from doctor.collect.names import HOST_NAME, NAMES
@@ -23,6 +24,7 @@ def net_replies(host: Host) -> dict[str, Reply]:
     """Return the answers about networks, by source key."""
     return {
         SETTINGS.key: Reply(Status.OK, value=_settings(host), seconds=0.004),
+        ARRIVALS.key: Reply(Status.NOT_ASKED, reason="one interface, and no strict rp_filter"),
         BONDING.key: Reply(Status.OK, value={}, seconds=0.001),
         SERVICES.key: Reply(Status.OK, exit_status=0, stdout="inactive\nactive\n", seconds=0.01),
         UFW.key: Reply(Status.OK, value=_UFW, seconds=0.001),

@@ -44,6 +44,8 @@ mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM], "
 host-name    {"name", "leads_to": LOOKED_UP}, LOOKED_UP being {"addresses": [ip]} in the resolver's order, {"error": its
                   words}, or {"late": true} where it had not answered when the time was over
 names        asked as {"names": [name]}; says {"names": {name: LOOKED_UP}}.
+arrivals     asked as {"arrivals": [{"interface", "address": own ip, "source": a peer}]}; says {"arrivals": the same,
+                  each with "taken": bool}. Nothing is sent: the kernel's routing is asked.
 ssh-peers    asked as {"peers": [{"target": node, "host", "port": int|null, "user": str|null}], "timeout": seconds};
              says {"peers": {target: {"exit_status": int|null (null: it did not end and was ended), "stderr": str,
                   "seconds": float, "cut_short": bool (there was no time for it)}}}. No ssh program: status missing.
@@ -71,6 +73,7 @@ MODULES = {
     "mpi-daemon": "mpi_daemon",
     "host-name": "host_name",
     "names": "names",
+    "arrivals": "arrivals",
     "ssh-peers": "ssh_peers",
     "listen": "listen",
     "connect": "connect",
