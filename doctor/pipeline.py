@@ -22,7 +22,7 @@ from doctor.hostlist import is_name, is_v6, quoted
 from doctor.inventory import read_inventory
 from doctor.model.check import Check, FactType
 from doctor.model.evidence import Cause, Evidence, Login, Reply, Status
-from doctor.model.facts import PlugInFacts
+from doctor.model.facts import JobFacts, PlugInFacts
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan
 from doctor.model.report import Report
@@ -106,9 +106,12 @@ class _Run:
     def take(self, evidence: Evidence) -> None:
         """Parse what one node answered in one act, and keep nothing of it but its login and greeting."""
         first = evidence.node not in self.evidence
-        known = self.facts.setdefault(evidence.node, {PlugInFacts: PlugInFacts(self.registry.broken)})
+        known = self.facts.setdefault(evidence.node, self._runs_own())
         known.update(joined(known, facts_of(evidence, brought(evidence, self.wanted, first=first))))
         self.evidence[evidence.node] = replace(evidence, replies={})
+
+    def _runs_own(self) -> dict[FactType, object]:
+        return {PlugInFacts: PlugInFacts(self.registry.broken), JobFacts: JobFacts(self.settings.ifname)}
 
     def close(self) -> None:
         """Say of each fact that never came that it did not: the node was busy, or the run was over. It owes none."""

@@ -73,11 +73,16 @@ def shared(nodes: Nodes) -> dict[str, Seats]:
 
 def clashing(nodes: Nodes) -> dict[str, tuple[str, ...]]:
     """Return each address that several nodes show, with these nodes."""
+    return clashing_seats({node: tuple(seats(nics)) for node, nics in nodes.items()})
+
+
+def clashing_seats(members: Seats) -> dict[str, tuple[str, ...]]:
+    """Return each address that several nodes show in one subnet, with these nodes."""
     owners: dict[str, dict[str, None]] = {}
-    for node, nics in nodes.items():
-        for seat in seats(nics):
+    for node, held in members.items():
+        for seat in held:
             owners.setdefault(seat.ip, {})[node] = None
-    return {ip: tuple(held) for ip, held in owners.items() if len(held) > 1}
+    return {ip: tuple(found) for ip, found in owners.items() if len(found) > 1}
 
 
 def routed(nics: NicFacts) -> bool:

@@ -9,6 +9,7 @@ from doctor.model.facts import (
     IdentityFacts,
     InfinibandFacts,
     InterpreterFacts,
+    LinkFacts,
     LoadedNcclFacts,
     LoginFacts,
     MpiDaemonFacts,
@@ -20,5 +21,5 @@ from doctor.model.facts import (
 # What a plan is made of. The makers in this folder are dear, and imported when a plan is wanted.
 PLAN_FACTS: tuple[FactType, ...] = (
     LoginFacts, IdentityFacts, NicFacts, InfinibandFacts, EnvironmentFacts, LoadedNcclFacts, InterpreterFacts, GpuFacts,
-    MpiFacts, MpiDaemonFacts, NcclPickFacts,
+    MpiFacts, MpiDaemonFacts, LinkFacts, NcclPickFacts,
 )  # fmt: skip

@@ -3,84 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from shlex import quote
 
-from doctor.advice.nccl_choice import Choice, choices
+from doctor.advice.advice import Advice
+from doctor.advice.hca import advise_hcas
+from doctor.advice.named_interface import astray, lame, where
+from doctor.advice.nccl_choice import MOST_ENTRIES, Choice, choices, releases_of
+from doctor.advice.networks import Chosen, Network, choose, reached
+from doctor.advice.node_by_node import lines_to_type, merged, own_values
 from doctor.advice.sight import Sight
+from doctor.advice.sockets import socket_threads
 from doctor.hostlist import fold
-from doctor.model.facts import (
-    EnvironmentFacts,
-    IdentityFacts,
-    InterpreterFacts,
-    LoadedNcclFacts,
-    NcclPickFacts,
-    NicFacts,
-)
+from doctor.model.facts import EnvironmentFacts, InterpreterFacts, LoadedNcclFacts, NcclPickFacts, NicFacts
 from doctor.model.plan import Setting
 from doctor.parity import gathered
-from doctor.subnets import Seat, Seats, apart, common_names, machines, seats, shared, speed
+from doctor.subnets import speed
+
+__all__ = ["Advice", "Network", "advise"]
 
 USES_GLOO = frozenset({"torch", "horovod", "paddle"})
+IFNAME, GLOO = "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"
+OWN = "each node has its own"
 Picks = Mapping[str, tuple[Choice, ...]]
-
-
-@dataclass(frozen=True)
-class Network:
-    """Where the job's TCP goes. `subnet` is "" where the nodes share none and routers join them."""
-
-    subnet: str
-    members: Seats
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The interface names that lead there on every node."""
-        return common_names(self.members)
-
-    @property
-    def first_names(self) -> frozenset[str]:
-        """The name of the first interface there on each node."""
-        return frozenset(held[0].interface.name for held in self.members.values())
-
-    @property
-    def told(self) -> str:
-        return self.subnet or "the default route"
-
-
-@dataclass(frozen=True)
-class Advice:
-    """The settings, what could not be decided, and the network that was chosen: None where there is none to choose.
-
-    `per_node`: see LaunchPlan.
-    """
-
-    env: Mapping[str, Setting]
-    notes: tuple[str, ...] = ()
-    network: Network | None = None
-    per_node: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
 
 
 def advise(sight: Sight) -> Advice:
     """Return the settings of NCCL and gloo for these nodes."""
     if len(sight.nodes) == 1:
-        return _nothing("one node alone needs no network between nodes")
+        return Advice({IFNAME: Setting(None, "one node alone needs no network between nodes")})
     if unread := sight.unread(NicFacts):
         why = f"the interfaces of {fold(unread)} could not be read, so none can be named for all nodes"
-        return _nothing(why, tuple(f"{node}: {reason}" for node, reason in unread.items()))
+        return _undecided(why, tuple(f"{node}: {reason}" for node, reason in unread.items()))
     picks = _picks(sight)
-    network = _network(sight, picks)
-    if network is None:
-        return _nothing("no subnet is common to all nodes: see ncheck explain NC305")
-    setting, notes = _nccl(sight, network, picks)
-    return Advice({"NCCL_SOCKET_IFNAME": setting, **_gloo(sight, network)}, notes, network)
+    chosen = _as_told(sight, sight.ifname) if sight.ifname else choose(sight, lambda one: _merit(sight, one, picks))
+    if chosen.network is None:
+        return _undecided(chosen.why, chosen.left_out, chosen.notes)
+    found = (_nccl(sight, chosen.network, picks, chosen.left_out), _gloo(sight, chosen.network), advise_hcas(sight))
+    return Advice(
+        {**{name: one for part in found for name, one in part.env.items()}, **socket_threads(sight, chosen.network)},
+        (*chosen.notes, *(note for part in found for note in part.notes)),
+        chosen.network,
+        merged(*(part.per_node for part in found)),
+    )
 
 
-def _nothing(why: str, evidence: tuple[str, ...] = ()) -> Advice:
-    return Advice({"NCCL_SOCKET_IFNAME": Setting(None, why, evidence)})
+def _undecided(why: str, evidence: tuple[str, ...] = (), notes: tuple[str, ...] = ()) -> Advice:
+    return Advice({IFNAME: Setting(None, why, evidence, decided=False)}, notes)
 
 
 def _picks(sight: Sight) -> dict[str, tuple[Choice, ...]]:
-    """Return what NCCL picks by itself, or by what is set already, on each node."""
+    """Return what NCCL picks by itself, or by what is set already, on each node: its own answer where there is one."""
     environments, libraries = sight.known(EnvironmentFacts), sight.known(LoadedNcclFacts)
     answers, unset = sight.known(NcclPickFacts), EnvironmentFacts({}, {})
     return {
@@ -89,62 +60,76 @@ def _picks(sight: Sight) -> dict[str, tuple[Choice, ...]]:
     }
 
 
-def _network(sight: Sight, picks: Picks) -> Network | None:
-    """Choose the subnet: with RDMA one that is right already or has the default route, else the fastest."""
-    identities = sight.known(IdentityFacts)
-    nodes = machines({node: (nics, identities.get(node)) for node, nics in sight.known(NicFacts).items()})
-    found = [Network(subnet, members) for subnet, members in shared(nodes).items()]
-    if found:
-        rdma = sight.rdma
-        return max(found, key=lambda network: _merit(network, picks, rdma=rdma))
-    lying = apart(nodes)
-    return Network("", {node: _default_seats(nics) for node, nics in nodes.items()}) if lying and lying.routed else None
-
-
-def _merit(network: Network, picks: Picks, *, rdma: bool) -> tuple[int | bool, ...]:
+def _merit(sight: Sight, network: Network, picks: Picks) -> tuple[int | bool, ...]:
+    """Weigh a network: with RDMA it is best right already or with the default route, else the fastest."""
     right = all(_meets(network, node, choice) for node in network.members for choice in picks[node])
     default = all(any(seat.interface.default_route for seat in held) for held in network.members.values())
-    return (right, default, speed(network.members)) if rdma else (speed(network.members), right, default)
+    return (right, default, speed(network.members)) if sight.rdma else (speed(network.members), right, default)
 
 
-def _default_seats(nics: NicFacts) -> tuple[Seat, ...]:
-    return tuple(seat for seat in seats(nics) if seat.interface.default_route)
+def _as_told(sight: Sight, name: str) -> Chosen:
+    """Return the network that the named interface leads to; None where some node has no use for that name."""
+    nodes = sight.known(NicFacts)
+    if troubles := lame(name, nodes):
+        told = ", ".join(f"{why} on {fold(owners)}" for why, owners in gathered(troubles).items())
+        return Chosen(None, f"--ifname {name}: {name} {told}; see ncheck explain NC330")
+    network = Network(*where(name, nodes))
+    if why := astray(name, nodes):
+        return Chosen(network, notes=(f"--ifname {name}: {why}; see ncheck explain NC330",))
+    state = reached(sight, network)
+    return Chosen(network, notes=(f"--ifname {name}: {state.why}",) if state.whole is False else ())
 
 
-def _nccl(sight: Sight, network: Network, picks: Picks) -> tuple[Setting, tuple[str, ...]]:
+def _nccl(sight: Sight, network: Network, picks: Picks, left_out: tuple[str, ...]) -> Advice:
+    evidence = (*_evidence(network, picks), *left_out)
+    if sight.ifname:
+        return Advice({IFNAME: Setting(f"={sight.ifname}", f"--ifname names it; it leads to {network.told}", evidence)})
     rdma = sight.rdma  # asked once: it looks at every node
     wrong = tuple(node for node in network.members if not _right(network, node, picks[node], rdma=rdma))
-    evidence = _evidence(network, picks)
     if not wrong:
-        return Setting(None, f"nothing to set: NCCL picks {network.told} on every node as it is", evidence), ()
-    astray = gathered({node: _used(picks[node]) for node in wrong})
-    uses = ", ".join(f"{names} on {fold(nodes)}" for names, nodes in astray.items())
-    reason = f"as it is, NCCL would use {uses}; the job belongs to {network.told}"
+        why = f"nothing to set: NCCL picks {network.told} on every node as it is"
+        return Advice({IFNAME: Setting(None, why, evidence)})
+    return _named(sight, network, f"{_uses(wrong, picks)}; the job belongs to {network.told}", evidence)
+
+
+def _uses(wrong: tuple[str, ...], picks: Picks) -> str:
+    used = gathered({node: _used(picks[node]) for node in wrong})
+    return "as it is, NCCL would use " + ", ".join(f"{names} on {fold(nodes)}" for names, nodes in used.items())
+
+
+def _named(sight: Sight, network: Network, reason: str, evidence: tuple[str, ...]) -> Advice:
+    """Name the interface: by one exact name, by a list of exact names, or by a value of each node's own."""
     if network.names:
-        return Setting(f"={network.names[0]}", reason, evidence), ()
+        return Advice({IFNAME: Setting(f"={network.names[0]}", reason, evidence)})
     names = {node: held[0].interface.name for node, held in network.members.items()}
     together = sorted(set(names.values()))
     if _one_each(sight, together):
-        return Setting("=" + ",".join(together), f"{reason}; no node has two of these names", evidence), ()
-    why = f"{reason}; no one value is right on all nodes: see the notes"
-    return Setting(None, why, evidence), _node_by_node(names)
-
-
-def _node_by_node(names: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(
-        f"NCCL_SOCKET_IFNAME on {fold(nodes)}: echo {quote(f'NCCL_SOCKET_IFNAME=={name}')} >> ~/.nccl.conf"
-        for name, nodes in gathered(names).items()
+        listed = f"{reason}; no node has two of these names"
+        return Advice({IFNAME: Setting("=" + ",".join(together), listed, evidence)})
+    values = {node: f"={name}" for node, name in names.items()}
+    return Advice(
+        {IFNAME: Setting(None, f"{reason}; no one value is right on all nodes: {OWN}", evidence)},
+        _how(sight, values),
+        per_node=own_values(IFNAME, values, reason),
     )
+
+
+def _how(sight: Sight, values: Mapping[str, str]) -> tuple[str, ...]:
+    """Say how the values get into a file of each machine, for a job that the plan's line does not start."""
+    release = releases_of(next(iter(sight.known(LoadedNcclFacts).values()), None))[-1]
+    return tuple(lines_to_type(IFNAME, values, sight.known(EnvironmentFacts), release))
 
 
 def _one_each(sight: Sight, names: list[str]) -> bool:
     """Tell whether no node has two of the names: there the kernel's order would decide, not the list's."""
     owned = ({nic.name for nic in nics.interfaces} for nics in sight.known(NicFacts).values())
-    return all(len(held.intersection(names)) == 1 for held in owned)
+    return len(names) <= MOST_ENTRIES and all(len(held.intersection(names)) == 1 for held in owned)
 
 
 def _meets(network: Network, node: str, choice: Choice) -> bool:
-    return choice.picked is not None and choice.picked[1].ip in {seat.ip for seat in network.members[node]}
+    """Tell whether NCCL picks an address of the network; one that no interface was seen to have is none."""
+    held = {seat.ip for seat in network.members[node]}
+    return choice.picked is not None and not choice.stray and choice.picked[1].ip in held
 
 
 def _right(network: Network, node: str, found: tuple[Choice, ...], *, rdma: bool) -> bool:
@@ -161,17 +146,27 @@ def _used(found: tuple[Choice, ...]) -> str:
 def _evidence(network: Network, picks: Picks) -> tuple[str, ...]:
     lines = {
         node: f"{'/'.join(seat.interface.name for seat in held)} leads to {network.told}; "
-        f"NCCL picks {picks[node][-1].name or 'none'} ({picks[node][-1].why})"
+        f"NCCL picks {_told(picks[node][-1])}"
         for node, held in network.members.items()
     }
     return tuple(f"{line}: {fold(nodes)}" for line, nodes in gathered(lines).items())
 
 
-def _gloo(sight: Sight, network: Network) -> dict[str, Setting]:
-    """Name gloo's interface where a framework that uses it lives and one exact name is right on all nodes."""
+def _told(choice: Choice) -> str:
+    return f"{choice.stray or choice.name or 'none'} ({'; '.join((choice.why, *choice.answer))})"
+
+
+def _gloo(sight: Sight, network: Network) -> Advice:
+    """Name gloo's interface where a framework that uses it lives: one exact name, each node's own where they differ."""
     held = {name for python in sight.known(InterpreterFacts).values() for name in python.frameworks}
-    if not network.names or not held & USES_GLOO:
-        return {}
-    name = network.names[0]
-    why = f"gloo takes the address of the host's own name, often 127.0.1.1; {name} leads to {network.told} everywhere"
-    return {"GLOO_SOCKET_IFNAME": Setting(name, why)}
+    if not held & USES_GLOO:
+        return Advice({})
+    why = "gloo takes the address of the host's own name, often 127.0.1.1"
+    if network.names:
+        name = sight.ifname or network.names[0]
+        return Advice({GLOO: Setting(name, f"{why}; {name} leads to {network.told} everywhere")})
+    names = {node: seats[0].interface.name for node, seats in network.members.items()}
+    return Advice(
+        {GLOO: Setting(None, f"{why}; the names that lead to {network.told} differ: {OWN}")},
+        per_node=own_values(GLOO, names, f"it leads to {network.told}"),
+    )

@@ -51,7 +51,7 @@ def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], settings: Setting
     """Return the plan for a job over all listed nodes; what could not be decided stands in its notes, with why."""
     sight = sight_of(nodes, facts)
     if not sight.reached:
-        unknown = Setting(None, "not known: no node was reached")
+        unknown = Setting(None, "not known: no node was reached", decided=False)
         return LaunchPlan(
             {"NCCL_SOCKET_IFNAME": unknown}, notes=("no node was reached: there is nothing to plan with",)
         )

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TypeVar
 
 from doctor.engine import Facts
-from doctor.model.fact import Unread
-from doctor.model.facts import EnvironmentFacts, GpuFacts, InfinibandFacts, LoginFacts
+from doctor.model.fact import Absent, Unread
+from doctor.model.facts import EnvironmentFacts, GpuFacts, InfinibandFacts, JobFacts, LoginFacts
 from doctor.model.node import Node
 from doctor.visible_gpus import visible_gpus
 
@@ -41,6 +41,16 @@ class Sight:
         """Return why the fact could not be read on nodes that were reached."""
         held = {name: self.facts[name].get(fact) for name in self.reached}
         return {name: value.reason for name, value in held.items() if isinstance(value, Unread)}
+
+    def why_not(self, fact: type[T]) -> str:
+        """Say why no node has the fact, in the words of the first that does."""
+        held = (self.facts[name].get(fact) for name in self.reached)
+        return next((value.reason for value in held if isinstance(value, (Unread, Absent))), "it was not asked for")
+
+    @property
+    def ifname(self) -> str | None:
+        """The interface that the user named for the job, None where he left it open."""
+        return next((job.ifname for job in self.known(JobFacts).values()), None)
 
     @property
     def rdma(self) -> bool:

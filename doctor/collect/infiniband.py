@@ -10,7 +10,7 @@ from doctor.model.evidence import Command, Evidence, Reply, Status, Tree
 from doctor.model.fact import Absent, Read, Unread
 from doctor.model.facts import HcaPort, InfinibandFacts
 from doctor.parse.ibstat import Adapter, Port, parse_ibstat, tool_error
-from doctor.parse.sysfs_infiniband import PATTERNS, devices_in, ports_in, whereabouts
+from doctor.parse.sysfs_infiniband import PATTERNS, devices_in, gids, ports_in, whereabouts
 
 IBSTAT = Command(("ibstat",))
 SYSFS = Tree(PATTERNS)
@@ -90,6 +90,7 @@ def _port(tree: dict[str, object], adapter: Adapter, port: Port) -> HcaPort:
         pci=pci,
         numa=numa,
         netdev=netdev,
+        gids=gids(tree, adapter.name, port.number),
     )
 
 

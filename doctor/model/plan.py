@@ -20,11 +20,15 @@ MEETING_PORTS: Mapping[str, int] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One variable. `value` None means: leave it unset, and `reason` says why nothing need be set."""
+    """One variable. `value` None means: leave it unset, and `reason` says why nothing need be set.
+
+    `decided` False: what is right could not be told, and `reason` says why.
+    """
 
     value: str | None
     reason: str
     evidence: tuple[str, ...] = ()
+    decided: bool = True
 
 
 @dataclass(frozen=True)

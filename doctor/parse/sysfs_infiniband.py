@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from doctor.model.facts import HcaPort
+from doctor.model.facts import Gid, HcaPort
 from doctor.parse.ibstat import rate_of
 
 _ROOT = "/sys/class/infiniband"
@@ -16,9 +16,11 @@ PATTERNS = tuple(
     for path in (
         "node_guid", "fw_ver", "hca_type", "device", "device/numa_node", "device/net/*",
         "ports/*/state", "ports/*/phys_state", "ports/*/rate", "ports/*/link_layer", "ports/*/lid", "ports/*/sm_lid",
-        "ports/*/gids/0", "ports/*/gid_attrs/ndevs/0",
+        "ports/*/gids/[0-9]", "ports/*/gid_attrs/ndevs/0", "ports/*/gid_attrs/types/[0-9]",
     )
 )  # fmt: skip
+
+_GIDS = 10  # of the 256 places of a table; an address has two, and the first addresses stand first
 
 _STATES = {1: "Down", 2: "Initializing", 3: "Armed", 4: "Active", 5: "Active"}
 _PHYSICAL = {
@@ -48,6 +50,18 @@ def whereabouts(tree: Tree, device: str, number: int) -> tuple[str, int | None, 
     return pci, node if node >= 0 else None, _netdev(tree, device, number)
 
 
+def gids(tree: Tree, device: str, number: int) -> tuple[Gid, ...]:
+    """Return the first GIDs of an Ethernet port; an empty place shows zeros, and its type cannot be read."""
+    place = f"{_ROOT}/{device}/ports/{number}"
+    if _text(tree, f"{place}/link_layer") != "Ethernet":
+        return ()
+    found = (
+        Gid(index, _text(tree, f"{place}/gids/{index}"), _text(tree, f"{place}/gid_attrs/types/{index}"))
+        for index in range(_GIDS)
+    )
+    return tuple(gid for gid in found if gid.kind and gid.address.strip("0:"))
+
+
 def _numbers(tree: Tree, device: str) -> Iterable[int]:
     prefix = f"{_ROOT}/{device}/ports/"
     return sorted({int(path[len(prefix) :].split("/")[0]) for path in tree if path.startswith(prefix)})
@@ -72,6 +86,7 @@ def _port(tree: Tree, device: str, number: int) -> HcaPort:
         pci=pci,
         numa=numa,
         netdev=netdev,
+        gids=gids(tree, device, number),
     )
 
 

@@ -78,6 +78,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "value": "What to set it to; null: leave it unset.",
         "reason": "Why.",
         "evidence": "What it was seen by, one line each.",
+        "decided": "False: what is right could not be told.",
     },
     "Measurement": {
         "what": "What was measured.",

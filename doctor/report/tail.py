@@ -10,7 +10,9 @@ from rich.text import Text
 
 from doctor.errors import EXIT_CLEAN, EXIT_INTERRUPTED
 from doctor.model.finding import Outcome, Severity, Verdict
+from doctor.model.plan import LaunchPlan
 from doctor.model.report import Measurement, Report
+from doctor.parity import gathered
 from doctor.report import text as words
 from doctor.report.folding import Block, outcome_counts
 from doctor.report.page import Page
@@ -33,10 +35,7 @@ def _plan(page: Page, report: Report, heading: str) -> None:
     page.gap()
     page.say(heading, style="bold underline")
     for name, setting in plan.env.items():
-        if setting.value is None:
-            page.say(f"{words.line(name)} can stay unset", "  ")
-        else:
-            page.verbatim(f"export {words.line(name)}={_quoted(words.line(setting.value))}", "  ", style="bold")
+        _setting(page, plan, name)
         page.say(words.line(setting.reason), "      ", style="dim")
     for launcher, line in plan.lines.items():
         page.say(f"with {words.line(launcher)}:", "  ")
@@ -46,6 +45,23 @@ def _plan(page: Page, report: Report, heading: str) -> None:
             page.say(words.line(reason), "      ", style="dim")
     for note in plan.notes:
         page.say(words.line(note), Text(f"  {page.signs.warned} ", "yellow"))
+
+
+def _setting(page: Page, plan: LaunchPlan, name: str) -> None:
+    """Print a variable's value for all nodes, or those of each, or why it has none."""
+    setting = plan.env[name]
+    own = {node: held[name].value or "" for node, held in plan.per_node.items() if name in held}
+    if setting.value is not None:
+        page.verbatim(_export(name, setting.value), "  ", style="bold")
+    elif own:
+        for value, nodes in gathered(own).items():
+            page.verbatim(f"{_export(name, value)}  # on {words.node_set(nodes)}", "  ", style="bold")
+    else:
+        page.say(f"{words.line(name)} {'can stay unset' if setting.decided else 'is not decided'}", "  ")
+
+
+def _export(name: str, value: str) -> str:
+    return f"export {words.line(name)}={_quoted(words.line(value))}"
 
 
 def _probe(page: Page, report: Report) -> None:

@@ -12,8 +12,8 @@ from doctor.model.facts.links import Link, LinkCause, LinkFacts, ListenFacts, Po
 from doctor.model.facts.names import HostNameFacts, NameFacts, Resolved
 from doctor.model.facts.nccl_pick import NcclPickFacts, PlannedPickFacts
 from doctor.model.facts.net_settings import Conntrack, InterfaceSettings, NetSettingsFacts
-from doctor.model.facts.network import Address, HcaPort, InfinibandFacts, Interface, Kind, NicFacts
-from doctor.model.facts.run import BrokenPlugIn, Crash, CrashFacts, PlugInFacts, UnreadFacts
+from doctor.model.facts.network import Address, Gid, HcaPort, InfinibandFacts, Interface, Kind, NicFacts
+from doctor.model.facts.run import BrokenPlugIn, Crash, CrashFacts, JobFacts, PlugInFacts, UnreadFacts
 from doctor.model.facts.software import (
     EnvironmentFacts,
     HorovodFacts,
@@ -40,6 +40,7 @@ __all__ = [
     "EarlyReturn",
     "EnvironmentFacts",
     "FirewallFacts",
+    "Gid",
     "Gpu",
     "GpuFacts",
     "HcaPort",
@@ -50,6 +51,7 @@ __all__ = [
     "Interface",
     "InterfaceSettings",
     "InterpreterFacts",
+    "JobFacts",
     "KernelLogFacts",
     "Kind",
     "LimitsFacts",

@@ -101,9 +101,19 @@ class NicFacts:
 
 
 @dataclass(frozen=True)
+class Gid:
+    """One entry of a port's GID table that is in use. `kind` is "IB/RoCE v1" or "RoCE v2"."""
+
+    index: int
+    address: str
+    kind: str
+
+
+@dataclass(frozen=True)
 class HcaPort:
     """One port of one HCA. `state`: Down, Initializing, Armed, Active; `physical`: LinkUp, Polling, Disabled, Sleep,
     PortConfigurationTraining, LinkErrorRecovery, PhyTest; `rate` in Gb/s; `link_layer`: InfiniBand, Ethernet, OmniPath.
+    `gids` are the first of an Ethernet port's.
     """
 
     hca: str
@@ -121,6 +131,7 @@ class HcaPort:
     pci: str = ""
     numa: int | None = None
     netdev: str = ""
+    gids: tuple[Gid, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the run itself has to say: facts that were not read, plug-ins that are broken, checks that crashed."""
+"""What the run itself has to say: what it was told, facts that were not read, broken plug-ins, crashed checks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ class UnreadFacts:
     """The facts that should have been readable on a reached node and were not, by name ("GpuFacts")."""
 
     unread: Mapping[str, Unread]
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """What the user said of the job, the same on every node. `ifname`: the interface that it is to use (--ifname)."""
+
+    ifname: str | None = None
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from doctor.model.facts import (
     Interface,
     InterpreterFacts,
     Kind,
+    LinkFacts,
     LoadedNcclFacts,
     LoginFacts,
     MpiDaemonFacts,
@@ -33,6 +34,8 @@ from doctor.model.facts import (
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan, Setting
 from doctor.settings import Settings
+
+from .links import linked
 
 NODES = (Node("n1"), Node("n2"))
 ACTIVE = InfinibandFacts((HcaPort("mlx5_0", 1, "Active", "LinkUp", 400.0, "InfiniBand"),), "sysfs")
@@ -62,6 +65,7 @@ def node(*nics: str, mpi: object = None, infiniband: object = None, gpus: int = 
         EnvironmentFacts: changed.get("environment", EnvironmentFacts({}, {})),
         LoadedNcclFacts: LoadedNcclFacts("2.32.3", "/opt/venv/libnccl.so.2"),
         NcclPickFacts: Absent("not asked"),
+        LinkFacts: Absent("not asked"),
         InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}),
         GpuFacts: GpuFacts(tuple(Gpu(i, "NVIDIA H100 80GB HBM3") for i in range(gpus)), "550.54", "12.4", "nvml"),
         MpiDaemonFacts: Absent("not asked"),
@@ -73,7 +77,7 @@ def node(*nics: str, mpi: object = None, infiniband: object = None, gpus: int = 
 def plan(
     *facts: Facts, nodes: tuple[Node, ...] = NODES, port: int | None = None, root: bool = False, **told: Any
 ) -> LaunchPlan:
-    named = dict(zip((listed.name for listed in nodes), facts, strict=True))
+    named = linked(dict(zip((listed.name for listed in nodes), facts, strict=True)))
     return propose(nodes, named, Settings(port=port, **told), user_is_root=root)
 
 
@@ -153,9 +157,12 @@ def test_names_that_differ_are_set_node_by_node_where_a_list_would_be_read_in_an
         nodes=(*NODES, Node("n3")),
     )
     assert made.env["NCCL_SOCKET_IFNAME"].value is None
+    assert {node: own["NCCL_SOCKET_IFNAME"].value for node, own in made.per_node.items()} == {
+        "n1": "=eth1", "n2": "=eth2", "n3": "=eth1",
+    }  # fmt: skip
     assert made.notes == (
-        "NCCL_SOCKET_IFNAME on n[1,3]: echo NCCL_SOCKET_IFNAME==eth1 >> ~/.nccl.conf",
-        "NCCL_SOCKET_IFNAME on n2: echo NCCL_SOCKET_IFNAME==eth2 >> ~/.nccl.conf",
+        "NCCL_SOCKET_IFNAME on n[1,3]: echo NCCL_SOCKET_IFNAME==eth1 | sudo tee -a /etc/nccl.conf",
+        "NCCL_SOCKET_IFNAME on n2: echo NCCL_SOCKET_IFNAME==eth2 | sudo tee -a /etc/nccl.conf",
     )
 
 
@@ -167,9 +174,9 @@ def test_a_setting_that_leads_astray_is_overruled() -> None:
 
 def test_nodes_that_share_no_subnet_get_no_value_and_are_told_which_check_says_more() -> None:
     made = plan(node("eth0 10.1.0.1"), node("eth0 10.2.0.2"))
-    assert made.env == {
-        "NCCL_SOCKET_IFNAME": Setting(None, "no subnet is common to all nodes: see ncheck explain NC305")
-    }
+    why = "no subnet is common to all nodes: 10.1.0.0/24 on n1, 10.2.0.0/24 on n2; see ncheck explain NC305"
+    lines = ("10.1.0.0/24 on n1", "10.2.0.0/24 on n2")
+    assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, why, lines, decided=False)}
     assert "if_include" not in made.lines["mpirun"]
 
 
@@ -190,13 +197,16 @@ def test_gloo_is_told_one_exact_name_where_a_framework_uses_it() -> None:
     why = "gloo takes the address of the host's own name, often 127.0.1.1; eth0 leads to 10.1.0.0/24 everywhere"
     assert made.env["GLOO_SOCKET_IFNAME"] == Setting("eth0", why)
     differing = plan(node("eno1 10.1.0.1", InterpreterFacts=torch), node("eth0 10.1.0.2", InterpreterFacts=torch))
-    assert "GLOO_SOCKET_IFNAME" not in differing.env
+    assert differing.env["GLOO_SOCKET_IFNAME"].value is None
+    assert {node: own["GLOO_SOCKET_IFNAME"].value for node, own in differing.per_node.items()} == {
+        "n1": "eno1", "n2": "eth0",
+    }  # fmt: skip
 
 
 def test_interfaces_that_could_not_be_read_leave_the_value_open() -> None:
     made = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2", NicFacts=Unread("no answer")))
     why = "the interfaces of n2 could not be read, so none can be named for all nodes"
-    assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, why, ("n2: no answer",))}
+    assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, why, ("n2: no answer",), decided=False)}
 
 
 def test_a_node_that_was_not_reached_stays_in_the_line_and_is_named() -> None:
@@ -209,7 +219,7 @@ def test_a_node_that_was_not_reached_stays_in_the_line_and_is_named() -> None:
 def test_no_plan_is_made_of_nothing() -> None:
     lost: Facts = {LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))}
     assert plan(lost, lost) == LaunchPlan(
-        env={"NCCL_SOCKET_IFNAME": Setting(None, "not known: no node was reached")},
+        env={"NCCL_SOCKET_IFNAME": Setting(None, "not known: no node was reached", decided=False)},
         notes=("no node was reached: there is nothing to plan with",),
     )
 

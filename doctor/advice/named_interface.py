@@ -1,0 +1,64 @@
+"""The interface that the user named for the job (--ifname): where it leads, and on which nodes it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import ip_address
+
+from doctor.hostlist import fold
+from doctor.model.facts import Interface, NicFacts
+from doctor.model.facts.network import Kind
+from doctor.parity import gathered
+from doctor.subnets import Seat, Seats, clashing_seats
+
+Nodes = Mapping[str, NicFacts]
+
+
+def lame(name: str, nodes: Nodes) -> dict[str, str]:
+    """Return why the interface is of no use to a job, by node; nodes on which it is well are left out."""
+    found = {node: _lame(name, nics) for node, nics in nodes.items()}
+    return {node: why for node, why in found.items() if why}
+
+
+def _lame(name: str, nics: NicFacts) -> str:
+    nic = next((nic for nic in nics.interfaces if nic.name == name), None)
+    if nic is None:
+        return "is not there"
+    if nic.kind is Kind.LOOPBACK:
+        return "is the loopback, which leads to no other node"
+    if not nic.up or not nic.running:
+        return "is down" if not nic.up else "has no link"
+    return "" if _seats(nic) else "has no address by which others can reach it"
+
+
+def where(name: str, nodes: Nodes) -> tuple[str, Seats]:
+    """Return the subnet that the interface leads into on all nodes, "" where there is none such, and its seats."""
+    held = {node: _seats(nic) for node, nics in nodes.items() for nic in nics.interfaces if nic.name == name}
+    everywhere: dict[str, Seats] = {}
+    for node, found in held.items():
+        for seat in found:
+            members = everywhere.setdefault(seat.subnet, {})
+            members[node] = (*members.get(node, ()), seat)
+    common = [subnet for subnet, members in everywhere.items() if len(members) == len(nodes)]
+    ordered = sorted(common, key=lambda subnet: ":" in subnet)
+    return (ordered[0], everywhere[ordered[0]]) if ordered else ("", held)
+
+
+def astray(name: str, nodes: Nodes) -> str:
+    """Say why the interface, well as it is on each node, joins them to no network; "" where it does."""
+    subnet, members = where(name, nodes)
+    if subnet:
+        shown = clashing_seats(members)
+        return next((f"{fold(owners)} show one address there, {ip}" for ip, owners in shown.items()), "")
+    if all(nic.default_route for nics in nodes.values() for nic in nics.interfaces if nic.name == name):
+        return ""
+    ends = gathered({node: " and ".join(seat.subnet for seat in held) for node, held in members.items()})
+    return "it leads into no subnet of all: " + ", ".join(f"{end} on {fold(owners)}" for end, owners in ends.items())
+
+
+def _seats(nic: Interface) -> tuple[Seat, ...]:
+    return tuple(
+        Seat(nic, address.ip, address.network)
+        for address in nic.addresses
+        if address.scope == "global" and not ip_address(address.ip).is_link_local
+    )
