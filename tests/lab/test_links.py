@@ -135,3 +135,34 @@ def test_a_port_that_the_job_needs_is_tried_by_all_others() -> None:
             ("host001", 10001, REFUSED)
         ]
     assert found.links("host001").broken == ()
+
+
+def test_subnets_of_ipv6_are_tried_as_those_of_ipv4_are() -> None:
+    if why := why_not():
+        cannot(why)
+    with bare_hosts(2) as made:
+        for host in made.hosts:
+            host.sh(f"ip -6 addr add fd00:80::{host.number}/64 dev eth0 nodad")
+        found = linked(made)
+    assert [(reach.subnet, reach.source, reach.reached) for reach in found.links("host002").reaches] == [
+        (FIRST, "10.80.0.3", 1),
+        ("fd00:80::/64", "fd00:80::2", 1),
+    ]
+
+
+def test_hosts_without_a_common_subnet_are_tried_between_their_routers() -> None:
+    if why := why_not():
+        cannot(why)
+    with bare_hosts(3) as made:
+        for host in made.hosts[1:]:
+            host.sh(
+                f"ip addr flush dev eth0; ip addr add 10.9{host.number}.0.1/24 dev eth0; ip route add default dev eth0"
+            )
+        made.hosts[0].sh("ip route add 10.92.0.0/24 dev eth0")
+        found = linked(made)
+    assert [(reach.subnet, reach.source, reach.reached) for reach in found.links("host002").reaches] == [
+        ("", "10.92.0.1", 2)
+    ]
+    assert [(link.target, link.subnet, link.cause, link.detail) for link in found.links("host001").broken] == [
+        ("host003", "", UNROUTABLE, "Network is unreachable")
+    ]

@@ -49,32 +49,28 @@ def bare_hosts(size: int, subnets: int = 1, mtu: int = 1500) -> Iterator[BareHos
     """Run so many hosts with an interface in each of so many subnets."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ncheck-hosts-")))
-        switch = _init(stack, ["unshare", *_INIT, "bash", "-c", _SCRIPT, "switch"])
+        switch = _made(_started(stack, ["unshare", *_INIT, "bash", "-c", _SCRIPT, "switch"]))
         names = [f"host{number:03}" for number in range(1, size + 1)]
-        inits = [
-            _init(stack, namespaces.enter(_pid(switch), ["unshare", *_INIT, "bash", "-c", _SCRIPT, name]))
-            for name in names
-        ]
+        argv = namespaces.enter(switch, ["unshare", *_INIT, "bash", "-c", _SCRIPT])
+        inits = [_started(stack, [*argv, name]) for name in names]
         hosts = tuple(
-            BareHost(name, number, _pid(init), tuple(_address(subnet, number) for subnet in range(subnets)))
+            BareHost(name, number, _made(init), tuple(_address(subnet, number) for subnet in range(subnets)))
             for number, (name, init) in enumerate(zip(names, inits, strict=True), start=1)
         )
-        _wire(_pid(switch), hosts, mtu)
+        _wire(switch, hosts, mtu)
         yield BareHosts(hosts, _entrance(folder, hosts))
 
 
-def _init(stack: ExitStack, argv: Sequence[str]) -> subprocess.Popen[str]:
+def _started(stack: ExitStack, argv: Sequence[str]) -> subprocess.Popen[str]:
     init = namespaces.start(argv)
     stack.callback(namespaces.end, init)
     return init
 
 
-def _pid(init: subprocess.Popen[str]) -> int:
+def _made(init: subprocess.Popen[str]) -> int:
     """Return the host's init by its pid out here, once it is there."""
-    if not hasattr(init, "innermost"):
-        namespaces.expect(init, "made")
-        init.innermost = namespaces.innermost(init.pid)  # type: ignore[attr-defined]
-    return int(init.innermost)  # type: ignore[attr-defined]
+    namespaces.expect(init, "made")
+    return namespaces.innermost(init.pid)
 
 
 def _address(subnet: int, number: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from doctor.acts import acts_for, with_needs
 from doctor.agent.answers.connect import rows
 from doctor.company import Company
 from doctor.engine import Facts
@@ -17,6 +18,7 @@ from doctor.model.facts import (
     Interface,
     InterpreterFacts,
     Kind,
+    LinkFacts,
     ListenFacts,
     LoginFacts,
     NicFacts,
@@ -204,3 +206,11 @@ def test_without_a_mesh_only_ports_that_were_named_are_looked_at() -> None:
 def test_a_reason_is_told_for_every_node_that_is_not_asked() -> None:
     questions = ask_connect(company({"a": (nic("eth0"),), "b": (nic("eth0"),)}), 40.0)
     assert {name: isinstance(one, NotAsked) for name, (one,) in questions.items()} == {"a": True, "b": True}
+
+
+def test_whoever_is_done_goes_on_listening_for_those_who_are_not() -> None:
+    made = company(cluster(3))
+    *_, last = acts_for(made, with_needs((LinkFacts,)))
+    assert (last.nodes, last.ask(1.0)) == (frozenset(made.known), {})
+    alone = company(cluster(1))
+    assert acts_for(alone, with_needs((LinkFacts,)))[-1].ask(1.0) != {}
