@@ -1,0 +1,134 @@
+"""The shell that mpirun's ssh gets finds no orted: the cause is named, and --prefix is the way out. Debian's Open MPI.
+
+Every test shows both: the line as it was printed, which runs, and the trap that it goes round.
+"""
+
+from __future__ import annotations
+
+import re
+
+from . import command, faults
+from .hosts import Lab
+from .launching import Launched, launched
+from .layers import ROOT
+from .node import Node
+from .promises import examined, planned
+
+PROGRAM = ("--for", "mpirun", "--", "hostname")
+EXPORT = "export PATH=/opt/openmpi/bin:$PATH\n"
+# Ubuntu's and Debian's own, as every new home has it.
+RETURNS = """# ~/.bashrc: executed by bash(1) for non-login shells.
+case $- in
+    *i*) ;;
+      *) return;;
+esac
+"""
+
+
+def move_open_mpi(node: Node, bashrc: str) -> None:
+    """Let Open MPI lie in /opt/openmpi, as one that somebody built does, and only this start-up file lead to it."""
+    own = "/opt/openmpi/bin"
+    node.sh(
+        f"mkdir -p {own} && cd /usr/bin && mv orted orterun {own}/ && cp ompi_info {own}/ && ln -s orterun {own}/mpirun"
+        " && rm -f mpirun mpirun.openmpi mpiexec mpiexec.openmpi ompi_info"
+    )
+    node.write("/root/.bashrc", bashrc)
+
+
+def ran_on(run: Launched) -> list[str]:
+    """Return the hosts that said their names; mpirun's own warnings stand beside them."""
+    return sorted(re.findall(r"^node0\d$", run.said, re.MULTILINE))
+
+
+def test_a_bashrc_that_returns_before_its_export_is_named_with_the_line_that_mends_it(lab: Lab) -> None:
+    for node in lab.nodes:
+        move_open_mpi(node, (RETURNS if node.name == "node03" else "") + EXPORT)
+
+    run = examined(lab)
+    found = run.finding("NC209")
+    assert run.failed() == {"NC209": {"node03"}}, run.told("node03")
+    assert found["message"] == (
+        "mpirun of node01 (Open MPI 4.1.4) does not get its orted by ssh: ~/.bashrc line 4 (*) return;;) returns "
+        "before its exports where no person is there; an interactive shell finds /opt/openmpi/bin/orted"
+    )
+
+    line = planned(lab, *PROGRAM).stdout
+    assert "mpirun --allow-run-as-root --prefix /opt/openmpi -np 4 " in line
+    done = launched(lab, line)
+    assert (done.exit_code, ran_on(done)) == (0, list(lab.names)), done
+
+    trapped = launched(lab, line.replace("--prefix /opt/openmpi ", ""))
+    assert "orted: command not found" in trapped.said, trapped
+    assert trapped.exit_code not in (0, None)
+
+    mended = lab.head("bash", "-c", found["fix"])
+    assert mended.returncode == 0
+    assert examined(lab).failed() == {}
+
+
+def test_what_only_a_login_shell_loads_on_every_node_still_gets_a_line_that_runs(lab: Lab) -> None:
+    for node in lab.nodes:
+        move_open_mpi(node, "")
+        node.write("/etc/profile.d/openmpi.sh", EXPORT)
+
+    run = examined(lab)
+    assert run.failed() == {"NC209": set(lab.names)}
+    (message,) = {f["message"].partition(": ")[2] for f in run.report["findings"] if f["code"] == "NC209"}
+    assert message == "only a login shell finds /opt/openmpi/bin/orted (a module or a profile sets its PATH)"
+
+    done = launched(lab, planned(lab, *PROGRAM).stdout)
+    assert (done.exit_code, ran_on(done)) == (0, list(lab.names)), done
+
+
+def test_without_open_mpi_on_one_node_there_is_no_line_and_the_node_is_named(lab: Lab) -> None:
+    faults.hide_program(lab.nodes[1], "/usr/bin/orted")
+
+    run = examined(lab)
+    assert run.failed() == {"NC209": {"node02"}}, run.told("node02")
+    assert run.finding("NC209")["fix"] == "ssh -t node02 sudo apt-get install openmpi-bin"
+
+    command.listing(lab, [f"{name} slots=1" for name in lab.names])
+    refused = command.begin(lab, "plan", "nodes.txt", *PROGRAM).wait(60)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "NC209 mpi-daemon-missing on node02" in refused.stderr
+
+    without = planned(lab, "--drop-bad", *PROGRAM)
+    assert "ncheck: 3 of 4, without node02: NC209 mpi-daemon-missing: " in without.stderr
+    assert " -np 3 -H node01:1,node03:1,node04:1 " in without.stdout
+
+
+def test_a_library_that_is_missing_is_told_in_the_loaders_own_words(lab: Lab) -> None:
+    lab.nodes[2].sh("rm /usr/lib/*/libopen-rte.so.40*")
+
+    run = examined(lab)
+
+    assert "NC209" in run.failed(), run.told("node03")
+    words = (
+        "/usr/bin/orted is there and does not run: /usr/bin/orted: error while loading shared libraries: libopen-rte"
+    )
+    assert words in run.finding("NC209")["message"]
+
+
+def test_launch_checks_then_runs_the_printed_line_and_ends_as_it_does(lab: Lab) -> None:
+    command.listing(lab, [f"{name} slots=1" for name in lab.names])
+    line = planned(lab, "--for", "mpirun", "--", "sh", "-c", "hostname; exit 3").stdout
+
+    launch = command.begin(lab, "launch", "nodes.txt", "--", "sh", "-c", "hostname; exit 3", user=ROOT).wait(60)
+
+    assert launch.exit_code == 3, launch
+    assert f"ncheck: starting: {line}" in launch.stderr
+    assert set(re.findall(r"^node0\d$", launch.stdout, re.MULTILINE)) <= set(lab.names)
+    assert launch.stdout
+
+
+def test_launch_goes_on_without_the_bad_node_and_writes_the_good_ones(lab: Lab) -> None:
+    faults.stop_sshd(lab.nodes[0])
+    command.listing(lab, ["node01 slots=1  # the head", "node[02-04] slots=1"])
+
+    argv = ("launch", "nodes.txt", "--drop-bad", "--good-nodes", "good.txt", "--", "hostname")
+    launch = command.begin(lab, *argv).wait(60)
+
+    assert (launch.exit_code, sorted(launch.stdout.splitlines())) == (0, ["node02", "node03", "node04"]), launch
+    assert "ncheck: 3 of 4, without node01: not reached: refused: " in launch.stderr
+    assert (lab.root / "root" / "good.txt").read_text() == "node[02-04] slots=1\n"
+    (lab.root / "root" / "good.txt").unlink()
