@@ -6,9 +6,9 @@ from doctor.advice.launch import Host, Launch, Line, node_by_node, script
 
 
 def accelerate_line(launch: Launch) -> Line:
-    """Return the line of each node. Without a GPU it is not told --multi_gpu, which would end it."""
+    """Return the line of each node. Only with --multi_gpu it starts more than one process, on CPUs too."""
     launch.alike("accelerate", "--num_processes")
-    gpus = ["--multi_gpu"] if launch.ranks > 1 and all(host.gpus for host in launch.hosts) else []
+    gpus = ["--multi_gpu"] if launch.ranks > 1 else []
     program = script(launch.program, module="--module", bare="--no_python")
 
     def words(rank: int, host: Host) -> list[str]:

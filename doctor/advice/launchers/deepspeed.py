@@ -6,15 +6,21 @@ in the home or the current folder (DeepSpeed source, launcher/runner.py). Its op
 
 from __future__ import annotations
 
-from doctor.advice.launch import Host, Launch, Line, script, typed
+from doctor.advice.launch import Host, Launch, Line, NoLineError, script, typed
 
 PASSED_ON = ("NCCL", "PYTHON", "UCX", "MV2", "MLFLOW")
 HOSTS = "deepspeed.hosts"
 
 
 def deepspeed_line(launch: Launch) -> Line:
-    """Return one line, to be typed on the first node; for several nodes it writes their file first."""
-    program = script(launch.program_anywhere, module="--module", bare="--no_python")
+    """Return one line, to be typed on the first node; for several nodes it writes their file first.
+
+    Raises NoLineError for values that are each node's own: its words reach the nodes' shells unquoted, so that none can
+    be told there to choose.
+    """
+    if any(host.own for host in launch.hosts):
+        raise NoLineError("deepspeed sets the same values on all nodes, and some are each node's own")
+    program = script(launch.program, module="--module", bare="--no_python")
     if not launch.several:
         slots = str(launch.ranks)
         return Line(typed([*launch.environment, "deepspeed", "--num_gpus", slots, *program]))
@@ -29,7 +35,7 @@ def _rows(hosts: tuple[Host, ...]) -> list[str]:
 
 
 def _reasons(launch: Launch) -> list[str]:
-    told = [f"it writes {HOSTS} here, in the form that deepspeed reads"]
+    told = [f"it writes {HOSTS} here, in the form that deepspeed reads, and needs pdsh here"]
     kept = [name for name in launch.variables if not name.startswith(PASSED_ON)]
     if kept:
         rows = " ".join(typed([f"{name}={launch.variables[name]}"]) for name in kept)

@@ -215,7 +215,7 @@ def test_a_value_with_a_comma_stands_in_front_of_srun() -> None:
 
 def test_deepspeed_says_which_variables_it_keeps_to_itself() -> None:
     assert LINES["deepspeed"](launch()).reasons == (
-        "it writes deepspeed.hosts here, in the form that deepspeed reads",
+        "it writes deepspeed.hosts here, in the form that deepspeed reads, and needs pdsh here",
         (
             "deepspeed passes GLOO_SOCKET_IFNAME to no other node: "
             r"printf '%s\n' GLOO_SOCKET_IFNAME=eth0 >> ~/.deepspeed_env"
@@ -256,7 +256,7 @@ def test_slots_that_differ_have_a_line_where_the_launcher_can_say_so() -> None:
 def test_nodes_without_a_gpu_have_no_word_of_gpus() -> None:
     job = launch()
     bare = replace(job, hosts=tuple(replace(host, gpus=0) for host in job.hosts))
-    assert "gpu" not in line("srun", bare) + line("accelerate", bare)
+    assert "gpu" not in line("srun", bare)
     assert "--nproc_per_node 2 train.py" in line("paddle", bare)
 
 
@@ -267,6 +267,13 @@ def test_one_line_for_all_sets_each_nodes_own_where_it_runs_and_stops_elsewhere(
     words = replace(job, hosts=(here, job.hosts[1])).program_anywhere
     ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=9)
     assert (ran.returncode, ran.stdout.strip()) == (code, out)
+
+
+def test_deepspeed_has_no_line_for_values_that_are_each_nodes_own() -> None:
+    job = launch()
+    own = replace(job.hosts[0], own={"NCCL_SOCKET_IFNAME": "=eth1"})
+    with pytest.raises(NoLineError, match="sets the same values on all nodes"):
+        line("deepspeed", replace(job, hosts=(own, job.hosts[1])))
 
 
 def test_a_line_that_is_typed_on_each_node_has_its_own_value() -> None:
