@@ -70,7 +70,7 @@ def mended(code: str, plan: LaunchPlan) -> bool:
     setting = plan.env.get("NCCL_SOCKET_IFNAME")
     if code in PICKED_ASTRAY:
         return setting is not None and setting.value is not None
-    return code in DAEMON_ASTRAY and any(" --prefix " in line for line in plan.lines.values())
+    return code in DAEMON_ASTRAY and any(" --prefix " in line.partition(" -np ")[0] for line in plan.lines.values())
 
 
 def _errors(report: Report, touching: set[str]) -> Iterator[Objection]:
