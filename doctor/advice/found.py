@@ -75,12 +75,18 @@ def hosts(sight: Sight, advice: Advice, otherwise: int | None) -> tuple[Host, ..
     )
 
 
-def way_in(sight: Sight, settings: Settings) -> tuple[Way, str]:
-    """Return the one way in that all nodes are listed with, and a note on what cannot be told to a launcher's ssh."""
+# The launchers that log in to the nodes themselves.
+BY_SSH = ("mpirun", "horovodrun", "deepspeed")
+
+
+def way_in(sight: Sight, settings: Settings, launcher: str) -> tuple[Way, str]:
+    """Return the one way in that all nodes are listed with, and a note on what cannot be told to the launcher's ssh."""
+    if launcher not in BY_SSH:
+        return Way(), ""
     ports = {node.port if node.port is not None else settings.port for node in sight.nodes}
     users = {node.user or settings.user for node in sight.nodes}
     if len(ports) > 1 or len(users) > 1:
-        return Way(), "nodes are listed with several ports or users: mpirun's ssh reads them from ~/.ssh/config"
+        return Way(), f"nodes are listed with several ports or users: {launcher}'s ssh reads them from ~/.ssh/config"
     files = (settings.identity, settings.ssh_config)
     if any(len(file.split()) > 1 for file in files if file):
         note = "a launcher parts what its ssh is told at blanks: name the file of -i or -F without one"

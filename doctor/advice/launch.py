@@ -83,11 +83,16 @@ class Launch:
         return sum(host.slots for host in self.hosts)
 
     @property
-    def host_list(self) -> str:
-        """Return the hosts with their slots: "node01:8,node02:8"."""
+    def names(self) -> tuple[str, ...]:
+        """Return the hosts' names as lists of hosts take them. Raises NoLineError for IPv6 addresses."""
         if numbers := [host.name for host in self.hosts if ":" in host.name]:
             raise NoLineError(f"in {numbers[0]}:8 no launcher can tell address and slots apart: list host names")
-        return ",".join(f"{host.name}:{host.slots}" for host in self.hosts)
+        return tuple(host.name for host in self.hosts)
+
+    @property
+    def host_list(self) -> str:
+        """Return the hosts with their slots: "node01:8,node02:8"."""
+        return ",".join(f"{name}:{host.slots}" for name, host in zip(self.names, self.hosts, strict=True))
 
     @property
     def ssh_arguments(self) -> str:

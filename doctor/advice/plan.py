@@ -91,7 +91,7 @@ def _launch(
 ) -> tuple[Launch, str]:
     """Return what a line is made of, and a note on what it cannot say."""
     mpi = same_mpi(sight) if launcher == "mpirun" else None
-    way, note = way_in(sight, settings)
+    way, note = way_in(sight, settings, launcher)
     launch = Launch(
         hosts=hosts(sight, advice, settings.slots),
         network=advice.network,

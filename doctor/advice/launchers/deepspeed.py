@@ -6,7 +6,7 @@ in the home or the current folder (DeepSpeed source, launcher/runner.py). Its op
 
 from __future__ import annotations
 
-from doctor.advice.launch import Host, Launch, Line, NoLineError, script, typed
+from doctor.advice.launch import Launch, Line, NoLineError, script, typed
 
 PASSED_ON = ("NCCL", "PYTHON", "UCX", "MV2", "MLFLOW")
 HOSTS = "deepspeed.hosts"
@@ -24,14 +24,15 @@ def deepspeed_line(launch: Launch) -> Line:
     if not launch.several:
         slots = str(launch.ranks)
         return Line(typed([*launch.environment, "deepspeed", "--num_gpus", slots, *program]))
-    written = typed(["printf", "%s slots=%s\\n", *_rows(launch.hosts)]) + f" > {HOSTS}"
+    written = typed(["printf", "%s slots=%s\\n", *_rows(launch)]) + f" > {HOSTS}"
     meeting = ["--master_addr", launch.meeting, "--master_port", str(launch.meeting_port)]
     started = typed([*launch.environment, "deepspeed", "--hostfile", HOSTS, *meeting, *program])
     return Line(f"{written} && {started}", tuple(_reasons(launch)))
 
 
-def _rows(hosts: tuple[Host, ...]) -> list[str]:
-    return [word for host in hosts for word in (host.name, str(host.slots))]
+def _rows(launch: Launch) -> list[str]:
+    rows = zip(launch.names, launch.hosts, strict=True)
+    return [word for name, host in rows for word in (name, str(host.slots))]
 
 
 def _reasons(launch: Launch) -> list[str]:

@@ -15,7 +15,7 @@ def intel_mpi_line(launch: Launch) -> Line:
     """Return Intel MPI's line: it takes one number of ranks for all hosts."""
     per_node = launch.alike("Intel MPI", "-ppn")
     words = [*_ssh("I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", launch), "mpiexec", "-bootstrap", "ssh"]
-    words += ["-hosts", ",".join(host.name for host in launch.hosts), "-ppn", str(per_node)]
+    words += ["-hosts", ",".join(launch.names), "-ppn", str(per_node)]
     return _line(launch, [*words, "-n", str(launch.ranks)])
 
 

@@ -12,7 +12,7 @@ def srun_line(launch: Launch) -> Line:
     plain = [f"{name}={value}" for name, value in launch.variables.items() if "," not in value]
     others = [f"{name}={value}" for name, value in launch.variables.items() if "," in value]
     words = [*(["env", *others] if others else []), "srun", "-N", str(len(launch.hosts))]
-    words += ["-w", fold(host.name for host in launch.hosts)] if launch.several else []
+    words += ["-w", fold(launch.names)] if launch.several else []
     words += [f"--ntasks-per-node={per_node}"]
     gpus = {host.gpus for host in launch.hosts}
     words += [f"--gpus-per-node={gpus.pop()}"] if len(gpus) == 1 and 0 not in gpus else []

@@ -228,6 +228,12 @@ def six(job: Launch) -> Launch:
     return replace(job, hosts=hosts)
 
 
+@pytest.mark.parametrize("launcher", ["horovodrun", "srun", "deepspeed"])
+def test_hosts_that_are_listed_by_ipv6_have_no_line_where_colons_mean_slots(launcher: str) -> None:
+    with pytest.raises(NoLineError, match="list host names"):
+        line(launcher, launch("fd00::1", "fd00::2"))
+
+
 def test_nodes_may_meet_by_ipv6_where_the_launcher_takes_it() -> None:
     assert "--master-addr=fd00::1 --master-port=29400" in line("torchrun", six(launch()))
     assert '["[fd00::1]:2222", "[fd00::2]:2222"]' in line("tensorflow", six(launch()))
