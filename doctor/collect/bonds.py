@@ -21,7 +21,9 @@ def bonds(evidence: Evidence) -> Read[BondFacts]:
     for source in (BONDING, INTERFACES):
         if why := trouble(source, evidence.reply(source)):
             return Unread(f"bonds: {why.reason}") if isinstance(why, Absent) else why
-    tree = cast("Mapping[str, object]", evidence.reply(BONDING).value)
+    tree = evidence.reply(BONDING).value
+    if not isinstance(tree, Mapping):
+        raise TypeError("the bonding driver's files are no tree")
     names = _names(evidence)
     for name in names:
         if not isinstance(tree.get(PLACE + name), str):

@@ -44,6 +44,7 @@ PROGRAMS = {
         "ethtool": "ethtool",
         "firewalld": "firewall-cmd",
         "grep": "grep",
+        "hostname": "hostname",
         "infiniband-diags": "iblinkinfo ibportstate ibstat sminfo",
         "iproute2": "ip ss",
         "iputils-ping": "ping",
