@@ -166,5 +166,13 @@ def test_one_character_is_no_setting_and_that_is_said() -> None:
     assert finding.message.endswith("virbr* (NCCL_SOCKET_IFNAME=e, of one character, is no setting)")
 
 
-def test_it_is_silent_where_nccl_could_not_be_asked_and_its_rules_end_at_the_card() -> None:
-    assert outcome(asked(node(ETH0), Unread("NCCL did not answer within 10 s"))) is Outcome.PASSED
+def test_an_nccl_that_did_not_answer_is_no_pass_and_its_rules_can_still_name_a_fault() -> None:
+    silent = Unread("NCCL did not answer within 10 s")
+    assert outcome(asked(node(ETH0, nccl="2.28.3"), silent)) is Outcome.UNKNOWN
+    assert outcome(asked(node(COMPOSE, ETH0, nccl="2.28.3"), silent)) is Outcome.FAILED
+
+
+def test_it_is_silent_where_there_is_no_nccl_to_ask_and_its_rules_end_at_the_card() -> None:
+    nodes = node(ETH0)
+    nodes["n1"] = {**nodes["n1"], LoadedNcclFacts: Absent("no NCCL"), NcclPickFacts: Absent("no NCCL")}
+    assert outcome(nodes) is Outcome.PASSED
