@@ -3,7 +3,8 @@
 ## What it finds
 Nodes whose mpirun is another implementation (Open MPI, MPICH, Intel MPI) or another release than the rest: the first
 two numbers count, 4.1 against 5.0. It is that of the job's environment (--setup), else that of a plain ssh login, else
-that of a person's shell. Nodes without any mpirun fail where others have one. Nodes are compared within groups of one GPU model; on a tie both sides are named, and none is blamed.
+that of a person's shell. Nodes without any mpirun fail where others have one. Nodes are compared within groups of one
+GPU model; on a tie both sides are named, and none is blamed.
 
 ## Why it matters
 mpirun starts its own helper on every node and speaks a private protocol with it. Helpers of another release do not
