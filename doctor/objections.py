@@ -28,7 +28,7 @@ OF_MPI = frozenset((MpiFacts, MpiDaemonFacts))
 BY_MPI = (None, "mpirun", "horovodrun")  # the launchers that need one
 
 # What NCCL would do as it is set now, and does not where the plan sets the variable.
-PICKED_ASTRAY = ("NC304", "NC320", "NC321", "NC322", "NC323")
+PICKED_ASTRAY = ("NC304", "NC307", "NC320", "NC321", "NC322", "NC323")
 # What mpirun would not find on a node, or find of another release, without --prefix.
 DAEMON_ASTRAY = ("NC209", "NC210")
 
@@ -67,9 +67,9 @@ def _relied_on(launcher: str | None) -> frozenset[FactType]:
 
 def mended(code: str, plan: LaunchPlan) -> bool:
     """Tell whether the plan keeps the job from what this check tells of."""
-    setting = plan.env.get("NCCL_SOCKET_IFNAME")
     if code in PICKED_ASTRAY:
-        return setting is not None and setting.value is not None
+        settings = [values.get("NCCL_SOCKET_IFNAME") for values in (plan.env, *plan.per_node.values())]
+        return any(setting is not None and setting.value is not None for setting in settings)
     return code in DAEMON_ASTRAY and any(" --prefix " in line.partition(" -np ")[0] for line in plan.lines.values())
 
 

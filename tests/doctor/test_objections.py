@@ -110,5 +110,6 @@ def test_an_mpi_matters_to_the_launchers_that_need_one() -> None:
 def test_what_the_plan_itself_mends_does_not() -> None:
     named = LaunchPlan({"NCCL_SOCKET_IFNAME": Setting("=eth0", "why")})
     unset = LaunchPlan({"NCCL_SOCKET_IFNAME": Setting(None, "why not")})
-    assert against(BAD, checks=(pick_is_astray,), plan=named) == ()
+    own = LaunchPlan(per_node={"n1": named.env, "n2": named.env})
+    assert [against(BAD, checks=(pick_is_astray,), plan=plan) for plan in (named, own)] == [(), ()]
     assert len(against(BAD, checks=(pick_is_astray,), plan=unset)) == 1
