@@ -21,3 +21,10 @@ def _is_ipv4(address: str) -> bool:
         return IPv6Address(address).ipv4_mapped is not None
     except ValueError:
         return False
+
+
+def gids_told(port: HcaPort) -> str:
+    """Say where a port has the GID that is wanted."""
+    index = ipv4_index(port)
+    where = "is not seen" if index is None else f"is at {index}"
+    return f"{port.hca}:{port.port}: RoCE v2 with an IPv4 address {where}"

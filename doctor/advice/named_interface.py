@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 
 from doctor.hostlist import fold
-from doctor.model.facts import Interface, NicFacts
+from doctor.links import faults
+from doctor.model.facts import Interface, LinkFacts, NicFacts
 from doctor.model.facts.network import Kind
 from doctor.parity import gathered
 from doctor.subnets import Seat, Seats, clashing_seats
 
 Nodes = Mapping[str, NicFacts]
+MISSING = "is not there"
 
 
 def lame(name: str, nodes: Nodes) -> dict[str, str]:
@@ -23,7 +25,7 @@ def lame(name: str, nodes: Nodes) -> dict[str, str]:
 def _lame(name: str, nics: NicFacts) -> str:
     nic = next((nic for nic in nics.interfaces if nic.name == name), None)
     if nic is None:
-        return "is not there"
+        return MISSING
     if nic.kind is Kind.LOOPBACK:
         return "is the loopback, which leads to no other node"
     if not nic.up or not nic.running:
@@ -62,3 +64,17 @@ def _seats(nic: Interface) -> tuple[Seat, ...]:
         for address in nic.addresses
         if address.scope == "global" and not ip_address(address.ip).is_link_local
     )
+
+
+def misled(name: str, nodes: Nodes, links: Mapping[str, LinkFacts]) -> dict[str, tuple[str, ...]]:
+    """Return what is wrong with the interface as the job's, each with the nodes that it is said of."""
+    troubles = lame(name, nodes)
+    if len(troubles) == len(nodes) and set(troubles.values()) == {MISSING}:
+        there = sorted({nic.name for nics in nodes.values() for nic in nics.candidates})
+        return {f"no node has an interface called so; there are {', '.join(there) or 'none for a job'}": tuple(nodes)}
+    if troubles:
+        return {f"{name} {why} on {fold(owners)}": owners for why, owners in gathered(troubles).items()}
+    if why := astray(name, nodes):
+        return {why: tuple(nodes)}
+    found = faults(links, where(name, nodes)[0], tuple(nodes))
+    return {fault.told: fault.nodes for fault in found}

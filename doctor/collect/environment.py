@@ -21,7 +21,8 @@ def environment(evidence: Evidence) -> Read[EnvironmentFacts]:
     said = cast("Mapping[str, Mapping[str, object]]", reply.value)
     variables = {**said["variables"], **said["job_variables"]}
     files = {path: _file(path, lines) for path, lines in said["files"].items()}
-    return EnvironmentFacts({name: str(value) for name, value in variables.items()}, files)
+    missing = tuple(str(name) for name in said.get("missing", ()))
+    return EnvironmentFacts({name: str(value) for name, value in variables.items()}, files, missing)
 
 
 def _file(path: str, lines: object) -> tuple[str, ...] | Unread | Absent:

@@ -71,7 +71,7 @@ def _nccl(host: Host) -> JsonValue:
 def _environment() -> JsonValue:
     variables: JsonValue = {"PATH": f"{MPI_PREFIX}/bin:/usr/local/bin:/usr/bin:/bin"}
     files: JsonValue = {"/home/train/.nccl.conf": None, "/etc/nccl.conf": None}
-    return {"variables": variables, "job_variables": variables, "secret": [], "files": files}
+    return {"variables": variables, "job_variables": variables, "secret": [], "files": files, "missing": []}
 
 
 def mpi_programs(host: Host) -> JsonValue:

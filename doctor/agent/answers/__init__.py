@@ -32,6 +32,7 @@ nccl-pick    {"version", "path", "code": int (ncclResult_t, 0 is success), "id":
               | {"error": why it could not be asked, "asked"}. No NCCL, or one inside torch: status missing.
 planned-nccl-pick  the same, asked as {"variables": {NAME: value|null}, "interfaces": [names that the plan means]}
 environment  {"variables": {NAME: value}, "job_variables": {NAME: value}, "secret": [names whose values stayed there],
+              "missing": [names of variables whose file is not there],
               "files": {path: [lines] | {"error": why} | null (not there)}}
 limits       {"memlock": int|null (null: unlimited), "open_files": int|null, "stack": int|null, "processes": int|null,
               "shm": {"total": bytes, "free": bytes}|{"error"}}

@@ -19,10 +19,14 @@ SECRET = (
     "*TOKEN*", "*_KEY", "*_KEY_*", "*APIKEY*", "*SECRET*", "*PASSW*", "*CREDENTIAL*", "*AUTH*", "*_PROXY",
 )  # fmt: skip
 
+# Variables whose value is a file that NCCL reads.
+FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
+
 READS = (
     "the agent's own environment variables, by name: " + " ".join(PATTERNS),
     "values of names like " + " ".join(SECRET) + " stay on the node",
     "$NCCL_CONF_FILE or ~/.nccl.conf, /etc/nccl.conf",
+    "whether the files that " + " and ".join(FILES) + " name are there",
 )
 
 
@@ -30,12 +34,22 @@ def answer(sources, arguments, timeout):
     """Return the login's variables, the job's where a set-up changed them, and the lines of the files."""
     login, secret = chosen(sources.job.login_environment)
     job, more = chosen(sources.job.environment)
+    files = {path: _lines(path) for path in _paths(sources.job.environment)}
     return {
         "variables": login,
         "job_variables": job,
         "secret": sorted(set(secret + more)),
-        "files": {path: _lines(path) for path in _paths(sources.job.environment)},
+        "files": files,
+        "missing": _missing(sources.job.environment, files),
     }
+
+
+def _missing(environment, files):
+    """Name the variables of FILES, in the environment or else in the first file that sets them, that lead nowhere."""
+    lines = [line for found in files.values() if isinstance(found, list) for line in found]
+    values = dict(line.split("=", 1) for line in reversed(lines) if "=" in line)
+    values.update(environment)
+    return [name for name in FILES if values.get(name) and not os.path.exists(values[name])]
 
 
 def chosen(environment):

@@ -87,11 +87,13 @@ class HorovodFacts:
 @dataclass(frozen=True)
 class EnvironmentFacts:
     """The variables that steer NCCL, MPI and gloo, in the environment that a non-interactive login gets, and the
-    lines of NCCL's configuration files by path, as written.
+    lines of NCCL's configuration files by path, as written. `missing_files`: variables of NCCL's that name a file that
+    is not there.
     """
 
     variables: Mapping[str, str]
     files: Mapping[str, tuple[str, ...] | Unread | Absent]
+    missing_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ def test_another_name_in_the_same_subnet_is_told_with_a_line_that_each_node_can_
     assert judge([interface_names_differ], nodes).findings == [
         Finding("NC302", "interface-names-differ", Severity.WARNING, ("n3",),
                 "interfaces in 10.1.0.0/24 differ in name: eno1 on n[1-2], enp3s0 on n3 (2 to 1)", (),
-                "echo NCCL_SOCKET_IFNAME==$(ip -br address show to 10.1.0.0/24 | sed 's/[@ ].*//') >> ~/.nccl.conf"),
+                "echo NCCL_SOCKET_IFNAME==$(ip -br address show to 10.1.0.0/24 | sed 's/[@ ].*//;q') "
+                "| sudo tee -a /etc/nccl.conf"),
     ]  # fmt: skip
 
 

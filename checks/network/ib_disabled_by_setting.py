@@ -1,0 +1,34 @@
+"""A setting keeps NCCL off InfiniBand and RoCE ports that are up
+
+## What it finds
+NCCL_IB_DISABLE=1, NCCL_NET=Socket, or an NCCL_IB_HCA that takes none of a node's Active ports, in the environment that
+a job gets or in nccl.conf, on clusters where every node has an Active port.
+
+## Why it matters
+Such lines are typed to find out whether the fabric is to blame, and stay. Then all data goes by TCP over the management
+network: the job runs, at a tenth of its speed or less, and nothing says so unless NCCL_DEBUG=INFO is set.
+
+## What to type
+`unset NCCL_IB_DISABLE`, and look where it is set: `grep -n NCCL_ ~/.bashrc /etc/environment /etc/nccl.conf`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor import ClusterView, Moot, Problem, Severity, cluster_check
+from doctor.advice.hca_list import active
+from doctor.advice.leftovers import problems, rdma_off, settings_of
+from doctor.hostlist import fold
+from doctor.model.facts import EnvironmentFacts, InfinibandFacts, LoadedNcclFacts
+
+
+@cluster_check("NC331", Severity.WARNING, EnvironmentFacts, also=(InfinibandFacts, LoadedNcclFacts))
+def ib_disabled_by_setting(cluster: ClusterView) -> Iterator[Problem | Moot]:
+    read = {node.name: node.maybe(InfinibandFacts) for node in cluster}
+    ports = {node: active(found.ports) if isinstance(found, InfinibandFacts) else () for node, found in read.items()}
+    if dark := [node for node, found in ports.items() if not found]:
+        yield Moot(f"no Active InfiniBand or RoCE port is known on {fold(dark)}")
+        return
+    own = {node.name: settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts)) for node in cluster}
+    yield from problems({node: rdma_off(settings, ports[node]) for node, settings in own.items()})

@@ -1,0 +1,31 @@
+"""A setting keeps the GPUs of a node from each other
+
+## What it finds
+NCCL_P2P_DISABLE=1, NCCL_P2P_LEVEL=LOC or NCCL_SHM_DISABLE=1, in the environment that a job gets or in nccl.conf, on
+nodes with more than one GPU.
+
+## Why it matters
+These are steps of a search for another fault, such as PCIe access control that breaks direct copies. Left behind they
+take NVLink out of the job: data between GPUs of one node goes through main memory, or even out by the network card.
+
+## What to type
+`unset NCCL_P2P_DISABLE`, and look where it is set: `grep -n NCCL_ ~/.bashrc /etc/environment /etc/nccl.conf`. Where
+direct copies do hang: `ncheck --ignore p2p-disabled-by-setting nodes.txt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor import Moot, NodeView, Problem, Severity, node_check
+from doctor.advice.leftovers import peers_off, settings_of
+from doctor.model.facts import EnvironmentFacts, GpuFacts, LoadedNcclFacts
+
+
+@node_check("NC332", Severity.WARNING, GpuFacts, EnvironmentFacts, also=(LoadedNcclFacts,))
+def p2p_disabled_by_setting(node: NodeView) -> Iterator[Problem | Moot]:
+    if len(node[GpuFacts].gpus) < 2:  # noqa: PLR2004  it takes two
+        yield Moot("fewer than two GPUs")
+        return
+    for named, why in peers_off(settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts))):
+        yield Problem(f"{named.told}: {why}", named.set_to(""))

@@ -1,0 +1,52 @@
+"""NC331: a left-over line keeps NCCL off ports that every node has."""
+
+from __future__ import annotations
+
+from checks.network.ib_disabled_by_setting import ib_disabled_by_setting
+from doctor.engine import judge
+from doctor.model.finding import Finding, Outcome, Severity
+
+from .settings import CONF, DARK, INFINIBAND, node
+
+PORTS = (INFINIBAND,)
+
+
+def test_infiniband_that_is_switched_off_is_told_with_the_place_and_the_line_that_takes_it_away() -> None:
+    nodes = {
+        "n1": node(ports=PORTS, NCCL_IB_DISABLE="1"),
+        "n2": node("NCCL_IB_DISABLE=1", ports=PORTS),
+        "n3": node(ports=PORTS),
+    }
+    told = "NCCL leaves its InfiniBand and RoCE ports alone, and sends all data by TCP"
+    assert judge([ib_disabled_by_setting], nodes).findings == [
+        Finding("NC331", "ib-disabled-by-setting", Severity.WARNING, ("n1",),
+                f"NCCL_IB_DISABLE=1 in the environment: {told}", (), "unset NCCL_IB_DISABLE"),
+        Finding("NC331", "ib-disabled-by-setting", Severity.WARNING, ("n2",),
+                f"NCCL_IB_DISABLE=1 in {CONF}: {told}", (), f"sudo sed -i '/^NCCL_IB_DISABLE=/d' {CONF}"),
+    ]  # fmt: skip
+
+
+def test_sockets_that_are_asked_for_and_a_list_that_takes_no_port_count_as_much() -> None:
+    nodes = {"n1": node(ports=PORTS, NCCL_NET="socket"), "n2": node(ports=PORTS, NCCL_IB_HCA="=mlx5_7")}
+    told = [
+        found.message.partition(" in the environment: ") for found in judge([ib_disabled_by_setting], nodes).findings
+    ]
+    assert [(setting, harm) for setting, _, harm in told] == [
+        ("NCCL_NET=socket", "all data goes by TCP, past its InfiniBand and RoCE ports"),
+        ("NCCL_IB_HCA==mlx5_7", "it takes none of its Active ports (mlx5_0:1), and all data goes by TCP"),
+    ]
+
+
+def test_it_is_silent_where_nothing_is_switched_off() -> None:
+    nodes = {
+        "n1": node(ports=PORTS, NCCL_IB_DISABLE="0", NCCL_NET="IB", NCCL_NET_PLUGIN="none"),
+        "n2": node(ports=PORTS, NCCL_IB_DISABLE="no", NCCL_IB_HCA="mlx5"),
+    }
+    judged = judge([ib_disabled_by_setting], nodes)
+    assert (judged.findings, {one.outcome for one in judged.verdicts}) == ([], {Outcome.PASSED})
+
+
+def test_it_is_silent_and_skipped_where_some_node_has_only_tcp() -> None:
+    for other in (node(), node(ports=(DARK,))):
+        judged = judge([ib_disabled_by_setting], {"n1": node(ports=PORTS, NCCL_IB_DISABLE="1"), "n2": other})
+        assert (judged.findings, {one.outcome for one in judged.verdicts}) == ([], {Outcome.SKIPPED})
