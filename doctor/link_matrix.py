@@ -66,6 +66,15 @@ class Matrix:
         return tuple(tried for tried in self.links if tried.link.cause is not LinkCause.UNTRIED)
 
     @cached_property
+    def skipped(self) -> dict[str, frozenset[str]]:
+        """The nodes that each node did not try here."""
+        found: dict[str, set[str]] = {}
+        for tried in self.links:
+            if tried.link.cause is LinkCause.UNTRIED:
+                found.setdefault(tried.node, set()).add(tried.link.target)
+        return {node: frozenset(targets) for node, targets in found.items()}
+
+    @cached_property
     def addresses(self) -> dict[str, tuple[str, ...]]:
         """Each node's own addresses in the subnet, as it or the others told of them."""
         found: dict[str, dict[str, None]] = {}
@@ -98,13 +107,13 @@ class Matrix:
             if tried.link.cause in self.causes:
                 there = self.way(tried)
                 way = there[::-1] if tried.link.cause is LinkCause.LARGE_LOST_BACK else there
-                found[way] = (*found.get(way, ()), tried)
+                found[way] = (*found.get(way, ()), tried)  # one or two: of each end
         return found
 
     @cached_property
     def good(self) -> frozenset[Way]:
         """The ways that are known to be free of these causes."""
-        whole = {way for way, sure in self._unfailed if sure}
+        whole = {way for node in self.addresses for way, sure in self._unfailed(node) if sure}
         for tried in self.failed:
             cause = tried.link.cause
             if (self.causes == CONNECT and cause in _CONNECTED) or (
@@ -116,26 +125,43 @@ class Matrix:
     @cached_property
     def dark(self) -> tuple[Way, ...]:
         """The pairs of nodes, in the direction of the trial, of which something is not known."""
-        skipped = [(tried.node, tried.link.target) for tried in self.links if tried not in self.failed]
-        unsure = [way for way, sure in self._unfailed if not sure]
+        skipped = [(node, target) for node, targets in self.skipped.items() for target in sorted(targets)]
+        unsure = [
+            way for node in self.addresses if not self._all_told(node) for way, sure in self._unfailed(node) if not sure
+        ]
         return tuple(dict.fromkeys([*skipped, *((self.places[one], self.places[other]) for one, other in unsure)]))
 
-    @cached_property
-    def _unfailed(self) -> tuple[tuple[Way, bool], ...]:
-        """Every way of which no failure is told, and whether it is sure that it was tried."""
-        failed = {(tried.node, tried.link.source, tried.link.target, tried.link.address) for tried in self.failed}
-        return tuple(found for node in self.addresses for found in self._unfailed_of(node, failed))
+    def _all_told(self, node: str) -> bool:
+        """Tell, without looking at every way, whether a node's links are all told of."""
+        partners = set(self._partners(node))
+        whole = partners <= self.heard[node].tried_to and node not in self.skipped
+        failed = self._failed_from
+        return whole and all(
+            self._reached(node, source) + len(failed.get((node, source), ())) >= len(partners)
+            for source in self.addresses[node]
+        )
 
-    def _unfailed_of(self, node: str, failed: Collection[tuple[str, str, str, str]]) -> Iterator[tuple[Way, bool]]:
+    def _reached(self, node: str, source: str) -> int:
         facts = self.heard[node]
-        reached = {reach.source: reach.reached for reach in facts.reaches if reach.subnet == self.subnet}
-        skipped = {tried.link.target for tried in self.links if tried.node == node and tried not in self.failed}
-        asked = facts.tried_to - skipped
+        return sum(one.reached for one in facts.reaches if (one.subnet, one.source) == (self.subnet, source))
+
+    @cached_property
+    def _failed_from(self) -> dict[tuple[str, str], frozenset[tuple[str, str]]]:
+        """The ends (node, address) that were not reached, by node and own address."""
+        found: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        for tried in self.failed:
+            found.setdefault((tried.node, tried.link.source), set()).add((tried.link.target, tried.link.address))
+        return {start: frozenset(ends) for start, ends in found.items()}
+
+    def _unfailed(self, node: str) -> Iterator[tuple[Way, bool]]:
+        """Yield every way from a node of which no failure is told, and whether it is sure that it was tried."""
+        asked = self.heard[node].tried_to - self.skipped.get(node, frozenset())
         ends = [(other, ip) for other in self._partners(node) for ip in self.addresses[other]]
         for source in self.addresses[node]:
-            whole = [end for end in ends if (node, source, *end) not in failed]
+            failed = self._failed_from.get((node, source), frozenset())
+            whole = [end for end in ends if end not in failed]
             # Fewer than nodes: some were left out, and it is not known which.
-            counted = reached.get(source, 0) >= len({other for other, _ in whole if other in asked})
+            counted = self._reached(node, source) >= len({other for other, _ in whole if other in asked})
             for end in whole:
                 yield (self.place(node, source), self.place(*end)), counted and end[0] in asked
 

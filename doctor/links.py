@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from itertools import combinations
 
 from doctor.hostlist import fold
 from doctor.link_folding import Fold, Shape, folded
 from doctor.link_matrix import CONNECT, CUT, LARGE, Known, Matrix, Tried, joined
 from doctor.model.check import Doubt
-from doctor.model.facts import LinkCause
+from doctor.model.facts import LinkCause, LinkFacts
 
 
 class Trouble(str, Enum):
@@ -113,13 +114,24 @@ def subnets_tried(known: Known) -> tuple[str, ...]:
 
 def faults(known: Known, subnet: str, members: Collection[str]) -> tuple[Fault, ...]:
     """Return the sentences about one subnet; every broken link among the members is in exactly one of them."""
-    nets = (Matrix(known, subnet, members, causes) for causes in (CONNECT, LARGE, CUT))
-    return tuple(fault for net in nets for fault in _Teller(net).faults())
+    return _faults(tuple((node, facts) for node, facts in known.items() if node in members), subnet)
+
+
+@lru_cache(maxsize=64)  # many checks ask about the same links
+def _faults(heard: tuple[tuple[str, LinkFacts], ...], subnet: str) -> tuple[Fault, ...]:
+    known = dict(heard)
+    nets = (Matrix(known, subnet, known, causes) for causes in (CONNECT, LARGE, CUT))
+    return tuple(fault for net in nets if net.broken for fault in _Teller(net).faults())
 
 
 def doubt(known: Known, subnet: str, members: Collection[str]) -> Doubt | None:
     """Say which links among the members were left out, and by which nodes; None where none was."""
-    dark = Matrix(known, subnet, members, CONNECT).dark
+    return _doubt(tuple((node, facts) for node, facts in known.items() if node in members), subnet)
+
+
+@lru_cache(maxsize=64)
+def _doubt(heard: tuple[tuple[str, LinkFacts], ...], subnet: str) -> Doubt | None:
+    dark = Matrix(dict(heard), subnet, dict(heard), CONNECT).dark
     ends = {node for way in dark for node in way}
     trying = tuple(dict.fromkeys(node for node, _ in dark))
     return Doubt(f"not all links between {fold(ends)} were tried {_where(subnet)}", trying) if dark else None
