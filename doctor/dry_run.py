@@ -38,11 +38,12 @@ def _sources(settings: Settings) -> tuple[Source, ...]:
 
 
 def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:
+    from doctor.collect.nccl_pick import PLANNED  # noqa: PLC0415
     from doctor.mesh.peers import PEERS  # noqa: PLC0415
     from doctor.mesh.tcp import CONNECT, LISTEN  # noqa: PLC0415
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
-    first = tuple(source for source in sources if source not in {PEERS, *mesh})
+    first = tuple(source for source in sources if source not in {PEERS, PLANNED, *mesh})
     edges = _edges(nodes, settings) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
     yield f"nothing was run: this is what would be, on {many},"
@@ -64,6 +65,10 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
         yield ""
     yield from _mesh(nodes, mesh, settings)
     yield from _peers(nodes, edges, settings)
+    if PLANNED in sources and len(nodes) > 1:
+        yield "last, where the plan sets what NCCL reads, each node on which there is an NCCL, under those variables:"
+        yield from _answer(PLANNED)
+        yield ""
     between = ", and from node to node as said above" if mesh or edges else ""
     yield f"nothing is written on any node, and nothing is sent anywhere but to this machine{between}"
 

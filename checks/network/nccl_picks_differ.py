@@ -20,24 +20,17 @@ from collections.abc import Iterator
 from shlex import quote
 
 from doctor import ClusterView, Problem, Severity, cluster_check, split
-from doctor.advice.nccl_choice import choices
-from doctor.advice.nccl_picks import common_name, real_pick
+from doctor.advice.nccl_picks import MADE_OF, common_name, picked_seats
 from doctor.hostlist import fold
-from doctor.model.facts import EnvironmentFacts, IdentityFacts, LoadedNcclFacts, NcclPickFacts, NicFacts
+from doctor.model.facts import EnvironmentFacts, IdentityFacts, NicFacts
 from doctor.parity import gathered
 from doctor.subnets import machines, shared
 
-_ALSO = (LoadedNcclFacts, NcclPickFacts, IdentityFacts)
 
-
-@cluster_check("NC320", Severity.WARNING, NicFacts, EnvironmentFacts, also=_ALSO)
+@cluster_check("NC320", Severity.WARNING, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts))
 def nccl_picks_differ(cluster: ClusterView) -> Iterator[Problem]:
     nodes = machines({node.name: (node[NicFacts], node.maybe(IdentityFacts)) for node in cluster})
-    picks = {}
-    for node in (node for node in cluster if node.name in nodes):
-        library, answer = node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts)
-        seat = real_pick(choices(node[NicFacts], node[EnvironmentFacts], library, answer), node[NicFacts])
-        picks.update({node.name: seat} if seat else {})
+    picks = picked_seats(node for node in cluster if node.name in nodes)
     parted, everywhere = split({name: seat.subnet for name, seat in picks.items()}), shared(nodes)
     if parted and everywhere:
         name = common_name(everywhere, parted.majority)

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from doctor.advice.nccl_choice import Choice
-from doctor.model.facts import NicFacts
+from doctor.advice.nccl_choice import Choice, choices
+from doctor.model.check import NodeView
+from doctor.model.facts import EnvironmentFacts, LoadedNcclFacts, NcclPickFacts, NicFacts
 from doctor.subnets import Seat, Seats, common_names, seats, speed
+
+MADE_OF = (LoadedNcclFacts, NcclPickFacts)  # beside the interfaces and the environment, which must be known
+
+
+def picked_seats(nodes: Iterable[NodeView]) -> dict[str, Seat]:
+    """Return where NCCL picks its address on each node, of the nodes where that is a real interface."""
+    found = {}
+    for node in nodes:
+        nics, library, answer = node[NicFacts], node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts)
+        if seat := real_pick(choices(nics, node[EnvironmentFacts], library, answer), nics):
+            found[node.name] = seat
+    return found
 
 
 def real_pick(found: tuple[Choice, ...], nics: NicFacts) -> Seat | None:

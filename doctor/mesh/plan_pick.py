@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,11 @@ from doctor.gather import NotAsked, Questions
 from doctor.model.facts import NcclPickFacts, NicFacts
 
 if TYPE_CHECKING:
-    from doctor.advice.interface import Advice
+    from doctor.advice.interface import Advice, Network
     from doctor.company import Company
     from doctor.model.evidence import Answer, JsonValue
 
+IFNAME = "NCCL_SOCKET_IFNAME"
 _LONGEST = 10.0  # seconds for NCCL to be opened and asked once more
 
 
@@ -29,34 +31,33 @@ def ask_pick(company: Company, left: float) -> Questions:
     from doctor.advice.sight import sight_of  # noqa: PLC0415
 
     advice = advise(sight_of(company.nodes, company.known))
-    asked_before = company.each(NcclPickFacts)
-    why = "NCCL could not be asked here what it picks"
+    asked_before, nics = company.each(NcclPickFacts), company.each(NicFacts)
+    why = NotAsked(PLANNED, "NCCL could not be asked here what it picks")
     return {
-        node.name: (
-            _question(advice, company, node.name, left) if node.name in asked_before else NotAsked(PLANNED, why),
-        )
+        node.name: (_question(advice, node.name, nics.get(node.name), left) if node.name in asked_before else why,)
         for node in company.reached
     }
 
 
-def _question(advice: Advice, company: Company, node: str, left: float) -> Answer | NotAsked:
+def _question(advice: Advice, node: str, nics: NicFacts | None, left: float) -> Answer | NotAsked:
     settings = {**advice.env, **advice.per_node.get(node, {})}
-    variables = {
-        name: setting.value
-        for name, setting in settings.items()
-        if setting.value is not None and name.startswith("NCCL_")
-    }
+    set_to = {name: setting.value for name, setting in settings.items() if name.startswith("NCCL_")}
+    variables: dict[str, JsonValue] = {name: value for name, value in set_to.items() if value is not None}
     if not variables or advice.network is None:
         return NotAsked(PLANNED, "the plan sets nothing that NCCL reads")
-    asked: JsonValue = {"variables": {**variables}, "interfaces": list(_meant(advice, company, node))}
+    meant: list[JsonValue] = [*_meant(advice.network, nics, node, set_to.get(IFNAME) or "")]
+    asked: JsonValue = {"variables": variables, "interfaces": meant}
     return replace(PLANNED, arguments=asked, timeout=max(1.0, min(_LONGEST, left - 1.0)))
 
 
-def _meant(advice: Advice, company: Company, node: str) -> tuple[str, ...]:
-    """Return the interfaces of this node that lead into the plan's network."""
+def _meant(network: Network, nics: NicFacts | None, node: str, value: str) -> Iterator[str]:
+    """Yield the interfaces of this node that lead into the plan's network, those of them that its value names.
+
+    The network knows one of the nodes that are one machine.
+    """
     from doctor.subnets import seats  # noqa: PLC0415
 
-    nics = company.each(NicFacts).get(node)
-    subnet = advice.network.subnet if advice.network else ""
-    found = seats(nics) if nics else ()
-    return tuple(dict.fromkeys(seat.interface.name for seat in found if subnet in ("", seat.subnet)))
+    named = value.removeprefix("=").split(",") if value.startswith("=") else None
+    found = network.members.get(node) or (seats(nics) if nics else ())
+    names = (seat.interface.name for seat in found if network.subnet in ("", seat.subnet))
+    yield from (name for name in dict.fromkeys(names) if named is None or name in named)
