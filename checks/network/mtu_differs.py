@@ -4,8 +4,9 @@
 Subnets in which the interfaces of the nodes do not have one MTU: 9000 on most, 1500 on one.
 
 ## Why it matters
-Connections open and small messages pass. A node with the larger MTU then sends packets that the other end, or the
-switch port in front of it, may drop without a word: the job hangs at its first large message. Whether they are really
+Connections open and small messages pass. The two ends of a TCP connection settle for the smaller MTU of the two, which
+hides the difference; RoCE and UDP do not, and no end knows of a switch port that was set like the odd node: packets of
+the larger size are dropped there without a word, and the job hangs at its first large message. Whether they are
 dropped is another finding, path-mtu-hole.
 
 ## What to type

@@ -39,6 +39,7 @@ def test_each_sick_node_is_named_with_its_own_trouble(report: Report) -> None:
         ("NC111", ("gpu06",)),
         ("NC130", ("gpu05",)),
         ("NC201", ("gpu03",)),
+        ("NC356", ("gpu01", "gpu02", "gpu03", "gpu04", "gpu05")),
         ("NC402", ("gpu04",)),
     }
     assert report.exit_code == 1
