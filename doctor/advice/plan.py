@@ -64,7 +64,8 @@ def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], settings: Setting
             return replace(plan, lines={launcher: FILES[launcher](plan, host_names(sight))})
         launch, note = _launch(sight, advice, settings, launcher, variables)
         launch = replace(launch, as_root=user_is_root)
-        return _with_line(plan, launcher, launch, (*_without_package(sight, launcher), *([note] if note else [])))
+        notes = (*_without_package(sight, launcher), *_no_use(settings, launch), *([note] if note else []))
+        return _with_line(plan, launcher, launch, notes)
     except NoLineError as error:
         return replace(plan, notes=(*plan.notes, f"no {launcher} line: {error}"))
 
@@ -137,6 +138,13 @@ def _without_package(sight: Sight, launcher: str) -> tuple[str, ...]:
         package = PACKAGES[launcher]
         return (f"no {package} was found in the interpreter of {fold(without)}: --python PATH names another one",)
     return ()
+
+
+def _no_use(settings: Settings, launch: Launch) -> tuple[str, ...]:
+    """Say what was asked for and no line of this launcher takes."""
+    if settings.profile is None or (launch.mpi and launch.mpi.implementation == "Open MPI"):
+        return ()
+    return (f"--profile {settings.profile} is for Open MPI's mpirun, and changes nothing here",)
 
 
 def _ranks(launch: Launch) -> str:
