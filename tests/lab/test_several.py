@@ -21,7 +21,7 @@ def test_two_names_of_one_machine_are_named(lab: Lab, healthy: Run) -> None:
         _with(lab, "etc/hosts", f"{lab.addresses['node01']} alias\n"),
         _with(lab, "root/.ssh/known_hosts", layers.known_host("alias", "10.77.9.9", key)),
     ):
-        run = examined(lab, "--mesh", "none", nodes=(*lab.names, "alias"))
+        run = examined(lab, nodes=(*lab.names, "alias"))
 
     assert run.failed()["NC102"] == {"node01", "alias"}, run.failed()
     others_whole(run, healthy, "node01", "alias", but="NC131")
