@@ -28,7 +28,8 @@ Release = tuple[int, ...]
 class Named:
     """A variable with its value; `file` is the configuration file that sets it, "" is the environment.
 
-    NCCL's are prefixes, unless "=" makes them exact; "^" turns the list round. Gloo's are exact, and all are used.
+    NCCL's are prefixes, unless "=" makes them exact; "^" turns the list round. Gloo's are exact, and all are used:
+    torch (source, distributed/c10d) has a list, Paddle one name; for both one character is no value.
     """
 
     variable: str
@@ -88,7 +89,7 @@ def why_nothing(setting: Named, nics: NicFacts, environment: EnvironmentFacts, r
 def why_no_gloo(setting: Named, nics: NicFacts) -> str:
     """Say which of gloo's interfaces are not here: it needs each of its list; "" where all are."""
     addressed = {nic.name for nic in nics.interfaces if nic.addresses}
-    missed = [entry for entry in setting.value.split(",") if entry not in addressed]
+    missed = [entry for entry in setting.value.split(",") if entry and entry not in addressed]
     return "; ".join(_missed(entry, setting, nics, 0, strict=False) for entry in missed)
 
 
