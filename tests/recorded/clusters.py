@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from doctor.model.evidence import Cause
@@ -92,6 +93,22 @@ REFUSED = "connect to 10.20.0.13 port 22: Connection refused"
 SIX = cluster("gpu01", "gpu02", "gpu03", "gpu04", "gpu05", "gpu06")
 
 
+def broken_links(hosts: tuple[Host, ...], causes: Mapping[tuple[str, str], str]) -> tuple[Host, ...]:
+    """Return the cluster with links that failed, by (from, to)."""
+    addresses = {host.name: next(nic.ip for nic in host.nics if nic.default_route) for host in hosts}
+    return tuple(
+        replace(host, broken=tuple((to, addresses[to], why) for (one, to), why in causes.items() if one == host.name))
+        for host in hosts
+    )
+
+
+def one_way_and_hole() -> tuple[Host, ...]:
+    """Return nodes of which one gets no answer from another, and a third sends larger packets than arrive anywhere."""
+    others = [name for name in FOUR if name != "gpu03"]
+    hole = {("gpu03", name): "large-lost" for name in others} | {(name, "gpu03"): "large-lost-back" for name in others}
+    return broken_links(HEALTHY, {("gpu02", "gpu04"): "filtered", **hole})
+
+
 def demo() -> tuple[Host, ...]:
     """Return the demo's cluster: another NCCL, a dead cable, a start-up file that prints, and a node that is down."""
     hosts = changed(SIX, "gpu03", nccl="2.20.5")
@@ -113,5 +130,6 @@ CLUSTERS: dict[str, tuple[Host, ...]] = {
         replace(host, nics=nics(host.number, wire))
         for host, wire in zip(HEALTHY, ("eno1", "enp3s0", "eth0", "eth0"), strict=True)
     ),
+    "one-way-and-hole": one_way_and_hole(),
     "demo": demo(),
 }

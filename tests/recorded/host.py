@@ -79,6 +79,7 @@ class Host:
     lost_peers: tuple[str, ...] = ()
     picked: str = ""
     planned: str = ""
+    broken: tuple[tuple[str, str, str], ...] = ()  # links that failed: the other node, its address, the cause
 
     def identifier(self, what: str) -> str:
         """Return a UUID that is this node's own and the same at every making."""

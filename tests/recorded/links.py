@@ -1,4 +1,4 @@
-"""What a node answers about the network between the nodes: where it listens, and that all links carry data."""
+"""What a node answers about the network between the nodes: where it listens, and which links carry data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def link_replies(host: Host) -> dict[str, Reply]:
     listening: JsonValue = {"ports": ports, "failed": {}, "needed": needed}
     reached: JsonValue = {
         "reaches": [_reach(host, wire) for wire in wires],
-        "broken": [],
+        "broken": [_broken(wire, *failed) for wire in wires for failed in host.broken],
         "unlisted": 0,
         "tried": list(host.peers),
     }
@@ -36,11 +36,29 @@ def link_replies(host: Host) -> dict[str, Reply]:
 
 def _reach(host: Host, wire: Nic) -> JsonValue:
     return {
-        "subnet": str(ip_interface(f"{wire.ip}/{wire.prefix}").network),
+        "subnet": _subnet(wire),
         "source": wire.ip,
         "tried": len(host.peers),
-        "reached": len(host.peers),
+        "reached": len(host.peers) - len(host.broken),
         "round_trip": ROUND_TRIP,
         "slowest": SLOWEST,
         "slowest_to": host.peers[0],
     }
+
+
+_WORDS = {
+    "filtered": "no answer within 5 s",
+    "large-lost": "small messages pass; of 256 KiB sent nothing more arrived for 5 s",
+    "large-lost-back": "small messages pass; of 256 KiB sent back nothing more arrived for 5 s",
+}
+
+
+def _broken(wire: Nic, target: str, address: str, cause: str) -> JsonValue:
+    return {
+        "source": wire.ip, "target": target, "address": address, "subnet": _subnet(wire), "cause": cause,
+        "detail": _WORDS[cause], "port": 0,
+    }  # fmt: skip
+
+
+def _subnet(wire: Nic) -> str:
+    return str(ip_interface(f"{wire.ip}/{wire.prefix}").network)

@@ -28,6 +28,7 @@ FINDINGS: dict[str, dict[str, tuple[str, ...]]] = {
     "port-polling": {"NC402": ("gpu02",)},
     "docker0-and-veth": {"NC304": FOUR},
     "names-that-differ": {"NC302": FOUR},
+    "one-way-and-hole": {"NC313": ("gpu02", "gpu04"), "NC314": ("gpu03",)},
     "demo": {
         "NC001": ("gpu06",),
         "NC111": ("gpu06",),
