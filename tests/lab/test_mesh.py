@@ -86,3 +86,20 @@ def test_a_port_that_is_taken_is_named_with_its_owner_and_one_that_is_closed_wit
     assert red(run) == {"NC316": {first.name}, "NC318": {"node02", "node03", "node04"}}, run.told(first.name)
     assert run.finding("NC316")["message"].startswith("port 10005 is taken by python3 (pid ")
     assert run.finding("NC318")["message"].startswith("port 10006 of node01 cannot be reached on 10.77.0.0/24 from ")
+
+
+def test_what_breaks_beside_a_network_that_carries_is_a_warning_and_reddens_nothing(wide_lab: Lab) -> None:
+    before = examined(wide_lab)
+    node = wide_lab.nodes[1]
+    faults.firewall(node, f"iifname {node.nics[0]} tcp dport {MESH} {faults.SYN} drop")
+
+    run = examined(wide_lab)
+
+    more = {code: nodes for code, nodes in red(run).items() if code not in red(before)}
+    assert more == {"NC319": {node.name}}, run.told(node.name)
+    finding = run.finding("NC319")
+    assert finding["severity"] == "warning"
+    assert finding["message"] == (
+        "node02 cannot be reached on 10.78.0.0/24 by anyone: no answer; "
+        "10.77.0.0/24 carries all nodes: keep the job there"
+    )
