@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from doctor.engine import Facts
 from doctor.model.check import FactType
-from doctor.model.facts import Link, LinkFacts, PeerSshFacts, Reach
+from doctor.model.facts import Link, LinkFacts, NameFacts, PeerSshFacts, Reach
 
 
 def among(facts: Mapping[str, Facts], names: Collection[str]) -> dict[str, Facts]:
@@ -22,6 +22,8 @@ def _without_others(held: Facts, names: frozenset[str]) -> Facts:
         changed[PeerSshFacts] = PeerSshFacts(tuple(peer for peer in peers.peers if peer.target in names))
     if isinstance(links := held.get(LinkFacts), LinkFacts):
         changed[LinkFacts] = _links(links, names)
+    if isinstance(known := held.get(NameFacts), NameFacts):
+        changed[NameFacts] = NameFacts({name: told for name, told in known.names.items() if name in names})
     return {**held, **changed}
 
 

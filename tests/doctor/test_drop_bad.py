@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from doctor.bad_nodes import bad_nodes
-from doctor.model.facts import Link, LinkCause, LinkFacts, PeerSsh, PeerSshFacts, Reach
+from doctor.model.facts import Link, LinkCause, LinkFacts, NameFacts, PeerSsh, PeerSshFacts, Reach, Resolved
 from doctor.model.finding import Finding, Outcome, Severity, Verdict
 from doctor.model.plan import LaunchPlan, Setting
 from doctor.model.report import NodeSummary, Probe, Report
@@ -103,11 +103,13 @@ def test_what_the_others_told_of_a_node_that_is_gone_goes_with_it(gone: str) -> 
         (Reach("10.0.0.0/24", "10.0.0.1", 2, 1, 0.001, 0.002, "b"),), (broken,), frozenset({"b", gone})
     )  # fmt: skip
     peers = PeerSshFacts((PeerSsh("b", None), PeerSsh(gone, None)))
-    facts = {"a": {LinkFacts: links, PeerSshFacts: peers}, "b": {}, gone: {}}
+    known = NameFacts({"b": Resolved(("10.0.0.2",)), gone: Resolved(error="Name or service not known")})
+    facts = {"a": {LinkFacts: links, PeerSshFacts: peers, NameFacts: known}, "b": {}, gone: {}}
     assert among(facts, ["a", "b"]) == {
         "a": {
             LinkFacts: LinkFacts((Reach("10.0.0.0/24", "10.0.0.1", 1, 1, 0.001, 0.002, "b"),), (), frozenset({"b"})),
             PeerSshFacts: PeerSshFacts((PeerSsh("b", None),)),
+            NameFacts: NameFacts({"b": Resolved(("10.0.0.2",))}),
         },
         "b": {},
     }
