@@ -23,6 +23,8 @@ SOURCES: tuple[Source, ...] = (
     Answer("nccl-pick"),
     Answer("environment"),
     Answer("limits"),
+    Answer("listen", arguments={"node": "here", "token": "0f", "addresses": ["127.0.0.1"], "ports": []}),
+    Answer("connect", arguments={"token": "0f", "timeout": 1.0, "sources": {}, "targets": []}),
     Answer("gpus"),
 )
 MAY_BE_MISSING = (Answer("gpus"), Answer("nccl-pick"))
