@@ -121,6 +121,18 @@ def test_launch_checks_then_runs_the_printed_line_and_ends_as_it_does(lab: Lab) 
     assert launch.stdout
 
 
+def test_launch_refuses_an_mpirun_of_another_release_than_the_nodes(lab: Lab) -> None:
+    command.listing(lab, lab.names)
+    with lab.file_on_head("usr/local/bin/mpirun", "#!/bin/sh\necho 'mpirun (Open MPI) 5.0.11'\n", 0o755):
+        launch = command.begin(lab, "launch", "nodes.txt", "--", "hostname").wait(60)
+
+    assert (launch.exit_code, launch.stdout) == (1, ""), launch
+    told = (
+        "ncheck: mpirun here is Open MPI 5.0.11, and the nodes have Open MPI 4.1.4; on the first node: ssh -t node01 "
+    )
+    assert told in launch.stderr
+
+
 def test_launch_goes_on_without_the_bad_node_and_writes_the_good_ones(lab: Lab) -> None:
     faults.stop_sshd(lab.nodes[0])
     command.listing(lab, ["node01 slots=1  # the head", "node[02-04] slots=1"])
