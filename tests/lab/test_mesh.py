@@ -16,6 +16,15 @@ def red(run: Run) -> dict[str, set[str]]:
     return {code: nodes for code, nodes in run.failed().items() if code != FIREWALL}
 
 
+HEAD = "10.77.0.254"
+
+
+def logins_from_the_head(lab: Lab) -> list[int]:
+    """Count what each node's sshd wrote down of logins that came from the head."""
+    logs = (node.path("/run/sshd.log").read_text() for node in lab.nodes)
+    return [sum(line.startswith("Accepted ") and f" from {HEAD} " in line for line in log.splitlines()) for log in logs]
+
+
 def test_a_node_that_lets_nobody_in_is_named_alone(lab: Lab, healthy: Run) -> None:
     node = lab.nodes[2]
     faults.firewall(node, f"tcp dport {MESH} {faults.SYN} drop")
@@ -42,9 +51,11 @@ def test_a_node_that_resets_connections_is_named_alone(lab: Lab, healthy: Run) -
 def test_a_filter_against_one_node_is_one_way(lab: Lab, healthy: Run) -> None:
     near, far = lab.nodes[2], lab.nodes[1]
     faults.firewall(near, f"ip saddr {far.address} tcp dport {MESH} {faults.SYN} drop")
+    before = logins_from_the_head(lab)
 
     run = examined(lab)
 
+    assert logins_from_the_head(lab) == [count + 1 for count in before]
     assert red(run) == {"NC313": {near.name, far.name}}, run.told(near.name)
     assert run.finding("NC313")["message"].startswith(
         "node03 reaches node02 on 10.77.0.0/24 and not the other way round: no answer; "
