@@ -189,11 +189,12 @@ def named_ports(settings: Settings) -> tuple[int, ...]:
 
 
 def _needed(company: Company) -> list[JsonValue]:
-    """Return the ports that the job needs on its first node; `assumed`: nobody named it, its launcher takes it."""
+    """Return the ports that the job needs on its first node; `assumed`: nobody named it, nor its launcher."""
     named = named_ports(company.settings)
     meeting = None if company.settings.master_port else _meeting_port(company)
     asked: list[JsonValue] = [{"port": port, "assumed": False} for port in named]
-    return [*asked, {"port": meeting, "assumed": True}] if meeting and meeting not in named else asked
+    guessed = company.settings.launcher not in MEETING_PORTS
+    return [*asked, {"port": meeting, "assumed": guessed}] if meeting and meeting not in named else asked
 
 
 def _meeting_port(company: Company) -> int | None:

@@ -71,7 +71,7 @@ class PortState:
     free: bool
     taken_by: str = ""  # "" where this user may not see whose it is
     error: str = ""  # why it could not be tried otherwise: permission denied below 1024
-    assumed: bool = False  # nobody named this port: it is a launcher's default
+    assumed: bool = False  # nobody named this port, nor a launcher: it is the default of one that may be used
 
 
 @dataclass(frozen=True)

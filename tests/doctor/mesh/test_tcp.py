@@ -168,8 +168,8 @@ def test_the_first_node_takes_the_ports_that_were_named_and_nobody_else_does() -
 
 
 def test_where_none_was_named_it_is_the_launchers_or_torchs() -> None:
-    assert ports_asked(replace(SETTINGS, launcher="torchrun"))["n0"] == [(29400, True)]
-    assert ports_asked(replace(SETTINGS, launcher="oneflow", need_ports=(7,)))["n0"] == [(7, False), (9988, True)]
+    assert ports_asked(replace(SETTINGS, launcher="torchrun"))["n0"] == [(29400, False)]
+    assert ports_asked(replace(SETTINGS, launcher="oneflow", need_ports=(7,)))["n0"] == [(7, False), (9988, False)]
     assert ports_asked(SETTINGS, {"torch": "2.5.1"})["n0"] == [(29500, True)]
     assert ports_asked(SETTINGS, {"tensorflow": "2.16"})["n0"] == []
 
