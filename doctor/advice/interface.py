@@ -13,7 +13,14 @@ from doctor.advice.node_by_node import lines_to_type, merged, own_values
 from doctor.advice.sight import Sight
 from doctor.advice.sockets import socket_threads
 from doctor.hostlist import fold
-from doctor.model.facts import EnvironmentFacts, InterpreterFacts, LoadedNcclFacts, NcclPickFacts, NicFacts
+from doctor.model.facts import (
+    EnvironmentFacts,
+    HostNameFacts,
+    InterpreterFacts,
+    LoadedNcclFacts,
+    NcclPickFacts,
+    NicFacts,
+)
 from doctor.model.plan import Setting
 from doctor.parity import gathered
 from doctor.subnets import speed
@@ -161,6 +168,8 @@ def _gloo(sight: Sight, network: Network) -> Advice:
     held = {name for python in sight.known(InterpreterFacts).values() for name in python.frameworks}
     if not held & USES_GLOO:
         return Advice({})
+    if _gloo_is_right(sight, network):
+        return Advice({GLOO: Setting(None, f"nothing to set: each host's own name leads to {network.told} as it is")})
     why = "gloo takes the address of the host's own name, often 127.0.1.1"
     if network.names:
         name = sight.ifname or network.names[0]
@@ -170,3 +179,10 @@ def _gloo(sight: Sight, network: Network) -> Advice:
         {GLOO: Setting(None, f"{why}; the names that lead to {network.told} differ: {OWN}")},
         per_node=own_values(GLOO, names, f"it leads to {network.told}"),
     )
+
+
+def _gloo_is_right(sight: Sight, network: Network) -> bool:
+    """Tell whether every host's own name is known to lead into the network first. Where it was not asked for, no."""
+    known = {node: names.leads_to.addresses[:1] for node, names in sight.known(HostNameFacts).items()}
+    seats = {node: {seat.ip for seat in held} for node, held in network.members.items()}
+    return not sight.ifname and all(known.get(node) and known[node][0] in held for node, held in seats.items())
