@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from doctor.collect import facts_of
+from doctor.collect.arrivals import ARRIVALS
 from doctor.collect.bonds import BONDING, bonds
 from doctor.collect.names import HOST_NAME, NAMES
 from doctor.collect.net_settings import CONF, NET, SETTINGS, net_settings
@@ -15,6 +16,8 @@ from doctor.collect.nics import INTERFACES
 from doctor.model.evidence import Evidence, JsonValue, Reply, Status
 from doctor.model.fact import Absent, Unread
 from doctor.model.facts import (
+    Arrival,
+    ArrivalFacts,
     Bond,
     BondFacts,
     Conntrack,
@@ -124,3 +127,20 @@ def test_a_name_that_resolves_to_nothing_is_an_error_and_a_node_that_is_asked_fo
     assert facts_of(spared, [NameFacts])[NameFacts] == Absent("listed by address")
     missing = answered({NAMES: Reply(Status.MISSING, reason="?")})
     assert isinstance(facts_of(missing, [NameFacts])[NameFacts], Unread)
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ({"interface": "eth1", "address": "10.1.0.6", "source": "10.1.0.9", "taken": False},
+         ArrivalFacts((Arrival("eth1", "10.1.0.6", "10.1.0.9", taken=False),))),
+        ({"interface": "eth1", "address": "10.1.0.6", "source": "10.1.0.9", "taken": None}, None),
+        ({"interface": "eth1", "address": "10.1.0.6", "source": "x; reboot", "taken": True}, None),
+        ({"interface": "eth1", "address": "10.1.0.6", "taken": True}, None),
+    ],
+)  # fmt: skip
+def test_an_arrival_is_taken_or_not_and_nothing_between(
+    answered: Answered, said: JsonValue, wanted: ArrivalFacts | None
+) -> None:
+    fact = facts_of(answered({ARRIVALS: Reply(Status.OK, value={"arrivals": [said]})}), [ArrivalFacts])[ArrivalFacts]
+    assert fact == wanted if wanted else isinstance(fact, Unread)
