@@ -2,7 +2,8 @@
 
 Its c10d rendezvous would be one line for all nodes. But there a node takes itself for the host of the meeting only if
 its own name leads to that address (never so with 127.0.1.1 in /etc/hosts, nor on a second card), and the ranks are told
-the host's name, which all others would have to resolve. Read in torch's source, torch/distributed/elastic/rendezvous.
+the host's name, which all others would have to resolve (torch source, torch/distributed/elastic/rendezvous; with 2.13
+and 127.0.1.1 on both of two hosts, c10d ended with a time-out where these lines ran).
 """
 
 from __future__ import annotations
