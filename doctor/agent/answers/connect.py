@@ -22,7 +22,7 @@ UNANSWERED, QUIET = 0.3, 1.0
 # An address that nobody has is reported by the kernel after three tries of ARP, a second each; a lost SYN is repeated
 # after one second and after three.
 PATIENCE = 5.0  # seconds without any sign of life, in every phase of a link
-MOST_BROKEN = 1024  # links that are told one by one
+MOST_BROKEN = 4096  # links that are told one by one; the nodes of those beyond do not count as tried
 _BIND_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing leaves no TIME_WAIT, and the next thousand links find ports
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -45,11 +45,12 @@ def answer(sources, arguments, timeout):
     links = [_Link(row) for row in rows(arguments)]
     _Run(links, arguments["token"], time.monotonic() + min(arguments["timeout"], timeout)).run()
     broken = list(_told_once(link for link in links if link.cause))
+    unlisted = {link.node for link in broken[MOST_BROKEN:]}
     return {
         "reaches": _reaches(links),
         "broken": [link.told() for link in broken[:MOST_BROKEN]],
-        "unlisted": max(0, len(broken) - MOST_BROKEN),
-        "tried": sorted({link.node for link in links if link.cause != "untried"}),
+        "unlisted": len(broken[MOST_BROKEN:]),
+        "tried": sorted({link.node for link in links if link.cause != "untried"} - unlisted),
     }
 
 
