@@ -4,7 +4,7 @@
 Nodes whose table of neighbours (ARP for IPv4, neighbour discovery for IPv6) holds at most as many entries as there
 are addresses of other nodes to keep in it, or leaves less than a quarter of itself for all else: an entry for each
 address of each other node in each subnet that the node is in, by each of its own interfaces there. The most is
-net.ipv4.neigh.default.gc_thresh3, 1024 by default, and for all containers of a machine together.
+net.ipv4.neigh.default.gc_thresh3, 1024 by default, and for all containers of a machine together. A container is not shown it.
 
 ## Why it matters
 At the limit the kernel refuses new entries: "neighbour: arp_cache: neighbor table overflow!" in its log, and sends
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor import ClusterView, Problem, Severity, cluster_check
+from doctor import ClusterView, Moot, Problem, Severity, cluster_check
 from doctor.model.facts import NetSettingsFacts, NicFacts
 from doctor.parity import gathered
 from doctor.subnets import neighbours
@@ -28,8 +28,10 @@ KEPT_FREE = 0.25  # for routers, storage, and whoever else is in these subnets
 
 
 @cluster_check("NC354", Severity.WARNING, NicFacts, NetSettingsFacts)
-def neighbour_table_small(cluster: ClusterView) -> Iterator[Problem]:
+def neighbour_table_small(cluster: ClusterView) -> Iterator[Problem | Moot]:
     settings = cluster.each(NetSettingsFacts)
+    if hidden := tuple(node for node, held in settings.items() if not held.neighbours):
+        yield Moot("the size of the neighbour table is not shown in this network namespace", nodes=hidden)
     for family in (4, 6):
         needs = neighbours(cluster.each(NicFacts), family)
         held = {node: (settings[node].neighbours.get(family), needed) for node, needed in needs.items()}
