@@ -4,7 +4,8 @@
 Nodes whose table of neighbours (ARP for IPv4, neighbour discovery for IPv6) holds at most as many entries as there
 are addresses of other nodes to keep in it, or leaves less than a quarter of itself for all else: an entry for each
 address of each other node in each subnet that the node is in, by each of its own interfaces there. The most is
-net.ipv4.neigh.default.gc_thresh3, 1024 by default, and for all containers of a machine together. A container is not shown it.
+net.ipv4.neigh.default.gc_thresh3, 1024 by default, and for all containers of a machine together. A container is not
+shown it.
 
 ## Why it matters
 At the limit the kernel refuses new entries: "neighbour: arp_cache: neighbor table overflow!" in its log, and sends
