@@ -44,3 +44,14 @@ def test_a_value_that_is_not_utf_8_can_be_sent() -> None:
     told, _ = chosen({"NCCL_DEBUG_FILE": "/tmp/caf\udce9"})  # noqa: S108  a name, as os.environ would hold it
     assert json.dumps(told).encode("ascii")
     assert told == {"NCCL_DEBUG_FILE": "/tmp/caf\\xe9"}  # noqa: S108
+
+
+def test_a_variable_whose_file_is_not_there_is_named_wherever_it_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "there.xml").touch()
+    (tmp_path / ".nccl.conf").write_text(f"NCCL_TOPO_FILE={tmp_path}/gone.xml\nNCCL_GRAPH_FILE={tmp_path}/there.xml\n")
+    assert answer(Sources({}), None, 5.0)["missing"] == ["NCCL_TOPO_FILE"]
+    outweighed = {"NCCL_TOPO_FILE": f"{tmp_path}/there.xml", "NCCL_GRAPH_FILE": f"{tmp_path}/none.xml"}
+    assert answer(Sources(outweighed), None, 5.0)["missing"] == ["NCCL_GRAPH_FILE"]

@@ -7,7 +7,7 @@ from typing import Any
 from doctor.collect.infiniband import IBSTAT, SYSFS, infiniband
 from doctor.model.evidence import Evidence, Reply, Status
 from doctor.model.fact import Absent, Unread
-from doctor.model.facts import HcaPort, InfinibandFacts
+from doctor.model.facts import Gid, HcaPort, InfinibandFacts
 
 Answered = Callable[[Mapping[Any, Reply]], Evidence]
 
@@ -139,3 +139,25 @@ def test_an_ibstat_that_hangs_is_named(answered: Answered) -> None:
 def test_a_folder_that_could_not_be_read_is_not_no_device(answered: Answered) -> None:
     fact = infiniband(answered({IBSTAT: MISSING, SYSFS: Reply(Status.DENIED, reason="permission denied")}))
     assert fact == Unread("/sys/class/infiniband: permission denied", fix="ls /sys/class/infiniband")
+
+
+def test_an_ethernet_port_shows_the_first_gids_that_are_in_use(answered: Answered) -> None:
+    place = f"{ROOT}/mlx5_1/ports/1"
+    shown = {
+        **SHOWN,
+        f"{place}/gid_attrs/types/0": "IB/RoCE v1\n",
+        f"{place}/gids/3": "0000:0000:0000:0000:0000:ffff:0a01:0007\n",
+        f"{place}/gid_attrs/types/3": "RoCE v2\n",
+        f"{place}/gids/4": "0000:0000:0000:0000:0000:0000:0000:0000\n",
+        f"{place}/gid_attrs/types/4": {"error": "Invalid argument"},
+    }
+    for ibstat in (said(PRINTED), MISSING):
+        fact = infiniband(answered({IBSTAT: ibstat, SYSFS: tree(shown)}))
+        assert isinstance(fact, InfinibandFacts)
+        assert [port.gids for port in fact.ports] == [
+            (),
+            (
+                Gid(0, "fe80:0000:0000:0000:ba3f:d2ff:fec0:ffee", "IB/RoCE v1"),
+                Gid(3, "0000:0000:0000:0000:0000:ffff:0a01:0007", "RoCE v2"),
+            ),
+        ]

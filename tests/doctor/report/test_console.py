@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from doctor.model.finding import Finding, Outcome, Severity, Verdict
-from doctor.model.plan import LaunchPlan
+from doctor.model.plan import LaunchPlan, Setting
 from doctor.model.report import Report
 from doctor.report import show
 from doctor.report.console import print_report
@@ -149,3 +149,22 @@ def test_a_reader_who_goes_away_costs_neither_words_nor_the_exit_code(reports: d
     with os.fdopen(write, "w") as stream:
         assert show(reports["tie"], "console", stream, {}) == 1
         assert show(reports["tie"], "json", stream, {}) == 1
+
+
+def test_a_value_of_each_nodes_own_stands_beside_its_nodes_and_what_is_not_decided_says_so(
+    reports: dict[str, Report],
+) -> None:
+    own = {name: {"NCCL_SOCKET_IFNAME": Setting(value, "why")} for name, value in (("n1", "=eno1"), ("n2", "=eth0"))}
+    undecided = Setting(None, "no one index is right", decided=False)
+    plan = LaunchPlan(
+        {"NCCL_SOCKET_IFNAME": Setting(None, "they differ"), "NCCL_IB_GID_INDEX": undecided}, per_node=own
+    )
+    lines = in_utf8(replace(reports["healthy"], plan=plan)).splitlines()
+    first = lines.index("Plan") + 1
+    assert lines[first : first + 5] == [
+        "  export NCCL_SOCKET_IFNAME='=eno1'  # on n1",
+        "  export NCCL_SOCKET_IFNAME='=eth0'  # on n2",
+        "      they differ",
+        "  NCCL_IB_GID_INDEX is not decided",
+        "      no one index is right",
+    ]
