@@ -1,5 +1,5 @@
 """Paddle's lines. Each node is told its own address: otherwise Paddle takes the one that the host's name leads to, and
-with 127.0.1.1 there no node takes itself for the master, and all wait (Paddle source, distributed/launch; so did 3.3.1).
+with 127.0.1.1 there no node takes itself for the master, and all wait (Paddle source, distributed/launch; 3.3.1 did).
 """
 
 from __future__ import annotations
