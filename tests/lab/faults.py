@@ -9,7 +9,7 @@ from pathlib import Path
 from . import layers, namespaces
 from .hosts import Lab
 from .node import Node
-from .wiring import port_of
+from .wiring import cable_of, port_of
 
 # Written to /run, which is memory of the node's own: no trace in its tree.
 CALLED = "/run/nvidia-smi-was-called"
@@ -195,8 +195,9 @@ def unplug_fast(lab: Lab, node: Node) -> None:
 
 def shrink_switch_port(lab: Lab, node: Node) -> None:
     """Let the switch carry 1500 bytes to a node whose fast NIC sends 9000, with nobody cutting them smaller."""
-    for each in lab.nodes:
-        each.sh(f"ethtool -K {each.nics[0]} tso off gso off gro off")
+    for each in lab.nodes:  # a packet that is still to be cut slips through, however large
+        lab.head("ethtool", "-K", cable_of(each), "tso", "off", "gso", "off", "gro", "off")
+        each.touched = True
     lab.head("ip", "link", "set", port_of(node), "mtu", "1500")
 
 

@@ -14,6 +14,7 @@ import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from threading import Event
 
 from . import namespaces
 from .command import ENVIRONMENT
@@ -34,22 +35,33 @@ class Launched:
     seconds: float
 
 
-def launched(host: Node | Lab, line: str, *, user: User = ROOT, limit: float = 30, enough: str = "$^") -> Launched:
-    """Type a line on a host; wait for its end, for words that this pattern finds, or for the limit in seconds."""
-    begun = time.monotonic()
+def launched(  # noqa: PLR0913  most have their defaults
+    host: Node | Lab,
+    line: str,
+    *,
+    user: User = ROOT,
+    limit: float = 30,
+    enough: str = "(?!)",
+    over: Event | None = None,
+) -> Launched:
+    """Type a line on a host; wait for its end, for words that this pattern finds, or for the limit in seconds.
+
+    `over`, where lines are typed on several hosts at once: the first that has said enough ends all.
+    """
+    begun, over = time.monotonic(), over or Event()
     process = subprocess.Popen(
         _on(host, user, ["bash", "-c", TYPED, "-", line]),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     try:
-        said = _heard(process, begun + limit, enough)
-        ended = process.wait(5) if said.ended else None
+        said, whole = _heard(process, begun + limit, enough, over)
+        ended = process.wait(5) if whole else None
     finally:
         # unshare is among them, and with it all that it holds.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    return Launched(ended, said.text, time.monotonic() - begun)
+    return Launched(ended, said, time.monotonic() - begun)
 
 
 def _on(host: Node | Lab, user: User, argv: list[str]) -> list[str]:
@@ -60,20 +72,16 @@ def _on(host: Node | Lab, user: User, argv: list[str]) -> list[str]:
     return namespaces.enter(host.pid, together, rooted=isinstance(host, Node))
 
 
-@dataclass(frozen=True)
-class _Heard:
-    text: str
-    ended: bool
-
-
-def _heard(process: subprocess.Popen[bytes], end: float, enough: str) -> _Heard:
-    """Read until the end of the output, the words, or the time."""
+def _heard(process: subprocess.Popen[bytes], end: float, enough: str, over: Event) -> tuple[str, bool]:
+    """Read until the words, the time, or the end of the output; tell whether it was the end."""
     assert process.stdout
-    heard = b""
+    heard, whole = b"", False
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while not re.search(enough.encode(), heard) and selector.select(max(0, end - time.monotonic())):
-            if not (more := os.read(process.stdout.fileno(), 65536)):
-                return _Heard(heard.decode(errors="replace"), ended=True)
-            heard += more
-    return _Heard(heard.decode(errors="replace"), ended=False)
+        while not whole and not over.is_set() and time.monotonic() < end:
+            if selector.select(0.1):
+                more = os.read(process.stdout.fileno(), 65536)
+                heard, whole = heard + more, not more
+            if re.search(enough.encode(), heard):
+                over.set()
+    return heard.decode(errors="replace"), whole

@@ -6,7 +6,6 @@ mount --make-rprivate /
 hostname "$name"
 mount -t overlay lab -o "lowerdir=$lower,upperdir=$folder/upper,workdir=$folder/work" "$folder/root"
 cd "$folder/root"
-for pair; do mount --bind "${pair%%=*}" "${pair#*=}"; done
 mount -t proc proc proc
 mount -t sysfs sysfs sys
 mount -t overlay lab -o "lowerdir=${folder%/*}/sys/bus:sys/bus" sys/bus
@@ -16,6 +15,10 @@ mount -t tmpfs -o mode=1777,size=64m shm dev/shm
 mount -t tmpfs -o mode=755,size=32m run run
 mount -t tmpfs -o mode=1777,size=32m tmp tmp
 mkdir run/sshd
+for pair; do
+  [ ! -d "${pair%%=*}" ] || mkdir -p "${pair#*=}"
+  mount --bind "${pair%%=*}" "${pair#*=}"
+done
 pivot_root . .
 umount -l .
 cd /

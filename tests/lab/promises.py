@@ -74,11 +74,18 @@ def others_whole(run: Run, healthy: Run, *hurt: str, but: str = "") -> None:
     assert not changed, f"(healthy, now): {changed}"
 
 
-def planned(lab: Lab, *argv: str, user: User = ROOT, nodes: tuple[str, ...] = (), deadline: float = 25) -> Run:
-    """Run ncheck plan, to the same promises; what it printed is in stdout, and there is a plan."""
+def plan(
+    lab: Lab, *argv: str, user: User = ROOT, nodes: tuple[str, ...] = (), slots: int = 1, deadline: float = 25
+) -> Run:
+    """Run ncheck plan for so many ranks on each node, to the same promises."""
     with nothing_left(lab):
-        listing(lab, nodes or lab.names, user)
+        listing(lab, [f"{name} slots={slots}" for name in nodes or lab.names], user)
         asked = ("plan", "nodes.txt", *QUICK, "--deadline", str(deadline), *argv)
-        run = begin(lab, *asked, user=user).wait(deadline + 20)
+        return begin(lab, *asked, user=user).wait(deadline + 20)
+
+
+def planned(lab: Lab, *argv: str, user: User = ROOT, nodes: tuple[str, ...] = ()) -> Run:
+    """Run ncheck plan where there is a plan; what it printed is in stdout."""
+    run = plan(lab, *argv, user=user, nodes=nodes)
     assert run.exit_code == 0, f"{run.stdout}{run.stderr}"
     return run

@@ -77,7 +77,7 @@ class SeveralNics(Wiring):
             for one, other in (("veth1a2b", "veth3c4d"), ("veth5e6f", "veth7a8b"))
         )
         bridge = f"link add docker0 netns {node.pid} type bridge\n"
-        port, cable = port_of(node), f"cable{node.number}"
+        port, cable = port_of(node), cable_of(node)
         fast = (
             f"link add {port} mtu 9000 type veth peer name {cable} mtu 9000\n"
             f"link set {port} master switch up\nlink set {cable} up\n"
@@ -109,6 +109,11 @@ def fast_address(node: Node) -> str:
 def port_of(node: Node) -> str:
     """Return the switch's port that the node's fast interface is plugged into, by its name on the head."""
     return f"port{node.number}"
+
+
+def cable_of(node: Node) -> str:
+    """Return the other end of that port, which the fast interface sits on."""
+    return f"cable{node.number}"
 
 
 def ip(pid: int, batch: str) -> None:

@@ -1,0 +1,130 @@
+"""The line that is printed runs a real all-reduce with Debian's own mpirun; where it is not followed, the trap shuts.
+
+Every test shows both: the line as it was printed, then the trap that it goes round.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from . import faults
+from .hosts import Lab
+from .launching import Launched, launched
+from .layers import ADA, ROOT, User
+from .promises import nothing_left, planned
+
+PROGRAM = ("--for", "mpirun", "--", "allreduce")
+RANKS = {f"rank {number - 1} on node0{number}" for number in (1, 2, 3)}
+SMALL, LARGE = "8 bytes over 3 ranks", "8388608 bytes over 3 ranks"
+# What Open MPI says when it tried an address that is another host's too.
+ASTRAY = r"connect\(\) to (172\.17\.0\.1|192\.168\.49\.1):\d+ failed|cannot find a corresponding process entry"
+HANGS = 6  # seconds after which a line that takes one has gone astray
+
+
+def ended_well(run: Launched) -> bool:
+    """Tell whether every rank summed all; what mpirun remarks beside that stands there too."""
+    return run.exit_code == 0 and set(run.said.splitlines()) >= RANKS | {SMALL, LARGE}
+
+
+def without_interfaces(line: str) -> str:
+    return re.sub(r"--mca (btl|oob)_tcp_if_include \S+ ", "", line)
+
+
+def held_to(line: str, network: str) -> str:
+    """Return the line with MPI's own traffic on this network, and the launch as it was."""
+    return re.sub(r"(--mca btl_tcp_if_include) \S+", rf"\1 {network}", line)
+
+
+@pytest.mark.parametrize("user", [ROOT, ADA], ids=lambda user: user.name)
+def test_docker0_alike_everywhere_stops_mpirun_and_the_printed_line_does_not(wide_lab: Lab, user: User) -> None:
+    node = wide_lab.nodes[0]
+    line = planned(wide_lab, *PROGRAM, user=user).stdout
+
+    with nothing_left(wide_lab):
+        done = launched(node, line, user=user)
+    assert ended_well(done), done
+
+    trapped = launched(node, without_interfaces(line), user=user, enough=ASTRAY)
+    assert re.search(ASTRAY, trapped.said), trapped
+    assert LARGE not in trapped.said
+    wide_lab.remake(*wide_lab.nodes)
+
+
+@pytest.mark.parametrize("user", [ROOT, ADA], ids=lambda user: user.name)
+def test_the_line_for_port_10001_needs_no_other_port(wide_lab: Lab, user: User) -> None:
+    for node in wide_lab.nodes:
+        faults.firewall(node, "tcp dport 22 reject with tcp reset")
+    line = planned(wide_lab, "-p", "10001", *PROGRAM, user=user).stdout
+
+    done = launched(wide_lab.nodes[0], line, user=user)
+    assert ended_well(done), done
+
+    refused = launched(wide_lab.nodes[0], line.replace("-p 10001", ""), user=user)
+    assert "Connection refused" in refused.said
+    assert refused.exit_code not in (0, None)
+
+
+def test_the_line_runs_from_a_head_that_is_on_the_other_network_alone(wide_lab: Lab) -> None:
+    line = planned(wide_lab, *PROGRAM).stdout
+
+    with nothing_left(wide_lab):
+        done = launched(wide_lab, line)
+
+    assert ended_well(done), done
+
+
+def test_one_subnet_under_two_names_is_named_by_its_addresses(wide_lab: Lab) -> None:
+    line = planned(wide_lab, *PROGRAM).stdout
+    assert "--mca btl_tcp_if_include 10.78.0.0/24" in line
+
+    by_name = launched(wide_lab.nodes[0], held_to(line, "fast0"), enough="An invalid value was given for btl_tcp")
+
+    assert "An invalid value was given for btl_tcp_if_include" in by_name.said, by_name
+    assert LARGE not in by_name.said
+    wide_lab.remake(*wide_lab.nodes)
+
+
+def test_a_nic_that_is_up_and_goes_nowhere_is_named_and_gone_round(wide_lab: Lab) -> None:
+    faults.unplug_fast(wide_lab, wide_lab.nodes[2])
+
+    told, line, done, forced = told_and_tried(wide_lab)
+
+    assert "10.78.0.0/24 is left out: node03 reaches nobody on 10.78.0.0/24, and nobody reaches it" in told
+    assert "--mca btl_tcp_if_include 10.77.0.0/24" in line
+    assert ended_well(done), done
+    assert LARGE not in forced.said, forced
+
+
+def test_a_switch_that_loses_large_packets_is_named_and_gone_round(wide_lab: Lab) -> None:
+    faults.shrink_switch_port(wide_lab, wide_lab.nodes[2])
+
+    told, line, done, forced = told_and_tried(wide_lab)
+
+    assert "large packets from and to node03 are lost on 10.78.0.0/24" in told
+    assert "--mca btl_tcp_if_include 10.77.0.0/24" in line
+    assert ended_well(done), done
+    assert SMALL in forced.said, forced
+    assert LARGE not in forced.said, forced
+
+
+def test_a_filter_in_one_direction_is_named_with_its_direction_and_gone_round(wide_lab: Lab) -> None:
+    # Rank 0 is the first to speak, and to rank 1: these two may meet only if it is the other who calls.
+    faults.firewall(wide_lab.nodes[1], "ip saddr 10.78.0.1 tcp flags & (syn | ack) == syn drop")
+
+    told, line, done, forced = told_and_tried(wide_lab)
+
+    assert "node02 reaches node01 on 10.78.0.0/24 and not the other way round" in told
+    assert "--mca btl_tcp_if_include 10.77.0.0/24" in line
+    assert ended_well(done), done
+    assert SMALL not in forced.said, forced
+
+
+def told_and_tried(lab: Lab) -> tuple[str, str, Launched, Launched]:
+    """Return what is told of a network that is not whole, the line, its run, and its run on that network."""
+    plan = planned(lab, *PROGRAM)
+    done = launched(lab.nodes[0], plan.stdout)
+    forced = launched(lab.nodes[0], held_to(plan.stdout, "10.78.0.0/24"), limit=HANGS)
+    lab.remake(*lab.nodes)
+    return plan.stderr, plan.stdout, done, forced
