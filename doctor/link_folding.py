@@ -119,10 +119,10 @@ class _Folding:
             yield self.take(Shape.PARTS, (side, partners), ways, self._fewer(side, partners, ways))
 
     def _fewer(self, side: set[str], partners: set[str], ways: set[Way]) -> set[str]:
-        """Return the smaller side, if the larger one has no other trouble of its own; else both."""
+        """Return the smaller side, if the larger one is most of all and has no other trouble of its own; else both."""
         small, large = sorted((side, partners), key=len)
         others = _ends(self.left - ways)
-        return small if len(small) < len(large) and not large & others else small | large
+        return small if 2 * len(large) > len(self.order) and not large & others else small | large
 
     def one_way(self) -> Iterator[Fold]:
         """Tell of what is left: ways whose opposite works, or is not known."""

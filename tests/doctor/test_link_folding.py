@@ -100,6 +100,15 @@ def test_parts_are_told_from_the_smallest_each_against_the_rest() -> None:
     ]
 
 
+def test_who_fails_with_a_few_is_not_to_blame_and_who_fails_with_most_is() -> None:
+    names = tuple("abcdefg")
+    every = frozenset((one, other) for one in names for other in names if one != other)
+    for partners, blamed in (("bc", ("a", "b", "c")), ("bcde", ("a",))):
+        broken = frozenset(way for way in every if "a" in way and set(way) & set(partners))
+        (fold,) = folded(names, broken, every - broken)
+        assert (fold.shape, fold.left, fold.right, fold.blamed) == (Shape.PARTS, ("a",), tuple(partners), blamed)
+
+
 def test_one_way_that_is_known_tells_nothing_of_whose_fault_it_is() -> None:
     (fold,) = folded(tuple("abc"), frozenset({("a", "b")}), frozenset({("b", "c"), ("c", "b")}))
     assert (fold.shape, fold.blamed) == (Shape.FORTH, ("a", "b"))
