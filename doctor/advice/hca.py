@@ -56,7 +56,7 @@ def _ports(sight: Sight, found: Fabric) -> Advice:
     values = {node: listed(ports) for node, ports in found.kept.items()}
     together = listed(port for ports in found.kept.values() for port in ports)
     if all(set(taken(together, held[node].ports)) == set(active(found.kept[node])) for node in held):
-        return Advice({HCA: Setting(together, f"{reason}: {'; '.join(evidence)}", evidence)}, evidence)
+        return Advice({HCA: Setting(together, reason, evidence)}, evidence)
     release = _releases(sight)[-1] if _releases(sight) else LINK_STATE_COUNTS
     return Advice(
         {HCA: Setting(None, f"{reason}; the names differ: {OWN}", evidence)},
@@ -66,12 +66,15 @@ def _ports(sight: Sight, found: Fabric) -> Advice:
 
 
 def _left_out(found: Fabric) -> list[str]:
-    """Say of each Active port that is not the job's why, and on which nodes."""
-    lines: dict[str, dict[str, None]] = {}
+    """Say of the Active ports that are not the job's why, ports of one reason on the same nodes together."""
+    owners: dict[tuple[str, str], dict[str, None]] = {}
     for node, ports in found.left_out.items():
         for port, why in ports.items():
-            lines.setdefault(f"{port.hca}:{port.port} is left out ({why})", {})[node] = None
-    return [f"{line}: {fold(nodes)}" for line, nodes in lines.items()]
+            owners.setdefault((f"{port.hca}:{port.port}", why), {})[node] = None
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (name, why), nodes in owners.items():
+        alike.setdefault((why, fold(nodes)), []).append(name)
+    return [f"{', '.join(names)} left out on {nodes}: {why}" for (why, nodes), names in alike.items()]
 
 
 def _releases(sight: Sight) -> list[tuple[int, ...]]:

@@ -89,13 +89,13 @@ def test_a_port_that_is_down_or_slow_on_one_node_is_to_be_mended_and_not_left_ou
 
 @pytest.mark.parametrize(("ports", "value", "why"), [
     (("mlx5_0 400", "mlx5_1 400", "mlx5_2 100"), "=mlx5_0:1,mlx5_1:1",
-     "mlx5_2:1 is left out (100 Gb/s beside 400: a network of its own, such as storage's): n[1-2]"),
-    (("mlx5_9 400", "mlx5_10 400", "mlx5_2 100 down", "mlx5_3 200"), "=mlx5_9:1,mlx5_10:1",
-     "mlx5_3:1 is left out (200 Gb/s beside 400: a network of its own, such as storage's): n[1-2]"),
+     "mlx5_2:1 left out on n[1-2]: 100 Gb/s beside 400: a network of its own, such as storage's"),
+    (("mlx5_9 400", "mlx5_10 400", "mlx5_2 100 down", "mlx5_3 200", "mlx5_4 200"), "=mlx5_9:1,mlx5_10:1",
+     "mlx5_3:1, mlx5_4:1 left out on n[1-2]: 200 Gb/s beside 400: a network of its own, such as storage's"),
     (("mlx5_0 400", "mlx5_1 400", "mlx5_2 100 roce"), "=mlx5_0:1,mlx5_1:1",
-     "mlx5_2:1 is left out (its link layer is Ethernet, the others' InfiniBand): n[1-2]"),
+     "mlx5_2:1 left out on n[1-2]: its link layer is Ethernet, the others' InfiniBand"),
     (("mlx5_0 200 roce", "mlx5_1 200 roce", "mlx5_2 25 roce on:eno1"), "=mlx5_0:1,mlx5_1:1",
-     "mlx5_2:1 is left out (logins come in by eno1, and others are faster): n[1-2]"),
+     "mlx5_2:1 left out on n[1-2]: logins come in by eno1, and others are faster"),
 ])  # fmt: skip
 def test_ports_of_other_networks_are_left_out_with_the_reason(ports: tuple[str, ...], value: str, why: str) -> None:
     assert advised(node(*ports), node(*ports)) == ({HCA: value}, {}, (why,))
@@ -104,14 +104,14 @@ def test_ports_of_other_networks_are_left_out_with_the_reason(ports: tuple[str, 
 def test_the_whole_setting_says_who_would_be_wrong_and_why() -> None:
     facts = {"n1": node("mlx5_0 400", "mlx5_1 100"), "n2": node("mlx5_0 400")}
     made = advise_hcas(sight_of([Node(name) for name in facts], facts))
-    why = "mlx5_1:1 is left out (100 Gb/s beside 400: a network of its own, such as storage's): n1"
-    reason = f"NCCL would use all Active ports on n1, and not all are the job's: {why}"
+    why = "mlx5_1:1 left out on n1: 100 Gb/s beside 400: a network of its own, such as storage's"
+    reason = "NCCL would use all Active ports on n1, and not all are the job's"
     assert made.env == {HCA: Setting("=mlx5_0:1", reason, (why,))}
 
 
 def test_a_port_that_most_nodes_do_not_have_is_left_out() -> None:
     usual = node("mlx5_0 400")
-    why = "mlx5_8:1 is left out (most nodes have no such port): n3"
+    why = "mlx5_8:1 left out on n3: most nodes have no such port"
     assert advised(usual, usual, node("mlx5_0 400", "mlx5_8 400")) == ({HCA: "=mlx5_0:1"}, {}, (why,))
 
 
