@@ -1,0 +1,41 @@
+"""The plan's choice among the networks of real hosts: the fast one that all reach, or the next and the reason why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import faults
+from .command import Run
+from .hosts import Lab
+from .promises import examined, plan
+
+FAST, SLOW = "10.78.0.0/24", "10.77.0.0/24"
+
+
+def chosen(run: Run) -> dict[str, Any]:
+    """Return the setting of NCCL's interface."""
+    setting: dict[str, Any] = run.report["plan"]["env"]["NCCL_SOCKET_IFNAME"]
+    return setting
+
+
+def test_the_fast_network_is_named_by_a_list_of_names_that_no_host_has_two_of(wide_lab: Lab) -> None:
+    run = examined(wide_lab)
+    assert chosen(run)["value"] == "=enp3s0,fast0"
+    assert f"the job belongs to {FAST}" in chosen(run)["reason"]
+
+
+def test_a_fast_interface_that_is_up_and_goes_nowhere_leaves_the_slow_network_and_says_why(wide_lab: Lab) -> None:
+    faults.unplug_fast(wide_lab, wide_lab.nodes[1])
+
+    run = examined(wide_lab)
+
+    assert "--mca btl_tcp_if_include 10.77.0.0/24" in run.report["plan"]["lines"]["mpirun"]
+    assert chosen(run)["value"] == "=eth0"
+    left_out = [note for note in run.report["plan"]["notes"] if note.startswith(f"{FAST} is left out: ")]
+    assert [("node02" in note, "no answer" in note or "no way there" in note) for note in left_out] == [(True, True)]
+
+
+def test_an_interface_that_only_some_hosts_have_is_refused_with_their_names(wide_lab: Lab) -> None:
+    run = plan(wide_lab, "--ifname", "fast0", "--for", "env")
+    assert (run.exit_code, run.stdout.strip()) == (1, "false")
+    assert "--ifname fast0: fast0 is not there on node02" in run.stderr
