@@ -19,7 +19,7 @@ from doctor.settings import Settings
 def bad_nodes(report: Report, checks: Sequence[Check], settings: Settings) -> dict[str, str]:
     """Return the bad nodes with why, in the order of the list. With --force, what could not be told does no harm."""
     why = _lost(report)
-    harmless = {one.code for one in checks if mended(one.code, report.plan) or no_use_for(one, settings.launcher)}
+    harmless = {one.code for one in checks if mended(one.code, report) or no_use_for(one, settings.launcher)}
     for finding in report.findings:
         if finding.severity is Severity.ERROR and not finding.ignored and finding.code not in harmless:
             for node in finding.nodes:

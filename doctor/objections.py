@@ -16,7 +16,6 @@ from doctor.hostlist import fold
 from doctor.model.check import Check, FactType
 from doctor.model.facts import HorovodFacts, ListenFacts, MpiDaemonFacts, MpiFacts, PlannedPickFacts
 from doctor.model.finding import Outcome, Severity
-from doctor.model.plan import LaunchPlan
 from doctor.model.report import Report
 from doctor.settings import Settings
 
@@ -29,6 +28,7 @@ BY_MPI = (None, "mpirun", "horovodrun")  # the launchers that need one
 
 # What NCCL would do as it is set now, and does not where the plan sets the variable.
 PICKED_ASTRAY = ("NC304", "NC307", "NC320", "NC321", "NC322", "NC323")
+NO_PICK = "NC321"  # nothing is picked at all: that ends the ranks of one node, too
 # What mpirun would not find on a node, or find of another release, without --prefix.
 DAEMON_ASTRAY = ("NC209", "NC210")
 
@@ -45,7 +45,7 @@ class Objection:
 def objections(report: Report, checks: Sequence[Check], settings: Settings) -> tuple[Objection, ...]:
     """Return all that stands against the report's plan, errors first."""
     relied = _relied_on(settings.launcher)
-    touching = {check.code for check in checks if _touches(check, relied) and not mended(check.code, report.plan)}
+    touching = {check.code for check in checks if _touches(check, relied) and not mended(check.code, report)}
     return (*_errors(report, touching), *_unknown(report, touching, checks, settings))
 
 
@@ -65,9 +65,12 @@ def _relied_on(launcher: str | None) -> frozenset[FactType]:
     return (RELIED_ON if launcher in BY_MPI else RELIED_ON - OF_MPI) | own
 
 
-def mended(code: str, plan: LaunchPlan) -> bool:
-    """Tell whether the plan keeps the job from what this check tells of."""
+def mended(code: str, report: Report) -> bool:
+    """Tell whether the plan keeps the job from what this check tells of; one node alone is led nowhere by NCCL."""
+    plan = report.plan
     if code in PICKED_ASTRAY:
+        if len(report.nodes) == 1 and code != NO_PICK:
+            return True
         settings = [values.get("NCCL_SOCKET_IFNAME") for values in (plan.env, *plan.per_node.values())]
         return any(setting is not None and setting.value is not None for setting in settings)
     return code in DAEMON_ASTRAY and any(" --prefix " in line.partition(" -np ")[0] for line in plan.lines.values())

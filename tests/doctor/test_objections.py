@@ -49,6 +49,12 @@ def pick_is_astray(node: NodeView) -> Iterator[Problem]:
         yield Problem("it is astray", "ip -br address")
 
 
+@node_check("NC321", Severity.ERROR, GpuFacts)
+def pick_is_none(node: NodeView) -> Iterator[Problem]:
+    if node[GpuFacts].source == "bad":
+        yield Problem("there is none", "ip -br address")
+
+
 @node_check("NC199", Severity.ERROR, ClockFacts)
 def way_in_is_bad(node: NodeView) -> Iterator[Problem]:
     if node[ClockFacts].offset:
@@ -60,12 +66,14 @@ CHECKS = (gpu_is_bad, gpu_is_odd, clock_is_late, mpi_is_odd)
 
 def against(  # noqa: PLR0913  each is one thing that may be wrong
     gpus: object = GOOD, clock: object = RIGHT, mpi: object = None, *, settings: Settings | None = None,
-    checks: tuple[object, ...] = CHECKS, plan: LaunchPlan | None = None,
+    checks: tuple[object, ...] = CHECKS, plan: LaunchPlan | None = None, alone: bool = False,
 ) -> tuple[Objection, ...]:  # fmt: skip
-    """Return what stands against a plan for n1, which has these facts, and n2, which is well."""
+    """Return what stands against a plan for n1, which has these facts, and n2, which is well and there if not alone."""
     settings = settings or Settings()
     well: Facts = {GpuFacts: GOOD, ClockFacts: RIGHT, MpiFacts: MpiFacts("Open MPI", "4.1.4")}
     facts = {"n1": {GpuFacts: gpus, ClockFacts: clock, MpiFacts: mpi or well[MpiFacts]}, "n2": well}
+    if alone:
+        del facts["n2"]
     evidence = [Evidence(node, Login(reached=True)) for node in facts]
     concluded = conclude(checks, facts, settings)  # type: ignore[arg-type]
     report = concluded.report(evidence, plan or LaunchPlan(), 0.0, interrupted=False)
@@ -113,3 +121,8 @@ def test_what_the_plan_itself_mends_does_not() -> None:
     own = LaunchPlan(per_node={"n1": named.env, "n2": named.env})
     assert [against(BAD, checks=(pick_is_astray,), plan=plan) for plan in (named, own)] == [(), ()]
     assert len(against(BAD, checks=(pick_is_astray,), plan=unset)) == 1
+
+
+def test_where_nccl_would_lead_matters_to_no_node_that_is_alone() -> None:
+    assert against(BAD, checks=(pick_is_astray,), alone=True) == ()
+    assert len(against(BAD, checks=(pick_is_none,), alone=True)) == 1
