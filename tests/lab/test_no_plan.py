@@ -1,0 +1,70 @@
+"""What cannot be planned is said in words: interfaces that are not there, networks that are not common, no nodes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from .command import begin, listing
+from .hosts import Lab
+from .promises import nothing_left, plan, planned
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nope0", "NC330 ifname-not-there on node[01-03]: --ifname nope0: no node has an interface called so"),
+        ("fast0", "NC330 ifname-not-there on node02: --ifname fast0: fast0 is not there on node02"),
+    ],
+    ids=["no node's", "not on all"],
+)
+def test_an_interface_that_is_not_there_is_named_and_nothing_is_printed(wide_lab: Lab, name: str, told: str) -> None:
+    run = plan(wide_lab, "--for", "mpirun", "--ifname", name)
+
+    assert told in run.stderr
+    assert "so there is no plan" in run.stderr
+    assert (run.exit_code, run.stdout) == (1, "")
+
+
+def test_an_interface_that_is_asked_for_is_taken_though_another_is_faster(wide_lab: Lab) -> None:
+    line = planned(wide_lab, "--for", "mpirun", "--ifname", "eth0").stdout
+
+    assert re.findall(r"_if_include (\S+)", line) == ["10.77.0.0/24", "10.77.0.0/24"]
+    assert "NCCL_SOCKET_IFNAME==eth0" in line
+
+
+def test_a_subnet_that_one_node_lacks_is_left_out_with_that_node_s_name(wide_lab: Lab) -> None:
+    wide_lab.nodes[2].sh("ip address flush dev fast0")
+
+    run = planned(wide_lab, "--for", "mpirun")
+
+    assert "10.78.0.0/24 is left out: node03 has no address there" in run.stderr
+    assert re.findall(r"_if_include (\S+)", run.stdout) == ["10.77.0.0/24", "10.77.0.0/24"]
+
+
+def test_with_no_common_subnet_it_is_said_what_is_common_to_whom(wide_lab: Lab) -> None:
+    lone = "ip address flush dev fast0; ip address flush dev eth0; ip address add 10.77.0.3/32 dev eth0"
+    wide_lab.nodes[2].sh(f"{lone}; ip route add 10.77.0.254 dev eth0")
+
+    run = plan(wide_lab, "--for", "env")
+
+    told = "no subnet is common to all nodes: 10.78.0.0/24 on node[01-02], 10.77.0.0/24 on node[01-02], 10.77.0.3/32 on"
+    assert told in run.stderr
+    assert (run.exit_code, run.stdout) == (1, "false\n")
+
+
+def test_one_node_alone_gets_a_line_that_needs_no_network(wide_lab: Lab) -> None:
+    run = planned(wide_lab, "--for", "torchrun", "--", "python", "train.py", nodes=("node01",))
+
+    assert run.stdout.split()[-4:] == ["torchrun", "--standalone", "--nproc-per-node=1", "train.py"]
+
+
+@pytest.mark.parametrize(("launcher", "printed"), [("mpirun", ""), ("env", "false\n")])
+def test_a_list_of_no_node_is_a_matter_of_usage(wide_lab: Lab, launcher: str, printed: str) -> None:
+    listing(wide_lab, [])
+    with nothing_left(wide_lab):
+        run = begin(wide_lab, "plan", "nodes.txt", "--for", launcher).wait(30)
+
+    assert "it names no host" in run.stderr
+    assert (run.exit_code, run.stdout) == (2, printed)
