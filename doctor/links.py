@@ -17,6 +17,7 @@ from doctor.link_folding import Fold, Shape, folded
 from doctor.link_matrix import CONNECT, CUT, LARGE, Known, Matrix, Tried, joined
 from doctor.model.check import Doubt
 from doctor.model.facts import LinkCause, LinkFacts
+from doctor.subnets import Nodes, shared
 
 
 class Trouble(str, Enum):
@@ -76,6 +77,11 @@ def carries(known: Known, subnet: str, members: Collection[str]) -> Carries:
         return Carries(whole=False, why="; ".join(fault.told for fault in found[:2]) + more)
     why = _not_known(known, subnet, members) if subnet else _not_joined(known, members)
     return Carries(None if why else True, why)
+
+
+def carrying(known: Known, nodes: Nodes) -> tuple[str, ...]:
+    """Return the subnets that all these nodes share and that are not known to be broken among them."""
+    return tuple(subnet for subnet in shared(nodes) if carries(known, subnet, nodes).whole is not False)
 
 
 def _apart(known: Known, members: Collection[str]) -> tuple[Fault, ...]:

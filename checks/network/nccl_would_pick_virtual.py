@@ -18,28 +18,37 @@ step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from shlex import quote
 
-from doctor import Doubt, Moot, NodeView, Problem, Severity, Unread, node_check
+from doctor import ClusterView, Doubt, NodeView, Problem, Severity, Unread, cluster_check
 from doctor.advice.nccl_choice import choices
-from doctor.model.facts import EnvironmentFacts, ListingFacts, LoadedNcclFacts, NcclPickFacts, NicFacts
+from doctor.links import carrying
+from doctor.model.facts import EnvironmentFacts, LinkFacts, LoadedNcclFacts, NcclPickFacts, NicFacts
 from doctor.subnets import seats
 
+_ALSO = (LoadedNcclFacts, NcclPickFacts, LinkFacts)
 
-@node_check("NC304", Severity.ERROR, NicFacts, EnvironmentFacts, ListingFacts, also=(LoadedNcclFacts, NcclPickFacts))
-def nccl_would_pick_virtual(node: NodeView) -> Iterator[Problem | Moot | Doubt]:
-    nics, nccl, answer = node[NicFacts], node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts)
+
+@cluster_check("NC304", Severity.ERROR, NicFacts, EnvironmentFacts, also=_ALSO)
+def nccl_would_pick_virtual(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+    links = {node.name: facts for node in cluster if isinstance(facts := node.maybe(LinkFacts), LinkFacts)}
+    wanted = carrying(links, cluster.each(NicFacts))
+    for node in cluster:
+        yield from _judged(node, wanted)
+
+
+def _judged(node: NodeView, wanted: Collection[str]) -> Iterator[Problem | Doubt]:
+    nics, nccl, answer, name = node[NicFacts], node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts), (node.name,)
     found = choices(nics, node[EnvironmentFacts], nccl, answer)
-    good = {(seat.interface.name, seat.ip): seat.interface.name for seat in seats(nics)}
-    if node[ListingFacts].places == ("local",):
-        yield Moot("one machine alone needs no network")
-    elif found[0].stray:
-        yield Doubt(f"NCCL picks {found[0].stray}, and no interface here was seen to have that address")
+    held = sorted(seats(nics), key=lambda seat: seat.subnet not in wanted)
+    good = {(seat.interface.name, seat.ip) for seat in held}
+    if found[0].stray:
+        yield Doubt(f"NCCL picks {found[0].stray}, and no interface here was seen to have that address", name)
     elif not any(choice.where in good for choice in found):
-        fixes = [f"export {quote(f'NCCL_SOCKET_IFNAME=={name}')}" for name in good.values()]
-        yield Problem(f"NCCL would {found[-1].told}", (fixes or ["ip -br address"])[0], found[-1].answer)
+        fixes = (*(f"export {quote(f'NCCL_SOCKET_IFNAME=={seat.interface.name}')}" for seat in held), "ip -br address")
+        yield Problem(f"NCCL would {found[-1].told}", fixes[0], found[-1].answer, name)
     elif isinstance(nccl, Unread) and not all(choice.where in good for choice in found):
-        yield Doubt(f"NCCL before 2.28.3 would pick {found[0].name}, and its release is not known: {nccl.reason}")
+        yield Doubt(f"NCCL before 2.28.3 would pick {found[0].name}, and its release is not known: {nccl.reason}", name)
     elif isinstance(answer, Unread):
-        yield Doubt(f"by its rules NCCL would pick {found[-1].name}, and it did not say so itself: {answer.reason}")
+        yield Doubt(f"by its rules NCCL would pick {found[-1].name}, and it did not say so: {answer.reason}", name)

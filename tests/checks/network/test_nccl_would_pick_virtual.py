@@ -12,10 +12,13 @@ from doctor.model.facts import (
     EnvironmentFacts,
     Interface,
     Kind,
-    ListingFacts,
+    Link,
+    LinkCause,
+    LinkFacts,
     LoadedNcclFacts,
     NcclPickFacts,
     NicFacts,
+    Reach,
 )
 from doctor.model.finding import Finding, Outcome, Severity
 
@@ -26,9 +29,7 @@ def nic(name: str, index: int, kind: Kind = Kind.PHYSICAL, *, running: bool = Tr
     return Interface(name, index, kind, up=True, running=running, mtu=1500, addresses=(Address(f"10.{index}.0.5", 24),))
 
 
-def node(
-    *nics: Interface, nccl: str | None = None, place: str = "nodes.txt:1", conf: str = "", **variables: str
-) -> dict[str, Facts]:
+def node(*nics: Interface, nccl: str | None = None, conf: str = "", **variables: str) -> dict[str, Facts]:
     files = {"/etc/nccl.conf": (conf,) if conf else Absent("not there")}
     return {
         "n1": {
@@ -36,8 +37,15 @@ def node(
             EnvironmentFacts: EnvironmentFacts(variables, files),
             LoadedNcclFacts: LoadedNcclFacts(nccl, "/x/libnccl.so.2") if nccl else Unread("no answer"),
             NcclPickFacts: Absent("not asked"),
-            ListingFacts: ListingFacts((place,)),
-        }
+            LinkFacts: Absent("not asked"),
+        },
+        "n2": {
+            NicFacts: NicFacts((LO, replace(ETH0, addresses=(Address("10.9.0.6", 24),)))),
+            EnvironmentFacts: EnvironmentFacts({}, {}),
+            LoadedNcclFacts: Absent("no NCCL"),
+            NcclPickFacts: Absent("no NCCL"),
+            LinkFacts: Absent("not asked"),
+        },
     }
 
 
@@ -97,8 +105,27 @@ def test_it_is_silent_where_a_setting_mends_what_the_rules_would_do() -> None:
     assert outcome(node(COMPOSE, ETH0, NCCL_SOCKET_IFNAME="=eth0")) is Outcome.PASSED
 
 
-def test_it_is_silent_and_skipped_on_a_machine_that_is_checked_alone() -> None:
-    assert outcome(node(COMPOSE, place="local")) is Outcome.SKIPPED
+def test_it_is_silent_and_skipped_where_one_machine_is_alone() -> None:
+    assert outcome({"n1": node(COMPOSE)["n1"]}) is Outcome.SKIPPED
+
+
+def test_the_line_to_type_names_the_network_that_carries() -> None:
+    nodes = node(COMPOSE, nic("eth7", 7), ETH0)
+    nodes["n2"] = {**nodes["n2"], NicFacts: NicFacts(tuple(
+        replace(nic, addresses=(Address(f"10.{nic.index}.0.6", 24),)) for nic in (nic("eth7", 7), ETH0)
+    ))}  # fmt: skip
+    assert [finding.fix for finding in judge([nccl_would_pick_virtual], nodes).findings] == [
+        "export NCCL_SOCKET_IFNAME==eth7"
+    ]
+    broken = Link("10.7.0.5", "n2", "10.7.0.6", "10.7.0.0/24", LinkCause.FILTERED)
+    nodes["n1"] = {**nodes["n1"], LinkFacts: LinkFacts((), (broken,), frozenset({"n2"}))}
+    nodes["n2"] = {
+        **nodes["n2"],
+        LinkFacts: LinkFacts((Reach("10.7.0.0/24", "10.7.0.6", 1, 1),), (), frozenset({"n1"})),
+    }
+    assert [finding.fix for finding in judge([nccl_would_pick_virtual], nodes).findings] == [
+        "export NCCL_SOCKET_IFNAME==eth0"
+    ]
 
 
 def test_an_environment_that_could_not_be_read_is_unknown() -> None:
@@ -108,7 +135,7 @@ def test_an_environment_that_could_not_be_read_is_unknown() -> None:
 
 
 def asked(nodes: dict[str, Facts], answer: NcclPickFacts | Unread) -> dict[str, Facts]:
-    return {name: {**facts, NcclPickFacts: answer} for name, facts in nodes.items()}
+    return {**nodes, "n1": {**nodes["n1"], NcclPickFacts: answer}}
 
 
 def test_nccls_own_answer_is_told_as_its_own() -> None:
