@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Event
 
 from . import namespaces
@@ -21,6 +21,9 @@ from .command import ENVIRONMENT
 from .hosts import Lab
 from .layers import ROOT, User
 from .node import Node
+
+# All hosts share this machine's cores: a rank that waits lets others work.
+PATIENT = "OMPI_MCA_mpi_yield_when_idle=1"
 
 # Bash stays above the line: the first process of a namespace hears no signal that it does not ask for.
 TYPED = 'bash -c "$1"; exit $?'
@@ -35,26 +38,28 @@ class Launched:
     seconds: float
 
 
-def launched(  # noqa: PLR0913  most have their defaults
-    host: Node | Lab,
-    line: str,
-    *,
-    user: User = ROOT,
-    limit: float = 30,
-    enough: str = "(?!)",
-    over: Event | None = None,
-) -> Launched:
-    """Type a line on a host; wait for its end, for words that this pattern finds, or for the limit in seconds.
+@dataclass(frozen=True)
+class Watch:
+    """How long a line is watched, in seconds: to its end, to `limit`, or to `then` after words that `enough` finds.
 
     `over`, where lines are typed on several hosts at once: the first that has said enough ends all.
     """
-    begun, over = time.monotonic(), over or Event()
+
+    limit: float = 30
+    enough: str = "(?!)"
+    then: float = 0
+    over: Event = field(default_factory=Event)
+
+
+def launched(host: Node | Lab, line: str, watch: Watch | None = None, *, user: User = ROOT) -> Launched:
+    """Type a line on a host, and tell what became of it."""
+    begun = time.monotonic()
     process = subprocess.Popen(
         _on(host, user, ["bash", "-c", TYPED, "-", line]),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     try:
-        said, whole = _heard(process, begun + limit, enough, over)
+        said, whole = _heard(process, watch or Watch())
         ended = process.wait(5) if whole else None
     finally:
         # unshare is among them, and with it all that it holds.
@@ -67,21 +72,23 @@ def launched(  # noqa: PLR0913  most have their defaults
 def _on(host: Node | Lab, user: User, argv: list[str]) -> list[str]:
     who = ["setpriv", "--reuid", str(user.uid), "--regid", str(user.uid), "--clear-groups"]
     named = [f"HOME={user.home}", f"USER={user.name}", f"LOGNAME={user.name}"]
-    clean = ["env", "-i", "-C", user.home, *ENVIRONMENT, *named, *argv]
+    clean = ["env", "-i", "-C", user.home, *ENVIRONMENT, *named, PATIENT, *argv]
     together = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", *who, *clean]
     return namespaces.enter(host.pid, together, rooted=isinstance(host, Node))
 
 
-def _heard(process: subprocess.Popen[bytes], end: float, enough: str, over: Event) -> tuple[str, bool]:
-    """Read until the words, the time, or the end of the output; tell whether it was the end."""
+def _heard(process: subprocess.Popen[bytes], watch: Watch) -> tuple[str, bool]:
+    """Read as long as is watched, or to the end of the output; tell whether it was the end."""
     assert process.stdout
-    heard, whole = b"", False
+    heard, whole, end, enough = b"", False, time.monotonic() + watch.limit, False
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while not whole and not over.is_set() and time.monotonic() < end:
+        while not whole and not watch.over.is_set() and time.monotonic() < end:
             if selector.select(0.1):
                 more = os.read(process.stdout.fileno(), 65536)
                 heard, whole = heard + more, not more
-            if re.search(enough.encode(), heard):
-                over.set()
+            if not enough and re.search(watch.enough.encode(), heard):
+                enough, end = True, time.monotonic() + watch.then
+    if enough:
+        watch.over.set()
     return heard.decode(errors="replace"), whole

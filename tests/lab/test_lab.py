@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from . import hosts, namespaces
 from .command import ENVIRONMENT
 from .hosts import Lab
 from .layers import ADA, CHECKOUT
+from .wiring import SEVERAL_NICS
 
 
 def test_every_host_reaches_every_other_by_name_on_both_ports(lab: Lab) -> None:
@@ -54,6 +56,28 @@ def test_labs_do_not_meet_and_leave_nothing_on_the_machine() -> None:
     assert _of_this_machine() == before
     assert not [pid for pid in inits if Path("/proc", str(pid)).exists()]
     assert not [folder for folder in folders if folder.exists()]
+
+
+def test_a_lab_of_several_nics_is_soon_there_and_in_the_order_that_leads_astray() -> None:
+    before, begun = _of_this_machine(), time.monotonic()
+    with hosts.lab(2, SEVERAL_NICS) as lab:
+        assert time.monotonic() - begun < 2
+        lab.remake(*lab.nodes)
+        speeds = "for nic in fast0 enp3s0 eth0; do cat /sys/class/net/$nic/speed 2>&- || :; done"
+        shown = [node.sh(f"ip -4 -br address; {speeds}") for node in lab.nodes]
+
+    virtual = ["lo 127.0.0.1/8", "veth1a2b 192.168.49.1/24", "docker0 172.17.0.1/16"]
+    assert [[_named(line) for line in said.stdout.splitlines()] for said in shown] == [
+        [*virtual, "fast0 10.78.0.1/24", "eth0 10.77.0.1/24", "10000", "1000"],
+        [*virtual, "enp3s0 10.78.0.2/24", "eth0 10.77.0.2/24", "10000", "1000"],
+    ]
+    assert _of_this_machine() == before
+
+
+def _named(line: str) -> str:
+    """Return name and address of a line of ip's: "eth0@if2  UP  10.77.0.1/24"; what is one word stays."""
+    words = line.split()
+    return f"{words[0].partition('@')[0]} {words[2]}" if len(words) > 1 else line
 
 
 MAKER = """

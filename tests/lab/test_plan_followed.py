@@ -9,7 +9,7 @@ from pathlib import Path
 from . import layers
 from .command import built, listing
 from .hosts import Lab
-from .launching import launched
+from .launching import Watch, launched
 from .promises import planned
 from .wiring import fast_address
 
@@ -48,6 +48,6 @@ def test_eval_fails_where_there_is_no_plan(wide_lab: Lab) -> None:
     listing(wide_lab, [f"{name} slots=1" for name in wide_lab.names])
     plan = f"{shlex.join(built())} plan nodes.txt --for env --ifname nope0 2>/dev/null"
 
-    refused = launched(wide_lab, f'eval "$({plan})" && echo begun || echo refused', limit=60)
+    refused = launched(wide_lab, f'eval "$({plan})" && echo begun || echo refused', Watch(60))
 
     assert refused.said == "refused\n"

@@ -14,7 +14,7 @@ import pytest
 
 from .conftest import cannot
 from .hosts import Lab
-from .launching import Launched, launched
+from .launching import Launched, Watch, launched
 from .promises import planned
 
 PROGRAM = Path(__file__).with_name("torch_sums.py")
@@ -50,7 +50,7 @@ def typed(lab: Lab, by_node: Mapping[str, str]) -> dict[str, Launched]:
 
     def run(name: str) -> Launched:
         node = next(node for node in lab.nodes if node.name == name)
-        return launched(node, by_node[name], limit=60, enough="connectFullMesh failed", over=over)
+        return launched(node, by_node[name], Watch(60, "connectFullMesh failed", over=over))
 
     with ThreadPoolExecutor(len(by_node)) as pool:
         return dict(zip(by_node, pool.map(run, by_node), strict=True))
