@@ -18,6 +18,7 @@ mkdir run/sshd
 for pair; do
   [ ! -d "${pair%%=*}" ] || mkdir -p "${pair#*=}"
   mount --bind "${pair%%=*}" "${pair#*=}"
+  mount -o remount,bind,ro "${pair#*=}" # it is this machine's own: nothing that runs here may change it
 done
 pivot_root . .
 umount -l .
