@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from doctor.model.fact import Absent, Unread
     from doctor.model.finding import Finding, Severity
     from doctor.model.report import Report
-    from doctor.parity import Split, parity_check, split
+    from doctor.reasoning.parity import Split, parity_check, split
 
 _HOMES = {
     "Absent": "doctor.model.fact",
@@ -28,12 +28,12 @@ _HOMES = {
     "Problem": "doctor.model.check",
     "Report": "doctor.model.report",
     "Severity": "doctor.model.finding",
-    "Split": "doctor.parity",
+    "Split": "doctor.reasoning.parity",
     "Unread": "doctor.model.fact",
     "cluster_check": "doctor.model.check",
     "node_check": "doctor.model.check",
-    "parity_check": "doctor.parity",
-    "split": "doctor.parity",
+    "parity_check": "doctor.reasoning.parity",
+    "split": "doctor.reasoning.parity",
 }
 
 __all__ = [

@@ -18,11 +18,13 @@ from doctor.conclusion import conclude
 from doctor.engine import Facts, facts_wanted
 from doctor.errors import RecordingError
 from doctor.gather import gather
+from doctor.head import head_of
 from doctor.hostlist import is_name, is_v6, quoted
 from doctor.inventory import read_inventory
 from doctor.model.check import Check, FactType
 from doctor.model.evidence import Cause, Evidence, Login, Reply, Status
 from doctor.model.facts import JobFacts, PlugInFacts
+from doctor.model.head import Head
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan
 from doctor.model.report import Report
@@ -48,7 +50,7 @@ def examine(
     nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     registry = load_checks()
     checks = registry.select(settings.select)
-    run = _Run(settings, registry, checks, observer)
+    run = _Run(settings, registry, checks, observer, head_of(settings, os.environ))
     recorder = Recorder(settings.record, [node.name for node in nodes]) if settings.record else None
     observer.started(nodes)
     interrupted = False
@@ -95,8 +97,16 @@ def _distrusted(evidence: Evidence, directory: str) -> Evidence:
 class _Run:
     """What is known so far. Evidence is folded into facts as it arrives, so memory grows with what differs."""
 
-    def __init__(self, settings: Settings, registry: Registry, checks: Sequence[Check], observer: Observer) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        registry: Registry,
+        checks: Sequence[Check],
+        observer: Observer,
+        head: Head | None = None,
+    ) -> None:
         self.settings, self.registry, self.checks, self.observer = settings, registry, checks, observer
+        self.head = head
         judged = facts_wanted(checks)
         self.plans = not settings.select or set(PLAN_FACTS) <= set(judged)
         self.wanted = with_needs((*judged, *(PLAN_FACTS if self.plans else ())))
@@ -159,7 +169,7 @@ class _Run:
             return LaunchPlan(notes=("no plan: --select leaves out facts that a plan is made of",))
         from doctor.advice.plan import propose  # noqa: PLC0415  a run without a plan need not load its makers
 
-        return propose(nodes, facts, self.settings, user_is_root=self._as_root())
+        return propose(nodes, facts, self.settings, user_is_root=self._as_root(), head=self.head)
 
     def _as_root(self) -> bool:
         """Tell whether the job would run as root, as far as any node said."""

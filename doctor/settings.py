@@ -76,6 +76,7 @@ class Settings:
     output: str = "console"  # console, json
     record: str | None = None
     local: bool = False
+    rehearsal: bool = False  # ncheck demo: its ssh_config and its head end with the run, and no line may name them
     # The job that is planned for
     launcher: str | None = None  # --for, --with: one of model.plan.LAUNCHERS
     program: tuple[str, ...] = ()  # what stands after --

@@ -27,7 +27,11 @@ ALLOWED = {
 
 # What a floor never imports: the way to the nodes, and those that call it.
 OUTSIDE = {"doctor.transport", "doctor.gather", "doctor.agent", "doctor.mesh", "doctor.pipeline", "doctor.record"}
+PURE = OUTSIDE | {"doctor.collect", "doctor.engine", "doctor.advice", "doctor.report", "doctor.parse"}
 FORBIDDEN = {
+    "doctor.reasoning": PURE | {"doctor.links", "doctor.nccl"},
+    "doctor.nccl": PURE | {"doctor.links"},
+    "doctor.links": PURE,
     "checks": OUTSIDE | {"doctor.collect", "doctor.report", "doctor.parse"},
     "doctor.collect": OUTSIDE | {"doctor.engine", "doctor.advice", "doctor.report"},
     "doctor.engine": OUTSIDE | {"doctor.collect", "doctor.advice", "doctor.report"},

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from doctor import NodeView, Problem, Severity, node_check
 from doctor.model.facts import KernelLogFacts
-from doctor.xid import problems
+from doctor.reasoning.xid import problems
 
 
 @node_check("NC506", Severity.ERROR, KernelLogFacts)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.model.facts import TopologyFacts
-from doctor.paths import paths_apart
+from doctor.reasoning.paths import paths_apart
 
 
 @cluster_check("NC504", Severity.ERROR, TopologyFacts, by_kind=True)

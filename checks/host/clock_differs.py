@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.model.facts import ClockFacts
-from doctor.skew import MINUTE, SECOND, off_by
+from doctor.reasoning.skew import MINUTE, SECOND, off_by
 
 
 @cluster_check("NC601", Severity.WARNING, ClockFacts, alone=True)

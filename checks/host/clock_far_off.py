@@ -19,7 +19,7 @@ from math import inf
 
 from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.model.facts import ClockFacts
-from doctor.skew import MINUTE, off_by
+from doctor.reasoning.skew import MINUTE, off_by
 
 
 @cluster_check("NC603", Severity.ERROR, ClockFacts, alone=True)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.model.facts import InfinibandFacts
-from doctor.ports import dark, problems
+from doctor.reasoning.ports import dark, problems
 
 
 @cluster_check("NC406", Severity.WARNING, InfinibandFacts, by_kind=True)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.model.facts import InfinibandFacts
-from doctor.ports import broken, problems
+from doctor.reasoning.ports import broken, problems
 
 
 @cluster_check("NC402", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
 from doctor.model.facts import InfinibandFacts
-from doctor.ports import rates_apart, without_rate
+from doctor.reasoning.ports import rates_apart, without_rate
 
 
 @cluster_check("NC404", Severity.ERROR, InfinibandFacts, by_kind=True)

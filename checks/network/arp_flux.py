@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from doctor import NodeView, Problem, Severity, node_check
 from doctor.model.facts import InterfaceSettings, NetSettingsFacts, NicFacts
-from doctor.subnets import together
+from doctor.reasoning.subnets import together
 
 FIX = "sudo sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2"
 

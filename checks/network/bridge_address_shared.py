@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.hostlist import fold
 from doctor.model.facts import IdentityFacts, NicFacts
-from doctor.subnets import machines, shared_bridges
+from doctor.reasoning.subnets import machines, shared_bridges
 
 
 @cluster_check("NC356", Severity.INFO, NicFacts, also=(IdentityFacts,))

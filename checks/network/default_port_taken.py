@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import NodeView, Problem, Severity, node_check
-from doctor.job_ports import taken
+from doctor.links.job_ports import taken
 from doctor.model.facts import ListenFacts, LoginFacts
 
 

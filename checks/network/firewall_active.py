@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check
-from doctor.firewall_told import closed_nodes
 from doctor.model.facts import FirewallFacts, LinkFacts, NetSettingsFacts, NicFacts
+from doctor.reasoning.firewall_told import closed_nodes
 
 
 @cluster_check("NC358", Severity.WARNING, FirewallFacts, NicFacts, also=(NetSettingsFacts, LinkFacts))

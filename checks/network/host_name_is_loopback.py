@@ -22,8 +22,8 @@ from shlex import quote
 
 from doctor import Doubt, Moot, NodeView, Problem, Severity, node_check
 from doctor.model.facts import HostNameFacts, ListingFacts, NicFacts
-from doctor.names import leads_home
-from doctor.subnets import seats
+from doctor.reasoning.names import leads_home
+from doctor.reasoning.subnets import seats
 
 
 @node_check("NC360", Severity.WARNING, HostNameFacts, ListingFacts, also=(NicFacts,))

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import NodeView, Problem, Severity, node_check
-from doctor.advice.ifname import named
-from doctor.advice.nccl_choice import choices, releases_of
 from doctor.model.facts import EnvironmentFacts, Kind, LoadedNcclFacts, NicFacts
+from doctor.nccl.choice import choices, releases_of
+from doctor.nccl.ifname import named
 
 
 @node_check("NC323", Severity.WARNING, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts,))

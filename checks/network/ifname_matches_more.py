@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import NodeView, Problem, Severity, node_check
-from doctor.advice.ifname import named, taken_along, with_exact_names
-from doctor.advice.nccl_choice import releases_of
 from doctor.model.facts import EnvironmentFacts, InfinibandFacts, LoadedNcclFacts, NicFacts
+from doctor.nccl.choice import releases_of
+from doctor.nccl.ifname import named, taken_along, with_exact_names
 
 
 @node_check("NC322", Severity.WARNING, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts, InfinibandFacts))

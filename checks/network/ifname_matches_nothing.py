@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import NodeView, Problem, Severity, node_check
-from doctor.advice.ifname import named, named_for_gloo, why_no_gloo, why_nothing
-from doctor.advice.nccl_choice import releases_of
 from doctor.model.facts import EnvironmentFacts, LoadedNcclFacts, NicFacts
-from doctor.subnets import seats
+from doctor.nccl.choice import releases_of
+from doctor.nccl.ifname import named, named_for_gloo, why_no_gloo, why_nothing
+from doctor.reasoning.subnets import seats
 
 
 @node_check("NC321", Severity.ERROR, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts,))

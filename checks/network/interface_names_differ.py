@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check, split
 from doctor.model.facts import NicFacts
-from doctor.subnets import common_names, shared
+from doctor.reasoning.subnets import common_names, shared
 
 
 @cluster_check("NC302", Severity.WARNING, NicFacts)

@@ -19,7 +19,7 @@ from shlex import quote
 
 from doctor import ClusterView, Problem, Severity, cluster_check, split
 from doctor.model.facts import NicFacts
-from doctor.subnets import shared
+from doctor.reasoning.subnets import shared
 
 
 @cluster_check("NC303", Severity.WARNING, NicFacts)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
-from doctor.job_ports import unreachable
+from doctor.links.job_ports import unreachable
 from doctor.model.facts import LinkFacts, ListenFacts, LoginFacts
 
 

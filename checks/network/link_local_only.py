@@ -22,7 +22,7 @@ from shlex import quote
 
 from doctor import ClusterView, Moot, Problem, Severity, cluster_check
 from doctor.model.facts import ListingFacts, NicFacts
-from doctor.subnets import link_local_only as only_link_local
+from doctor.reasoning.subnets import link_local_only as only_link_local
 
 
 @cluster_check("NC357", Severity.WARNING, NicFacts, ListingFacts, alone=True)

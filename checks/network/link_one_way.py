@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
-from doctor.link_problems import ALSO, READS, Weight, problems
-from doctor.links import Trouble
+from doctor.links.faults import Trouble
+from doctor.links.problems import ALSO, READS, Weight, problems
 
 
 @cluster_check("NC313", Severity.ERROR, *READS, also=ALSO)

@@ -21,7 +21,7 @@ from shlex import quote
 
 from doctor import ClusterView, Problem, Severity, cluster_check, split
 from doctor.model.facts import NicFacts
-from doctor.subnets import Seat, networks
+from doctor.reasoning.subnets import Seat, networks
 
 
 @cluster_check("NC350", Severity.WARNING, NicFacts)

@@ -24,7 +24,7 @@ from shlex import quote
 
 from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
 from doctor.model.facts import NameFacts, NicFacts
-from doctor.names import late, misled, owned
+from doctor.reasoning.names import late, misled, owned
 
 
 @cluster_check("NC361", Severity.WARNING, NameFacts, also=(NicFacts,))

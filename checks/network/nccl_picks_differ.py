@@ -20,11 +20,11 @@ from collections.abc import Iterator
 from shlex import quote
 
 from doctor import ClusterView, Problem, Severity, cluster_check, split
-from doctor.advice.nccl_picks import MADE_OF, common_name, picked_seats
 from doctor.hostlist import fold
 from doctor.model.facts import EnvironmentFacts, IdentityFacts, NicFacts
-from doctor.parity import gathered
-from doctor.subnets import machines, shared
+from doctor.nccl.picks import MADE_OF, common_name, picked_seats
+from doctor.reasoning.parity import gathered
+from doctor.reasoning.subnets import machines, shared
 
 
 @cluster_check("NC320", Severity.WARNING, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts))

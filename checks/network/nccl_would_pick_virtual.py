@@ -22,10 +22,10 @@ from collections.abc import Collection, Iterator
 from shlex import quote
 
 from doctor import ClusterView, Doubt, NodeView, Problem, Severity, Unread, cluster_check
-from doctor.advice.nccl_choice import choices
-from doctor.links import carrying
+from doctor.links.faults import carrying
 from doctor.model.facts import EnvironmentFacts, LinkFacts, LoadedNcclFacts, NcclPickFacts, NicFacts
-from doctor.subnets import seats
+from doctor.nccl.choice import choices
+from doctor.reasoning.subnets import seats
 
 _ALSO = (LoadedNcclFacts, NcclPickFacts, LinkFacts)
 

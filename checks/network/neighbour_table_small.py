@@ -22,8 +22,8 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Moot, Problem, Severity, cluster_check
 from doctor.model.facts import NetSettingsFacts, NicFacts
-from doctor.parity import gathered
-from doctor.subnets import neighbours
+from doctor.reasoning.parity import gathered
+from doctor.reasoning.subnets import neighbours
 
 KEPT_FREE = 0.25  # for routers, storage, and whoever else is in these subnets
 

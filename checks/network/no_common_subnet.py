@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.model.facts import IdentityFacts, NicFacts
-from doctor.subnets import Apart, apart, machines
+from doctor.reasoning.subnets import Apart, apart, machines
 
 
 @cluster_check("NC305", Severity.ERROR, NicFacts, also=(IdentityFacts,))

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from doctor import Moot, NodeView, Problem, Severity, node_check
 from doctor.model.facts import Interface, ListingFacts, NicFacts
-from doctor.subnets import seats
+from doctor.reasoning.subnets import seats
 
 
 @node_check("NC301", Severity.ERROR, NicFacts, ListingFacts)

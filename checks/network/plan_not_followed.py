@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import Moot, NodeView, Problem, Severity, node_check
-from doctor.advice.ifname import steering
-from doctor.advice.nccl_choice import located
 from doctor.model.facts import EnvironmentFacts, NicFacts, PlannedPickFacts
+from doctor.nccl.choice import located
+from doctor.nccl.ifname import steering
 
 
 @node_check("NC324", Severity.ERROR, PlannedPickFacts, NicFacts, EnvironmentFacts)

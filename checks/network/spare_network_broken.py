@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
-from doctor.link_problems import ALSO, READS, Weight, problems
+from doctor.links.problems import ALSO, READS, Weight, problems
 
 
 @cluster_check("NC319", Severity.WARNING, *READS, also=ALSO)

@@ -19,7 +19,7 @@ from shlex import quote
 
 from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.model.facts import IdentityFacts, NicFacts
-from doctor.subnets import Apart, apart, machines
+from doctor.reasoning.subnets import Apart, apart, machines
 
 
 @cluster_check("NC306", Severity.INFO, NicFacts, also=(IdentityFacts,))

@@ -15,8 +15,8 @@ with a passphrase goes into an agent: `ssh-add ~/.ssh/id_ed25519`.
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
 from doctor.model.evidence import Cause, Login
+from doctor.reasoning.login_check import login_check
 
 
 @login_check("NC120", Cause.AUTH_REFUSED)

@@ -15,8 +15,8 @@ the cloud's security group, power the node on, or take it off the list.
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
 from doctor.model.evidence import Cause, Login
+from doctor.reasoning.login_check import login_check
 
 
 @login_check("NC112", Cause.FILTERED)

@@ -15,8 +15,8 @@ elsewhere, as in many containers: `ncheck -p 10001 nodes.txt`; `sudo ss -tlnp` o
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
 from doctor.model.evidence import Cause, Login
+from doctor.reasoning.login_check import login_check
 
 
 @login_check("NC111", Cause.REFUSED)

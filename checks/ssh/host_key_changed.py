@@ -16,8 +16,8 @@ fingerprint. Then take the old one out, `ssh-keygen -R NODE` (or `'[NODE]:PORT'`
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
 from doctor.model.evidence import Cause, Login
+from doctor.reasoning.login_check import login_check
 
 
 @login_check("NC118", Cause.HOST_KEY_CHANGED)

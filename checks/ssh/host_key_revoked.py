@@ -15,8 +15,8 @@ systemctl restart ssh`.
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
 from doctor.model.evidence import Cause, Login
+from doctor.reasoning.login_check import login_check
 
 
 @login_check("NC119", Cause.HOST_KEY_REVOKED)

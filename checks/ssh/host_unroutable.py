@@ -16,8 +16,8 @@ routes; from outside a private network a jump host may be needed (`ProxyJump` in
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
 from doctor.model.evidence import Cause, Login
+from doctor.reasoning.login_check import login_check
 
 
 @login_check("NC113", Cause.UNROUTABLE)

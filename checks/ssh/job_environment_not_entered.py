@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from shlex import quote
 
 from doctor import Doubt, NodeView, Problem, Severity, node_check
-from doctor.login_check import by_ssh, never_got_that_far
 from doctor.model.evidence import Cause
 from doctor.model.facts import LoginFacts
+from doctor.reasoning.login_check import by_ssh, never_got_that_far
 
 
 @node_check("NC126", Severity.ERROR, LoginFacts)

@@ -15,8 +15,8 @@ for `exit` in ~/.bashrc: `ssh NODE true; echo $?` must print 0.
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import by_ssh, login_check
 from doctor.model.evidence import Cause, Login
+from doctor.reasoning.login_check import by_ssh, login_check
 
 
 @login_check("NC124", Cause.NO_SHELL)

@@ -14,8 +14,8 @@ from a host inside, or keep a master connection open (`ControlMaster` in ~/.ssh/
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
 from doctor.model.evidence import Cause, Login
+from doctor.reasoning.login_check import login_check
 
 
 @login_check("NC122", Cause.PERSON_WANTED)

@@ -16,8 +16,8 @@ every node, so a name that only some machines know fails the job later.
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
 from doctor.model.evidence import Cause, Login
+from doctor.reasoning.login_check import login_check
 
 
 @login_check("NC110", Cause.NAME_UNKNOWN)

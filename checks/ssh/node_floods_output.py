@@ -14,8 +14,8 @@ The same output would swamp a launcher's connection, and what the node says of i
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import by_ssh, login_check
 from doctor.model.evidence import Cause, Login
+from doctor.reasoning.login_check import by_ssh, login_check
 
 
 @login_check("NC128", Cause.FLOODED)

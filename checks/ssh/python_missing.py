@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import Doubt, NodeView, Problem, Severity, node_check
-from doctor.login_check import never_got_that_far
 from doctor.model.evidence import Cause
 from doctor.model.facts import LoginFacts
+from doctor.reasoning.login_check import never_got_that_far
 
 
 @node_check("NC125", Severity.ERROR, LoginFacts)

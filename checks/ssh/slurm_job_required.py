@@ -13,8 +13,8 @@ Take the nodes and look from inside: `salloc -w NODE`, then `ncheck --slurm`.
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
 from doctor.model.evidence import Cause, Login
+from doctor.reasoning.login_check import login_check
 
 
 @login_check("NC123", Cause.SLURM_JOB_WANTED)

@@ -17,8 +17,8 @@ the smaller MTU (`ip link show`), or set the same MTU on all: `sudo ip link set 
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
 from doctor.model.evidence import Cause, Login
+from doctor.reasoning.login_check import login_check
 
 
 @login_check("NC116", Cause.STALLED)

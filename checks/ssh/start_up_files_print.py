@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from shlex import quote
 
 from doctor import Doubt, NodeView, Problem, Severity, node_check
-from doctor.login_check import by_ssh
 from doctor.model.facts import LoginFacts
+from doctor.reasoning.login_check import by_ssh
 
 
 @node_check("NC130", Severity.WARNING, LoginFacts)

@@ -15,8 +15,8 @@ Name the key and keep to it: `ssh -o IdentitiesOnly=yes -i ~/.ssh/id_ed25519 NOD
 from __future__ import annotations
 
 from doctor import Problem
-from doctor.login_check import login_check
 from doctor.model.evidence import Cause, Login
+from doctor.reasoning.login_check import login_check
 
 
 @login_check("NC121", Cause.TOO_MANY_KEYS)

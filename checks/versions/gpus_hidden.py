@@ -20,7 +20,7 @@ from shlex import quote
 
 from doctor import Moot, NodeView, Problem, Severity, node_check
 from doctor.model.facts import EnvironmentFacts, GpuFacts, ListingFacts
-from doctor.visible_gpus import VARIABLE, visible_gpus
+from doctor.reasoning.visible_gpus import VARIABLE, visible_gpus
 
 
 @node_check("NC211", Severity.WARNING, GpuFacts, ListingFacts, EnvironmentFacts)

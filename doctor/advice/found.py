@@ -7,7 +7,7 @@ from doctor.advice.launch import Host, NoLineError, Way, values_in
 from doctor.advice.sight import Sight
 from doctor.hostlist import fold, is_name
 from doctor.model.facts import GpuFacts, IdentityFacts, InterpreterFacts, MpiFacts
-from doctor.parity import split
+from doctor.reasoning.parity import split
 from doctor.settings import Settings
 
 # The launchers that are a framework's own, and the package that brings each.
@@ -87,7 +87,7 @@ def way_in(sight: Sight, settings: Settings, launcher: str) -> tuple[Way, str]:
     users = {node.user or settings.user for node in sight.nodes}
     if len(ports) > 1 or len(users) > 1:
         return Way(), f"nodes are listed with several ports or users: {launcher}'s ssh reads them from ~/.ssh/config"
-    files = (settings.identity, settings.ssh_config)
+    files = (settings.identity, None if settings.rehearsal else settings.ssh_config)
     if any(len(file.split()) > 1 for file in files if file):
         note = "a launcher parts what its ssh is told at blanks: name the file of -i or -F without one"
         return Way(ports.pop(), users.pop()), note

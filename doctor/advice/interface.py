@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from doctor.advice.advice import Advice
 from doctor.advice.hca import advise_hcas
 from doctor.advice.named_interface import astray, lame, where
-from doctor.advice.nccl_choice import MOST_ENTRIES, Choice, choices, releases_of
 from doctor.advice.networks import Chosen, Network, choose, reached
 from doctor.advice.node_by_node import lines_to_type, merged, own_values
 from doctor.advice.sight import Sight
@@ -22,8 +21,9 @@ from doctor.model.facts import (
     NicFacts,
 )
 from doctor.model.plan import Setting
-from doctor.parity import gathered
-from doctor.subnets import speed
+from doctor.nccl.choice import MOST_ENTRIES, Choice, choices, releases_of
+from doctor.reasoning.parity import gathered
+from doctor.reasoning.subnets import speed
 
 __all__ = ["Advice", "Network", "advise"]
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from shlex import quote
 
 from doctor.advice.interface import Network
+from doctor.advice.out_of_band import OutOfBand
 from doctor.advice.own_values import wrapped
 from doctor.hostlist import quoted
 from doctor.model.facts import MpiFacts
+from doctor.model.head import Head
 from doctor.model.plan import Setting
 from doctor.printable import printable
 
@@ -63,7 +65,8 @@ class Way:
 @dataclass(frozen=True)
 class Launch:
     """One job over all listed nodes. `meeting_port` is where the ranks meet on the first one, 0 where they need none;
-    `interfaces` are the names of all interfaces that there are, a set a node.
+    `interfaces` are the names of all interfaces that there are, a set a node. `out_of_band` is where Open MPI's own
+    daemons meet, and `libraries` tells whether LD_LIBRARY_PATH is set anywhere; `head` is where the line is typed.
     """
 
     hosts: tuple[Host, ...]
@@ -77,6 +80,9 @@ class Launch:
     profile: str = "slot"
     prefix: str | None = None
     interfaces: tuple[frozenset[str], ...] = ()
+    out_of_band: OutOfBand | None = None
+    libraries: bool = False
+    head: Head | None = None
 
     @property
     def ranks(self) -> int:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from shlex import quote
 
 from doctor.advice.hca_list import active, taken
-from doctor.advice.ifname import Named
-from doctor.advice.nccl_choice import placed_settings, releases_of
 from doctor.hostlist import fold
 from doctor.model.check import Problem
 from doctor.model.facts import EnvironmentFacts, HcaPort
-from doctor.parity import gathered, split
+from doctor.nccl.choice import placed_settings, releases_of
+from doctor.nccl.ifname import Named
+from doctor.reasoning.parity import gathered, split
 
 # Each node's own by right, or of no weight when they differ.
 OWN_BY_RIGHT = frozenset({

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 
 from doctor.hostlist import fold
-from doctor.links import faults
+from doctor.links.faults import faults
 from doctor.model.facts import Interface, LinkFacts, NicFacts
 from doctor.model.facts.network import Kind
-from doctor.parity import gathered
-from doctor.subnets import Seat, Seats, clashing_seats
+from doctor.reasoning.parity import gathered
+from doctor.reasoning.subnets import Seat, Seats, clashing_seats
 
 Nodes = Mapping[str, NicFacts]
 MISSING = "is not there"

@@ -7,9 +7,20 @@ from dataclasses import dataclass
 
 from doctor.advice.sight import Sight
 from doctor.hostlist import fold
-from doctor.links import Carries, carries
+from doctor.links.faults import Carries, carries
 from doctor.model.facts import IdentityFacts, LinkFacts, NicFacts
-from doctor.subnets import Seat, Seats, apart, clashing_seats, common_names, machines, seats, shared, speed, subnets
+from doctor.reasoning.subnets import (
+    Seat,
+    Seats,
+    apart,
+    clashing_seats,
+    common_names,
+    machines,
+    seats,
+    shared,
+    speed,
+    subnets,
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,7 @@ def choose(sight: Sight, merit: Merit) -> Chosen:
 
     Where none is whole, the best of the broken ones: it is the plan's once that is mended, and a note says so.
     """
-    found = _shared(sight)
+    found = shared_by_all(sight)
     if not found:
         return _unshared(sight)
     states = {network.subnet: reached(sight, network) for network in found}
@@ -90,7 +101,7 @@ def _machines(sight: Sight) -> Mapping[str, NicFacts]:
     return machines({node: (nics, identities.get(node)) for node, nics in sight.known(NicFacts).items()})
 
 
-def _shared(sight: Sight) -> list[Network]:
+def shared_by_all(sight: Sight) -> list[Network]:
     """Return the networks of all nodes; a machine that is listed twice has its seats under both names."""
     everywhere = subnets(sight.known(NicFacts))
     return [Network(subnet, everywhere[subnet]) for subnet in shared(_machines(sight))]

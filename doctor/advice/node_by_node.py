@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
-from doctor.advice.nccl_choice import placed_settings
 from doctor.hostlist import fold
 from doctor.model.facts import EnvironmentFacts
 from doctor.model.plan import Setting
-from doctor.parity import gathered
+from doctor.nccl.choice import placed_settings
+from doctor.reasoning.parity import gathered
 
 MACHINES_FILE = "/etc/nccl.conf"
 OwnValues = Mapping[str, Mapping[str, Setting]]

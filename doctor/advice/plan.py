@@ -19,14 +19,16 @@ from doctor.advice.launchers.paddle import paddle_line
 from doctor.advice.launchers.srun import srun_line
 from doctor.advice.launchers.tensorflow import tensorflow_line
 from doctor.advice.launchers.torchrun import torchrun_line
-from doctor.advice.nccl_choice import LINK_STATE_COUNTS, settings_in_force
+from doctor.advice.out_of_band import out_of_band
 from doctor.advice.prefix import prefix_for
 from doctor.advice.sight import Sight, sight_of
 from doctor.engine import Facts
 from doctor.hostlist import fold
 from doctor.model.facts import EnvironmentFacts, GpuFacts, LoadedNcclFacts, MpiDaemonFacts, NicFacts
+from doctor.model.head import Head
 from doctor.model.node import Node
 from doctor.model.plan import MEETING_PORTS, LaunchPlan, Setting
+from doctor.nccl.choice import LINK_STATE_COUNTS, settings_in_force
 from doctor.settings import Settings
 
 # The command's own name and the maker of its line, by implementation.
@@ -47,8 +49,18 @@ LINES: Mapping[str, Maker] = {
 }
 
 
-def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], settings: Settings, *, user_is_root: bool) -> LaunchPlan:
-    """Return the plan for a job over all listed nodes; what could not be decided stands in its notes, with why."""
+def propose(
+    nodes: Sequence[Node],
+    facts: Mapping[str, Facts],
+    settings: Settings,
+    *,
+    user_is_root: bool,
+    head: Head | None = None,
+) -> LaunchPlan:
+    """Return the plan for a job over all listed nodes; what could not be decided stands in its notes, with why.
+
+    `head` is the machine on which the line is typed, None where it is not known and taken to be like the nodes.
+    """
     sight = sight_of(nodes, facts)
     if not sight.reached:
         unknown = Setting(None, "not known: no node was reached", decided=False)
@@ -63,7 +75,7 @@ def propose(nodes: Sequence[Node], facts: Mapping[str, Facts], settings: Setting
         if launcher in FILES:
             return replace(plan, lines={launcher: FILES[launcher](plan, host_names(sight))})
         launch, note = _launch(sight, advice, settings, launcher, variables)
-        launch = replace(launch, as_root=user_is_root)
+        launch = _typed_on(head, replace(launch, as_root=user_is_root), sight)
         notes = (*_without_package(sight, launcher), *_no_use(settings, launch), *([note] if note else []))
         return _with_line(plan, launcher, launch, notes)
     except NoLineError as error:
@@ -106,6 +118,18 @@ def _launch(
         interfaces=tuple(frozenset(nic.name for nic in nics.interfaces) for nics in sight.known(NicFacts).values()),
     )
     return launch, note
+
+
+def _typed_on(head: Head | None, launch: Launch, sight: Sight) -> Launch:
+    """Return the launch with what depends on the machine that it is typed on."""
+    found = sight.known(EnvironmentFacts).values()
+    known = [*(frozenset(env.variables) for env in found), *([head.variables] if head else [])]
+    return replace(
+        launch,
+        head=head,
+        out_of_band=out_of_band(sight, launch.network, head) if launch.network else None,
+        libraries=not found or any("LD_LIBRARY_PATH" in names for names in known),
+    )
 
 
 def _variables(sight: Sight, advice: Advice) -> dict[str, str]:

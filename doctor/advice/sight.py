@@ -11,7 +11,7 @@ from doctor.engine import Facts
 from doctor.model.fact import Absent, Unread
 from doctor.model.facts import EnvironmentFacts, GpuFacts, InfinibandFacts, JobFacts, LoginFacts
 from doctor.model.node import Node
-from doctor.visible_gpus import visible_gpus
+from doctor.reasoning.visible_gpus import visible_gpus
 
 T = TypeVar("T")
 

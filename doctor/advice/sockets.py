@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from doctor.advice.nccl_choice import LINK_STATE_COUNTS, settings_in_force
 from doctor.advice.networks import Network
 from doctor.advice.sight import Sight
 from doctor.model.facts import EnvironmentFacts, InfinibandFacts, LoadedNcclFacts
 from doctor.model.plan import Setting
-from doctor.subnets import speed
+from doctor.nccl.choice import LINK_STATE_COUNTS, settings_in_force
+from doctor.reasoning.subnets import speed
 
 THREADS, SOCKETS = "NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD"
 FAST = 25000  # Mb/s: what one thread with one socket does not fill

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from doctor.gather import NotAsked, Questions
 from doctor.model.evidence import Answer, JsonValue
 from doctor.model.facts import NetSettingsFacts, NicFacts
-from doctor.subnets import Seat, seats
+from doctor.reasoning.subnets import Seat, seats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

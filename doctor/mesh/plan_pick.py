@@ -55,7 +55,7 @@ def _meant(network: Network, nics: NicFacts | None, node: str, value: str) -> It
 
     The network knows one of the nodes that are one machine.
     """
-    from doctor.subnets import seats  # noqa: PLC0415
+    from doctor.reasoning.subnets import seats  # noqa: PLC0415
 
     named = value.removeprefix("=").split(",") if value.startswith("=") else None
     found = network.members.get(node) or (seats(nics) if nics else ())

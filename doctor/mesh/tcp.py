@@ -14,7 +14,7 @@ from doctor.gather import NotAsked, Questions
 from doctor.model.evidence import Answer, JsonValue
 from doctor.model.facts import IdentityFacts, InterpreterFacts, ListenFacts, NicFacts
 from doctor.model.plan import MEETING_PORTS
-from doctor.subnets import Seat, clashing, machines, seats
+from doctor.reasoning.subnets import Seat, clashing, machines, seats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

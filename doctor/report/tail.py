@@ -12,7 +12,7 @@ from doctor.errors import EXIT_CLEAN, EXIT_INTERRUPTED
 from doctor.model.finding import Outcome, Severity, Verdict
 from doctor.model.plan import LaunchPlan
 from doctor.model.report import Measurement, Report
-from doctor.parity import gathered
+from doctor.reasoning.parity import gathered
 from doctor.report import text as words
 from doctor.report.folding import Block, outcome_counts
 from doctor.report.page import Page

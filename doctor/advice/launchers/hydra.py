@@ -20,20 +20,28 @@ def intel_mpi_line(launch: Launch) -> Line:
 
 
 def _line(launch: Launch, words: list[str]) -> Line:
-    told = f"its ssh is told {launch.ssh_arguments}, as the list or the options say"
-    return Line(
-        typed([*words, *_interface(launch), *_variables(launch), *launch.program_anywhere]),
-        (told,) if launch.ssh_arguments else (),
-    )
+    name = _interface(launch)
+    given = ["-iface", name] if name and _is_here(launch, name) else []
+    told = [f"its ssh is told {launch.ssh_arguments}, as the list or the options say"] if launch.ssh_arguments else []
+    if name and not given:
+        told.append(
+            f"mpiexec on this machine would stop at -iface {name}, which is not here: the ranks find a way alone"
+        )
+    return Line(typed([*words, *given, *_variables(launch), *launch.program_anywhere]), tuple(told))
 
 
 def _ssh(variable: str, launch: Launch) -> list[str]:
     return ["env", f"{variable}={launch.ssh_arguments}"] if launch.ssh_arguments else []
 
 
-def _interface(launch: Launch) -> list[str]:
-    """Name Hydra's own interface: it takes one name for all nodes and no subnet."""
-    return ["-iface", launch.network.names[0]] if launch.network and launch.network.names else []
+def _interface(launch: Launch) -> str:
+    """Return the name for Hydra's own interface, "" for none: it takes one for all nodes and no subnet."""
+    return launch.network.names[0] if launch.network and launch.network.names else ""
+
+
+def _is_here(launch: Launch, name: str) -> bool:
+    """Tell whether the machine has it on which the line is typed: Hydra itself listens there first."""
+    return launch.head is None or name in launch.head.interfaces.values()
 
 
 def _variables(launch: Launch) -> list[str]:

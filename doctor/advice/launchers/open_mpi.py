@@ -30,7 +30,8 @@ def open_mpi_line(launch: Launch) -> Line:
     words += [*_network(launch), *_ssh(launch)]
     for name, value in launch.variables.items():
         words += ["-x", f"{name}={value}"]
-    words += ["-x", "PATH", "-x", "LD_LIBRARY_PATH", *launch.program_anywhere]
+    words += ["-x", "PATH", *(["-x", "LD_LIBRARY_PATH"] if launch.libraries else [])]  # unset, it is warned of
+    words += launch.program_anywhere
     return Line(typed(words), tuple(_reasons(launch)))
 
 
@@ -38,6 +39,8 @@ def _reasons(launch: Launch) -> list[str]:
     told = []
     if launch.network:
         told.append(f"held to {launch.network.told}: by itself it tries every interface, docker0 too, and may hang")
+    if launch.out_of_band and launch.out_of_band.why:
+        told.append(launch.out_of_band.why)
     if launch.prefix:
         told.append(f"its helper is looked for under {launch.prefix}: some node's login does not find it")
     if launch.ssh_arguments:
@@ -53,15 +56,15 @@ def _is_five(launch: Launch) -> bool:
 
 def _network(launch: Launch) -> list[str]:
     """Name the subnet, which holds where interface names differ; Open MPI takes IPv4 subnets only."""
-    network = launch.network
-    if network is None:
-        return []
-    names = network.names[0] if network.names else ",".join(sorted(network.first_names))
-    where = network.subnet if network.subnet and ":" not in network.subnet else names
-    return [
-        *_parameter("btl_tcp_if_include", where),
-        *_parameter("oob_tcp_if_include", names if _is_five(launch) else where),
-    ]
+    network, daemons = launch.network, launch.out_of_band
+    words = []
+    if network is not None:
+        names = network.names[0] if network.names else ",".join(sorted(network.first_names))
+        where = network.subnet if network.subnet and ":" not in network.subnet else names
+        words += _parameter("btl_tcp_if_include", where)
+    if daemons is not None and daemons.names:
+        words += _parameter("oob_tcp_if_include", ",".join(daemons.names) if _is_five(launch) else daemons.where)
+    return words
 
 
 def _ssh(launch: Launch) -> list[str]:

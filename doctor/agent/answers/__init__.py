@@ -36,8 +36,9 @@ environment  {"variables": {NAME: value}, "job_variables": {NAME: value}, "secre
               "files": {path: [lines] | {"error": why} | null (not there)}}
 limits       {"memlock": int|null (null: unlimited), "open_files": int|null, "stack": int|null, "processes": int|null,
               "shm": {"total": bytes, "free": bytes}|{"error"}}
-mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM], "start_up": {"file", "line": int, "text"}|
-                  null (no early return), "shells": {"interactive shell"|"login shell": why it gave no answer}};
+mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
+                  "start_up": {"file", "line": int, "text"}|null (no early return),
+                  "shells": {"interactive shell"|"login shell": why it gave no answer}};
              PROGRAM is {"path", "real_path", "by": ["plain login"|"job's environment"|"beside mpirun"|
                   "interactive shell"|"login shell"|"usual folder"], "info": what the installation says of itself|"",
                   "says": {"said", "exit_status": int|null, "status", "reason"} (what PROGRAM --version did),

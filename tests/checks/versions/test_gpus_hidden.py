@@ -9,7 +9,7 @@ from doctor.engine import Facts, judge
 from doctor.model.fact import Absent
 from doctor.model.facts import EnvironmentFacts, Gpu, GpuFacts, ListingFacts
 from doctor.model.finding import Finding, Outcome, Severity
-from doctor.visible_gpus import visible_gpus
+from doctor.reasoning.visible_gpus import visible_gpus
 
 CARDS = tuple(Gpu(index, "NVIDIA H100 80GB HBM3", f"GPU-{index}f00") for index in range(4))
 

@@ -43,6 +43,6 @@ def test_a_daemon_that_does_not_tell_its_release_is_not_blamed() -> None:
 
 
 def test_a_node_without_a_daemon_is_left_to_the_check_of_that() -> None:
-    bare = {MpiDaemonFacts: MpiDaemonFacts(None, ())}
+    bare: Facts = {MpiDaemonFacts: MpiDaemonFacts(None, ())}
     judgement = judge([mpi_daemon_differs], {"n1": node(), "n2": bare})
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.SKIPPED]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from doctor.engine import Facts
 from doctor.model.facts import Link, LinkCause, LinkFacts, NicFacts, Reach
-from doctor.subnets import Seats, subnets
+from doctor.reasoning.subnets import Seats, subnets
 
 
 def linked(nodes: Mapping[str, Facts], dead: Collection[str] = ()) -> dict[str, Facts]:

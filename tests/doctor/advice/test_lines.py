@@ -14,10 +14,12 @@ from doctor.advice.interface import Network
 from doctor.advice.launch import Host, Launch, Line, Maker, NoLineError, Way
 from doctor.advice.launchers.hydra import intel_mpi_line, mpich_line
 from doctor.advice.launchers.open_mpi import open_mpi_line
+from doctor.advice.out_of_band import OutOfBand
 from doctor.advice.plan import LINES
 from doctor.model.facts import Address, Interface, Kind, MpiFacts
+from doctor.model.head import Head
 from doctor.model.plan import LAUNCHERS, MEETING_PORTS
-from doctor.subnets import Seat
+from doctor.reasoning.subnets import Seat
 
 SUBNET = "10.1.0.0/24"
 MPI_MAKERS = {"Open MPI": open_mpi_line, "MPICH": mpich_line, "Intel MPI": intel_mpi_line}
@@ -40,6 +42,8 @@ def launch(*names: str, slots: int = 2, cards: tuple[str, ...] = (), **changed: 
         {"NCCL_SOCKET_IFNAME": "=" + ",".join(dict.fromkeys(cards)), "GLOO_SOCKET_IFNAME": "eth0"},
         Way(),
         interfaces=tuple(frozenset({"lo", card}) for card in cards),
+        out_of_band=OutOfBand(SUBNET, tuple(dict.fromkeys(cards))),
+        libraries=True,
     )
     return replace(made, **changed)
 
@@ -79,6 +83,27 @@ GENV = "-iface eth0 -genv NCCL_SOCKET_IFNAME '=eth0' -genv GLOO_SOCKET_IFNAME et
 ])  # fmt: skip
 def test_each_mpi_has_its_own_line(implementation: str, version: str, wanted: str) -> None:
     assert mpi_line(implementation, version, launch()) == wanted
+
+
+def test_library_path_is_passed_on_only_where_it_is_set_for_mpirun_warns_of_it_otherwise() -> None:
+    assert " -x PATH python train.py" in mpi_line("Open MPI", "4.1.4", launch(libraries=False))
+
+
+def test_mpiruns_own_daemons_have_a_network_of_their_own_where_this_machine_is_not_on_the_jobs() -> None:
+    other = launch(out_of_band=OutOfBand("10.2.0.0/24", ("eno9", "eth0"), "said why"))
+    assert f"btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include 10.2.0.0/24 " in mpi_line("Open MPI", "4.1.4", other)
+    assert f"btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include eno9,eth0 " in mpi_line("Open MPI", "5.0.11", other)
+    assert "oob" not in mpi_line("Open MPI", "5.0.11", launch(out_of_band=OutOfBand(why="said why")))
+    assert "said why" in open_mpi_line(replace(other, mpi=MpiFacts("Open MPI", "4.1.4"))).reasons
+
+
+@pytest.mark.parametrize("implementation", ["MPICH", "Intel MPI"])
+def test_hydra_is_told_no_interface_that_this_machine_has_not(implementation: str) -> None:
+    here, elsewhere = launch(head=Head({"10.1.0.9": "eth0"})), launch(head=Head({"10.9.0.9": "eno1"}))
+    assert " -iface eth0 " in mpi_line(implementation, "5.0", here)
+    assert "-iface" not in mpi_line(implementation, "5.0", elsewhere)
+    told = "mpiexec on this machine would stop at -iface eth0, which is not here: the ranks find a way alone"
+    assert MPI_MAKERS[implementation](elsewhere).reasons == (told,)
 
 
 def worker(index: int) -> str:

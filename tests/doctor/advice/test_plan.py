@@ -96,7 +96,7 @@ def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> 
         lines={
             "mpirun": "mpirun -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' "
             "--mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include 10.1.0.0/24 "
-            "-x NCCL_DEBUG=WARN -x PATH -x LD_LIBRARY_PATH python train.py",
+            "-x NCCL_DEBUG=WARN -x PATH python train.py",
         },
         reasons={
             "mpirun": (
@@ -123,7 +123,7 @@ def test_a_bridge_in_the_way_makes_it_name_the_card_exactly() -> None:
         "mpirun": "mpirun --allow-run-as-root -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 "
         "--mca btl '^openib' --mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include 10.1.0.0/24 "
         "--mca plm_rsh_args '-p 2222' -x NCCL_SOCKET_IFNAME==eth0 -x NCCL_DEBUG=WARN "
-        "-x PATH -x LD_LIBRARY_PATH python train.py",
+        "-x PATH python train.py",
     }
 
 
@@ -229,7 +229,7 @@ def test_one_machine_alone_needs_no_network() -> None:
     assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, "one node alone needs no network between nodes")}
     assert made.lines == {
         "mpirun": "mpirun -np 2 -H localhost:2 --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' "
-        "-x NCCL_DEBUG=WARN -x PATH -x LD_LIBRARY_PATH python train.py",
+        "-x NCCL_DEBUG=WARN -x PATH python train.py",
     }
 
 
@@ -270,7 +270,7 @@ def test_open_mpi_5_has_no_openib_and_wants_names_for_its_daemons() -> None:
     assert made.lines == {
         "mpirun": "mpirun -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 "
         "--mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include eno1,enp3s0 "
-        "-x NCCL_DEBUG=WARN -x PATH -x LD_LIBRARY_PATH python train.py",
+        "-x NCCL_DEBUG=WARN -x PATH python train.py",
     }
 
 

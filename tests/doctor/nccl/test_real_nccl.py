@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from doctor.advice.nccl_choice import CONF_FILE_VARIABLE, Choice, located, nccl_choice, release_of, settings_in_force
 from doctor.agent.sources import Sources
 from doctor.collect import facts_of
 from doctor.collect.nccl_pick import PLANNED
@@ -23,6 +22,7 @@ from doctor.model.facts import (
     NicFacts,
     PlannedPickFacts,
 )
+from doctor.nccl.choice import CONF_FILE_VARIABLE, Choice, located, nccl_choice, release_of, settings_in_force
 
 Ask = Callable[..., Evidence]
 Folder = Callable[[str], Path]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from doctor.firewall import Packet, holds, stopped
 from doctor.model.facts import Chain, Match, Rule
 from doctor.parse.iptables_rules import iptables_chains
 from doctor.parse.nft_ruleset import nft_chains
+from doctor.reasoning.firewall import Packet, holds, stopped
 
 # `nft -j list ruleset`, one object a line: what firewalld writes, with a trusted network and a trusted interface.
 FIREWALLD = Path(__file__).with_name("firewalld.nft.json").read_text()

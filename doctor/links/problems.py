@@ -12,11 +12,9 @@ from enum import Enum
 from functools import cached_property
 from shlex import quote
 
-from doctor.advice.nccl_choice import choices
-from doctor.advice.nccl_picks import common_name, real_pick
-from doctor.link_fixes import cure, mtus_told
-from doctor.link_matrix import Known, joined
-from doctor.links import Fault, Trouble, carries, doubt, faults, subnets_tried
+from doctor.links.faults import Fault, Trouble, carries, doubt, faults, subnets_tried
+from doctor.links.fixes import cure, mtus_told
+from doctor.links.matrix import Known, joined
 from doctor.model.check import ClusterView, Doubt, FactType, Problem
 from doctor.model.facts import (
     EnvironmentFacts,
@@ -26,7 +24,9 @@ from doctor.model.facts import (
     NcclPickFacts,
     NicFacts,
 )
-from doctor.subnets import Seats, shared
+from doctor.nccl.choice import choices
+from doctor.nccl.picks import common_name, real_pick
+from doctor.reasoning.subnets import Seats, shared
 
 READS: tuple[FactType, ...] = (LinkFacts, NicFacts)
 ALSO: tuple[FactType, ...] = (LoginFacts, EnvironmentFacts, LoadedNcclFacts, NcclPickFacts)

@@ -20,7 +20,7 @@ from doctor import (
 from doctor.engine import Facts, judge
 from doctor.model.facts import Gpu, GpuFacts
 from doctor.model.finding import Finding, Outcome, Verdict
-from doctor.parity import gathered, split
+from doctor.reasoning.parity import gathered, split
 
 
 @dataclass(frozen=True)

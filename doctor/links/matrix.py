@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from doctor.link_folding import Way
+from doctor.links.folding import Way
 from doctor.model.facts import Link, LinkCause, LinkFacts
 
 Known = Mapping[str, LinkFacts]

@@ -13,11 +13,11 @@ from functools import lru_cache
 from itertools import combinations
 
 from doctor.hostlist import fold
-from doctor.link_folding import Fold, Shape, folded
-from doctor.link_matrix import CONNECT, CUT, LARGE, Known, Matrix, Tried, joined
+from doctor.links.folding import Fold, Shape, folded
+from doctor.links.matrix import CONNECT, CUT, LARGE, Known, Matrix, Tried, joined
 from doctor.model.check import Doubt
 from doctor.model.facts import LinkCause, LinkFacts
-from doctor.subnets import Nodes, shared
+from doctor.reasoning.subnets import Nodes, shared
 
 
 class Trouble(str, Enum):

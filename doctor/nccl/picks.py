@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from doctor.advice.nccl_choice import Choice, choices
 from doctor.model.check import NodeView
 from doctor.model.facts import EnvironmentFacts, LoadedNcclFacts, NcclPickFacts, NicFacts
-from doctor.subnets import Seat, Seats, common_names, seats, speed
+from doctor.nccl.choice import Choice, choices
+from doctor.reasoning.subnets import Seat, Seats, common_names, seats, speed
 
 MADE_OF = (LoadedNcclFacts, NcclPickFacts)  # beside the interfaces and the environment, which must be known
 

@@ -9,7 +9,7 @@ from shlex import quote
 from doctor.hostlist import fold
 from doctor.model.check import Problem
 from doctor.model.facts import HcaPort, InfinibandFacts
-from doctor.parity import Split, gathered, split
+from doctor.reasoning.parity import Split, gathered, split
 
 Ports = Mapping[str, InfinibandFacts]
 Chosen = Mapping[str, tuple[HcaPort, ...]]

@@ -9,11 +9,11 @@ from checks.ssh.connection_filtered import connection_filtered
 from checks.ssh.host_unroutable import host_unroutable
 from checks.ssh.ssh_login_stalls import ssh_login_stalls
 from doctor.engine import Facts, judge
-from doctor.login_check import STEPS, never_got_that_far
 from doctor.model.check import Doubt
 from doctor.model.evidence import INFRASTRUCTURE, Cause, Login
 from doctor.model.facts import LoginFacts
 from doctor.model.finding import Outcome
+from doctor.reasoning.login_check import STEPS, never_got_that_far
 
 
 def test_every_cause_that_a_node_can_be_blamed_for_has_one_step() -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from shlex import quote
 
-from doctor.firewall import Packet, stopped
 from doctor.model.fact import Unread
 from doctor.model.facts import Chain, FirewallFacts, LinkCause, LinkFacts, NetSettingsFacts, NicFacts
-from doctor.subnets import Seats, networks
+from doctor.reasoning.firewall import Packet, stopped
+from doctor.reasoning.subnets import Seats, networks
 
 DEFAULT_PORTS = (32768, 60999)
 _BY_IPTABLES = "iptables"

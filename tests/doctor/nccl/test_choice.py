@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.advice.nccl_choice import nccl_choice, settings_in_force
 from doctor.model.fact import Absent
 from doctor.model.facts import Address, EnvironmentFacts, Interface, Kind, NicFacts
+from doctor.nccl.choice import nccl_choice, settings_in_force
 
 OLD, NEW = (2, 21, 5), (2, 32, 3)
 BOTH = (OLD, NEW)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from doctor.model.facts import ClockFacts
-from doctor.skew import skews, told
+from doctor.reasoning.skew import skews, told
 
 
 def clocks(**offsets: float) -> dict[str, ClockFacts]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from doctor.hostlist import fold
-from doctor.link_fixes import there
-from doctor.link_matrix import Known, Tried, subnets_of
+from doctor.links.fixes import there
+from doctor.links.matrix import Known, Tried, subnets_of
 from doctor.model.check import ClusterView, Doubt, NodeView, Problem
 from doctor.model.facts import LinkCause, LinkFacts, ListenFacts, LoginFacts, PortState
 

@@ -8,7 +8,8 @@ from ipaddress import ip_address, ip_network
 from shlex import quote
 from string import ascii_letters, digits
 
-from doctor.advice.nccl_choice import (
+from doctor.model.facts import EnvironmentFacts, Interface, NicFacts
+from doctor.nccl.choice import (
     IFNAME,
     LINK_STATE_COUNTS,
     Choice,
@@ -17,7 +18,6 @@ from doctor.advice.nccl_choice import (
     release_of,
     settings_in_force,
 )
-from doctor.model.facts import EnvironmentFacts, Interface, NicFacts
 
 GLOO = "GLOO_SOCKET_IFNAME"
 _PLAIN = frozenset(ascii_letters + digits + "_.,:@^=-")  # what may come to stand in a line to type

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from doctor.hostlist import fold
 from doctor.model.facts import Kind, NameFacts, NicFacts, Resolved
-from doctor.parity import gathered, split
+from doctor.reasoning.parity import gathered, split
 
 
 @dataclass(frozen=True)

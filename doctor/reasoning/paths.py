@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from doctor.model.facts import TopologyFacts
-from doctor.parity import Split, split
+from doctor.reasoning.parity import Split, split
 
 
 def paths_apart(nodes: Mapping[str, TopologyFacts]) -> dict[tuple[str, ...], list[tuple[str, Split[str]]]]:

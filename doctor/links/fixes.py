@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from shlex import quote
 
-from doctor.link_folding import Shape
-from doctor.link_matrix import Tried
-from doctor.links import Fault, Trouble
-from doctor.login_check import by_ssh
+from doctor.links.faults import Fault, Trouble
+from doctor.links.folding import Shape
+from doctor.links.matrix import Tried
 from doctor.model.facts import Interface, LinkCause, LoginFacts, NicFacts
+from doctor.reasoning.login_check import by_ssh
 
 Logins = Mapping[str, object]
 Nics = Mapping[str, NicFacts]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from doctor.link_fixes import there
-from doctor.link_problems import ALSO, READS, Weight, problems
+from doctor.links.fixes import there
+from doctor.links.problems import ALSO, READS, Weight, problems
 from doctor.model.check import ClusterView, Doubt, NodeView, Problem
 from doctor.model.evidence import Login
 from doctor.model.fact import Absent

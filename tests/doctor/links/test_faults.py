@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from random import Random
 
-from doctor.links import Carries, Fault, carries, doubt, faults
+from doctor.links.faults import Carries, Fault, carries, doubt, faults
 from doctor.model.facts import Link, LinkCause, LinkFacts, Reach
 
 SUBNET = "10.1.0.0/24"

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from doctor.link_folding import Fold, Shape, Way, folded
+from doctor.links.folding import Fold, Shape, Way, folded
 
 Matrix = tuple[tuple[str, ...], frozenset[Way], frozenset[Way]]
 ALONE = (Shape.NOBODY, Shape.CUT_OFF, Shape.UNREACHED, Shape.MUTE)

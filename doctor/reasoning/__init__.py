@@ -1,0 +1,1 @@
+"""What several checks, or checks and plan, reason with: majorities, subnets, ports, paths. Pure, over facts alone."""
