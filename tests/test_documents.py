@@ -11,6 +11,7 @@ import click
 from doctor.cli import commands
 from doctor.demo import run
 from doctor.observer import Silent
+from doctor.pipeline import replay
 from doctor.registry import load_checks
 from doctor.report import show
 from doctor.settings import Settings
@@ -67,6 +68,17 @@ def test_the_demo_in_readme_is_what_the_demo_prints() -> None:
     printed.seek(0)
     blocks = re.findall(r"^```\n(ncheck \d.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
     assert [without_what_varies(block) for block in blocks] == [without_what_varies(printed.read())]
+
+
+def test_what_readme_shows_of_a_recorded_cluster_is_what_its_replay_prints() -> None:
+    # (`ncheck replay fixtures/one-way-and-hole`):
+    shown = re.findall(r"fixtures/([\w-]+)`\)[^`]*^```\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    assert [name for name, _ in shown] == ["one-way-and-hole", "docker0-and-veth"]
+    for name, block in shown:
+        printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        show(replay(str(TREE / "fixtures" / name), Settings(), Silent()), "console", printed, {}, color=False)
+        printed.seek(0)
+        assert block in printed.read()
 
 
 def test_the_settings_file_in_readme_can_be_used(tmp_path: Path) -> None:
