@@ -24,9 +24,7 @@ def _line(launch: Launch, words: list[str]) -> Line:
     given = ["-iface", name] if name and _is_here(launch, name) else []
     told = [f"its ssh is told {launch.ssh_arguments}, as the list or the options say"] if launch.ssh_arguments else []
     if name and not given:
-        told.append(
-            f"mpiexec on this machine would stop at -iface {name}, which is not here: the ranks find a way alone"
-        )
+        told.append(f"no -iface {name}: this machine has none, and mpiexec would stop; ranks find a way themselves")
     return Line(typed([*words, *given, *_variables(launch), *launch.program_anywhere]), tuple(told))
 
 

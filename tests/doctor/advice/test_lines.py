@@ -102,7 +102,7 @@ def test_hydra_is_told_no_interface_that_this_machine_has_not(implementation: st
     here, elsewhere = launch(head=Head({"10.1.0.9": "eth0"})), launch(head=Head({"10.9.0.9": "eno1"}))
     assert " -iface eth0 " in mpi_line(implementation, "5.0", here)
     assert "-iface" not in mpi_line(implementation, "5.0", elsewhere)
-    told = "mpiexec on this machine would stop at -iface eth0, which is not here: the ranks find a way alone"
+    told = "no -iface eth0: this machine has none, and mpiexec would stop; ranks find a way themselves"
     assert MPI_MAKERS[implementation](elsewhere).reasons == (told,)
 
 

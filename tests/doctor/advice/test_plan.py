@@ -31,6 +31,7 @@ from doctor.model.facts import (
     NcclPickFacts,
     NicFacts,
 )
+from doctor.model.head import Head
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan, Setting
 from doctor.settings import Settings
@@ -105,6 +106,17 @@ def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> 
             ),
         },
     )  # fmt: skip
+
+
+def test_library_path_is_passed_on_where_a_node_or_this_machine_sets_it() -> None:
+    def passed(*names: str, head: Head | None = None) -> bool:
+        set_ = EnvironmentFacts(dict.fromkeys(names, "/opt/lib"), {})
+        found = linked({f"n{n}": node(f"eth0 10.1.0.{n}", EnvironmentFacts=set_) for n in (1, 2)})
+        made = propose(NODES, found, Settings(), user_is_root=False, head=head)
+        return "-x LD_LIBRARY_PATH" in made.lines["mpirun"]
+
+    assert (passed(), passed("LD_LIBRARY_PATH")) == (False, True)
+    assert passed(head=Head({"10.1.0.9": "eth0"}, frozenset({"LD_LIBRARY_PATH"})))
 
 
 def test_a_bridge_in_the_way_makes_it_name_the_card_exactly() -> None:

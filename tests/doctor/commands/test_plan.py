@@ -49,8 +49,9 @@ def eval_in_a_shell(*args: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_line_stands_alone_on_standard_output(
-    capsys: pytest.CaptureFixture[str], clusters: dict[str, list[str]]
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, clusters: dict[str, list[str]]
 ) -> None:
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
     words = clusters["healthy-4x8-h100"]
     code, out, err = told(capsys, *words, "--for", "mpirun", "--", "python", "train.py", "--lr", "0.1", "a b")
     hosts = ",".join(f"gpu{number:02}:8" for number in range(1, 5))
@@ -58,12 +59,13 @@ def test_the_line_stands_alone_on_standard_output(
         0,
         (
             f"mpirun -np 32 -H {hosts} --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' "
-            "--mca btl_tcp_if_include 10.20.0.0/24 --mca oob_tcp_if_include 10.20.0.0/24 "
+            "--mca btl_tcp_if_include 10.20.0.0/24 "
             f"--mca plm_rsh_args '-F {words[3]}' -x NCCL_DEBUG=WARN -x PATH "
-            "-x LD_LIBRARY_PATH python train.py --lr 0.1 'a b'\n"
+            "python train.py --lr 0.1 'a b'\n"
         ),
     )
     assert "ncheck: for mpirun\nncheck: for Open MPI 4.1.6; 32 ranks: the listed slots, else the GPUs\n" in err
+    assert "take any network between them: this machine has no address in 10.20.0.0/24\n" in err
 
 
 def test_without_for_it_is_for_the_mpirun_that_was_found_and_says_so(

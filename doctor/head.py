@@ -1,0 +1,28 @@
+"""What this machine is to a line that is typed on it: its own addresses, and which variables are set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from doctor.model.head import Head
+
+if TYPE_CHECKING:
+    from doctor.settings import Settings
+
+
+def head_of(settings: Settings, environ: Mapping[str, str]) -> Head | None:
+    """Return this machine; None where a line is typed elsewhere, in a container, or where it does not tell.
+
+    The head of a rehearsal is no part of the cluster that it shows.
+    """
+    if settings.rehearsal or settings.environment.enter or settings.environment.rsh:
+        return None
+    try:
+        from doctor.agent.answers.getifaddrs import getifaddrs  # noqa: PLC0415  some Pythons have no ctypes
+
+        told = getifaddrs()
+    except (ImportError, OSError):
+        return None
+    held = {str(address["ip"]): name for name, (_, addresses) in told.items() for address in addresses}
+    return Head(held, frozenset(environ))
