@@ -89,6 +89,7 @@ def _sum(report: Report, found: Sequence[Block]) -> tuple[str, ...]:
     counts = Counter(block.severity for block in found if not block.ignored)
     ignored = sum(block.ignored for block in found)
     parts = [words.count(counts[severity], severity.value) for severity in (Severity.ERROR, Severity.WARNING)]
+    parts += [f"{counts[Severity.INFO]} info"] if counts[Severity.INFO] else []
     parts += [f"{ignored} ignored"] if ignored else []
     told = ", ".join(_outcomes(report.verdicts))
     return ", ".join(parts), f"{words.count(len(report.verdicts), 'verdict')}: {told}", f"{report.seconds:.1f} s"

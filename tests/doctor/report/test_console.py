@@ -143,6 +143,15 @@ def test_one_unknown_verdict_is_not_called_ready(reports: dict[str, Report]) -> 
     assert "exit code 1: what could not be told counts as failed (--fail-on error,unknown)\n" in out
 
 
+def test_what_is_only_worth_knowing_is_no_headline_unless_it_counts(reports: dict[str, Report]) -> None:
+    docker0 = Finding("NC356", "bridge-address-shared", Severity.INFO, ("node01",), "docker0", (), "ip -br address")
+    printed_lines = in_utf8(replace(reports["healthy"], findings=(docker0,))).splitlines()
+    assert printed_lines[1].startswith("✓ Nothing wrong was found: ")
+    assert [line for line in printed_lines if line.startswith("0 errors, 0 warnings, 1 info · ")]
+    counting = replace(reports["healthy"], findings=(docker0,), fail_on=("error", "info"), exit_code=1)
+    assert in_utf8(counting).splitlines()[1] == "! No error was found: 1 info on node01"
+
+
 def test_a_reader_who_goes_away_costs_neither_words_nor_the_exit_code(reports: dict[str, Report]) -> None:
     read, write = os.pipe()
     os.close(read)
