@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from doctor.advice.interface import Advice
 from doctor.advice.launch import Host, NoLineError, Way, values_in
 from doctor.advice.sight import Sight
@@ -87,7 +89,8 @@ def way_in(sight: Sight, settings: Settings, launcher: str) -> tuple[Way, str]:
     users = {node.user or settings.user for node in sight.nodes}
     if len(ports) > 1 or len(users) > 1:
         return Way(), f"nodes are listed with several ports or users: {launcher}'s ssh reads them from ~/.ssh/config"
-    files = (settings.identity, None if settings.rehearsal else settings.ssh_config)
+    config = None if settings.rehearsal or not settings.ssh_config else str(Path(settings.ssh_config).expanduser())
+    files = (settings.identity, config)  # ssh itself knows ~ in -i, and not in -F
     if any(len(file.split()) > 1 for file in files if file):
         note = "a launcher parts what its ssh is told at blanks: name the file of -i or -F without one"
         return Way(ports.pop(), users.pop()), note

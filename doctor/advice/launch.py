@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from shlex import quote
 
 from doctor.advice.interface import Network
 from doctor.advice.out_of_band import OutOfBand
@@ -15,6 +14,7 @@ from doctor.model.facts import MpiFacts
 from doctor.model.head import Head
 from doctor.model.plan import Setting
 from doctor.printable import printable
+from doctor.shell_words import shell_word
 
 PROGRAM = ("python", "train.py")
 _SSH_PORT = 22
@@ -56,10 +56,13 @@ class Way:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Return ssh's options: ("-p 2222", "-l ada"). No "=" in them: Open MPI 5.0 cuts a value there."""
+        """Return ssh's options: ("-p 2222", "-l ada"). No "=" in them: Open MPI 5.0 cuts a value there.
+
+        Nor quotation marks: every launcher parts them at blanks, and knows no quoting.
+        """
         port = f"-p {self.port}" if self.port not in (None, _SSH_PORT) else ""
         given = (("-l", self.user), ("-i", self.identity), ("-F", self.config))
-        return tuple(word for word in (port, *(f"{flag} {quote(value)}" for flag, value in given if value)) if word)
+        return tuple(word for word in (port, *(f"{flag} {value}" for flag, value in given if value)) if word)
 
 
 @dataclass(frozen=True)
@@ -172,8 +175,8 @@ def values_in(settings: Mapping[str, Setting]) -> dict[str, str]:
 
 
 def typed(words: list[str]) -> str:
-    """Return a line that a shell reads as these words; zsh would take =eth0 for the path of a program eth0."""
-    return " ".join(f"'{word}'" if word.startswith("=") and quote(word) == word else quote(word) for word in words)
+    """Return a line that a shell reads as these words."""
+    return " ".join(map(shell_word, words))
 
 
 def node_by_node(launch: Launch, words: Callable[[int, Host], list[str]]) -> Line:

@@ -203,9 +203,9 @@ def test_a_prefix_is_named_where_a_login_does_not_find_the_daemon() -> None:
 def test_the_way_in_is_told_to_the_launchers_that_log_in() -> None:
     way = Way(2222, "ada", "~/.ssh/job", None)
     job = launch(way=way, variables={})
-    assert "--mca plm_rsh_args '-p 2222 -l ada -i '\"'\"'~/.ssh/job'\"'\"''" in mpi_line("Open MPI", "4.1.4", job)
+    assert "--mca plm_rsh_args '-p 2222 -l ada -i ~/.ssh/job' " in mpi_line("Open MPI", "4.1.4", job)
     assert " -p 2222 -i '~/.ssh/job' " in line("horovodrun", job)
-    told = "its ssh must be told -p 2222 -l ada -i '~/.ssh/job' by ~/.ssh/config"
+    told = "its ssh must be told -p 2222 -l ada -i ~/.ssh/job by ~/.ssh/config"
     assert told in LINES["horovodrun"](job).reasons
     assert told in LINES["deepspeed"](job).reasons
 
