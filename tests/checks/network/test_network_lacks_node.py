@@ -1,0 +1,97 @@
+"""NC309: a node that is out of a network that the others have."""
+
+from __future__ import annotations
+
+from checks.network.network_lacks_node import network_lacks_node
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent
+from doctor.model.facts import Address, IdentityFacts, Interface, Kind, NicFacts
+from doctor.model.finding import Finding, Severity
+
+
+def nic(
+    name: str, *ips: str, speed: int | None = 100000, up: bool = True, running: bool = True,
+    kind: Kind = Kind.PHYSICAL,
+) -> Interface:  # fmt: skip
+    index = {"eth0": 2, "fast0": 3}.get(name, 4)
+    addresses = tuple(Address(ip, 24, "link" if ip.startswith("fe80") else "global") for ip in ips)
+    return Interface(name, index, kind, up=up, running=running, mtu=1500, addresses=addresses, speed=speed)
+
+
+def node(number: int, *others: Interface) -> Facts:
+    return known(nic("eth0", f"10.0.0.{number}", speed=1000), *others)
+
+
+def known(*interfaces: Interface) -> Facts:
+    return {NicFacts: NicFacts(interfaces), IdentityFacts: Absent("not asked here")}
+
+
+def fast(number: int) -> Facts:
+    return node(number, nic("fast0", f"10.8.0.{number}"))
+
+
+def told(*nodes: Facts) -> list[tuple[tuple[str, ...], str, str]]:
+    found = judge([network_lacks_node], {f"n{number}": facts for number, facts in enumerate(nodes, 1)}).findings
+    return [(finding.nodes, finding.message, finding.fix) for finding in found]
+
+
+def test_a_node_whose_fast_card_has_no_link_is_named_though_a_slow_network_joins_all() -> None:
+    sick = node(3, nic("fast0", "10.8.0.3", running=False, speed=None))
+    assert judge([network_lacks_node], {"n1": fast(1), "n2": fast(2), "n3": sick}).findings == [
+        Finding("NC309", "network-lacks-node", Severity.WARNING, ("n3",),
+                "10.8.0.0/24 (100 Gb/s) joins n[1-2], and not n3: fast0 has no link", (), "ethtool fast0"),
+    ]  # fmt: skip
+
+
+def test_of_two_nodes_the_one_without_a_link_is_named() -> None:
+    sick = node(2, nic("fast0", "10.8.0.2", up=False, running=False))
+    assert told(fast(1), sick) == [
+        (("n2",), "10.8.0.0/24 (100 Gb/s) joins n1, and not n2: fast0 is down", "sudo ip link set fast0 up"),
+    ]
+
+
+def test_a_card_that_nobody_gave_an_address_is_named() -> None:
+    assert told(fast(1), node(2, nic("fast0"))) == [
+        (("n2",), "10.8.0.0/24 (100 Gb/s) joins n1, and not n2: fast0 has no address there",
+         "ip -br address show dev fast0"),
+    ]  # fmt: skip
+
+
+def test_a_node_without_the_fast_network_is_named() -> None:
+    assert told(node(1), fast(2), fast(3), fast(4)) == [
+        (("n1",), "10.8.0.0/24 (100 Gb/s) joins n[2-4], and not n1: no interface leads there", "ip -br address"),
+    ]
+
+
+def test_it_is_silent_where_all_nodes_are_in_all_networks() -> None:
+    assert told(fast(1), fast(2), fast(3)) == []
+
+
+def test_it_is_silent_about_a_slower_network_of_some_nodes() -> None:
+    slow = [node(number, nic("usb1", f"10.9.0.{number}", speed=100)) for number in (1, 2)]
+    assert told(*slow, node(3)) == []
+
+
+def test_it_is_silent_about_rails_of_each_node_s_own_and_about_spare_ports() -> None:
+    rails = [node(number, nic("fast0", f"10.{number}.0.2"), nic("eno2", running=False)) for number in (1, 2, 3)]
+    assert told(*rails) == []
+
+
+def test_it_is_silent_about_a_fast_private_network_of_a_few() -> None:
+    assert told(fast(1), node(2), node(3), node(4)) == []
+
+
+def test_it_leaves_link_local_addresses_and_bridges_of_containers_to_others() -> None:
+    lost = node(3, nic("fast0", "fe80::3"))
+    docker = node(4, nic("fast0", "10.8.0.4"), nic("docker0", "172.17.0.1", kind=Kind.CONTAINER_BRIDGE, running=False))
+    assert told(fast(1), fast(2), lost, docker) == []
+
+
+def test_it_leaves_nodes_without_any_network_to_others() -> None:
+    dark = known(nic("eth0", "10.0.0.3", running=False))
+    assert told(node(1), node(2), dark) == []
+
+
+def test_it_is_silent_about_an_address_that_two_nodes_show() -> None:
+    own = nic("tmfifo_net0", "192.168.100.1", speed=200000)
+    assert told(node(1, own), node(2, own), node(3)) == []
