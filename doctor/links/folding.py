@@ -5,11 +5,13 @@ Pure: names, and pairs of names. A way from a to b is broken, good, or not known
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 Way = tuple[str, str]
+Partners = Mapping[bool, Mapping[str, set[str]]]
 
 
 class Shape(str, Enum):
@@ -55,6 +57,7 @@ class _Folding:
         self.order, self.broken, self.good = order, broken, good
         self.left = set(broken)
         self.rest = order  # who is not singled out
+        self.working = _partners(good)
 
     def folds(self) -> Iterator[Fold]:
         yield from self.singled_out()
@@ -73,30 +76,27 @@ class _Folding:
 
     def singled_out(self) -> Iterator[Fold]:
         """Tell of those that nobody reaches, or that reach nobody, while the others do."""
-        deaf = {name: ways for name in self.order if (ways := self._all_broken(name, into=True))}
-        mute = {name: ways for name in self.order if (ways := self._all_broken(name, into=False))}
-        into = {(name, True): ways for name, ways in deaf.items()}
-        chosen = _needed(into | {(name, False): ways for name, ways in mute.items()})
+        broken = _partners(self.broken)
+        chosen = _needed({**dict(self._all_broken(broken, into=True)), **dict(self._all_broken(broken, into=False))})
         shapes: dict[str, Shape] = {}
         for name, deaf_too in chosen:
             shapes[name] = Shape.CUT_OFF if name in shapes else Shape.UNREACHED if deaf_too else Shape.MUTE
-        for name in sorted(shapes, key=lambda name: (list(Shape).index(shapes[name]), self.order.index(name))):
-            ways = set().union(*(held for key, held in chosen.items() if key[0] == name)) & self.left
+        for name in sorted(self.sorted(shapes), key=lambda name: list(Shape).index(shapes[name])):
+            ways = set().union(*(chosen.get((name, into), ()) for into in (True, False))) & self.left
             if ways:
                 yield self.take(shapes[name], ((name,), ()), ways, {name})
         self.rest = tuple(name for name in self.order if name not in shapes)
 
-    def _all_broken(self, name: str, *, into: bool) -> set[Way]:
-        """Return the ways into (or out of) a name where all that is known is broken, and the far ends are not at fault.
+    def _all_broken(self, broken: Partners, *, into: bool) -> Iterator[tuple[tuple[str, bool], set[Way]]]:
+        """Yield the names with the ways into (or out of) them where all that is known is broken, and the far ends are
+        not at fault.
 
         One way says nothing of which end it is; of several, one far end at least has to work with somebody else.
         """
-        mine, far = (1, 0) if into else (0, 1)
-        ways = {way for way in self.broken if way[mine] == name}
-        if len(ways) < 2 or any(way[mine] == name for way in self.good):  # noqa: PLR2004
-            return set()
-        ends = {way[far] for way in ways}
-        return ways if any(way[far] in ends for way in self.good) else set()
+        for name in self.order:
+            ends = broken[into].get(name, set())
+            if len(ends) > 1 and name not in self.working[into] and not ends.isdisjoint(self.working[not into]):
+                yield (name, into), {(end, name) if into else (name, end) for end in ends}
 
     def parts(self) -> Iterator[Fold]:
         """Tell of sides between which no way works: each against the rest, the smallest first."""
@@ -113,9 +113,11 @@ class _Folding:
 
     def mutual(self) -> Iterator[Fold]:
         """Tell of pairs that fail both ways, joined where several have the same partners."""
-        while pairs := {way for way in self.left if way[::-1] in self.left}:
+        pairs = {way for way in self.left if way[::-1] in self.left}
+        while pairs:
             side, partners = _largest(self.order, pairs)
             ways = {way for one in side for other in partners for way in ((one, other), (other, one))}
+            pairs -= ways
             yield self.take(Shape.PARTS, (side, partners), ways, self._fewer(side, partners, ways))
 
     def _fewer(self, side: set[str], partners: set[str], ways: set[Way]) -> set[str]:
@@ -127,20 +129,33 @@ class _Folding:
     def one_way(self) -> Iterator[Fold]:
         """Tell of what is left: ways whose opposite works, or is not known."""
         for shape, fits in ((Shape.ONE_WAY, self._returns), (Shape.FORTH, lambda _: True)):
-            while ways := {way for way in self.left if fits(way)}:
+            ways = {way for way in self.left if fits(way)}
+            while ways:
                 sources, targets = _largest(self.order, ways)
                 taken = {(source, target) for source in sources for target in targets}
+                ways -= taken
                 yield self.take(shape, (sources, targets), taken, sources | targets)
 
     def _returns(self, way: Way) -> bool:
         return way[::-1] in self.good
 
 
+def _partners(ways: Iterable[Way]) -> Partners:
+    """Map each name to those from whom a way leads into it, under True; to those to whom one leads, under False."""
+    found: dict[bool, dict[str, set[str]]] = {True: {}, False: {}}
+    for one, other in ways:
+        found[True].setdefault(other, set()).add(one)
+        found[False].setdefault(one, set()).add(other)
+    return found
+
+
 def _needed(candidates: dict[tuple[str, bool], set[Way]]) -> dict[tuple[str, bool], set[Way]]:
     """Leave out, one by one, whoever the others explain already; those that explain least go first."""
+    explained = Counter(way for ways in candidates.values() for way in ways)
     kept = dict(candidates)
     for key in sorted(candidates, key=lambda key: len(candidates[key])):
-        if kept[key] <= set().union(*(ways for other, ways in kept.items() if other != key)):
+        if all(explained[way] > 1 for way in candidates[key]):
+            explained.subtract(candidates[key])
             del kept[key]
     return kept
 
