@@ -10,7 +10,7 @@ Each rank then tells the others to call 127.0.0.1, which is themselves. The job 
 where it runs on more than one node.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME=^lo,docker`, or better `export NCCL_SOCKET_IFNAME==eth0`, which says what is meant.
+`export NCCL_SOCKET_IFNAME=^lo,docker`, or better `export NCCL_SOCKET_IFNAME='=eth0'`, which says what is meant.
 """
 
 from __future__ import annotations

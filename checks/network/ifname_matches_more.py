@@ -10,7 +10,7 @@ Where eth1 has no link the ranks meet on eth10, without a word. Where both have,
 each of them, and waits for the slower one.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME==eth1`: the second "=" makes the name exact.
+`export NCCL_SOCKET_IFNAME='=eth1'`: the second "=" makes the name exact.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ character is no setting: both pass it over and choose by themselves.
 NCCL falls back on nothing: it stops with "no socket interface found", and gloo with "Unable to find address for".
 
 ## What to type
-`ip -br address` names the interfaces; then `export NCCL_SOCKET_IFNAME==eth0`, `export GLOO_SOCKET_IFNAME=eth0`, or
+`ip -br address` names the interfaces; then `export NCCL_SOCKET_IFNAME='=eth0'`, `export GLOO_SOCKET_IFNAME=eth0`, or
 change the line in the named file.
 """
 

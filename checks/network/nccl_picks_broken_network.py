@@ -9,7 +9,7 @@ NCCL does not try whether its choice works: it takes the first interface in the 
 first step, or at its first large message, on nodes that could work together.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME==eth1` on all nodes, with the name that leads into the network that carries;
+`export NCCL_SOCKET_IFNAME='=eth1'` on all nodes, with the name that leads into the network that carries;
 `ncheck plan nodes.txt --for env` prints it.
 """
 

@@ -10,14 +10,13 @@ Each rank is told to call the others where NCCL picked. Without a way between th
 first step; with one, data takes a way that nobody meant, such as the management network.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME==eth0` on all nodes, with the name that leads into one and the same subnet;
+`export NCCL_SOCKET_IFNAME='=eth0'` on all nodes, with the name that leads into one and the same subnet;
 `ncheck plan nodes.txt --for env` names it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from shlex import quote
 
 from doctor import ClusterView, Problem, Severity, cluster_check, split
 from doctor.hostlist import fold
@@ -25,6 +24,7 @@ from doctor.model.facts import EnvironmentFacts, IdentityFacts, NicFacts
 from doctor.nccl.picks import MADE_OF, common_name, picked_seats
 from doctor.reasoning.parity import gathered
 from doctor.reasoning.subnets import machines, shared
+from doctor.shell_words import export
 
 
 @cluster_check("NC320", Severity.WARNING, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts))
@@ -36,5 +36,5 @@ def nccl_picks_differ(cluster: ClusterView) -> Iterator[Problem]:
         name = common_name(everywhere, parted.majority)
         lines = gathered({node: f"{seat.interface.name} leads into {seat.subnet}" for node, seat in picks.items()})
         evidence = tuple(f"{line}: {fold(members)}" for line, members in lines.items())
-        fix = f"export {quote(f'NCCL_SOCKET_IFNAME=={name}')}" if name else "ncheck plan nodes.txt --for nccl.conf"
+        fix = export("NCCL_SOCKET_IFNAME", f"={name}") if name else "ncheck plan nodes.txt --for nccl.conf"
         yield Problem(f"NCCL would pick different subnets: {parted.told()}", fix, evidence, parted.odd)

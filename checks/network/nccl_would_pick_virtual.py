@@ -13,19 +13,19 @@ The address of that interface is handed to all other ranks, and none can reach i
 step.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME==eth0`, the second "=" for an exact name, or that line in ~/.nccl.conf without "export".
+`export NCCL_SOCKET_IFNAME='=eth0'`, the second "=" for an exact name, or `NCCL_SOCKET_IFNAME==eth0` in ~/.nccl.conf.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from shlex import quote
 
 from doctor import ClusterView, Doubt, NodeView, Problem, Severity, Unread, cluster_check
 from doctor.links.faults import carrying
 from doctor.model.facts import EnvironmentFacts, LinkFacts, LoadedNcclFacts, NcclPickFacts, NicFacts
 from doctor.nccl.choice import choices
 from doctor.reasoning.subnets import seats
+from doctor.shell_words import export
 
 _ALSO = (LoadedNcclFacts, NcclPickFacts, LinkFacts)
 
@@ -46,7 +46,7 @@ def _judged(node: NodeView, wanted: Collection[str]) -> Iterator[Problem | Doubt
     if found[0].stray:
         yield Doubt(f"NCCL picks {found[0].stray}, and no interface here was seen to have that address", name)
     elif not any(choice.where in good for choice in found):
-        fixes = (*(f"export {quote(f'NCCL_SOCKET_IFNAME=={seat.interface.name}')}" for seat in held), "ip -br address")
+        fixes = (*(export("NCCL_SOCKET_IFNAME", f"={seat.interface.name}") for seat in held), "ip -br address")
         yield Problem(f"NCCL would {found[-1].told}", fixes[0], found[-1].answer, name)
     elif isinstance(nccl, Unread) and not all(choice.where in good for choice in found):
         yield Doubt(f"NCCL before 2.28.3 would pick {found[0].name}, and its release is not known: {nccl.reason}", name)

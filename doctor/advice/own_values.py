@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
+from doctor.shell_words import shell_word
+
 Own = Mapping[str, Mapping[str, str]]  # variables by the name that a node calls itself by (uname -n)
 
 _UNKNOWN = 'echo "ncheck: nothing is known to be right for $(uname -n)" >&2'
@@ -32,12 +34,7 @@ def _alike(own: Own) -> Iterator[tuple[str, list[str]]]:
     """Yield the values as a shell takes them, with the nodes that have them."""
     nodes: dict[str, list[str]] = {}
     for name, values in own.items():
-        said = " ".join(f"{variable}={_plain(value)}" for variable, value in values.items())
+        said = " ".join(f"{variable}={shell_word(value)}" for variable, value in values.items())
         if said:
             nodes.setdefault(said, []).append(quote(name))
     yield from nodes.items()
-
-
-def _plain(value: str) -> str:
-    """Quote a value; zsh would take a leading = for the path of a program."""
-    return f"'{value}'" if value.startswith("=") and quote(value) == value else quote(value)

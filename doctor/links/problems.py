@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from shlex import quote
 
 from doctor.links.faults import Fault, Trouble, carries, doubt, faults, subnets_tried
 from doctor.links.fixes import cure, mtus_told
@@ -27,6 +26,7 @@ from doctor.model.facts import (
 from doctor.nccl.choice import choices
 from doctor.nccl.picks import common_name, real_pick
 from doctor.reasoning.subnets import Seats, shared
+from doctor.shell_words import export
 
 READS: tuple[FactType, ...] = (LinkFacts, NicFacts)
 ALSO: tuple[FactType, ...] = (LoginFacts, EnvironmentFacts, LoadedNcclFacts, NcclPickFacts)
@@ -124,7 +124,7 @@ def _problem(cluster: ClusterView, one: Weighed, everywhere: Mapping[str, Seats]
     fix = cure(fault, nics, logins)
     if one.weight is Weight.PICKED:
         name = common_name(everywhere, one.instead)
-        fix = f"export {quote(f'NCCL_SOCKET_IFNAME=={name}')}" if name else "ncheck plan nodes.txt --for nccl.conf"
+        fix = export("NCCL_SOCKET_IFNAME", f"={name}") if name else "ncheck plan nodes.txt --for nccl.conf"
     more = (f"and {len(fault.links) - _MOST_SHOWN} more",) if len(fault.links) > _MOST_SHOWN else ()
     return Problem(
         message=f"{fault.told}{mtus_told(fault, nics)}; {one.meaning}",

@@ -18,6 +18,7 @@ from doctor.nccl.choice import (
     release_of,
     settings_in_force,
 )
+from doctor.shell_words import export
 
 GLOO = "GLOO_SOCKET_IFNAME"
 _PLAIN = frozenset(ascii_letters + digits + "_.,:@^=-")  # what may come to stand in a line to type
@@ -56,7 +57,7 @@ class Named:
         """Return a line that sets another value in the same place; one that is "" takes the setting away."""
         plain = set(value) <= _PLAIN
         if not self.file or not self.file.isprintable():
-            return f"export {quote(f'{self.variable}={value}')}" if value and plain else f"unset {self.variable}"
+            return export(self.variable, value) if value and plain else f"unset {self.variable}"
         change = f"s/^{self.variable}=.*/{self.variable}={value}/" if value and plain else f"/^{self.variable}=/d"
         return f"{'sudo ' if self.file.startswith('/etc/') else ''}sed -i {quote(change)} {quote(self.file)}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +15,7 @@ from doctor.reasoning.parity import gathered
 from doctor.report import text as words
 from doctor.report.folding import Block, outcome_counts
 from doctor.report.page import Page
+from doctor.shell_words import export
 
 
 def print_tail(page: Page, report: Report, found: Sequence[Block]) -> None:
@@ -52,16 +52,14 @@ def _setting(page: Page, plan: LaunchPlan, name: str) -> None:
     setting = plan.env[name]
     own = {node: held[name].value or "" for node, held in plan.per_node.items() if name in held}
     if setting.value is not None:
-        page.verbatim(_export(name, setting.value), "  ", style="bold")
+        page.verbatim(export(words.line(name), words.line(setting.value)), "  ", style="bold")
     elif own:
         for value, nodes in gathered(own).items():
-            page.verbatim(f"{_export(name, value)}  # on {words.node_set(nodes)}", "  ", style="bold")
+            page.verbatim(
+                f"{export(words.line(name), words.line(value))}  # on {words.node_set(nodes)}", "  ", style="bold"
+            )
     else:
         page.say(f"{words.line(name)} {'can stay unset' if setting.decided else 'is not decided'}", "  ")
-
-
-def _export(name: str, value: str) -> str:
-    return f"export {words.line(name)}={_quoted(words.line(value))}"
 
 
 def _probe(page: Page, report: Report) -> None:
@@ -78,11 +76,6 @@ def _measured(one: Measurement) -> str:
     limit = f", limited by {one.limited_by}" if one.limited_by else ""
     where = f" on {words.node_set(one.nodes)}" if one.nodes else ""
     return words.line(f"{one.what}{where}: {seen}{wanted}{limit}")
-
-
-def _quoted(value: str) -> str:
-    """Quote what a shell would read otherwise; zsh also takes a leading = for the path of a program."""
-    return value if re.fullmatch(r"[\w./:,-]+", value) else "'" + value.replace("'", "'\\''") + "'"
 
 
 def _sum(report: Report, found: Sequence[Block]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ def test_eth1_takes_eth10_and_data_goes_over_both() -> None:
     assert judge([ifname_matches_more], alone(ETH1, ETH10, NCCL_SOCKET_IFNAME="eth1")).findings == [
         Finding("NC322", "ifname-matches-more", Severity.WARNING, ("n1",),
                 "NCCL_SOCKET_IFNAME=eth1 in the environment: eth1 takes eth10, too",
-                ("NCCL would pick eth1 (physical): NCCL_SOCKET_IFNAME=eth1",), "export NCCL_SOCKET_IFNAME==eth1"),
+                ("NCCL would pick eth1 (physical): NCCL_SOCKET_IFNAME=eth1",), "export NCCL_SOCKET_IFNAME='=eth1'"),
     ]  # fmt: skip
 
 

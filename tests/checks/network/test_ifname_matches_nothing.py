@@ -26,7 +26,7 @@ def test_a_name_that_no_interface_has_is_told_with_those_that_are_there() -> Non
     assert judge([ifname_matches_nothing], alone(ETH0, docker(3), NCCL_SOCKET_IFNAME="ens5")).findings == [
         Finding("NC321", "ifname-matches-nothing", Severity.ERROR, ("n1",),
                 "NCCL_SOCKET_IFNAME=ens5 in the environment takes no interface: "
-                "no interface here is called ens5: there are eth0, docker0", (), "export NCCL_SOCKET_IFNAME==eth0"),
+                "no interface here is called ens5: there are eth0, docker0", (), "export NCCL_SOCKET_IFNAME='=eth0'"),
     ]  # fmt: skip
 
 

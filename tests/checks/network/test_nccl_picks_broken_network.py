@@ -17,7 +17,7 @@ def test_the_network_that_nccl_picks_and_that_does_not_carry_is_named_with_the_n
         "n3 cannot be reached on 10.1.0.0/24 by anyone: no answer; "
         "NCCL picks this subnet as things are, and would hang; 10.2.0.0/24 carries all nodes"
     )
-    assert finding.fix == "export NCCL_SOCKET_IFNAME==eth2"
+    assert finding.fix == "export NCCL_SOCKET_IFNAME='=eth2'"
 
 
 def test_it_is_silent_where_nccl_picks_the_network_that_carries() -> None:

@@ -61,7 +61,7 @@ def test_a_bridge_that_comes_before_the_card_is_named_with_the_cards_name_to_set
     assert judge([nccl_would_pick_virtual], node(COMPOSE, ETH0)).findings == [
         Finding("NC304", "nccl-would-pick-virtual", Severity.ERROR, ("n1",),
                 "NCCL would pick br-5b1d7c3e9f20 (container-bridge): "
-                "the first in the kernel's order but docker*, lo and virbr*", (), "export NCCL_SOCKET_IFNAME==eth0"),
+                "the first in the kernel's order but docker*, lo and virbr*", (), "export NCCL_SOCKET_IFNAME='=eth0'"),
     ]  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def test_a_name_left_in_a_conf_file_that_no_interface_has_is_named() -> None:
 def test_the_usb_card_of_a_management_controller_leads_nowhere() -> None:
     bmc = replace(nic("enx0a1b2c3d4e5f", 3), driver="cdc_ether")
     fixes = [finding.fix for finding in judge([nccl_would_pick_virtual], node(bmc, ETH0)).findings]
-    assert fixes == ["export NCCL_SOCKET_IFNAME==eth0"]
+    assert fixes == ["export NCCL_SOCKET_IFNAME='=eth0'"]
 
 
 def test_old_releases_take_a_card_without_a_link_and_new_ones_do_not() -> None:
@@ -115,7 +115,7 @@ def test_the_line_to_type_names_the_network_that_carries() -> None:
         replace(nic, addresses=(Address(f"10.{nic.index}.0.6", 24),)) for nic in (nic("eth7", 7), ETH0)
     ))}  # fmt: skip
     assert [finding.fix for finding in judge([nccl_would_pick_virtual], nodes).findings] == [
-        "export NCCL_SOCKET_IFNAME==eth7"
+        "export NCCL_SOCKET_IFNAME='=eth7'"
     ]
     broken = Link("10.7.0.5", "n2", "10.7.0.6", "10.7.0.0/24", LinkCause.FILTERED)
     nodes["n1"] = {**nodes["n1"], LinkFacts: LinkFacts((), (broken,), frozenset({"n2"}))}
@@ -124,7 +124,7 @@ def test_the_line_to_type_names_the_network_that_carries() -> None:
         LinkFacts: LinkFacts((Reach("10.7.0.0/24", "10.7.0.6", 1, 1),), (), frozenset({"n1"})),
     }
     assert [finding.fix for finding in judge([nccl_would_pick_virtual], nodes).findings] == [
-        "export NCCL_SOCKET_IFNAME==eth0"
+        "export NCCL_SOCKET_IFNAME='=eth0'"
     ]
 
 
