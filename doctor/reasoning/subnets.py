@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 
@@ -85,9 +85,9 @@ def clashing_seats(members: Seats) -> dict[str, tuple[str, ...]]:
     return {ip: tuple(found) for ip, found in owners.items() if len(found) > 1}
 
 
-def routed(nics: NicFacts) -> bool:
-    """Tell whether a router stands behind some interface that a job may use."""
-    return any(nic.default_route for nic in nics.candidates)
+def routed(nics: NicFacts, clashes: Container[str] = ()) -> bool:
+    """Tell whether a router stands behind some interface that a job may use, by an address of the node's own."""
+    return any(seat.interface.default_route and seat.ip not in clashes for seat in seats(nics))
 
 
 def common_names(members: Seats) -> tuple[str, ...]:
@@ -131,15 +131,19 @@ def apart(nodes: Nodes) -> Apart | None:
         return None
     found = sorted(subnets(seated).items(), key=lambda item: -len(item[1]))
     clashes = clashing(seated)
-    largest = found[0][1]
-    majority = 2 * len(largest) > len(seated) and not clashes
     lines = [f"{subnet} on {fold(members)}" for subnet, members in found]
-    return Apart(
-        routed=not clashes and all(routed(nics) for nics in seated.values()),
-        odd=tuple(node for node in seated if not (majority and node in largest)),
-        told=", ".join(lines[:3]) + (", ..." if len(lines) > 3 else ""),  # noqa: PLR2004  a line's worth
-        evidence=(*lines, *(f"{ip} is an address of {fold(owners)}" for ip, owners in clashes.items())),
-    )
+    evidence = (*lines, *(f"{ip} is an address of {fold(owners)}" for ip, owners in clashes.items()))
+    joined = all(routed(nics, clashes) for nics in seated.values())
+    subnet, largest = found[0]
+    doubled = clashing_seats(largest)
+    if not joined and len(largest) == len(seated):  # not one network, but one of that name on each
+        odd = dict.fromkeys(node for owners in doubled.values() for node in owners)
+        told = [f"{fold(owners)} show one address in {subnet}, {ip}" for ip, owners in doubled.items()]
+    else:
+        majority = 2 * len(largest) > len(seated) and not doubled
+        odd = dict.fromkeys(node for node in seated if not (majority and node in largest))
+        told = lines
+    return Apart(joined, tuple(odd), ", ".join(told[:3]) + (", ..." if len(told) > 3 else ""), evidence)  # noqa: PLR2004
 
 
 def neighbours(nodes: Nodes, family: int) -> Mapping[str, int]:

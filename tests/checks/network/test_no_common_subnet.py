@@ -31,8 +31,16 @@ def test_a_node_outside_the_others_subnet_is_named() -> None:
 def test_containers_on_private_bridges_with_one_address_are_all_named() -> None:
     container = node("172.17.0.2", kind=Kind.VETH, routed=True, prefix=16)
     judgement = judge([no_common_subnet], {"n1": container, "n2": container})
-    assert [(found.nodes, found.evidence[-1]) for found in judgement.findings] == [
-        (("n1", "n2"), "172.17.0.2 is an address of n[1-2]"),
+    assert [(found.nodes, found.message, found.evidence[-1]) for found in judgement.findings] == [
+        (("n1", "n2"), "no subnet is common to all nodes: n[1-2] show one address in 172.17.0.0/16, 172.17.0.2",
+         "172.17.0.2 is an address of n[1-2]"),
+    ]  # fmt: skip
+
+
+def test_of_nodes_in_one_subnet_those_that_show_one_address_are_named() -> None:
+    judgement = judge([no_common_subnet], {"n1": node("10.1.0.1"), "n2": node("10.1.0.2"), "n3": node("10.1.0.2")})
+    assert [(found.nodes, found.message) for found in judgement.findings] == [
+        (("n2", "n3"), "no subnet is common to all nodes: n[2-3] show one address in 10.1.0.0/24, 10.1.0.2"),
     ]
 
 
@@ -50,6 +58,17 @@ def test_it_is_silent_where_one_subnet_of_several_is_common() -> None:
 def test_it_is_silent_where_every_node_has_a_way_to_a_router() -> None:
     nodes = {f"n{i}": node(f"10.128.0.{i}", routed=True, prefix=32) for i in range(3)}
     assert judge([no_common_subnet], nodes).findings == []
+
+
+def test_it_is_silent_about_an_address_of_each_host_s_own_card_beside_the_way_to_a_router() -> None:
+    def host(number: int) -> Facts:
+        routed = node(f"10.128.0.{number}", routed=True, prefix=32)
+        private = Address("192.168.100.1", 30)
+        tmfifo = Interface("tmfifo_net0", 9, Kind.CLOUD, up=True, running=True, mtu=1500, addresses=(private,))
+        interfaces = routed[NicFacts].interfaces  # type: ignore[attr-defined]
+        return {**routed, NicFacts: NicFacts((*interfaces, tmfifo))}
+
+    assert judge([no_common_subnet], {f"n{number}": host(number) for number in (1, 2, 3)}).findings == []
 
 
 def test_it_is_silent_about_pods_in_one_network() -> None:
