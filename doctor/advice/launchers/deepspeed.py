@@ -6,17 +6,23 @@ in the home or the current folder (DeepSpeed source, launcher/runner.py). Its op
 
 from __future__ import annotations
 
+import re
+
 from doctor.advice.launch import Launch, Line, NoLineError, script, typed
+from doctor.hostlist import quoted
 
 PASSED_ON = ("NCCL", "PYTHON", "UCX", "MV2", "MLFLOW")
 HOSTS = "deepspeed.hosts"
+
+# --lr=0.1  a b  (pdsh puts a number in for %n; 0.9 leaves alone what begins with a dash, and quotes all else)
+_ARRIVES = re.compile(r"[\w@+=:,./-]+|(?!-)[\w@+=:,./ -]+")
 
 
 def deepspeed_line(launch: Launch) -> Line:
     """Return one line, to be typed on the first node; for several nodes it writes their file first.
 
     Raises NoLineError for values that are each node's own: its words reach the nodes' shells unquoted, so that none can
-    be told there to choose.
+    be told there to choose; and for words of the program that would not arrive as they are.
     """
     if any(host.own for host in launch.hosts):
         raise NoLineError("deepspeed sets the same values on all nodes, and some are each node's own")
@@ -24,6 +30,10 @@ def deepspeed_line(launch: Launch) -> Line:
     if not launch.several:
         slots = str(launch.ranks)
         return Line(typed([*launch.environment, "deepspeed", "--num_gpus", slots, *program]))
+    if lost := [word for word in program if not _ARRIVES.fullmatch(word)]:
+        raise NoLineError(
+            f"deepspeed gives {quoted(lost[0])} to the nodes' shells without quotes: put it into a script"
+        )
     written = typed(["printf", "%s slots=%s\\n", *_rows(launch)]) + f" > {HOSTS}"
     meeting = ["--master_addr", launch.meeting, "--master_port", str(launch.meeting_port)]
     started = typed([*launch.environment, "deepspeed", "--hostfile", HOSTS, *meeting, *program])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 from dataclasses import replace
@@ -238,6 +239,16 @@ def test_a_value_with_a_comma_stands_in_front_of_srun() -> None:
     assert " --export=ALL,NCCL_DEBUG=WARN " in line("srun", job)
 
 
+@pytest.mark.parametrize(("names", "wanted"), [
+    (("n01", "n02", "n10"), "'n[01-02,10]'"),
+    (("r1n1", "r1n2", "r2n1", "r2n2"), "'r[1-2]n[1-2]'"),
+    (("n1.example.org", "n2.example.org"), "n1.example.org,n2.example.org"),
+    (("n1-ib", "n2-ib", "m7"), "n1-ib,n2-ib,m7"),
+])  # fmt: skip
+def test_slurm_is_given_no_list_with_something_behind_its_last_bracket(names: tuple[str, ...], wanted: str) -> None:
+    assert f" -w {wanted} --ntasks-per-node=2 " in line("srun", launch(*names))
+
+
 def test_deepspeed_says_which_variables_it_keeps_to_itself() -> None:
     assert LINES["deepspeed"](launch()).reasons == (
         "it writes deepspeed.hosts here, in the form that deepspeed reads, and needs pdsh here",
@@ -298,6 +309,19 @@ def test_one_line_for_all_sets_each_nodes_own_where_it_runs_and_stops_elsewhere(
     words = replace(job, hosts=(here, job.hosts[1])).program_anywhere
     ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=9)
     assert (ran.returncode, ran.stdout.strip()) == (code, out)
+
+
+@pytest.mark.parametrize("word", ["$HOME", "it's", "a;b", "*", "%n", "a\nb", "", "--name=a b", "\\", "`x`", "(1)"])
+def test_deepspeed_has_no_line_for_words_that_the_nodes_shells_would_change(word: str) -> None:
+    with pytest.raises(NoLineError, match="to the nodes' shells unquoted: put it into a script"):
+        line("deepspeed", launch(program=("python", "train.py", word)))
+    alone = Launch((Host("localhost", 2),), None, {}, Way(), program=("python", "train.py", word))
+    assert shlex.split(line("deepspeed", alone))[-1] == word
+
+
+def test_deepspeed_takes_words_with_blanks() -> None:
+    made = line("deepspeed", launch(program=("python", "train.py", "a b", "--lr=0.1", "né")))
+    assert made.endswith(" train.py 'a b' --lr=0.1 'né'")
 
 
 def test_deepspeed_has_no_line_for_values_that_are_each_nodes_own() -> None:
