@@ -129,7 +129,7 @@ class SshConfig:
 def _complaint(stderr: bytes) -> str:
     """Return what ssh said first: the lines after it only sum up."""
     lines = [line for line in stderr.decode(errors="replace").splitlines() if line and "Pseudo-terminal" not in line]
-    return printable(lines[0]) if lines else "ssh -G failed and said nothing"
+    return printable(lines[0], 1000) if lines else "ssh -G failed and said nothing"  # a file's path stands before it
 
 
 class _Reading:

@@ -153,10 +153,12 @@ def test_ssh_is_asked_where_we_are_unsure(tmp_path: Path) -> None:
 
 @needs_ssh
 def test_what_ssh_refuses_is_an_error_in_its_own_words(tmp_path: Path) -> None:
-    files = config(tmp_path, "Bogus yes\n", {"PATH": os.environ["PATH"]})
+    home = tmp_path / "a-folder-whose-name-is-long"
+    home.mkdir()
+    files = config(home, "Bogus yes\n", {"PATH": os.environ["PATH"]})
     with pytest.raises(SettingsError) as caught:
         files.resolve(Node("node01"))
-    assert str(caught.value) == (f"ssh configuration: {tmp_path}/ssh_config: line 1: Bad configuration option: bogus")
+    assert str(caught.value) == f"ssh configuration: {home}/ssh_config: line 1: Bad configuration option: bogus"
 
 
 def test_without_an_ssh_program_our_own_reading_stands_and_says_that_it_is_unsure(tmp_path: Path) -> None:
