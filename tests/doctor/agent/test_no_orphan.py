@@ -153,12 +153,13 @@ ctypes.CDLL(None).pthread_exit(None)
 
 
 def test_what_is_beneath_a_process_whose_first_thread_has_ended_is_found(followed: Followed) -> None:
+    others = descendants(os.getpid())
     process = subprocess.Popen([sys.executable, "-c", HEADLESS, PLAIN.format(fifo=followed.fifo)])
     sleeper = followed.next_process()
     state = Path(f"/proc/{process.pid}/stat")
     while state.read_text().rpartition(")")[2].split()[0] != "Z":
         time.sleep(0.01)
-    for pid in descendants(os.getpid()):
+    for pid in set(descendants(os.getpid())).difference(others):
         os.kill(pid, signal.SIGKILL)
     process.kill()
     process.wait()
