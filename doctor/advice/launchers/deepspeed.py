@@ -31,9 +31,7 @@ def deepspeed_line(launch: Launch) -> Line:
         slots = str(launch.ranks)
         return Line(typed([*launch.environment, "deepspeed", "--num_gpus", slots, *program]))
     if lost := [word for word in program if not _ARRIVES.fullmatch(word)]:
-        raise NoLineError(
-            f"deepspeed gives {quoted(lost[0])} to the nodes' shells without quotes: put it into a script"
-        )
+        raise NoLineError(f"deepspeed gives {quoted(lost[0])} to the nodes' shells unquoted: put it into a script")
     written = typed(["printf", "%s slots=%s\\n", *_rows(launch)]) + f" > {HOSTS}"
     meeting = ["--master_addr", launch.meeting, "--master_port", str(launch.meeting_port)]
     started = typed([*launch.environment, "deepspeed", "--hostfile", HOSTS, *meeting, *program])
