@@ -10,7 +10,8 @@ The first rank stops with "Address already in use". Worse is a rank of an earlie
 join the old job and wait for ever.
 
 ## What to type
-`sudo ss -tnap 'sport = :29500'` on the node shows the program; end it, or `ncheck plan nodes.txt --master-port 29501`.
+`sudo ss -tnap 'sport = :29500'` on the node shows the program, `ps -o user,lstart,args -p PID` since when it runs. End
+it if it is yours, or take another port: `ncheck plan nodes.txt --master-port 29501`.
 """
 
 from __future__ import annotations

@@ -29,13 +29,13 @@ def taken(node: NodeView, *, assumed: bool) -> Iterator[Problem]:
 
 
 def _freed(node: NodeView, state: PortState, *, elsewhere: bool) -> str:
-    """Return the line that ends who has the port or shows it; or, where nobody asked for this one, takes the next."""
+    """Return the line that shows who has the port; or, where nobody asked for this one, takes the next."""
     if elsewhere or state.error:
         other = state.port + 1 if 1024 <= state.port < 65535 else 29500  # noqa: PLR2004  what a user may open
         return f"ncheck plan nodes.txt --master-port {other}"
     logins = {node.name: node.maybe(LoginFacts)}
     if found := _PID.search(state.taken_by):
-        return there(node.name, logins, "kill", found[1])
+        return there(node.name, logins, "ps", "-o", "user,lstart,args", "-p", found[1])
     return there(node.name, logins, "sudo", "ss", "-tnap", f"sport = :{state.port}")
 
 

@@ -14,11 +14,11 @@ def node(*ports: PortState) -> dict[str, Facts]:
     return {"n1": Dialler(1, 1, {1: {}}, ports=ports).facts()}
 
 
-def test_the_program_that_has_the_port_is_named_with_the_line_that_ends_it() -> None:
+def test_the_program_that_has_the_port_is_named_with_the_line_that_shows_what_it_is() -> None:
     state = PortState(10001, free=False, taken_by="python3 (pid 4711) of ada")
     assert judge([job_port_taken], node(state)).findings == [
         Finding("NC316", "job-port-taken", Severity.ERROR, ("n1",),
-                "port 10001 is taken by python3 (pid 4711) of ada", (), "ssh train@n1 kill 4711"),
+                "port 10001 is taken by python3 (pid 4711) of ada", (), "ssh train@n1 ps -o user,lstart,args -p 4711"),
     ]  # fmt: skip
 
 
