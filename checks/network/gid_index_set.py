@@ -10,7 +10,8 @@ recipe, only takes that away: the index moves when addresses are added or a driv
 time out or go out as RoCE v1, which no router passes on.
 
 ## What to type
-`unset NCCL_IB_GID_INDEX`, and look where it is set: `grep -n NCCL_ ~/.bashrc /etc/environment /etc/nccl.conf`.
+`unset NCCL_IB_GID_INDEX`, and look where it is set:
+`grep -sn NCCL_ ~/.bashrc ~/.profile ~/.nccl.conf /etc/nccl.conf /etc/environment`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ Such lines are typed to find out whether the fabric is to blame, and stay. Then 
 network: the job runs, at a tenth of its speed or less, and nothing says so unless NCCL_DEBUG=INFO is set.
 
 ## What to type
-`unset NCCL_IB_DISABLE`, and look where it is set: `grep -n NCCL_ ~/.bashrc /etc/environment /etc/nccl.conf`.
+`unset NCCL_IB_DISABLE`, and look where it is set:
+`grep -sn NCCL_ ~/.bashrc ~/.profile ~/.nccl.conf /etc/nccl.conf /etc/environment`.
 """
 
 from __future__ import annotations

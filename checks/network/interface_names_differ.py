@@ -8,9 +8,9 @@ One NCCL_SOCKET_IFNAME for all nodes then picks nothing, or the wrong interface,
 that all nodes have and stops with "Unable to find a set of common task-to-task communication interfaces".
 
 ## What to type
-`ip -br address` tells the name on each node; give each its own, in a file of the machine and not of a home that the
-nodes may share: `echo NCCL_SOCKET_IFNAME==enp3s0 | sudo tee -a /etc/nccl.conf`.
-MPI takes the subnet instead of names: `mpirun --mca btl_tcp_if_include 10.1.0.0/24`.
+Name no interface for all nodes. `ncheck plan nodes.txt --for nccl.conf` prints what each node needs, which may be
+nothing: unset, NCCL may pick the right one everywhere. A node's own line belongs into /etc/nccl.conf, not into a home
+that nodes may share. MPI takes the subnet in place of names: `mpirun --mca btl_tcp_if_include 10.1.0.0/24`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,5 @@ def interface_names_differ(cluster: ClusterView) -> Iterator[Problem]:
     for subnet, members in shared(cluster.each(NicFacts)).items():
         parted = split({node: seats[0].interface.name for node, seats in members.items()})
         if parted and not common_names(members):
-            name = f"$(ip -br address show to {subnet} | sed 's/[@ ].*//;q')"  # each node's own, whatever it is called
-            fix = f"echo NCCL_SOCKET_IFNAME=={name} | sudo tee -a /etc/nccl.conf"
-            yield Problem(f"interfaces in {subnet} differ in name: {parted.told()}", fix, nodes=parted.odd)
+            told = f"interfaces in {subnet} differ in name: {parted.told()}"
+            yield Problem(told, "ncheck plan nodes.txt --for nccl.conf", nodes=parted.odd)

@@ -5,7 +5,7 @@ A port that was named for the job, open on the first node and not to be reached 
 ports that the kernel picks can be: a firewall lets in what it knows and not this one.
 
 ## Why it matters
-Ranks wait at the rendezvous until its time-out, which is a quarter of an hour or more.
+Ranks wait at the rendezvous until its time-out: ten minutes with torchrun, half an hour with gloo.
 
 ## What to type
 `sudo nft list ruleset` on the first node: let in the other nodes' addresses, all ports.

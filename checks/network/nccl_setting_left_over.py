@@ -11,7 +11,8 @@ for shared memory that they do not have. Pinned algorithms and protocols end col
 half of the bandwidth, or, with LL128 on hardware that does not keep its order, give wrong numbers.
 
 ## What to type
-`env | grep NCCL_` shows what is set, `grep -n NCCL_ ~/.bashrc /etc/environment /etc/nccl.conf` where.
+`env | grep NCCL_` shows what is set, and this where:
+`grep -sn NCCL_ ~/.bashrc ~/.profile ~/.nccl.conf /etc/nccl.conf /etc/environment`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ These are steps of a search for another fault, such as PCIe access control that 
 take NVLink out of the job: data between GPUs of one node goes through main memory, or even out by the network card.
 
 ## What to type
-`unset NCCL_P2P_DISABLE`, and look where it is set: `grep -n NCCL_ ~/.bashrc /etc/environment /etc/nccl.conf`. Where
-direct copies do hang: `ncheck --ignore p2p-disabled-by-setting nodes.txt`.
+`unset NCCL_P2P_DISABLE`, and look where it is set:
+`grep -sn NCCL_ ~/.bashrc ~/.profile ~/.nccl.conf /etc/nccl.conf /etc/environment`.
+Where direct copies do hang: `ncheck nodes.txt --ignore p2p-disabled-by-setting`.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ looks at grows, so the job hangs as if the cable were bad.
 
 ## What to type
 `sudo sysctl -w net.ipv4.conf.all.rp_filter=2` on the node, and the same line in /etc/sysctl.d: 2 takes what has any way
-back. `ip route get FROM_ADDRESS from OWN_ADDRESS` shows the way back; a rule for each interface's own address
-(`ip rule add from 10.1.0.6 table 2`) leads it by the right one.
+back. `ip route get FROM_ADDRESS from OWN_ADDRESS` shows the way back. A table for each interface leads it by the right
+one: `sudo ip route add 10.1.0.0/24 dev eth1 table 101`, then `sudo ip rule add from 10.1.0.6 table 101`.
 """
 
 from __future__ import annotations

@@ -16,13 +16,12 @@ def node(**addresses: str) -> Facts:
     return {NicFacts: NicFacts(tuple(nics))}
 
 
-def test_another_name_in_the_same_subnet_is_told_with_a_line_that_each_node_can_run() -> None:
+def test_another_name_in_the_same_subnet_is_told_and_left_to_the_plan() -> None:
     nodes = {"n1": node(eno1="10.1.0.1"), "n2": node(eno1="10.1.0.2"), "n3": node(enp3s0="10.1.0.3")}
     assert judge([interface_names_differ], nodes).findings == [
         Finding("NC302", "interface-names-differ", Severity.WARNING, ("n3",),
                 "interfaces in 10.1.0.0/24 differ in name: eno1 on n[1-2], enp3s0 on n3 (2 to 1)", (),
-                "echo NCCL_SOCKET_IFNAME==$(ip -br address show to 10.1.0.0/24 | sed 's/[@ ].*//;q') "
-                "| sudo tee -a /etc/nccl.conf"),
+                "ncheck plan nodes.txt --for nccl.conf"),
     ]  # fmt: skip
 
 
