@@ -1,5 +1,8 @@
 """Paddle's lines. Each node is told its own address: otherwise Paddle takes the one that the host's name leads to, and
 with 127.0.1.1 there no node takes itself for the master, and all wait (Paddle source, distributed/launch; 3.3.1 did).
+
+A number of processes is right whichever GPUs are shown: --devices takes the words of CUDA_VISIBLE_DEVICES alone, and
+stops at one that is not among them (the same source, context/device.py).
 """
 
 from __future__ import annotations
@@ -19,12 +22,6 @@ def paddle_line(launch: Launch) -> Line:
         if launch.several:
             meeting = ["--master", f"{launch.meeting}:{launch.meeting_port}", "--nnodes", str(len(launch.hosts))]
             meeting += ["--rank", str(rank), "--host", host.address]
-        return [*start, *meeting, *_processes(host), *program]
+        return [*start, *meeting, "--nproc_per_node", str(host.slots), *program]
 
     return node_by_node(launch, words)
-
-
-def _processes(host: Host) -> list[str]:
-    if not host.gpus:
-        return ["--nproc_per_node", str(host.slots)]
-    return ["--devices", ",".join(str(index) for index in range(host.slots))]

@@ -133,9 +133,9 @@ def worker(index: int) -> str:
      "--main_process_ip 10.1.0.1 --main_process_port 29500 train.py")),
     ("paddle",
      (f"# on n1:\n{FRONT}python -m paddle.distributed.launch --master 10.1.0.1:38714 --nnodes 2 --rank 0 "
-     "--host 10.1.0.1 --devices 0,1 train.py\n"
+     "--host 10.1.0.1 --nproc_per_node 2 train.py\n"
      f"# on n2:\n{FRONT}python -m paddle.distributed.launch --master 10.1.0.1:38714 --nnodes 2 --rank 1 "
-     "--host 10.1.0.2 --devices 0,1 train.py")),
+     "--host 10.1.0.2 --nproc_per_node 2 train.py")),
     ("oneflow",
      (f"# on n1:\n{FRONT}python -m oneflow.distributed.launch --nproc_per_node 2 --nnodes 2 --node_rank 0 "
      "--master_addr 10.1.0.1 --master_port 9988 train.py\n"
@@ -158,7 +158,7 @@ def test_every_launcher_that_can_be_asked_for_has_a_maker() -> None:
      "srun -N 1 --ntasks-per-node=2 --gpus-per-node=2 --export=ALL,NCCL_DEBUG=WARN python train.py"),
     ("deepspeed", "env NCCL_DEBUG=WARN deepspeed --num_gpus 2 train.py"),
     ("accelerate", "env NCCL_DEBUG=WARN accelerate launch --multi_gpu --num_machines 1 --num_processes 2 train.py"),
-    ("paddle", "env NCCL_DEBUG=WARN python -m paddle.distributed.launch --devices 0,1 train.py"),
+    ("paddle", "env NCCL_DEBUG=WARN python -m paddle.distributed.launch --nproc_per_node 2 train.py"),
     ("oneflow",
      ("env NCCL_DEBUG=WARN python -m oneflow.distributed.launch --nproc_per_node 2 --nnodes 1 --node_rank 0 "
      "--master_addr 127.0.0.1 --master_port 9988 train.py")),
@@ -233,6 +233,16 @@ def test_horovodrun_is_given_names_only_where_their_beginnings_mean_no_other(
     assert ("NCCL_SOCKET_IFNAME" in words) == (wanted == "--disable-cache")
 
 
+def test_horovodrun_says_where_only_a_horovod_with_mpi_gets_along() -> None:
+    apart = launch(cards=("eno1", "enp3s0"))
+    told = "a Horovod without MPI takes one name for all nodes (gloo), and they differ: it needs one with MPI"
+    assert LINES["horovodrun"](apart).reasons == (told,)
+    elsewhere = launch(head=Head({"10.9.0.9": "eno1"}))
+    told = "a Horovod without MPI (gloo) looks for eth0 on this machine too: type it on a node then"
+    assert LINES["horovodrun"](elsewhere).reasons == (told,)
+    assert LINES["horovodrun"](launch(head=Head({"10.1.0.9": "eth0"}))).reasons == ()
+
+
 def test_a_value_with_a_comma_stands_in_front_of_srun() -> None:
     job = launch(cards=("eno1", "enp3s0"), variables={"NCCL_SOCKET_IFNAME": "=eno1,enp3s0", "NCCL_DEBUG": "WARN"})
     assert line("srun", job).startswith("env NCCL_SOCKET_IFNAME==eno1,enp3s0 srun -N 2 ")
@@ -299,7 +309,6 @@ def test_nodes_without_a_gpu_have_no_word_of_gpus() -> None:
     job = launch()
     bare = replace(job, hosts=tuple(replace(host, gpus=0) for host in job.hosts))
     assert "gpu" not in line("srun", bare)
-    assert "--nproc_per_node 2 train.py" in line("paddle", bare)
 
 
 @pytest.mark.parametrize(("name", "code", "out"), [(os.uname().nodename, 0, "=eth1"), ("elsewhere", 1, "")])
