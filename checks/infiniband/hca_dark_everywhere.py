@@ -9,7 +9,7 @@ Cards that nobody cabled look like this, and are harmless. So does a whole rail 
 runs, and one NIC of each node carries nothing.
 
 ## What to type
-`iblinkinfo` lists the switches that answer. If the card is meant to be idle: `ncheck --ignore hca-dark-everywhere
+`sudo iblinkinfo` lists the switches that answer. If the card is meant to be idle: `ncheck --ignore hca-dark-everywhere
 nodes.txt`.
 """
 
@@ -24,4 +24,4 @@ from doctor.reasoning.ports import dark, problems
 
 @cluster_check("NC406", Severity.WARNING, InfinibandFacts, by_kind=True)
 def hca_dark_everywhere(cluster: ClusterView) -> Iterator[Problem]:
-    return problems(dark(cluster.each(InfinibandFacts)), "no link on any node", "iblinkinfo")
+    return problems(dark(cluster.each(InfinibandFacts)), "no link on any node", "sudo iblinkinfo")

@@ -10,7 +10,7 @@ NCCL silently leaves the port out. The ring through that node is then a rail sho
 stops with "connection refused" where ranks count on the same ports everywhere.
 
 ## What to type
-`ibportstate -C HCA -P PORT -D 0 PORT enable` wakes a port that was disabled by hand; then `ibstat HCA PORT`.
+`sudo ibportstate -C HCA -P PORT -D 0 PORT enable` wakes a port that was disabled by hand; then `sudo ibstat HCA PORT`.
 """
 
 from __future__ import annotations
@@ -25,4 +25,4 @@ from doctor.reasoning.ports import broken, problems
 @cluster_check("NC401", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)
 def ib_port_down(cluster: ClusterView) -> Iterator[Problem]:
     ports = broken(cluster.each(InfinibandFacts), lambda port: port.physical != "Polling")
-    return problems(ports, "down", "ibportstate -C {hca} -P {port} -D 0 {port} enable")
+    return problems(ports, "down", "sudo ibportstate -C {hca} -P {port} -D 0 {port} enable")

@@ -9,8 +9,8 @@ A cable is out, broken or in the wrong socket, or the switch port is off. NCCL s
 job runs on the rails that are left, or stops where ranks count on the same ports everywhere.
 
 ## What to type
-`ibstat HCA PORT` while the cable is put back in, until it says LinkUp; `iblinkinfo` on a healthy node shows the
-switch's side.
+`sudo ibstat HCA PORT` while the cable is put back in, until it says LinkUp; `sudo iblinkinfo` on a healthy node shows
+the switch's side.
 """
 
 from __future__ import annotations
@@ -25,4 +25,4 @@ from doctor.reasoning.ports import broken, problems
 @cluster_check("NC402", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)
 def ib_port_polling(cluster: ClusterView) -> Iterator[Problem]:
     ports = broken(cluster.each(InfinibandFacts), lambda port: port.physical == "Polling")
-    return problems(ports, "Polling, nothing answers at the other end of the cable", "ibstat {hca} {port}")
+    return problems(ports, "Polling, nothing answers at the other end of the cable", "sudo ibstat {hca} {port}")

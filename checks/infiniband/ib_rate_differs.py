@@ -9,8 +9,8 @@ A link that came up with fewer lanes or an older speed looks healthy everywhere 
 the slowest link in every step.
 
 ## What to type
-`ibstat HCA PORT` shows the rate; `iblinkinfo` marks links that could run wider or faster ("Could be ..."). Clean or
-change the cable, then reset the port: `ibportstate -C HCA -P PORT -D 0 PORT reset`.
+`sudo ibstat HCA PORT` shows the rate; `sudo iblinkinfo` marks links that could run wider or faster ("Could be ...").
+Clean or change the cable, then reset the port: `sudo ibportstate -C HCA -P PORT -D 0 PORT reset`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,6 @@ from doctor.reasoning.ports import rates_apart, without_rate
 @cluster_check("NC404", Severity.ERROR, InfinibandFacts, by_kind=True)
 def ib_rate_differs(cluster: ClusterView) -> Iterator[Problem | Doubt]:
     for parted, places in rates_apart(cluster.each(InfinibandFacts)).items():
-        yield Problem(f"rate of {', '.join(places)}: {parted.told()}", "iblinkinfo", nodes=parted.odd)
+        yield Problem(f"rate of {', '.join(places)}: {parted.told()}", "sudo iblinkinfo", nodes=parted.odd)
     for node, ports in without_rate(cluster.each(InfinibandFacts)).items():
         yield Doubt(f"{ports[0].hca} port {ports[0].port} is Active and does not say its rate", (node,))

@@ -10,8 +10,8 @@ The bond stays up and has its address, so nothing else looks wrong; the node has
 wait for it. What is left fails with the next cable.
 
 ## What to type
-`cat /proc/net/bonding/bond0` shows each slave; `ethtool eno1` tells whether that one has a link and at what speed. A
-slave of another aggregator is plugged into another switch, or into a port that is not in the same LACP group.
+`cat /proc/net/bonding/bond0` shows each slave; `sudo ethtool eno1` tells whether that one has a link and at what speed.
+A slave of another aggregator is plugged into another switch, or into a port that is not in the same LACP group.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ cent of the packets are lost as soon as both directions are busy, as they are in
 well.
 
 ## What to type
-`ethtool eno1` on the node shows what both ends offer; `sudo ethtool -s eno1 autoneg on` has them settle it again. A
-switch port that is set to a fixed speed and duplex must be set to autonegotiation as well.
+`sudo ethtool eno1` on the node shows what both ends offer; `sudo ethtool -s eno1 autoneg on` has them settle it again.
+A switch port that is set to a fixed speed and duplex must be set to autonegotiation as well.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ A port that came up at 1 Gb/s after a bad negotiation is reachable and healthy i
 it in every step that goes over TCP.
 
 ## What to type
-`ethtool NAME` on the named nodes shows the speed and what both ends offer; change the cable or the switch port.
+`sudo ethtool NAME` on the named nodes shows the speed and what both ends offer; change the cable or the switch port.
 """
 
 from __future__ import annotations
@@ -30,4 +30,4 @@ def interface_speed_differs(cluster: ClusterView) -> Iterator[Problem]:
         if parted:
             name = members[parted.odd[0]][0].interface.name
             message = f"the speed of interfaces in {subnet} differs: {parted.told()}"
-            yield Problem(message, f"ethtool {quote(name)}", nodes=parted.odd)
+            yield Problem(message, f"sudo ethtool {quote(name)}", nodes=parted.odd)

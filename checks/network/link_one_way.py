@@ -10,7 +10,7 @@ Which rank calls and which one listens changes with the algorithm and the number
 nodes, or in some order, and hangs with others.
 
 ## What to type
-`sudo nft list ruleset` on the node that is not reached, and `sysctl net.ipv4.conf.all.rp_filter` there.
+`sudo nft list ruleset` on the node that is not reached, and `sudo sysctl net.ipv4.conf.all.rp_filter` there.
 """
 
 from __future__ import annotations

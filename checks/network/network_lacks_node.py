@@ -10,7 +10,7 @@ A job can use only what joins all its nodes. One cable that is out moves the dat
 management network maybe, a hundred times slower; nothing fails, and nothing says so.
 
 ## What to type
-`ethtool NAME` on the named nodes tells whether there is a link, `ip -br address` which addresses there are. A node
+`sudo ethtool NAME` on the named nodes tells whether there is a link, `ip -br address` which addresses there are. A node
 that has no such card, such as a head node, is better left out of the list.
 """
 

@@ -10,8 +10,8 @@ Ranks meet over TCP even where data goes over InfiniBand. With nothing but lo an
 offers an address that no other node can reach.
 
 ## What to type
-`ip -br address` shows names, states and addresses; `ip link set NAME up` raises one; `ethtool NAME` tells whether a
-cable is in.
+`ip -br address` shows names, states and addresses; `sudo ip link set NAME up` raises one; `sudo ethtool NAME` tells
+whether a cable is in.
 """
 
 from __future__ import annotations

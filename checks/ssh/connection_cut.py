@@ -8,8 +8,8 @@ killed (out of memory), or the server ended the login without a reason. What was
 A connection that does not last a few seconds does not last a training run.
 
 ## What to type
-Look at the node: `uptime`, `dmesg -T | tail -50`, `journalctl -u ssh -n 50`; then run `ncheck` again for that node
-alone.
+Look at the node: `uptime`, `sudo dmesg -T | tail -50`, `sudo journalctl -u ssh -n 50`; then run `ncheck` again for that
+node alone.
 """
 
 from __future__ import annotations

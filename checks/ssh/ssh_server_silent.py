@@ -8,8 +8,8 @@ root disk hangs, or the machine is out of memory.
 Plain ssh waits for ever on such a node, and so does mpirun: the usual cause of a launch that hangs without a message.
 
 ## What to type
-On the node's console: `sudo systemctl restart ssh`, and `dmesg -T | tail` for the reason. If it does not answer there
-either, reboot it.
+On the node's console: `sudo systemctl restart ssh`, and `sudo dmesg -T | tail` for the reason. If it does not answer
+there either, reboot it.
 """
 
 from __future__ import annotations

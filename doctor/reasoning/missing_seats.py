@@ -79,5 +79,5 @@ def _missing(nic: Interface, *, dead: bool = False) -> Missing:
     if not nic.up:
         return Missing(f"{nic.name} is down", f"sudo ip link set {name} up", nic.name, dead)
     if not nic.running:
-        return Missing(f"{nic.name} has no link", f"ethtool {name}", nic.name, dead)
+        return Missing(f"{nic.name} has no link", f"sudo ethtool {name}", nic.name, dead)
     return Missing(f"{nic.name} has no address there", f"ip -br address show dev {name}", nic.name, dead)

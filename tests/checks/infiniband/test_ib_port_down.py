@@ -9,7 +9,7 @@ from doctor.model.facts import GpuFacts, HcaPort, InfinibandFacts
 from doctor.model.finding import Finding, Outcome, Severity
 
 UP, OFF = ("Active", "LinkUp"), ("Down", "Disabled")
-BY_HAND = "ibportstate -C mlx5_1 -P 1 -D 0 1 enable"
+BY_HAND = "sudo ibportstate -C mlx5_1 -P 1 -D 0 1 enable"
 
 
 def port(hca: str, state: tuple[str, str] = UP, pci: str = "", layer: str = "InfiniBand") -> HcaPort:

@@ -18,7 +18,8 @@ def test_a_slow_port_is_named_and_ports_that_part_alike_are_one_finding() -> Non
     well, ill = node(mlx5_0=400, mlx5_1=400), node(mlx5_0=200, mlx5_1=200)
     assert judge([ib_rate_differs], {"n1": well, "n2": well, "n3": ill}).findings == [
         Finding("NC404", "ib-rate-differs", Severity.ERROR, ("n3",),
-                "rate of mlx5_0 port 1, mlx5_1 port 1: 400 Gb/s on n[1-2], 200 Gb/s on n3 (2 to 1)", (), "iblinkinfo"),
+                "rate of mlx5_0 port 1, mlx5_1 port 1: 400 Gb/s on n[1-2], 200 Gb/s on n3 (2 to 1)", (),
+                "sudo iblinkinfo"),
     ]  # fmt: skip
 
 
