@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import cast
 
-from doctor.collect.reader import Reader, trouble
-from doctor.model.evidence import Answer, Evidence, Status
-from doctor.model.fact import Read, Unread
+from doctor.collect.reader import Reader, no_answer
+from doctor.model.evidence import Answer, Evidence
+from doctor.model.fact import Read
 from doctor.model.facts import Arrival, ArrivalFacts
 
 ARRIVALS = Answer("arrivals")
@@ -17,8 +17,8 @@ ARRIVALS = Answer("arrivals")
 def arrivals(evidence: Evidence) -> Read[ArrivalFacts]:
     """Read them; a node on which nothing could come in by a wrong interface was not asked, and is Absent."""
     reply = evidence.reply(ARRIVALS)
-    if why := trouble(ARRIVALS, reply):
-        return why if reply.status is Status.NOT_ASKED else Unread(f"arrivals: {why.reason}")
+    if why := no_answer(ARRIVALS, reply):
+        return why
     said = cast("Mapping[str, list[Mapping[str, object]]]", reply.value)
     return ArrivalFacts(tuple(_arrival(one) for one in said["arrivals"]))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from doctor.collect.nics import INTERFACES
-from doctor.collect.reader import Reader, trouble
+from doctor.collect.reader import Reader, no_answer
 from doctor.model.evidence import Evidence, Tree
 from doctor.model.fact import Absent, Read, Unread
 from doctor.model.facts import BondFacts
@@ -19,8 +19,8 @@ BONDING = Tree((PLACE + "*",))
 def bonds(evidence: Evidence) -> Read[BondFacts]:
     """Read every bond; a node that has none is Absent."""
     for source in (BONDING, INTERFACES):
-        if why := trouble(source, evidence.reply(source)):
-            return Unread(f"bonds: {why.reason}") if isinstance(why, Absent) else why
+        if why := no_answer(source, evidence.reply(source)):
+            return why
     tree = evidence.reply(BONDING).value
     if not isinstance(tree, Mapping):
         raise TypeError("the bonding driver's files are no tree")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from doctor.collect.reader import Reader, trouble
+from doctor.collect.reader import Reader, no_answer
 from doctor.model.evidence import Answer, Evidence
 from doctor.model.fact import Absent, Read, Unread
 from doctor.model.facts import EnvironmentFacts
@@ -16,8 +16,8 @@ ENVIRONMENT = Answer("environment")
 def environment(evidence: Evidence) -> Read[EnvironmentFacts]:
     """Read the login's variables, with what the job's environment sets over them."""
     reply = evidence.reply(ENVIRONMENT)
-    if why := trouble(ENVIRONMENT, reply):
-        return Unread(f"environment: {why.reason}") if isinstance(why, Absent) else why
+    if why := no_answer(ENVIRONMENT, reply):
+        return why
     said = cast("Mapping[str, Mapping[str, object]]", reply.value)
     variables = {**said["variables"], **said["job_variables"]}
     files = {path: _file(path, lines) for path, lines in said["files"].items()}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from doctor.collect.reader import Reader, trouble
+from doctor.collect.reader import Reader, no_answer
 from doctor.model.evidence import Answer, Evidence
-from doctor.model.fact import Absent, Read, Unread
+from doctor.model.fact import Read, Unread
 from doctor.model.facts import LimitsFacts
 
 LIMITS = Answer("limits")
@@ -18,8 +18,8 @@ _SHM = "/dev/shm"  # noqa: S108  it is only named, never written to
 def limits(evidence: Evidence) -> Read[LimitsFacts]:
     """Read the limits; null is unlimited. Raises KeyError where a limit was not told at all."""
     reply = evidence.reply(LIMITS)
-    if why := trouble(LIMITS, reply):
-        return Unread(f"limits: {why.reason}") if isinstance(why, Absent) else why
+    if why := no_answer(LIMITS, reply):
+        return why
     said = cast("Mapping[str, object]", reply.value)
     shm = cast("Mapping[str, object]", said.get("shm") or {"error": "not told"})
     return LimitsFacts(

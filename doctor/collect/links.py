@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
 
-from doctor.collect.reader import LONGEST, Reader, trouble
+from doctor.collect.reader import LONGEST, Reader, no_answer
 from doctor.hostlist import is_name, is_v6, quoted
 from doctor.model.evidence import Answer, Evidence, JsonValue
-from doctor.model.fact import Absent, Read, Unread
+from doctor.model.fact import Read
 from doctor.model.facts import Link, LinkCause, LinkFacts, ListenFacts, PortState, Reach
 
 LISTEN, CONNECT = Answer("listen"), Answer("connect")
@@ -20,7 +20,7 @@ _LARGEST_PORT = 65535
 def listening(evidence: Evidence) -> Read[ListenFacts]:
     """Read where the node listens, and which of the job's ports are free there."""
     reply = evidence.reply(LISTEN)
-    if why := _trouble(LISTEN, evidence):
+    if why := no_answer(LISTEN, reply):
         return why
     said = _mapping(reply.value)
     return ListenFacts(
@@ -33,7 +33,7 @@ def listening(evidence: Evidence) -> Read[ListenFacts]:
 def links(evidence: Evidence) -> Read[LinkFacts]:
     """Read every link that the node tried."""
     reply = evidence.reply(CONNECT)
-    if why := _trouble(CONNECT, evidence):
+    if why := no_answer(CONNECT, reply):
         return why
     said = _mapping(reply.value)
     return LinkFacts(
@@ -41,13 +41,6 @@ def links(evidence: Evidence) -> Read[LinkFacts]:
         tuple(_link(_mapping(link)) for link in _list(said["broken"])),
         frozenset(_node(name) for name in _list(said["tried"])),
     )
-
-
-def _trouble(source: Answer, evidence: Evidence) -> Unread | Absent | None:
-    """Return why there is no answer. Only what was not asked is absent: an agent that has no such answer is not."""
-    reply = evidence.reply(source)
-    why = trouble(source, reply)
-    return Unread(why.reason) if isinstance(why, Absent) and reply.status.value == "missing" else why
 
 
 def _state(said: Mapping[str, JsonValue]) -> PortState:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from doctor.collect.reader import Reader, trouble
+from doctor.collect.reader import Reader, no_answer
 from doctor.model.evidence import Answer, Evidence
-from doctor.model.fact import Absent, Read, Unread
+from doctor.model.fact import Read
 from doctor.model.facts import EarlyReturn, MpiDaemonFacts, MpiProgram
 from doctor.model.facts.daemon import BESIDE, INTERACTIVE, JOB, LOGIN, PLAIN, USUAL
 from doctor.parse.mpi_version import parse_mpi
@@ -24,8 +24,8 @@ _CANNOT_RUN = (126, 127)  # the loader's and the shell's exit status for what ca
 def mpi_daemon(evidence: Evidence) -> Read[MpiDaemonFacts]:
     """Read the answer. Raises KeyError, TypeError or ValueError for what is none."""
     reply = evidence.reply(MPI_DAEMON)
-    if why := trouble(MPI_DAEMON, reply):
-        return Unread(f"MPI's daemons: {why.reason}") if isinstance(why, Absent) else why
+    if why := no_answer(MPI_DAEMON, reply):
+        return why
     said = cast("Mapping[str, object]", reply.value)
     daemons = cast("list[Said]", said["daemons"])
     starter, early = cast("Said | None", said["starter"]), cast("Said | None", said["start_up"])

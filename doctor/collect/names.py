@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import cast
 
-from doctor.collect.reader import LONGEST, Reader, trouble
-from doctor.model.evidence import Answer, Evidence, Status
-from doctor.model.fact import Absent, Read, Unread
+from doctor.collect.reader import LONGEST, Reader, no_answer
+from doctor.model.evidence import Answer, Evidence
+from doctor.model.fact import Read
 from doctor.model.facts import HostNameFacts, NameFacts, Resolved
 
 HOST_NAME = Answer("host-name")
@@ -18,8 +18,8 @@ NAMES = Answer("names")
 def host_name(evidence: Evidence) -> Read[HostNameFacts]:
     """Read the node's own name. Raises ValueError or KeyError for an answer that is none."""
     reply = evidence.reply(HOST_NAME)
-    if why := trouble(HOST_NAME, reply):
-        return Unread(f"host name: {why.reason}") if isinstance(why, Absent) else why
+    if why := no_answer(HOST_NAME, reply):
+        return why
     said = cast("Mapping[str, object]", reply.value)
     return HostNameFacts(str(said["name"]), _resolved(said["leads_to"]))
 
@@ -27,8 +27,8 @@ def host_name(evidence: Evidence) -> Read[HostNameFacts]:
 def names(evidence: Evidence) -> Read[NameFacts]:
     """Read what the names that were asked for lead to; a node that was asked for none is Absent."""
     reply = evidence.reply(NAMES)
-    if why := trouble(NAMES, reply):
-        return why if reply.status is Status.NOT_ASKED else Unread(f"names: {why.reason}")
+    if why := no_answer(NAMES, reply):
+        return why
     said = cast("Mapping[str, Mapping[str, object]]", reply.value)
     return NameFacts({name: _resolved(what) for name, what in said["names"].items()})
 

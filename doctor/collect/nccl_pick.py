@@ -8,7 +8,7 @@ from typing import cast
 
 from doctor.collect.interpreter import INTERPRETER
 from doctor.collect.nccl import NCCL, loaded
-from doctor.collect.reader import LONGEST, Reader, trouble
+from doctor.collect.reader import LONGEST, Reader, no_answer, trouble
 from doctor.model.evidence import Answer, Evidence, Status
 from doctor.model.fact import Absent, Read, Unread
 from doctor.model.facts import NcclPickFacts, PlannedPickFacts
@@ -42,8 +42,8 @@ def pick(evidence: Evidence) -> Read[NcclPickFacts]:
 def planned(evidence: Evidence) -> Read[PlannedPickFacts]:
     """Read what NCCL picks under the plan's variables."""
     reply = evidence.reply(PLANNED)
-    if why := trouble(PLANNED, reply):
-        return Unread(f"{PLANNED.name}: {why.reason}") if reply.status is Status.MISSING else why
+    if why := no_answer(PLANNED, reply):
+        return why
     value = _said(reply.value)
     answered, asked = _answered(value), cast("Said", value["asked"])
     if isinstance(answered, Unread):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from doctor.collect.reader import Reader, trouble
+from doctor.collect.reader import Reader, no_answer
 from doctor.model.evidence import Evidence, Tree
-from doctor.model.fact import Absent, Read, Unread
+from doctor.model.fact import Read, Unread
 from doctor.model.facts import Conntrack, InterfaceSettings, NetSettingsFacts
 
 NET = "/proc/sys/net"
@@ -25,8 +25,8 @@ SETTINGS = Tree((
 def net_settings(evidence: Evidence) -> Read[NetSettingsFacts]:
     """Read the settings. Raises KeyError or ValueError where the kernel shows none of what it always has."""
     reply = evidence.reply(SETTINGS)
-    if why := trouble(SETTINGS, reply):
-        return Unread(f"/proc/sys/net: {why.reason}") if isinstance(why, Absent) else why
+    if why := no_answer(SETTINGS, reply):
+        return why
     tree = cast("Mapping[str, object]", reply.value)
     conf = {name: _interface(tree, name) for name in _interfaces(tree)}
     if "all" not in conf:

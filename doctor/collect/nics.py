@@ -11,9 +11,9 @@ from dataclasses import replace
 from ipaddress import ip_interface
 from typing import cast
 
-from doctor.collect.reader import Reader, trouble
+from doctor.collect.reader import Reader, no_answer
 from doctor.model.evidence import Answer, Evidence
-from doctor.model.fact import Absent, Read, Unread
+from doctor.model.fact import Read
 from doctor.model.facts import Address, Interface, Kind, NicFacts
 from doctor.parse.interface_names import kind_by_name
 
@@ -59,8 +59,8 @@ _NO_WAY_OUT = frozenset({Kind.LOOPBACK, Kind.BRIDGE, Kind.CONTAINER_BRIDGE, Kind
 def nics(evidence: Evidence) -> Read[NicFacts]:
     """Read every interface of the namespace that the agent ran in."""
     reply = evidence.reply(INTERFACES)
-    if why := trouble(INTERFACES, reply):
-        return Unread(f"interfaces: {why.reason}") if isinstance(why, Absent) else why
+    if why := no_answer(INTERFACES, reply):
+        return why
     value = cast("Mapping[str, list[object]]", reply.value)
     links = {str(link["name"]): link for link in cast("list[Link]", value["interfaces"])}
     routes = [str(name) for name in value.get("default_routes") or []]

@@ -54,6 +54,12 @@ def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
     return _bad_ending(name, reply)
 
 
+def no_answer(source: Source, reply: Reply) -> Unread | Absent | None:
+    """Return why there is no answer where every node has one: absent is what was not asked, and nothing else."""
+    why = trouble(source, reply)
+    return Unread(why.reason) if isinstance(why, Absent) and reply.status is not Status.NOT_ASKED else why
+
+
 def _bad_ending(name: str, reply: Reply) -> Unread | None:
     if reply.truncated:
         return Unread(f"{name}: its output was cut off, too long to be an answer")
