@@ -21,4 +21,4 @@ from doctor.reasoning.login_check import login_check
 
 @login_check("NC111", Cause.REFUSED)
 def connection_refused(_node: str, login: Login) -> Problem:
-    return Problem(f"nothing listens on its port {login.port}", "sudo systemctl restart ssh")
+    return Problem(f"nothing listens on its port {login.port}: start ssh on its own console", "sudo systemctl restart ssh")

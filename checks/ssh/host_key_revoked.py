@@ -21,4 +21,5 @@ from doctor.reasoning.login_check import login_check
 
 @login_check("NC119", Cause.HOST_KEY_REVOKED)
 def host_key_revoked(_node: str, _login: Login) -> Problem:
-    return Problem("its host key is revoked", "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A")
+    fix = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A && sudo systemctl restart ssh"
+    return Problem("its host key is revoked: make it new ones on the node's own console", fix)

@@ -21,4 +21,5 @@ from doctor.reasoning.login_check import login_check
 
 @login_check("NC115", Cause.SILENT)
 def ssh_server_silent(_node: str, _login: Login) -> Problem:
-    return Problem("its SSH server accepts connections and does not speak", "sudo systemctl restart ssh")
+    told = "its SSH server accepts connections and does not speak: restart it on the node's own console"
+    return Problem(told, "sudo systemctl restart ssh")
