@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from doctor.advice.interface import Advice
+from doctor.advice.advice import Advice
 from doctor.advice.launch import Host, NoLineError, Way, values_in
 from doctor.advice.sight import Sight
 from doctor.hostlist import fold, is_name
@@ -87,11 +88,14 @@ def way_in(sight: Sight, settings: Settings, launcher: str) -> tuple[Way, str]:
         return Way(), ""
     ports = {node.port if node.port is not None else settings.port for node in sight.nodes}
     users = {node.user or settings.user for node in sight.nodes}
-    if len(ports) > 1 or len(users) > 1:
-        return Way(), f"nodes are listed with several ports or users: {launcher}'s ssh reads them from ~/.ssh/config"
     config = None if settings.rehearsal or not settings.ssh_config else str(Path(settings.ssh_config).expanduser())
     files = (settings.identity, config)  # ssh itself knows ~ in -i, and not in -F
+    way = Way(ports.pop() if len(ports) == 1 else None, users.pop() if len(users) == 1 else None, *files)
     if any(len(file.split()) > 1 for file in files if file):
         note = "a launcher parts what its ssh is told at blanks: name the file of -i or -F without one"
-        return Way(ports.pop(), users.pop()), note
-    return Way(ports.pop(), users.pop(), *files), ""
+        return replace(way, identity=None, config=None), note
+    if several := [what for what, told in (("ports", ports), ("users", users)) if len(told) > 1]:
+        where = config or "~/.ssh/config"
+        note = f"the nodes' {' and '.join(several)} differ, and {launcher} has no words for that: name them in {where}"
+        return way, note
+    return way, ""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from doctor.advice.interface import Network
+from doctor.advice.networks import Network
 from doctor.advice.out_of_band import OutOfBand
 from doctor.advice.own_values import wrapped
 from doctor.hostlist import quoted
@@ -155,10 +155,11 @@ def _known(host: Host) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """What to type, or several such lines, and why it says what it says."""
+    """What to type, or several such lines, and why it says what it says; `starts` where that is no rank a slot."""
 
     text: str
     reasons: tuple[str, ...] = ()
+    starts: str = ""
 
 
 Maker = Callable[[Launch], Line]

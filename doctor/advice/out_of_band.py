@@ -44,9 +44,9 @@ def out_of_band(sight: Sight, network: Network, head: Head | None) -> OutOfBand:
     here = f"this machine has no address in {network.told}"
     for other in _others(sight, network):
         if held := _held(head, other):
-            why = f"mpirun and its daemons call each other on {other.subnet}: {here}"
+            why = f"{here}: mpirun and its daemons reach each other on {other.subnet}"
             return OutOfBand(other.subnet, _names(other, held), why)
-    return OutOfBand(why=f"mpirun and its daemons take any network between them: {here}")
+    return OutOfBand(why=f"{here}: how mpirun and its daemons reach each other is left to them")
 
 
 def _others(sight: Sight, network: Network) -> Iterator[Network]:

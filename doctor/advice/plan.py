@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from doctor.advice.advice import Advice
 from doctor.advice.found import PACKAGES, host_names, hosts, lacking, launcher_found, same_mpi, way_in
-from doctor.advice.interface import Advice, advise
+from doctor.advice.interface import advise
 from doctor.advice.launch import PROGRAM, Launch, Line, Maker, NoLineError, values_in
 from doctor.advice.launchers.accelerate import accelerate_line
 from doctor.advice.launchers.deepspeed import deepspeed_line
@@ -76,7 +77,8 @@ def propose(
             return replace(plan, lines={launcher: FILES[launcher](plan, host_names(sight))})
         launch, note = _launch(sight, advice, settings, launcher, variables)
         launch = _typed_on(head, replace(launch, as_root=user_is_root), sight)
-        notes = (*_without_package(sight, launcher), *_no_use(settings, launch), *([note] if note else []))
+        unused = _no_use(settings, launcher, launch)
+        notes = (*_without_package(sight, launcher), *unused, *([note] if note else []))
         return _with_line(plan, launcher, launch, notes)
     except NoLineError as error:
         return replace(plan, notes=(*plan.notes, f"no {launcher} line: {error}"))
@@ -84,7 +86,7 @@ def propose(
 
 def _with_line(plan: LaunchPlan, launcher: str, launch: Launch, notes: tuple[str, ...]) -> LaunchPlan:
     name, line = _line(launcher, launch)
-    reasons = {name: (_ranks(launch), *line.reasons)}
+    reasons = {name: (_found(launch) + (line.starts or _ranks(launch)), *line.reasons)}
     return replace(plan, lines={name: line.text}, notes=(*plan.notes, *notes), reasons=reasons)
 
 
@@ -164,15 +166,19 @@ def _without_package(sight: Sight, launcher: str) -> tuple[str, ...]:
     return ()
 
 
-def _no_use(settings: Settings, launch: Launch) -> tuple[str, ...]:
+def _no_use(settings: Settings, launcher: str, launch: Launch) -> Iterator[str]:
     """Say what was asked for and no line of this launcher takes."""
-    if settings.profile is None or (launch.mpi and launch.mpi.implementation == "Open MPI"):
-        return ()
-    return (f"--profile {settings.profile} is for Open MPI's mpirun, and changes nothing here",)
+    if settings.profile and not (launch.mpi and launch.mpi.implementation == "Open MPI"):
+        yield f"--profile {settings.profile} is for Open MPI's mpirun, and changes nothing here"
+    if settings.master_port and launcher not in MEETING_PORTS:
+        yield f"--master-port {settings.master_port} is looked at, and has no place in {launcher}'s line"
 
 
 def _ranks(launch: Launch) -> str:
     """Say where the number of ranks is from."""
     ranks = "1 rank" if launch.ranks == 1 else f"{launch.ranks} ranks"
-    found = f"for {launch.mpi.implementation} {launch.mpi.version}; " if launch.mpi else ""
-    return f"{found}{ranks}: the listed slots, else the GPUs"
+    return f"{ranks}: the listed slots, else the GPUs"
+
+
+def _found(launch: Launch) -> str:
+    return f"for {launch.mpi.implementation} {launch.mpi.version}; " if launch.mpi else ""

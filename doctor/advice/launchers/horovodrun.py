@@ -53,7 +53,7 @@ def _reasons(launch: Launch, names: tuple[str, ...]) -> list[str]:
         told.append("it looks for interfaces itself; --disable-cache makes it look anew, not at what it found before")
     if len(names) > 1:
         told.append("a Horovod without MPI takes one name for all nodes (gloo), and they differ: it needs one with MPI")
-    if names and launch.head and not set(names) <= {*launch.head.interfaces.values()}:
+    elif names and launch.head and not set(names) <= {*launch.head.interfaces.values()}:
         told.append(f"a Horovod without MPI (gloo) looks for {names[0]} on this machine too: type it on a node then")
     if launch.way.user or launch.way.config:
         told.append(f"its ssh must be told {launch.ssh_arguments} by ~/.ssh/config")

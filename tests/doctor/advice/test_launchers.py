@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,6 +82,28 @@ def test_a_profile_that_no_line_takes_is_told() -> None:
     made = plan(node(1), node(2), launcher="srun", profile="numa")
     assert made.notes == ("--profile numa is for Open MPI's mpirun, and changes nothing here",)
     assert plan(node(1), node(2), launcher="mpirun", profile="numa").notes == ()
+
+
+def test_a_port_that_no_line_takes_is_told() -> None:
+    made = plan(node(1), node(2), launcher="srun", master_port=12345)
+    assert made.notes == ("--master-port 12345 is looked at, and has no place in srun's line",)
+    assert (
+        plan(node(1, packages="torch"), node(2, packages="torch"), launcher="torchrun", master_port=12345).notes == ()
+    )
+
+
+def test_tensorflow_is_said_to_start_one_worker_a_node() -> None:
+    made = plan(node(1, packages="tensorflow", gpus=8), node(2, packages="tensorflow", gpus=8), launcher="tensorflow")
+    assert made.reasons["tensorflow"][0] == "2 workers, one a node, which takes all of its GPUs"
+
+
+def test_what_differs_by_node_is_left_to_ssh_and_the_rest_is_told() -> None:
+    nodes = [Node("n1", port=2201), Node("n2", port=2202, user="ada")]
+    named = {one.name: node(number) for number, one in enumerate(nodes, 1)}
+    made = propose(nodes, named, Settings(user="ada", ssh_config="~/job.conf"), user_is_root=False)
+    file = Path("~/job.conf").expanduser()
+    assert f"--mca plm_rsh_args '-l ada -F {file}'" in made.lines["mpirun"]
+    assert made.notes == (f"the nodes' ports differ, and mpirun has no words for that: name them in {file}",)
 
 
 @pytest.mark.parametrize(("gpus", "listed", "asked", "hosts"), [

@@ -17,7 +17,7 @@ from .links import linked
 
 FAST, SLOW = "10.78.0.0/24", "10.77.0.0/24"
 ON_FAST, ON_SLOW, ABROAD = Head({"10.78.0.254": "fast9"}), Head({"10.77.0.254": "eth0"}), Head({"192.0.2.2": "eth0"})
-CALL = "mpirun and its daemons"
+HERE = f"this machine has no address in {FAST}"
 
 
 def nodes(fast: str = "10.78.0.{}") -> Sight:
@@ -44,8 +44,8 @@ def meeting(head: Head | None, subnet: str = FAST, sight: Sight | None = None) -
 @pytest.mark.parametrize(("head", "wanted"), [
     (None, OutOfBand(FAST, ("enp3s0", "fast0"))),
     (ON_FAST, OutOfBand(FAST, ("enp3s0", "fast0", "fast9"))),
-    (ON_SLOW, OutOfBand(SLOW, ("eth0",), f"{CALL} call each other on {SLOW}: this machine has no address in {FAST}")),
-    (ABROAD, OutOfBand(why=f"{CALL} take any network between them: this machine has no address in {FAST}")),
+    (ON_SLOW, OutOfBand(SLOW, ("eth0",), f"{HERE}: mpirun and its daemons reach each other on {SLOW}")),
+    (ABROAD, OutOfBand(why=f"{HERE}: how mpirun and its daemons reach each other is left to them")),
 ])  # fmt: skip
 def test_the_jobs_network_is_named_where_this_machine_is_on_it_else_one_that_it_shares_with_all(
     head: Head | None, wanted: OutOfBand

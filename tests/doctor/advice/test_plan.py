@@ -273,7 +273,7 @@ def test_a_user_and_port_of_the_listing_reach_mpiruns_ssh_only_where_all_nodes_a
     assert "--mca plm_rsh_args '-p 2022 -l ada'" in agreed.lines["mpirun"]
     split = plan(*facts, nodes=(Node("n1", user="ada"), Node("n2", user="eve")))
     assert "plm_rsh_args" not in split.lines["mpirun"]
-    assert split.notes == ("nodes are listed with several ports or users: mpirun's ssh reads them from ~/.ssh/config",)
+    assert split.notes == ("the nodes' users differ, and mpirun has no words for that: name them in ~/.ssh/config",)
 
 
 def test_open_mpi_5_has_no_openib_and_wants_names_for_its_daemons() -> None:

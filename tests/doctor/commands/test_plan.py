@@ -65,7 +65,7 @@ def test_the_line_stands_alone_on_standard_output(
         ),
     )
     assert "ncheck: for mpirun\nncheck: for Open MPI 4.1.6; 32 ranks: the listed slots, else the GPUs\n" in err
-    assert "take any network between them: this machine has no address in 10.20.0.0/24\n" in err
+    assert "this machine has no address in 10.20.0.0/24: how mpirun and its daemons reach each other is left" in err
 
 
 def test_without_for_it_is_for_the_mpirun_that_was_found_and_says_so(
@@ -130,6 +130,7 @@ def test_eval_fails_for_what_was_mistyped_too(capsys: pytest.CaptureFixture[str]
     (["--for", "bogus"], "'bogus' is not one of 'mpirun', "),
     (["--profile", "core"], "'core' is not one of 'slot', 'numa'"),
     (["nodes.txt", "--"], "-- stands before the program: ncheck plan -- python train.py"),
+    (["nodes.txt", "--", "-x"], "-- stands before the program: ncheck plan -- python train.py"),
     (["no-such-file", "--", "env"], "no such file or command: 'no-such-file'"),
     (["--master-port", "70000"], "--master-port: a whole number from 1 to 65535 is wanted"),
 ])  # fmt: skip
