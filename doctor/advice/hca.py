@@ -8,7 +8,7 @@ from doctor.advice.advice import Advice
 from doctor.advice.fabric import Fabric, fabric
 from doctor.advice.gid import AUTOMATIC_GID, ipv4_index
 from doctor.advice.hca_list import active, listed, taken
-from doctor.advice.node_by_node import lines_to_type, own_values
+from doctor.advice.node_by_node import OWN, lines_to_type, merged, own_values
 from doctor.advice.sight import Sight
 from doctor.hostlist import fold
 from doctor.model.facts import EnvironmentFacts, HcaPort, InfinibandFacts, LoadedNcclFacts
@@ -17,7 +17,6 @@ from doctor.nccl.choice import LINK_STATE_COUNTS, release_of, settings_in_force
 from doctor.reasoning.parity import gathered
 
 HCA, GID = "NCCL_IB_HCA", "NCCL_IB_GID_INDEX"
-OWN = "each node has its own"
 
 
 def advise_hcas(sight: Sight) -> Advice:
@@ -28,12 +27,9 @@ def advise_hcas(sight: Sight) -> Advice:
     if not all(found.kept.values()):  # no port of some node would be left: nothing can be said of what they are for
         return Advice({})
     ports, gids = _ports(sight, found), _gids(sight, found)
-    return Advice({**ports.env, **gids.env}, (*ports.notes, *gids.notes), per_node=_both(ports, gids))
-
-
-def _both(ports: Advice, gids: Advice) -> dict[str, dict[str, Setting]]:
-    nodes = dict.fromkeys((*ports.per_node, *gids.per_node))
-    return {node: {**ports.per_node.get(node, {}), **gids.per_node.get(node, {})} for node in nodes}
+    return Advice(
+        {**ports.env, **gids.env}, (*ports.notes, *gids.notes), per_node=merged(ports.per_node, gids.per_node)
+    )
 
 
 def _set_already(sight: Sight, variable: str) -> dict[str, str]:

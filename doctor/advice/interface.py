@@ -8,7 +8,7 @@ from doctor.advice.advice import Advice
 from doctor.advice.hca import advise_hcas
 from doctor.advice.named_interface import astray, lame, where
 from doctor.advice.networks import Chosen, Network, choose, reached
-from doctor.advice.node_by_node import lines_to_type, merged, own_values
+from doctor.advice.node_by_node import OWN, lines_to_type, merged, own_values
 from doctor.advice.sight import Sight
 from doctor.advice.sockets import socket_threads
 from doctor.hostlist import fold
@@ -21,15 +21,12 @@ from doctor.model.facts import (
     NicFacts,
 )
 from doctor.model.plan import Setting
-from doctor.nccl.choice import MOST_ENTRIES, Choice, choices, releases_of
+from doctor.nccl.choice import IFNAME, MOST_ENTRIES, Choice, choices, releases_of
+from doctor.nccl.ifname import GLOO
 from doctor.reasoning.parity import gathered
 from doctor.reasoning.subnets import speed
 
-__all__ = ["Advice", "Network", "advise"]
-
 USES_GLOO = frozenset({"torch", "horovod", "paddle"})
-IFNAME, GLOO = "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"
-OWN = "each node has its own"
 Picks = Mapping[str, tuple[Choice, ...]]
 
 

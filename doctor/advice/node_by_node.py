@@ -16,6 +16,7 @@ from doctor.nccl.choice import placed_settings
 from doctor.reasoning.parity import gathered
 
 MACHINES_FILE = "/etc/nccl.conf"
+OWN = "each node has its own"
 OwnValues = Mapping[str, Mapping[str, Setting]]
 
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from doctor.collect.nccl_pick import PLANNED
 from doctor.gather import NotAsked, Questions
 from doctor.model.facts import NcclPickFacts, NicFacts
+from doctor.nccl.choice import IFNAME
 
 if TYPE_CHECKING:
-    from doctor.advice.interface import Advice, Network
+    from doctor.advice.advice import Advice
+    from doctor.advice.networks import Network
     from doctor.company import Company
     from doctor.model.evidence import Answer, JsonValue
 
-IFNAME = "NCCL_SOCKET_IFNAME"
 _LONGEST = 10.0  # seconds for NCCL to be opened and asked once more
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from doctor.advice.interface import Network
 from doctor.advice.launch import Host, Launch, Line, Maker, NoLineError, Way
 from doctor.advice.launchers.hydra import intel_mpi_line, mpich_line
 from doctor.advice.launchers.open_mpi import open_mpi_line
+from doctor.advice.networks import Network
 from doctor.advice.out_of_band import OutOfBand
 from doctor.advice.plan import LINES
 from doctor.model.facts import Address, Interface, Kind, MpiFacts
