@@ -9,11 +9,11 @@ from doctor.advice import PLAN_FACTS
 from doctor.collect import HOMES, reader_of, sources_for
 from doctor.company import Company
 from doctor.gather import Act, NotAsked, Questions
-from doctor.mesh.arrivals import ask_arrivals, spared_arrivals
-from doctor.mesh.names import ask_names, spared_names
+from doctor.mesh.arrivals import ask_arrivals
+from doctor.mesh.names import ask_names
 from doctor.mesh.peers import ask_peers, spared_peers
 from doctor.mesh.plan_pick import ask_pick, spared_pick
-from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening, spared_tcp
+from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening
 from doctor.model.check import FactType
 from doctor.model.evidence import Evidence
 from doctor.model.facts import (
@@ -47,9 +47,9 @@ class Later:
 _WHERE = (LoginFacts, IdentityFacts, NicFacts, InterpreterFacts)
 LATER: Mapping[FactType, Later] = {
     ListenFacts: Later("listening", ask_listen, _WHERE, spared_listening),
-    LinkFacts: Later("asking its peers", ask_connect, (*_WHERE, ListenFacts), spared_tcp),
-    ArrivalFacts: Later("asking its peers", ask_arrivals, (LoginFacts, NicFacts, NetSettingsFacts), spared_arrivals),
-    NameFacts: Later("asking its peers", ask_names, (LoginFacts,), spared_names),
+    LinkFacts: Later("asking its peers", ask_connect, (*_WHERE, ListenFacts), Company.spared),
+    ArrivalFacts: Later("asking its peers", ask_arrivals, (LoginFacts, NicFacts, NetSettingsFacts), Company.spared),
+    NameFacts: Later("asking its peers", ask_names, (LoginFacts,), Company.spared),
     PeerSshFacts: Later("asking its peers", ask_peers, (LoginFacts,), spared_peers),
     PlannedPickFacts: Later("trying the plan", ask_pick, PLAN_FACTS, spared_pick),
 }

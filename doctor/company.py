@@ -36,6 +36,10 @@ class Company:
             return "not asked (--mesh none)"
         return "one node alone has no peers" if len(self.nodes) == 1 else ""
 
+    def spared(self) -> dict[str, str]:
+        """Return every node, with why none is asked about the others; none where they are."""
+        return dict.fromkeys((node.name for node in self.nodes), self.alone) if self.alone else {}
+
     def each(self, fact: type[T]) -> dict[str, T]:
         """Return a fact by node, of the reached nodes that have it."""
         held = {node.name: self.known[node.name].get(fact) for node in self.reached}

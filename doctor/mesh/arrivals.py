@@ -20,11 +20,6 @@ STRICT = 1  # net.ipv4.conf.*.rp_filter: 0 off, 1 strict, 2 loose
 _WHY_NOT = "no packet of another node can come in by a wrong interface: one interface, or no strict rp_filter"
 
 
-def spared_arrivals(company: Company) -> dict[str, str]:
-    """Return the nodes that are asked of no packet at all: all of them, or none."""
-    return dict.fromkeys((node.name for node in company.nodes), company.alone) if company.alone else {}
-
-
 def ask_arrivals(company: Company, left: float) -> Questions:
     """Ask each node whose interfaces and settings are known; of the others nothing will be known."""
     held = {name: [seat for seat in seats(nics) if ":" not in seat.ip] for name, nics in company.each(NicFacts).items()}

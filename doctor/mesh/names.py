@@ -20,11 +20,6 @@ NAMES = Answer("names")
 _PATIENCE = 10.0  # seconds that a node's resolver gets for all of them
 
 
-def spared_names(company: Company) -> dict[str, str]:
-    """Return the nodes that are asked for no name at all: all of them, or none."""
-    return dict.fromkeys((node.name for node in company.nodes), company.alone) if company.alone else {}
-
-
 def ask_names(company: Company, left: float) -> Questions:
     """Ask each node for its own name as listed, the first node's, where ranks meet, and those that it would ssh to."""
     found = edges(len(company.nodes), company.settings.mesh)

@@ -20,9 +20,9 @@ _LEAST_FOR_A_PEER = 3.0  # seconds for one node's login to another, where many a
 
 def spared_peers(company: Company) -> dict[str, str]:
     """Return the nodes from which no launch opens ssh, and why that is so."""
-    why = company.alone or "no launch opens ssh from here"
-    found = {} if company.alone else edges(len(company.nodes), company.settings.mesh)
-    return {node.name: why for number, node in enumerate(company.nodes) if number not in found}
+    found = edges(len(company.nodes), company.settings.mesh)
+    others = (node.name for number, node in enumerate(company.nodes) if number not in found)
+    return company.spared() or dict.fromkeys(others, "no launch opens ssh from here")
 
 
 def ask_peers(company: Company, left: float) -> Questions:

@@ -36,14 +36,9 @@ _LEAST = 1.0  # seconds: where there are no more, every link is said to be untri
 Row = list[JsonValue]
 
 
-def spared_tcp(company: Company) -> dict[str, str]:
-    """Return the nodes that have no other to try, and why that is so."""
-    return {node.name: company.alone for node in company.nodes} if company.alone else {}
-
-
 def spared_listening(company: Company) -> dict[str, str]:
     """Return the nodes that need not listen; one node alone may still need a port for the job."""
-    return spared_tcp(company) if company.settings.mesh == "none" and not named_ports(company.settings) else {}
+    return company.spared() if company.settings.mesh == "none" and not named_ports(company.settings) else {}
 
 
 def ask_listen(company: Company, left: float) -> Questions:  # noqa: ARG001  binding takes no time

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from doctor.company import Company
 from doctor.engine import Facts
 from doctor.gather import NotAsked
-from doctor.mesh.arrivals import ARRIVALS, ask_arrivals, spared_arrivals
+from doctor.mesh.arrivals import ARRIVALS, ask_arrivals
 from doctor.model.evidence import Answer, Login
 from doctor.model.facts import Address, Interface, InterfaceSettings, Kind, LoginFacts, NetSettingsFacts, NicFacts
 from doctor.model.node import Node
@@ -64,7 +64,6 @@ def test_a_node_with_one_interface_or_no_strict_filter_is_not_asked() -> None:
     assert ask_arrivals(company(nodes), left=20.0) == dict.fromkeys("ab", (NotAsked(ARRIVALS, why),))
 
 
-def test_nobody_is_asked_where_there_is_one_node_and_nothing_is_said_of_one_whose_interfaces_are_not_known() -> None:
-    assert spared_arrivals(company({"a": node("10.1.0.1")})) == {"a": "one node alone has no peers"}
+def test_nothing_is_said_of_a_node_whose_interfaces_are_not_known() -> None:
     nodes: dict[str, Facts] = {"a": node("10.1.0.1"), "b": {LoginFacts: LOGIN}}
     assert set(ask_arrivals(company(nodes), left=20.0)) == {"a"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from doctor.company import Company
 from doctor.gather import NotAsked
-from doctor.mesh.names import NAMES, ask_names, spared_names
+from doctor.mesh.names import NAMES, ask_names
 from doctor.model.evidence import Answer
 from doctor.model.node import Node
 from doctor.settings import Settings
@@ -42,6 +42,6 @@ def test_addresses_are_not_looked_up() -> None:
 
 
 def test_nobody_is_asked_where_there_is_one_node_or_no_mesh() -> None:
-    assert spared_names(company("a")) == {"a": "one node alone has no peers"}
-    assert spared_names(company("a", "b", mesh="none")) == dict.fromkeys("ab", "not asked (--mesh none)")
-    assert spared_names(company("a", "b")) == {}
+    assert company("a").spared() == {"a": "one node alone has no peers"}
+    assert company("a", "b", mesh="none").spared() == dict.fromkeys("ab", "not asked (--mesh none)")
+    assert company("a", "b").spared() == {}

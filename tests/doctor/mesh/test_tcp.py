@@ -10,7 +10,7 @@ from doctor.agent.answers.connect import rows
 from doctor.company import Company
 from doctor.engine import Facts
 from doctor.gather import NotAsked, Questions
-from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening, spared_tcp
+from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening
 from doctor.model.evidence import Answer, Cause, JsonValue, Login
 from doctor.model.facts import (
     Address,
@@ -188,7 +188,7 @@ def test_one_node_alone_is_asked_for_the_jobs_ports_and_no_link() -> None:
     assert asked(ask_listen(alone, 40.0)) == {
         "n0": {"node": "n0", "token": "0f", "addresses": [], "ports": [{"port": 4000, "assumed": False}]}
     }
-    assert spared_tcp(alone) == {"n0": "one node alone has no peers"}
+    assert alone.spared() == {"n0": "one node alone has no peers"}
     assert asked(ask_listen(company(cluster(1)), 40.0)) == {"n0": "one node alone has no peers"}
 
 
@@ -197,7 +197,7 @@ def test_without_a_mesh_only_ports_that_were_named_are_looked_at() -> None:
     none = dict.fromkeys(("n0", "n1"), "not asked (--mesh none)")
     assert spared_listening(company(cluster(2), without)) == none
     named = company(cluster(2), replace(without, need_ports=(4000,)))
-    assert (spared_listening(named), spared_tcp(named)) == ({}, none)
+    assert (spared_listening(named), named.spared()) == ({}, none)
     assert [one if isinstance(one, str) else "asked" for one in asked(ask_listen(named, 40.0)).values()] == [
         "asked", "not asked (--mesh none)",
     ]  # fmt: skip
