@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _RESERVE = 0.04  # of the deadline, kept for judging and printing what came
 _GRACE = 0.5  # seconds for the workers to say in their own words where they stood when the deadline came
+_BLINK = 0.2  # seconds: a ^C that comes just before a wait does not end it, and Python looks for one after it
 _FILES_PER_NODE = 6  # a socket, or three pipes and what their making needs
 _OUT_OF_TIME = frozenset({Cause.FILTERED, Cause.SILENT, Cause.STALLED, Cause.CLOSED})
 
@@ -156,10 +157,13 @@ class _Run:
     def answers(self, until: float) -> Iterator[Evidence]:
         """Yield what the busy nodes answered, until none is busy or the time has come."""
         while self.busy:
+            left = until + _GRACE - time.monotonic()
             try:
-                name = self.finished.get(timeout=max(0.0, until + _GRACE - time.monotonic()))
+                name = self.finished.get(timeout=max(0.0, min(left, _BLINK)))
             except queue.Empty:
-                return
+                if left <= _BLINK:
+                    return
+                continue
             yield self.take(name)
 
     def take(self, name: str) -> Evidence:
