@@ -18,6 +18,7 @@ CHUNK = 65536
 STDERR_KEPT = 4096
 LOG_KEPT = 256 * 1024  # bytes of -v: some 5 KB a login, more through jump hosts
 LAST_WORDS = 0.2  # seconds that a program may take to end by itself
+ITS_STATUS = 5.0  # seconds that one which has closed its output may take to end, on a machine that does other things
 
 
 class Child:
@@ -68,7 +69,7 @@ class Child:
             if self._stderr.fileno() in ready:
                 self._hear()
             if self._stdout.fileno() in ready and (data := self._read()) is not None:
-                return data or self._at_end()
+                return data or self._at_end(min(deadline, time.monotonic() + ITS_STATUS))
 
     def stderr(self) -> bytes:
         while not self._closed and self._stderr_open and self._hear_at_once():
@@ -112,12 +113,12 @@ class Child:
         except BlockingIOError:
             return None
 
-    def _at_end(self) -> bytes:
+    def _at_end(self, deadline: float) -> bytes:
         """Tell the command's end from the connection's: ssh ends with 255 where the connection broke."""
-        while self._stderr_open and self._hear():
-            pass
+        self.watch(lambda _: not self._stderr_open, deadline)
+        status = self.exit_status(max(LAST_WORDS, deadline - time.monotonic()))
         words = without_chatter(self.said)
-        if self.exit_status(LAST_WORDS) == 255 and any(w in words for w in _BROKEN):  # noqa: PLR2004  ssh's own status
+        if status == 255 and any(w in words for w in _BROKEN):  # noqa: PLR2004  ssh's own status
             raise ConnectionError(words.strip().splitlines()[-1])
         return b""
 
