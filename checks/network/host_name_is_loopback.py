@@ -18,24 +18,23 @@ names an IP address for MASTER_ADDR and sets GLOO_SOCKET_IFNAME: whoever follows
 from __future__ import annotations
 
 from collections.abc import Iterator
-from shlex import quote
 
-from doctor import Doubt, Moot, NodeView, Problem, Severity, node_check
-from doctor.model.facts import HostNameFacts, ListingFacts, NicFacts
+from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
+from doctor.links.best_seats import SEATED, best_seats
+from doctor.model.facts import HostNameFacts, NicFacts
 from doctor.reasoning.names import leads_home
-from doctor.reasoning.subnets import seats
+from doctor.shell_words import export
 
 
-@node_check("NC360", Severity.WARNING, HostNameFacts, ListingFacts, also=(NicFacts,))
-def host_name_is_loopback(node: NodeView) -> Iterator[Problem | Moot | Doubt]:
-    resolved, nics = node[HostNameFacts].leads_to, node.maybe(NicFacts)
-    wire = next((seat.interface.name for seat in seats(nics)), "") if isinstance(nics, NicFacts) else ""
-    fix = f"export GLOO_SOCKET_IFNAME={quote(wire)}" if wire else "getent ahosts $(hostname)"
-    if node[ListingFacts].places == ("local",):
-        yield Moot("one machine alone needs no network")
-    elif resolved.late:
-        yield Doubt("its own host name was still being looked up when the time was over")
-    elif resolved.error:
-        yield Problem(f"its own host name does not resolve on it: {resolved.error}", fix)
-    elif leads_home(resolved):
-        yield Problem(f"its own host name is {resolved.addresses[0]} on it", fix)
+@cluster_check("NC360", Severity.WARNING, HostNameFacts, also=(NicFacts, *SEATED))
+def host_name_is_loopback(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+    best = best_seats(cluster)
+    for node in cluster:
+        resolved, wire, own = node[HostNameFacts].leads_to, best[node.name][:1], (node.name,)
+        fix = export("GLOO_SOCKET_IFNAME", wire[0].interface.name) if wire else "getent ahosts $(hostname)"
+        if resolved.late:
+            yield Doubt("its own host name was still being looked up when the time was over", own)
+        elif resolved.error:
+            yield Problem(f"its own host name does not resolve on it: {resolved.error}", fix, nodes=own)
+        elif leads_home(resolved):
+            yield Problem(f"its own host name is {resolved.addresses[0]} on it", fix, nodes=own)

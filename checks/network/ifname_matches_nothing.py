@@ -18,19 +18,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor import NodeView, Problem, Severity, node_check
+from doctor import ClusterView, NodeView, Problem, Severity, cluster_check
+from doctor.links.best_seats import SEATED, best_seats
 from doctor.model.facts import EnvironmentFacts, LoadedNcclFacts, NicFacts
 from doctor.nccl.choice import releases_of
 from doctor.nccl.ifname import named, named_for_gloo, why_no_gloo, why_nothing
-from doctor.reasoning.subnets import seats
 
 
-@node_check("NC321", Severity.ERROR, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts,))
-def ifname_matches_nothing(node: NodeView) -> Iterator[Problem]:
+@cluster_check("NC321", Severity.ERROR, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts, *SEATED), alone=True)
+def ifname_matches_nothing(cluster: ClusterView) -> Iterator[Problem]:
+    best = best_seats(cluster)
+    for node in cluster:
+        yield from _judged(node, next((seat.interface.name for seat in best[node.name]), ""))
+
+
+def _judged(node: NodeView, name: str) -> Iterator[Problem]:
     nics, environment, releases = node[NicFacts], node[EnvironmentFacts], releases_of(node.maybe(LoadedNcclFacts))
-    name = next((seat.interface.name for seat in seats(nics)), "")
+    own = (node.name,)
     nccl, gloo = named(environment, releases[-1]), named_for_gloo(environment)
     if nccl and (why := why_nothing(nccl, nics, environment, releases)):
-        yield Problem(f"{nccl.told} takes no interface: {why}", nccl.set_to(f"={name}" if name else ""))
+        yield Problem(f"{nccl.told} takes no interface: {why}", nccl.set_to(f"={name}" if name else ""), nodes=own)
     if gloo and (why := why_no_gloo(gloo, nics)):
-        yield Problem(f"{gloo.told} names what is not here: {why}", gloo.set_to(name))
+        yield Problem(f"{gloo.told} names what is not here: {why}", gloo.set_to(name), nodes=own)

@@ -20,20 +20,22 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check, split
 from doctor.hostlist import fold
-from doctor.model.facts import EnvironmentFacts, IdentityFacts, NicFacts
+from doctor.links.faults import carrying
+from doctor.model.facts import EnvironmentFacts, IdentityFacts, LinkFacts, NicFacts
 from doctor.nccl.picks import MADE_OF, common_name, picked_seats
 from doctor.reasoning.parity import gathered
 from doctor.reasoning.subnets import machines, shared
 from doctor.shell_words import export
 
 
-@cluster_check("NC320", Severity.WARNING, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts))
+@cluster_check("NC320", Severity.WARNING, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts, LinkFacts))
 def nccl_picks_differ(cluster: ClusterView) -> Iterator[Problem]:
     nodes = machines({node.name: (node[NicFacts], node.maybe(IdentityFacts)) for node in cluster})
     picks = picked_seats(node for node in cluster if node.name in nodes)
     parted, everywhere = split({name: seat.subnet for name, seat in picks.items()}), shared(nodes)
     if parted and everywhere:
-        name = common_name(everywhere, parted.majority)
+        links = {node.name: told for node in cluster if isinstance(told := node.maybe(LinkFacts), LinkFacts)}
+        name = common_name(everywhere, next(iter(carrying(links, nodes)), None))
         lines = gathered({node: f"{seat.interface.name} leads into {seat.subnet}" for node, seat in picks.items()})
         evidence = tuple(f"{line}: {fold(members)}" for line, members in lines.items())
         fix = export("NCCL_SOCKET_IFNAME", f"={name}") if name else "ncheck plan nodes.txt --for nccl.conf"

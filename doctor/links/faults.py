@@ -17,7 +17,7 @@ from doctor.links.folding import Fold, Shape, folded
 from doctor.links.matrix import CONNECT, CUT, LARGE, Known, Matrix, Tried, joined
 from doctor.model.check import Doubt
 from doctor.model.facts import LinkCause, LinkFacts
-from doctor.reasoning.subnets import Nodes, shared
+from doctor.reasoning.subnets import Nodes, best_first, shared
 
 
 class Trouble(str, Enum):
@@ -80,8 +80,8 @@ def carries(known: Known, subnet: str, members: Collection[str]) -> Carries:
 
 
 def carrying(known: Known, nodes: Nodes) -> tuple[str, ...]:
-    """Return the subnets that all these nodes share and that are not known to be broken among them."""
-    return tuple(subnet for subnet in shared(nodes) if carries(known, subnet, nodes).whole is not False)
+    """Return the subnets that all these nodes share and that are not known to be broken among them, the best first."""
+    return tuple(subnet for subnet in best_first(shared(nodes)) if carries(known, subnet, nodes).whole is not False)
 
 
 def _apart(known: Known, members: Collection[str]) -> tuple[Fault, ...]:

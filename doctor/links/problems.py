@@ -25,7 +25,7 @@ from doctor.model.facts import (
 )
 from doctor.nccl.choice import choices
 from doctor.nccl.picks import common_name, real_pick
-from doctor.reasoning.subnets import Seats, shared
+from doctor.reasoning.subnets import Seats, best_first, shared
 from doctor.shell_words import export
 
 READS: tuple[FactType, ...] = (LinkFacts, NicFacts)
@@ -81,7 +81,7 @@ class _Scales:
 
     @cached_property
     def everywhere(self) -> dict[str, Seats]:
-        return shared(self.cluster.each(NicFacts))
+        return best_first(shared(self.cluster.each(NicFacts)))
 
     def weighed(self) -> Iterator[Weighed]:
         found = [fault for subnet in subnets_tried(self.known) for fault in faults(self.known, subnet, self.known)]

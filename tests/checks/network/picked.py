@@ -13,6 +13,7 @@ from doctor.model.facts import (
     InfinibandFacts,
     Interface,
     Kind,
+    LinkFacts,
     ListingFacts,
     LoadedNcclFacts,
     NcclPickFacts,
@@ -53,6 +54,7 @@ def node(
         ListingFacts: ListingFacts(("nodes.txt:1",)),
         IdentityFacts: Unread("not asked"),
         InfinibandFacts: Absent("no HCA"),
+        LinkFacts: Absent("not asked"),
     }
 
 

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from checks.network.host_name_is_loopback import host_name_is_loopback
 from doctor.engine import Facts, Judgement, judge
-from doctor.model.fact import Unread
-from doctor.model.facts import Address, HostNameFacts, Interface, Kind, ListingFacts, NicFacts, Resolved
+from doctor.model.fact import Absent, Unread
+from doctor.model.facts import (
+    Address,
+    HostNameFacts,
+    IdentityFacts,
+    Interface,
+    Kind,
+    LinkFacts,
+    NicFacts,
+    Resolved,
+)
 from doctor.model.finding import Finding, Outcome, Severity
 
 ETH0 = Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=(Address("10.1.0.5", 24),))
 
 
-def facts(resolved: Resolved, *nics: Interface, place: str = "nodes.txt:1") -> Facts:
+def facts(resolved: Resolved, *nics: Interface) -> Facts:
     return {
         HostNameFacts: HostNameFacts("gpu5", resolved),
-        ListingFacts: ListingFacts((place,)),
+        LinkFacts: Absent("not asked"),
+        IdentityFacts: Absent("not asked"),
         NicFacts: NicFacts(nics or (ETH0,)),
     }
 
 
-def judged(resolved: Resolved, place: str = "nodes.txt:1") -> Judgement:
-    return judge([host_name_is_loopback], {"n1": facts(resolved, place=place)})
+OTHER = Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=(Address("10.1.0.6", 24),))
+
+
+def judged(resolved: Resolved, *nics: Interface) -> Judgement:
+    well = facts(Resolved(("10.1.0.6",)), OTHER)
+    return judge([host_name_is_loopback], {"n1": facts(resolved, *nics), "n2": well})
 
 
 def test_debians_default_is_named_with_the_interface_for_gloo() -> None:
@@ -42,19 +58,32 @@ def test_a_name_that_does_not_resolve_on_its_own_node_is_named() -> None:
 
 def test_without_an_interface_to_name_the_fix_shows_what_programs_get() -> None:
     lo = Interface("lo", 1, Kind.LOOPBACK, up=True, running=True, mtu=65536)
-    findings = judge([host_name_is_loopback], {"n1": facts(Resolved(("127.0.1.1",)), lo)}).findings
+    findings = judged(Resolved(("127.0.1.1",)), lo).findings
     assert [finding.fix for finding in findings] == ["getent ahosts $(hostname)"]
 
 
 def test_a_resolver_that_does_not_answer_is_unknown() -> None:
-    assert [verdict.outcome for verdict in judged(Resolved(late=True)).verdicts] == [Outcome.UNKNOWN]
-    nodes = {"n1": {**facts(Resolved(("10.1.0.5",))), HostNameFacts: Unread("no answer")}}
-    assert [verdict.outcome for verdict in judge([host_name_is_loopback], nodes).verdicts] == [Outcome.UNKNOWN]
+    outcomes = [verdict.outcome for verdict in judged(Resolved(late=True)).verdicts]
+    assert outcomes == [Outcome.UNKNOWN, Outcome.PASSED]
+    unread: Facts = {**facts(Resolved(("10.1.0.5",))), HostNameFacts: Unread("no answer")}
+    nodes = {"n1": unread, "n2": facts(Resolved(("10.1.0.6",)), OTHER)}
+    assert judge([host_name_is_loopback], nodes).verdicts[0].outcome is Outcome.UNKNOWN
 
 
 def test_it_is_silent_where_the_first_address_is_one_of_the_network() -> None:
     assert judged(Resolved(("10.1.0.5",))).findings == judged(Resolved(("10.1.0.5", "127.0.1.1"))).findings == []
 
 
-def test_it_is_silent_about_a_machine_that_is_checked_alone() -> None:
-    assert [verdict.outcome for verdict in judged(Resolved(("127.0.1.1",)), "local").verdicts] == [Outcome.SKIPPED]
+def test_the_interface_of_the_fastest_network_is_named_for_gloo() -> None:
+    def both(number: int) -> tuple[Interface, Interface]:
+        slow = replace(ETH0, addresses=(Address(f"10.1.0.{number}", 24),), speed=1000)
+        return slow, replace(slow, name="fast0", index=3, addresses=(Address(f"10.8.0.{number}", 24),), speed=100000)
+
+    nodes = {f"n{number}": facts(Resolved(("127.0.1.1",)), *both(number)) for number in (1, 2)}
+    fixes = {finding.fix for finding in judge([host_name_is_loopback], nodes).findings}
+    assert fixes == {"export GLOO_SOCKET_IFNAME=fast0"}
+
+
+def test_it_is_silent_about_one_node_alone() -> None:
+    verdicts = judge([host_name_is_loopback], {"n1": facts(Resolved(("127.0.1.1",)))}).verdicts
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.SKIPPED]

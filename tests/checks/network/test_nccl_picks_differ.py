@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from checks.network.nccl_picks_differ import nccl_picks_differ
 from doctor.engine import Facts, judge
 from doctor.model.facts import Interface
@@ -32,6 +34,16 @@ def test_the_node_that_picks_another_subnet_than_most_is_named_with_the_name_to_
                 ("eth0 leads into 10.1.0.0/24: n[1-2,4]", "ens9 leads into 10.9.0.0/24: n3"),
                 "export NCCL_SOCKET_IFNAME='=eth0'"),
     ]  # fmt: skip
+
+
+def test_the_name_to_set_is_that_of_the_fastest_network_though_few_pick_it() -> None:
+    def host(number: int, data: int, storage: int) -> Facts:
+        slow = replace(nic("eth0", data, f"10.1.0.{number}"), speed=1000)
+        return node(slow, nic("ens9", storage, f"10.9.0.{number}"))
+
+    nodes = {"n1": host(1, 2, 3), "n2": host(2, 2, 3), "n3": host(3, 3, 2)}
+    (finding,) = judge([nccl_picks_differ], nodes).findings
+    assert (finding.nodes, finding.fix) == (("n3",), "export NCCL_SOCKET_IFNAME='=ens9'")
 
 
 def test_on_a_tie_both_sides_are_named() -> None:

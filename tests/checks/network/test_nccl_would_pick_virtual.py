@@ -10,6 +10,7 @@ from doctor.model.fact import Absent, Unread
 from doctor.model.facts import (
     Address,
     EnvironmentFacts,
+    IdentityFacts,
     Interface,
     Kind,
     Link,
@@ -38,6 +39,7 @@ def node(*nics: Interface, nccl: str | None = None, conf: str = "", **variables:
             LoadedNcclFacts: LoadedNcclFacts(nccl, "/x/libnccl.so.2") if nccl else Unread("no answer"),
             NcclPickFacts: Absent("not asked"),
             LinkFacts: Absent("not asked"),
+            IdentityFacts: Absent("not asked"),
         },
         "n2": {
             NicFacts: NicFacts((LO, replace(ETH0, addresses=(Address("10.9.0.6", 24),)))),
@@ -45,6 +47,7 @@ def node(*nics: Interface, nccl: str | None = None, conf: str = "", **variables:
             LoadedNcclFacts: Absent("no NCCL"),
             NcclPickFacts: Absent("no NCCL"),
             LinkFacts: Absent("not asked"),
+            IdentityFacts: Absent("not asked"),
         },
     }
 
@@ -203,3 +206,21 @@ def test_it_is_silent_where_there_is_no_nccl_to_ask_and_its_rules_end_at_the_car
     nodes = node(ETH0)
     nodes["n1"] = {**nodes["n1"], LoadedNcclFacts: Absent("no NCCL"), NcclPickFacts: Absent("no NCCL")}
     assert outcome(nodes) is Outcome.PASSED
+
+
+def test_an_address_that_other_nodes_show_too_leads_nowhere() -> None:
+    nodes = node(nic("tmfifo_net0", 3, Kind.CLOUD), ETH0)
+    nodes["n2"] = {**nodes["n1"], NicFacts: NicFacts((LO, nic("tmfifo_net0", 3, Kind.CLOUD), nic("eth1", 8)))}
+    rule = "the first in the kernel's order but docker*, lo and virbr*"
+    told = f"NCCL would pick tmfifo_net0 (cloud): {rule}; other nodes show that address too, 10.3.0.5"
+    findings = judge([nccl_would_pick_virtual], nodes).findings
+    assert [(finding.nodes, finding.message, finding.fix) for finding in findings] == [
+        (("n1",), told, "export NCCL_SOCKET_IFNAME='=eth0'"),
+        (("n2",), told, "export NCCL_SOCKET_IFNAME='=eth1'"),
+    ]
+
+
+def test_it_is_silent_about_a_machine_that_is_listed_twice() -> None:
+    nodes = node(ETH0)
+    twice = {**nodes["n1"], IdentityFacts: IdentityFacts("n1", "boot", "net:[1]", 0)}
+    assert judge([nccl_would_pick_virtual], {"n1": twice, "n2": twice}).findings == []
