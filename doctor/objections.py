@@ -20,6 +20,7 @@ from doctor.model.report import Report
 from doctor.settings import Settings
 
 _ALWAYS = ("NC0", "NC1")
+NOT_REACHED = "NC001"
 
 # What a line relies on although no value in it is made of it: the port of the meeting, and that NCCL follows it.
 RELIED_ON = frozenset((*PLAN_FACTS, ListenFacts, PlannedPickFacts))
@@ -77,8 +78,12 @@ def mended(code: str, report: Report) -> bool:
 
 
 def _errors(report: Report, touching: set[str]) -> Iterator[Objection]:
-    for finding in report.findings:
-        if finding.code in touching and finding.severity is Severity.ERROR and not finding.ignored:
+    """Yield the errors; that a node was not reached is left to the finding that says why."""
+    errors = [one for one in report.findings if one.severity is Severity.ERROR and not one.ignored]
+    explained = {node for one in errors if one.code.startswith("NC1") for node in one.nodes}
+    for finding in errors:
+        told_already = finding.code == NOT_REACHED and explained.issuperset(finding.nodes)
+        if finding.code in touching and not told_already:
             told = f"{finding.code} {finding.check} on {fold(finding.nodes)}: {finding.message}"
             yield Objection(told, finding.nodes, finding.fix)
 

@@ -21,4 +21,5 @@ from doctor.reasoning.login_check import login_check
 
 @login_check("NC111", Cause.REFUSED)
 def connection_refused(_node: str, login: Login) -> Problem:
-    return Problem(f"nothing listens on its port {login.port}: start ssh on its own console", "sudo systemctl restart ssh")
+    told = f"nothing listens on its port {login.port}: start ssh on its own console"
+    return Problem(told, "sudo systemctl restart ssh")
