@@ -20,12 +20,13 @@ from collections.abc import Iterator
 from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.hostlist import fold
 from doctor.model.facts import IdentityFacts, NicFacts
-from doctor.reasoning.subnets import machines, shared_bridges
+from doctor.reasoning.machines import machines
+from doctor.reasoning.subnets import shared_bridges
 
 
 @cluster_check("NC356", Severity.INFO, NicFacts, also=(IdentityFacts,))
 def bridge_address_shared(cluster: ClusterView) -> Iterator[Problem]:
-    known = machines({node.name: (node[NicFacts], node.maybe(IdentityFacts)) for node in cluster})
+    known = machines(cluster.each(NicFacts), cluster.known(IdentityFacts))
     if found := shared_bridges(known):
         nodes = tuple(dict.fromkeys(node for held in found.values() for node in held))
         told = ", ".join(f"{name} has {ip}" for name, ip in list(found)[:3])

@@ -23,14 +23,15 @@ from doctor.hostlist import fold
 from doctor.links.faults import carrying
 from doctor.model.facts import EnvironmentFacts, IdentityFacts, LinkFacts, NicFacts
 from doctor.nccl.picks import MADE_OF, common_name, picked_seats
+from doctor.reasoning.machines import machines
 from doctor.reasoning.parity import gathered
-from doctor.reasoning.subnets import machines, shared
+from doctor.reasoning.subnets import shared
 from doctor.shell_words import export
 
 
 @cluster_check("NC320", Severity.WARNING, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts, LinkFacts))
 def nccl_picks_differ(cluster: ClusterView) -> Iterator[Problem]:
-    nodes = machines({node.name: (node[NicFacts], node.maybe(IdentityFacts)) for node in cluster})
+    nodes = machines(cluster.each(NicFacts), cluster.known(IdentityFacts))
     picks = picked_seats(node for node in cluster if node.name in nodes)
     parted, everywhere = split({name: seat.subnet for name, seat in picks.items()}), shared(nodes)
     if parted and everywhere:

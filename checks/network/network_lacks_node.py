@@ -21,14 +21,15 @@ from collections.abc import Iterator
 from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.hostlist import fold
 from doctor.model.facts import IdentityFacts, NicFacts
+from doctor.reasoning.machines import machines
 from doctor.reasoning.missing_seats import parted_networks
 from doctor.reasoning.parity import gathered
-from doctor.reasoning.subnets import machines, speed
+from doctor.reasoning.subnets import speed
 
 
 @cluster_check("NC309", Severity.WARNING, NicFacts, also=(IdentityFacts,))
 def network_lacks_node(cluster: ClusterView) -> Iterator[Problem]:
-    nodes = machines({node.name: (node[NicFacts], node.maybe(IdentityFacts)) for node in cluster})
+    nodes = machines(cluster.each(NicFacts), cluster.known(IdentityFacts))
     for parted in parted_networks(nodes):
         fast = speed(parted.members)
         where = parted.subnet + (f" ({fast / 1000:g} Gb/s)" if fast else "")

@@ -20,11 +20,12 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.model.facts import IdentityFacts, NicFacts
-from doctor.reasoning.subnets import Apart, apart, machines
+from doctor.reasoning.machines import machines
+from doctor.reasoning.subnets import Apart, apart
 
 
 @cluster_check("NC305", Severity.ERROR, NicFacts, also=(IdentityFacts,))
 def no_common_subnet(cluster: ClusterView) -> Iterator[Problem]:
-    found = apart(machines({node.name: (node[NicFacts], node.maybe(IdentityFacts)) for node in cluster}))
+    found = apart(machines(cluster.each(NicFacts), cluster.known(IdentityFacts)))
     if isinstance(found, Apart) and not found.routed:
         yield Problem(f"no subnet is common to all nodes: {found.told}", "ip -br address", found.evidence, found.odd)

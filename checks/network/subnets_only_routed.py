@@ -19,12 +19,13 @@ from shlex import quote
 
 from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.model.facts import IdentityFacts, NicFacts
-from doctor.reasoning.subnets import Apart, apart, machines
+from doctor.reasoning.machines import machines
+from doctor.reasoning.subnets import Apart, apart
 
 
 @cluster_check("NC306", Severity.INFO, NicFacts, also=(IdentityFacts,))
 def subnets_only_routed(cluster: ClusterView) -> Iterator[Problem]:
-    found = apart(machines({node.name: (node[NicFacts], node.maybe(IdentityFacts)) for node in cluster}))
+    found = apart(machines(cluster.each(NicFacts), cluster.known(IdentityFacts)))
     if isinstance(found, Apart) and found.routed:
         fix = f"tracepath {quote(found.odd[0])}"
         yield Problem(f"only routers join the nodes: {found.told}", fix, found.evidence, found.odd)

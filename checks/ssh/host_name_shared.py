@@ -36,14 +36,10 @@ def host_name_shared(cluster: ClusterView) -> Iterator[Problem | Doubt]:
             continue
         if not host_name:
             yield Doubt("its host name could not be read", nodes=tuple(nodes))
-        elif not all(who.boot_id and who.network_namespace for who in nodes.values()):
+        elif not all(who.machine for who in nodes.values()):
             yield Doubt(f"{fold(nodes)} share a host name, and may be one machine or several", nodes=tuple(nodes))
-        elif _machines(nodes) > 1:
+        elif len({who.machine for who in nodes.values()}) > 1:
             yield _shared(host_name, nodes)
-
-
-def _machines(nodes: Mapping[str, IdentityFacts]) -> int:
-    return len({(who.boot_id, who.network_namespace) for who in nodes.values()})
 
 
 def _shared(host_name: str, nodes: Mapping[str, IdentityFacts]) -> Problem:

@@ -29,8 +29,8 @@ from doctor.model.facts import IdentityFacts
 def one_machine_twice(cluster: ClusterView) -> Iterator[Problem | Doubt]:
     machines: dict[tuple[str, str], list[str]] = defaultdict(list)
     for node, who in cluster.each(IdentityFacts).items():
-        if who.boot_id and who.network_namespace:
-            machines[who.boot_id, who.network_namespace].append(node)
+        if who.machine:
+            machines[who.machine].append(node)
         else:
             what = "network namespace" if who.boot_id else "boot id"
             yield Doubt(f"its {what} could not be read, so it cannot be told from the other nodes", nodes=(node,))

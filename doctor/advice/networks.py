@@ -9,13 +9,13 @@ from doctor.advice.sight import Sight
 from doctor.hostlist import fold
 from doctor.links.faults import Carries, carries
 from doctor.model.facts import IdentityFacts, LinkFacts, NicFacts
+from doctor.reasoning.machines import machines
 from doctor.reasoning.subnets import (
     Seat,
     Seats,
     apart,
     clashing_seats,
     common_names,
-    machines,
     seats,
     shared,
     speed,
@@ -97,8 +97,7 @@ def _doubts(network: Network, state: Carries) -> Iterator[str]:
 
 def _machines(sight: Sight) -> Mapping[str, NicFacts]:
     """Return the nodes of which each is a machine of its own."""
-    identities = sight.known(IdentityFacts)
-    return machines({node: (nics, identities.get(node)) for node, nics in sight.known(NicFacts).items()})
+    return machines(sight.known(NicFacts), sight.known(IdentityFacts))
 
 
 def shared_by_all(sight: Sight) -> list[Network]:

@@ -14,7 +14,8 @@ from doctor.gather import NotAsked, Questions
 from doctor.model.evidence import Answer, JsonValue
 from doctor.model.facts import IdentityFacts, InterpreterFacts, ListenFacts, NicFacts
 from doctor.model.plan import MEETING_PORTS
-from doctor.reasoning.subnets import Seat, clashing, machines, seats
+from doctor.reasoning.machines import doubles, machines
+from doctor.reasoning.subnets import Seat, clashing, seats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,20 +90,13 @@ def dialled(company: Company, found: Mapping[str, Sequence[Seat]]) -> dict[str, 
 def usable_seats(company: Company) -> dict[str, tuple[Seat, ...]]:
     """Return each node's addresses that can be told from others': not those that another machine shows as well."""
     nics = company.each(NicFacts)
-    single = machines({name: (held, company.known[name].get(IdentityFacts)) for name, held in nics.items()})
-    clashes = clashing(single)
+    clashes = clashing(machines(nics, company.each(IdentityFacts)))
     return {name: tuple(seat for seat in seats(held) if seat.ip not in clashes) for name, held in nics.items()}
 
 
 def _doubles(company: Company) -> dict[str, str]:
     """Map each node that is a machine which was listed before under another name to that name."""
-    first: dict[tuple[str, str], str] = {}
-    found: dict[str, str] = {}
-    for name, identity in company.each(IdentityFacts).items():
-        known = first.setdefault((identity.boot_id, identity.network_namespace), name)
-        if known != name and name in company.each(NicFacts):
-            found[name] = known
-    return found
+    return doubles(company.each(NicFacts), company.each(IdentityFacts))
 
 
 def _listening(

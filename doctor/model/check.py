@@ -81,8 +81,13 @@ class ClusterView:
         return iter(self.nodes)
 
     def each(self, fact: type[T]) -> dict[str, T]:
-        """Map node names to one fact."""
+        """Map node names to a fact of `reads`."""
         return {node.name: node[fact] for node in self.nodes}
+
+    def known(self, fact: type[T]) -> dict[str, T]:
+        """Map node names to a fact of `also`, of the nodes that have it."""
+        held = {node.name: node.maybe(fact) for node in self.nodes}
+        return {name: value for name, value in held.items() if isinstance(value, fact)}
 
 
 @dataclass(frozen=True)

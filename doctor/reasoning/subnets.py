@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from doctor.hostlist import fold
-from doctor.model.facts import IdentityFacts, Interface, Kind, NicFacts
+from doctor.model.facts import Interface, Kind, NicFacts
 from doctor.model.facts.network import CARRIES_DATA
 
 # A management controller shows itself to its host as a network card on USB: the same addresses on every machine.
@@ -123,15 +123,6 @@ class Apart:
     odd: tuple[str, ...]
     told: str
     evidence: tuple[str, ...]
-
-
-def machines(nodes: Mapping[str, tuple[NicFacts, object]]) -> dict[str, NicFacts]:
-    """Keep the first of the nodes that are one machine: the others show the same addresses, and rightly."""
-    first: dict[object, str] = {}
-    for node, (_, identity) in nodes.items():
-        known = isinstance(identity, IdentityFacts) and (identity.boot_id, identity.network_namespace)
-        first.setdefault(known or node, node)
-    return {node: nodes[node][0] for node in first.values()}
 
 
 def apart(nodes: Nodes) -> Apart | None:

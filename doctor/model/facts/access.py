@@ -35,6 +35,11 @@ class IdentityFacts:
     network_namespace: str
     user_id: int | None
 
+    @property
+    def machine(self) -> tuple[str, str] | None:
+        """What no other machine has; None where a part of it could not be read."""
+        return (self.boot_id, self.network_namespace) if self.boot_id and self.network_namespace else None
+
 
 @dataclass(frozen=True)
 class ClockFacts:
