@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from doctor.advice.advice import Advice
+from doctor.advice.family import advise_family
 from doctor.advice.hca import advise_hcas
 from doctor.advice.named_interface import astray, lame, where
 from doctor.advice.networks import Chosen, Network, choose, reached
@@ -41,7 +42,9 @@ def advise(sight: Sight) -> Advice:
     chosen = _as_told(sight, sight.ifname) if sight.ifname else choose(sight, lambda one: _merit(sight, one, picks))
     if chosen.network is None:
         return _undecided(chosen.why, chosen.left_out, chosen.notes)
-    found = (_nccl(sight, chosen.network, picks, chosen.left_out), _gloo(sight, chosen.network), advise_hcas(sight))
+    interfaces = _nccl(sight, chosen.network, picks, chosen.left_out)
+    family = advise_family(sight, chosen.network, interfaces)
+    found = (interfaces, family, _gloo(sight, chosen.network), advise_hcas(sight))
     return Advice(
         {**{name: one for part in found for name, one in part.env.items()}, **socket_threads(sight, chosen.network)},
         (*chosen.notes, *(note for part in found for note in part.notes)),
