@@ -1,7 +1,8 @@
-"""What this machine is to a line that is typed on it: its own addresses, and which variables are set."""
+"""What this machine is to a line that is typed on it: its own addresses, its user, and which variables are set."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -25,4 +26,4 @@ def head_of(settings: Settings, environ: Mapping[str, str]) -> Head | None:
     except (ImportError, OSError):
         return None
     held = {str(address["ip"]): name for name, (_, addresses) in told.items() for address in addresses}
-    return Head(held, frozenset(environ))
+    return Head(held, frozenset(environ), root=os.geteuid() == 0)

@@ -129,6 +129,7 @@ def _typed_on(head: Head | None, launch: Launch, sight: Sight) -> Launch:
     return replace(
         launch,
         head=head,
+        as_root=launch.as_root or (head is not None and head.root),
         out_of_band=out_of_band(sight, launch.network, head) if launch.network else None,
         libraries=not found or any("LD_LIBRARY_PATH" in names for names in known),
     )

@@ -108,6 +108,19 @@ def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> 
     )  # fmt: skip
 
 
+def test_mpirun_is_allowed_to_run_as_root_where_the_job_or_the_one_who_types_it_is_root() -> None:
+    found = linked({"n1": node("eth0 10.1.0.1"), "n2": node("eth0 10.1.0.2")})
+
+    def allowed(*, user_is_root: bool, head: Head | None) -> bool:
+        made = propose(NODES, found, Settings(), user_is_root=user_is_root, head=head)
+        return made.lines["mpirun"].startswith("mpirun --allow-run-as-root ")
+
+    here = {"10.1.0.9": "eth0"}
+    assert allowed(user_is_root=True, head=None)
+    assert allowed(user_is_root=False, head=Head(here, root=True))
+    assert not allowed(user_is_root=False, head=Head(here))
+
+
 def test_library_path_is_passed_on_where_a_node_or_this_machine_sets_it() -> None:
     def passed(*names: str, head: Head | None = None) -> bool:
         set_ = EnvironmentFacts(dict.fromkeys(names, "/opt/lib"), {})
