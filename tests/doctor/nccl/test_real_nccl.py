@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from doctor.agent.guard import descendants
 from doctor.agent.sources import Sources
 from doctor.collect import facts_of
 from doctor.collect.nccl_pick import PLANNED
@@ -148,9 +150,21 @@ def test_the_agent_tells_it_on_every_python(
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_listening_socket_ends_with_the_question(nccl_folder: Folder, release: str) -> None:
-    def listening() -> int:
-        return sum(line.split()[3] == "0A" for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
-
     before = listening()
     assert picked(nccl_folder(release), {"NCCL_SOCKET_IFNAME": "=lo"}).address == "127.0.0.1"
     assert listening() <= before
+
+
+def listening() -> set[str]:
+    """Return the listening sockets of this process and of all beneath it: others come and go on this machine."""
+    lines = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    sockets = {words[9] for words in lines if words[3] == "0A"}
+    return sockets & {inode for pid in (os.getpid(), *descendants(os.getpid())) for inode in held(pid)}
+
+
+def held(pid: int) -> Iterator[str]:
+    """Yield the numbers of the sockets that a process holds: "socket:[4711]"."""
+    with suppress(OSError):
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                yield str(file.readlink()).removeprefix("socket:[").removesuffix("]")
