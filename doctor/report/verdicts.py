@@ -63,11 +63,17 @@ def _skipped(page: Page, folded: Sequence[Told]) -> None:
     ordered = sorted(by_nodes.items(), key=lambda group: -sum(len(one.checks) for one in group[1]))
     for nodes, same in ordered[:NODE_SETS]:
         number = sum(len(one.checks) for one in same)
-        reasons = [f"{words.line(one.reason.removeprefix(_ABSENT))} ({len(one.checks)})" for one in same]
         skipped = f"{words.count(number, 'check')} skipped on {words.node_set(nodes)}"
-        _dim(page, f"{skipped}, nothing to check: {words.joined(reasons, SKIP_REASONS)}")
+        _dim(page, f"{skipped}, nothing to check{_why(same)}")
     if rest := {check for _, same in ordered[NODE_SETS:] for one in same for check in one.checks}:
         _dim(page, f"{words.count(len(rest), 'check')} skipped on other sets of nodes: -o json has them all")
+
+
+def _why(same: Sequence[Told]) -> str:
+    """Return the reasons that spare more checks than one, such as hardware that is not there; others -o json has."""
+    reasons = [f"{words.line(one.reason.removeprefix(_ABSENT))} ({len(one.checks)})" for one in same]
+    telling = sum(len(one.checks) > 1 for one in same)
+    return f": {words.joined(reasons, min(telling, SKIP_REASONS))}" if telling else " (-o json says why)"
 
 
 def _passed(page: Page, folded: Sequence[Told]) -> None:

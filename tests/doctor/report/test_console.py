@@ -152,6 +152,18 @@ def test_what_is_only_worth_knowing_is_no_headline_unless_it_counts(reports: dic
     assert in_utf8(counting).splitlines()[1] == "! No error was found: 1 info on node01"
 
 
+def test_what_was_skipped_is_told_with_the_reasons_that_spare_more_than_one_check(reports: dict[str, Report]) -> None:
+    absent = {"NC402": "no InfiniBand", "NC404": "no InfiniBand", "NC501": "no GPU"}
+    skipped = tuple(
+        Verdict(f"of-{code}", code, "node01", Outcome.SKIPPED, f"absent: {why}") for code, why in absent.items()
+    )
+    passed = reports["healthy"].verdicts
+    out = in_utf8(replace(reports["healthy"], verdicts=(*passed, *skipped)))
+    assert "- 3 checks skipped on node01, nothing to check: no InfiniBand (2) and 1 more\n" in out
+    out = in_utf8(replace(reports["healthy"], verdicts=(*passed, *skipped[1:])))
+    assert "- 2 checks skipped on node01, nothing to check (-o json says why)\n" in out
+
+
 def test_a_reader_who_goes_away_costs_neither_words_nor_the_exit_code(reports: dict[str, Report]) -> None:
     read, write = os.pipe()
     os.close(read)
