@@ -37,6 +37,9 @@ from doctor.transport.choose import transports
 
 Clock = Callable[[], float]
 _TOO_LATE = Reply(Status.UNANSWERED, "the node was still busy, or the time was over, when this was to be asked")
+_NOT_RECORDED = Reply(
+    Status.UNANSWERED, "the recording does not have it: ncheck asked less then, or the run ended first"
+)
 
 
 def examine(
@@ -67,7 +70,7 @@ def examine(
         if node.name not in run.evidence:
             run.take(never := _never_asked(node))
             _save(recorder, never, observer)
-    run.close()
+    run.close(_TOO_LATE)
     return run.report(nodes, clock() - began, interrupted=interrupted)
 
 
@@ -79,7 +82,7 @@ def replay(directory: str, settings: Settings, observer: Observer, clock: Clock 
     run = _Run(settings, registry, registry.select(settings.select), observer)
     for evidence in recorded:
         run.take(evidence)
-    run.close()
+    run.close(_NOT_RECORDED)
     nodes = tuple(Node(evidence.node, slots=evidence.slots, places=evidence.places) for evidence in recorded)
     return run.report(nodes, clock() - began, interrupted=False)
 
@@ -123,11 +126,11 @@ class _Run:
     def _runs_own(self) -> dict[FactType, object]:
         return {PlugInFacts: PlugInFacts(self.registry.broken), JobFacts: JobFacts(self.settings.ifname)}
 
-    def close(self) -> None:
-        """Say of each fact that never came that it did not: the node was busy, or the run was over. It owes none."""
+    def close(self, why: Reply) -> None:
+        """Say of each fact that never came why it did not. The node owes none of them."""
         for node, evidence in self.evidence.items():
             missing = [fact for fact in self.wanted if fact not in self.facts[node]]
-            never = {source.key: _TOO_LATE for source in sources_for(missing)}
+            never = {source.key: why for source in sources_for(missing)}
             self.facts[node] = {**facts_of(replace(evidence, replies=never), missing), **self.facts[node]}
 
     def report(self, nodes: Sequence[Node], seconds: float, *, interrupted: bool) -> Report:

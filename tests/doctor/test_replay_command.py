@@ -52,6 +52,20 @@ def test_a_sick_one_is_exit_code_1_unless_fail_on_or_ignore_says_otherwise(capsy
     assert "Not ready" in capsys.readouterr().out
 
 
+def test_what_an_older_ncheck_did_not_ask_is_unknown_and_the_recording_is_said_to_lack_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in (FIXTURES / "healthy-4x8-h100").iterdir():
+        recorded = json.loads(path.read_text())
+        recorded["evidence"]["replies"].pop("answer:connect")
+        (tmp_path / path.name).write_text(json.dumps(recorded))
+    assert main(["replay", str(tmp_path), "-o", "json"]) == 1
+    verdicts = json.loads(capsys.readouterr().out)["verdicts"]
+    assert {verdict["reason"] for verdict in verdicts if verdict["outcome"] == "unknown"} == {
+        "the agent's connect: the recording lacks it: ncheck asked less then, or the run ended first"
+    }
+
+
 def test_what_is_ignored_is_still_printed(capsys: pytest.CaptureFixture[str]) -> None:
     main(["replay", str(FIXTURES / "mixed-nccl"), "--ignore", "nccl-version-differs"])
     assert "ignored NC201 nccl-version-differs  gpu03\n" in capsys.readouterr().out
