@@ -28,7 +28,6 @@ from doctor.reasoning.firewall_told import closed_nodes
 
 @cluster_check("NC358", Severity.WARNING, FirewallFacts, NicFacts, also=(NetSettingsFacts, LinkFacts))
 def firewall_active(cluster: ClusterView) -> Iterator[Problem]:
-    links = {node.name: node.maybe(LinkFacts) for node in cluster}
-    settings = {node.name: node.maybe(NetSettingsFacts) for node in cluster}
+    settings, links = cluster.known(NetSettingsFacts), cluster.known(LinkFacts)
     for closed in closed_nodes(cluster.each(FirewallFacts), cluster.each(NicFacts), settings, links):
         yield Problem(closed.message, closed.fix, nodes=(closed.node,))

@@ -26,9 +26,8 @@ from doctor.model.facts import EnvironmentFacts, InfinibandFacts, LoadedNcclFact
 
 @cluster_check("NC331", Severity.WARNING, EnvironmentFacts, also=(InfinibandFacts, LoadedNcclFacts))
 def ib_disabled_by_setting(cluster: ClusterView) -> Iterator[Problem | Moot]:
-    read = {node.name: node.maybe(InfinibandFacts) for node in cluster}
-    ports = {node: active(found.ports) if isinstance(found, InfinibandFacts) else () for node, found in read.items()}
-    if dark := [node for node, found in ports.items() if not found]:
+    ports = {node: active(found.ports) for node, found in cluster.known(InfinibandFacts).items()}
+    if dark := [node.name for node in cluster if not ports.get(node.name)]:
         yield Moot(f"no Active InfiniBand or RoCE port is known on {fold(dark)}")
         return
     own = {node.name: settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts)) for node in cluster}

@@ -30,7 +30,5 @@ def ifname_not_there(cluster: ClusterView) -> Iterator[Problem | Moot]:
     if name is None:
         yield Moot("no interface was asked for (--ifname)")
         return
-    tried = {node.name: node.maybe(LinkFacts) for node in cluster}
-    links = {node: facts for node, facts in tried.items() if isinstance(facts, LinkFacts)}
-    for told, nodes in misled(name, cluster.each(NicFacts), links).items():
+    for told, nodes in misled(name, cluster.each(NicFacts), cluster.known(LinkFacts)).items():
         yield Problem(f"--ifname {name}: {told}", "ip -br address", nodes=nodes)

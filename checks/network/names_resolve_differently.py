@@ -29,8 +29,7 @@ from doctor.reasoning.names import late, misled, owned
 
 @cluster_check("NC361", Severity.WARNING, NameFacts, also=(NicFacts,))
 def names_resolve_differently(cluster: ClusterView) -> Iterator[Problem | Doubt]:
-    held = {node.name: node.maybe(NicFacts) for node in cluster}
-    own = {name: owned(nics) for name, nics in held.items() if isinstance(nics, NicFacts)}
+    own = {name: owned(nics) for name, nics in cluster.known(NicFacts).items()}
     asked = cluster.each(NameFacts)
     for wrong in misled(asked, own):
         yield Problem(wrong.what, f"getent ahosts {quote(wrong.name)}", nodes=wrong.nodes)

@@ -22,11 +22,10 @@ from doctor import ClusterView, Problem, Severity, cluster_check, split
 from doctor.hostlist import fold
 from doctor.links.faults import carrying
 from doctor.model.facts import EnvironmentFacts, IdentityFacts, LinkFacts, NicFacts
-from doctor.nccl.picks import MADE_OF, common_name, picked_seats
+from doctor.nccl.picks import MADE_OF, line_into, picked_seats
 from doctor.reasoning.machines import machines
 from doctor.reasoning.parity import gathered
 from doctor.reasoning.subnets import shared
-from doctor.shell_words import export
 
 
 @cluster_check("NC320", Severity.WARNING, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts, LinkFacts))
@@ -35,9 +34,8 @@ def nccl_picks_differ(cluster: ClusterView) -> Iterator[Problem]:
     picks = picked_seats(node for node in cluster if node.name in nodes)
     parted, everywhere = split({name: seat.subnet for name, seat in picks.items()}), shared(nodes)
     if parted and everywhere:
-        links = {node.name: told for node in cluster if isinstance(told := node.maybe(LinkFacts), LinkFacts)}
-        name = common_name(everywhere, next(iter(carrying(links, nodes)), None))
+        whole = next(iter(carrying(cluster.known(LinkFacts), nodes)), "")
         lines = gathered({node: f"{seat.interface.name} leads into {seat.subnet}" for node, seat in picks.items()})
         evidence = tuple(f"{line}: {fold(members)}" for line, members in lines.items())
-        fix = export("NCCL_SOCKET_IFNAME", f"={name}") if name else "ncheck plan nodes.txt --for nccl.conf"
-        yield Problem(f"NCCL would pick different subnets: {parted.told()}", fix, evidence, parted.odd)
+        told = f"NCCL would pick different subnets: {parted.told()}"
+        yield Problem(told, line_into(everywhere, whole), evidence, parted.odd)

@@ -28,6 +28,5 @@ from doctor.model.facts import EnvironmentFacts, IdentityFacts, LoadedNcclFacts
 def nccl_setting_left_over(cluster: ClusterView) -> Iterator[Problem]:
     own = {node.name: settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts)) for node in cluster}
     yield from problems({node.name: left_over(own[node.name], node[EnvironmentFacts]) for node in cluster})
-    identities = {node.name: node.maybe(IdentityFacts) for node in cluster}
-    machines = {node: found.boot_id if isinstance(found, IdentityFacts) else node for node, found in identities.items()}
-    yield from equal_host_ids(own, machines)
+    kernels = {node: found.boot_id for node, found in cluster.known(IdentityFacts).items()}
+    yield from equal_host_ids(own, kernels)

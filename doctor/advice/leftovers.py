@@ -113,11 +113,11 @@ def problems(found: Mapping[str, Iterable[Told]]) -> Iterator[Problem]:
         yield Problem(f"{named.told}: {why}", named.set_to(""), nodes=tuple(nodes))
 
 
-def equal_host_ids(settings: Mapping[str, Mapping[str, Named]], machines: Mapping[str, object]) -> Iterator[Problem]:
-    """Yield the nodes that call themselves one host to NCCL, and are several machines."""
+def equal_host_ids(settings: Mapping[str, Mapping[str, Named]], kernels: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield the nodes that call themselves one host to NCCL, and are several machines as far as is known."""
     own = {node: held["NCCL_HOSTID"] for node, held in settings.items() if "NCCL_HOSTID" in held}
     for value, nodes in gathered({node: named.value for node, named in own.items()}).items():
-        if len({machines[node] for node in nodes}) > 1:
+        if len({kernels.get(node, node) for node in nodes}) > 1:
             told = f"NCCL_HOSTID={value} on {fold(nodes)}: NCCL takes them for one machine, and looks for shared memory"
             yield Problem(told, own[nodes[0]].set_to(""), nodes=nodes)
 

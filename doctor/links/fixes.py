@@ -11,7 +11,7 @@ from doctor.links.matrix import Tried
 from doctor.model.facts import Interface, LinkCause, LoginFacts, NicFacts
 from doctor.reasoning.login_check import by_ssh
 
-Logins = Mapping[str, object]
+Logins = Mapping[str, LoginFacts]
 Nics = Mapping[str, NicFacts]
 _HEADERS = {4: 28, 6: 48}  # bytes of IP and ICMP before what ping sends
 
@@ -45,8 +45,7 @@ def mtus_told(fault: Fault, nics: Nics) -> str:
 
 def there(node: str, logins: Logins, *argv: str) -> str:
     """Return the line that runs this on a node, as the run logged in to it."""
-    held = logins.get(node)
-    start = by_ssh(quote(node), held.login) if isinstance(held, LoginFacts) else f"ssh {quote(node)}"
+    start = by_ssh(quote(node), logins[node].login) if node in logins else f"ssh {quote(node)}"
     start = start.replace("ssh ", "ssh -t ", 1) if argv[0] == "sudo" else start  # it may ask for a password
     words = " ".join(map(quote, argv))
     return f"{start} {words}" if words == " ".join(argv) else f"{start} {quote(words)}"

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 
 from doctor.hostlist import fold
 from doctor.links.fixes import there
-from doctor.links.matrix import Known, Tried, subnets_of
+from doctor.links.matrix import Known, Tried, shown, subnets_of
 from doctor.model.check import ClusterView, Doubt, NodeView, Problem
 from doctor.model.facts import LinkCause, LinkFacts, ListenFacts, LoginFacts, PortState
-
-_MOST_SHOWN = 8
 
 # python3 (pid 4711) of ada
 _PID = re.compile(r"\(pid (\d+)\)", re.ASCII)
@@ -33,7 +31,7 @@ def _freed(node: NodeView, state: PortState, *, elsewhere: bool) -> str:
     if elsewhere or state.error:
         other = state.port + 1 if 1024 <= state.port < 65535 else 29500  # noqa: PLR2004  what a user may open
         return f"ncheck plan nodes.txt --master-port {other}"
-    logins = {node.name: node.maybe(LoginFacts)}
+    logins = ClusterView((node,)).known(LoginFacts)
     if found := _PID.search(state.taken_by):
         return there(node.name, logins, "ps", "-o", "user,lstart,args", "-p", found[1])
     return there(node.name, logins, "sudo", "ss", "-tnap", f"sport = :{state.port}")
@@ -89,15 +87,13 @@ def _broken(known: Known, node: str, target: str, port: int) -> frozenset[str]:
 
 
 def _problem(cluster: ClusterView, found: _Blocked, what: str, subnet: str) -> Problem:
-    logins = {node.name: node.maybe(LoginFacts) for node in cluster}
     first = found.tried[0]
     nodes = tuple(dict.fromkeys(tried.node for tried in found.tried))
     where = f" on {subnet}" if subnet else ""
     meaning = "in another subnet it can" if found.open_elsewhere else "the ranks would wait for each other there"
-    more = (f"and {len(found.tried) - _MOST_SHOWN} more",) if len(found.tried) > _MOST_SHOWN else ()
     return Problem(
         message=f"{what}{where} from {fold(nodes)}, and other ports there can: {meaning}",
-        fix=there(first.link.target, logins, "sudo", "nft", "list", "ruleset"),
-        evidence=(*map(str, found.tried[:_MOST_SHOWN]), *more),
+        fix=there(first.link.target, cluster.known(LoginFacts), "sudo", "nft", "list", "ruleset"),
+        evidence=shown(found.tried),
         nodes=nodes,
     )

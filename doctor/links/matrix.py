@@ -6,7 +6,7 @@ address of it where it has several in the subnet. Nothing is concluded from a no
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +14,7 @@ from doctor.links.folding import Way
 from doctor.model.facts import Link, LinkCause, LinkFacts
 
 Known = Mapping[str, LinkFacts]
+_MOST_SHOWN = 8
 
 CONNECT = frozenset({LinkCause.REFUSED, LinkCause.FILTERED, LinkCause.UNROUTABLE})
 LARGE = frozenset({LinkCause.LARGE_LOST, LinkCause.LARGE_LOST_BACK})
@@ -34,6 +35,12 @@ class Tried:
         link, port = self.link, f" port {self.link.port}" if self.link.port else ""
         detail = f" ({link.detail})" if link.detail else ""
         return f"{self.node} {link.source} to {link.target} {link.address}{port}: {link.cause.value}{detail}"
+
+
+def shown(links: Sequence[Tried]) -> tuple[str, ...]:
+    """Return links as evidence: each on a line, of many the first few."""
+    more = (f"and {len(links) - _MOST_SHOWN} more",) if len(links) > _MOST_SHOWN else ()
+    return (*map(str, links[:_MOST_SHOWN]), *more)
 
 
 @dataclass(frozen=True)

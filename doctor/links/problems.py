@@ -13,24 +13,19 @@ from functools import cached_property
 
 from doctor.links.faults import Fault, Trouble, carries, doubt, faults, subnets_tried
 from doctor.links.fixes import cure, mtus_told
-from doctor.links.matrix import Known, joined
+from doctor.links.matrix import Known, joined, shown
 from doctor.model.check import ClusterView, Doubt, FactType, Problem
 from doctor.model.facts import (
     EnvironmentFacts,
     LinkFacts,
-    LoadedNcclFacts,
     LoginFacts,
-    NcclPickFacts,
     NicFacts,
 )
-from doctor.nccl.choice import choices
-from doctor.nccl.picks import common_name, real_pick
-from doctor.reasoning.subnets import Seats, best_first, shared
-from doctor.shell_words import export
+from doctor.nccl.picks import MADE_OF, line_into, picked_seats
+from doctor.reasoning.subnets import Seat, Seats, best_first, shared
 
 READS: tuple[FactType, ...] = (LinkFacts, NicFacts)
-ALSO: tuple[FactType, ...] = (LoginFacts, EnvironmentFacts, LoadedNcclFacts, NcclPickFacts)
-_MOST_SHOWN = 8
+ALSO: tuple[FactType, ...] = (LoginFacts, EnvironmentFacts, *MADE_OF)
 
 
 class Weight(Enum):
@@ -102,33 +97,22 @@ class _Scales:
 
     def _picked(self, fault: Fault) -> bool:
         """Tell whether both ends of some broken pair are where NCCL would meet."""
-        return any(all(self._picks.get(node) == fault.subnet for node in pair) for pair in fault.pairs)
+        there = {node for node, seat in self._picks.items() if seat.subnet == fault.subnet}
+        return any(pair <= there for pair in fault.pairs)
 
     @cached_property
-    def _picks(self) -> Mapping[str, str]:
-        """The subnet that NCCL picks on each node, where that is known."""
-        found: dict[str, str] = {}
-        for node in self.cluster:
-            environment = node.maybe(EnvironmentFacts)
-            if isinstance(environment, EnvironmentFacts):
-                nics, loaded, asked = node[NicFacts], node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts)
-                seat = real_pick(choices(nics, environment, loaded, asked), nics)
-                found |= {node.name: seat.subnet} if seat else {}
-        return found
+    def _picks(self) -> Mapping[str, Seat]:
+        return picked_seats(self.cluster)
 
 
 def _problem(cluster: ClusterView, one: Weighed, everywhere: Mapping[str, Seats]) -> Problem:
     fault = one.fault
     nics = cluster.each(NicFacts)
-    logins = {node.name: node.maybe(LoginFacts) for node in cluster}
-    fix = cure(fault, nics, logins)
-    if one.weight is Weight.PICKED:
-        name = common_name(everywhere, one.instead)
-        fix = export("NCCL_SOCKET_IFNAME", f"={name}") if name else "ncheck plan nodes.txt --for nccl.conf"
-    more = (f"and {len(fault.links) - _MOST_SHOWN} more",) if len(fault.links) > _MOST_SHOWN else ()
+    picked = one.weight is Weight.PICKED
+    fix = line_into(everywhere, one.instead) if picked else cure(fault, nics, cluster.known(LoginFacts))
     return Problem(
         message=f"{fault.told}{mtus_told(fault, nics)}; {one.meaning}",
         fix=fix,
-        evidence=(*map(str, fault.links[:_MOST_SHOWN]), *more),
+        evidence=shown(fault.links),
         nodes=fault.nodes,
     )

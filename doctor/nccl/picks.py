@@ -6,23 +6,26 @@ from collections.abc import Iterable, Mapping
 
 from doctor.model.check import NodeView
 from doctor.model.facts import EnvironmentFacts, LoadedNcclFacts, NcclPickFacts, NicFacts
-from doctor.nccl.choice import Choice, choices
-from doctor.reasoning.subnets import Seat, Seats, common_names, seats, speed
+from doctor.nccl.choice import IFNAME, Choice, choices
+from doctor.reasoning.subnets import Seat, Seats, best_first, common_names, seats
+from doctor.shell_words import export
 
-MADE_OF = (LoadedNcclFacts, NcclPickFacts)  # beside the interfaces and the environment, which must be known
+MADE_OF = (LoadedNcclFacts, NcclPickFacts)  # beside the interfaces and the environment
 
 
 def picked_seats(nodes: Iterable[NodeView]) -> dict[str, Seat]:
-    """Return where NCCL picks its address on each node, of the nodes where that is a real interface."""
+    """Return where NCCL picks its address on each node, of those where that is known and a real interface."""
     found = {}
     for node in nodes:
-        nics, library, answer = node[NicFacts], node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts)
-        if seat := real_pick(choices(nics, node[EnvironmentFacts], library, answer), nics):
-            found[node.name] = seat
+        environment = node.maybe(EnvironmentFacts)
+        if isinstance(environment, EnvironmentFacts):
+            nics, library, answer = node[NicFacts], node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts)
+            if seat := _real_pick(choices(nics, environment, library, answer), nics):
+                found[node.name] = seat
     return found
 
 
-def real_pick(found: tuple[Choice, ...], nics: NicFacts) -> Seat | None:
+def _real_pick(found: tuple[Choice, ...], nics: NicFacts) -> Seat | None:
     """Return the seat that NCCL picks; None where that leads nowhere or its release, not known, would decide."""
     picked = {choice.picked for choice in found}
     if len(picked) != 1 or found[0].picked is None or found[0].stray:
@@ -31,10 +34,12 @@ def real_pick(found: tuple[Choice, ...], nics: NicFacts) -> Seat | None:
     return next((seat for seat in seats(nics) if (seat.interface, seat.ip) == (nic, address.ip)), None)
 
 
-def common_name(everywhere: Mapping[str, Seats], wanted: str | None) -> str:
-    """Return an interface name that leads on all nodes into the wanted subnet, or else into the fastest; or ""."""
-    named = {subnet: common_names(members) for subnet, members in everywhere.items()}
-    led = [subnet for subnet, names in named.items() if names]
-    if not led:
-        return ""
-    return named[wanted if wanted in led else max(led, key=lambda subnet: speed(everywhere[subnet]))][0]
+def line_into(everywhere: Mapping[str, Seats], wanted: str) -> str:
+    """Return a line that leads NCCL into the wanted subnet on all nodes, or else into the fastest that one name does.
+
+    `everywhere` are the subnets that all nodes share.
+    """
+    named = {subnet: names[0] for subnet, held in best_first(everywhere).items() if (names := common_names(held))}
+    if not named:
+        return "ncheck plan nodes.txt --for nccl.conf"
+    return export(IFNAME, f"={named.get(wanted) or next(iter(named.values()))}")

@@ -29,25 +29,24 @@ class Closed:
 def closed_nodes(
     firewalls: Mapping[str, FirewallFacts],
     nics: Mapping[str, NicFacts],
-    settings: Mapping[str, object],
-    links: Mapping[str, object],
+    settings: Mapping[str, NetSettingsFacts],
+    links: Mapping[str, LinkFacts],
 ) -> Iterator[Closed]:
     """Yield the nodes that are closed, or where that must be feared and nobody has connected to them."""
     subnets = {subnet: members for subnet, members in networks(nics).items() if ":" not in subnet}
     for node, facts in firewalls.items():
         if _proved_open(node, links):
             continue
-        told = settings.get(node)
-        ports = told.ephemeral if isinstance(told, NetSettingsFacts) else DEFAULT_PORTS
+        ports = settings[node].ephemeral if node in settings else DEFAULT_PORTS
         if isinstance(facts.chains, Unread):
             yield from _feared(node, facts, next((s for s, held in subnets.items() if node in held), "SUBNET"), ports)
         else:
             yield from _found(node, facts.chains, facts.managers, subnets, ports)
 
 
-def _proved_open(node: str, links: Mapping[str, object]) -> bool:
+def _proved_open(node: str, links: Mapping[str, LinkFacts]) -> bool:
     """Tell whether other nodes did connect to it, every one that tried."""
-    tried = [held for held in links.values() if isinstance(held, LinkFacts) and node in held.tried_to]
+    tried = [held for held in links.values() if node in held.tried_to]
     broken = (link for held in tried for link in held.broken if link.target == node and not link.port)
     return bool(tried) and not any(link.cause in _STOPPED for link in broken)
 
