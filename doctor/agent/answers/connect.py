@@ -21,7 +21,8 @@ AT_ONCE, AT_MOST = 8, 256  # links that are busy, and all that are open
 UNANSWERED, QUIET = 0.3, 1.0
 # An address that nobody has is reported by the kernel after three tries of ARP, a second each; a lost SYN is repeated
 # after one second and after three.
-PATIENCE = 5.0  # seconds without any sign of life, in every phase of a link
+PATIENCE = 5.0  # seconds without any sign of life, in every phase of a link; and to keep others waiting at all
+LONGEST = 20.0  # seconds for one link, however much it moves: who answers a byte at a time would hold up the run
 MOST_BROKEN = 4096  # links that are told one by one; the nodes of those beyond do not count as tried
 _BIND_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing leaves no TIME_WAIT, and the next thousand links find ports
@@ -71,7 +72,7 @@ class _Link:
     def __init__(self, row):
         self.node, self.source, self.address, self.port, self.subnet, self.job = row
         self.cause, self.detail = "untried", "there was no time left to try it"
-        self.phase, self.began, self.moved = "connect", 0.0, 0.0
+        self.phase, self.began, self.moved, self.until = "connect", 0.0, 0.0, 0.0
         self.trips, self.slow = [], 0.0
         self.sock = self.talk = None
 
@@ -103,7 +104,7 @@ class _Link:
 
     def busy(self, now):
         """Return for how many seconds more it counts as busy; 0 and less where it does not."""
-        return self.moved + (UNANSWERED if self.phase == "connect" else QUIET) - now
+        return min(self.moved + (UNANSWERED if self.phase == "connect" else QUIET), self.began + PATIENCE) - now
 
     def told(self):
         port = self.port if self.job else 0
@@ -117,7 +118,7 @@ class _Run:
     def __init__(self, links, token, ends):
         self.waiting, self.token, self.ends = deque(links), token, ends
         self.selector = selectors.DefaultSelector()
-        self.open = set()
+        self.open, self.spent = set(), 0.0  # seconds; those in which this process was stopped are not among them
         self.at_most = min(AT_MOST, max(8, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
 
     def run(self):
@@ -127,8 +128,9 @@ class _Run:
             before = time.monotonic()  # what came while this process was stopped is read before anybody is called late
             for key, _ in self.selector.select(self.nap(before)):
                 self.heed(key.data)
-            for link in [link for link in self.open if before - link.moved > PATIENCE]:
-                self.close(link, *_late(link))
+            self.spent += min(time.monotonic() - before, PATIENCE)
+            for link in [link for link in self.open if before - link.moved > PATIENCE or self.spent > link.until]:
+                self.close(link, *_late(link, silent=before - link.moved > PATIENCE))
         for link in list(self.open):
             self.close(link, "untried", "the time was over before it could be told")
         self.selector.close()
@@ -154,6 +156,7 @@ class _Run:
     def begin(self, link):
         """Start to connect. Return whether there was room for it; where there was none, it waits for its turn."""
         link.began = link.moved = time.monotonic()
+        link.until = self.spent + LONGEST
         try:
             link.sock = socket.socket(socket.AF_INET6 if ":" in link.address else socket.AF_INET, socket.SOCK_STREAM)
             link.sock.setblocking(0)
@@ -188,10 +191,8 @@ class _Run:
                 link.moved = time.monotonic()
         except StrangerError:
             self.close(link, "stranger", "something else answers there than the agent of {}".format(link.node))
-        except EOFError:
-            self.close(link, *_ended(link.phase))
-        except OSError as error:
-            self.close(link, "cut", "it connected and was cut: {}".format(error.strerror))
+        except (EOFError, OSError) as error:
+            self.close(link, *_ended(link.phase, error))
         else:
             self.go_on(link)
 
@@ -247,18 +248,21 @@ def _failed(error, seconds):
     return "unroutable", words
 
 
-def _late(link):
-    """Return the cause and the words for a link that gave no sign of life."""
+def _late(link, silent):
+    """Return the cause and the words for a link that gave no sign of life, or that came to no end."""
     if link.phase == "hello" and link.talk.held:
         return "stranger", "something else answers there than the agent of {}".format(link.node)
+    if not silent:
+        return "cut", "it connected, and was not through with 512 KiB after {:.0f} s".format(LONGEST)
     cause, words = _PHASES[link.phase]
     return cause, words.format(PATIENCE)
 
 
-def _ended(phase):
-    if phase == "hello":
+def _ended(phase, error):
+    if phase == "hello" and isinstance(error, (EOFError, ConnectionResetError)):
         return "stranger", "what answers there hung up, as our agent does not"
-    return "cut", "it connected and was closed in the middle"
+    how = "closed in the middle" if isinstance(error, EOFError) else "cut: {}".format(error.strerror)
+    return "cut", "it connected and was {}".format(how)
 
 
 def _told_once(links):

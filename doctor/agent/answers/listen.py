@@ -18,7 +18,8 @@ from doctor.agent.wire import BLOCK, LARGE, PART, PROOF, SMALL, SMALLS, Talk, pr
 TO_PROVE, IDLE, LONGEST = 10.0, 15.0, 90.0  # seconds for a peer to prove itself, to be silent, and in all
 AT_MOST = 512  # peers at once
 _PAUSE = 0.2  # seconds without new peers where this system gives no more sockets
-_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: a connection that is cut leaves no TIME_WAIT on a port of the job's
+# SO_LINGER: who is hung up on, also by the agent's own end, is reset, and leaves no TIME_WAIT on a port of the job's.
+_RESET = struct.pack("ii", 1, 0)
 
 READS = (
     "listens on its own addresses, on ports that the kernel picks, for the run's other nodes, until the run ends",
@@ -133,6 +134,7 @@ class _Server:
             return
         sock.setblocking(0)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         peer = _Peer(sock, self.script(sock), time.monotonic())
         self.peers[sock] = peer
         self.selector.register(sock, selectors.EVENT_READ, peer)
@@ -161,21 +163,16 @@ class _Server:
             self.drop(peer)
             return
         if peer.talk.ended:
-            self.drop(peer, politely=True)
+            self.drop(peer)
         else:
             events = selectors.EVENT_WRITE if peer.talk.sending else selectors.EVENT_READ
             self.selector.modify(peer.talk.sock, events, peer)
 
-    def drop(self, peer, *, politely=False):
-        """Close it. Who has the wrong proof is hung up on, so that it sees a stranger and no fault of the network."""
+    def drop(self, peer):
+        """Close it. Who has the wrong proof is hung up on before anything was said: it knows a stranger by that."""
         sock = peer.talk.sock
         self.peers.pop(sock, None)
         self.selector.unregister(sock)
-        try:
-            if not politely:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        except OSError:
-            pass
         sock.close()
 
     def turn_deaf(self):
