@@ -9,7 +9,7 @@ shown it.
 
 ## Why it matters
 At the limit the kernel refuses new entries: "neighbour: arp_cache: neighbor table overflow!" in its log, and sends
-that fail. Some pairs of nodes lose each other, and others at every try.
+that fail. Some pairs of nodes lose each other, at each try another few.
 
 ## What to type
 `sudo sysctl -w net.ipv4.neigh.default.gc_thresh3=8192` on every node, gc_thresh2 and gc_thresh1 at a half and a
