@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import Moot, NodeView, Problem, Severity, node_check
-from doctor.advice.gid import AUTOMATIC_GID, gids_told, ipv4_index
-from doctor.advice.hca_list import active
-from doctor.advice.leftovers import settings_of
 from doctor.model.facts import EnvironmentFacts, InfinibandFacts, LoadedNcclFacts
 from doctor.nccl.choice import release_of
+from doctor.nccl.gid import AUTOMATIC_GID, gids_told, ipv4_index
+from doctor.nccl.hca_list import active
+from doctor.nccl.leftovers import settings_of
 
 
 @node_check("NC336", Severity.WARNING, InfinibandFacts, EnvironmentFacts, LoadedNcclFacts)

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import ClusterView, Moot, Problem, Severity, cluster_check
-from doctor.advice.hca_list import active
-from doctor.advice.leftovers import problems, rdma_off, settings_of
 from doctor.hostlist import fold
 from doctor.model.facts import EnvironmentFacts, InfinibandFacts, LoadedNcclFacts
+from doctor.nccl.hca_list import active
+from doctor.nccl.leftovers import problems, rdma_off, settings_everywhere
 
 
 @cluster_check("NC331", Severity.WARNING, EnvironmentFacts, also=(InfinibandFacts, LoadedNcclFacts))
@@ -30,5 +30,5 @@ def ib_disabled_by_setting(cluster: ClusterView) -> Iterator[Problem | Moot]:
     if dark := [node.name for node in cluster if not ports.get(node.name)]:
         yield Moot(f"no Active InfiniBand or RoCE port is known on {fold(dark)}")
         return
-    own = {node.name: settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts)) for node in cluster}
+    own = settings_everywhere(cluster)
     yield from problems({node: rdma_off(settings, ports[node]) for node, settings in own.items()})

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import NodeView, Problem, Severity, node_check
-from doctor.advice.leftovers import ignored_lines, repaired
 from doctor.model.facts import EnvironmentFacts
+from doctor.nccl.leftovers import ignored_lines, repaired
 
 
 @node_check("NC334", Severity.WARNING, EnvironmentFacts)

@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check
-from doctor.advice.leftovers import equal_host_ids, left_over, problems, settings_of
 from doctor.model.facts import EnvironmentFacts, IdentityFacts, LoadedNcclFacts
+from doctor.nccl.leftovers import equal_host_ids, left_over, problems, settings_everywhere
 
 
 @cluster_check("NC333", Severity.WARNING, EnvironmentFacts, also=(IdentityFacts, LoadedNcclFacts), alone=True)
 def nccl_setting_left_over(cluster: ClusterView) -> Iterator[Problem]:
-    own = {node.name: settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts)) for node in cluster}
+    own = settings_everywhere(cluster)
     yield from problems({node.name: left_over(own[node.name], node[EnvironmentFacts]) for node in cluster})
     kernels = {node: found.boot_id for node, found in cluster.known(IdentityFacts).items()}
     yield from equal_host_ids(own, kernels)

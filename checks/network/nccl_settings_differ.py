@@ -19,11 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check
-from doctor.advice.leftovers import differing, settings_of
 from doctor.model.facts import EnvironmentFacts, LoadedNcclFacts
+from doctor.nccl.leftovers import differing, settings_everywhere
 
 
 @cluster_check("NC335", Severity.WARNING, EnvironmentFacts, also=(LoadedNcclFacts,))
 def nccl_settings_differ(cluster: ClusterView) -> Iterator[Problem]:
-    own = {node.name: settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts)) for node in cluster}
-    yield from differing(own)
+    yield from differing(settings_everywhere(cluster))

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import Moot, NodeView, Problem, Severity, node_check
-from doctor.advice.leftovers import peers_off, settings_of
 from doctor.model.facts import EnvironmentFacts, GpuFacts, LoadedNcclFacts
+from doctor.nccl.leftovers import peers_off, settings_of
 
 
 @node_check("NC332", Severity.WARNING, GpuFacts, EnvironmentFacts, also=(LoadedNcclFacts,))

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from doctor.advice.hca_list import USED_LAYERS, active
 from doctor.advice.sight import Sight
 from doctor.model.facts import HcaPort, InfinibandFacts, LoginFacts, NicFacts
+from doctor.nccl.hca_list import USED_LAYERS, active
 
 Place = tuple[str, int, str]  # HCA, port, type of card: the same place of two nodes is meant to be alike
 

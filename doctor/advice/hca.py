@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from doctor.advice.advice import Advice
 from doctor.advice.fabric import Fabric, fabric
-from doctor.advice.gid import AUTOMATIC_GID, ipv4_index
-from doctor.advice.hca_list import active, listed, taken
 from doctor.advice.node_by_node import OWN, lines_to_type, merged, own_values
 from doctor.advice.sight import Sight
 from doctor.hostlist import fold
 from doctor.model.facts import EnvironmentFacts, HcaPort, InfinibandFacts, LoadedNcclFacts
 from doctor.model.plan import Setting
 from doctor.nccl.choice import LINK_STATE_COUNTS, release_of, settings_in_force
+from doctor.nccl.gid import AUTOMATIC_GID, ipv4_index
+from doctor.nccl.hca_list import active, listed, taken
 from doctor.reasoning.parity import gathered
 
 HCA, GID = "NCCL_IB_HCA", "NCCL_IB_GID_INDEX"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from checks.network.nccl_conf_line_ignored import nccl_conf_line_ignored
-from doctor.advice.leftovers import repaired
+from doctor.nccl.leftovers import repaired
 from doctor.engine import judge
 from doctor.model.finding import Finding, Outcome, Severity
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from doctor.advice.hca import advise_hcas
-from doctor.advice.hca_list import listed, taken
 from doctor.advice.sight import sight_of
 from doctor.engine import Facts
 from doctor.model.evidence import Login
@@ -24,6 +23,7 @@ from doctor.model.facts import (
 )
 from doctor.model.node import Node
 from doctor.model.plan import Setting
+from doctor.nccl.hca_list import listed, taken
 
 HCA, GID = "NCCL_IB_HCA", "NCCL_IB_GID_INDEX"
 

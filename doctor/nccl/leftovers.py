@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from shlex import quote
 
-from doctor.advice.hca_list import active, taken
 from doctor.hostlist import fold
-from doctor.model.check import Problem
-from doctor.model.facts import EnvironmentFacts, HcaPort
+from doctor.model.check import ClusterView, Problem
+from doctor.model.facts import EnvironmentFacts, HcaPort, LoadedNcclFacts
 from doctor.nccl.choice import placed_settings, releases_of
+from doctor.nccl.hca_list import active, taken
 from doctor.nccl.ifname import Named
 from doctor.reasoning.parity import gathered, split
 
@@ -31,6 +31,11 @@ def settings_of(environment: EnvironmentFacts, nccl: object) -> dict[str, Named]
     """Return NCCL's settings in force on a node, with where each stands."""
     placed = placed_settings(environment, releases_of(nccl)[-1])
     return {name: Named(name, value, file) for name, (value, file) in placed.items()}
+
+
+def settings_everywhere(cluster: ClusterView) -> dict[str, dict[str, Named]]:
+    """Return the same by node; the check is to declare EnvironmentFacts and LoadedNcclFacts."""
+    return {node.name: settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts)) for node in cluster}
 
 
 def is_on(settings: Mapping[str, Named], name: str) -> bool:
