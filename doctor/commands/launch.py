@@ -30,6 +30,8 @@ def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -
     \b
     ncheck launch nodes.txt --with mpirun -- python train.py
 
+    Type it where you would type mpirun: on one of the nodes, or on a machine in their network.
+
     The report goes to standard error. Where something is wrong that touches the plan, nothing is started and the exit
     code is 1; --force starts it all the same. Once started, ncheck is that program: its input and output, its signals
     and its exit code are the program's own.

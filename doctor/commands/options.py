@@ -135,7 +135,8 @@ TIME = (
     _option(_TIME, "--deadline", metavar="S", help="Seconds for the whole run.  [50]"),
     _option(
         _TIME, "--mesh", type=click.Choice(["auto", "all", "none"]),
-        help="Node to node: all pairs (auto: up to 16 nodes, beyond them the edges that Open MPI uses).",
+        help="Node to node: TCP from every address to every other, and ssh between all pairs (auto: up to 16 nodes, "
+        "beyond them along the edges that Open MPI uses). none tries neither.",
     ),
     _option(
         _TIME, "--probe", type=click.Choice(["auto", "none"]),
