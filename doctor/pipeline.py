@@ -37,9 +37,7 @@ from doctor.transport.choose import transports
 
 Clock = Callable[[], float]
 _TOO_LATE = Reply(Status.UNANSWERED, "the node was still busy, or the time was over, when this was to be asked")
-_NOT_RECORDED = Reply(
-    Status.UNANSWERED, "the recording does not have it: ncheck asked less then, or the run ended first"
-)
+_NOT_RECORDED = Reply(Status.UNANSWERED, "the recording lacks it: ncheck asked less then, or the run ended first")
 
 
 def examine(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -24,12 +25,22 @@ class Reader(Generic[T]):
 
 
 def called(source: Source) -> str:
-    """Name a source as a person would type or say it."""
+    """Name a source as a person would say it."""
     if isinstance(source, Command):
         return " ".join(source.argv)
     if isinstance(source, File):
         return source.path
-    return f"the agent's {source.name}" if isinstance(source, Answer) else " ".join(source.patterns)
+    if isinstance(source, Answer):
+        return f"the agent's {source.name}"
+    first, *others = source.patterns
+    return f"{first} and {len(others)} more" if others else first
+
+
+def line_for(source: Source) -> str:
+    """Return the line by which a person asks a source as the agent did; "" where no line does."""
+    if isinstance(source, Command):
+        return shlex.join(("sudo", *source.argv) if source.root else source.argv)
+    return f"cat {shlex.quote(source.path)}" if isinstance(source, File) else ""
 
 
 def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
@@ -47,11 +58,12 @@ def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
         return Unread(f"{name}: permission denied", needs_root=isinstance(source, Command) and source.root)
     if reply.status is Status.TIMEOUT:
         said = f"{name} did not end within {reply.seconds:.0f} s and was ended"
-        return Unread(said, fix=f"timeout 10 {name}", hung=name)
+        line = line_for(source)
+        return Unread(said, fix=f"timeout 10 {line}" if line else "", hung=name)
     if reply.status is not Status.OK:
         why = reply.reason[:LONGEST] or reply.status.value
         return Unread(f"{name}: {why}", unanswered=reply.status is Status.UNANSWERED)
-    return _bad_ending(name, reply)
+    return _bad_ending(source, reply)
 
 
 def no_answer(source: Source, reply: Reply) -> Unread | Absent | None:
@@ -60,11 +72,12 @@ def no_answer(source: Source, reply: Reply) -> Unread | Absent | None:
     return Unread(why.reason) if isinstance(why, Absent) and reply.status is not Status.NOT_ASKED else why
 
 
-def _bad_ending(name: str, reply: Reply) -> Unread | None:
+def _bad_ending(source: Source, reply: Reply) -> Unread | None:
+    name = called(source)
     if reply.truncated:
         return Unread(f"{name}: its output was cut off, too long to be an answer")
     if reply.exit_status in (None, 0):
         return None
     said = (reply.stderr.strip() or reply.stdout.strip()).splitlines()
     words = f": {said[-1][:LONGEST]}" if said else ""
-    return Unread(f"{name} ended with exit status {reply.exit_status}{words}", fix=name)
+    return Unread(f"{name} ended with exit status {reply.exit_status}{words}", fix=line_for(source))
