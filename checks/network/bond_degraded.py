@@ -20,33 +20,12 @@ from collections.abc import Iterator
 from shlex import quote
 
 from doctor import NodeView, Problem, Severity, node_check
-from doctor.model.facts import Bond, BondFacts
+from doctor.model.facts import BondFacts
+from doctor.reasoning.bonds import troubles
 
 
 @node_check("NC359", Severity.WARNING, BondFacts)
 def bond_degraded(node: NodeView) -> Iterator[Problem]:
     for bond in node[BondFacts].bonds:
-        if troubles := tuple(_troubles(bond)):
-            yield Problem(f"{bond.name}: {'; '.join(troubles)}", f"cat {quote('/proc/net/bonding/' + bond.name)}")
-
-
-def _troubles(bond: Bond) -> Iterator[str]:
-    standing_by = "active-backup" in bond.mode
-    yield from (f"{slave.name} is down" for slave in bond.slaves if not slave.up)
-    if not bond.slaves:
-        yield "it has no slave"
-    if standing_by and bond.active is None:
-        yield "no slave is active"
-    fastest = max((slave.speed or 0 for slave in bond.slaves if slave.up), default=0)
-    for slave in bond.slaves:
-        carries = slave.name == bond.active or not standing_by
-        if slave.up and carries and slave.speed and 2 * slave.speed <= fastest:
-            yield f"{slave.name} runs at {slave.speed / 1000:g} of {fastest / 1000:g} Gb/s"
-    yield from (f"{name} is in another aggregator than the others" for name in _left_out(bond))
-
-
-def _left_out(bond: Bond) -> list[str]:
-    """Return the slaves outside the group that carries the data: the one the bond names, else the largest one."""
-    groups = [slave.aggregator for slave in bond.slaves if slave.up and slave.aggregator is not None]
-    carrying = bond.aggregator if bond.aggregator in groups else max(groups, key=groups.count, default=None)
-    return [slave.name for slave in bond.slaves if slave.up and slave.aggregator not in (None, carrying)]
+        if told := "; ".join(troubles(bond)):
+            yield Problem(f"{bond.name}: {told}", f"cat {quote('/proc/net/bonding/' + bond.name)}")

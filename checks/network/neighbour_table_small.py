@@ -22,10 +22,7 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Moot, Problem, Severity, cluster_check
 from doctor.model.facts import NetSettingsFacts, NicFacts
-from doctor.reasoning.parity import gathered
-from doctor.reasoning.subnets import neighbours
-
-KEPT_FREE = 0.25  # for routers, storage, and whoever else is in these subnets
+from doctor.reasoning.neighbours import tight_tables
 
 
 @cluster_check("NC354", Severity.WARNING, NicFacts, NetSettingsFacts)
@@ -33,18 +30,6 @@ def neighbour_table_small(cluster: ClusterView) -> Iterator[Problem | Moot]:
     settings = cluster.each(NetSettingsFacts)
     if hidden := tuple(node for node, held in settings.items() if not held.neighbours):
         yield Moot("the size of the neighbour table is not shown in this network namespace", nodes=hidden)
-    for family in (4, 6):
-        needs = neighbours(cluster.each(NicFacts), family)
-        held = {node: (settings[node].neighbours.get(family), needed) for node, needed in needs.items()}
-        for (most, needed), nodes in gathered(held).items():
-            if most is not None and needed > (1 - KEPT_FREE) * most:
-                told = (
-                    f"the IPv{family} neighbour table holds {most}, and {needed} addresses of other nodes belong in it"
-                )
-                yield Problem(told, _raised(family, needed), nodes=nodes)
-
-
-def _raised(family: int, needed: int) -> str:
-    most = 1 << (4 * needed - 1).bit_length()
-    where = f"net.ipv{family}.neigh.default.gc_thresh"
-    return f"sudo sysctl -w {where}3={most} {where}2={most // 2} {where}1={most // 4}"
+    for tight in tight_tables(cluster.each(NicFacts), settings):
+        told = f"the IPv{tight.family} neighbour table holds {tight.holds}, and {tight.needed} addresses"
+        yield Problem(f"{told} of other nodes belong in it", tight.fix, nodes=tight.nodes)

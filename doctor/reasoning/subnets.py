@@ -147,17 +147,6 @@ def apart(nodes: Nodes) -> Apart | None:
     return Apart(joined, tuple(odd), ", ".join(told[:3]) + (", ..." if len(told) > 3 else ""), evidence)  # noqa: PLR2004
 
 
-def neighbours(nodes: Nodes, family: int) -> Mapping[str, int]:
-    """Map each node to the entries that its neighbour table of a family needs for the addresses of all other nodes."""
-    needed: Counter[str] = Counter()
-    for subnet, members in networks(nodes).items():
-        seated = sum(len(held) for held in members.values())
-        for node, held in members.items() if family == (6 if ":" in subnet else 4) else ():
-            own = len({seat.interface.name for seat in held})
-            needed[node] += own * (seated - len(held))
-    return needed
-
-
 def shared_bridges(nodes: Nodes) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return the bridges of containers by name and address that are up on several nodes, with these nodes."""
     owners: dict[tuple[str, str], dict[str, None]] = {}
