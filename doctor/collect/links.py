@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 
 from doctor.collect.reader import LONGEST, Reader, no_answer
@@ -14,6 +15,7 @@ from doctor.model.facts import Link, LinkCause, LinkFacts, ListenFacts, PortStat
 
 LISTEN, CONNECT = Answer("listen"), Answer("connect")
 _MOST = 65536  # of anything in one answer: more is no cluster but a flood
+_MOST_PORTS = 1024  # that a job was said to need
 _LARGEST_PORT = 65535
 
 
@@ -26,7 +28,7 @@ def listening(evidence: Evidence) -> Read[ListenFacts]:
     return ListenFacts(
         {_address(ip): _port(port) for ip, port in _mapping(said["ports"]).items()},
         {_address(ip): _words(why) for ip, why in _mapping(said["failed"]).items()},
-        tuple(_state(_mapping(state)) for state in _list(said["needed"])),
+        tuple(_state(_mapping(state)) for state in _list(said["needed"], _MOST_PORTS)),
     )
 
 
@@ -79,20 +81,33 @@ def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
     return value
 
 
-def _list(value: JsonValue) -> list[JsonValue]:
+def _list(value: JsonValue, most: int = _MOST) -> list[JsonValue]:
     if not isinstance(value, list):
         raise TypeError("no list stands where one should")
-    if len(value) > _MOST:
+    if len(value) > most:
         raise ValueError(f"{len(value)} of one kind in an answer are more than any cluster has")
     return value
 
 
 def _address(value: JsonValue) -> str:
-    return str(ip_address(str(value)))
+    return _own_words(str(value))
+
+
+@lru_cache(maxsize=8192)  # each address comes with every link from it, and to it
+def _own_words(address: str) -> str:
+    """Return an address as ipaddress writes it. Raises ValueError for a zone, in which anything may stand."""
+    if "%" in address:
+        raise ValueError(f"{quoted(address)} bears a zone, and no link is tried by one")
+    return str(ip_address(address))
 
 
 def _subnet(value: JsonValue) -> str:
-    return str(ip_network(str(value))) if value else ""
+    return _network(str(value)) if value else ""
+
+
+@lru_cache(maxsize=8192)
+def _network(subnet: str) -> str:
+    return str(ip_network(subnet))
 
 
 def _node(value: JsonValue) -> str:

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from typing import cast
 
 from doctor.collect.reader import LONGEST, Reader, no_answer
+from doctor.hostlist import is_v6, quoted
 from doctor.model.evidence import Answer, Evidence
 from doctor.model.fact import Read
 from doctor.model.facts import HostNameFacts, NameFacts, Resolved
@@ -39,8 +40,15 @@ def _resolved(said: object) -> Resolved:
         return Resolved(late=True)
     if "error" in what:
         return Resolved(error=str(what["error"])[:LONGEST] or "it does not resolve")
-    addresses = tuple(str(ip_address(one)) for one in cast("list[str]", what["addresses"]))
+    addresses = tuple(map(_address, cast("list[str]", what["addresses"])))
     return Resolved(addresses) if addresses else Resolved(error="it resolves to no address")
+
+
+def _address(said: str) -> str:
+    """Return an address as ipaddress writes it. Raises ValueError for a zone that is the name of no interface."""
+    if "%" in said and not is_v6(said):
+        raise ValueError(f"{quoted(said)} is no address")
+    return str(ip_address(said))
 
 
 READERS = (Reader(HostNameFacts, (HOST_NAME,), host_name), Reader(NameFacts, (NAMES,), names))

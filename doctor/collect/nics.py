@@ -6,17 +6,23 @@ either end of a veth pair. A name decides only where sysfs says nothing at all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from ipaddress import ip_interface
 from typing import cast
 
 from doctor.collect.reader import Reader, no_answer
+from doctor.hostlist import quoted
 from doctor.model.evidence import Answer, Evidence
 from doctor.model.fact import Read
 from doctor.model.facts import Address, Interface, Kind, NicFacts
 from doctor.parse.interface_names import kind_by_name
 
+# enp3s0f0np0, bond0.100, eth0:1 (as older tools name a second address)
+_NAME = re.compile(r"[^\s/]{1,64}")
+
+_MOST = 8192  # interfaces of one node: a thousand containers leave as many
 Link = Mapping[str, object]  # one interface as the agent's `interfaces` says it
 
 INTERFACES = Answer("interfaces")
@@ -62,7 +68,10 @@ def nics(evidence: Evidence) -> Read[NicFacts]:
     if why := no_answer(INTERFACES, reply):
         return why
     value = cast("Mapping[str, list[object]]", reply.value)
-    links = {str(link["name"]): link for link in cast("list[Link]", value["interfaces"])}
+    told = cast("list[Link]", value["interfaces"])
+    if len(told) > _MOST:
+        raise ValueError(f"{len(told)} interfaces are more than any node has")
+    links = {_name(link): link for link in told}
     routes = [str(name) for name in value.get("default_routes") or []]
     return NicFacts(with_uplinks(tuple(_interface(link, links, routes) for link in links.values())))
 
@@ -150,7 +159,7 @@ def _by_pairing(link: Link) -> Kind:
 
 
 def _interface(link: Link, links: Mapping[str, Link], routes: list[str]) -> Interface:
-    name = str(link["name"])
+    name = _name(link)
     return Interface(
         name=name,
         index=_index(link),
@@ -170,6 +179,14 @@ def _interface(link: Link, links: Mapping[str, Link], routes: list[str]) -> Inte
         default_route=name in routes,
         peer_index=_number(link, "peer_index"),
     )
+
+
+def _name(link: Link) -> str:
+    """Return its name. Raises ValueError for what a kernel gives none: it comes to stand in lines to type."""
+    name = str(link["name"])
+    if not _NAME.fullmatch(name) or not name.isprintable():
+        raise ValueError(f"{quoted(name)} is the name of no interface")
+    return name
 
 
 def _address(one: Link) -> Address:

@@ -8,6 +8,7 @@ is dialled by one other, and the time grows with the nodes and not with their pa
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from doctor.gather import NotAsked, Questions
@@ -27,6 +28,7 @@ LISTEN, CONNECT = Answer("listen"), Answer("connect")
 MOST = 4096  # links of one node; beyond, each address is tried from one address of each other node, not from all
 TORCH_PORT = 29500  # MASTER_PORT of torch, DeepSpeed and Accelerate where nobody names another
 _MEET_BY_TORCH = ("torch", "deepspeed", "accelerate")
+MOST_SEATS = 64  # addresses of one node: who shows more would have all others dial them
 _LISTENING = 5.0  # seconds for a node to bind its sockets, and to look for who has taken a port
 _KEPT = 0.1  # of the run's deadline, for what comes after the mesh
 _SHARED = 5  # values of a row that names no source
@@ -69,6 +71,7 @@ def dialled(company: Company, found: Mapping[str, Sequence[Seat]]) -> dict[str, 
     """Return what each node is to dial, in its order. Nodes share the rows: a thousand of them have a million pairs."""
     doubles, listening = _doubles(company), company.each(ListenFacts)
     names = [name for name in found if name not in doubles]
+    first, asked_for = (company.reached[0].name, _needed_ports(company)) if company.reached else ("", ())
     own = {name: _by_subnet(found[name]) for name in names}
     ends = {name: _ends(name, found[name], listening[name]) for name in names if name in listening}
     made: dict[str, list[Row]] = {name: [] for name in found}
@@ -82,8 +85,9 @@ def dialled(company: Company, found: Mapping[str, Sequence[Seat]]) -> dict[str, 
                 made[name] += rows if few else _aligned(rows, own[name][subnet])
             if not common:
                 made[name] += _routed(other, found[name], found[other], listening[other])
-            if listening[other].needed:
-                made[name] += _for_the_job(made[name], other, own[name], listening[other])
+            if other == first:
+                free = [state.port for state in listening[other].needed if state.free and state.port in asked_for]
+                made[name] += _for_the_job(made[name], other, own[name], free)
     return made
 
 
@@ -91,7 +95,8 @@ def usable_seats(company: Company) -> dict[str, tuple[Seat, ...]]:
     """Return each node's addresses that can be told from others': not those that another machine shows as well."""
     nics = company.each(NicFacts)
     clashes = clashing(machines(nics, company.each(IdentityFacts)))
-    return {name: tuple(seat for seat in seats(held) if seat.ip not in clashes) for name, held in nics.items()}
+    free = {name: (seat for seat in seats(held) if seat.ip not in clashes) for name, held in nics.items()}
+    return {name: tuple(islice(held, MOST_SEATS)) for name, held in free.items()}
 
 
 def _doubles(company: Company) -> dict[str, str]:
@@ -156,16 +161,13 @@ def _aligned(rows: Sequence[Row], sources: Sequence[str]) -> list[Row]:
     return [[*rows[step % len(rows)], sources[step % len(sources)]] for step in steps]
 
 
-def _for_the_job(
-    rows: Sequence[Row], other: str, own: Mapping[str, Sequence[str]], listening: ListenFacts
-) -> list[Row]:
+def _for_the_job(rows: Sequence[Row], other: str, own: Mapping[str, Sequence[str]], free: Sequence[int]) -> list[Row]:
     """Return the job's ports on a node, once for each subnet in which it is dialled anyway."""
     ends = {str(row[3]): row for row in reversed(rows) if row[0] == other}
     return [
-        [other, row[1], state.port, subnet, True, row[5] if len(row) > _SHARED else own[subnet][0]]
+        [other, row[1], port, subnet, True, row[5] if len(row) > _SHARED else own[subnet][0]]
         for subnet, row in reversed(ends.items())
-        for state in listening.needed
-        if state.free
+        for port in free
     ]
 
 
@@ -178,12 +180,16 @@ def named_ports(settings: Settings) -> tuple[int, ...]:
 
 
 def _needed(company: Company) -> list[JsonValue]:
-    """Return the ports that the job needs on its first node; `assumed`: nobody named it, nor its launcher."""
+    """Ask for the ports that the job needs on its first node; `assumed`: nobody named it, nor its launcher."""
+    named = named_ports(company.settings)
+    guessed = company.settings.launcher not in MEETING_PORTS
+    return [{"port": port, "assumed": guessed and port not in named} for port in _needed_ports(company)]
+
+
+def _needed_ports(company: Company) -> tuple[int, ...]:
     named = named_ports(company.settings)
     meeting = None if company.settings.master_port else _meeting_port(company)
-    asked: list[JsonValue] = [{"port": port, "assumed": False} for port in named]
-    guessed = company.settings.launcher not in MEETING_PORTS
-    return [*asked, {"port": meeting, "assumed": guessed}] if meeting and meeting not in named else asked
+    return tuple(dict.fromkeys((*named, *([meeting] if meeting else []))))
 
 
 def _meeting_port(company: Company) -> int | None:

@@ -56,7 +56,8 @@ def test_links_are_read_with_what_is_wrong_with_them() -> None:
     {**LISTENING, "ports": {"10.0.0.1": "22"}}, {**LISTENING, "ports": {"10.0.0.1": 0}},
     {**LISTENING, "failed": []}, {**LISTENING, "failed": {"10.0.0.1": 7}},
     {**LISTENING, "needed": [{**PORT, "free": 1}]}, {**LISTENING, "needed": [{**PORT, "port": -1}]},
-    {**LISTENING, "needed": [{**PORT, "taken_by": None}]},
+    {**LISTENING, "needed": [{**PORT, "taken_by": None}]}, {**LISTENING, "needed": [PORT] * 2000},
+    {**LISTENING, "ports": {"fe80::1%$(reboot)": 4}},
 ])  # fmt: skip
 def test_what_no_listener_says_is_no_fact(wrong: object) -> None:
     assert isinstance(said(ListenFacts, wrong), Unread)
@@ -68,6 +69,7 @@ def test_what_no_listener_says_is_no_fact(wrong: object) -> None:
     {**LINKS, "reaches": [{**REACH, "round_trip": float("nan")}]}, {**LINKS, "reaches": [{**REACH, "slowest": -1.0}]},
     {**LINKS, "reaches": [{**REACH, "slowest_to": "$(id)"}]}, {**LINKS, "reaches": [{**REACH, "subnet": "all"}]},
     {**LINKS, "broken": [{**BROKEN, "cause": "tired"}]}, {**LINKS, "broken": [{**BROKEN, "target": "-oLog=x"}]},
+    {**LINKS, "broken": [{**BROKEN, "address": "fe80::1%;x"}]},
     {**LINKS, "broken": [{**BROKEN, "source": "gpu01"}]}, {**LINKS, "broken": [{**BROKEN, "port": 70000}]},
     {**LINKS, "broken": [BROKEN] * 70000}, {**LINKS, "tried": "gpu02"}, {**LINKS, "tried": ["a b"]},
 ])  # fmt: skip

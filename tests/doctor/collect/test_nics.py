@@ -139,3 +139,17 @@ def assert_unread(answered: Answered, said: Link) -> None:
     value = {"interfaces": [LO, said], "default_routes": []}
     reply = Reply(Status.OK, value=value)  # type: ignore[arg-type]
     assert isinstance(facts_of(answered({INTERFACES: reply}), (NicFacts,))[NicFacts], Unread)
+
+
+@pytest.mark.parametrize("name", ["", "eth0\nreboot", "a b", "\x1b[2J", "\u202eeth0", "eth0/..", "e" * 65])
+def test_a_name_that_no_interface_has_is_not_read(answered: Answered, name: str) -> None:
+    value = {"interfaces": [LO, link(name, 2)], "default_routes": []}
+    told = facts_of(answered({INTERFACES: Reply(Status.OK, value=value)}), [NicFacts])[NicFacts]  # type: ignore[arg-type]
+    assert isinstance(told, Unread)
+    assert "is the name of no interface" in told.reason
+
+
+def test_more_interfaces_than_any_node_has_are_not_read(answered: Answered) -> None:
+    value = {"interfaces": [link(f"e{number}", number) for number in range(9000)], "default_routes": []}
+    told = facts_of(answered({INTERFACES: Reply(Status.OK, value=value)}), [NicFacts])[NicFacts]  # type: ignore[arg-type]
+    assert told == Unread("could not be parsed: ValueError: 9000 interfaces are more than any node has")

@@ -10,7 +10,7 @@ from doctor.agent.answers.connect import rows
 from doctor.company import Company
 from doctor.engine import Facts
 from doctor.gather import NotAsked, Questions
-from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening
+from doctor.mesh.tcp import MOST_SEATS, ask_connect, ask_listen, spared_listening
 from doctor.model.evidence import Answer, Cause, JsonValue, Login
 from doctor.model.facts import (
     Address,
@@ -178,9 +178,23 @@ def test_every_other_node_connects_to_the_jobs_ports_once_a_subnet() -> None:
     needed = (PortState(29500, free=True), PortState(29501, free=False, taken_by="python3 (pid 7) of ada"))
     nodes = {"a": (nic("eth0", "10.0.0.1", "10.0.0.2"),), "b": (nic("eth0", "10.0.0.3"),)}
     first: Facts = {ListenFacts: ListenFacts({"10.0.0.1": 4000, "10.0.0.2": 4000}, needed=needed)}
-    made = links(company(nodes, a=first))
+    made = links(company(nodes, replace(SETTINGS, need_ports=(29500, 29501)), a=first))
     assert [row for row in made["b"] if row[5]] == [["a", "10.0.0.3", "10.0.0.1", 29500, "10.0.0.0/24", True]]
     assert [row for row in made["a"] if row[5]] == []
+
+
+def test_no_node_makes_the_others_dial_ports_that_nobody_asked_it_for() -> None:
+    settings = replace(SETTINGS, need_ports=(29500,))
+    told = tuple(PortState(port, free=True) for port in range(1, 1000))
+    first, other = (ListenFacts({f"10.0.0.{number}": 4000}, needed=told) for number in (1, 2))
+    made = links(company(cluster(3), settings, n0={ListenFacts: first}, n1={ListenFacts: other}))
+    assert [row for held in made.values() for row in held if row[5]] == []
+
+
+def test_of_a_node_that_shows_thousands_of_addresses_only_some_are_dialled() -> None:
+    many = (nic("eth0", *(f"10.0.{number // 250}.{number % 250 + 1}" for number in range(5000)), prefix=16),)
+    made = links(company({"a": many, "b": (nic("eth0", "10.0.99.1", prefix=16),)}))
+    assert (len(made["a"]), len(made["b"])) == (MOST_SEATS, MOST_SEATS)
 
 
 def test_one_node_alone_is_asked_for_the_jobs_ports_and_no_link() -> None:
