@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from doctor.advice import PLAN_FACTS
 from doctor.collect import HOMES, reader_of, sources_for
 from doctor.company import Company
+from doctor.engine import facts_wanted
 from doctor.gather import Act, NotAsked, Questions
 from doctor.mesh.arrivals import ask_arrivals
 from doctor.mesh.names import ask_names
 from doctor.mesh.peers import ask_peers, spared_peers
 from doctor.mesh.plan_pick import ask_pick, spared_pick
 from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening
-from doctor.model.check import FactType
+from doctor.model.check import Check, FactType
 from doctor.model.evidence import Evidence
 from doctor.model.facts import (
     ArrivalFacts,
@@ -29,6 +30,7 @@ from doctor.model.facts import (
     PeerSshFacts,
     PlannedPickFacts,
 )
+from doctor.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,13 @@ LATER: Mapping[FactType, Later] = {
 
 # The later acts, and the part of the run's deadline after which the next one waits no longer for a node that is busy.
 STAGES: Mapping[str, float] = {"collecting": 0.6, "listening": 0.65, "asking its peers": 0.9, "trying the plan": 1.0}
+
+
+def wanted_facts(checks: Iterable[Check], settings: Settings) -> tuple[FactType, ...]:
+    """Return the facts that a run brings: those of its checks, those of the plan unless only some checks are to judge,
+    and what the questions about them are made of.
+    """
+    return with_needs((*facts_wanted(checks), *(() if settings.select else PLAN_FACTS)))
 
 
 def with_needs(wanted: Collection[FactType]) -> tuple[FactType, ...]:

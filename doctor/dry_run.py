@@ -27,14 +27,11 @@ def dry_run(settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def _sources(settings: Settings) -> tuple[Source, ...]:
-    """Return what the selected checks, and the plan, need to have read: as the pipeline reckons."""
-    from doctor.advice import PLAN_FACTS  # noqa: PLC0415
+    from doctor.acts import wanted_facts  # noqa: PLC0415
     from doctor.collect import sources_for  # noqa: PLC0415
-    from doctor.engine import facts_wanted  # noqa: PLC0415
     from doctor.registry import load_checks  # noqa: PLC0415
 
-    judged = facts_wanted(load_checks().select(settings.select))
-    return sources_for((*judged, *(() if settings.select else PLAN_FACTS)))
+    return sources_for(wanted_facts(load_checks().select(settings.select), settings))
 
 
 def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from doctor.acts import acts_for, brought, with_needs
+from doctor.acts import acts_for, brought, wanted_facts
 from doctor.advice import PLAN_FACTS
 from doctor.bad_nodes import bad_nodes
 from doctor.collect import facts_of, joined, sources_for
@@ -108,9 +108,8 @@ class _Run:
     ) -> None:
         self.settings, self.registry, self.checks, self.observer = settings, registry, checks, observer
         self.head = head
-        judged = facts_wanted(checks)
-        self.plans = not settings.select or set(PLAN_FACTS) <= set(judged)
-        self.wanted = with_needs((*judged, *(PLAN_FACTS if self.plans else ())))
+        self.plans = not settings.select or set(PLAN_FACTS) <= set(facts_wanted(checks))
+        self.wanted = wanted_facts(checks, settings)
         self.evidence: dict[str, Evidence] = {}
         self.facts: dict[str, dict[FactType, object]] = {}
 

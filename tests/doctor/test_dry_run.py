@@ -36,6 +36,11 @@ def test_every_answer_says_what_it_reads() -> None:
         assert f"  {name}: " in text
 
 
+def test_one_check_alone_brings_along_what_its_questions_are_made_of() -> None:
+    text = told(select=("link-refused",))
+    assert [name for name in ("interfaces", "interpreter", "listen", "connect") if f"  {name}: " not in text] == []
+
+
 def test_each_node_has_its_own_line_and_each_its_peers() -> None:
     text = told(port=10001, user="me", identity="/keys/id")
     for name in ("node1", "node2", "node3"):
