@@ -10,6 +10,8 @@ from doctor.hostlist import fold
 from doctor.links.faults import Carries, carries
 from doctor.model.facts import IdentityFacts, LinkFacts, NicFacts
 from doctor.reasoning.machines import machines
+from doctor.reasoning.missing_seats import Missing, why_missing
+from doctor.reasoning.parity import gathered
 from doctor.reasoning.subnets import (
     Seat,
     Seats,
@@ -111,22 +113,24 @@ def _not_shared(sight: Sight, chosen_speed: int) -> tuple[tuple[str, ...], tuple
     nodes = _machines(sight)
     lines: tuple[list[str], list[str]] = ([], [])
     for subnet, members in subnets(nodes).items():
-        if why := _why_not_shared(nodes, members):
+        if why := _why_not_shared(nodes, subnet, members):
             lines[speed(members) <= chosen_speed].append(f"{subnet} is left out: {why}")
     return tuple(lines[0]), tuple(lines[1])
 
 
-def _why_not_shared(nodes: Mapping[str, NicFacts], members: Seats) -> str:
+def _why_not_shared(nodes: Mapping[str, NicFacts], subnet: str, members: Seats) -> str:
     if len(members) < 2:  # noqa: PLR2004  of one node alone it is no network between nodes
         return ""
     for ip, owners in clashing_seats(members).items():
         return f"{fold(owners)} show one address there, {ip}"
-    return f"{_lacking(nodes, members)} no address there" if len(members) < len(nodes) else ""
+    without = {node: why_missing(nics, subnet, members) for node, nics in nodes.items() if node not in members}
+    return ", ".join(_lacking(why, names) for why, names in gathered(without).items())
 
 
-def _lacking(nodes: Collection[str], members: Collection[str]) -> str:
-    without = [node for node in nodes if node not in members]
-    return f"{fold(without)} {'has' if len(without) == 1 else 'have'}"
+def _lacking(why: Missing, nodes: Collection[str]) -> str:
+    if why.name:
+        return f"{why.told} on {fold(nodes)}"
+    return f"{fold(nodes)} {'has' if len(nodes) == 1 else 'have'} no address there"
 
 
 def _unshared(sight: Sight) -> Chosen:

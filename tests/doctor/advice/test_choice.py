@@ -105,6 +105,13 @@ def test_a_fast_network_that_one_node_lacks_is_left_out_and_the_plan_says_which(
     assert told(made) == ("=eth0", "10.1.0.0/24", (why,))
 
 
+def test_of_a_card_without_a_link_the_plan_says_that_and_not_that_it_has_no_address() -> None:
+    nodes = [*two(MANAGEMENT, FAST), node("eth0 10.1.0.3 1000 default", "eth1 10.2.0.3")]
+    lo, eth0, eth1 = nodes[2][NicFacts].interfaces  # type: ignore[attr-defined]
+    nodes[2] = {**nodes[2], NicFacts: NicFacts((lo, eth0, replace(eth1, running=False)))}
+    assert told(chosen(*nodes))[1:] == ("10.1.0.0/24", ("10.2.0.0/24 is left out: eth1 has no link on n3",))
+
+
 def test_a_slower_network_that_some_lack_stands_in_the_evidence_only() -> None:
     made = chosen(*two("eth0 10.1.0.# 10000", "eth1 10.3.0.# 1000"), node("eth0 10.1.0.3 10000"))
     assert told(made) == ("=eth0", "10.1.0.0/24", ())
