@@ -11,18 +11,30 @@ stops with "connection refused" where ranks count on the same ports everywhere.
 
 ## What to type
 `sudo ibportstate -C HCA -P PORT -D 0 PORT enable` wakes a port that was disabled by hand; then `sudo ibstat HCA PORT`.
+A RoCE port is woken by its interface: `sudo ip link set NAME up`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from doctor import ClusterView, Problem, Severity, cluster_check
-from doctor.model.facts import InfinibandFacts
+from doctor.model.facts import HcaPort, InfinibandFacts
 from doctor.reasoning.ports import broken, problems
+
+TO_WAKE = {
+    "InfiniBand": "sudo ibportstate -C {hca} -P {port} -D 0 {port} enable",
+    "Ethernet": "sudo ip link set $(ls /sys/class/infiniband/{hca}/device/net) up",  # no subnet manager's business
+}
 
 
 @cluster_check("NC401", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)
 def ib_port_down(cluster: ClusterView) -> Iterator[Problem]:
-    ports = broken(cluster.each(InfinibandFacts), lambda port: port.physical != "Polling")
-    return problems(ports, "down", "sudo ibportstate -C {hca} -P {port} -D 0 {port} enable")
+    for layer, fix in TO_WAKE.items():
+        ports = broken(cluster.each(InfinibandFacts), partial(_asleep, layer == "Ethernet"))
+        yield from problems(ports, "down", fix)
+
+
+def _asleep(ethernet: bool, port: HcaPort) -> bool:  # noqa: FBT001  one of two kinds
+    return port.physical != "Polling" and ethernet == (port.link_layer == "Ethernet")

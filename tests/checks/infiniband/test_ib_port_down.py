@@ -39,6 +39,14 @@ def test_a_port_that_is_active_on_the_other_nodes_is_named() -> None:
     assert outcomes(judgement) == [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]
 
 
+def test_a_roce_port_is_woken_by_its_interface() -> None:
+    well = node(port("mlx5_0", layer="Ethernet"), port("mlx5_1", layer="Ethernet"))
+    ill = node(port("mlx5_0", layer="Ethernet"), port("mlx5_1", OFF, layer="Ethernet"))
+    (finding,) = judge([ib_port_down], {"n1": well, "n2": well, "n3": ill}).findings
+    line = "sudo ip link set $(ls /sys/class/infiniband/mlx5_1/device/net) up"
+    assert (finding.nodes, finding.message, finding.fix) == (("n3",), "mlx5_1 port 1: down", line)
+
+
 def test_of_two_nodes_the_one_with_the_port_down_is_named() -> None:
     judgement = judge([ib_port_down], {"n1": dual(UP), "n2": dual(OFF)})
     assert [finding.nodes for finding in judgement.findings] == [("n2",)]
