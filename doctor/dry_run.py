@@ -46,15 +46,7 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
     yield f"nothing was run: this is what would be, on {many},"
     yield f"within {settings.deadline:.0f} s, {settings.connect_timeout:.0f} s for each login"
     yield ""
-    yield "one connection a node:"
-    for node in nodes:
-        yield f"  {node.name}: {_connection(node, settings)}"
-    yield ""
-    for environment, members in _by_environment(nodes, settings).items():
-        yield f"on {fold(node.name for node in members)}, its standard input begins with this line:"
-        yield f"  {_script(settings, environment, agent=bool(first or edges))}"
-        yield from _entering(environment)
-        yield ""
+    yield from _logins(nodes, settings, agent=bool(first or edges))
     if first:
         yield "there, a python3 reads ncheck's agent from its standard input, keeps it in memory, and reads:"
         for source in first:
@@ -68,6 +60,18 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
         yield ""
     between = ", and from node to node as said above" if mesh or edges else ""
     yield f"nothing is written on any node, and nothing is sent anywhere but to this machine{between}"
+
+
+def _logins(nodes: tuple[Node, ...], settings: Settings, *, agent: bool) -> Iterator[str]:
+    yield "one connection a node:"
+    for node in nodes:
+        yield f"  {node.name}: {_connection(node, settings)}"
+    yield ""
+    for environment, members in _by_environment(nodes, settings).items():
+        yield f"on {fold(node.name for node in members)}, its standard input begins with this line:"
+        yield f"  {_script(settings, environment, agent=agent)}"
+        yield from _entering(environment)
+        yield ""
 
 
 def _connection(node: Node, settings: Settings) -> str:

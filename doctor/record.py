@@ -115,9 +115,8 @@ def loaded(files: Iterable[tuple[str, bytes]]) -> tuple[Evidence, ...]:
         position, count, evidence = decode(content, name)
         if position in found:
             twin = found[position].node
-            raise RecordingError(
-                f"{name}: is node {position + 1} of its recording, and so is {twin}; copy the folder again"
-            )
+            place = f"is node {position + 1} of its recording"
+            raise RecordingError(f"{name}: {place}, and so is {twin}; copy the folder again")
         found[position] = evidence
         counts.add(count)
     if counts != {len(found)} or sorted(found) != list(range(len(found))):
@@ -156,9 +155,8 @@ def _hold_format(document: object, name: str) -> None:
     if type(number) is not int or number < 1:
         raise RecordingError(f"{name}: not a recording of ncheck")
     if number > FORMAT:
-        raise RecordingError(
-            f"{name}: format {number}, newer than this ncheck reads ({FORMAT}); install the ncheck that wrote it"
-        )
+        newer = f"newer than this ncheck reads ({FORMAT}); install the ncheck that wrote it"
+        raise RecordingError(f"{name}: format {number}, {newer}")
     if unknown := set(document) - {MARK, "position", "of", "evidence"}:  # type: ignore[call-overload]  # a dict by now
         raise RecordingError(f"{name}: unknown field {min(unknown)!r}")
 

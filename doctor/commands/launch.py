@@ -7,6 +7,7 @@ import resource
 import shlex
 import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +16,10 @@ from doctor.commands.options import CONFIG, COUNTS, GOOD, JOB, KEPT, NETWORK, RA
 from doctor.commands.program import ProgramCommand, program_of
 from doctor.commands.run import one_file, settings_of
 from doctor.errors import EXIT_FINDINGS
+
+if TYPE_CHECKING:
+    from doctor.model.report import Report
+    from doctor.settings import Settings
 
 # What starts all ranks by one line. The others' lines are typed on every node, each with its own number.
 STARTS_ALL = ("mpirun", "horovodrun", "srun", "deepspeed")
@@ -52,6 +57,11 @@ def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -
     if report.interrupted:
         say("interrupted: nothing was started")
         return report.exit_code
+    return _started(report, settings, files)
+
+
+def _started(report: Report, settings: Settings, files: tuple[int, int]) -> int:
+    """Start the job, unless something is against it."""
     reasons = against(report, settings)
     for reason in (*reasons, *report.plan.notes):
         say(reason)
