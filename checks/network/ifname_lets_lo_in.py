@@ -3,7 +3,7 @@
 ## What it finds
 Nodes on which NCCL_SOCKET_IFNAME, from the environment or a configuration file, is a list of what to avoid, such as
 `^docker0`, without lo. The list takes the place of NCCL's own, which avoids docker, lo and virbr, and lo comes first
-in the kernel's order: NCCL picks 127.0.0.1.
+in the kernel's order: NCCL picks 127.0.0.1. This names the setting; that NCCL picks lo, nccl-would-pick-virtual tells.
 
 ## Why it matters
 Each rank then tells the others to call 127.0.0.1, which is themselves. The job hangs before its first step, and only

@@ -4,7 +4,8 @@
 Nodes on which NCCL_SOCKET_IFNAME, from the environment, ~/.nccl.conf, $NCCL_CONF_FILE or /etc/nccl.conf, takes no
 interface that NCCL looks at, and nodes without an interface that GLOO_SOCKET_IFNAME lists. Addresses and subnets,
 blanks, quotation marks, wrong capital letters, interfaces without an address or a link are told apart. A value of one
-character is no setting: both pass it over and choose by themselves.
+character is no setting: both pass it over and choose by themselves. A name that takes more than was meant is
+ifname-matches-more.
 
 ## Why it matters
 NCCL falls back on nothing: it stops with "no socket interface found", and gloo with "Unable to find address for".

@@ -2,7 +2,8 @@
 
 ## What it finds
 Nodes whose NCCL, asked itself or by its rules, starts at an address in a subnet where some of them do not reach each
-other, while in another subnet all do.
+other, while in another subnet all do. What is broken where no subnet carries them all has checks of its own
+(link-filtered and its like), and so has an interface that leads nowhere (nccl-would-pick-virtual).
 
 ## Why it matters
 NCCL does not try whether its choice works: it takes the first interface in the kernel's order. The job hangs before its

@@ -2,7 +2,7 @@
 
 ## What it finds
 Clusters whose nodes share a subnet, and in which NCCL, asked itself or by its rules, picks an address in one subnet
-here and in another one there. Each of the interfaces is a real one: those that lead nowhere have their own check.
+here and in another one there. Each interface is a real one: for those that lead nowhere see nccl-would-pick-virtual.
 The kernel's order decides, and it differs where drivers were loaded in another order or one node has a card more.
 
 ## Why it matters
