@@ -2,12 +2,16 @@
 
 `btl ^openib` is gone with 5.0. And 5.0 (5.0.11 was tried) takes no subnet for its daemons' own connections: it warns
 "Did not find interface matching this subnet" and goes on with any. Names it takes, also those of other nodes only.
+
+For the ranks' traffic it is the other way round: a name that a node has not crashes them (4.1.4: segmentation fault in
+pml_ob1), a subnet that it has not is warned of and passed over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from doctor.advice.interface import Network
 from doctor.advice.launch import Launch, Line, NoLineError, typed
 
 FIVE = (5,)
@@ -55,16 +59,24 @@ def _is_five(launch: Launch) -> bool:
 
 
 def _network(launch: Launch) -> list[str]:
-    """Name the subnet, which holds where interface names differ; Open MPI takes IPv4 subnets only."""
-    network, daemons = launch.network, launch.out_of_band
-    words = []
-    if network is not None:
-        names = network.names[0] if network.names else ",".join(sorted(network.first_names))
-        where = network.subnet if network.subnet and ":" not in network.subnet else names
-        words += _parameter("btl_tcp_if_include", where)
+    daemons, where = launch.out_of_band, _between_ranks(launch.network) if launch.network else ""
+    words = _parameter("btl_tcp_if_include", where) if where else []
     if daemons is not None and daemons.names:
         words += _parameter("oob_tcp_if_include", ",".join(daemons.names) if _is_five(launch) else daemons.where)
     return words
+
+
+def _between_ranks(network: Network) -> str:
+    """Name the subnet, which holds where interface names differ; behind routers the one name, else all subnets.
+
+    Open MPI takes IPv4 subnets only; "" where it can be told nothing that is true of every node.
+    """
+    if network.subnet and ":" not in network.subnet:
+        return network.subnet
+    if network.names:
+        return network.names[0]
+    seats = (seat for held in network.members.values() for seat in held)
+    return ",".join(sorted({seat.subnet for seat in seats if ":" not in seat.subnet}))
 
 
 def _ssh(launch: Launch) -> list[str]:

@@ -20,7 +20,7 @@ from doctor.advice.plan import LINES
 from doctor.model.facts import Address, Interface, Kind, MpiFacts
 from doctor.model.head import Head
 from doctor.model.plan import LAUNCHERS, MEETING_PORTS
-from doctor.reasoning.subnets import Seat
+from doctor.reasoning.subnets import Seat, Seats
 
 SUBNET = "10.1.0.0/24"
 MPI_MAKERS = {"Open MPI": open_mpi_line, "MPICH": mpich_line, "Intel MPI": intel_mpi_line}
@@ -220,27 +220,62 @@ def test_horovodrun_waits_longer_for_many_nodes() -> None:
 
 
 @pytest.mark.parametrize(("cards", "interfaces", "wanted"), [
-    (("eno1", "enp3s0"), ({"lo", "eno1"}, {"lo", "enp3s0"}), "--network-interfaces eno1,enp3s0"),
-    (("eth1", "eth1"), ({"eth1", "eth10"}, {"eth1"}), "--disable-cache"),
-    (("eno1", "enp3s0"), ({"eno1", "enp3s0"}, {"enp3s0"}), "--disable-cache"),
+    (("eth0", "eth0"), ({"eth0"}, {"eth0", "eno1"}), "--network-interfaces eth0 python"),
+    (("eth1", "eth1"), ({"eth1", "eth10"}, {"eth1"}),
+     f"--network-interfaces {SUBNET} env NCCL_SOCKET_IFNAME==eth1 python"),
+    (("eno1", "enp3s0"), ({"lo", "eno1"}, {"lo", "enp3s0"}),
+     f"--network-interfaces {SUBNET} env NCCL_SOCKET_IFNAME==eno1,enp3s0 python"),
 ])  # fmt: skip
-def test_horovodrun_is_given_names_only_where_their_beginnings_mean_no_other(
+def test_horovodrun_is_given_a_name_only_where_it_is_right_for_mpi_and_as_a_beginning_for_nccl(
     cards: tuple[str, ...], interfaces: tuple[set[str], ...], wanted: str
 ) -> None:
     job = launch(cards=cards, interfaces=tuple(frozenset(names) for names in interfaces))
-    words = line("horovodrun", job)
-    assert wanted in words
-    assert ("NCCL_SOCKET_IFNAME" in words) == (wanted == "--disable-cache")
+    assert line("horovodrun", job).startswith("env GLOO_SOCKET_IFNAME=eth0 horovodrun ")
+    assert wanted in line("horovodrun", job)
+
+
+def test_horovodruns_subnet_does_not_reach_nccl_where_nothing_is_set_for_it() -> None:
+    apart = launch(cards=("eno1", "enp3s0"), variables={})
+    assert line("horovodrun", apart).endswith(
+        f" --network-interfaces {SUBNET} env -u NCCL_SOCKET_IFNAME python train.py"
+    )
+
+
+def test_horovodrun_looks_itself_where_nothing_can_be_named() -> None:
+    job = launch(cards=("eno1", "enp3s0"))
+    assert job.network
+    routed = replace(job, network=replace(job.network, subnet=""))
+    assert line("horovodrun", routed).endswith(" -H n1:2,n2:2 --disable-cache python train.py")
 
 
 def test_horovodrun_says_where_only_a_horovod_with_mpi_gets_along() -> None:
     apart = launch(cards=("eno1", "enp3s0"))
-    told = "a Horovod without MPI takes one name for all nodes (gloo), and they differ: it needs one with MPI"
-    assert LINES["horovodrun"](apart).reasons == (told,)
+    assert LINES["horovodrun"](apart).reasons == (
+        f"no one name means {SUBNET} alone everywhere: MPI is given the subnet, NCCL its own in front of the program",
+        "a Horovod without MPI (gloo) takes one name for all nodes, and cannot start so",
+    )
     elsewhere = launch(head=Head({"10.9.0.9": "eno1"}))
     told = "a Horovod without MPI (gloo) looks for eth0 on this machine too: type it on a node then"
     assert LINES["horovodrun"](elsewhere).reasons == (told,)
     assert LINES["horovodrun"](launch(head=Head({"10.1.0.9": "eth0"}))).reasons == ()
+
+
+@pytest.mark.parametrize(("cards", "subnets", "wanted"), [
+    (("eth0", "eth0"), ("10.1.0.0/24", "10.2.0.0/24"), " --mca btl_tcp_if_include eth0 "),
+    (("eno1", "enp3s0"), ("10.1.0.0/24", "10.2.0.0/24"), " --mca btl_tcp_if_include 10.1.0.0/24,10.2.0.0/24 "),
+    (("eno1", "enp3s0"), ("fd00::/64", "fd00::/64"), ""),
+])  # fmt: skip
+def test_ranks_of_open_mpi_are_never_told_a_name_that_some_node_has_not(
+    cards: tuple[str, ...], subnets: tuple[str, ...], wanted: str
+) -> None:
+    job = launch(cards=cards)
+    assert job.network
+    own: Seats = {
+        host: (replace(held[0], subnet=subnet),)
+        for (host, held), subnet in zip(job.network.members.items(), subnets, strict=True)
+    }
+    made = mpi_line("Open MPI", "4.1.4", replace(job, network=Network("", own)))
+    assert wanted in made if wanted else "btl_tcp" not in made
 
 
 def test_a_value_with_a_comma_stands_in_front_of_srun() -> None:
