@@ -10,7 +10,7 @@ The program that met it was ended. A line of today that no program of yours expl
 GPU.
 
 ## What to type
-`journalctl -k -g NVRM` shows when it was. If it was your program: run it under `compute-sanitizer`.
+`sudo journalctl -k -g NVRM` shows when it was. If it was your program: run it under `compute-sanitizer`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ The driver waits for a GPU that does not answer: it fell off the bus, or its fir
 GPU hangs in the same way, without a word, and all other ranks with it.
 
 ## What to type
-`journalctl -k -g NVRM` shows what the driver said last. Then reboot the node: a process stuck in the driver cannot be
-ended.
+`sudo journalctl -k -g NVRM` shows what the driver said last. Then reboot the node: a process stuck in the driver cannot
+be ended.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Doubt | Moot]:
     hung = [fact.reason for fact in unread if fact.hung]
     hung += [fact.hung for fact in asked if isinstance(fact, GpuFacts) and fact.hung]
     if hung:
-        yield Problem(hung[0], "journalctl -k -g NVRM", tuple(hung[1:]))
+        yield Problem(hung[0], "sudo journalctl -k -g NVRM", tuple(hung[1:]))
     elif len(unread) == len(asked) or any(fact.unanswered for fact in unread):
         yield Doubt(unread[0].reason)
     elif all(isinstance(fact, Absent) for fact in asked):

@@ -9,8 +9,8 @@ NCCL uses Active ports only. Without a subnet manager no port of that fabric bec
 TCP, or fails, without naming the cause.
 
 ## What to type
-`sminfo -C HCA -P PORT` asks for the subnet manager. If none answers: `systemctl start opensm` on one node, or start
-the one in the switch.
+`sudo sminfo -C HCA -P PORT` asks for the subnet manager. If none answers: `sudo systemctl start opensm` on one node,
+or start the one in the switch.
 """
 
 from __future__ import annotations
@@ -28,4 +28,4 @@ def ib_port_initializing(cluster: ClusterView) -> Iterator[Problem]:
         cluster.each(InfinibandFacts),
         lambda port: port.state in ("Initializing", "Armed") and port.link_layer != "Ethernet",
     )
-    return problems(ports, "no subnet manager has answered", "sminfo -C {hca} -P {port}")
+    return problems(ports, "no subnet manager has answered", "sudo sminfo -C {hca} -P {port}")

@@ -39,5 +39,5 @@ def _times(xid: int, count: int) -> str:
 
 def _fix(pci: str, counts: Counter[int], *, fatal: bool) -> str:
     if not fatal:
-        return "journalctl -k -g NVRM"
+        return "sudo journalctl -k -g NVRM"
     return "systemctl reboot" if OFF_THE_BUS in counts else f"nvidia-smi --gpu-reset -i {quote(pci)}"
