@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from doctor.advice.interface import Network
 from doctor.advice.launch import Launch, Line, NoLineError, typed
+from doctor.advice.networks import Network
 
 FIVE = (5,)
 
