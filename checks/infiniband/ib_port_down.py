@@ -25,7 +25,7 @@ from doctor.reasoning.ports import broken, problems
 
 TO_WAKE = {
     "InfiniBand": "sudo ibportstate -C {hca} -P {port} -D 0 {port} enable",
-    "Ethernet": "sudo ip link set $(ls /sys/class/infiniband/{hca}/device/net) up",  # no subnet manager's business
+    "Ethernet": "sudo ip link set {netdev} up",
 }
 
 

@@ -42,4 +42,11 @@ def line_into(everywhere: Mapping[str, Seats], wanted: str) -> str:
     named = {subnet: names[0] for subnet, held in best_first(everywhere).items() if (names := common_names(held))}
     if not named:
         return "ncheck plan nodes.txt --for nccl.conf"
+    if any(_behind_ipv4(seat) for held in everywhere.get(wanted, {}).values() for seat in held):
+        return "ncheck plan nodes.txt --for env"
     return export(IFNAME, f"={named.get(wanted) or next(iter(named.values()))}")
+
+
+def _behind_ipv4(seat: Seat) -> bool:
+    """Tell whether NCCL takes another address of that interface: the name alone does not lead it there."""
+    return ":" in seat.ip and any(":" not in address.ip for address in seat.interface.addresses)

@@ -49,14 +49,14 @@ def dark(nodes: Ports) -> Chosen:
 
 
 def problems(ports: Chosen, fault: str, fix: str) -> Iterator[Problem]:
-    """Yield one problem for all nodes with the same ports; `{hca}` and `{port}` in `fix` become the first of them."""
+    """Yield one problem for all nodes with the same ports; `{hca}`, `{port}` and `{netdev}` become the first one's."""
     told = {node: tuple((port.hca, port.port) for port in found) for node, found in ports.items()}
     for places, nodes in gathered(told).items():
         hca, number = places[0]
         lines = gathered({node: _states(ports[node]) for node in nodes})
         yield Problem(
             message=f"{_listed(places)}: {fault}",
-            fix=fix.format(hca=quote(hca), port=number),
+            fix=fix.format(hca=quote(hca), port=number, netdev=quote(ports[nodes[0]][0].netdev or hca)),
             evidence=tuple(f"{line} on {fold(members)}" for line, members in lines.items()),
             nodes=nodes,
         )

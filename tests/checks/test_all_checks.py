@@ -38,7 +38,7 @@ PROGRAMS = {
         "ncheck": "ncheck",
         "bind9-dnsutils": "dig",
         "clustershell": "clush",
-        "coreutils": "cat chmod env head ls rm tee timeout uptime",
+        "coreutils": "cat chmod env head rm tee timeout uptime",
         "debianutils": "which",
         "docker.io": "docker",
         "ethtool": "ethtool",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from checks.infiniband.ib_port_down import ib_port_down
 from doctor.engine import Facts, Judgement, judge
 from doctor.model.fact import Absent, Unread
@@ -40,11 +42,13 @@ def test_a_port_that_is_active_on_the_other_nodes_is_named() -> None:
 
 
 def test_a_roce_port_is_woken_by_its_interface() -> None:
-    well = node(port("mlx5_0", layer="Ethernet"), port("mlx5_1", layer="Ethernet"))
-    ill = node(port("mlx5_0", layer="Ethernet"), port("mlx5_1", OFF, layer="Ethernet"))
-    (finding,) = judge([ib_port_down], {"n1": well, "n2": well, "n3": ill}).findings
-    line = "sudo ip link set $(ls /sys/class/infiniband/mlx5_1/device/net) up"
-    assert (finding.nodes, finding.message, finding.fix) == (("n3",), "mlx5_1 port 1: down", line)
+    def roce(state: tuple[str, str]) -> Facts:
+        return node(*(replace(port(name, state, layer="Ethernet"), netdev="ens1") for name in ("mlx5_0", "mlx5_1")))
+
+    (finding,) = judge([ib_port_down], {"n1": roce(UP), "n2": roce(UP), "n3": roce(OFF)}).findings
+    assert (finding.nodes, finding.message, finding.fix) == (
+        ("n3",), "mlx5_0 port 1, mlx5_1 port 1: down", "sudo ip link set ens1 up",
+    )  # fmt: skip
 
 
 def test_of_two_nodes_the_one_with_the_port_down_is_named() -> None:
