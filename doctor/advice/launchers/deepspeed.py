@@ -24,8 +24,9 @@ def deepspeed_line(launch: Launch) -> Line:
     Raises NoLineError for values that are each node's own: its words reach the nodes' shells unquoted, so that none can
     be told there to choose; and for words of the program that would not arrive as they are.
     """
-    if any(host.own for host in launch.hosts):
-        raise NoLineError("deepspeed sets the same values on all nodes, and some are each node's own")
+    if own := sorted({name for host in launch.hosts for name in host.own}):
+        told = f"deepspeed sets the same values on all nodes, and {', '.join(own)} is each node's own"
+        raise NoLineError(f"{told}; torchrun starts such a program, too: --for torchrun")
     program = script(launch.program, module="--module", bare="--no_python")
     if not launch.several:
         slots = str(launch.ranks)
