@@ -132,8 +132,8 @@ class _Run:
             if earlier is None or _GRAVITY.index(outcome) < _GRAVITY.index(earlier.outcome):
                 self.verdicts[name] = self._verdict(name, outcome, reason)
         if isinstance(word, Problem):
-            check = self.check
-            finding = Finding(check.code, check.name, check.severity, nodes, word.message, word.evidence, word.fix)
+            check, evidence = self.check, tuple(map(bounded, word.evidence))
+            finding = Finding(check.code, check.name, check.severity, nodes, bounded(word.message), evidence, word.fix)
             self.judgement.findings.append(finding)
 
     def _crashed(self, names: list[str], why: str) -> None:
@@ -154,7 +154,7 @@ class _Run:
                 self._say(Problem(message, f"ncheck explain {self.check.code}", (), tuple(lacking)), tuple(lacking))
 
     def _verdict(self, node: str, outcome: Outcome, reason: str = "") -> Verdict:
-        return Verdict(self.check.name, self.check.code, node, outcome, reason)
+        return Verdict(self.check.name, self.check.code, node, outcome, bounded(reason))
 
     def _verdict_without(self, node: str, why: Unread | Absent | None) -> Verdict:
         """Return the verdict where a fact is not there: absent is skipped, needs-root is skipped, the rest unknown."""
@@ -165,6 +165,12 @@ class _Run:
         return self._verdict(node, Outcome.UNKNOWN, why.reason if why else "no verdict was reached")
 
 
+def bounded(words: str) -> str:
+    """Cut what is too long to read: a node may say a mebibyte where it should say a version."""
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."
+
+
+_LONGEST = 8000  # characters: the words for a thousand nodes that are all different are shorter
 _KIND_UNREAD = "unread"
 _GRAVITY = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED)
 
