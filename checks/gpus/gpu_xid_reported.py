@@ -9,19 +9,21 @@ links and memory: 48, 74, 79, 95, 119 and their kin. Only root can read the kern
 A GPU that was reported so may still answer nvidia-smi. The job dies on it or hangs in its first collective.
 
 ## What to type
-`nvidia-smi --gpu-reset -i ADDRESS` with no job on that GPU; after Xid 79, the GPU is off the bus: `systemctl reboot`.
-If it comes back, the card or its slot is broken.
+On the node: `sudo nvidia-smi --gpu-reset -i ADDRESS` with no job on that GPU; after Xid 79, the GPU is off the bus:
+`sudo systemctl reboot`. If it comes back, the card or its slot is broken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from doctor import NodeView, Problem, Severity, node_check
-from doctor.model.facts import KernelLogFacts
+from doctor.model.facts import KernelLogFacts, ListingFacts
 from doctor.reasoning.xid import problems
 
 
-@node_check("NC506", Severity.ERROR, KernelLogFacts)
+@node_check("NC506", Severity.ERROR, KernelLogFacts, ListingFacts)
 def gpu_xid_reported(node: NodeView) -> Iterator[Problem]:
-    return problems(node[KernelLogFacts], fatal=True)
+    here = node[ListingFacts].places == ("local",)
+    return problems(node[KernelLogFacts], fatal=True, way_in="" if here else f"ssh -t {quote(node.name)} ")

@@ -18,19 +18,22 @@ HARMLESS = frozenset({14, 37, 38, 43, 44, 63, 92, 93, 121, 137, 141, 152, 153})
 OFF_THE_BUS = 79
 
 
-def problems(log: KernelLogFacts, *, fatal: bool) -> Iterator[Problem]:
-    """Yield one problem a GPU: its fatal events, or those that are neither fatal nor harmless."""
+def problems(log: KernelLogFacts, *, fatal: bool, way_in: str = "") -> Iterator[Problem]:
+    """Yield one problem a GPU: its fatal events, or those that are neither fatal nor harmless.
+
+    `way_in` ("ssh -t node07 ") goes before what ends all that runs there: it must not be typed elsewhere.
+    """
     events = [e for e in log.xids if e.xid not in HARMLESS and (e.xid in FATAL) == fatal]
     for pci in dict.fromkeys(event.pci for event in events):
-        yield _problem(pci, [event for event in events if event.pci == pci], fatal=fatal)
+        yield _problem(pci, [event for event in events if event.pci == pci], fatal=fatal, way_in=way_in)
 
 
-def _problem(pci: str, events: list[XidEvent], *, fatal: bool) -> Problem:
+def _problem(pci: str, events: list[XidEvent], *, fatal: bool, way_in: str) -> Problem:
     counts = Counter(event.xid for event in events)
     said = ", ".join(_times(xid, count) for xid, count in sorted(counts.items()))
     last = {event.xid: event.line for event in events}
     message = f"the driver reported {said} for the GPU at {pci}"
-    return Problem(message, _fix(pci, counts, fatal=fatal), tuple(last.values()))
+    return Problem(message, way_in * fatal + _fix(pci, counts, fatal=fatal), tuple(last.values()))
 
 
 def _times(xid: int, count: int) -> str:
@@ -40,4 +43,4 @@ def _times(xid: int, count: int) -> str:
 def _fix(pci: str, counts: Counter[int], *, fatal: bool) -> str:
     if not fatal:
         return "sudo journalctl -k -g NVRM"
-    return "systemctl reboot" if OFF_THE_BUS in counts else f"nvidia-smi --gpu-reset -i {quote(pci)}"
+    return "sudo systemctl reboot" if OFF_THE_BUS in counts else f"sudo nvidia-smi --gpu-reset -i {quote(pci)}"

@@ -5,25 +5,28 @@ from __future__ import annotations
 from checks.gpus.gpu_xid_reported import gpu_xid_reported
 from doctor.engine import Facts, judge
 from doctor.model.fact import Unread
-from doctor.model.facts import KernelLogFacts, XidEvent
+from doctor.model.facts import KernelLogFacts, ListingFacts, XidEvent
 from doctor.model.finding import Finding, Outcome, Severity
 
+LISTED = ListingFacts(("nodes.txt:1",))
 OFF_THE_BUS = "NVRM: Xid (PCI:0000:91:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 DOUBLE_BIT = "NVRM: Xid (PCI:0000:3b:00): 48, pid=77, An uncorrectable double bit error (DBE) has been detected"
 
 
 def log(*events: tuple[str, int, str]) -> dict[str, Facts]:
-    return {"n1": {KernelLogFacts: KernelLogFacts(tuple(XidEvent(*event) for event in events), "dmesg")}}
+    facts = {KernelLogFacts: KernelLogFacts(tuple(XidEvent(*event) for event in events), "dmesg"), ListingFacts: LISTED}
+    return {"n1": facts}
 
 
 def test_each_gpu_is_named_with_what_was_reported_and_what_to_do() -> None:
     nodes = log(("0000:91:00", 79, OFF_THE_BUS), ("0000:3b:00", 48, DOUBLE_BIT), ("0000:3b:00", 48, DOUBLE_BIT))
     assert judge([gpu_xid_reported], nodes).findings == [
         Finding("NC506", "gpu-xid-reported", Severity.ERROR, ("n1",),
-                "the driver reported Xid 79 for the GPU at 0000:91:00", (OFF_THE_BUS,), "systemctl reboot"),
+                "the driver reported Xid 79 for the GPU at 0000:91:00", (OFF_THE_BUS,),
+                "ssh -t n1 sudo systemctl reboot"),
         Finding("NC506", "gpu-xid-reported", Severity.ERROR, ("n1",),
                 "the driver reported Xid 48 (2 times) for the GPU at 0000:3b:00", (DOUBLE_BIT,),
-                "nvidia-smi --gpu-reset -i 0000:3b:00"),
+                "ssh -t n1 sudo nvidia-smi --gpu-reset -i 0000:3b:00"),
     ]  # fmt: skip
 
 
@@ -32,5 +35,11 @@ def test_it_is_silent_about_programs_and_about_what_needs_nothing() -> None:
 
 
 def test_it_is_silent_and_skipped_where_only_root_may_read_the_log() -> None:
-    nodes: dict[str, Facts] = {"n1": {KernelLogFacts: Unread("dmesg: permission denied", needs_root=True)}}
+    unread = Unread("dmesg: permission denied", needs_root=True)
+    nodes: dict[str, Facts] = {"n1": {KernelLogFacts: unread, ListingFacts: LISTED}}
     assert [(v.outcome, v.needs_root) for v in judge([gpu_xid_reported], nodes).verdicts] == [(Outcome.SKIPPED, True)]
+
+
+def test_on_this_machine_alone_the_line_needs_no_way_in() -> None:
+    nodes = {"n1": {**log(("0000:91:00", 79, OFF_THE_BUS))["n1"], ListingFacts: ListingFacts(("local",))}}
+    assert [found.fix for found in judge([gpu_xid_reported], nodes).findings] == ["sudo systemctl reboot"]
