@@ -25,7 +25,6 @@ def link_replies(host: Host) -> dict[str, Reply]:
     reached: JsonValue = {
         "reaches": [_reach(host, wire) for wire in wires],
         "broken": [_broken(wire, *failed) for wire in wires for failed in host.broken],
-        "unlisted": 0,
         "tried": list(host.peers),
     }
     return {

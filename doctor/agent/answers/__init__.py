@@ -60,7 +60,7 @@ connect      asked as {"token", "timeout": seconds, "sources": {subnet: [its own
              says {"reaches": [{"subnet", "source", "tried": int, "reached": int, "round_trip": seconds|null,
                   "slowest": seconds|null, "slowest_to": node|""}], "broken": [{"source", "target": node, "address",
                   "subnet", "cause": a LinkCause, "detail": words, "port": int (0: the mesh's own)}],
-                  "unlisted": int (broken ones beyond those), "tried": [nodes]}.
+                  "tried": [nodes, without those of which not every broken one is listed]}.
 """
 
 MODULES = {

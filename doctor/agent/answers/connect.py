@@ -42,7 +42,7 @@ READS = (
 
 
 def answer(sources, arguments, timeout):
-    """Return {"reaches", "broken", "unlisted", "tried"}: see answers/__init__.py."""
+    """Return {"reaches", "broken", "tried"}: see answers/__init__.py."""
     links = [_Link(row) for row in rows(arguments)]
     _Run(links, arguments["token"], time.monotonic() + min(arguments["timeout"], timeout)).run()
     broken = list(_told_once(link for link in links if link.cause))
@@ -50,7 +50,6 @@ def answer(sources, arguments, timeout):
     return {
         "reaches": _reaches(links),
         "broken": [link.told() for link in broken[:MOST_BROKEN]],
-        "unlisted": len(broken[MOST_BROKEN:]),
         "tried": sorted({link.node for link in links if link.cause != "untried"} - unlisted),
     }
 

@@ -22,7 +22,7 @@ BROKEN = {
     "source": "10.0.0.1", "target": "gpu03", "address": "10.0.0.3", "subnet": "", "cause": "large-lost",
     "detail": "words", "port": 0,
 }  # fmt: skip
-LINKS: dict[str, Any] = {"reaches": [REACH], "broken": [BROKEN], "unlisted": 0, "tried": ["gpu02", "gpu03"]}
+LINKS: dict[str, Any] = {"reaches": [REACH], "broken": [BROKEN], "tried": ["gpu02", "gpu03"]}
 
 
 def read(fact: type, reply: Reply) -> object:
