@@ -13,6 +13,8 @@ from doctor.hostlist import fold, split_list
 from doctor.model.node import Line, Node
 from doctor.printable import printable
 
+_STREAMS = ("/dev", "/dev/fd")  # /dev/stdout leads to whatever file the report is sent to
+
 
 def writable(path: str, nodes_file: str | None) -> None:
     """Refuse, before any node is asked, what cannot be written in the end. Raises SettingsError."""
@@ -21,6 +23,8 @@ def writable(path: str, nodes_file: str | None) -> None:
         raise SettingsError("--good-nodes: a file is wanted, and - is none: the report goes to standard output")
     target = Path(path)
     folder = target.parent
+    if str(folder.absolute()) in _STREAMS or folder.absolute().is_relative_to("/proc"):
+        raise SettingsError(f"{shown} is no plain file")
     if not folder.is_dir():
         raise SettingsError(f"{shown}: there is no folder {printable(str(folder))}")
     if target.exists():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from doctor.advice.networks import Network
@@ -123,7 +123,7 @@ class Launch:
     @property
     def program_anywhere(self) -> tuple[str, ...]:
         """Return the program as one line starts it on all nodes: with each node's own values, where there are such."""
-        return wrapped({host.host_name or host.name: host.own for host in self.hosts if host.own}, self.program)
+        return wrapped(by_own_name((host.host_name or host.name, host.own) for host in self.hosts), self.program)
 
     @property
     def meeting(self) -> str:
@@ -141,6 +141,20 @@ class Launch:
         if len(counts) != 1:
             raise NoLineError(f"{launcher}'s {option} is one number for all nodes, and their slots differ")
         return counts.pop()
+
+
+def by_own_name(values: Iterable[tuple[str, Mapping[str, str]]]) -> dict[str, Mapping[str, str]]:
+    """Map what nodes call themselves to their own values, where a node has some.
+
+    Raises NoLineError where nodes of one name (localhost, say) would need several: a shell there could not tell.
+    """
+    found: dict[str, Mapping[str, str]] = {}
+    for name, own in values:
+        if found.setdefault(name, own) != own:
+            raise NoLineError(
+                f"several nodes call themselves {printable(name)}, and need values of their own: name them"
+            )
+    return {name: own for name, own in found.items() if own}
 
 
 def _set(variables: Mapping[str, str]) -> list[str]:

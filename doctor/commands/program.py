@@ -20,7 +20,7 @@ class ProgramCommand(GroupedCommand):
         if "--" in args:
             at = args.index("--")
             args, program = args[:at], args[at + 1 :]
-            if not program or program[0].startswith("-"):
+            if not program or not program[0].strip() or program[0].startswith("-"):
                 raise click.UsageError(f"-- stands before the program: {ctx.command_path} -- python train.py", ctx)
             ctx.meta[_PROGRAM] = tuple(program)
         return super().parse_args(ctx, args)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from doctor.advice.launch import typed, values_in
+from doctor.advice.launch import by_own_name, typed, values_in
 from doctor.advice.own_values import exported
 from doctor.hostlist import fold
 from doctor.model.plan import LaunchPlan, Setting
@@ -18,7 +18,7 @@ def exports(plan: LaunchPlan, names: Mapping[str, str]) -> str:
     `names` are what the listed nodes call themselves, by which values that are each node's own are told apart.
     """
     lines = [f"export {name}={typed([value])}" for name, value in values_in(plan.env).items()]
-    own = {names.get(node, node): values_in(settings) for node, settings in plan.per_node.items()}
+    own = by_own_name((names.get(node, node), values_in(settings)) for node, settings in plan.per_node.items())
     return "\n".join([*lines, *([exported(own)] if own else [])]) or NOTHING
 
 

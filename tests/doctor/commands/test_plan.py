@@ -133,6 +133,7 @@ def test_eval_fails_for_what_was_mistyped_too(capsys: pytest.CaptureFixture[str]
     (["--for", "bogus"], "'bogus' is not one of 'mpirun', "),
     (["--profile", "core"], "'core' is not one of 'slot', 'numa'"),
     (["nodes.txt", "--"], "-- stands before the program: ncheck plan -- python train.py"),
+    (["nodes.txt", "--", ""], "-- stands before the program: ncheck plan -- python train.py"),
     (["nodes.txt", "--", "-x"], "-- stands before the program: ncheck plan -- python train.py"),
     (["no-such-file", "--", "env"], "no such file or command: 'no-such-file'"),
     (["--master-port", "70000"], "--master-port: a whole number from 1 to 65535 is wanted"),
