@@ -32,10 +32,8 @@ def plan_not_followed(node: NodeView) -> Iterator[Problem | Moot]:
     owners = [nic.name for nic, _ in located(node[NicFacts], pick)] if pick.address else []
     if pick.scope or not set(owners) & set(tried.interfaces):
         others = steering(node[EnvironmentFacts], pick.version, tried.variables)
-        where = f"{owners[0] if owners else pick.address}{' at a link-local address' if pick.scope else ''}"
+        where = (owners or [pick.address])[0] + (" at a link-local address" if pick.scope else "")
         found = f"picks {where}" if pick.address else f"stops: {pick.error}"
-        message = (
-            f"under the plan's {plan}, which means {' or '.join(tried.interfaces) or 'no interface'}, NCCL {found}"
-        )
+        meant = f"under the plan's {plan}, which means {' or '.join(tried.interfaces) or 'no interface'}"
         evidence = (f"asked NCCL {pick.version} itself", *(f"{setting.told} counts, too" for setting in others))
-        yield Problem(message, others[0].set_to("") if others else "ip -br address", evidence)
+        yield Problem(f"{meant}, NCCL {found}", others[0].set_to("") if others else "ip -br address", evidence)

@@ -35,7 +35,7 @@ class Trouble(str, Enum):
 class Fault:
     """One sentence about one subnet. `nodes` are those that the evidence singles out, in a tie both sides.
 
-    `left` and `right` are the sides of the sentence, as nodes: see link_folding.Shape.
+    `left` and `right` are the sides of the sentence, as nodes: see folding.Shape.
     """
 
     subnet: str

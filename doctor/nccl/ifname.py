@@ -18,7 +18,7 @@ from doctor.nccl.choice import (
     release_of,
     settings_in_force,
 )
-from doctor.shell_words import export
+from doctor.shell_words import export, sudo_for
 
 GLOO = "GLOO_SOCKET_IFNAME"
 _PLAIN = frozenset(ascii_letters + digits + "_.,:@^=-")  # what may come to stand in a line to type
@@ -59,7 +59,7 @@ class Named:
         if not self.file or not self.file.isprintable():
             return export(self.variable, value) if value and plain else f"unset {self.variable}"
         change = f"s/^{self.variable}=.*/{self.variable}={value}/" if value and plain else f"/^{self.variable}=/d"
-        return f"{'sudo ' if self.file.startswith('/etc/') else ''}sed -i {quote(change)} {quote(self.file)}"
+        return f"{sudo_for(self.file)}sed -i {quote(change)} {quote(self.file)}"
 
 
 def named(environment: EnvironmentFacts, release: Release) -> Named | None:

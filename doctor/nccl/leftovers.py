@@ -13,6 +13,7 @@ from doctor.nccl.choice import placed_settings, releases_of
 from doctor.nccl.hca_list import active, taken
 from doctor.nccl.ifname import Named
 from doctor.reasoning.parity import gathered, split
+from doctor.shell_words import sudo_for
 
 # Each node's own by right, or of no weight when they differ.
 OWN_BY_RIGHT = frozenset({
@@ -150,7 +151,7 @@ def _why_ignored(line: str) -> str:
 def repaired(path: str) -> str:
     """Return a line that writes such lines as NCCL reads them."""
     change = r"s/^\s*(export\s+)?(NCCL_[A-Z0-9_]+)(\s*=\s*|\s+)/\2=/"
-    return f"{'sudo ' if path.startswith('/etc/') else ''}sed -i -E {quote(change)} {quote(path)}"
+    return f"{sudo_for(path)}sed -i -E {quote(change)} {quote(path)}"
 
 
 def differing(own: Mapping[str, Mapping[str, Named]]) -> Iterator[Problem]:
@@ -170,5 +171,5 @@ def _brought_round(odd: Named | None, wanted: Named | None) -> str:
         return odd.set_to(wanted.value if wanted else "")
     if wanted is None or not wanted.file or not wanted.file.isprintable():
         return wanted.set_to(wanted.value) if wanted else "env"
-    root = "sudo " if wanted.file.startswith("/etc/") else ""
-    return f"echo {quote(f'{wanted.variable}={wanted.value}')} | {root}tee -a {quote(wanted.file)}"
+    line = quote(f"{wanted.variable}={wanted.value}")
+    return f"echo {line} | {sudo_for(wanted.file)}tee -a {quote(wanted.file)}"
