@@ -8,7 +8,7 @@ from doctor.advice.advice import Advice
 from doctor.advice.networks import Network
 from doctor.advice.sight import Sight
 from doctor.hostlist import fold
-from doctor.model.facts import EnvironmentFacts, LoadedNcclFacts, NicFacts
+from doctor.model.facts import LoadedNcclFacts, NicFacts
 from doctor.model.plan import Setting
 from doctor.nccl.choice import IFNAME, nccl_choice, releases_of, settings_in_force
 
@@ -35,19 +35,13 @@ def advise_family(sight: Sight, network: Network, interfaces: Advice) -> Advice:
     return Advice({}, (f"{note}: no variable leads it there",))
 
 
-def _astray(
-    sight: Sight, network: Network, values: Mapping[str, str], family: Mapping[str, str]
-) -> Iterator[str]:  # fmt: skip
+def _astray(sight: Sight, network: Network, values: Mapping[str, str], family: Mapping[str, str]) -> Iterator[str]:
     """Yield the nodes on which NCCL would by these values pick an address outside the network."""
-    environments, libraries, unset = (
-        sight.known(EnvironmentFacts),
-        sight.known(LoadedNcclFacts),
-        EnvironmentFacts({}, {}),
-    )
+    libraries = sight.known(LoadedNcclFacts)
     for node, value in values.items():
         held, nics = {seat.ip for seat in network.members[node]}, sight.known(NicFacts)[node]
         for release in releases_of(libraries.get(node)):
-            own = settings_in_force(environments.get(node, unset), release)
+            own = settings_in_force(sight.environments[node], release)
             settings = {**own, IFNAME: value, **family, "NCCL_COMM_ID": ""}
             picked = nccl_choice(nics, settings, release).picked
             if picked is None or picked[1].ip not in held:

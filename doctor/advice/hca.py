@@ -56,7 +56,7 @@ def _ports(sight: Sight, found: Fabric) -> Advice:
     release = _releases(sight)[-1] if _releases(sight) else LINK_STATE_COUNTS
     return Advice(
         {HCA: Setting(None, f"{reason}; the names differ: {OWN}", evidence)},
-        (*evidence, *lines_to_type(HCA, values, sight.known(EnvironmentFacts), release)),
+        (*evidence, *lines_to_type(HCA, values, sight.environments, release)),
         per_node=own_values(HCA, values, reason),
     )
 
@@ -103,7 +103,7 @@ def _named(sight: Sight, values: Mapping[str, str], version: str) -> Advice:
     told = ", ".join(f"{index} on {fold(nodes)}" for index, nodes in groups.items())
     return Advice(
         {GID: Setting(None, f"{why} {told}: {OWN}")},
-        tuple(lines_to_type(GID, values, sight.known(EnvironmentFacts), release_of(version))),
+        tuple(lines_to_type(GID, values, sight.environments, release_of(version))),
         per_node=own_values(GID, values, why),
     )
 

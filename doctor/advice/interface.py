@@ -14,7 +14,6 @@ from doctor.advice.sight import Sight
 from doctor.advice.sockets import socket_threads
 from doctor.hostlist import fold
 from doctor.model.facts import (
-    EnvironmentFacts,
     HostNameFacts,
     InterpreterFacts,
     LoadedNcclFacts,
@@ -59,10 +58,9 @@ def _undecided(why: str, evidence: tuple[str, ...] = (), notes: tuple[str, ...] 
 
 def _picks(sight: Sight) -> dict[str, tuple[Choice, ...]]:
     """Return what NCCL picks by itself, or by what is set already, on each node: its own answer where there is one."""
-    environments, libraries = sight.known(EnvironmentFacts), sight.known(LoadedNcclFacts)
-    answers, unset = sight.known(NcclPickFacts), EnvironmentFacts({}, {})
+    libraries, answers = sight.known(LoadedNcclFacts), sight.known(NcclPickFacts)
     return {
-        node: choices(nics, environments.get(node, unset), libraries.get(node), answers.get(node))
+        node: choices(nics, sight.environments[node], libraries.get(node), answers.get(node))
         for node, nics in sight.known(NicFacts).items()
     }
 
@@ -124,7 +122,7 @@ def _named(sight: Sight, network: Network, reason: str, evidence: tuple[str, ...
 def _how(sight: Sight, values: Mapping[str, str]) -> tuple[str, ...]:
     """Say how the values get into a file of each machine, for a job that the plan's line does not start."""
     release = releases_of(next(iter(sight.known(LoadedNcclFacts).values()), None))[-1]
-    return tuple(lines_to_type(IFNAME, values, sight.known(EnvironmentFacts), release))
+    return tuple(lines_to_type(IFNAME, values, sight.environments, release))
 
 
 def _one_each(sight: Sight, names: list[str]) -> bool:

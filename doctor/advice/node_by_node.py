@@ -35,8 +35,7 @@ def lines_to_type(
     variable: str, values: Mapping[str, str], environments: Mapping[str, EnvironmentFacts], release: tuple[int, ...]
 ) -> Iterator[str]:
     """Yield the line for each node, nodes of which it is the same together. NCCL's own variables only."""
-    unset = EnvironmentFacts({}, {})
-    lines = {node: _line(variable, value, environments.get(node, unset), release) for node, value in values.items()}
+    lines = {node: _line(variable, value, environments[node], release) for node, value in values.items()}
     for line, nodes in gathered(lines).items():
         yield f"{variable} on {fold(nodes)}: {line}"
 

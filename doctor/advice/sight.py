@@ -60,11 +60,16 @@ class Sight:
         return len(active) == len(self.reached)
 
     @cached_property
+    def environments(self) -> dict[str, EnvironmentFacts]:
+        """The environment of every reached node; where it could not be read, it is taken to set nothing."""
+        known, unset = self.known(EnvironmentFacts), EnvironmentFacts({}, {})
+        return {name: known.get(name, unset) for name in self.reached}
+
+    @cached_property
     def gpus(self) -> dict[str, int]:
         """The number of GPUs that each node shows to a job, where that is known."""
-        held, environments = self.known(GpuFacts), self.known(EnvironmentFacts)
-        unset = EnvironmentFacts({}, {})
-        seen = {name: visible_gpus(gpus, environments.get(name, unset)) for name, gpus in held.items()}
+        held = self.known(GpuFacts)
+        seen = {name: visible_gpus(gpus, self.environments[name]) for name, gpus in held.items()}
         return {name: len(held[name].gpus) if count is None else count for name, count in seen.items()}
 
     def slots(self, otherwise: int | None = None) -> dict[str, int]:

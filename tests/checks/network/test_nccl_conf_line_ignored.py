@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from checks.network.nccl_conf_line_ignored import nccl_conf_line_ignored
-from doctor.nccl.leftovers import repaired
 from doctor.engine import judge
 from doctor.model.finding import Finding, Outcome, Severity
+from doctor.nccl.leftovers import repaired
 
 from .settings import CONF, node
 
