@@ -15,6 +15,7 @@ from doctor.model.facts import Link, LinkCause, LinkFacts, ListenFacts, PortStat
 
 LISTEN, CONNECT = Answer("listen"), Answer("connect")
 _MOST = 65536  # of anything in one answer: more is no cluster but a flood
+_MOST_TOLD = 4096  # links: an agent tells no more of them one by one
 _MOST_PORTS = 1024  # that a job was said to need
 _LARGEST_PORT = 65535
 
@@ -39,8 +40,8 @@ def links(evidence: Evidence) -> Read[LinkFacts]:
         return why
     said = _mapping(reply.value)
     return LinkFacts(
-        tuple(_reach(_mapping(reach)) for reach in _list(said["reaches"])),
-        tuple(_link(_mapping(link)) for link in _list(said["broken"])),
+        tuple(_reach(_mapping(reach)) for reach in _list(said["reaches"], _MOST_TOLD)),
+        tuple(_link(_mapping(link)) for link in _list(said["broken"], _MOST_TOLD)),
         frozenset(_node(name) for name in _list(said["tried"])),
     )
 
