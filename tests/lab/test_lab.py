@@ -61,7 +61,7 @@ def test_labs_do_not_meet_and_leave_nothing_on_the_machine() -> None:
 def test_a_lab_of_several_nics_is_soon_there_and_in_the_order_that_leads_astray() -> None:
     before, begun = _of_this_machine(), time.monotonic()
     with hosts.lab(2, SEVERAL_NICS) as lab:
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 10  # half a second, where nothing else goes on
         lab.remake(*lab.nodes)
         speeds = "for nic in fast0 enp3s0 eth0; do cat /sys/class/net/$nic/speed 2>&- || :; done"
         shown = [node.sh(f"ip -4 -br address; {speeds}") for node in lab.nodes]

@@ -84,7 +84,9 @@ def test_the_exit_code_is_the_programs(environ: dict[str, str], tmp_path: Path, 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL])
 def test_a_signal_ends_the_program_itself(environ: dict[str, str], tmp_path: Path, number: signal.Signals) -> None:
-    stand_in(tmp_path, f"echo $$ > {tmp_path}/pid; ulimit -c 0; echo ready; exec sleep 1000")
+    # bash itself ignores SIGQUIT: what it becomes says when it may come.
+    waits = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); print('ready', flush=True); signal.pause()"
+    stand_in(tmp_path, f"echo $$ > {tmp_path}/pid; ulimit -c 0; exec {shlex.join([sys.executable, '-c', waits])}")
     with begun(environ) as process:
         assert int((tmp_path / "pid").read_text()) == process.pid
         process.send_signal(number)
