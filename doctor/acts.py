@@ -70,9 +70,8 @@ def wanted_facts(checks: Iterable[Check], settings: Settings) -> tuple[FactType,
 def with_needs(wanted: Collection[FactType]) -> tuple[FactType, ...]:
     """Return the wanted facts and those that their questions are made of, down to the last, each once."""
     needed = dict.fromkeys(need for fact in wanted if fact in LATER for need in LATER[fact].needs)
-    if set(needed) <= set(wanted):
-        return tuple(wanted)
-    return with_needs(tuple(dict.fromkeys((*wanted, *needed))))
+    once = tuple(dict.fromkeys((*wanted, *needed)))
+    return once if set(once) == set(wanted) else with_needs(once)
 
 
 def brought(evidence: Evidence, wanted: Collection[FactType], *, first: bool) -> tuple[FactType, ...]:

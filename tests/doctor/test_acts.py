@@ -14,6 +14,11 @@ def test_what_a_question_is_made_of_is_wanted_too_down_to_the_last() -> None:
     assert {PlannedPickFacts, ListenFacts, NicFacts, IdentityFacts, LoginFacts} <= set(with_needs([PlannedPickFacts]))
 
 
+def test_no_fact_is_wanted_twice_for_each_would_be_parsed_twice() -> None:
+    assert with_needs([NicFacts, LoginFacts, NicFacts]) == (NicFacts, LoginFacts)
+    assert len(set(with_needs([PlannedPickFacts, NicFacts, NicFacts]))) == len(with_needs([PlannedPickFacts, NicFacts]))
+
+
 def test_every_later_fact_has_a_stage_and_a_reader() -> None:
     assert {how.stage for how in LATER.values()} == set(STAGES) - {"collecting"}
     assert set(LATER) <= set(HOMES)
