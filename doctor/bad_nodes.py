@@ -6,7 +6,7 @@ good. What --ignore names does not count, nor what the plan itself mends or has 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from doctor.conclusion import excused_pairs
 from doctor.model.check import Check
@@ -24,7 +24,7 @@ def bad_nodes(report: Report, checks: Sequence[Check], settings: Settings) -> di
         if finding.severity is Severity.ERROR and not finding.ignored and finding.code not in harmless:
             for node in finding.nodes:
                 why.setdefault(node, f"{finding.code} {finding.check}: {finding.message}")
-    for node, told in _untold(report, checks, settings).items():
+    for node, told in _untold(report, checks, settings, harmless).items():
         why.setdefault(node, told)
     return {node.name: why[node.name] for node in report.nodes if node.name in why}
 
@@ -37,13 +37,14 @@ def _lost(report: Report) -> dict[str, str]:
     }
 
 
-def _untold(report: Report, checks: Sequence[Check], settings: Settings) -> dict[str, str]:
+def _untold(report: Report, checks: Sequence[Check], settings: Settings, harmless: Collection[str]) -> dict[str, str]:
     """Return the nodes of which not all could be told, with the first reason."""
     excused = excused_pairs(checks, tuple(node.name for node in report.nodes), settings)
     counted = {Outcome.CRASHED} if settings.force else {Outcome.CRASHED, Outcome.UNKNOWN}
     found: dict[str, str] = {}
     for verdict in report.verdicts:
-        if verdict.outcome in counted and (verdict.code, verdict.node) not in excused:
+        passed_over = verdict.code in harmless or (verdict.code, verdict.node) in excused
+        if verdict.outcome in counted and not passed_over:
             how = "crashed" if verdict.outcome is Outcome.CRASHED else "could not tell"
             found.setdefault(verdict.node, f"{verdict.code} {verdict.check} {how}: {verdict.reason}")
     return found

@@ -91,6 +91,12 @@ def test_what_the_plan_itself_mends_makes_no_node_bad() -> None:
     assert (list(bad(report(astray))), bad(report(astray, plan=mends))) == (["a", "b", "c"], {})
 
 
+def test_what_could_not_be_told_of_what_the_plan_mends_makes_no_node_bad_either() -> None:
+    dark = replace(UNKNOWN, code="NC304", check="nccl-would-pick-virtual")
+    mends = LaunchPlan({"NCCL_SOCKET_IFNAME": Setting("=eth0", "docker0 is no way out")})
+    assert (list(bad(report(verdicts=(dark,)))), bad(report(verdicts=(dark,), plan=mends))) == (["c"], {})
+
+
 def test_what_is_left_is_said_in_one_line_and_one_reason_once() -> None:
     told = left_out({"n07": "NC402 ib-port-polling: mlx5_3", "n09": "NC402 ib-port-polling: mlx5_3", "n12": "off"}, 16)
     assert told == "13 of 16, without n[07,09]: NC402 ib-port-polling: mlx5_3; n12: off"
