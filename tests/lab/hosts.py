@@ -97,7 +97,7 @@ class Lab:
         return {
             path: what
             for path, what in found.items()
-            if "/work/" not in path and "/recording" not in path and not path.endswith("nodes.txt")
+            if "work" not in Path(path).parts and "/recording" not in path and not path.endswith("nodes.txt")
         }
 
     def heal(self) -> None:
