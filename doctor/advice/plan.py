@@ -49,6 +49,11 @@ LINES: Mapping[str, Maker] = {
     "tensorflow": tensorflow_line,
 }
 
+_NOTHING_REACHED = LaunchPlan(
+    {"NCCL_SOCKET_IFNAME": Setting(None, "not known: no node was reached", decided=False)},
+    notes=("no node was reached: there is nothing to plan with",),
+)
+
 
 def propose(
     nodes: Sequence[Node],
@@ -64,10 +69,7 @@ def propose(
     """
     sight = sight_of(nodes, facts)
     if not sight.reached:
-        unknown = Setting(None, "not known: no node was reached", decided=False)
-        return LaunchPlan(
-            {"NCCL_SOCKET_IFNAME": unknown}, notes=("no node was reached: there is nothing to plan with",)
-        )
+        return _NOTHING_REACHED
     advice = advise(sight)
     plan = LaunchPlan(advice.env, notes=(*_missing(sight, settings), *advice.notes), per_node=advice.per_node)
     launcher = settings.launcher or launcher_found(sight)
