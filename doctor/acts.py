@@ -29,7 +29,9 @@ from doctor.model.facts import (
     NicFacts,
     PeerSshFacts,
     PlannedPickFacts,
+    ProbeFacts,
 )
+from doctor.probe.rounds import PROBE_FACTS, spared_probe
 from doctor.settings import Settings
 
 
@@ -37,11 +39,12 @@ from doctor.settings import Settings
 class Later:
     """A fact that is asked for in a later act, and the facts that its question is made of.
 
-    `spared` tells, before anything was asked, which nodes have nothing to tell of it, and why.
+    `ask` None: it is asked in rounds, each made of what the one before it told (doctor/probe). `spared` tells, before
+    anything was asked, which nodes have nothing to tell of it, and why.
     """
 
     stage: str
-    ask: Callable[[Company, float], Questions]
+    ask: Callable[[Company, float], Questions] | None
     needs: tuple[FactType, ...]
     spared: Callable[[Company], Mapping[str, str]]
 
@@ -54,6 +57,7 @@ LATER: Mapping[FactType, Later] = {
     NameFacts: Later("asking its peers", ask_names, (LoginFacts,), Company.spared),
     PeerSshFacts: Later("asking its peers", ask_peers, (LoginFacts,), spared_peers),
     PlannedPickFacts: Later("trying the plan", ask_pick, PLAN_FACTS, spared_pick),
+    ProbeFacts: Later("measuring", None, PROBE_FACTS, spared_probe),
 }
 
 # The later acts, and the part of the run's deadline after which the next one waits no longer for a node that is busy.
@@ -84,7 +88,8 @@ def brought(evidence: Evidence, wanted: Collection[FactType], *, first: bool) ->
 
 def _tells(evidence: Evidence, fact: FactType, *, first: bool) -> bool:
     sources = reader_of(fact).sources if fact in HOMES else ()
-    return not sources or (first and fact not in LATER) or any(source.key in evidence.replies for source in sources)
+    told = (source.key in evidence.replies or evidence.turns(source) for source in sources)
+    return not sources or (first and fact not in LATER) or any(told)
 
 
 def acts_for(company: Company, wanted: Collection[FactType]) -> tuple[Act, ...]:
@@ -93,10 +98,10 @@ def acts_for(company: Company, wanted: Collection[FactType]) -> tuple[Act, ...]:
     spared = {fact: how.spared(company) for fact, how in later.items()}
     names = [node.name for node in company.nodes]
     first = sources_for(fact for fact in wanted if fact not in LATER)
-    questions = {name: (*first, *_spared(spared, name)) for name in names}
+    questions: Questions = {name: (*first, *_spared(spared, name)) for name in names}
     acts = [Act("collecting", frozenset(names), lambda _: questions, STAGES["collecting"])]
     for stage, until in STAGES.items():
-        makers = {fact: how.ask for fact, how in later.items() if how.stage == stage}
+        makers = {fact: how.ask for fact, how in later.items() if how.ask and how.stage == stage}
         asked = frozenset(name for name in names if any(name not in spared[fact] for fact in makers))
         if asked:
             acts.append(Act(stage, asked, _together(company, tuple(makers.values())), until))

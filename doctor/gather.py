@@ -22,7 +22,7 @@ from doctor.transport.modules import module_text
 from doctor.transport.session import Known, Session, SessionEndedError, Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from doctor.model.node import Node
     from doctor.observer import Observer
@@ -44,7 +44,15 @@ class NotAsked:
     reason: str
 
 
-Questions = dict[str, tuple[Source | NotAsked, ...]]  # by the node's name
+@dataclass(frozen=True)
+class Told:
+    """What the head itself found out about a source of one node: a program that ran here told it."""
+
+    source: Source
+    reply: Reply
+
+
+Questions = dict[str, tuple[Source | NotAsked | Told, ...]]  # by the node's name
 
 
 @dataclass(frozen=True)
@@ -54,13 +62,15 @@ class Act:
     `nodes` may be asked, by name: their connections stay open for it. `ask` is called when the act begins, with the
     seconds that are left for it, and returns the sources of each node that is asked; it sees what was yielded so far.
     `until` is the part of the run's deadline after which the next act waits no longer for nodes that are still busy:
-    they go on with theirs, and have no part in what follows.
+    they go on with theirs, and have no part in what follows. An act with `seconds` has that long from its beginning,
+    beyond the deadline, and waits for the nodes that it asks alone.
     """
 
     stage: str
     nodes: frozenset[str]
     ask: Callable[[float], Questions]
     until: float = 1.0
+    seconds: float | None = None
 
 
 def gather(  # noqa: PLR0913  the run's inputs, each given by the pipeline
@@ -70,16 +80,18 @@ def gather(  # noqa: PLR0913  the run's inputs, each given by the pipeline
     transport_for: Callable[[Node], Transport],
     observer: Observer,
     *,
+    more: Iterable[Act] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Iterator[Evidence]:
     """Yield each node's evidence once an act that asks it, as it comes: the replies are those of that act alone.
 
-    Every node comes at least once: the first act asks all of them. On ^C what is known of the busy ones is yielded,
-    and KeyboardInterrupt raised after that.
+    Every node comes at least once: the first act asks all of them. `more` are acts with `seconds`, each made of what
+    came before it: the next one is taken when all of that was yielded. They may ask any node, so every connection is
+    kept for them. On ^C what is known of the busy ones is yielded, and KeyboardInterrupt raised after that.
     """
-    kept = frozenset().union(*(act.nodes for act in acts[1:]))
+    kept = frozenset().union(*(act.nodes for act in acts[1:])) if more is None else nodes
     allow_open_files(_FILES_PER_NODE * (min(settings.width, len(nodes)) + len(kept)))
-    return _Run(tuple(nodes), tuple(acts), settings, transport_for, observer, dict(environ)).evidence()
+    return _Run(tuple(nodes), tuple(acts), settings, transport_for, observer, dict(environ), more).evidence()
 
 
 @dataclass
@@ -100,6 +112,7 @@ class _Run:
     transport_for: Callable[[Node], Transport]
     observer: Observer
     environ: dict[str, str]
+    more: Iterable[Act] | None = None
     places: dict[str, _Place] = field(default_factory=dict)
     busy: set[str] = field(default_factory=set)
     ended: bool = False
@@ -107,6 +120,7 @@ class _Run:
     def __post_init__(self) -> None:
         self.began = time.monotonic()
         self.deadline = self.began + self.settings.deadline * (1 - _RESERVE)
+        self.end_of_all = self.deadline + (0.0 if self.more is None else self.settings.probe_time)
         self.nonce = os.urandom(8).hex()
         self.finished: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.work: queue.SimpleQueue[tuple[Callable[..., None], str, tuple[Source, ...]] | None] = queue.SimpleQueue()
@@ -120,6 +134,9 @@ class _Run:
                 last = number == len(self.acts) - 1
                 yield from self.answers(self.deadline if last else self.began + act.until * self.settings.deadline)
             yield from self.answers(self.deadline)
+            for act in self.more or ():
+                asked = self.open(act)
+                yield from self.answers(min(time.monotonic() + (act.seconds or 0.0), self.end_of_all), asked)
             yield from self.rest("the run's deadline came")
         except KeyboardInterrupt:
             yield from self.rest("ncheck was interrupted")
@@ -130,33 +147,40 @@ class _Run:
     def begin(self) -> None:
         """Give every node its place, and start the workers."""
         for node in self.nodes:
-            self.places[node.name] = _Place(Known(node), sum(node.name in act.nodes for act in self.acts))
+            acts = sum(node.name in act.nodes for act in self.acts) + (self.more is not None)
+            self.places[node.name] = _Place(Known(node), acts)
         for _ in range(min(self.settings.width, len(self.nodes))):
             threading.Thread(target=self.toil, daemon=True).start()
 
-    def open(self, act: Act, *, first: bool) -> None:
-        """Begin an act with the nodes that are free for it."""
-        questions = act.ask(max(0.0, self.deadline - time.monotonic()))
+    def open(self, act: Act, *, first: bool = False) -> frozenset[str]:
+        """Begin an act with the nodes that are free for it, and return those."""
+        end = self.deadline if act.seconds is None else min(self.end_of_all, time.monotonic() + act.seconds)
+        questions = act.ask(max(0.0, end - time.monotonic()))
+        asked = set()
         for name in (node.name for node in self.nodes if node.name in act.nodes):
             place = self.places[name]
-            place.acts -= 1
+            place.acts -= act.seconds is None
             if first or (place.session and name in questions and name not in self.busy):
                 self.busy.add(name)
+                asked.add(name)
                 self.observer.stage(name, "connecting" if first else act.stage)
                 sources = self.spared(place, questions.get(name, ()))
                 self.work.put((self.examine if first else self.go_on, name, sources))
+        return frozenset(asked)
 
     @staticmethod
-    def spared(place: _Place, questions: tuple[Source | NotAsked, ...]) -> tuple[Source, ...]:
+    def spared(place: _Place, questions: tuple[Source | NotAsked | Told, ...]) -> tuple[Source, ...]:
         """Return what is to be asked, and note what is not."""
         for question in questions:
             if isinstance(question, NotAsked):
                 place.known.replies[question.source.key] = Reply(Status.NOT_ASKED, question.reason)
-        return tuple(question for question in questions if not isinstance(question, NotAsked))
+            elif isinstance(question, Told):
+                place.known.replies[question.source.key] = question.reply
+        return tuple(question for question in questions if not isinstance(question, NotAsked | Told))
 
-    def answers(self, until: float) -> Iterator[Evidence]:
-        """Yield what the busy nodes answered, until none is busy or the time has come."""
-        while self.busy:
+    def answers(self, until: float, asked: frozenset[str] | None = None) -> Iterator[Evidence]:
+        """Yield what the busy nodes answered, until none (of those asked) is busy or the time has come."""
+        while self.busy if asked is None else self.busy & asked:
             left = until + _GRACE - time.monotonic()
             try:
                 name = self.finished.get(timeout=max(0.0, min(left, _BLINK)))
@@ -253,7 +277,7 @@ class _Run:
         """Return what this node is asked for; one that only later acts ask needs the agent too."""
         environment = self.settings.environment_of(name)
         return Wanted(
-            self.nonce, self.deadline, bool(sources) or self.places[name].acts > 0,
+            self.nonce, self.end_of_all, bool(sources) or self.places[name].acts > 0,
             self.settings.connect_timeout, self.settings.command_timeout, sudo=self.settings.sudo,
             enter=environment.enter, environment=job_environment(environment, self.environ),
         )  # fmt: skip

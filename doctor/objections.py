@@ -14,7 +14,7 @@ from doctor.advice import PLAN_FACTS
 from doctor.conclusion import excused_pairs
 from doctor.hostlist import fold
 from doctor.model.check import Check, FactType
-from doctor.model.facts import HorovodFacts, ListenFacts, MpiDaemonFacts, MpiFacts, PlannedPickFacts
+from doctor.model.facts import HorovodFacts, ListenFacts, MpiDaemonFacts, MpiFacts, PlannedPickFacts, ProbeFacts
 from doctor.model.finding import Outcome, Severity
 from doctor.model.report import Report
 from doctor.settings import Settings
@@ -52,6 +52,8 @@ def objections(report: Report, checks: Sequence[Check], settings: Settings) -> t
 
 def _touches(check: Check, relied: frozenset[FactType]) -> bool:
     """Tell whether the check looks at what the plan is made of."""
+    if ProbeFacts in check.reads:  # measured under the plan, when it had been given out
+        return False
     return check.code.startswith(_ALWAYS) or not relied.isdisjoint((*check.reads, *check.also))
 
 

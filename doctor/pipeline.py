@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,12 +24,14 @@ from doctor.hostlist import is_name, is_v6, quoted
 from doctor.inventory import read_inventory
 from doctor.model.check import Check, FactType
 from doctor.model.evidence import Cause, Evidence, Login, Reply, Status
-from doctor.model.facts import JobFacts, PlugInFacts
+from doctor.model.facts import JobFacts, PlugInFacts, ProbeFacts
 from doctor.model.head import Head
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan
 from doctor.model.report import Report
+from doctor.objections import objections
 from doctor.observer import Observer
+from doctor.probe.rounds import Prospect, rounds
 from doctor.record import Recorder, load
 from doctor.registry import Registry, load_checks
 from doctor.remaining import among
@@ -55,9 +58,11 @@ def examine(
     recorder = Recorder(settings.record, [node.name for node in nodes]) if settings.record else None
     observer.started(nodes)
     interrupted = False
-    acts = acts_for(Company(nodes, run.facts, settings), run.wanted)
+    company = Company(nodes, run.facts, settings)
+    acts = acts_for(company, run.wanted)
+    more = rounds(company, lambda: run.prospect(nodes)) if run.probes else None
     try:
-        for evidence in gather(nodes, acts, settings, transports(settings), observer):
+        for evidence in gather(nodes, acts, settings, transports(settings), observer, more=more):
             run.take(evidence)
             _save(recorder, evidence, observer)
     except KeyboardInterrupt:  # what is known so far is reported; the exit code tells
@@ -110,6 +115,7 @@ class _Run:
         self.head = head
         self.plans = not settings.select or set(PLAN_FACTS) <= set(facts_wanted(checks))
         self.wanted = wanted_facts(checks, settings)
+        self.probes = settings.probe != "none" and ProbeFacts in self.wanted
         self.evidence: dict[str, Evidence] = {}
         self.facts: dict[str, dict[FactType, object]] = {}
 
@@ -130,12 +136,23 @@ class _Run:
             never = {source.key: why for source in sources_for(missing)}
             self.facts[node] = {**facts_of(replace(evidence, replies=never), missing), **self.facts[node]}
 
+    def prospect(self, nodes: Sequence[Node]) -> Prospect:
+        """Judge what is known before anything is measured: the plan to measure under, and what stands against it."""
+        run = copy(self)
+        run.facts = dict(self.facts)
+        run.close(_TOO_LATE)
+        report = run.concluded(nodes, 0.0, interrupted=False)
+        return Prospect(report.plan, report.dropped, objections(report, self.checks, self.settings))
+
     def report(self, nodes: Sequence[Node], seconds: float, *, interrupted: bool) -> Report:
-        report = self._judged(nodes, self.facts, seconds, interrupted=interrupted)
-        if self.settings.drop_bad and not interrupted:
-            report = self._without_bad(nodes, report)
+        report = self.concluded(nodes, seconds, interrupted=interrupted)
         self.observer.judged(report.findings)
         return report
+
+    def concluded(self, nodes: Sequence[Node], seconds: float, *, interrupted: bool) -> Report:
+        """Judge all facts, without the bad nodes where that is wanted."""
+        report = self._judged(nodes, self.facts, seconds, interrupted=interrupted)
+        return self._without_bad(nodes, report) if self.settings.drop_bad and not interrupted else report
 
     def _without_bad(self, nodes: Sequence[Node], report: Report) -> Report:
         """Judge the nodes without the bad ones, until none of those that are left is; nothing is asked again.

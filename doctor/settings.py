@@ -69,7 +69,11 @@ class Settings:
     command_timeout: float = 10.0
     deadline: float = 50.0
     mesh: str = "auto"  # auto: all pairs up to 16 nodes, Open MPI's edges beyond; all; none
-    probe: str = "auto"  # auto, none
+    probe: str = "auto"  # auto, nccl, nccl-tests, gloo, tcp, none
+    probe_time: float = 60.0  # beyond the deadline, for all rounds together
+    probe_launcher: str = "agents"  # agents; mpirun: under the very line of the plan
+    sizes: tuple[int, ...] = ()  # bytes a rank; (): a quick set, as far as memory allows
+    expect: float | None = None  # GB/s of bus bandwidth that the user knows to be right
     select: tuple[str, ...] = ()
     ignore: tuple[Ignore, ...] = ()
     fail_on: tuple[str, ...] = ("error", "unknown")

@@ -6,6 +6,7 @@ A reader takes what was typed, or what TOML or click made of it, and raises Valu
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from typing import cast
@@ -20,6 +21,10 @@ MOST_SLOTS = 4096
 _LONGEST_INTERFACE = 15  # bytes: the kernel's IFNAMSIZ less one
 FAIL_ON = ("error", "warning", "info", "unknown")
 NEVER = ("never", "none")
+PROBES = ("auto", "nccl", "nccl-tests", "gloo", "tcp", "none")
+ELEMENT = 4  # bytes of a float
+LEAST_SIZE, LARGEST_SIZE = 8, 64 * 2**30
+_FASTEST = 1e6  # GB/s
 
 
 def _text(value: object) -> str:
@@ -86,6 +91,44 @@ def _seconds(value: object) -> float:
     if not 0 < seconds < math.inf:
         raise ValueError(f"a number of seconds above 0 is wanted, not {quoted(str(value))}")
     return seconds
+
+
+def _sizes(value: object) -> tuple[int, ...]:
+    """Take "8-1G" (each twice the one before), "1M,64M,1G", or a list of such: bytes a rank, K being 1024."""
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    found = [size for one in values for part in str(one).split(",") for size in _range_of_sizes(part.strip())]
+    return tuple(sorted(set(found)))
+
+
+def _range_of_sizes(text: str) -> list[int]:
+    first, dash, last = text.partition("-")
+    if not dash:
+        return [_size(text)]
+    least, most = _size(first), _size(last)
+    if least > most:
+        raise ValueError(f"{quoted(text)} ends before it begins; the smaller size stands first, as in 8-1G")
+    return [size for power in range(most.bit_length()) if least <= (size := least << power) <= most]
+
+
+def _size(text: str) -> int:
+    # 8   |   64K   |   1M   |   1GiB   |   8GB
+    found = re.fullmatch(r"(\d{1,12})([KMG]?)(?:i?B)?", text.strip(), re.ASCII | re.IGNORECASE)
+    if not found:
+        raise ValueError(f"{quoted(text)} is no size; write bytes a rank, as in 8, 64K, 1M, 1G, 8-1G or 1M,64M,1G")
+    size = int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2].upper()]
+    if not LEAST_SIZE <= size <= LARGEST_SIZE or size % ELEMENT:
+        raise ValueError(f"{quoted(text)}: sizes from 8 bytes to 64G are wanted, in whole floats of {ELEMENT} bytes")
+    return size
+
+
+def _bandwidth(value: object) -> float:
+    try:
+        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
+    except ValueError:
+        number = math.nan
+    if not 0 < number < _FASTEST:
+        raise ValueError(f"a bus bandwidth in GB/s is wanted, as in 380, not {quoted(str(value))}")
+    return number
 
 
 def _one_of(*words: str, otherwise: str = "") -> Read:
@@ -189,7 +232,11 @@ READ: Mapping[str, Read] = {
     "command_timeout": _seconds,
     "deadline": _seconds,
     "mesh": _one_of("auto", "all", "none"),
-    "probe": _one_of("auto", "none", otherwise=": this version measures no bandwidth"),
+    "probe": _one_of(*PROBES),
+    "probe_time": _seconds,
+    "probe_launcher": _one_of("agents", "mpirun"),
+    "sizes": _sizes,
+    "expect": _bandwidth,
     "select": _words,
     "ignore": _ignore,
     "fail_on": _fail_on,

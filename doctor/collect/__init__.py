@@ -36,6 +36,7 @@ from doctor.model.facts import (
     NicFacts,
     PeerSshFacts,
     PlannedPickFacts,
+    ProbeFacts,
     TopologyFacts,
     UnreadFacts,
 )
@@ -59,6 +60,7 @@ HOMES: Mapping[FactType, str] = {
     NcclCopiesFacts: "nccl",
     NcclPickFacts: "nccl_pick",
     PlannedPickFacts: "nccl_pick",
+    ProbeFacts: "probe",
     MpiFacts: "mpi",
     MpiDaemonFacts: "mpi_daemon",
     HorovodFacts: "horovod",
@@ -105,8 +107,16 @@ def joined(known: Mapping[FactType, object], more: Mapping[FactType, object]) ->
     owed, owed_more = known.get(UnreadFacts), more.get(UnreadFacts)
     if isinstance(owed, UnreadFacts):
         still = owed_more.unread if isinstance(owed_more, UnreadFacts) else {}
-        return {**known, **more, UnreadFacts: UnreadFacts({**owed.unread, **still})}
-    return {**known, **more}
+        return {**known, **more, **_in_turns(known, more), UnreadFacts: UnreadFacts({**owed.unread, **still})}
+    return {**known, **more, **_in_turns(known, more)}
+
+
+def _in_turns(known: Mapping[FactType, object], more: Mapping[FactType, object]) -> dict[FactType, object]:
+    """Return what comes in several parts, with all parts that came so far."""
+    earlier, later = known.get(ProbeFacts), more.get(ProbeFacts)
+    if isinstance(earlier, ProbeFacts) and isinstance(later, ProbeFacts):
+        return {ProbeFacts: later.after(earlier)}
+    return {}
 
 
 def _owed(evidence: Evidence, facts: dict[FactType, object]) -> UnreadFacts | Unread:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from doctor.model.plan import LAUNCHERS
+from doctor.settings_values import PROBES
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]
@@ -47,9 +48,9 @@ def _option(heading: str, *names: str, **settings: Any) -> Decorator[Any]:  # no
     return click.option(*names, cls=GroupedOption, heading=heading, **settings)
 
 
-_WHICH, _SSH, _JOB, _LAUNCH, _TIME, _JUDGE, _OUT = (
-    "Which nodes", "SSH", "The job's environment", "The job's launch", "How much, how long", "What counts",
-    "What comes out",
+_WHICH, _SSH, _JOB, _LAUNCH, _TIME, _PROBE, _JUDGE, _OUT = (
+    "Which nodes", "SSH", "The job's environment", "The job's launch", "How much, how long", "Bandwidth",
+    "What counts", "What comes out",
 )  # fmt: skip
 
 WHICH = (
@@ -138,9 +139,26 @@ TIME = (
         help="Node to node: TCP from every address to every other, and ssh between all pairs (auto: up to 16 nodes, "
         "beyond them along the edges that Open MPI uses). none tries neither.",
     ),
+)  # fmt: skip
+
+PROBE = (
     _option(
-        _TIME, "--probe", type=click.Choice(["auto", "none"]),
-        help="Measure bandwidth. This version has no probe: auto says so, none keeps it so.",
+        _PROBE, "--probe", type=click.Choice(PROBES),
+        help="By what bandwidth is measured. auto: NCCL where there are GPUs, gloo where the nodes have torch alone, "
+        "else TCP.  [auto]",
+    ),
+    _option(_PROBE, "--probe-time", metavar="S", help="Seconds for all of it, beyond --deadline.  [60]"),
+    _option(
+        _PROBE, "--probe-launcher", type=click.Choice(["agents", "mpirun"]),
+        help="Who starts the ranks: ncheck itself, or mpirun by the very line of the plan.  [agents]",
+    ),
+    _option(
+        _PROBE, "--sizes", metavar="SIZES",
+        help="Bytes a rank: 8-1G for all powers of two, or 1M,64M,1G.  [some up to 1G, as far as memory allows]",
+    ),
+    _option(
+        _PROBE, "--expect", metavar="BUSBW",
+        help="The bus bandwidth in GB/s that all nodes together should reach, for who knows better than ncheck.",
     ),
 )  # fmt: skip
 

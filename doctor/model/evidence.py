@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+TURN = "#"  # parts a key from its turn
 JsonValue = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
 
 
@@ -63,16 +64,18 @@ class Tree:
 class Answer:
     """What one of the agent's own functions says: `interfaces`, `gpus`, `interpreter` and so on (agent/answers).
 
-    `arguments` are handed to that function; they are no part of the key, so one node answers one name once.
+    `arguments` are handed to that function; they are no part of the key, so one node answers one name once. What is
+    asked again and again (the rounds of the probe) has a `turn`, and each turn its own reply.
     """
 
     name: str
     timeout: float | None = None
     arguments: JsonValue = field(default=None, compare=False)
+    turn: int | None = None
 
     @property
     def key(self) -> str:
-        return "answer:" + self.name
+        return "answer:" + self.name + ("" if self.turn is None else f"{TURN}{self.turn}")
 
 
 Source = Command | File | Tree | Answer
@@ -92,7 +95,10 @@ class Status(str, Enum):
 
 @dataclass(frozen=True)
 class Reply:
-    """One source's answer. `seconds` is how long it took on the node; `truncated` says that output was cut off."""
+    """One source's answer. `seconds` is how long it took on the node; `truncated` says that output was cut off.
+
+    `asked` is what the head wanted of a source that has turns: its own word, never the node's.
+    """
 
     status: Status
     reason: str = ""
@@ -102,6 +108,7 @@ class Reply:
     value: JsonValue = None
     seconds: float = 0.0
     truncated: bool = False
+    asked: JsonValue = None
 
     @property
     def succeeded(self) -> bool:
@@ -193,3 +200,9 @@ class Evidence:
         cause = self.login.cause
         why = f"{cause.value}: {self.login.detail}" if cause else "it was not asked of this node"
         return self.replies.get(source.key, Reply(Status.UNANSWERED, reason=why))
+
+    def turns(self, source: Source) -> dict[int, Reply]:
+        """Return the replies to a source that was asked in turns, by turn and in their order."""
+        told = {key: key.rpartition(TURN) for key in self.replies}
+        found = {int(turn): key for key, (name, _, turn) in told.items() if name == source.key and turn.isdecimal()}
+        return {turn: self.replies[found[turn]] for turn in sorted(found)}

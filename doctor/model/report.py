@@ -33,8 +33,27 @@ class NodeSummary:
 
 
 @dataclass(frozen=True)
+class Point:
+    """One size of a curve: bytes a rank, seconds of one all-reduce, and what they make in GB/s (1e9 bytes a second).
+
+    `wrong` counts the elements that were not what they should be; None: they were not verified.
+    """
+
+    size: int
+    in_place: bool
+    seconds: float
+    algbw: float
+    busbw: float
+    wrong: int | None = None
+
+
+@dataclass(frozen=True)
 class Measurement:
-    """What the probe saw, with what it should have seen and the term that limits it; GB/s are 1e9 bytes a second."""
+    """What the probe saw, with what it should have seen and the term that limits it; GB/s are 1e9 bytes a second.
+
+    `lowered_by` are the facts that make the expected value less than the hardware's best ("7 of 8 rails"), `unknown`
+    what would have been needed to tell it. `failed` says why there is no value.
+    """
 
     what: str
     measured: float | None
@@ -42,14 +61,53 @@ class Measurement:
     unit: str
     limited_by: str = ""
     nodes: tuple[str, ...] = ()
+    stage: str = ""
+    ranks: int = 0
+    lowered_by: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    curve: tuple[Point, ...] = ()
+    failed: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured over expected, where both are known."""
+        return self.measured / self.expected if self.measured is not None and self.expected else None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The bus bandwidth between two nodes in GB/s; None: it was tried and failed."""
+
+    nodes: tuple[str, str]
+    busbw: float | None
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one interface or HCA port of a node carried while the probe ran, in bytes; `planned`: the plan means it."""
+
+    node: str
+    device: str
+    sent: int
+    received: int
+    planned: bool
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Whether a bandwidth probe ran, and if not, why not: no line of the report may suggest that one did."""
+    """Whether a bandwidth probe ran, and if not, why not: no line of the report may suggest that one did.
+
+    `means` is what carried the data (nccl, nccl-tests, gloo, tcp), `launcher` what started the ranks.
+    """
 
     ran: bool
     reason: str
+    means: str = ""
+    launcher: str = ""
+    version: str = ""
+    rounds: int = 0
+    pairs: tuple[Pair, ...] = ()
+    traffic: tuple[Traffic, ...] = ()
 
 
 @dataclass(frozen=True)

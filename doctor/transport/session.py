@@ -141,6 +141,7 @@ class Session:
             self.read_clock()
         if not asked:
             return
+        turns = {one.key: one.arguments for one in sources if isinstance(one, Answer) and one.turn is not None}
         self.requests += 1
         wire: list[JsonValue] = [on_the_wire(source) for source in sources if source.key in asked]
         self._send({"do": "collect", "id": self.requests, "sources": wire})
@@ -149,7 +150,7 @@ class Session:
             key = message.get("key")
             if isinstance(key, str) and key in asked:
                 asked.discard(key)
-                self.known.replies[key] = reply_from(message.get("reply"))
+                self.known.replies[key] = replace(reply_from(message.get("reply")), asked=turns.get(key))
             else:
                 self._stray()
 

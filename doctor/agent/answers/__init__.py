@@ -61,6 +61,23 @@ connect      asked as {"token", "timeout": seconds, "sources": {subnet: [its own
                   "slowest": seconds|null, "slowest_to": node|""}], "broken": [{"source", "target": node, "address",
                   "subnet", "cause": a LinkCause, "detail": words, "port": int (0: the mesh's own)}],
                   "tried": [nodes, without those of which not every broken one is listed]}.
+meeting      where the ranks of later turns find each other; what it opens is kept until the agent ends. Asked as
+                 {"means": "nccl"|"gloo", "count": int (ids wanted), "variables": {NAME: value|null}}; says for NCCL
+                 {"ids": [256 hex digits], "version", "path"} (each good for one turn), for gloo {"address", "port"}.
+turn         this node's part in one step of the probe; asked and answered once a turn. What every means is asked:
+                 {"round": int, "stage", "means", "group": [nodes in the order of the ranks], "ranks": [ranks a node],
+                  "sizes": [bytes a rank], "launcher", "net": "IB"|"Socket"|"", "expect": GB/s|null (all this is a
+                  model.facts.Step), "node": its name, "planned": [interfaces and HCA ports ("mlx5_0:1") of the plan],
+                  "timeout": seconds, "variables": {NAME: value|null}}, and for
+                 nccl: "id": hex, "first": the node's first rank, "gpus": [the index of each of its ranks];
+                 gloo: "meeting": {"address", "port"}, "first";
+                 tcp: "source": own ip, "address", "port": where the other one of the pair listens, "token", "seconds";
+                 others: see their modules (agent/answers/turn_*.py). It says
+                 {"rows": [{"size", "in_place": bool, "seconds", "fastest", "slowest", "wrong": int|null}],
+                  "carried": {interface or HCA port: {"sent", "received"}} bytes, "version", "library": path,
+                  "used": [NCCL's lines of which network it uses], "log": [warnings, and the last lines of a failure],
+                  "failure": {"step", "words", "rank": int|null, "code": int|null, "late": bool}|null,
+                  "start": seconds to the first collective|null, "left": [what had to be ended or removed]}.
 """
 
 MODULES = {
@@ -79,6 +96,7 @@ MODULES = {
     "ssh-peers": "ssh_peers",
     "listen": "listen",
     "connect": "connect",
+    "turn": "turn",
 }
 
 

@@ -13,6 +13,7 @@ from doctor.model.facts.names import HostNameFacts, NameFacts, Resolved
 from doctor.model.facts.nccl_pick import NcclPickFacts, PlannedPickFacts
 from doctor.model.facts.net_settings import Conntrack, InterfaceSettings, NetSettingsFacts
 from doctor.model.facts.network import Address, Gid, HcaPort, InfinibandFacts, Interface, Kind, NicFacts
+from doctor.model.facts.probe import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
 from doctor.model.facts.run import BrokenPlugIn, Crash, CrashFacts, JobFacts, PlugInFacts, UnreadFacts
 from doctor.model.facts.software import (
     EnvironmentFacts,
@@ -32,6 +33,7 @@ __all__ = [
     "Bond",
     "BondFacts",
     "BrokenPlugIn",
+    "Carried",
     "Chain",
     "ClockFacts",
     "Conntrack",
@@ -39,6 +41,7 @@ __all__ = [
     "CrashFacts",
     "EarlyReturn",
     "EnvironmentFacts",
+    "Failure",
     "FirewallFacts",
     "Gid",
     "Gpu",
@@ -63,6 +66,7 @@ __all__ = [
     "LoadedNcclFacts",
     "LoginFacts",
     "Match",
+    "Means",
     "MpiDaemonFacts",
     "MpiFacts",
     "MpiProgram",
@@ -77,11 +81,16 @@ __all__ = [
     "PlannedPickFacts",
     "PlugInFacts",
     "PortState",
+    "ProbeFacts",
     "Reach",
     "Resolved",
+    "Row",
     "Rule",
     "Slave",
+    "Stage",
+    "Step",
     "TopologyFacts",
+    "Turn",
     "UnreadFacts",
     "XidEvent",
 ]

@@ -1,0 +1,1 @@
+"""What was measured: bandwidth against what it should be, and the data against what was sent."""
