@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from doctor.model.evidence import Evidence, JsonValue, Source
+from doctor.model.evidence import Evidence, JsonValue, Reply, Source
 from doctor.model.node import Node
 from doctor.transport.local import LocalTransport
 from doctor.transport.modules import module_text
 from doctor.transport.session import Known, Session, SessionEndedError, Wanted
 
 Ask = Callable[..., Evidence]
+Heard = Callable[[Session], object]
 MINORS = range(6, 15)
 
 
@@ -49,26 +50,43 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def ask() -> Ask:
-    """Return a function that asks this machine for sources, and returns all that came of it."""
+    """Return a function that asks this machine for sources, and returns all that came of it.
+
+    Its times are ends for what hangs, far beyond what a busy machine needs. `heard` is called with each reply.
+    """
 
     def asked(
         *sources: Source,
-        seconds: float = 20.0,
         enter: str | None = None,
         environment: dict[str, JsonValue] | None = None,
+        heard: Heard = id,
     ) -> Evidence:
-        return talk(sources, Wanted(
-            os.urandom(8).hex(), time.monotonic() + seconds, bool(sources),
-            connect_timeout=min(10.0, seconds), enter=enter, environment=environment or {},
-        ))  # fmt: skip
+        wanted = Wanted(
+            os.urandom(8).hex(), time.monotonic() + 120.0, bool(sources),
+            connect_timeout=60.0, command_timeout=60.0, enter=enter, environment=environment or {},
+        )  # fmt: skip
+        return talk(sources, wanted, heard)
 
     return asked
 
 
-def talk(sources: Sequence[Source], wanted: Wanted) -> Evidence:
+class Replies(dict[str, Reply]):
+    """Replies that are told of as they come."""
+
+    def __init__(self, told: Callable[[], object]) -> None:
+        super().__init__()
+        self.told = told
+
+    def __setitem__(self, key: str, reply: Reply) -> None:
+        super().__setitem__(key, reply)
+        self.told()
+
+
+def talk(sources: Sequence[Source], wanted: Wanted, heard: Heard) -> Evidence:
     """Go through one session from beginning to end."""
     known = Known(Node("here"))
-    session = Session(LocalTransport().connect(known.node, 5.0), known, wanted, module_text)
+    session = Session(LocalTransport().connect(known.node, 60.0), known, wanted, module_text)
+    known.replies = Replies(lambda: heard(session))
     try:
         session.greet(time.monotonic())
         if wanted.agent:

@@ -68,7 +68,7 @@ STARTED = greeting("go 3.6.15 /usr/bin/python3") + packed({"is": "started"})
 
 def talk(stream: Scripted, *, modules: list[str] | None = None) -> Evidence:
     known = Known(Node("n1"))
-    wanted = Wanted(NONCE, time.monotonic() + 2.0, connect_timeout=1.0)
+    wanted = Wanted(NONCE, time.monotonic() + 120.0, connect_timeout=60.0)
     asked = modules if modules is not None else []
     session = Session(stream, known, wanted, asked.append)
     try:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from doctor.model.evidence import Cause, Command, Evidence, File, Status
+from doctor.transport.session import Session
 
 Ask = Callable[..., Evidence]
 HELLO = Command(("echo", "hello"))
@@ -180,15 +183,21 @@ def test_a_program_that_does_not_end_is_ended_and_named(ask: Ask) -> None:
     assert (reply.status, reply.exit_status) == (Status.TIMEOUT, None)
 
 
+def end_now(session: Session) -> None:
+    """Let the deadline come."""
+    session.wanted = replace(session.wanted, deadline=time.monotonic())
+
+
 def test_what_came_before_the_deadline_is_kept(ask: Ask) -> None:
     slow = Command(("sleep", "600"), timeout=300)
-    evidence = ask(HELLO, slow, seconds=2.0)
+    evidence = ask(HELLO, slow, heard=end_now)
     assert evidence.login.cause is Cause.DEADLINE
     assert list(evidence.replies) == [HELLO.key]
 
 
-def test_a_node_whose_agent_is_killed_keeps_what_it_said(ask: Ask) -> None:
-    killer = Command(("sh", "-c", "sleep 0.3; kill -9 $PPID"))
-    evidence = ask(HELLO, killer)
+def test_a_node_whose_agent_is_killed_keeps_what_it_said(ask: Ask, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    killer = Command(("sh", "-c", f"until [ -e {said} ]; do sleep 0.02; done; kill -9 $PPID"))
+    evidence = ask(HELLO, killer, heard=lambda _: said.touch())
     assert (evidence.login.cause, list(evidence.replies)) == (Cause.CLOSED, [HELLO.key])
     assert evidence.reply(killer).status is Status.UNANSWERED
