@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -38,7 +39,7 @@ class Site:
     def with_lines(self, **lines: object) -> Site:
         return replace(self, lines={**self.lines, **{key: str(value) for key, value in lines.items()}})
 
-    def connect(self, timeout: float = 10.0, node: Node = NODE) -> Stream:
+    def connect(self, timeout: float = 60.0, node: Node = NODE) -> Stream:
         config = self.folder / f"config-{self.kind}"
         said = [*(f"  {key} {value}" for key, value in self.lines.items()), *(f"  {line}" for line in self.extra)]
         text = "Host *\n" + "\n".join(said) + "\n"
@@ -47,13 +48,13 @@ class Site:
         settings = replace(self.settings, transport=self.kind, ssh_config=str(config))
         return transports(settings, self.environ)(node).connect(node, timeout)
 
-    def failure(self, timeout: float = 10.0) -> Login:
+    def failure(self, timeout: float = 60.0) -> Login:
         """Return the login that failed; a stream instead is a failure of the test."""
         with pytest.raises(LoginFailedError) as raised:
             self.connect(timeout).close()
         return raised.value.login
 
-    def says(self, script: str, timeout: float = 10.0) -> tuple[bytes, int | None]:
+    def says(self, script: str, timeout: float = 60.0) -> tuple[bytes, int | None]:
         """Run one line of shell; return its output and exit status."""
         stream = self.connect(timeout)
         try:
@@ -116,7 +117,7 @@ class Sshd:
     def __call__(self, *lines: str, authorized: tuple[str, ...] = ("user",)) -> int:
         """Return the port of a server with these lines in its configuration; the first of each keyword counts."""
         self.started += 1
-        port = free_port()
+        port = self.stack.enter_context(kept_port())
         config = self.folder / f"sshd-{self.started}"
         allowed = self.folder / f"authorized-{self.started}"
         allowed.write_text("".join(self.keys.public(name) + "\n" for name in authorized))
@@ -136,24 +137,25 @@ class Sshd:
 
 def _end(server: subprocess.Popen[bytes]) -> None:
     server.terminate()
-    server.wait(10)
+    server.wait(60)
 
 
-def free_port() -> int:
+@contextmanager
+def kept_port() -> Iterator[int]:
+    """Hold a port that a server of ours may listen on, and that the kernel gives to nobody else meanwhile."""
     with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+        yield int(sock.getsockname()[1])
 
 
 def wait_for_port(port: int, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(500):
+    end = time.monotonic() + 60
+    while server.poll() is None and time.monotonic() < end:
         with socket.socket() as sock:
             if sock.connect_ex(("127.0.0.1", port)) == 0:
                 return
-        with suppress(subprocess.TimeoutExpired):
-            server.wait(0.02)
-            break
+        time.sleep(0.02)
     pytest.fail(f"sshd does not listen on port {port}")
 
 

@@ -23,7 +23,7 @@ def shells() -> list[list[str]]:
 
 def answered(shell: list[str], sent: bytes) -> list[str]:
     done = subprocess.run(
-        [*shell, "-c", 'IFS= read -r line && eval "$line"'], input=sent, capture_output=True, timeout=30, check=False
+        [*shell, "-c", 'IFS= read -r line && eval "$line"'], input=sent, capture_output=True, timeout=60, check=False
     )
     return done.stdout.decode().split("\n")
 
@@ -42,7 +42,7 @@ def test_the_greeting_is_the_same_under_every_shell(shell: list[str]) -> None:
 
 @pytest.mark.parametrize("shell", shells(), ids=" ".join)
 def test_the_agent_starts_under_every_shell(shell: list[str]) -> None:
-    script = bootstrap(NONCE, 5.0)
+    script = bootstrap(NONCE, 60.0)
     told = answered(shell, script.sent)
     assert told[:-2] == greeting(script.marker)
     assert told[-2].startswith(f"{script.marker} go 3.")
@@ -52,20 +52,20 @@ def test_the_agent_starts_under_every_shell(shell: list[str]) -> None:
 @pytest.mark.parametrize("enter", ["env", "env A=1 sh -c 'exec \"$@\"' sh", "env\n"])
 @pytest.mark.parametrize("shell", shells(), ids=" ".join)
 def test_what_is_entered_may_be_any_words_of_shell(shell: list[str], enter: str) -> None:
-    script = bootstrap(NONCE, 5.0, enter=enter)
+    script = bootstrap(NONCE, 60.0, enter=enter)
     told = answered(shell, script.sent)
     assert told[len(greeting(script.marker)) :][0] == f"{script.marker} in"
     assert told[-2] == f"{script.marker} left 0"
 
 
 def test_the_script_is_one_line_and_short() -> None:
-    script = bootstrap(NONCE, 5.0, enter="docker exec -i\ntrain", python="/opt/my python/bin/python3").script
+    script = bootstrap(NONCE, 60.0, enter="docker exec -i\ntrain", python="/opt/my python/bin/python3").script
     assert "\n" not in script
     assert len(script) < 3000  # the shell reads it byte by byte
 
 
 def test_an_echo_of_the_script_is_not_taken_for_an_answer() -> None:
-    script = bootstrap(NONCE, 5.0, enter="env")
+    script = bootstrap(NONCE, 60.0, enter="env")
     assert script.marker not in script.script
 
 

@@ -85,7 +85,7 @@ def ask_ssh(port: int, file: Path) -> Standing:
         str(port),
         "127.0.0.1",
     ]
-    told = subprocess.run([*asked, "true"], capture_output=True, text=True, timeout=20, check=False).stderr
+    told = subprocess.run([*asked, "true"], capture_output=True, text=True, timeout=60, check=False).stderr
     for words, standing in (("REVOKED", Standing.REVOKED), ("HAS CHANGED", Standing.CHANGED)):
         if words in told:
             return standing

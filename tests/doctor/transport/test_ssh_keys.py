@@ -39,7 +39,7 @@ def agent(tmp_path: Path, keys: Keys) -> Iterator[str]:
     subprocess.run(["ssh-add", "-q", *names], env=environ, check=True, capture_output=True)
     yield str(path)
     process.terminate()
-    process.wait(10)
+    process.wait(60)
 
 
 def offered(identities: Identities) -> list[str]:
