@@ -27,6 +27,6 @@ def test_interfaces_without_a_device_are_named_by_the_kernel() -> None:
     made = "ip link add one type veth peer name two && ip link add tap7 type bridge && "
     ran = subprocess.run(
         ["unshare", "-n", "sh", "-c", made + 'exec "$0" -c "$@"', sys.executable, SHOW, "one", "two", "tap7"],
-        capture_output=True, text=True, timeout=30, check=True, env={**os.environ, "PYTHONPATH": HOME},
+        capture_output=True, text=True, timeout=60, check=True, env={**os.environ, "PYTHONPATH": HOME},
     )  # fmt: skip
     assert ran.stdout.split() == ["veth", "veth", "bridge"]

@@ -21,7 +21,7 @@ def python3(folder: Path) -> str:
 
 def chosen(asked: dict[str, object], path: str) -> tuple[str | None, str]:
     job = Job(asked, {"PATH": path})
-    job.enter(10.0)
+    job.enter(60.0)
     return job.path, job.how
 
 
@@ -69,13 +69,13 @@ def test_what_the_set_up_activates_weighs_more_than_what_is_active_on_the_head(t
 def test_what_start_up_files_complain_of_is_not_the_set_ups_failure(tmp_path: Path) -> None:
     (tmp_path / ".profile").write_text("no_such_command\n. /no/such/file\n")
     job = Job({"setup": "export LOADED=yes"}, {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})
-    job.enter(10.0)
+    job.enter(60.0)
     assert job.environment["LOADED"] == "yes"
 
 
 def test_the_jobs_commands_find_its_own_interpreters_folder_first(venv: Path) -> None:
     job = Job({"active": {"VIRTUAL_ENV": str(venv)}}, {"PATH": "/usr/bin"})
-    job.enter(10.0)
+    job.enter(60.0)
     assert (job.environment["PATH"], job.login_environment["PATH"]) == (f"{venv}/bin:/usr/bin", "/usr/bin")
 
 

@@ -37,8 +37,8 @@ class Agent:
 
     def __init__(self) -> None:
         self.known = Known(Node("here"))
-        wanted = Wanted(os.urandom(8).hex(), time.monotonic() + 60)
-        self.session = Session(LocalTransport().connect(self.known.node, 5.0), self.known, wanted, lambda _: None)
+        wanted = Wanted(os.urandom(8).hex(), time.monotonic() + 300, connect_timeout=60.0)
+        self.session = Session(LocalTransport().connect(self.known.node, 60.0), self.known, wanted, lambda _: None)
         self.session.greet(time.monotonic())
         self.session.start()
 
@@ -49,11 +49,11 @@ class Agent:
     def listen(self, *addresses: str, ports: tuple[int, ...] = (), node: str = "other") -> ListenFacts:
         needed: JsonValue = [{"port": port, "assumed": False} for port in ports]
         asked: JsonValue = {"node": node, "token": TOKEN, "addresses": list(addresses), "ports": needed}
-        read = listening(evidence(LISTEN, self.ask(Answer("listen", 5.0, asked))))
+        read = listening(evidence(LISTEN, self.ask(Answer("listen", 60.0, asked))))
         assert isinstance(read, ListenFacts)
         return read
 
-    def connect(self, *rows: Row, seconds: float = 20.0) -> LinkFacts:
+    def connect(self, *rows: Row, seconds: float = 60.0) -> LinkFacts:
         targets: JsonValue = [[node, *rest, source] for node, source, *rest in rows]
         asked: JsonValue = {"token": TOKEN, "timeout": seconds, "sources": {}, "targets": targets}
         read = links(evidence(CONNECT, self.ask(Answer("connect", seconds + 1, asked))))
@@ -80,11 +80,13 @@ def row(port: int, node: str = "other", address: str = OTHER, *, job: bool = Fal
 def test_a_link_that_is_whole_is_counted_with_its_times(agents: tuple[Agent, Agent]) -> None:
     there, here = agents
     port = there.listen(OTHER, "::1").ports
+    began = time.monotonic()
     found = here.connect(row(port[OTHER]), row(port[OTHER]), ["other", "::1", "::1", port["::1"], "::1/128", False])
+    took = time.monotonic() - began
     first, second = found.reaches
     assert first.round_trip is not None
     assert first.slowest is not None
-    assert 0 < first.round_trip < first.slowest < 2
+    assert 0 < first.round_trip < first.slowest < took
     assert first == Reach(SUBNET, ONE, 2, 2, first.round_trip, first.slowest, "other")
     assert (second.subnet, second.tried, second.reached) == ("::1/128", 1, 1)
     assert (found.broken, found.tried_to) == ((), frozenset({"other"}))
@@ -128,7 +130,7 @@ def test_where_there_is_no_time_nothing_is_blamed(agents: tuple[Agent, Agent]) -
 
 
 def test_who_is_not_told_of_for_want_of_room_does_not_count_as_tried(agents: tuple[Agent, Agent]) -> None:
-    found = agents[1].connect(*[row(closed_port(), "first")] * 4096, row(closed_port(), "beyond"), seconds=40.0)
+    found = agents[1].connect(*[row(closed_port(), "first")] * 4096, row(closed_port(), "beyond"))
     assert len(found.broken) == 4096
     assert {link.target for link in found.broken} == found.tried_to == {"first"}
     assert (found.reaches[0].tried, found.reaches[0].reached) == (4097, 0)
@@ -139,10 +141,10 @@ def test_links_that_wait_in_silence_hold_up_no_other(agents: tuple[Agent, Agent]
     port = there.listen(OTHER).ports[OTHER]
     with strangers() as (frozen, *_):
         began = time.monotonic()
-        found = here.connect(*[row(frozen, "slow")] * 30, *[row(port)] * 100)
-    assert found.reaches[0].reached == 100
+        found = here.connect(*[row(frozen, "slow")] * 60, *[row(port)] * 40)
+    assert found.reaches[0].reached == 40
     assert {link.cause for link in found.broken} == {LinkCause.CUT}
-    assert time.monotonic() - began < 15  # one batch after the other would take 20
+    assert time.monotonic() - began < 30  # one batch after the other would take 40
 
 
 def test_a_free_port_of_the_jobs_is_listened_on_and_reached(agents: tuple[Agent, Agent]) -> None:
@@ -201,7 +203,7 @@ def test_nothing_listens_any_more_once_the_agent_has_gone(agents: tuple[Agent, A
     there, here = agents
     port = there.listen(OTHER).ports[OTHER]
     there.session.bye()
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not here.connect(row(port)).broken:
         assert time.monotonic() < end
     assert [link.cause for link in here.connect(row(port)).broken] == [LinkCause.REFUSED]
@@ -219,7 +221,7 @@ def test_a_port_of_the_jobs_can_be_had_at_once_whoever_had_connected_to_it(agent
     there.session.bye()
     with suppress(ConnectionResetError):
         assert crowd[2].recv(1) == b""  # the agent has ended
-    end = time.monotonic() + 10  # for its port to follow it; what is left in TIME_WAIT stays for a minute
+    end = time.monotonic() + 40  # for its port to follow it; what is left in TIME_WAIT stays for a minute
     while not taken_as_by_the_least_careful_job(port):
         assert time.monotonic() < end
     for sock in crowd:
@@ -238,8 +240,8 @@ def test_who_answers_a_byte_at_a_time_holds_up_neither_the_others_nor_the_run(ag
     port = there.listen(OTHER).ports[OTHER]
     with strangers() as (*_, drips):
         began = time.monotonic()
-        found = here.connect(*[row(drips, "drips")] * 9, row(port), seconds=50.0)
-    assert time.monotonic() - began < 40
+        found = here.connect(*[row(drips, "drips")] * 9, row(port), seconds=100.0)
+    assert time.monotonic() - began < 80
     why = "something else answers there than the agent of drips"
     assert {(link.target, link.cause, link.detail) for link in found.broken} == {("drips", LinkCause.STRANGER, why)}
     assert [(reach.tried, reach.reached) for reach in found.reaches] == [(10, 1)]

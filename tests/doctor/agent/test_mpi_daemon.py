@@ -46,7 +46,7 @@ def open_mpi(prefix: Path, version: str = "4.1.4") -> Path:
 def asked(path: str, **environ: str) -> MpiDaemonFacts:
     """Ask this machine as a node whose plain login has this PATH, and read the answer."""
     sources = Sources({"PATH": path, "HOME": os.environ["HOME"], **environ})
-    reply = Reply(Status.OK, value=answer(sources, None, 10.0))
+    reply = Reply(Status.OK, value=answer(sources, None, 60.0))
     facts = mpi_daemon(Evidence("n1", Login(reached=True), replies={MPI_DAEMON.key: reply}))
     assert isinstance(facts, MpiDaemonFacts)
     return facts
@@ -107,7 +107,7 @@ def test_missing_libraries_are_the_loaders_words_and_whether_the_own_folder_help
 
 
 def test_a_daemon_that_hangs_is_ended_and_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("doctor.agent.answers.mpi_daemon._EACH", 0.5)
+    monkeypatch.setattr("doctor.agent.answers.mpi_daemon._EACH", 3.0)
     prefix = open_mpi(home / "openmpi")
     program(prefix / "bin" / "orted", "exec sleep 1000")
     (orted,) = of(asked(f"{prefix}/bin"), prefix)

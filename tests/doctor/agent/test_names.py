@@ -32,7 +32,7 @@ def silent_resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     def wait(name: str, *arguments: int) -> object:
         if name != "127.0.0.1":
-            over.wait(30)
+            over.wait(600)
         return real("127.0.0.1", *arguments)
 
     monkeypatch.setattr(socket, "getaddrinfo", wait)
@@ -43,6 +43,6 @@ def silent_resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("silent_resolver")
 def test_a_resolver_that_does_not_answer_costs_its_time_and_no_other_name() -> None:
     began = time.monotonic()
-    said = names.answer(None, {"names": ["gpu01", "127.0.0.1"]}, 0.2)["names"]
+    said = names.answer(None, {"names": ["gpu01", "127.0.0.1"]}, 3.0)["names"]
     assert said == {"gpu01": {"late": True}, "127.0.0.1": {"addresses": ["127.0.0.1"]}}
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60

@@ -61,8 +61,8 @@ def asked(site: Path) -> Asked:
         sources = Sources()
         plain = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
         sources.job = Job({"python": sys.executable}, {**plain, "PYTHONPATH": str(site), **variables})
-        sources.job.enter(10.0)
-        said: dict[str, JsonValue] = nccl.answer(sources, None, 20.0)
+        sources.job.enter(60.0)
+        said: dict[str, JsonValue] = nccl.answer(sources, None, 60.0)
         return said
 
     return answered

@@ -31,10 +31,10 @@ from doctor.model.evidence import Command
 from doctor.model.node import Node
 from doctor.transport.local import LocalTransport
 from doctor.transport.session import Known, Session, Wanted
-source = Command(("sh", "-c", sys.argv[1]), timeout=120)
+source = Command(("sh", "-c", sys.argv[1]), timeout=300)
 known = Known(Node("here"))
-wanted = Wanted("0123456789ab", time.monotonic() + 120)
-session = Session(LocalTransport().connect(known.node, 5), known, wanted, str)
+wanted = Wanted("0123456789ab", time.monotonic() + 300, connect_timeout=60)
+session = Session(LocalTransport().connect(known.node, 60), known, wanted, str)
 session.greet(time.monotonic())
 session.start()
 session.collect((source,))
@@ -54,7 +54,7 @@ class Followed:
         """Wait for one process to tell its pid; return a file descriptor that tells its end, None once it has ended."""
         text = b""
         while not text.endswith(b"\n"):
-            assert select.select([self.reading], [], [], 20)[0], "nothing told its pid"
+            assert select.select([self.reading], [], [], 60)[0], "nothing told its pid"
             text += os.read(self.reading, 1)
         try:
             return os.pidfd_open(int(text))
@@ -62,11 +62,11 @@ class Followed:
             return None
 
     @staticmethod
-    def ended(process: int | None, seconds: float = 10.0) -> bool:
-        """Tell whether it ended, as soon as it does."""
+    def ended(process: int | None) -> bool:
+        """Tell whether it ended, as soon as it does; whoever sleeps on would do so for ten minutes."""
         if process is None:
             return True
-        ready = select.select([process], [], [], seconds)[0]
+        ready = select.select([process], [], [], 60)[0]
         os.close(process)
         return bool(ready)
 
@@ -87,9 +87,11 @@ def head(script: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", HEAD, script], env=environment)
 
 
-PLAIN = "echo $$ > {fifo}; exec sleep 600"
-OWN_SESSION = "setsid sh -c 'echo $$ > {fifo}; exec sleep 600' & wait"
-DETACHED = "(setsid sh -c 'trap \"\" HUP TERM; echo $$ > {fifo}; sleep 600' >/dev/null 2>&1 </dev/null &) ; sleep 600"
+TELL = "echo $$ > {fifo}; : > {fifo}.told"
+PLAIN = TELL + "; exec sleep 600"
+OWN_SESSION = "setsid sh -c '" + TELL + "; exec sleep 600' & wait"
+DETACHED = "(setsid sh -c 'trap \"\" HUP TERM; " + TELL + "; sleep 600' >/dev/null 2>&1 </dev/null &) ; sleep 600"
+ONCE_TOLD = "until [ -e {fifo}.told ]; do sleep 0.02; done"
 
 
 @pytest.mark.parametrize("script", [PLAIN, OWN_SESSION, DETACHED])
@@ -102,19 +104,20 @@ def test_a_head_that_is_killed_leaves_nothing_running(followed: Followed, script
 
 
 def test_an_agent_that_is_killed_leaves_nothing_running(ask: Ask, followed: Followed) -> None:
-    ask(Command(("sh", "-c", OWN_SESSION.format(fifo=followed.fifo) + " & sleep 0.5; kill -9 $PPID; wait")))
+    script = f"{OWN_SESSION} & {ONCE_TOLD}; kill -9 $PPID; wait"
+    ask(Command(("sh", "-c", script.format(fifo=followed.fifo))))
     assert followed.ended(followed.next_process())
 
 
 @pytest.mark.parametrize("script", [PLAIN, OWN_SESSION, DETACHED])
 def test_a_guard_that_is_killed_leaves_nothing_running(ask: Ask, followed: Followed, script: str) -> None:
-    killing = "sleep 0.5; kill -9 $(sed 's/.*) . //; s/ .*//' /proc/$PPID/stat)"
-    ask(Command(("sh", "-c", f"({script.format(fifo=followed.fifo)}) & {killing}; wait")))
+    killing = f"{ONCE_TOLD}; kill -9 $(sed 's/.*) . //; s/ .*//' /proc/$PPID/stat)"
+    ask(Command(("sh", "-c", f"({script}) & {killing}; wait".format(fifo=followed.fifo))))
     assert followed.ended(followed.next_process())
 
 
 def test_a_command_whose_time_is_over_is_ended_with_what_it_started(ask: Ask, followed: Followed) -> None:
-    ask(Command(("sh", "-c", f"(echo $$ > {followed.fifo}; sleep 600) & sleep 600"), timeout=0.5))
+    ask(Command(("sh", "-c", f"(echo $$ > {followed.fifo}; sleep 600) & sleep 600"), timeout=3.0))
     assert followed.ended(followed.next_process())
 
 
@@ -132,14 +135,14 @@ def test_the_agents_own_deadline_ends_it_where_the_head_says_nothing(
 ) -> None:
     monkeypatch.setattr("doctor.transport.session.AFTER_THE_RUN", 1.0)
     source = Command(("sh", "-c", PLAIN.format(fifo=followed.fifo)), timeout=300)
-    wanted = Wanted("0123456789ab", time.monotonic() + 1.5)
+    wanted = Wanted("0123456789ab", time.monotonic() + 10.0)  # for the agent to start and the command to tell its pid
     known = Known(Node("here"))
-    stream = LocalTransport().connect(known.node, 5.0)
+    stream = LocalTransport().connect(known.node, 60.0)
     session = Session(stream, known, wanted, str)
     session.greet(time.monotonic())
     session.start()
     session._send({"do": "collect", "id": 1, "sources": [on_the_wire(source)]})
-    assert followed.ended(followed.next_process(), 10.0)
+    assert followed.ended(followed.next_process())
     stream.close()
 
 

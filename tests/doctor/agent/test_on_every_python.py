@@ -27,7 +27,7 @@ SOURCES: tuple[Source, ...] = (
     Answer("names", arguments={"names": ["127.0.0.1"]}),
     Answer("arrivals", arguments={"arrivals": [{"interface": "lo", "address": "127.0.0.1", "source": "127.0.0.1"}]}),
     Answer("listen", arguments={"node": "here", "token": "0f", "addresses": ["127.0.0.1"], "ports": []}),
-    Answer("connect", arguments={"token": "0f", "timeout": 1.0, "sources": {}, "targets": []}),
+    Answer("connect", arguments={"token": "0f", "timeout": 60.0, "sources": {}, "targets": []}),
     Answer("gpus"),
 )
 MAY_BE_MISSING = (Answer("gpus"), Answer("nccl-pick"))

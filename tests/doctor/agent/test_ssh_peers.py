@@ -27,7 +27,7 @@ def script(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def said(*names: str, timeout: float = 5.0, within: float = 20.0) -> dict[str, tuple[object, object, object]]:
+def said(*names: str, timeout: float = 30.0, within: float = 120.0) -> dict[str, tuple[object, object, object]]:
     told = answer(None, {"peers": [peer(name) for name in names], "timeout": timeout}, within)["peers"]
     return {name: (one["exit_status"], one["stderr"], one["cut_short"]) for name, one in told.items()}
 
@@ -56,7 +56,7 @@ def test_a_login_that_was_dropped_for_want_of_room_is_tried_again(ssh: Path, tmp
 
 def test_an_ssh_that_does_not_end_is_ended(ssh: Path) -> None:
     script(ssh, "exec sleep 600")
-    assert said("a", timeout=1.0, within=20.0) == {"a": (None, "", False)}
+    assert said("a", timeout=1.0, within=60.0) == {"a": (None, "", False)}
 
 
 def test_peers_for_which_there_was_no_time_say_so(ssh: Path) -> None:

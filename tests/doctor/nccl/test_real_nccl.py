@@ -127,7 +127,7 @@ def picked(folder: Path, variables: dict[str, str]) -> NcclPickFacts:
     sources = Sources({**os.environ, "LD_LIBRARY_PATH": str(folder)})
     sources.start({"environment": {"python": sys.executable}})
     arguments = {"variables": variables, "interfaces": []}
-    said = sources.respond({"kind": "answer", "name": PLANNED.name, "timeout": 20.0, "arguments": arguments})
+    said = sources.respond({"kind": "answer", "name": PLANNED.name, "timeout": 60.0, "arguments": arguments})
     reply = Reply(Status(said["status"]), str(said.get("reason")), value=said.get("value"))
     fact = facts_of(Evidence("here", Login(reached=True), replies={PLANNED.key: reply}), (PlannedPickFacts,))
     tried = fact[PlannedPickFacts]
