@@ -88,9 +88,9 @@ def head(script: str) -> subprocess.Popen[bytes]:
 
 
 TELL = "echo $$ > {fifo}; : > {fifo}.told"
-PLAIN = TELL + "; exec sleep 600"
-OWN_SESSION = "setsid sh -c '" + TELL + "; exec sleep 600' & wait"
-DETACHED = "(setsid sh -c 'trap \"\" HUP TERM; " + TELL + "; sleep 600' >/dev/null 2>&1 </dev/null &) ; sleep 600"
+PLAIN = f"{TELL}; exec sleep 600"
+OWN_SESSION = f"setsid sh -c '{TELL}; exec sleep 600' & wait"
+DETACHED = f"""(setsid sh -c 'trap "" HUP TERM; {TELL}; sleep 600' >/dev/null 2>&1 </dev/null &) ; sleep 600"""
 ONCE_TOLD = "until [ -e {fifo}.told ]; do sleep 0.02; done"
 
 
