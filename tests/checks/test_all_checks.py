@@ -147,7 +147,7 @@ def test_every_fix_is_a_line_that_a_shell_reads_and_whose_programs_exist(check: 
         assert words != [], fix
         assert [word for word in words if word not in PROGRAMS] == [], fix
         assert "\n" not in fix
-        read = subprocess.run(["sh", "-n", "-c", fix], capture_output=True, text=True, check=False, timeout=10)
+        read = subprocess.run(["sh", "-n", "-c", fix], capture_output=True, text=True, check=False, timeout=60)
         assert (read.returncode, read.stderr) == (0, ""), fix
 
 

@@ -178,7 +178,7 @@ def compiled(source: str, *options: str, compiler: str = "cc -shared -fPIC") -> 
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "made")
         argv = [*compiler.split(), "-O1", *options, "-o", str(made), str(STANDINS / source)]
-        subprocess.run(argv, check=True, capture_output=True, timeout=20)
+        subprocess.run(argv, check=True, capture_output=True, timeout=120)
         return made.read_bytes()
 
 

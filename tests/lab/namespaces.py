@@ -73,9 +73,9 @@ def _children() -> Mapping[int, int]:
 def run(
     argv: Sequence[str], *, stdin: str = "", check: bool = True, pass_fds: Collection[int] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, at most 20 s; its words are in the error where it fails."""
+    """Run a command to its end, at most two minutes; its words are in the error where it fails."""
     done = subprocess.run(
-        argv, input=stdin, capture_output=True, text=True, errors="replace", timeout=20, check=False, pass_fds=pass_fds
+        argv, input=stdin, capture_output=True, text=True, errors="replace", timeout=120, check=False, pass_fds=pass_fds
     )
     if check and done.returncode:
         raise RuntimeError(f"{argv!r} ended with {done.returncode}: {done.stdout}{done.stderr}")

@@ -61,7 +61,7 @@ def test_labs_do_not_meet_and_leave_nothing_on_the_machine() -> None:
 def test_a_lab_of_several_nics_is_soon_there_and_in_the_order_that_leads_astray() -> None:
     before, begun = _of_this_machine(), time.monotonic()
     with hosts.lab(2, SEVERAL_NICS) as lab:
-        assert time.monotonic() - begun < 10  # half a second, where nothing else goes on
+        assert time.monotonic() - begun < 60  # half a second, where nothing else goes on
         lab.remake(*lab.nodes)
         speeds = "for nic in fast0 enp3s0 eth0; do cat /sys/class/net/$nic/speed 2>&- || :; done"
         shown = [node.sh(f"ip -4 -br address; {speeds}") for node in lab.nodes]
@@ -106,7 +106,7 @@ def test_a_lab_ends_by_itself_when_its_maker_is_killed() -> None:
     maker.kill()
     maker.communicate()
 
-    assert [namespaces.gone(int(pid), 5) for pid in inits] == [True, True]
+    assert [namespaces.gone(int(pid), 60) for pid in inits] == [True, True]
     Path(folder).rmdir()
 
 

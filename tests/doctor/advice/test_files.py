@@ -23,7 +23,7 @@ def test_the_exports_are_what_eval_sets() -> None:
     assert exports(PLAN, {}) == "export NCCL_SOCKET_IFNAME='=eth0'\nexport GLOO_SOCKET_IFNAME=eth0"
     script = 'eval "$1" && printf "%s %s" "$NCCL_SOCKET_IFNAME" "$GLOO_SOCKET_IFNAME"'
     ran = subprocess.run(
-        ["sh", "-c", script, "sh", exports(PLAN, {})], capture_output=True, text=True, check=True, timeout=9
+        ["sh", "-c", script, "sh", exports(PLAN, {})], capture_output=True, text=True, check=True, timeout=60
     )
     assert ran.stdout == "=eth0 eth0"
 

@@ -63,7 +63,7 @@ def read_by_shells(made: Line) -> str:
     for shell in ("bash", "dash", "sh"):
         if shutil.which(shell):
             read = subprocess.run(
-                [shell, "-n", "-c", made.text], capture_output=True, text=True, check=False, timeout=9
+                [shell, "-n", "-c", made.text], capture_output=True, text=True, check=False, timeout=60
             )
             assert (read.returncode, read.stderr) == (0, ""), made.text
     return made.text
@@ -351,7 +351,7 @@ def test_one_line_for_all_sets_each_nodes_own_where_it_runs_and_stops_elsewhere(
     job = launch(program=("printenv", "NCCL_SOCKET_IFNAME"), variables={})
     here = replace(job.hosts[0], own={"NCCL_SOCKET_IFNAME": "=eth1"}, host_name=name)
     words = replace(job, hosts=(here, job.hosts[1])).program_anywhere
-    ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=9)
+    ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert (ran.returncode, ran.stdout.strip()) == (code, out)
 
 

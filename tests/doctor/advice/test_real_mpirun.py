@@ -48,7 +48,7 @@ def open_mpi() -> MpiFacts:
         pytest.fail("CI needs an mpirun: apt-get install openmpi-bin")
     if found is None:
         pytest.skip("no mpirun here: apt-get install openmpi-bin")
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
     if "Open MPI" not in said:
         pytest.skip(f"this mpirun is no Open MPI: {said.splitlines()[0]}")
     return MpiFacts("Open MPI", said.split()[3], found)

@@ -54,7 +54,7 @@ def invent(folder: Path) -> dict[str, str]:
 def test_the_real_ibstat_and_sysfs_tell_the_same_facts(answered: Answered, tmp_path: Path) -> None:
     shown = invent(tmp_path)
     overlay = f"mount -t overlay overlay -o lowerdir={tmp_path}:/sys/class /sys/class && exec ibstat"
-    ran = subprocess.run(["unshare", "-m", "sh", "-c", overlay], capture_output=True, text=True, timeout=30, check=True)
+    ran = subprocess.run(["unshare", "-m", "sh", "-c", overlay], capture_output=True, text=True, timeout=60, check=True)
     tree = Reply(Status.OK, value=dict(shown))
     printed = infiniband(answered({IBSTAT: Reply(Status.OK, exit_status=0, stdout=ran.stdout), SYSFS: tree}))
     read = infiniband(answered({IBSTAT: Reply(Status.MISSING), SYSFS: tree}))

@@ -72,7 +72,7 @@ def test_the_demo_leaves_no_file_and_no_server(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.iterdir()) == []
     for thread in threading.enumerate():
         if thread.name.startswith("demo ") and thread.name not in before:
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
 
 
@@ -131,7 +131,7 @@ def test_a_demo_server_takes_the_demos_key_alone_and_runs_no_command() -> None:
         with pytest.raises(paramiko.AuthenticationException):
             connected(server.port, made_key(), stack)
         client = connected(server.port, key, stack)
-        channel = client.open_session(timeout=10)
+        channel = client.open_session(timeout=60)
         with pytest.raises(paramiko.SSHException):
             channel.exec_command("touch /tmp/never")
 

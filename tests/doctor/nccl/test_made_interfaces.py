@@ -55,6 +55,6 @@ def test_nccl_and_ncheck_agree_there_too(nccl_folder: Callable[[str], Path], lay
     here = Path(__file__).parent
     done = subprocess.run(
         ["unshare", "--net", "--mount", "sh", "-ec", script, "sh", str(here), *inner, str(here / "test_real_nccl.py")],
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
