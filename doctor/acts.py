@@ -15,6 +15,7 @@ from doctor.mesh.names import ask_names
 from doctor.mesh.peers import ask_peers, spared_peers
 from doctor.mesh.plan_pick import ask_pick, spared_pick
 from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening
+from doctor.mesh.ways import MADE_FROM, ask_ways
 from doctor.model.check import Check, FactType
 from doctor.model.evidence import Evidence
 from doctor.model.facts import (
@@ -30,6 +31,7 @@ from doctor.model.facts import (
     PeerSshFacts,
     PlannedPickFacts,
     ProbeFacts,
+    WayFacts,
 )
 from doctor.probe.rounds import PROBE_FACTS, spared_probe
 from doctor.settings import Settings
@@ -54,6 +56,7 @@ LATER: Mapping[FactType, Later] = {
     ListenFacts: Later("listening", ask_listen, _WHERE, spared_listening),
     LinkFacts: Later("asking its peers", ask_connect, (*_WHERE, ListenFacts), Company.spared),
     ArrivalFacts: Later("asking its peers", ask_arrivals, (LoginFacts, NicFacts, NetSettingsFacts), Company.spared),
+    WayFacts: Later("asking its peers", ask_ways, (LoginFacts, *MADE_FROM), Company.spared),
     NameFacts: Later("asking its peers", ask_names, (LoginFacts,), Company.spared),
     PeerSshFacts: Later("asking its peers", ask_peers, (LoginFacts,), spared_peers),
     PlannedPickFacts: Later("trying the plan", ask_pick, PLAN_FACTS, spared_pick),

@@ -28,7 +28,7 @@ OF_MPI = frozenset((MpiFacts, MpiDaemonFacts))
 BY_MPI = (None, "mpirun", "horovodrun")  # the launchers that need one
 
 # What NCCL would do as it is set now, and does not where the plan sets the variable.
-PICKED_ASTRAY = ("NC304", "NC307", "NC320", "NC321", "NC322", "NC323")
+PICKED_ASTRAY = ("NC304", "NC307", "NC320", "NC321", "NC322", "NC323", "NC325")
 NO_PICK = "NC321"  # nothing is picked at all: that ends the ranks of one node, too
 # What mpirun would not find on a node, or find of another release, without --prefix.
 DAEMON_ASTRAY = ("NC209", "NC210")

@@ -39,6 +39,7 @@ from doctor.model.facts import (
     ProbeFacts,
     TopologyFacts,
     UnreadFacts,
+    WayFacts,
 )
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ HOMES: Mapping[FactType, str] = {
     NameFacts: "names",
     FirewallFacts: "firewall",
     ArrivalFacts: "arrivals",
+    WayFacts: "ways",
     InfinibandFacts: "infiniband",
     GpuFacts: "gpus",
     TopologyFacts: "topology",

@@ -25,6 +25,7 @@ from doctor.model.facts.software import (
     NcclCopiesFacts,
     NcclCopy,
 )
+from doctor.model.facts.ways import WayFacts
 
 __all__ = [
     "Address",
@@ -92,5 +93,6 @@ __all__ = [
     "TopologyFacts",
     "Turn",
     "UnreadFacts",
+    "WayFacts",
     "XidEvent",
 ]

@@ -1,0 +1,60 @@
+"""NC325: where NCCL picks on one node, another one has no way to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from checks.network.nccl_picks_unroutable import nccl_picks_unroutable
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent, Unread
+from doctor.model.facts import WayFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+from .picked import nic, node
+
+OWN = Absent("wherever NCCL picks on the other nodes lies in a subnet of its own")
+
+
+def asked(facts: Facts, told: WayFacts | Unread | Absent = OWN) -> Facts:
+    return {**facts, WayFacts: told}
+
+
+def cluster(ways: WayFacts | Unread | Absent) -> dict[str, Facts]:
+    """Return two nodes that share the data subnet, of which the second picks one that the first is not in."""
+    second = node(nic("ens9", 2, "10.9.0.2"), nic("eth0", 3, "10.1.0.2"))
+    return {"n1": asked(node(nic("eth0", 2, "10.1.0.1")), ways), "n2": asked(second)}
+
+
+def outcomes(nodes: Mapping[str, Facts]) -> set[Outcome]:
+    return {verdict.outcome for verdict in judge([nccl_picks_unroutable], nodes).verdicts}
+
+
+def test_a_pick_to_which_another_node_has_no_way_is_an_error_with_the_name_that_leads_into_one_subnet() -> None:
+    assert judge([nccl_picks_unroutable], cluster(WayFacts({"10.9.0.2": "Network is unreachable"}))).findings == [
+        Finding("NC325", "nccl-picks-unroutable", Severity.ERROR, ("n2", "n1"),
+                "NCCL on n2 would wait at 10.9.0.2 (ens9): n1 has no way there", ("n1: Network is unreachable",),
+                "export NCCL_SOCKET_IFNAME='=eth0'"),
+    ]  # fmt: skip
+
+
+def test_where_no_subnet_is_common_the_route_itself_is_to_be_looked_at() -> None:
+    nodes = {"n1": asked(node(nic("eth0", 2, "10.1.0.1")), WayFacts({"10.9.0.2": "Network is unreachable"}))}
+    nodes["n2"] = asked(node(nic("eth0", 2, "10.9.0.2")), WayFacts({"10.1.0.1": ""}))
+    (finding,) = judge([nccl_picks_unroutable], nodes).findings
+    assert finding.fix == "ip route get 10.9.0.2"
+
+
+def test_it_is_silent_where_a_router_leads_there() -> None:
+    assert outcomes(cluster(WayFacts({"10.9.0.2": ""}))) == {Outcome.PASSED}
+
+
+def test_it_is_silent_where_all_picks_lie_in_own_subnets() -> None:
+    nodes = {f"n{i}": asked(node(nic("eth0", 2, f"10.1.0.{i}"))) for i in (1, 2)}
+    assert outcomes(nodes) == {Outcome.PASSED}
+
+
+def test_a_kernel_that_could_not_be_asked_leaves_it_unknown_there() -> None:
+    verdicts = judge([nccl_picks_unroutable], cluster(Unread("the agent's ways did not end"))).verdicts
+    assert [(verdict.node, verdict.outcome) for verdict in verdicts] == [
+        ("n1", Outcome.UNKNOWN), ("n2", Outcome.PASSED),
+    ]  # fmt: skip
