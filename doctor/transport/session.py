@@ -26,6 +26,7 @@ _PINGS = 4
 _CLOCK_GOOD_ENOUGH = 0.1  # seconds of uncertainty; skew matters from a whole second on
 AFTER_THE_RUN = 5.0  # seconds that an agent may outlive the run whose head says nothing more
 _HEADER = 4
+_LAST_WORDS = 5.0  # seconds for them to come where the other direction is closed
 _MOST_STRAYS = 1000  # messages that answer nothing, in one session: more is a flood
 _LONGEST_NUMBER = 10  # digits of a user's number
 _SAID_BY_PAM = frozenset({Cause.SLURM_JOB_WANTED, Cause.PERSON_WANTED})
@@ -190,7 +191,17 @@ class Session:
         except TimeoutError as error:
             raise self._timed_out("it takes no more input") from error
         except OSError as error:
-            raise self._cut(error) from error
+            raise self._last_words() or self._cut(error) from error
+
+    def _last_words(self) -> SessionEndedError | None:
+        """Hear why nothing more is taken: the shell around --enter may have said so a moment before."""
+        try:
+            self._frame(_LAST_WORDS)
+        except SessionEndedError as ended:
+            return ended
+        except (OSError, EOFError, FrameError):
+            return None
+        return None
 
     def _message(self, kind: str) -> dict[str, JsonValue]:
         """Return the next message of that kind; modules that the agent wants are sent meanwhile."""
@@ -217,12 +228,12 @@ class Session:
         if self.strays > _MOST_STRAYS:
             raise SessionEndedError(Cause.FLOODED, f"it sent {self.strays} messages that answer nothing")
 
-    def _frame(self) -> object:
+    def _frame(self, most: float = float("inf")) -> object:
         """Return what the next frame holds. The shell around --enter has the last word when all has ended."""
-        header = self.lines.exactly(_HEADER, self._left(float("inf")))
+        header = self.lines.exactly(_HEADER, self._left(most))
         if self.script.marker.encode().startswith(header):
             raise self._entered_and_left()
-        return unpacked(self.lines.exactly(length_of(header), self._left(float("inf"))))
+        return unpacked(self.lines.exactly(length_of(header), self._left(most)))
 
     def _python(self) -> tuple[str, str]:
         """Wait for a python3 to start, and return its version and path."""

@@ -53,6 +53,17 @@ class Scripted:
         """Nothing is open."""
 
 
+class Deaf(Scripted):
+    """A node that takes the script, and nothing after it."""
+
+    sent = 0
+
+    def send(self, data: bytes, timeout: float) -> None:  # noqa: ARG002  the contract's
+        self.sent += 1
+        if self.sent > 1:
+            raise BrokenPipeError(32, "Broken pipe")
+
+
 def greeting(*more: str) -> bytes:
     told = ("hello", "host n1", "boot b", "net net:[1]", "uid 0", "end", *more)
     return ("\n" + "".join(f"{MARK} {line}\n" for line in told)).encode()
@@ -204,6 +215,21 @@ def test_a_node_is_sent_no_module_but_those_that_may_travel() -> None:
 def test_each_way_to_end_has_its_own_cause(parts: tuple[bytes, ...], cause: Cause, reached: bool) -> None:  # noqa: FBT001
     evidence = talk(Scripted(then(*parts)))
     assert (evidence.login.cause, evidence.login.reached) == (cause, reached)
+
+
+@pytest.mark.parametrize(
+    ("parts", "cause"),
+    [
+        ((greeting("in", "go 3.6.15 /usr/bin/python3", "left 0"), b""), Cause.NOT_ENTERED),
+        ((greeting("go 3.6.15 /usr/bin/python3"), b""), Cause.CLOSED),
+        ((greeting("go 3.6.15 /usr/bin/python3"), b"silence"), Cause.CLOSED),
+        ((STARTED, b""), Cause.CLOSED),
+        ((greeting("go 3.6.15 /usr/bin/python3"), b"no frame"), Cause.CLOSED),
+    ],
+)
+def test_who_takes_no_more_is_still_heard_for_why(parts: tuple[bytes, ...], cause: Cause) -> None:
+    evidence = talk(Deaf(then(*parts)))
+    assert (evidence.login.reached, evidence.login.cause) == (True, cause)
 
 
 @pytest.mark.parametrize(
