@@ -9,9 +9,9 @@ from typing import Any
 
 from doctor.model.finding import Finding, Verdict
 from doctor.model.plan import LaunchPlan, Setting
-from doctor.model.report import SCHEMA, Measurement, NodeSummary, Probe, Report
+from doctor.model.report import SCHEMA, Measurement, NodeSummary, Pair, Point, Probe, Report, Traffic
 
-RECORDS = (Report, NodeSummary, Verdict, Finding, LaunchPlan, Setting, Measurement, Probe)
+RECORDS = (Report, NodeSummary, Verdict, Finding, LaunchPlan, Setting, Measurement, Point, Probe, Pair, Traffic)
 
 MEMBERS: Mapping[str, Mapping[str, str]] = {
     "Report": {
@@ -87,10 +87,41 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "unit": "The unit of both, such as GB/s (1e9 bytes a second).",
         "limited_by": "What limits the expected value.",
         "nodes": "The nodes that took part.",
+        "stage": "Where it was measured: inside one node, pair, rail, scaling, all; empty when it is none of them.",
+        "ranks": "How many ranks took part, on all nodes together; 0 where there were none.",
+        "lowered_by": "What makes the expected value less than the hardware's best, such as 7 of 8 rails.",
+        "unknown": "What would have been needed to tell the expected value.",
+        "curve": "Every size that was measured, out of place and in place.",
+        "failed": "Why there is no value; empty when there is one.",
+    },
+    "Point": {
+        "size": "Bytes a rank.",
+        "in_place": "Whether the result overwrote what was sent.",
+        "seconds": "One all-reduce, the median of the repeats.",
+        "algbw": "size over seconds, in GB/s (1e9 bytes a second).",
+        "busbw": "algbw as every link sees it, times 2(n-1)/n for n ranks, in GB/s.",
+        "wrong": "Elements that were not what they should be; null when they were not verified.",
     },
     "Probe": {
         "ran": "Whether one ran.",
         "reason": "Why not, or what ran.",
+        "means": "What carried the data: nccl, nccl-tests, gloo or tcp; empty where none ran.",
+        "launcher": "What started the ranks: agents or mpirun; empty where none ran.",
+        "version": "The version of the library that carried the data; empty where there is none.",
+        "rounds": "How many rounds of collectives were run, one after another.",
+        "pairs": "Every pair of nodes that was measured by itself, for a picture of node by node.",
+        "traffic": "What every interface and HCA port carried while the probe ran.",
+    },
+    "Pair": {
+        "nodes": "The two nodes.",
+        "busbw": "GB/s between them; null when it was tried and failed.",
+    },
+    "Traffic": {
+        "node": "The node.",
+        "device": "The interface, or the HCA and its port, such as mlx5_0:1.",
+        "sent": "Bytes that left by it.",
+        "received": "Bytes that came in by it.",
+        "planned": "Whether the plan means the job to use it.",
     },
 }
 
