@@ -165,6 +165,23 @@ def sshd(tmp_path: Path, keys: Keys) -> Iterator[Sshd]:
         yield Sshd(tmp_path, keys, stack)
 
 
+@pytest.fixture
+def empty_agent(tmp_path: Path) -> Iterator[Path]:
+    """Return the socket of an agent that holds no key, once it answers: its socket is there a moment before."""
+    path = tmp_path / "agent"
+    process = subprocess.Popen([_need("ssh-agent"), "-D", "-a", str(path)], stdout=subprocess.DEVNULL)
+    while not answers(path):
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.01)
+    yield path
+    _end(process)
+
+
+def answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as sock:
+        return sock.connect_ex(str(path)) == 0
+
+
 @pytest.fixture(params=["paramiko", "openssh"])
 def site(request: pytest.FixtureRequest, tmp_path: Path, keys: Keys) -> Site:
     """Return a way in by each transport; `Port` and the like are added by the test."""

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -404,18 +404,11 @@ def test_a_user_certificate_logs_in(site: Site, sshd: Sshd, known: Known, keys: 
 
 
 @pytest.fixture
-def agent(keys: Keys, tmp_path: Path) -> Iterator[Path]:
-    path = tmp_path / "agent"
-    process = subprocess.Popen(["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL)
-    while not path.exists():
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(0.01)
-    environ = {**os.environ, "SSH_AUTH_SOCK": str(path)}
+def agent(keys: Keys, empty_agent: Path) -> Path:
+    environ = {**os.environ, "SSH_AUTH_SOCK": str(empty_agent)}
     names = [str(keys.path(name)) for name in ("rsa", "user")]
     subprocess.run(["ssh-add", "-q", *names], env=environ, check=True, stderr=subprocess.DEVNULL)
-    yield path
-    process.terminate()
-    process.wait(60)
+    return empty_agent
 
 
 def test_the_agents_keys_log_in_after_those_that_are_configured(

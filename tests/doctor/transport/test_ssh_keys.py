@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -24,22 +23,15 @@ def fingerprint(path: Path) -> str:
 
 
 @pytest.fixture
-def agent(tmp_path: Path, keys: Keys) -> Iterator[str]:
+def agent(tmp_path: Path, keys: Keys, empty_agent: Path) -> str:
     """Return the socket of an agent that holds `locked` and `rsa`."""
-    path = tmp_path / "agent"
-    process = subprocess.Popen(["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL)
-    while not path.exists():
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(0.01)
     ask = tmp_path / "ask"
     ask.write_text("#!/bin/sh\necho secret\n")
     ask.chmod(0o700)
-    environ = {**os.environ, "SSH_AUTH_SOCK": str(path), "SSH_ASKPASS": str(ask), "SSH_ASKPASS_REQUIRE": "force"}
+    environ = {**os.environ, "SSH_AUTH_SOCK": str(empty_agent), "SSH_ASKPASS": str(ask), "SSH_ASKPASS_REQUIRE": "force"}
     names = [str(keys.path("locked")), str(keys.path("rsa"))]
     subprocess.run(["ssh-add", "-q", *names], env=environ, check=True, capture_output=True)
-    yield str(path)
-    process.terminate()
-    process.wait(60)
+    return str(empty_agent)
 
 
 def offered(identities: Identities) -> list[str]:
