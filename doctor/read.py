@@ -7,6 +7,7 @@ that the facts have; what the text does not hold is null.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 
 from doctor.errors import NcheckError
 from doctor.parse.horovod_build import parse_build
@@ -25,6 +26,7 @@ from doctor.parse.ibstat import Adapter, Port, failed_devices, parse_ibstat, too
 from doctor.parse.interfaces_text import data_nic, parse_interfaces
 from doctor.parse.mpi_version import parse_mpi
 from doctor.parse.nccl_packages import NcclPackages, parse_packages
+from doctor.parse.nccl_tests import parse_nccl_tests
 from doctor.parse.nccl_version import parse_log
 from doctor.parse.nvidia_smi import Smi, parse_smi
 from doctor.parse.python_reports import parse_check_env, parse_collect_env, parse_ds_report
@@ -256,6 +258,23 @@ def _smi(text: str) -> Record:
     }
 
 
+def _nccl_tests(text: str) -> Record:
+    """Read all_reduce_perf's table or its -J file; the environment in that file is left where it is."""
+    found = parse_nccl_tests(text)
+    return {
+        "collective": found.collective or None,
+        "nccl_tests": found.version or None,
+        "nccl": found.nccl or None,
+        "ranks": [{"rank": rank.rank, "host": rank.host, "gpu": rank.name} for rank in found.ranks],
+        "rows": [asdict(row) for row in found.rows],
+        "tables": found.tables,
+        "out_of_bounds": found.out_of_bounds,
+        "average_busbw": found.average,
+        "whole": found.whole,
+        "error": "; ".join(found.errors) or None,
+    }
+
+
 _INFINIBAND_KINDS = (
     "ibstat", "ibstatus", "ibv_devinfo", "ibv_devices", "ibdev2netdev", "opainfo", "ib_table", "ib_error",
 )  # fmt: skip
@@ -265,5 +284,6 @@ _READERS: Mapping[str, Callable[[str], Record]] = {
     **dict.fromkeys(("nics", "ip-addr", "ifconfig"), _interfaces),
     "versions": _versions,
     "smi": _smi,
+    "nccl-tests": _nccl_tests,
 }
 KINDS = tuple(_READERS)

@@ -257,3 +257,15 @@ def test_an_op_report_of_deepspeed_that_lacks_the_versions_still_tells_the_ops()
 def test_the_version_of_nvidia_smi_tells_no_count_of_gpus() -> None:
     said = read_text("smi", "NVIDIA-SMI version  : 565.57.01\nDRIVER version      : 565.57.01\nCUDA Version : 12.7\n")
     assert (said["driver"], said["cuda"], said["gpus"], said["error"]) == ("565.57.01", "12.7", None, None)
+
+
+def test_nccl_tests_table() -> None:
+    head = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+    row = "  8388608  2097152  float  sum  -1  250.0  33.55  33.55  0  250.0  33.55  33.55  N/A\n"
+    said = read_text("nccl-tests", head + row + "# Out of bounds values : 0 OK\n")
+    both = {"size": 8388608, "seconds": pytest.approx(250e-6), "algbw": 33.55, "busbw": 33.55}
+    assert said == {
+        "collective": None, "nccl_tests": None, "nccl": None, "ranks": [], "tables": 1, "out_of_bounds": 0,
+        "rows": [{**both, "in_place": False, "wrong": 0}, {**both, "in_place": True, "wrong": None}],
+        "average_busbw": None, "whole": True, "error": None,
+    }  # fmt: skip
