@@ -1,4 +1,4 @@
-"""What a node's frames say, checked against what a Reply may be: a node is not trusted to send what it should."""
+"""What a node says, its greeting and its frames, as records: it is not trusted to send what it should."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import math
 from typing import TYPE_CHECKING, cast
 
 from doctor.depth import too_deep
-from doctor.model.evidence import Answer, Command, File, Reply, Source, Status, Tree
+from doctor.model.evidence import Answer, Command, File, Greeting, Reply, Source, Status, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from doctor.model.evidence import JsonValue
 
 DEEPEST = 32  # levels of lists and mappings in an answer; the deepest of ours has five
+_LONGEST_NUMBER = 10  # digits of a user's number
 _LONGEST = 1e9  # seconds; and no exit status, signal or port is larger either
 
 _KINDS = {Command: "command", File: "file", Tree: "tree", Answer: "answer"}
@@ -25,6 +26,18 @@ def on_the_wire(source: Source) -> dict[str, JsonValue]:
     for name, value in vars(source).items():
         fields[name] = list(value) if isinstance(value, tuple) else value
     return fields
+
+
+def greeting_from(told: Mapping[str, str], noise: str) -> Greeting:
+    """Return the greeting as its marked lines tell it, first word to rest."""
+    user = told.get("uid", "").strip()
+    return Greeting(
+        host_name=told.get("host", ""),
+        boot_id=told.get("boot", ""),
+        network_namespace=told.get("net", ""),
+        user_id=int(user) if user.isascii() and user.isdigit() and len(user) <= _LONGEST_NUMBER else None,
+        noise=noise,
+    )
 
 
 def reply_from(said: object) -> Reply:

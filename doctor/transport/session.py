@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from doctor.agent.frames import FrameError, length_of, packed, unpacked
-from doctor.model.evidence import Answer, Cause, Evidence, Greeting, Login, Reply, Status
+from doctor.model.evidence import Answer, Cause, Evidence, Login, Reply, Status
 from doctor.ssh_words import cause_of
 from doctor.transport.bootstrap import Bootstrap, bootstrap
 from doctor.transport.lines import Lines, NodeFloodsError
-from doctor.transport.replies import on_the_wire, reply_from
+from doctor.transport.replies import greeting_from, on_the_wire, reply_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from doctor.model.evidence import JsonValue, Source
+    from doctor.model.evidence import Greeting, JsonValue, Source
     from doctor.model.node import Node
     from doctor.transport.link import Stream
 
@@ -28,7 +28,6 @@ AFTER_THE_RUN = 5.0  # seconds that an agent may outlive the run whose head says
 _HEADER = 4
 _LAST_WORDS = 5.0  # seconds for them to come where the other direction is closed
 _MOST_STRAYS = 1000  # messages that answer nothing, in one session: more is a flood
-_LONGEST_NUMBER = 10  # digits of a user's number
 _SAID_BY_PAM = frozenset({Cause.SLURM_JOB_WANTED, Cause.PERSON_WANTED})
 
 
@@ -102,7 +101,7 @@ class Session:
             told = self.lines.told_until("end", self._left(self.wanted.connect_timeout))
         except (TimeoutError, OSError, EOFError, NodeFloodsError) as error:
             raise self._no_shell(error) from error
-        self.known.greeting = _greeting(told, noise)
+        self.known.greeting = greeting_from(told, noise)
         seconds = self.stream.login.seconds or time.monotonic() - started
         self.known.login = replace(self.stream.login, reached=True, seconds=seconds)
 
@@ -296,14 +295,3 @@ class Session:
     def _complaint(self) -> str:
         lines = self.stream.stderr().decode("utf-8", "backslashreplace").strip().splitlines()
         return lines[-1][:300] if lines else ""
-
-
-def _greeting(told: Mapping[str, str], noise: str) -> Greeting:
-    user = told.get("uid", "").strip()
-    return Greeting(
-        host_name=told.get("host", ""),
-        boot_id=told.get("boot", ""),
-        network_namespace=told.get("net", ""),
-        user_id=int(user) if user.isascii() and user.isdigit() and len(user) <= _LONGEST_NUMBER else None,
-        noise=noise,
-    )
