@@ -13,7 +13,7 @@ from doctor.model.facts.names import HostNameFacts, NameFacts, Resolved
 from doctor.model.facts.nccl_pick import NcclPickFacts, PlannedPickFacts
 from doctor.model.facts.net_settings import Conntrack, InterfaceSettings, NetSettingsFacts
 from doctor.model.facts.network import Address, Gid, HcaPort, InfinibandFacts, Interface, Kind, NicFacts
-from doctor.model.facts.probe import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
+from doctor.model.facts.probe import Carried, Failure, Means, MeetingFacts, ProbeFacts, Row, Stage, Step, Turn
 from doctor.model.facts.run import BrokenPlugIn, Crash, CrashFacts, JobFacts, PlugInFacts, UnreadFacts
 from doctor.model.facts.software import (
     EnvironmentFacts,
@@ -68,6 +68,7 @@ __all__ = [
     "LoginFacts",
     "Match",
     "Means",
+    "MeetingFacts",
     "MpiDaemonFacts",
     "MpiFacts",
     "MpiProgram",

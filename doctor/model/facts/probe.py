@@ -122,3 +122,18 @@ class ProbeFacts:
     def after(self, earlier: ProbeFacts) -> ProbeFacts:
         """Return the turns of both: a node's come in several parts."""
         return ProbeFacts((*earlier.turns, *self.turns))
+
+
+@dataclass(frozen=True)
+class MeetingFacts:
+    """Where ranks can find each other that this node leads: `ids` for NCCL, each good for one step, or an address.
+
+    `why` tells why there is none, "" where there is.
+    """
+
+    ids: tuple[str, ...] = ()
+    address: str = ""
+    port: int = 0
+    version: str = ""
+    library: str = ""
+    why: str = ""
