@@ -13,7 +13,7 @@ from doctor.model.check import Check
 from doctor.model.evidence import Evidence
 from doctor.model.finding import Finding, Outcome, Severity, Verdict
 from doctor.model.plan import LaunchPlan
-from doctor.model.report import Probe, Report
+from doctor.model.report import Measurement, Probe, Report
 from doctor.settings import Settings
 from doctor.summary import summarise
 
@@ -30,15 +30,23 @@ class Conclusion:
     settings: Settings
     excused: frozenset[tuple[str, str]]  # (code, node) pairs that --ignore names
 
-    def report(self, evidence: Sequence[Evidence], plan: LaunchPlan, seconds: float, *, interrupted: bool) -> Report:
+    def report(
+        self,
+        evidence: Sequence[Evidence],
+        plan: LaunchPlan,
+        measured: tuple[tuple[Measurement, ...], Probe],
+        seconds: float,
+        *,
+        interrupted: bool,
+    ) -> Report:
         return Report(
             exit_code=EXIT_INTERRUPTED if interrupted else self.exit_code(evidence),
             nodes=tuple(summarise(one, self.facts[one.node]) for one in evidence),
             verdicts=self.verdicts,
             findings=self.findings,
             plan=plan,
-            measurements=(),
-            probe=Probe(ran=False, reason=_why_no_probe(self.settings)),
+            measurements=measured[0],
+            probe=measured[1],
             version=__version__,
             seconds=round(seconds, 3),
             fail_on=self.settings.fail_on,
@@ -101,9 +109,3 @@ def _lowered(finding: Finding, excused: frozenset[tuple[str, str]]) -> list[Find
     if ignored:
         parts.append(replace(finding, nodes=ignored, severity=Severity.INFO, ignored=True))
     return parts
-
-
-def _why_no_probe(settings: Settings) -> str:
-    if settings.probe == "none":
-        return "no bandwidth was measured: --probe none"
-    return "no bandwidth was measured: this version has no probe yet, so --probe auto ran none"

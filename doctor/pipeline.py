@@ -32,6 +32,7 @@ from doctor.model.report import Report
 from doctor.objections import objections
 from doctor.observer import Observer
 from doctor.probe.rounds import Prospect, rounds
+from doctor.probe.told import measured
 from doctor.record import Recorder, load
 from doctor.registry import Registry, load_checks
 from doctor.remaining import among
@@ -177,6 +178,7 @@ class _Run:
         return conclusion.report(
             evidence=[self.evidence[node.name] for node in nodes],
             plan=self._plan(nodes, ordered),
+            measured=measured(ordered),
             seconds=seconds,
             interrupted=interrupted,
         )

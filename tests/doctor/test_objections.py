@@ -10,6 +10,7 @@ from doctor.engine import Facts
 from doctor.model.evidence import Evidence, Login
 from doctor.model.facts import ClockFacts, GpuFacts, MpiFacts
 from doctor.model.plan import LaunchPlan, Setting
+from doctor.model.report import Probe
 from doctor.objections import Objection, objections
 from doctor.settings import Ignore, Settings
 
@@ -76,7 +77,8 @@ def against(  # noqa: PLR0913  each is one thing that may be wrong
         del facts["n2"]
     evidence = [Evidence(node, Login(reached=True)) for node in facts]
     concluded = conclude(checks, facts, settings)  # type: ignore[arg-type]
-    report = concluded.report(evidence, plan or LaunchPlan(), 0.0, interrupted=False)
+    nothing = (), Probe(ran=False, reason="not asked")
+    report = concluded.report(evidence, plan or LaunchPlan(), nothing, 0.0, interrupted=False)
     return objections(report, checks, settings)  # type: ignore[arg-type]
 
 

@@ -1,0 +1,249 @@
+"""What the probe measured, as the report tells it: from facts alone, so that a replay tells the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+
+from doctor.hostlist import fold
+from doctor.model.check import FactType
+from doctor.model.fact import Absent, Unread
+from doctor.model.facts import Failure, Means, ProbeFacts, Stage, Step
+from doctor.model.report import Measurement, Pair, Point, Probe, Traffic
+from doctor.probe.collectives import Collective, algbw, busbw, collectives
+from doctor.probe.expected import Expected, expected
+from doctor.probe.hardware import Hardware, hardware_of
+
+Facts = Mapping[FactType, object]
+Expects = Callable[[Collective], Expected]
+
+ALIKE = 0.05  # bandwidths no further apart than this share are told as one
+UNIT = "GB/s"
+_FIGURES = 6  # of a number that is written down
+_TOLD_BY = {"agents": "started by ncheck itself", "mpirun": "started by mpirun"}
+# not asked (--probe none)
+_NOT_ASKED = re.compile(r"not asked \((?P<why>.*)\)", re.DOTALL)
+
+
+def measured(facts: Mapping[str, Facts]) -> tuple[tuple[Measurement, ...], Probe]:
+    """Return what was measured on this hardware, and how; or why nothing was."""
+
+    @cache
+    def hardware() -> Mapping[str, Hardware]:
+        return {node: hardware_of(of_node) for node, of_node in facts.items()}
+
+    return told(facts, lambda one: expected(one, hardware()))
+
+
+def told(facts: Mapping[str, Facts], expects: Expects) -> tuple[tuple[Measurement, ...], Probe]:
+    """Return what was measured, the nodes by themselves first and all of them last, and how; or why nothing was."""
+    held = {node: of_node.get(ProbeFacts) for node, of_node in facts.items()}
+    probed = {node: one for node, one in held.items() if isinstance(one, ProbeFacts) and one.turns}
+    ran = tuple(one for one in collectives(probed) if one.step.means is not Means.DIAGNOSTICS)
+    reasons = {node: why for node, one in held.items() if node not in probed and (why := _reason(one))}
+    if not probed:
+        return (), Probe(ran=False, reason=f"no bandwidth was measured: {_folded(reasons) or _NOBODY}")
+    return tuple(_measurements(ran, expects)), _probe(probed, ran, reasons)
+
+
+_NOBODY = "no check that was selected needs it"
+
+
+def _reason(fact: object) -> str:
+    """Return why a node has nothing to tell; "" for one that was never to be asked."""
+    if not isinstance(fact, (Absent, Unread)):
+        return "no step was run" if isinstance(fact, ProbeFacts) else ""
+    inside = _NOT_ASKED.fullmatch(fact.reason)
+    return inside["why"] if inside else fact.reason
+
+
+def _folded(reasons: Mapping[str, str]) -> str:
+    """Return the reasons with their nodes, what most nodes say first; a reason of all needs no names."""
+    groups: dict[str, list[str]] = {}
+    for node, why in reasons.items():
+        groups.setdefault(why, []).append(node)
+    if len(groups) == 1:
+        return next(iter(groups))
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    return "; ".join(f"{fold(nodes)}: {why}" for why, nodes in ordered)
+
+
+def _probe(probed: Mapping[str, ProbeFacts], ran: Sequence[Collective], reasons: Mapping[str, str]) -> Probe:
+    turns = [turn for facts in probed.values() for turn in facts.turns]
+    first = next((one for one in reversed(ran) if one.step.means is not Means.RDMA), None)
+    step = first.step if first else turns[0].step
+    version = _version(first) if first else ""
+    without = f"; not on {fold(reasons)}: {_folded(reasons)}" if reasons else ""
+    return Probe(
+        ran=True,
+        reason=f"{carried_by(step, version)}, {_TOLD_BY.get(step.launcher, step.launcher)}{without}",
+        means=step.means.value,
+        launcher=step.launcher,
+        version=version,
+        rounds=len({turn.step.round for turn in turns}),
+        pairs=tuple(_pairs(ran)),
+        traffic=tuple(_traffic(probed)),
+    )
+
+
+def carried_by(step: Step, version: str) -> str:
+    """Return what ran, by its true name: a run on CPUs is no NCCL, and sockets alone are no all-reduce."""
+    number = f" {version}" if version else ""
+    return {
+        Means.NCCL: f"all-reduce by NCCL{number}",
+        Means.NCCL_TESTS: f"all-reduce by nccl-tests (NCCL{number})" if version else "all-reduce by nccl-tests",
+        Means.GLOO: f"all-reduce by torch{number} gloo on CPUs",
+        Means.TCP: "TCP between pairs, no library",
+        Means.RDMA: "RDMA between HCA ports",
+        Means.DIAGNOSTICS: "NCCL's own diagnostics",
+    }[step.means]
+
+
+def _version(one: Collective) -> str:
+    return next((turn.version for turn in one.turns.values() if turn.version), "")
+
+
+def _measurements(ran: Sequence[Collective], expects: Expects) -> Iterator[Measurement]:
+    by_stage = {stage: [one for one in ran if one.step.stage is stage] for stage in Stage}
+    yield from _inside(by_stage[Stage.INSIDE], expects)
+    yield from _best_and_worst(by_stage[Stage.PAIR], expects, "pair of nodes")
+    yield from _best_and_worst(by_stage[Stage.RAIL], expects, "pair of HCA ports")
+    for one in (*by_stage[Stage.SCALING], *by_stage[Stage.ALL]):
+        yield _measured(one, expects, f"on {len(one.step.group)} nodes")
+
+
+def _measured(one: Collective, expects: Expects, where: str) -> Measurement:
+    should = expects(one)
+    return Measurement(
+        what=f"{carried_by(one.step, _version(one))} {where}",
+        measured=_figures(one.busbw),
+        expected=_figures(should.busbw),
+        unit=UNIT,
+        limited_by=should.limited_by,
+        nodes=one.step.group,
+        stage=one.step.stage.value,
+        ranks=one.step.world,
+        lowered_by=should.lowered_by,
+        unknown=should.unknown,
+        curve=tuple(_point(one, place) for place in range(len(one.rows))),
+        failed=_why_failed(one),
+    )
+
+
+def _point(one: Collective, place: int) -> Point:
+    row = one.rows[place]
+    rates = _figures(algbw(row)), _figures(busbw(one.step, row))
+    return Point(row.size, row.in_place, row.seconds, rates[0] or 0.0, rates[1] or 0.0, row.wrong)
+
+
+def _figures(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.{_FIGURES}g}")
+
+
+def _why_failed(one: Collective) -> str:
+    """Return the words of those whose part failed, folded, and who told nothing; "" where all is well."""
+    said = {node: _failure_words(failure) for node, failure in one.failures.items()}
+    silent = dict.fromkeys(one.silent, "told nothing of its part")
+    if said or silent:
+        return "; ".join(f"{fold(nodes)}: {why}" for why, nodes in _grouped({**said, **silent}))
+    return "" if one.rows else "no size came to its end on every node"
+
+
+def _failure_words(failure: Failure) -> str:
+    late = "its time was over" if failure.late else ""
+    at = f"in {failure.step}" if failure.step else ""
+    return " ".join(part for part in (failure.words or late or "it failed", at) if part)
+
+
+def _grouped(texts: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    groups: dict[str, list[str]] = {}
+    for node, text in texts.items():
+        groups.setdefault(text, []).append(node)
+    return list(groups.items())
+
+
+def _inside(ran: Sequence[Collective], expects: Expects) -> Iterator[Measurement]:
+    """Yield one measurement for the nodes that gave alike and should have, and one for each other; failures last."""
+    groups: dict[object, list[Measurement]] = {}
+    for one in ran:
+        made = _measured(one, expects, "inside the node")
+        key = (made.ranks, made.expected, made.limited_by, made.lowered_by, made.unknown, made.what, made.failed)
+        groups.setdefault(key, []).append(made)
+    for same in sorted(groups.values(), key=lambda group: (bool(group[0].failed), -len(group))):
+        yield from _alike(same)
+
+
+def _alike(same: list[Measurement]) -> Iterator[Measurement]:
+    """Fold measurements by what they came to: the middle one speaks for those near it, and the rest fold again."""
+    if same[0].measured is None:
+        yield replace(same[0], nodes=_nodes(same))
+        return
+    left = sorted(same, key=_value)
+    while left:
+        middle = left[len(left) // 2]
+        near = [one for one in left if abs(_value(one) - _value(middle)) <= ALIKE * _value(middle)]
+        yield replace(near[len(near) // 2], nodes=_nodes([one for one in same if one in near]))
+        left = [one for one in left if one not in near]
+
+
+def _value(one: Measurement) -> float:
+    return one.measured or 0.0
+
+
+def _nodes(same: Sequence[Measurement]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node for one in same for node in one.nodes))
+
+
+def _best_and_worst(ran: Sequence[Collective], expects: Expects, of: str) -> Iterator[Measurement]:
+    """Yield the best, the middle and the worst by name, or one for all where they are alike; and each that failed."""
+    made = [_measured(one, expects, _between(one)) for one in ran]
+    there = sorted((one for one in made if one.measured is not None), key=_value, reverse=True)
+    if there and _value(there[0]) - _value(there[-1]) <= ALIKE * _value(there[0]):
+        middle = there[len(there) // 2]
+        count = f": {len(there)} {of.replace('pair', 'pairs', 1)} alike" if len(there) > 1 else ""
+        yield replace(middle, what=middle.what + count, nodes=_nodes(there))
+    elif there:
+        for name, one in _named(there):
+            yield replace(one, what=f"{one.what}: {name} of {len(there)} {of.replace('pair', 'pairs', 1)}")
+    yield from (one for one in made if one.measured is None)
+
+
+def _between(one: Collective) -> str:
+    """Say what was joined: two nodes, or two of their HCA ports."""
+    ports = [port for node in one.step.group if (turn := one.turns.get(node)) for port in turn.planned[:1]]
+    if one.step.stage is Stage.RAIL and ports:
+        return f"between {' and '.join(dict.fromkeys(ports))} of two nodes"
+    return "between two nodes, one rank each"
+
+
+def _named(there: Sequence[Measurement]) -> Iterator[tuple[str, Measurement]]:
+    yield "the best", there[0]
+    if len(there) > 2:  # noqa: PLR2004  between the first and the last
+        yield "the middle", there[len(there) // 2]
+    yield "the worst", there[-1]
+
+
+def _pairs(ran: Sequence[Collective]) -> Iterator[Pair]:
+    """Yield each pair once. What was measured again stands as it was measured last."""
+    last: dict[frozenset[str], Pair] = {}
+    for one in ran:
+        if one.step.stage is Stage.PAIR and len(one.step.group) == 2:  # noqa: PLR2004  a pair
+            first, second = one.step.group
+            last[frozenset(one.step.group)] = Pair((first, second), _figures(one.busbw))
+    yield from last.values()
+
+
+def _traffic(probed: Mapping[str, ProbeFacts]) -> Iterator[Traffic]:
+    """Yield what each interface and HCA port carried in all, and those of the plan that carried nothing."""
+    for node, facts in probed.items():
+        sums: dict[str, tuple[int, int]] = {}
+        planned = {device for turn in facts.turns for device in turn.planned}
+        for turn in facts.turns:
+            for device, moved in turn.carried.items():
+                sent, received = sums.get(device, (0, 0))
+                sums[device] = sent + moved.sent, received + moved.received
+        for device, (sent, received) in sums.items():
+            if sent or received or device in planned:
+                yield Traffic(node, device, sent, received, device in planned)
