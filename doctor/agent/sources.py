@@ -29,6 +29,7 @@ class Sources:
         self.sudo = False
         self.job = Job({}, os.environ if environ is None else environ)
         self.fetch = None
+        self.kept = {}  # what answers keep for later ones until the agent ends
 
     def start(self, message):
         """Enter the job's environment. Return what to add to the "started" message: why it was not entered, if so."""

@@ -63,6 +63,8 @@ connect      asked as {"token", "timeout": seconds, "sources": {subnet: [its own
                   "slowest": seconds|null, "slowest_to": node|""}], "broken": [{"source", "target": node, "address",
                   "subnet", "cause": a LinkCause, "detail": words, "port": int (0: the mesh's own)}],
                   "tried": [nodes, without those of which not every broken one is listed]}.
+tools        {"tools": {name: {"path", "mpi": bool|null (no ELF program: that cannot be seen)}}} of all_reduce_perf,
+                 all_reduce_perf_mpi, ib_write_bw, ibv_rc_pingpong: those that are on the PATH of the job's environment.
 meeting      where the ranks of later turns find each other; what it opens is kept until the agent ends. Asked as
                  {"means": "nccl"|"gloo", "count": int (ids wanted), "variables": {NAME: value|null}}; says for NCCL
                  {"ids": [256 hex digits], "version", "path"} (each good for one turn), for gloo {"address", "port"}.
@@ -99,6 +101,8 @@ MODULES = {
     "ssh-peers": "ssh_peers",
     "listen": "listen",
     "connect": "connect",
+    "tools": "tools",
+    "meeting": "meeting",
     "turn": "turn",
 }
 

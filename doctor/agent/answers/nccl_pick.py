@@ -8,6 +8,7 @@ import json
 import time
 
 from doctor.agent.answers import MissingError
+from doctor.agent.answers.nccl_job import set_over
 from doctor.agent.answers.nccl_loaded import loaded
 from doctor.agent.answers.nccl_version import Asking, spelled
 from doctor.agent.commands import run
@@ -71,26 +72,13 @@ class _Picking(Asking):
     def version(self, python, library, environment):
         """Return (version | {"error"}, path), and keep what else was said."""
         left = max(0.1, self.ends - time.monotonic())
-        reply = run([python, "-B", "-S", "-c", _ASK, library], left, _set_over(environment, self.variables))
+        reply = run([python, "-B", "-S", "-c", _ASK, library], left, set_over(environment, self.variables, _QUIET))
         lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
         if lines:
             said = json.loads(lines[-1][len("ncheck:") :])
             self.said = {name: said[name] for name in ("code", "id", "words", "rendezvous")}
             return spelled(said["number"]), said["path"] or library
         return {"error": _why(reply, left)}, ""
-
-
-def _set_over(environment, variables):
-    """Return the child's environment: the variables count over the job's; None takes one away."""
-    held = {name: value for name, value in environment.items() if not _dumps(name)}
-    held.update((name, value) for name, value in variables.items() if value is not None)
-    gone = [name for name, value in variables.items() if value is None]
-    return dict({name: value for name, value in held.items() if name not in gone}, **_QUIET)
-
-
-def _dumps(name):
-    """Tell whether a variable names a file that NCCL would write, such as NCCL_TOPO_DUMP_FILE."""
-    return name.startswith("NCCL_") and "DUMP" in name
 
 
 def _why(reply, seconds):

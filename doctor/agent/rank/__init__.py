@@ -1,0 +1,34 @@
+"""One rank of an all-reduce: a program that drives libnccl.so.2 and libcuda.so.1, with nothing installed but those.
+
+It is one text (the head's `rank-program`), started as `PYTHON -B -S -c TEXT`, by the agent or by a launcher such as
+mpirun, and it writes nothing anywhere. What it is to do stands as JSON in NCHECK_RANK or in its first argument:
+
+{"id": 256 hex digits, "world": ranks in all, "sizes": [bytes a rank], "seconds": its own deadline, from its start,
+ "library": path of libnccl, or a name for the loader, "gpus": [the index of each rank of this node] (without it, as
+ many as there are), "rank": int, "local": int (without these the launcher's variables tell), "fd": where its lines go
+ (without it "ncheck:" and the line go to standard output), "planned": [interfaces and HCA ports],
+ "counters": bool (the first rank of a node tells what each moved)}
+
+It tells lines of JSON, each short enough that a pipe never parts it; each has "rank" and "is":
+
+step      {"step": what it does now}
+library   {"version", "path"}
+first     {"seconds": from its start to the end of the first collective}
+row       {"size", "in_place", "seconds", "fastest", "slowest", "wrong"}
+note      {"words": of what was left out}
+carried   {"moved": {name: {"sent", "received"}}}, in several lines
+failure   {"step", "words", "code": ncclResult_t|null, "late": bool}
+done      {} all of it was measured
+
+To run it by hand, one GPU with two ranks (each a node of its own to NCCL, so that all goes over the network):
+
+    python3 -c 'from doctor.transport.rank_program import rank_program; print(rank_program())' > rank.txt
+    export NCCL_NET=Socket NCCL_SOCKET_IFNAME==lo NCCL_MAX_CTAS=2 WORLD='"world": 2, "gpus": [0, 0], "seconds": 60'
+    ID=$(python3 -c 'import ctypes; i = ctypes.create_string_buffer(128); n = ctypes.CDLL("libnccl.so.2")
+    n.ncclGetUniqueId(i); print(i.raw.hex(), flush=True); input()' ...)        # and leave that running
+
+or, simpler, let the two find each other by NCCL_COMM_ID=127.0.0.1:29500, with "id" being 256 zeros:
+
+    for r in 0 1; do NCCL_COMM_ID=127.0.0.1:29500 NCCL_HOSTID=$r NCHECK_RANK='{"id": "'$(printf %0256d 0)'", "rank": '$r',
+    "local": '$r', "library": "libnccl.so.2", "sizes": [8, 1048576], '"$WORLD"'}' python3 -B -S -c "$(cat rank.txt)" & done
+"""
