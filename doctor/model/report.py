@@ -51,8 +51,9 @@ class Point:
 class Measurement:
     """What the probe saw, with what it should have seen and the term that limits it; GB/s are 1e9 bytes a second.
 
-    `lowered_by` are the facts that make the expected value less than the hardware's best ("7 of 8 rails"), `unknown`
-    what would have been needed to tell it. `failed` says why there is no value.
+    `by` is what carried the data ("NCCL 2.21.5", "torch 2.5.1 gloo on CPUs", "sockets, no library"). `lowered_by` are
+    the facts that make the expected value less than the hardware's best ("7 of 8 rails"), `unknown` what would have
+    been needed to tell it. `failed` says why there is no value.
     """
 
     what: str
@@ -61,6 +62,7 @@ class Measurement:
     unit: str
     limited_by: str = ""
     nodes: tuple[str, ...] = ()
+    by: str = ""
     stage: str = ""
     ranks: int = 0
     lowered_by: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from functools import cache
 from doctor.hostlist import fold
 from doctor.model.check import FactType
 from doctor.model.fact import Absent, Unread
-from doctor.model.facts import Failure, Means, ProbeFacts, Stage, Step
+from doctor.model.facts import Failure, Means, ProbeFacts, Stage
 from doctor.model.report import Measurement, Pair, Point, Probe, Traffic
 from doctor.probe.collectives import Collective, algbw, busbw, collectives
 from doctor.probe.expected import Expected, expected
@@ -74,31 +74,37 @@ def _probe(probed: Mapping[str, ProbeFacts], ran: Sequence[Collective], reasons:
     turns = [turn for facts in probed.values() for turn in facts.turns]
     first = next((one for one in reversed(ran) if one.step.means is not Means.RDMA), None)
     step = first.step if first else turns[0].step
-    version = _version(first) if first else ""
+    how = f"{_act(step.means)} by {_by(first)}" if first else "RDMA between HCA ports"
     without = f"; not on {fold(reasons)}: {_folded(reasons)}" if reasons else ""
     return Probe(
         ran=True,
-        reason=f"{carried_by(step, version)}, {_TOLD_BY.get(step.launcher, step.launcher)}{without}",
+        reason=f"{how}, {_TOLD_BY.get(step.launcher, step.launcher)}{without}",
         means=step.means.value,
         launcher=step.launcher,
-        version=version,
+        version=_version(first) if first else "",
         rounds=len({turn.step.round for turn in turns}),
         pairs=tuple(_pairs(ran)),
         traffic=tuple(_traffic(probed)),
     )
 
 
-def carried_by(step: Step, version: str) -> str:
-    """Return what ran, by its true name: a run on CPUs is no NCCL, and sockets alone are no all-reduce."""
+def _by(one: Collective) -> str:
+    """Return what carried the data, by its true name: a run on CPUs is no NCCL."""
+    version = _version(one)
     number = f" {version}" if version else ""
     return {
-        Means.NCCL: f"all-reduce by NCCL{number}",
-        Means.NCCL_TESTS: f"all-reduce by nccl-tests (NCCL{number})" if version else "all-reduce by nccl-tests",
-        Means.GLOO: f"all-reduce by torch{number} gloo on CPUs",
-        Means.TCP: "TCP between pairs, no library",
-        Means.RDMA: "RDMA between HCA ports",
+        Means.NCCL: f"NCCL{number}",
+        Means.NCCL_TESTS: f"nccl-tests with NCCL{number}",
+        Means.GLOO: f"torch{number} gloo on CPUs",
+        Means.TCP: "sockets, no library",
+        Means.RDMA: "the HCAs alone, no library",
         Means.DIAGNOSTICS: "NCCL's own diagnostics",
-    }[step.means]
+    }[one.step.means]
+
+
+def _act(means: Means) -> str:
+    """Return what was measured: sockets and HCAs alone do no all-reduce."""
+    return {Means.TCP: "TCP", Means.RDMA: "RDMA"}.get(means, "all-reduce")
 
 
 def _version(one: Collective) -> str:
@@ -117,12 +123,13 @@ def _measurements(ran: Sequence[Collective], expects: Expects) -> Iterator[Measu
 def _measured(one: Collective, expects: Expects, where: str) -> Measurement:
     should = expects(one)
     return Measurement(
-        what=f"{carried_by(one.step, _version(one))} {where}",
+        what=f"{_act(one.step.means)} {where}",
         measured=_figures(one.busbw),
         expected=_figures(should.busbw),
         unit=UNIT,
         limited_by=should.limited_by,
         nodes=one.step.group,
+        by=_by(one),
         stage=one.step.stage.value,
         ranks=one.step.world,
         lowered_by=should.lowered_by,
@@ -169,7 +176,7 @@ def _inside(ran: Sequence[Collective], expects: Expects) -> Iterator[Measurement
     groups: dict[object, list[Measurement]] = {}
     for one in ran:
         made = _measured(one, expects, "inside the node")
-        key = (made.ranks, made.expected, made.limited_by, made.lowered_by, made.unknown, made.what, made.failed)
+        key = (made.ranks, made.expected, made.limited_by, made.lowered_by, made.unknown, made.by, made.failed)
         groups.setdefault(key, []).append(made)
     for same in sorted(groups.values(), key=lambda group: (bool(group[0].failed), -len(group))):
         yield from _alike(same)

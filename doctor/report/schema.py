@@ -87,6 +87,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "unit": "The unit of both, such as GB/s (1e9 bytes a second).",
         "limited_by": "What limits the expected value.",
         "nodes": "The nodes that took part.",
+        "by": "What carried the data, such as NCCL 2.21.5, torch 2.5.1 gloo on CPUs, or sockets, no library.",
         "stage": "Where it was measured: inside one node, pair, rail, scaling, all; empty when it is none of them.",
         "ranks": "How many ranks took part, on all nodes together; 0 where there were none.",
         "lowered_by": "What makes the expected value less than the hardware's best, such as 7 of 8 rails.",

@@ -58,8 +58,9 @@ def test_one_collective_is_told_whole_with_what_it_should_have_reached_and_its_c
     (made,), probe = told(facts([ran(one, 380.0)]), four_hundred)
     seconds = row(380.0, 16).seconds
     assert made == Measurement(
-        "all-reduce by NCCL 2.21.5 on 2 nodes", 380.0, 400.0, "GB/s", "the 8 x 400 Gb/s NICs", ("n1", "n2"), "all", 16,
-        ("7 of 8 rails on n2",), (), (Point(GIB, in_place=False, seconds=seconds, algbw=202.667, busbw=380.0, wrong=0),),
+        "all-reduce on 2 nodes", 380.0, 400.0, "GB/s", "the 8 x 400 Gb/s NICs", ("n1", "n2"), "NCCL 2.21.5", "all", 16,
+        ("7 of 8 rails on n2",), (),
+        (Point(GIB, in_place=False, seconds=seconds, algbw=202.667, busbw=380.0, wrong=0),),
     )  # fmt: skip
     assert made.ratio == 0.95
     how = "all-reduce by NCCL 2.21.5, started by ncheck itself"
@@ -69,7 +70,7 @@ def test_one_collective_is_told_whole_with_what_it_should_have_reached_and_its_c
 def test_nodes_that_gave_alike_inside_are_told_as_one_and_the_odd_one_by_itself() -> None:
     speeds = {"n1": 471.0, "n2": 475.0, "n3": 240.0, "n4": 473.0}
     made, _ = told(facts([ran(step(Stage.INSIDE, n, ranks=8), speed) for n, speed in speeds.items()]), nothing_known)
-    what = "all-reduce by NCCL 2.21.5 inside the node"
+    what = "all-reduce inside the node"
     assert words(made) == [(what, 473.0, ("n1", "n2", "n4")), (what, 240.0, ("n3",))]
     assert {one.unknown for one in made} == {("the NICs' rates",)}
 
@@ -79,7 +80,7 @@ def test_of_many_pairs_the_best_the_middle_and_the_worst_are_named_and_all_are_i
     made, probe = told(
         facts([ran(step(Stage.PAIR, a, b, number=at), speed) for a, b, speed, at in pairs]), four_hundred
     )
-    what = "all-reduce by NCCL 2.21.5 between two nodes, one rank each"
+    what = "all-reduce between two nodes, one rank each"
     assert words(made) == [
         (f"{what}: the best of 3 pairs of nodes", 48.0, ("n1", "n2")),
         (f"{what}: the middle of 3 pairs of nodes", 47.0, ("n1", "n3")),
@@ -112,7 +113,7 @@ def test_a_node_of_the_group_that_tells_nothing_leaves_no_value() -> None:
 def test_a_run_on_cpus_never_calls_itself_nccl() -> None:
     for means in (Means.GLOO, Means.TCP, Means.RDMA):
         (made,), probe = told(facts([ran(step(Stage.PAIR, "n1", "n2", means=means), 1.0)]), nothing_known)
-        assert "nccl" not in (made.what + probe.reason + probe.means).lower()
+        assert "nccl" not in (made.what + made.by + probe.reason + probe.means).lower()
 
 
 def test_what_each_device_carried_is_summed_and_one_that_should_have_carried_is_told_even_with_nothing() -> None:
