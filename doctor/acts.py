@@ -25,15 +25,18 @@ from doctor.model.facts import (
     LinkFacts,
     ListenFacts,
     LoginFacts,
+    MeetingFacts,
     NameFacts,
     NetSettingsFacts,
     NicFacts,
     PeerSshFacts,
     PlannedPickFacts,
     ProbeFacts,
+    ToolFacts,
     WayFacts,
 )
 from doctor.probe.rounds import PROBE_FACTS, spared_probe
+from doctor.probe.tools import ask_tools
 from doctor.settings import Settings
 
 
@@ -60,7 +63,9 @@ LATER: Mapping[FactType, Later] = {
     NameFacts: Later("asking its peers", ask_names, (LoginFacts,), Company.spared),
     PeerSshFacts: Later("asking its peers", ask_peers, (LoginFacts,), spared_peers),
     PlannedPickFacts: Later("trying the plan", ask_pick, PLAN_FACTS, spared_pick),
+    ToolFacts: Later("asking its peers", ask_tools, (LoginFacts,), spared_probe),
     ProbeFacts: Later("measuring", None, PROBE_FACTS, spared_probe),
+    MeetingFacts: Later("measuring", None, (), spared_probe),
 }
 
 # The later acts, and the part of the run's deadline after which the next one waits no longer for a node that is busy.

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from doctor.advice import PLAN_FACTS
 from doctor.collect.probe import TURN
 from doctor.gather import Act, NotAsked
-from doctor.model.facts import GpuFacts, IdentityFacts, ListenFacts, LoadedNcclFacts, TopologyFacts
+from doctor.model.facts import GpuFacts, IdentityFacts, ListenFacts, LoadedNcclFacts, ToolFacts, TopologyFacts
 from doctor.model.plan import LaunchPlan
 
 if TYPE_CHECKING:
     from doctor.company import Company
     from doctor.objections import Objection
 
-PROBE_FACTS = (*PLAN_FACTS, GpuFacts, TopologyFacts, LoadedNcclFacts, IdentityFacts, ListenFacts)
+PROBE_FACTS = (*PLAN_FACTS, GpuFacts, TopologyFacts, LoadedNcclFacts, IdentityFacts, ListenFacts, ToolFacts)
 
 
 @dataclass(frozen=True)

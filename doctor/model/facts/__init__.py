@@ -13,7 +13,7 @@ from doctor.model.facts.names import HostNameFacts, NameFacts, Resolved
 from doctor.model.facts.nccl_pick import NcclPickFacts, PlannedPickFacts
 from doctor.model.facts.net_settings import Conntrack, InterfaceSettings, NetSettingsFacts
 from doctor.model.facts.network import Address, Gid, HcaPort, InfinibandFacts, Interface, Kind, NicFacts
-from doctor.model.facts.probe import Carried, Failure, Means, MeetingFacts, ProbeFacts, Row, Stage, Step, Turn
+from doctor.model.facts.probe import Carried, Failure, Means, MeetingFacts, ProbeFacts, Row, Skipped, Stage, Step, Turn
 from doctor.model.facts.run import BrokenPlugIn, Crash, CrashFacts, JobFacts, PlugInFacts, UnreadFacts
 from doctor.model.facts.software import (
     EnvironmentFacts,
@@ -25,6 +25,7 @@ from doctor.model.facts.software import (
     NcclCopiesFacts,
     NcclCopy,
 )
+from doctor.model.facts.tools import Tool, ToolFacts
 from doctor.model.facts.ways import WayFacts
 
 __all__ = [
@@ -88,9 +89,12 @@ __all__ = [
     "Resolved",
     "Row",
     "Rule",
+    "Skipped",
     "Slave",
     "Stage",
     "Step",
+    "Tool",
+    "ToolFacts",
     "TopologyFacts",
     "Turn",
     "UnreadFacts",

@@ -114,14 +114,27 @@ class Turn:
 
 
 @dataclass(frozen=True)
+class Skipped:
+    """A step that was to be run and was not begun, and why: what was not measured is not passed."""
+
+    step: Step
+    why: str
+
+
+@dataclass(frozen=True)
 class ProbeFacts:
-    """All steps that this node had a part in, in their order. Absent with the reason where no probe was run."""
+    """All steps that this node had a part in, in their order. Absent with the reason where no probe was run.
+
+    `note` says what the means do not tell of: GPUs that are there, where there was no NCCL to measure them by.
+    """
 
     turns: tuple[Turn, ...]
+    skipped: tuple[Skipped, ...] = ()
+    note: str = ""
 
     def after(self, earlier: ProbeFacts) -> ProbeFacts:
         """Return the turns of both: a node's come in several parts."""
-        return ProbeFacts((*earlier.turns, *self.turns))
+        return ProbeFacts((*earlier.turns, *self.turns), (*earlier.skipped, *self.skipped), self.note or earlier.note)
 
 
 @dataclass(frozen=True)
