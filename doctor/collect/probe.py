@@ -1,21 +1,221 @@
-"""What the node told of its part in each step of the probe."""
+"""What the node told of its part in each step of the probe, and where ranks can meet that it leads.
+
+What was asked is the head's own word (`Reply.asked`); what came back is the node's, and is held to shape and bounds.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+
 from doctor.collect.reader import Reader, trouble
-from doctor.model.evidence import Answer, Evidence
-from doctor.model.fact import Read
-from doctor.model.facts import ProbeFacts, Turn
+from doctor.hostlist import is_name, is_v6
+from doctor.model.evidence import Answer, Evidence, JsonValue, Reply, Status
+from doctor.model.fact import Absent, Read, Unread
+from doctor.model.facts import Carried, Failure, Means, MeetingFacts, ProbeFacts, Row, Skipped, Stage, Step, Turn
+from doctor.printable import printable
 
 TURN = Answer("turn")
+MEETING = Answer("meeting")
+
+_MOST_ROWS, _MOST_DEVICES, _MOST_LINES, _MOST_IDS = 256, 1024, 1000, 4096
+_LONGEST_LINE, _LONGEST_WORDS, _LONGEST_PATH = 1000, 2000, 4096
+_LEAST_SECONDS, _MOST_SECONDS = 1e-9, 1e6
+_MOST_BYTES = 2**64
+_ID = 256  # hexadecimal digits of an ncclUniqueId
+_LARGEST_PORT = 65535
 
 
 def probed(evidence: Evidence) -> Read[ProbeFacts]:
-    """Return the turns of this part of the evidence."""
-    turns = evidence.turns(TURN)
-    if not turns:
-        return trouble(TURN, evidence.reply(TURN)) or ProbeFacts(())
-    return ProbeFacts(tuple[Turn, ...]())
+    """Return the turns of this part of the evidence. Only what the head asked for counts."""
+    told = {turn: reply for turn, reply in evidence.turns(TURN).items() if isinstance(reply.asked, dict)}
+    if not told:
+        return _why_none(evidence)
+    note = evidence.reply(TURN)
+    return ProbeFacts(
+        tuple(_turn(turn, reply) for turn, reply in told.items() if reply.status is not Status.NOT_ASKED),
+        tuple(
+            Skipped(_step(_mapping(reply.asked), turn), reply.reason)
+            for turn, reply in told.items()
+            if reply.status is Status.NOT_ASKED
+        ),
+        note.reason if note.status is Status.NOT_ASKED else "",
+    )
 
 
-READERS = (Reader(ProbeFacts, (TURN,), probed),)
+def meeting(evidence: Evidence) -> Read[MeetingFacts]:
+    """Return where ranks can meet. That it has no such place is for the step to tell, which then fails."""
+    reply = evidence.reply(MEETING)
+    why = trouble(MEETING, reply)
+    if isinstance(why, Absent) and reply.status is Status.NOT_ASKED:
+        return why
+    if why:
+        return MeetingFacts(why=_words(reply.reason) or why.reason)
+    try:
+        return _meeting(_mapping(reply.value))
+    except (ValueError, LookupError, TypeError) as error:
+        return MeetingFacts(why=f"its answer cannot be read: {error}")
+
+
+READERS = (Reader(ProbeFacts, (TURN,), probed), Reader(MeetingFacts, (MEETING,), meeting))
+
+
+def _why_none(evidence: Evidence) -> Unread | Absent:
+    """Say why there is no turn. Where the head says that it could not measure, those are its words."""
+    reply = evidence.reply(TURN)
+    if reply.status is Status.UNANSWERED and evidence.recorded:
+        return Absent("the recording holds no probe")
+    if reply.status is Status.FAILED and reply.reason:
+        return Unread(reply.reason)
+    return trouble(TURN, reply) or Unread("no step of the probe was asked of this node")
+
+
+# What was asked
+
+
+def _step(asked: Mapping[str, JsonValue], turn: int) -> Step:
+    expect = asked.get("expect")
+    return Step(
+        turn, Stage(asked["stage"]), Means(asked["means"]), tuple(map(_node, _list(asked["group"]))),
+        tuple(_whole(ranks, 2**20) for ranks in _list(asked["ranks"])),
+        tuple(_whole(size, _MOST_BYTES) for size in _list(asked["sizes"])),
+        _words(asked.get("launcher")), _words(asked.get("net")),
+        None if expect is None else _number(expect, 0.0, 1e9),
+    )  # fmt: skip
+
+
+def _node(value: JsonValue) -> str:
+    if not isinstance(value, str) or not (is_name(value) or is_v6(value)):
+        raise ValueError("a node in it is in no listing")
+    return value
+
+
+# What came back
+
+
+def _turn(turn: int, reply: Reply) -> Turn:
+    asked = _mapping(reply.asked)
+    step = _step(asked, turn)
+    planned = tuple(_text(device, 64) for device in _list(asked.get("planned", [])))
+    if reply.status is not Status.OK:
+        return Turn(step, (), planned, failure=_unanswered(reply))
+    try:
+        return _told(step, planned, _mapping(reply.value))
+    except (ValueError, LookupError, TypeError, OverflowError) as error:
+        return Turn(step, (), planned, failure=Failure("", f"what it told cannot be read: {printable(str(error))}"))
+
+
+def _unanswered(reply: Reply) -> Failure:
+    late = reply.status is Status.TIMEOUT
+    words = _words(reply.reason) or f"the agent's part ended: {reply.status.value}"
+    return Failure("", words, late=late)
+
+
+def _told(step: Step, planned: tuple[str, ...], said: Mapping[str, JsonValue]) -> Turn:
+    rows = tuple(_rows(step, _list(said["rows"], _MOST_ROWS)))
+    failure = _failure(said.get("failure"))
+    if not rows and failure is None and step.means is not Means.DIAGNOSTICS:
+        failure = Failure("", "it ended and told of no size")
+    start = said.get("start")
+    return Turn(
+        step, rows, planned, dict(_carried(_mapping(said.get("carried") or {}))),
+        _text(said.get("version"), 100), _text(said.get("library"), _LONGEST_PATH),
+        _lines(said.get("used")), _lines(said.get("log")), failure,
+        None if start is None else _number(start, 0.0, _MOST_SECONDS), _lines(said.get("left")),
+    )  # fmt: skip
+
+
+def _rows(step: Step, said: list[JsonValue]) -> Iterator[Row]:
+    seen: set[tuple[int, bool]] = set()
+    for row in map(_mapping, said):
+        size, in_place = _whole(row["size"], _MOST_BYTES), row["in_place"]
+        if not isinstance(in_place, bool) or (size, in_place) in seen or (step.sizes and size not in step.sizes):
+            raise ValueError("a size in it was not asked for, or is told twice")
+        seen.add((size, in_place))
+        median, fastest, slowest = (
+            _number(row[name], _LEAST_SECONDS, _MOST_SECONDS) for name in ("seconds", "fastest", "slowest")
+        )
+        wrong = row.get("wrong")
+        yield Row(size, in_place, median, fastest, slowest, None if wrong is None else _whole(wrong, _MOST_BYTES))
+
+
+def _carried(said: Mapping[str, JsonValue]) -> Iterator[tuple[str, Carried]]:
+    if len(said) > _MOST_DEVICES:
+        raise ValueError("more devices than a node has")
+    for device, moved in said.items():
+        counts = _mapping(moved)
+        yield _text(device, 64), Carried(_whole(counts["sent"], _MOST_BYTES), _whole(counts["received"], _MOST_BYTES))
+
+
+def _failure(said: JsonValue) -> Failure | None:
+    if said is None:
+        return None
+    told = _mapping(said)
+    rank, code = told.get("rank"), told.get("code")
+    return Failure(
+        _words(told.get("step")), _words(told.get("words")),
+        None if rank is None else _whole(rank, 2**20),
+        None if code is None else _whole(code, 2**31, least=-(2**31)),
+        late=told.get("late") is True,
+    )  # fmt: skip
+
+
+def _meeting(said: Mapping[str, JsonValue]) -> MeetingFacts:
+    ids = tuple(_id(one) for one in _list(said.get("ids") or [], _MOST_IDS))
+    address, port = said.get("address"), said.get("port")
+    if address is not None:
+        address = str(ip_address(_text(address, 64)))
+        port = _whole(port, _LARGEST_PORT, least=1)
+    version, library = _text(said.get("version"), 100), _text(said.get("path"), _LONGEST_PATH)
+    return MeetingFacts(ids, address or "", port if isinstance(port, int) else 0, version, library)
+
+
+def _id(value: JsonValue) -> str:
+    if not isinstance(value, str) or len(value) != _ID or not set(value) <= set("0123456789abcdef"):
+        raise ValueError("an id in it is none of NCCL's")
+    return value
+
+
+def _lines(value: JsonValue) -> tuple[str, ...]:
+    """Return the lines as text that can be shown; of too many the last."""
+    return tuple(_text(line, _LONGEST_LINE) for line in _list(value or [], None)[-_MOST_LINES:])
+
+
+def _words(value: JsonValue) -> str:
+    return _text(value, _LONGEST_WORDS)
+
+
+def _text(value: JsonValue, longest: int) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError("a text was wanted")
+    return printable(value, longest)
+
+
+def _whole(value: JsonValue, most: int, least: int = 0) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError("a number in it is none of those that can be")
+    return value
+
+
+def _number(value: JsonValue, least: float, most: float) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise TypeError("a number was wanted")
+    number = float(value)
+    if not (math.isfinite(number) and least <= number <= most):
+        raise ValueError("a number in it is none of those that can be")
+    return number
+
+
+def _list(value: JsonValue, most: int | None = 65536) -> list[JsonValue]:
+    if not isinstance(value, list) or (most is not None and len(value) > most):
+        raise TypeError("a list of bearable length was wanted")
+    return value
+
+
+def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
+    if not isinstance(value, dict):
+        raise TypeError("a mapping was wanted")
+    return value
