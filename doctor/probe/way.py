@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from doctor.model.plan import LaunchPlan
 
 # By name, as --probe and --probe-launcher have it, the module of this package whose WAY it is.
-WAYS: Mapping[str, str] = {}
+WAYS: Mapping[str, str] = {
+    "nccl": "nccl",
+}
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 
@@ -121,6 +123,10 @@ class Way:
         """Return how many steps this group needs at this stage, one after the other: the rails of a pair."""
         return 1
 
+    def usual(self, ground: Ground, stage: Stage) -> tuple[int, ...]:  # noqa: ARG002  the same
+        """Return the sizes of this stage where nobody named any: what this network carries in little time."""
+        return self.sizes.get(stage, ())
+
     def fitting(self, ground: Ground, stage: Stage, sizes: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
         """Return those of the wanted sizes that the nodes have memory for."""
         return sizes
@@ -168,13 +174,19 @@ def way_called(name: str) -> Way:
     return way
 
 
-def asked(way: Way, ground: Ground, part: Part) -> dict[str, JsonValue]:
-    """Return the arguments of a turn: those that every means gets, and the way's own. Raises NoPartError."""
-    step = part.step
-    common: dict[str, JsonValue] = {
+def step_told(step: Step) -> dict[str, JsonValue]:
+    """Return a step as turns are asked it, and as it is read back."""
+    return {
         "round": step.round, "stage": step.stage.value, "means": step.means.value, "group": list(step.group),
         "ranks": list(step.ranks), "sizes": list(step.sizes), "launcher": step.launcher, "net": step.net,
-        "expect": step.expect, "node": part.node, "planned": list(way.planned(ground, part)),
-        "timeout": part.seconds, "variables": dict(way.variables(ground, part.node, step.net)),
+        "expect": step.expect,
+    }  # fmt: skip
+
+
+def asked(way: Way, ground: Ground, part: Part) -> dict[str, JsonValue]:
+    """Return the arguments of a turn: those that every means gets, and the way's own. Raises NoPartError."""
+    common: dict[str, JsonValue] = {
+        **step_told(part.step), "node": part.node, "planned": list(way.planned(ground, part)),
+        "timeout": part.seconds, "variables": dict(way.variables(ground, part.node, part.step.net)),
     }  # fmt: skip
     return {**common, **({} if isinstance(way, HeadWay) else way.part(ground, part))}
