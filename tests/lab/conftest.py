@@ -16,6 +16,7 @@ from . import hosts
 from .command import Run, ncheck
 from .hosts import Lab
 from .namespaces import INIT
+from .promises import HANGS, PATIENT
 from .wiring import SEVERAL_NICS
 
 HERE = Path(__file__).parent
@@ -90,6 +91,6 @@ def wide_lab(running_wide_lab: Lab) -> Iterator[Lab]:
 @pytest.fixture(scope="session")
 def healthy(running_lab: Lab) -> Run:
     """Return what ncheck says of the healthy lab."""
-    run = ncheck(running_lab)
+    run = ncheck(running_lab, *PATIENT, hard_limit=HANGS)
     assert run.exit_code == 0, f"the lab is not healthy, or this machine too busy: {run.report['findings']}"
     return run

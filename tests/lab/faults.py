@@ -136,7 +136,7 @@ def shift_clock(node: Node, by: str) -> None:
 
 def limit_startups(node: Node, value: str) -> None:
     """Let sshd drop logins that come at once: MaxStartups start:rate:full."""
-    node.sh(f"sed -i 's/^LoginGraceTime.*/LoginGraceTime 60\\nMaxStartups {value}/' /etc/ssh/sshd_config")
+    node.sh(f"sed -i 's/^LoginGraceTime.*/LoginGraceTime 600\\nMaxStartups {value}/' /etc/ssh/sshd_config")
     restart_sshd(node)
 
 

@@ -45,7 +45,7 @@ class Watch:
     `over`, where lines are typed on several hosts at once: the first that has said enough ends all.
     """
 
-    limit: float = 30
+    limit: float = 120
     enough: str = "(?!)"
     then: float = 0
     over: Event = field(default_factory=Event)
@@ -60,7 +60,7 @@ def launched(host: Node | Lab, line: str, watch: Watch | None = None, *, user: U
     )  # fmt: skip
     try:
         said, whole = _heard(process, watch or Watch())
-        ended = process.wait(5) if whole else None
+        ended = process.wait(60) if whole else None
     finally:
         # unshare is among them, and with it all that it holds.
         with suppress(ProcessLookupError):

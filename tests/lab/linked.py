@@ -41,13 +41,20 @@ def linked(
     *,
     before: Callable[[str], object] = str,
     observer: Observer | None = None,
-    deadline: float = 60.0,
+    deadline: float = 240.0,
     **settings: object,
 ) -> Linked:
     """Ask all hosts about their links. `before` is told of each act as it begins: "2 asking its peers"."""
     names = ",".join(host.name for host in made.hosts)
     run = replace(
-        Settings(hosts=names, environment=JobEnvironment(rsh=made.rsh), deadline=deadline, width=len(made.hosts)),
+        Settings(
+            hosts=names,
+            environment=JobEnvironment(rsh=made.rsh),
+            connect_timeout=60.0,
+            command_timeout=60.0,
+            deadline=deadline,
+            width=len(made.hosts),
+        ),
         **settings,  # type: ignore[arg-type]
     )
     nodes = read_inventory(run, stdin=io.BytesIO(), environ={})

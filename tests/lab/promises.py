@@ -16,9 +16,14 @@ from .node import Node
 
 T = TypeVar("T")
 
-# Sooner than the defaults, for tests of what never answers; late enough for two busy cores that are all five hosts.
-QUICK = ("--connect-timeout", "6", "--command-timeout", "5", "--deadline", "25")
-SLACK = 1.5  # seconds that start-up and the report may take beyond the deadline, on a machine that does other things
+# Where all that is asked answers, these only end a hang: two cores that are all five hosts may be busy with others.
+PATIENT = ("--connect-timeout", "60", "--command-timeout", "60", "--deadline", "240")
+# Sooner than the defaults, for tests of what never answers; late enough for what does. Who is left alone by its head
+# goes on until the deadline: nothing that is still there when it has settled is taken for nothing.
+QUICK = ("--connect-timeout", "10", "--command-timeout", "10", "--deadline", "60")
+SLACK = 10  # seconds that start-up and the report may take beyond the deadline, on a machine that does other things
+SETTLED = 40  # seconds, less than what is left of QUICK's deadline
+HANGS = 300  # seconds after which a run of ncheck is taken to hang
 
 
 def examined(
@@ -26,18 +31,17 @@ def examined(
     *argv: str,
     user: User = ROOT,
     nodes: tuple[str, ...] = (),
-    deadline: float = 25,
-    settle: float = 5,
+    waits: tuple[str, ...] = PATIENT,
 ) -> Run:
     """Run ncheck; it ends inside its deadline and leaves every node's processes and files as they were."""
-    with nothing_left(lab, settle):
-        run = ncheck(lab, *QUICK, "--deadline", str(deadline), *argv, user=user, nodes=nodes, hard_limit=deadline + 20)
-        assert run.report["seconds"] <= deadline + SLACK
+    with nothing_left(lab):
+        run = ncheck(lab, *waits, *argv, user=user, nodes=nodes, hard_limit=HANGS)
+        assert run.report["seconds"] <= float(waits[-1]) + SLACK
     return run
 
 
 @contextmanager
-def nothing_left(lab: Lab, settle: float = 5, but: str = "no process") -> Iterator[None]:
+def nothing_left(lab: Lab, settle: float = SETTLED, but: str = "no process") -> Iterator[None]:
     """Hold the hosts, the head too, to what they were before the block: no process more (but those so called), no
     file changed.
     """
@@ -75,13 +79,17 @@ def others_whole(run: Run, healthy: Run, *hurt: str, but: str = "") -> None:
 
 
 def plan(
-    lab: Lab, *argv: str, user: User = ROOT, nodes: tuple[str, ...] = (), slots: int = 1, deadline: float = 25
+    lab: Lab,
+    *argv: str,
+    user: User = ROOT,
+    nodes: tuple[str, ...] = (),
+    slots: int = 1,
+    waits: tuple[str, ...] = PATIENT,
 ) -> Run:
     """Run ncheck plan for so many ranks on each node, to the same promises."""
     with nothing_left(lab):
         listing(lab, [f"{name} slots={slots}" for name in nodes or lab.names], user)
-        asked = ("plan", "nodes.txt", *QUICK, "--deadline", str(deadline), *argv)
-        return begin(lab, *asked, user=user).wait(deadline + 20)
+        return begin(lab, "plan", "nodes.txt", *waits, *argv, user=user).wait(HANGS)
 
 
 def planned(lab: Lab, *argv: str, user: User = ROOT, nodes: tuple[str, ...] = ()) -> Run:

@@ -12,7 +12,7 @@ from .hosts import Lab
 from .launching import Launched, launched
 from .layers import ROOT
 from .node import Node
-from .promises import examined, planned
+from .promises import HANGS, PATIENT, examined, planned
 
 PROGRAM = ("--for", "mpirun", "--", "hostname")
 EXPORT = "export PATH=/opt/openmpi/bin:$PATH\n"
@@ -88,7 +88,7 @@ def test_without_open_mpi_on_one_node_there_is_no_line_and_the_node_is_named(lab
     assert run.finding("NC209")["fix"] == "ssh -t node02 sudo apt-get install openmpi-bin"
 
     command.listing(lab, [f"{name} slots=1" for name in lab.names])
-    refused = command.begin(lab, "plan", "nodes.txt", *PROGRAM).wait(60)
+    refused = command.begin(lab, "plan", "nodes.txt", *PATIENT, *PROGRAM).wait(HANGS)
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "NC209 mpi-daemon-missing on node02" in refused.stderr
 
@@ -113,7 +113,8 @@ def test_launch_checks_then_runs_the_printed_line_and_ends_as_it_does(lab: Lab) 
     command.listing(lab, [f"{name} slots=1" for name in lab.names])
     line = planned(lab, "--for", "mpirun", "--", "sh", "-c", "hostname; exit 3").stdout
 
-    launch = command.begin(lab, "launch", "nodes.txt", "--", "sh", "-c", "hostname; exit 3", user=ROOT).wait(60)
+    argv = ("launch", "nodes.txt", *PATIENT, "--", "sh", "-c", "hostname; exit 3")
+    launch = command.begin(lab, *argv, user=ROOT).wait(HANGS)
 
     assert launch.exit_code == 3, launch
     assert f"ncheck: starting: {line}" in launch.stderr
@@ -124,7 +125,7 @@ def test_launch_checks_then_runs_the_printed_line_and_ends_as_it_does(lab: Lab) 
 def test_launch_refuses_an_mpirun_of_another_release_than_the_nodes(lab: Lab) -> None:
     command.listing(lab, lab.names)
     with lab.file_on_head("usr/local/bin/mpirun", "#!/bin/sh\necho 'mpirun (Open MPI) 5.0.11'\n", 0o755):
-        launch = command.begin(lab, "launch", "nodes.txt", "--", "hostname").wait(60)
+        launch = command.begin(lab, "launch", "nodes.txt", *PATIENT, "--", "hostname").wait(HANGS)
 
     assert (launch.exit_code, launch.stdout) == (1, ""), launch
     told = (
@@ -137,8 +138,8 @@ def test_launch_goes_on_without_the_bad_node_and_writes_the_good_ones(lab: Lab) 
     faults.stop_sshd(lab.nodes[0])
     command.listing(lab, ["node01 slots=1  # the head", "node[02-04] slots=1"])
 
-    argv = ("launch", "nodes.txt", "--drop-bad", "--good-nodes", "good.txt", "--", "hostname")
-    launch = command.begin(lab, *argv).wait(60)
+    argv = ("launch", "nodes.txt", *PATIENT, "--drop-bad", "--good-nodes", "good.txt", "--", "hostname")
+    launch = command.begin(lab, *argv).wait(HANGS)
 
     assert (launch.exit_code, sorted(launch.stdout.splitlines())) == (0, ["node02", "node03", "node04"]), launch
     assert "ncheck: 3 of 4, without node01: not reached: refused: " in launch.stderr

@@ -7,7 +7,7 @@ import pytest
 from .command import begin, ncheck
 from .hosts import Lab
 from .layers import ADA, ROOT, User
-from .promises import examined, nothing_left
+from .promises import HANGS, PATIENT, examined, nothing_left
 
 
 @pytest.mark.parametrize("user", [ROOT, ADA], ids=lambda user: user.name)
@@ -53,7 +53,7 @@ def test_ssh_alone_starts_no_python_on_the_nodes(lab: Lab) -> None:
 def test_a_recording_of_the_lab_replays_to_the_same_verdicts(lab: Lab) -> None:
     live = examined(lab, "--record", "recording")
 
-    replayed = begin(lab, "replay", "recording", "-o", "json").wait(30)
+    replayed = begin(lab, "replay", "recording", "-o", "json").wait(HANGS)
 
     assert replayed.verdicts() == live.verdicts()
     assert replayed.report["plan"] == live.report["plan"]
@@ -62,7 +62,7 @@ def test_a_recording_of_the_lab_replays_to_the_same_verdicts(lab: Lab) -> None:
 
 
 def test_the_proposed_mpirun_line_runs_on_these_nodes(lab: Lab) -> None:
-    line = ncheck(lab).report["plan"]["lines"]["mpirun"]
+    line = ncheck(lab, *PATIENT, hard_limit=HANGS).report["plan"]["lines"]["mpirun"]
 
     with nothing_left(lab):
         said = lab.nodes[0].sh(line.replace("python train.py", "hostname"))

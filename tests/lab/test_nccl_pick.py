@@ -13,7 +13,6 @@ from .node import Node
 from .promises import examined
 
 PLACE = f"{layers.PACKAGES}/nvidia/nccl/lib/libnccl.so.2"
-PATIENT = ("--command-timeout", "15", "--deadline", "45")  # opening 400 MB for the first time takes its time
 
 Folder = Callable[[str], Path]
 
@@ -58,7 +57,7 @@ def test_what_nccl_picks_is_told_by_itself_and_under_the_plan_it_picks_the_plann
     for node in lab.nodes:
         compose_bridge_first(node)
 
-    run = examined(lab, *PATIENT, deadline=45)
+    run = examined(lab)
 
     assert run.finding("NC304")["nodes"] == list(lab.names)
     assert run.finding("NC304")["message"].startswith("NCCL would pick br-5b1d7c3e9f20 (container-bridge)")
@@ -73,7 +72,7 @@ def test_where_nothing_is_in_the_way_nccl_is_right_by_itself_and_no_plan_is_trie
 ) -> None:
     real_nccl(lab, nccl_folder("2.28.3"))
 
-    run = examined(lab, *PATIENT, deadline=45)
+    run = examined(lab)
 
     assert run.failed() == {}
     assert {run.verdicts()["NC304", name] for name in lab.names} == {"passed"}
@@ -90,7 +89,7 @@ def test_a_line_that_lets_lo_in_is_found_in_either_file_and_the_plan_outweighs_i
     lab.nodes[1].write("/etc/nccl.conf", "NCCL_SOCKET_IFNAME=^docker0\n")
     lab.nodes[2].write("/root/.nccl.conf", "NCCL_SOCKET_IFNAME=^docker0\n")
 
-    run = examined(lab, *PATIENT, deadline=45)
+    run = examined(lab)
 
     failed = run.failed()
     assert {code: failed[code] for code in ("NC304", "NC323")} == {
@@ -113,7 +112,7 @@ def test_a_family_of_addresses_that_leads_astray_is_named_on_its_node_and_outwei
         compose_bridge_first(node)
     lab.nodes[3].write("/etc/nccl.conf", "NCCL_SOCKET_FAMILY=AF_INET6\n")
 
-    run = examined(lab, *PATIENT, deadline=45)
+    run = examined(lab)
 
     assert run.failed()["NC335"] == {"node04"}
     (told,) = (

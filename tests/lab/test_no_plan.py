@@ -8,7 +8,7 @@ import pytest
 
 from .command import begin, listing
 from .hosts import Lab
-from .promises import nothing_left, plan, planned
+from .promises import HANGS, QUICK, nothing_left, plan, planned
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_with_no_common_subnet_it_is_said_what_is_common_to_whom(wide_lab: Lab) 
     lone = "ip address flush dev fast0; ip address flush dev eth0; ip address add 10.77.0.3/32 dev eth0"
     wide_lab.nodes[2].sh(f"{lone}; ip route add 10.77.0.254 dev eth0")
 
-    run = plan(wide_lab, "--for", "env")
+    run = plan(wide_lab, "--for", "env", waits=QUICK)
 
     told = "no subnet is common to all nodes: 10.78.0.0/24 on node[01-02], 10.77.0.0/24 on node[01-02], 10.77.0.3/32 on"
     assert told in run.stderr
@@ -64,7 +64,7 @@ def test_one_node_alone_gets_a_line_that_needs_no_network(wide_lab: Lab) -> None
 def test_a_list_of_no_node_is_a_matter_of_usage(wide_lab: Lab, launcher: str, printed: str) -> None:
     listing(wide_lab, [])
     with nothing_left(wide_lab):
-        run = begin(wide_lab, "plan", "nodes.txt", "--for", launcher).wait(30)
+        run = begin(wide_lab, "plan", "nodes.txt", "--for", launcher).wait(HANGS)
 
     assert "it names no host" in run.stderr
     assert (run.exit_code, run.stdout) == (2, printed)

@@ -10,7 +10,7 @@ from . import layers
 from .command import built, listing
 from .hosts import Lab
 from .launching import Watch, launched
-from .promises import planned
+from .promises import HANGS, PATIENT, planned
 from .wiring import fast_address
 
 PLACE = f"{layers.PACKAGES}/nvidia/nccl/lib/libnccl.so.2"
@@ -46,8 +46,8 @@ def test_eval_of_the_printed_environment_leads_nccl_to_the_planned_network_on_ev
 
 def test_eval_fails_where_there_is_no_plan(wide_lab: Lab) -> None:
     listing(wide_lab, [f"{name} slots=1" for name in wide_lab.names])
-    plan = f"{shlex.join(built())} plan nodes.txt --for env --ifname nope0 2>/dev/null"
+    plan = f"{shlex.join(built())} plan nodes.txt {shlex.join(PATIENT)} --for env --ifname nope0 2>/dev/null"
 
-    refused = launched(wide_lab, f'eval "$({plan})" && echo begun || echo refused', Watch(60))
+    refused = launched(wide_lab, f'eval "$({plan})" && echo begun || echo refused', Watch(HANGS))
 
     assert refused.said == "refused\n"

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from . import faults, layers
 from .command import Run, ncheck
 from .hosts import Lab
-from .promises import QUICK, examined, others_whole
+from .promises import HANGS, QUICK, SLACK, examined, others_whole
 
 
 def _with(lab: Lab, name: str, more: str) -> AbstractContextManager[None]:
@@ -57,7 +57,7 @@ def test_node_to_node_ssh_that_fails_on_one_edge_is_named_by_that_edge(lab: Lab,
 def test_node_to_node_ssh_that_hangs_is_named_inside_the_deadline(lab: Lab, healthy: Run) -> None:
     faults.firewall(lab.nodes[2], f"ip saddr {lab.addresses['node02']} tcp dport 22 drop")
 
-    run = examined(lab)
+    run = examined(lab, waits=QUICK)
 
     assert run.failed() == {"NC131": {"node02"}}, run.failed()
     others_whole(run, healthy, "node02")
@@ -68,10 +68,10 @@ def test_a_server_under_load_that_drops_every_other_login_is_never_blamed(lab: L
     faults.limit_startups(node, "2:30:4")
 
     with faults.load(lab, node, logins=4):
-        run = ncheck(lab, *QUICK)
+        run = ncheck(lab, *QUICK, hard_limit=HANGS)
 
     assert run.failed() == {}, run.told(node.name)
-    assert run.report["seconds"] <= 26.5
+    assert run.report["seconds"] <= 60 + SLACK
 
 
 def test_a_server_that_drops_logins_for_a_while_is_tried_again(lab: Lab, healthy: Run) -> None:
@@ -89,8 +89,8 @@ def test_a_server_that_always_drops_logins_is_unknown_and_not_blamed(lab: Lab, h
     node = lab.nodes[1]
     faults.limit_startups(node, "2:100:2")
 
-    with faults.half_open(lab, node, connections=2, seconds=60):
-        run = examined(lab)
+    with faults.half_open(lab, node, connections=2, seconds=600):
+        run = examined(lab, waits=QUICK)
 
     assert run.failed() == {}, run.told(node.name)
     assert "NC001" in run.unknown(node.name)

@@ -10,14 +10,14 @@ from . import faults
 from .command import Run, begin, listing, ncheck
 from .hosts import Lab
 from .node import Node
-from .promises import QUICK, examined, others_whole
+from .promises import HANGS, PATIENT, QUICK, examined, others_whole
 
 Fault = Callable[[Node], object]
 UNREACHED: dict[str, tuple[str, Fault]] = {
     "packets dropped": ("NC112", faults.lose_everything),
     "sshd frozen": ("NC115", faults.freeze_sshd),
     "packets over 600 bytes lost": ("NC116", faults.lose_large_packets),
-    "start-up file that hangs": ("NC116", lambda node: faults.start_up_file(node, "sleep 8")),
+    "start-up file that hangs": ("NC116", lambda node: faults.start_up_file(node, "sleep 20")),
     "sshd stopped": ("NC111", faults.stop_sshd),
     "another server on the port": ("NC114", faults.serve_http),
     "host key changed": ("NC118", faults.change_host_key),
@@ -45,7 +45,7 @@ def test_a_node_that_is_not_reached_is_named_with_its_cause(
         codes.setdefault(code, set()).add(node.name)
 
     # Where packets are lost the node never learns that we left: sshd waits for its own LoginGraceTime.
-    run = examined(lab, "--transport", transport, settle=12)
+    run = examined(lab, "--transport", transport, waits=QUICK)
 
     _blamed(run, codes)
     others_whole(run, healthy, *set().union(*codes.values()))
@@ -77,7 +77,7 @@ def test_a_host_key_that_is_unknown_is_not_trusted_unless_asked(lab: Lab, health
         assert run.failed() == {"NC001": {name}, "NC117": {name}}
         others_whole(run, healthy, name)
 
-        trusting = ncheck(lab, *QUICK, "--accept-new-host-keys")
+        trusting = ncheck(lab, *PATIENT, "--accept-new-host-keys", hard_limit=HANGS)
         assert trusting.verdicts() == healthy.verdicts()
 
 
@@ -104,7 +104,7 @@ def test_the_printed_report_names_the_node_the_cause_and_what_to_type(lab: Lab) 
     faults.stop_sshd(lab.nodes[1])
     listing(lab, lab.names)
 
-    run = begin(lab, "nodes.txt", *QUICK).wait(45)
+    run = begin(lab, "nodes.txt", *PATIENT).wait(HANGS)
 
     assert run.exit_code == 1
     for words in ("NC111", "node02", "systemctl restart ssh", "NC001"):

@@ -44,7 +44,7 @@ def test_a_revoked_host_key_is_refused(lab: Lab, healthy: Run, transport: str) -
 def test_a_node_behind_a_jump_host_is_reached_through_it(lab: Lab, healthy: Run) -> None:
     faults.firewall(lab.nodes[3], "ip saddr 10.77.0.254 tcp dport { 22, 10001 } drop")
     with lab.file_on_head("root/.ssh/config", "Host node04\n  ProxyJump node01\n"):
-        run = examined(lab, "--connect-timeout", "10")
+        run = examined(lab)
 
     assert run.verdicts() == healthy.verdicts()
     assert [n["transport"] for n in run.report["nodes"]] == ["paramiko", "paramiko", "paramiko", "openssh"]
