@@ -7,35 +7,59 @@ that is slow although both of its ends are fast with others has a slow way betwe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from statistics import median
 
-from doctor.model.facts import Means, Stage
+from doctor.model.facts import Means, Stage, Step
 from doctor.probe.collectives import Collective
 
 # The bus bandwidth in GB/s that a pair should reach, None where nobody can tell.
 Expect = Callable[[Collective], float | None]
+Fair = Mapping[Step, float | None]
 
-# Below this share of what is usual a meeting is slow. Pairs of healthy nodes lie within about 5 % of one another.
-SLOW = 0.8
-# Over sockets, where what is right is not known, a machine that does something else besides halves them with ease.
-SLOW_ON_CPUS = 0.5
+
+@dataclass(frozen=True)
+class Bounds:
+    """Shares of what is usual: below `slow` a meeting accuses, from `fast` on it clears; between them it says nothing.
+
+    A node that was never fast is to blame when so many `witnesses` that are fast with others were slow with it. What
+    is usual is what one node of `one_in` reaches at its best.
+    """
+
+    slow: float
+    fast: float
+    witnesses: int
+    one_in: int
+
+
+# Pairs of healthy nodes lie within about 5 % of one another.
+BOUNDS = Bounds(slow=0.8, fast=0.87, witnesses=1, one_in=8)
+# Over sockets, where what is right is not known, a machine that does something else besides halves them with ease, and
+# two that are guests of one machine are far faster than the rest.
+ON_CPUS_BOUNDS = Bounds(slow=0.5, fast=0.6, witnesses=2, one_in=2)
 # Beyond this share of its expectation nobody believes the expectation any more, and the peers alone say what is usual.
 DOUBTED = 1.25
-WITNESSES = 2  # partners, fast with others, that it takes to blame a node
+PARTNERS = 2  # so many it takes to suspect a node; the rounds go on until so many fast ones bear witness
 
 ON_CPUS = frozenset({Means.TCP, Means.GLOO})
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """One pair, once. `busbw` in GB/s and `share` of what is usual (1.0); both None where it failed."""
+    """One pair, once. `busbw` is in GB/s, None where it failed; `usual` what a healthy pair of this kind has here."""
 
     nodes: tuple[str, str]
     round: int
     busbw: float | None
-    share: float | None
+    usual: float | None
     slow: bool  # a failed one, too
+    fast: bool
+
+    @property
+    def share(self) -> float | None:
+        """Return the share of what is usual; None where it failed."""
+        return self.busbw / self.usual if self.busbw is not None and self.usual else None
 
     def partner(self, node: str) -> str:
         """Return the other one."""
@@ -44,16 +68,21 @@ class Meeting:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A node that was never fast, with all its meetings; `witnesses` are its partners that are fast with others."""
+    """A node that was never fast, with all its meetings; `witnesses` were slow with it and are fast with others."""
 
     node: str
     meetings: tuple[Meeting, ...]
     witnesses: tuple[str, ...]
 
     @property
-    def share(self) -> float | None:
-        """Return the best share of what is usual that it reached; None where every meeting failed."""
-        return max((meeting.share for meeting in self.meetings if meeting.share is not None), default=None)
+    def partners(self) -> tuple[str, ...]:
+        """Return whom it met, each once."""
+        return tuple(dict.fromkeys(meeting.partner(self.node) for meeting in self.meetings))
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether nothing that it took part in came to its end."""
+        return all(meeting.busbw is None for meeting in self.meetings)
 
 
 @dataclass(frozen=True)
@@ -63,26 +92,22 @@ class SlowLink:
     nodes: tuple[str, str]
     meetings: tuple[Meeting, ...]
 
-    @property
-    def share(self) -> float | None:
-        """Return the best share of what is usual that they reached; None where every meeting failed."""
-        return max((meeting.share for meeting in self.meetings if meeting.share is not None), default=None)
-
 
 @dataclass(frozen=True)
 class Search:
     """What is known of every node that met another. `unresolved` were never fast, and too few can bear witness.
 
-    `doubted` are links that were slow once and have not been tried again. `usual` is the bus bandwidth in GB/s of a
-    healthy pair here (None where all failed); `expected` tells that it was measured against an expectation.
+    `doubted` are links that were slow once and have not been tried again. `expected` tells that the pairs were measured
+    against an expectation and not against one another alone.
     """
 
-    slow: tuple[Suspect, ...]
-    links: tuple[SlowLink, ...]
-    unresolved: tuple[Suspect, ...]
-    fast: tuple[str, ...]
+    slow: tuple[Suspect, ...] = ()
+    links: tuple[SlowLink, ...] = ()
+    unresolved: tuple[Suspect, ...] = ()
+    fast: tuple[str, ...] = ()
     doubted: tuple[SlowLink, ...] = ()
-    usual: float | None = None
+    meetings: tuple[Meeting, ...] = ()
+    means: Means = Means.NCCL
     expected: bool = False
 
     @property
@@ -98,4 +123,83 @@ def nobody_knows(_: Collective) -> float | None:
 
 def searched(collectives: Iterable[Collective], expect: Expect = nobody_knows) -> Search:
     """Return what the pairs of one means say, one rank a node; other stages are left out."""
-    raise NotImplementedError
+    pairs = tuple(one for one in collectives if one.step.stage is Stage.PAIR and _tells(one))
+    means = pairs[0].step.means if pairs else Means.NCCL
+    pairs = tuple(one for one in pairs if one.step.means is means)
+    fair = {one.step: expect(one) for one in pairs if one.busbw is not None}
+    known = bool(fair) and all(fair.values())
+    bounds = ON_CPUS_BOUNDS if means in ON_CPUS and not known else BOUNDS
+    meetings = _meetings(pairs, fair if known else {}, bounds)
+    fast = tuple(dict.fromkeys(node for one in meetings if one.fast for node in one.nodes))
+    suspects = _suspects(meetings, frozenset(fast))
+    slow = tuple(one for one in suspects if len(one.partners) >= PARTNERS and len(one.witnesses) >= bounds.witnesses)
+    links = _slow_links(meetings, frozenset(fast))
+    return Search(
+        slow=slow,
+        links=tuple(link for link in links if len(link.meetings) > 1),
+        unresolved=tuple(one for one in suspects if one not in slow),
+        fast=fast,
+        doubted=tuple(link for link in links if len(link.meetings) == 1),
+        meetings=meetings,
+        means=means,
+        expected=known,
+    )
+
+
+def _tells(pair: Collective) -> bool:
+    """Leave out what tells of nobody: where both ends are silent, the time was over or the head lost them."""
+    return len(pair.step.group) == 2 and len(pair.silent) < 2  # noqa: PLR2004  two make a pair
+
+
+def _meetings(pairs: tuple[Collective, ...], fair: Fair, bounds: Bounds) -> tuple[Meeting, ...]:
+    usual = _usual(pairs, fair, bounds)
+    return tuple(_meeting(pair, (fair.get(pair.step) or 1.0) * usual if usual else None, bounds) for pair in pairs)
+
+
+def _meeting(pair: Collective, usual: float | None, bounds: Bounds) -> Meeting:
+    one, other = pair.step.group
+    share = pair.busbw / usual if pair.busbw is not None and usual else 0.0
+    return Meeting(
+        (one, other), pair.step.round, pair.busbw, usual, slow=share < bounds.slow, fast=share >= bounds.fast
+    )
+
+
+def _usual(pairs: tuple[Collective, ...], fair: Fair, bounds: Bounds) -> float | None:
+    """Return what is usual: a share of the expectations where these are known, else GB/s; None where all failed.
+
+    It is the median of the pairs that are not slow beside the best nodes, of which there must be a few: so most of the
+    nodes may be slow. Who reaches the expectation is not slow, however much faster others are.
+    """
+    reached = {pair.step: pair.busbw / (fair.get(pair.step) or 1.0) for pair in pairs if pair.busbw is not None}
+    best: dict[str, float] = {}
+    for step, share in reached.items():
+        best.update({node: max(share, best.get(node, 0.0)) for node in step.group})
+    if not best:
+        return None
+    upper = sorted(best.values(), reverse=True)[(len(best) - 1) // bounds.one_in]
+    usual = median(share for share in reached.values() if share >= bounds.slow * upper)
+    if not fair or usual > DOUBTED:
+        return usual
+    return 1.0 if len(best) == 2 else min(usual, 1.0)  # noqa: PLR2004  two have no peers
+
+
+def _suspects(meetings: tuple[Meeting, ...], fast: frozenset[str]) -> tuple[Suspect, ...]:
+    held: dict[str, list[Meeting]] = {}
+    for meeting in meetings:
+        for node in meeting.nodes:
+            held.setdefault(node, []).append(meeting)
+    return tuple(_suspect(node, tuple(own), fast) for node, own in held.items() if node not in fast)
+
+
+def _suspect(node: str, meetings: tuple[Meeting, ...], fast: frozenset[str]) -> Suspect:
+    accusers = dict.fromkeys(meeting.partner(node) for meeting in meetings if meeting.slow)
+    return Suspect(node, meetings, tuple(partner for partner in accusers if partner in fast))
+
+
+def _slow_links(meetings: tuple[Meeting, ...], fast: frozenset[str]) -> tuple[SlowLink, ...]:
+    """Return the pairs of fast nodes that were slow whenever they met."""
+    held: dict[frozenset[str], list[Meeting]] = {}
+    for meeting in meetings:
+        if fast.issuperset(meeting.nodes):
+            held.setdefault(frozenset(meeting.nodes), []).append(meeting)
+    return tuple(SlowLink(own[0].nodes, tuple(own)) for own in held.values() if all(one.slow for one in own))
