@@ -13,6 +13,7 @@ from doctor.model.report import Report
 from doctor.report import text as words
 from doctor.report.folding import Block, blocks
 from doctor.report.head import print_head, print_nodes
+from doctor.report.measured import print_measured
 from doctor.report.page import Page
 from doctor.report.tail import print_tail
 from doctor.report.topics import topic_of
@@ -32,6 +33,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
     print_findings(page, found)
     print_verdicts(page, report)
     print_nodes(page, report)
+    print_measured(page, report)
     print_tail(page, report, found)
 
 

@@ -1,4 +1,4 @@
-"""A page of styled lines on a terminal or in a file: wrapping, colour and the few signs that stand before a line."""
+"""A page of styled lines on a terminal or in a file: wrapping, colour, and the few signs that lines are made with."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST = 4000  # characters of one paragraph; no check has that much to say, an
 
 @dataclass(frozen=True)
 class Signs:
-    """What stands before a line: what is wrong, doubtful, left out, well; and what to type."""
+    """What stands before a line: what is wrong, doubtful, left out, well, to be typed; and what bars are made of."""
 
     bad: str = "✗"
     warned: str = "!"
@@ -29,9 +29,11 @@ class Signs:
     well: str = "✓"
     type_this: str = "→"
     dot: str = "·"
+    upright: str = "┊"
+    parts: str = "▏▎▍▌▋▊▉█"  # of a bar: an eighth of a cell, two, and so on to the whole cell
 
 
-ASCII = Signs(bad="x", well="+", type_this="->", dot="|")
+ASCII = Signs(bad="x", well="+", type_this="->", dot="|", upright="|", parts="#")
 
 
 class _Paper(Console):

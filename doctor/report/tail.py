@@ -1,4 +1,4 @@
-"""The report's end: the plan, what was measured, and the last line, which says what the exit code means."""
+"""The report's end: the plan, why nothing was measured, and the last line, which says what the exit code means."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.text import Text
 from doctor.errors import EXIT_CLEAN, EXIT_INTERRUPTED
 from doctor.model.finding import Outcome, Severity, Verdict
 from doctor.model.plan import LaunchPlan
-from doctor.model.report import Measurement, Report
+from doctor.model.report import Report
 from doctor.reasoning.parity import gathered
 from doctor.report import text as words
 from doctor.report.folding import Block, outcome_counts
@@ -19,10 +19,10 @@ from doctor.shell_words import export
 
 
 def print_tail(page: Page, report: Report, found: Sequence[Block]) -> None:
-    """Print the plan, the probe, the sum and what the exit code means."""
+    """Print the plan, why no probe ran, the sum and what the exit code means."""
     wrong = any(block.severity is Severity.ERROR and not block.ignored for block in found)
     _plan(page, report, "Plan, once what is wrong above is mended" if wrong else "Plan")
-    _probe(page, report)
+    _no_probe(page, report)
     page.gap()
     page.say(f" {page.signs.dot} ".join(_sum(report, found)), style="bold")
     page.say(f"exit code {report.exit_code}: {_meaning(report)}", style="bold")
@@ -62,20 +62,11 @@ def _setting(page: Page, plan: LaunchPlan, name: str) -> None:
         page.say(f"{words.line(name)} {'can stay unset' if setting.decided else 'is not decided'}", "  ")
 
 
-def _probe(page: Page, report: Report) -> None:
-    page.gap()
-    for measurement in report.measurements:
-        page.say(_measured(measurement), "  ")
+def _no_probe(page: Page, report: Report) -> None:
+    """Say why nothing was measured, where nothing was; what was measured has a section of its own."""
     if not report.probe.ran:
+        page.gap()
         page.say(words.line(report.probe.reason), Text(f"{page.signs.skipped} ", "dim"), style="dim")
-
-
-def _measured(one: Measurement) -> str:
-    seen = "not measured" if one.measured is None else f"{one.measured:g} {one.unit}"
-    wanted = "" if one.expected is None else f" of {one.expected:g} {one.unit} expected"
-    limit = f", limited by {one.limited_by}" if one.limited_by else ""
-    where = f" on {words.node_set(one.nodes)}" if one.nodes else ""
-    return words.line(f"{one.what}{where}: {seen}{wanted}{limit}")
 
 
 def _sum(report: Report, found: Sequence[Block]) -> tuple[str, ...]:

@@ -1,0 +1,100 @@
+"""What was measured, in words: sizes, times, rates, and one sentence a measurement; for the terminal and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from doctor.model.report import Measurement, Point
+from doctor.report import text as words
+
+FAIR, POOR = 0.85, 0.75  # of what is expected: below the first a warning, below the second an error
+ROWS = 10  # sizes of a curve that are shown
+WELL, WARNED, BAD, UNJUDGED = "well", "warned", "bad", "unjudged"
+_WHOLE = 100  # rates from here on need no decimals
+_KINDS = ("all", "scaling", "inside", "pair", "rail")  # the first that is there speaks for the run
+
+
+def tone(ratio: float | None) -> str:
+    """Return how a share of what is expected, or usual, stands."""
+    if ratio is None:
+        return UNJUDGED
+    return WELL if ratio >= FAIR else WARNED if ratio >= POOR else BAD
+
+
+def standing(one: Measurement) -> str:
+    """Return how a measurement stands: what failed is bad, whatever was expected."""
+    return BAD if one.failed else tone(one.ratio)
+
+
+def foremost(measurements: Sequence[Measurement]) -> Measurement | None:
+    """Return the one that speaks for the run: all nodes, or what comes nearest to it."""
+    for stage in _KINDS:
+        if same := [one for one in measurements if one.stage == stage]:
+            return max(same, key=lambda one: (one.ranks, bool(one.curve)))
+    return measurements[0] if measurements else None
+
+
+def title(one: Measurement, by: str) -> str:
+    """Return "all-reduce on 4 nodes, 32 ranks"; what carried it only where that is not `by`, what carries the rest."""
+    where = f" on {words.node_set(one.nodes)}" if one.nodes and one.stage != "all" else ""
+    ranks = f", {words.count(one.ranks, 'rank')}" if one.stage in ("all", "scaling") and one.ranks else ""
+    other = f", by {one.by}" if one.by and one.by != by else ""
+    return words.line(f"{one.what}{where}{ranks}{other}")
+
+
+def verdict(one: Measurement) -> str:
+    """Return "381 of 400 GB/s expected (95 %): limited by the NICs; 7 of 8 rails", or why there is less to say."""
+    if one.failed or one.measured is None:
+        return words.line(f"failed: {one.failed}" if one.failed else "not measured")
+    seen = f"{rate(one.measured)} {one.unit}"
+    if one.expected is None or one.ratio is None:
+        why = f"; to tell what to expect takes {', '.join(one.unknown)}" if one.unknown else ""
+        return words.line(f"{seen}, with nothing to hold it against{why}")
+    terms = [f"limited by {one.limited_by}"] if one.limited_by else []
+    why = ": " + "; ".join([*terms, *one.lowered_by]) if terms or one.lowered_by else ""
+    return words.line(f"{rate(one.measured)} of {rate(one.expected)} {one.unit} expected ({percent(one.ratio)}){why}")
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def rate(value: float) -> str:
+    """Return a rate in GB/s with the figures that tell something: "381", "47.9", "0.012"."""
+    if value >= _WHOLE:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 1 or value == 0 else f"{value:.2g}"
+
+
+def size(number: int) -> str:
+    """Return bytes a rank as they are typed: "64 MiB"."""
+    for unit, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if number >= 1 << unit:
+            return f"{number / (1 << unit):.4g} {name}"
+    return f"{number} B"
+
+
+def time(seconds: float) -> str:
+    """Return how long one all-reduce took."""
+    for unit, name in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= unit:
+            return f"{seconds / unit:.3g} {name}" if seconds < 1000 * unit else f"{seconds / unit:.0f} {name}"
+    return f"{seconds / 1e-6:.3g} us"
+
+
+def moved(number: float) -> str:
+    """Return bytes that went over a wire, in 1e9 and the like as its rate is told: "61.2 GB"."""
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if number >= unit:
+            return f"{number / unit:.3g} {name}" if number < 1000 * unit else f"{number / unit:.0f} {name}"
+    return f"{number:.0f} B"
+
+
+def rows(curve: Sequence[Point]) -> tuple[Point, ...]:
+    """Return the out-of-place points by size, some of them where they are many: the largest always."""
+    points = sorted((point for point in curve if not point.in_place), key=lambda point: point.size)
+    points = points or sorted(curve, key=lambda point: point.size)
+    if len(points) <= ROWS:
+        return tuple(points)
+    last = len(points) - 1
+    return tuple(points[place] for place in sorted({round(last * step / (ROWS - 1)) for step in range(ROWS)}))

@@ -1,0 +1,1 @@
+"""Whole reports, and what must hold of every one of them."""
