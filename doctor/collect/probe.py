@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 
 from doctor.collect.reader import Reader, trouble
+from doctor.collect.tool_output import shaped
 from doctor.hostlist import is_name, is_v6
 from doctor.model.evidence import Answer, Evidence, JsonValue, Reply, Status
 from doctor.model.fact import Absent, Read, Unread
@@ -101,7 +102,7 @@ def _turn(turn: int, reply: Reply) -> Turn:
     if reply.status is not Status.OK:
         return Turn(step, (), planned, failure=_unanswered(reply))
     try:
-        return _told(step, planned, _mapping(reply.value))
+        return _told(step, planned, shaped(step, asked, _mapping(reply.value)))
     except (ValueError, LookupError, TypeError, OverflowError) as error:
         return Turn(step, (), planned, failure=Failure("", f"what it told cannot be read: {printable(str(error))}"))
 
@@ -115,7 +116,7 @@ def _unanswered(reply: Reply) -> Failure:
 def _told(step: Step, planned: tuple[str, ...], said: Mapping[str, JsonValue]) -> Turn:
     rows = tuple(_rows(step, _list(said["rows"], _MOST_ROWS)))
     failure = _failure(said.get("failure"))
-    if not rows and failure is None and step.means is not Means.DIAGNOSTICS:
+    if not rows and failure is None and step.means not in (Means.DIAGNOSTICS, Means.RDMA):
         failure = Failure("", "it ended and told of no size")
     start = said.get("start")
     return Turn(
