@@ -16,7 +16,7 @@ def ncheck(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "PYTHONPATH": HOME, "PYTHONDONTWRITEBYTECODE": "1"}
     argv = [sys.executable, "-m", "doctor", *args, "--config", "none"]
     return subprocess.run(
-        argv, cwd=cwd, env=environ, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+        argv, cwd=cwd, env=environ, capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL
     )
 
 

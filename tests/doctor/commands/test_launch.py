@@ -21,7 +21,7 @@ from doctor.commands.start import program_in, words_of
 
 HOME = str(Path(doctor.__file__).parent.parent)
 NCHECK = [sys.executable, "-m", "doctor", "launch", "--config", "none"]
-SECONDS = 60  # for what takes two
+SECONDS = 120  # for what takes two
 MPIRUN = """#!/bin/bash
 [ "$1" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; exit 0; }
 printf 'word:%s\\n' "$@"

@@ -21,6 +21,7 @@ from doctor.demo.recordings import recorded_cluster
 PACKAGES = (str(Path(doctor.__file__).parents[1]), sysconfig.get_path("purelib"))
 NCHECK = f"import sys; sys.path[:0] = {PACKAGES!r}; from doctor.__main__ import main; sys.exit(main())"
 
+PATIENT = ("--connect-timeout", "60", "--command-timeout", "60", "--deadline", "240")  # servers and head in one process
 ROOT = "--allow-run-as-root " if os.geteuid() == 0 else ""  # who types the line
 
 
@@ -31,7 +32,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, lis
         words = {}
         for name in ("healthy-4x8-h100", "docker0-and-veth", "one-node-down"):
             nodes, config = lay_out(recorded_cluster(name), tmp_path_factory.mktemp(name), stack)
-            words[name] = ["plan", str(nodes), "-F", str(config), "--transport", "paramiko"]
+            words[name] = ["plan", str(nodes), "-F", str(config), "--transport", "paramiko", *PATIENT]
         yield words
 
 

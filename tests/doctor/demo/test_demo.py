@@ -9,6 +9,7 @@ import sysconfig
 import tempfile
 import threading
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import paramiko
@@ -23,6 +24,7 @@ from doctor.observer import Silent
 from doctor.settings import Settings
 
 NOBODY = 65534
+PATIENT = Settings(connect_timeout=60.0, command_timeout=60.0, deadline=240.0)  # for servers and head in one process
 PACKAGES = (str(Path(doctor.__file__).parents[1]), sysconfig.get_path("purelib"))
 DEMO = f"import sys; sys.path[:0] = {PACKAGES!r}; from doctor.__main__ import main; sys.exit(main())"
 
@@ -30,7 +32,7 @@ DEMO = f"import sys; sys.path[:0] = {PACKAGES!r}; from doctor.__main__ import ma
 @pytest.fixture(scope="module")
 def report() -> Report:
     """Run the demo once for all."""
-    return run(Settings(), Silent())
+    return run(PATIENT, Silent())
 
 
 def test_each_sick_node_is_named_with_its_own_trouble(report: Report) -> None:
@@ -68,7 +70,7 @@ def test_no_node_of_the_demo_was_short_of_an_answer(report: Report) -> None:
 def test_the_demo_leaves_no_file_and_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = {thread.name for thread in threading.enumerate()}
-    run(Settings(select=("NC1",), mesh="none"), Silent())
+    run(replace(PATIENT, select=("NC1",), mesh="none"), Silent())
     assert list(tmp_path.iterdir()) == []
     for thread in threading.enumerate():
         if thread.name.startswith("demo ") and thread.name not in before:
@@ -101,11 +103,12 @@ def demonstrated(
 ) -> subprocess.CompletedProcess[str]:
     """Run `ncheck demo` as another process, in that folder."""
     argv = [python, "-I", "-B", "-c", DEMO, "demo"]
+    patient = {"PATH": os.environ["PATH"], "NCHECK_DEADLINE": "240"}
     user = NOBODY if as_nobody else None
     groups: list[int] | None = [] if as_nobody else None
     return subprocess.run(
-        argv, cwd=folder, env={"PATH": os.environ["PATH"], **environ}, stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, timeout=60, check=False, user=user, group=user, extra_groups=groups,
+        argv, cwd=folder, env={**patient, **environ}, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, timeout=300, check=False, user=user, group=user, extra_groups=groups,
     )  # fmt: skip
 
 
