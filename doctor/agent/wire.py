@@ -3,6 +3,9 @@
 The one that connects sends a proof that it belongs to this run, and gets the other's; then small messages that come
 back as they are; then a large block, of which every part is acknowledged, and one of the same size comes back. So who
 connects can tell in which direction large packets are lost.
+
+Or it sends the proof of a stream and a ticket, gets the other's proof, and is handed over to the part of the probe that
+the ticket names (streams.py).
 """
 
 import hashlib
@@ -16,7 +19,10 @@ BLOCK = bytes(range(256)) * (LARGE // 256)
 
 
 def proof(token, node, side):
-    """Return what "client" or "server" sends first. It differs by node: who took over its address is a stranger."""
+    """Return what "client", "stream" or "server" sends first, and tickets.
+
+    It differs by the node that listens: who took over its address is a stranger.
+    """
     return hashlib.sha256("{} {} {}".format(token, node, side).encode("utf-8")).digest()
 
 

@@ -9,23 +9,18 @@ import os
 import resource
 import selectors
 import socket
-import struct
 import time
 from collections import deque
 
+from doctor.agent.dial import PATIENCE, hang_up, not_connected, socket_from
 from doctor.agent.wire import BLOCK, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
 
 AT_ONCE, AT_MOST = 8, 256  # links that are busy, and all that are open
 # Seconds of silence after which a link no longer counts as busy: a kernel answers a SYN at once, a node that works a
 # little later.
 UNANSWERED, QUIET = 0.3, 1.0
-# An address that nobody has is reported by the kernel after three tries of ARP, a second each; a lost SYN is repeated
-# after one second and after three.
-PATIENCE = 5.0  # seconds without any sign of life, in every phase of a link; and to keep others waiting at all
 LONGEST = 20.0  # seconds for one link, however much it moves: who answers a byte at a time would hold up the run
 MOST_BROKEN = 4096  # links that are told one by one; the nodes of those beyond do not count as tried
-_BIND_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
-_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing leaves no TIME_WAIT, and the next thousand links find ports
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PHASES = {  # what silence means, by what was waited for
     "connect": ("filtered", "no answer within {:.0f} s"),
@@ -157,10 +152,8 @@ class _Run:
         link.began = link.moved = time.monotonic()
         link.until = self.spent + LONGEST
         try:
-            link.sock = socket.socket(socket.AF_INET6 if ":" in link.address else socket.AF_INET, socket.SOCK_STREAM)
+            link.sock = socket_from(link.source)
             link.sock.setblocking(0)
-            link.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            _bind(link.sock, link.source)
             link.sock.connect((link.address, link.port))
         except BlockingIOError:
             pass
@@ -179,7 +172,7 @@ class _Run:
         if error.errno in _NO_ROOM:
             self.close(link, "untried", "this node has no socket for it: {}".format(error.strerror))
         else:
-            self.close(link, *_failed(error, 0.0))
+            self.close(link, *not_connected(error, 0.0))
         return True
 
     def heed(self, link):
@@ -200,7 +193,7 @@ class _Run:
         number = link.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if number:
             error = OSError(number, os.strerror(number))
-            self.close(link, *_failed(error, time.monotonic() - link.began))
+            self.close(link, *not_connected(error, time.monotonic() - link.began))
             return False
         link.moved = time.monotonic()
         link.talk = Talk(link.sock, link.script(self.token))
@@ -218,33 +211,8 @@ class _Run:
             self.open.discard(link)
             self.selector.unregister(link.sock)
         if link.sock:
-            try:
-                link.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            except OSError:
-                pass
-            link.sock.close()
+            hang_up(link.sock)
         link.sock = link.talk = None
-
-
-def _bind(sock, source):
-    """Leave from this address, by whatever port is free for the one that is dialled."""
-    try:
-        sock.setsockopt(socket.IPPROTO_IP, _BIND_NO_PORT, 1)
-    except OSError:
-        pass
-    sock.bind((source, 0))
-
-
-def _failed(error, seconds):
-    """Return the cause and the words for a connection that did not come about."""
-    if error.errno == errno.ECONNREFUSED:
-        return "refused", "connection refused, although its agent listens there"
-    if error.errno == errno.ETIMEDOUT:
-        return "filtered", "no answer within {:.0f} s".format(seconds)
-    words = error.strerror or str(error)
-    if error.errno == errno.EHOSTUNREACH:
-        words += ": " + ("no answer to ARP" if seconds > 0.9 else "some router or firewall on the way says so")
-    return "unroutable", words
 
 
 def _late(link, silent):

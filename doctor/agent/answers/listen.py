@@ -1,25 +1,24 @@
 """Listens for the other nodes' agents until this one ends: on addresses of the node, and on the ports of the job.
 
 Whoever connects has ten seconds to prove that it belongs to this run, and is closed otherwise. One thread serves all;
-what a peer may send is bounded, and so is its time.
+what a peer may send is bounded, and so is its time. A stream of the probe is handed over to the turn that it is for.
 """
 
 import errno
 import resource
 import selectors
 import socket
-import struct
 import threading
 import time
 
 from doctor.agent.answers.port_owner import owner_of
+from doctor.agent.dial import reset_at_its_end
+from doctor.agent.streams import ARRIVED
 from doctor.agent.wire import BLOCK, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
 
 TO_PROVE, IDLE, LONGEST = 10.0, 15.0, 90.0  # seconds for a peer to prove itself, to be silent, and in all
 AT_MOST = 512  # peers at once
 _PAUSE = 0.2  # seconds without new peers where this system gives no more sockets
-# SO_LINGER: who is hung up on, also by the agent's own end, is reset, and leaves no TIME_WAIT on a port of the job's.
-_RESET = struct.pack("ii", 1, 0)
 
 READS = (
     "listens on its own addresses, on ports that the kernel picks, for the run's other nodes, until the run ends",
@@ -45,7 +44,7 @@ def answer(sources, arguments, timeout):
 class _Peer:
     def __init__(self, sock, script, now):
         self.talk = Talk(sock, script)
-        self.began, self.moved, self.known = now, now, False
+        self.began, self.moved, self.known, self.ticket = now, now, False, None
 
     def late(self, now):
         if not self.known:
@@ -56,6 +55,7 @@ class _Peer:
 class _Server:
     def __init__(self, token, node):
         self.expected, self.said = proof(token, node, "client"), proof(token, node, "server")
+        self.of_stream = proof(token, node, "stream")
         self.selector = selectors.DefaultSelector()
         self.listeners = []
         self.peers = {}
@@ -134,7 +134,7 @@ class _Server:
             return
         sock.setblocking(0)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        reset_at_its_end(sock)  # and leaves no TIME_WAIT on a port of the job's
         peer = _Peer(sock, self.script(sock), time.monotonic())
         self.peers[sock] = peer
         self.selector.register(sock, selectors.EVENT_READ, peer)
@@ -143,9 +143,14 @@ class _Server:
 
     def script(self, sock):
         """Say what is said to one peer; Talk explains the form."""
-        if (yield PROOF) != self.expected:
+        said = yield PROOF
+        if said not in (self.expected, self.of_stream):
             return
         self.peers[sock].known = True
+        if said == self.of_stream:
+            self.peers[sock].ticket = yield PROOF
+            yield self.said
+            return
         yield self.said
         for _ in range(SMALLS):
             yield (yield SMALL)
@@ -162,7 +167,9 @@ class _Server:
         except (OSError, EOFError):
             self.drop(peer)
             return
-        if peer.talk.ended:
+        if peer.talk.ended and peer.ticket:
+            ARRIVED.put(peer.ticket, self.let_go(peer))
+        elif peer.talk.ended:
             self.drop(peer)
         else:
             events = selectors.EVENT_WRITE if peer.talk.sending else selectors.EVENT_READ
@@ -170,10 +177,14 @@ class _Server:
 
     def drop(self, peer):
         """Close it. Who has the wrong proof is hung up on before anything was said: it knows a stranger by that."""
+        self.let_go(peer).close()
+
+    def let_go(self, peer):
+        """Serve it no longer, and return its socket."""
         sock = peer.talk.sock
         self.peers.pop(sock, None)
         self.selector.unregister(sock)
-        sock.close()
+        return sock
 
     def turn_deaf(self):
         if not self.deaf_until:

@@ -17,9 +17,8 @@ from doctor.agent.wire import PROOF, proof
 from doctor.collect.links import CONNECT, LISTEN, links, listening
 from doctor.model.evidence import Answer, Evidence, JsonValue, Login, Reply
 from doctor.model.facts import LinkCause, LinkFacts, ListenFacts, PortState, Reach
-from doctor.model.node import Node
-from doctor.transport.local import LocalTransport
-from doctor.transport.session import Known, Session, Wanted
+
+from .agents import Agent
 
 TOKEN, SUBNET = "0f3a99bc", "127.0.0.0/8"
 ONE, OTHER = "127.0.0.2", "127.0.0.3"
@@ -32,19 +31,8 @@ def interpreter(end_of_python3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("doctor.transport.bootstrap.CANDIDATES", (end_of_python3,))
 
 
-class Agent:
-    """A real agent on this machine."""
-
-    def __init__(self) -> None:
-        self.known = Known(Node("here"))
-        wanted = Wanted(os.urandom(8).hex(), time.monotonic() + 300, connect_timeout=60.0)
-        self.session = Session(LocalTransport().connect(self.known.node, 60.0), self.known, wanted, lambda _: None)
-        self.session.greet(time.monotonic())
-        self.session.start()
-
-    def ask(self, source: Answer) -> Reply:
-        self.session.collect((source,))
-        return self.known.replies[source.key]
+class Meshed(Agent):
+    """An agent that is asked for links."""
 
     def listen(self, *addresses: str, ports: tuple[int, ...] = (), node: str = "other") -> ListenFacts:
         needed: JsonValue = [{"port": port, "assumed": False} for port in ports]
@@ -66,18 +54,18 @@ def evidence(source: Answer, reply: Reply) -> Evidence:
 
 
 @pytest.fixture
-def agents() -> Iterator[tuple[Agent, Agent]]:
-    both = Agent(), Agent()
+def agents() -> Iterator[tuple[Meshed, Meshed]]:
+    both = Meshed(), Meshed()
     yield both
     for agent in both:
-        agent.session.bye()
+        agent.bye()
 
 
 def row(port: int, node: str = "other", address: str = OTHER, *, job: bool = False) -> Row:
     return [node, ONE, address, port, SUBNET, job]
 
 
-def test_a_link_that_is_whole_is_counted_with_its_times(agents: tuple[Agent, Agent]) -> None:
+def test_a_link_that_is_whole_is_counted_with_its_times(agents: tuple[Meshed, Meshed]) -> None:
     there, here = agents
     port = there.listen(OTHER, "::1").ports
     began = time.monotonic()
@@ -86,13 +74,14 @@ def test_a_link_that_is_whole_is_counted_with_its_times(agents: tuple[Agent, Age
     first, second = found.reaches
     assert first.round_trip is not None
     assert first.slowest is not None
-    assert 0 < first.round_trip < first.slowest < took
+    assert 0 < first.round_trip < took
+    assert 0 < first.slowest < took
     assert first == Reach(SUBNET, ONE, 2, 2, first.round_trip, first.slowest, "other")
     assert (second.subnet, second.tried, second.reached) == ("::1/128", 1, 1)
     assert (found.broken, found.tried_to) == ((), frozenset({"other"}))
 
 
-def test_what_else_may_answer_is_told_apart(agents: tuple[Agent, Agent]) -> None:
+def test_what_else_may_answer_is_told_apart(agents: tuple[Meshed, Meshed]) -> None:
     there, here = agents
     port = there.listen(OTHER).ports[OTHER]
     with strangers() as (frozen, banner, echo, hangs_up, _):
@@ -118,7 +107,7 @@ def test_what_else_may_answer_is_told_apart(agents: tuple[Agent, Agent]) -> None
     ]
 
 
-def test_where_there_is_no_time_nothing_is_blamed(agents: tuple[Agent, Agent]) -> None:
+def test_where_there_is_no_time_nothing_is_blamed(agents: tuple[Meshed, Meshed]) -> None:
     there, here = agents
     port = there.listen(OTHER).ports[OTHER]
     with strangers() as (frozen, *_):
@@ -129,14 +118,14 @@ def test_where_there_is_no_time_nothing_is_blamed(agents: tuple[Agent, Agent]) -
     assert (found.reaches, found.tried_to) == ((), frozenset())
 
 
-def test_who_is_not_told_of_for_want_of_room_does_not_count_as_tried(agents: tuple[Agent, Agent]) -> None:
+def test_who_is_not_told_of_for_want_of_room_does_not_count_as_tried(agents: tuple[Meshed, Meshed]) -> None:
     found = agents[1].connect(*[row(closed_port(), "first")] * 4096, row(closed_port(), "beyond"))
     assert len(found.broken) == 4096
     assert {link.target for link in found.broken} == found.tried_to == {"first"}
     assert (found.reaches[0].tried, found.reaches[0].reached) == (4097, 0)
 
 
-def test_links_that_wait_in_silence_hold_up_no_other(agents: tuple[Agent, Agent]) -> None:
+def test_links_that_wait_in_silence_hold_up_no_other(agents: tuple[Meshed, Meshed]) -> None:
     there, here = agents
     port = there.listen(OTHER).ports[OTHER]
     with strangers() as (frozen, *_):
@@ -147,7 +136,7 @@ def test_links_that_wait_in_silence_hold_up_no_other(agents: tuple[Agent, Agent]
     assert time.monotonic() - began < 30  # one batch after the other would take 40
 
 
-def test_a_free_port_of_the_jobs_is_listened_on_and_reached(agents: tuple[Agent, Agent]) -> None:
+def test_a_free_port_of_the_jobs_is_listened_on_and_reached(agents: tuple[Meshed, Meshed]) -> None:
     there, here = agents
     port = closed_port()
     assert there.listen(ports=(port,)).needed == (PortState(port, free=True),)
@@ -159,7 +148,7 @@ def test_a_free_port_of_the_jobs_is_listened_on_and_reached(agents: tuple[Agent,
     ]
 
 
-def test_a_port_that_is_taken_is_told_with_who_has_it(agents: tuple[Agent, Agent]) -> None:
+def test_a_port_that_is_taken_is_told_with_who_has_it(agents: tuple[Meshed, Meshed]) -> None:
     there, _ = agents
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
@@ -168,7 +157,7 @@ def test_a_port_that_is_taken_is_told_with_who_has_it(agents: tuple[Agent, Agent
     assert f"(pid {os.getpid()}) of " in state.taken_by
 
 
-def test_a_port_that_only_waits_for_its_time_to_end_is_free(agents: tuple[Agent, Agent]) -> None:
+def test_a_port_that_only_waits_for_its_time_to_end_is_free(agents: tuple[Meshed, Meshed]) -> None:
     there, _ = agents
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
@@ -178,13 +167,15 @@ def test_a_port_that_only_waits_for_its_time_to_end_is_free(agents: tuple[Agent,
     assert there.listen(ports=(port,)).needed == (PortState(port, free=True),)
 
 
-def test_an_address_that_is_not_the_nodes_own_is_told_and_costs_the_others_nothing(agents: tuple[Agent, Agent]) -> None:
+def test_an_address_that_is_not_the_nodes_own_is_told_and_costs_the_others_nothing(
+    agents: tuple[Meshed, Meshed],
+) -> None:
     facts = agents[0].listen("10.99.99.99", OTHER)
     assert list(facts.ports) == [OTHER]
     assert "Cannot assign requested address" in facts.failed["10.99.99.99"]
 
 
-def test_port_scanners_and_crowds_do_no_harm(agents: tuple[Agent, Agent]) -> None:
+def test_port_scanners_and_crowds_do_no_harm(agents: tuple[Meshed, Meshed]) -> None:
     there, here = agents
     port = there.listen(OTHER).ports[OTHER]
     crowd = [socket.create_connection((OTHER, port)) for _ in range(600)]
@@ -199,17 +190,17 @@ def test_port_scanners_and_crowds_do_no_harm(agents: tuple[Agent, Agent]) -> Non
         sock.close()
 
 
-def test_nothing_listens_any_more_once_the_agent_has_gone(agents: tuple[Agent, Agent]) -> None:
+def test_nothing_listens_any_more_once_the_agent_has_gone(agents: tuple[Meshed, Meshed]) -> None:
     there, here = agents
     port = there.listen(OTHER).ports[OTHER]
-    there.session.bye()
+    there.bye()
     end = time.monotonic() + 60
     while not here.connect(row(port)).broken:
         assert time.monotonic() < end
     assert [link.cause for link in here.connect(row(port)).broken] == [LinkCause.REFUSED]
 
 
-def test_a_port_of_the_jobs_can_be_had_at_once_whoever_had_connected_to_it(agents: tuple[Agent, Agent]) -> None:
+def test_a_port_of_the_jobs_can_be_had_at_once_whoever_had_connected_to_it(agents: tuple[Meshed, Meshed]) -> None:
     there, here = agents
     port = closed_port()
     there.listen(OTHER, ports=(port,))
@@ -218,7 +209,7 @@ def test_a_port_of_the_jobs_can_be_had_at_once_whoever_had_connected_to_it(agent
     crowd[0].sendall(b"x" * PROOF)
     crowd[1].sendall(proof(TOKEN, "other", "client"))
     assert crowd[1].recv(1) == proof(TOKEN, "other", "server")[:1]
-    there.session.bye()
+    there.bye()
     with suppress(ConnectionResetError):
         assert crowd[2].recv(1) == b""  # the agent has ended
     end = time.monotonic() + 40  # for its port to follow it; what is left in TIME_WAIT stays for a minute
@@ -235,7 +226,7 @@ def taken_as_by_the_least_careful_job(port: int) -> bool:
     return False
 
 
-def test_who_answers_a_byte_at_a_time_holds_up_neither_the_others_nor_the_run(agents: tuple[Agent, Agent]) -> None:
+def test_who_answers_a_byte_at_a_time_holds_up_neither_the_others_nor_the_run(agents: tuple[Meshed, Meshed]) -> None:
     there, here = agents
     port = there.listen(OTHER).ports[OTHER]
     with strangers() as (*_, drips):
