@@ -12,7 +12,7 @@ from doctor.conclusion import excused_pairs
 from doctor.model.check import Check
 from doctor.model.finding import Outcome, Severity
 from doctor.model.report import Report
-from doctor.objections import mended, no_use_for
+from doctor.objections import measures, mended, no_use_for
 from doctor.settings import Settings
 
 
@@ -24,7 +24,8 @@ def bad_nodes(report: Report, checks: Sequence[Check], settings: Settings) -> di
         if finding.severity is Severity.ERROR and not finding.ignored and finding.code not in harmless:
             for node in finding.nodes:
                 why.setdefault(node, f"{finding.code} {finding.check}: {finding.message}")
-    for node, told in _untold(report, checks, settings, harmless).items():
+    unmeasured = {one.code for one in checks if measures(one)}  # why nothing was measured is no fault of a node's
+    for node, told in _untold(report, checks, settings, harmless | unmeasured).items():
         why.setdefault(node, told)
     return {node.name: why[node.name] for node in report.nodes if node.name in why}
 

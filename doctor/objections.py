@@ -45,16 +45,21 @@ class Objection:
 
 def objections(report: Report, checks: Sequence[Check], settings: Settings) -> tuple[Objection, ...]:
     """Return all that stands against the report's plan, errors first."""
-    relied = _relied_on(settings.launcher)
-    touching = {check.code for check in checks if _touches(check, relied) and not mended(check.code, report)}
+    relied = relied_on(settings.launcher)
+    touching = {check.code for check in checks if touches(check, relied) and not mended(check.code, report)}
     return (*_errors(report, touching), *_unknown(report, touching, checks, settings))
 
 
-def _touches(check: Check, relied: frozenset[FactType]) -> bool:
+def touches(check: Check, relied: frozenset[FactType]) -> bool:
     """Tell whether the check looks at what the plan is made of."""
-    if ProbeFacts in check.reads:  # measured under the plan, when it had been given out
+    if measures(check):  # measured under the plan, when it had been given out
         return False
     return check.code.startswith(_ALWAYS) or not relied.isdisjoint((*check.reads, *check.also))
+
+
+def measures(check: Check) -> bool:
+    """Tell whether the check judges what the probe measured."""
+    return ProbeFacts in check.reads
 
 
 def no_use_for(check: Check, launcher: str | None) -> bool:
@@ -62,7 +67,7 @@ def no_use_for(check: Check, launcher: str | None) -> bool:
     return launcher not in BY_MPI and not OF_MPI.isdisjoint((*check.reads, *check.also))
 
 
-def _relied_on(launcher: str | None) -> frozenset[FactType]:
+def relied_on(launcher: str | None) -> frozenset[FactType]:
     """Return the facts that a line of this launcher relies on."""
     own: frozenset[FactType] = frozenset((HorovodFacts,) if launcher == "horovodrun" else ())
     return (RELIED_ON if launcher in BY_MPI else RELIED_ON - OF_MPI) | own

@@ -29,7 +29,7 @@ from doctor.model.head import Head
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan
 from doctor.model.report import Report
-from doctor.objections import objections
+from doctor.objections import measures, objections, relied_on, touches
 from doctor.observer import Observer
 from doctor.probe.rounds import Prospect, rounds
 from doctor.probe.told import measured
@@ -114,9 +114,9 @@ class _Run:
     ) -> None:
         self.settings, self.registry, self.checks, self.observer = settings, registry, checks, observer
         self.head = head
-        self.plans = not settings.select or set(PLAN_FACTS) <= set(facts_wanted(checks))
         self.wanted = wanted_facts(checks, settings)
         self.probes = settings.probe != "none" and ProbeFacts in self.wanted
+        self.plans = self.probes or not settings.select or set(PLAN_FACTS) <= set(facts_wanted(checks))
         self.evidence: dict[str, Evidence] = {}
         self.facts: dict[str, dict[FactType, object]] = {}
 
@@ -138,12 +138,23 @@ class _Run:
             self.facts[node] = {**facts_of(replace(evidence, replies=never), missing), **self.facts[node]}
 
     def prospect(self, nodes: Sequence[Node]) -> Prospect:
-        """Judge what is known before anything is measured: the plan to measure under, and what stands against it."""
+        """Judge what touches the plan before anything is measured: the plan to measure under, and what is against it.
+
+        Which nodes --drop-bad leaves out is for all checks to say. A line for MPI is of no concern to ranks that
+        ncheck starts itself.
+        """
+        settings = self.settings
+        by_mpi = settings.probe_launcher == "mpirun" or settings.probe == "nccl-tests"
+        launcher = "mpirun" if by_mpi else "env"
         run = copy(self)
+        run.checks = [
+            one for one in self.checks if not measures(one) and (settings.drop_bad or touches(one, relied_on(launcher)))
+        ]
         run.facts = dict(self.facts)
         run.close(_TOO_LATE)
         report = run.concluded(nodes, 0.0, interrupted=False)
-        return Prospect(report.plan, report.dropped, objections(report, self.checks, self.settings))
+        found = objections(report, run.checks, replace(settings, launcher=launcher))
+        return Prospect(report.plan, report.dropped, tuple(one.told for one in found))
 
     def report(self, nodes: Sequence[Node], seconds: float, *, interrupted: bool) -> Report:
         report = self.concluded(nodes, seconds, interrupted=interrupted)

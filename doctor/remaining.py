@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from doctor.engine import Facts
 from doctor.model.check import FactType
-from doctor.model.facts import Link, LinkFacts, NameFacts, PeerSshFacts, Reach
+from doctor.model.facts import Link, LinkFacts, NameFacts, PeerSshFacts, ProbeFacts, Reach, Skipped, Stage
 
 
 def among(facts: Mapping[str, Facts], names: Collection[str]) -> dict[str, Facts]:
@@ -24,7 +24,20 @@ def _without_others(held: Facts, names: frozenset[str]) -> Facts:
         changed[LinkFacts] = _links(links, names)
     if isinstance(known := held.get(NameFacts), NameFacts):
         changed[NameFacts] = NameFacts({name: told for name, told in known.names.items() if name in names})
+    if isinstance(probed := held.get(ProbeFacts), ProbeFacts):
+        changed[ProbeFacts] = _measured(probed, names)
     return {**held, **changed}
+
+
+def _measured(probed: ProbeFacts, names: frozenset[str]) -> ProbeFacts:
+    """Keep the steps that these nodes ran by themselves; what they would give without the others nobody measured."""
+    gone = [turn.step for turn in probed.turns if not names.issuperset(turn.step.group)]
+    lost = (Skipped(step, "it ran with a node that is left out") for step in gone if step.stage is Stage.ALL)
+    return replace(
+        probed,
+        turns=tuple(turn for turn in probed.turns if turn.step not in gone),
+        skipped=(*(one for one in probed.skipped if names.issuperset(one.step.group)), *lost),
+    )
 
 
 def _links(links: LinkFacts, names: frozenset[str]) -> LinkFacts:

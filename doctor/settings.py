@@ -70,6 +70,7 @@ class Settings:
     deadline: float = 50.0
     mesh: str = "auto"  # auto: all pairs up to 16 nodes, Open MPI's edges beyond; all; none
     probe: str = "auto"  # auto, nccl, nccl-tests, gloo, tcp, none
+    probe_wanted: bool = False  # ncheck probe: what could not be measured is then unknown, not left out
     probe_time: float = 60.0  # beyond the deadline, for all rounds together
     probe_launcher: str = "agents"  # agents; mpirun: under the very line of the plan
     sizes: tuple[int, ...] = ()  # bytes a rank; (): a quick set, as far as memory allows

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from doctor.advice import PLAN_FACTS
 from doctor.collect.probe import TURN
-from doctor.gather import Act, NotAsked
-from doctor.model.facts import GpuFacts, IdentityFacts, ListenFacts, LoadedNcclFacts, ToolFacts, TopologyFacts
+from doctor.gather import Act, NotAsked, Told
+from doctor.model.evidence import Reply, Status
+from doctor.model.facts import (
+    GpuFacts,
+    IdentityFacts,
+    ListenFacts,
+    LoadedNcclFacts,
+    MeetingFacts,
+    ToolFacts,
+    TopologyFacts,
+)
 from doctor.model.plan import LaunchPlan
 
 if TYPE_CHECKING:
     from doctor.company import Company
-    from doctor.objections import Objection
 
-PROBE_FACTS = (*PLAN_FACTS, GpuFacts, TopologyFacts, LoadedNcclFacts, IdentityFacts, ListenFacts, ToolFacts)
+PROBE_FACTS = (
+    *PLAN_FACTS, GpuFacts, TopologyFacts, LoadedNcclFacts, IdentityFacts, ListenFacts, ToolFacts, MeetingFacts,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -25,7 +36,7 @@ class Prospect:
 
     plan: LaunchPlan
     dropped: Mapping[str, str]
-    objections: tuple[Objection, ...]
+    against: tuple[str, ...]
 
 
 def spared_probe(company: Company) -> dict[str, str]:
@@ -34,14 +45,33 @@ def spared_probe(company: Company) -> dict[str, str]:
     return dict.fromkeys((node.name for node in company.nodes), "not asked (--probe none)") if none else {}
 
 
-def rounds(company: Company, prospect: Callable[[], Prospect]) -> Iterator[Act]:
+def rounds(
+    company: Company, prospect: Callable[[], Prospect], clock: Callable[[], float] = time.monotonic
+) -> Iterator[Act]:
     """Yield the acts of the probe, or the one that says why there is none."""
+    from doctor.probe.choice import Refused, choose  # noqa: PLC0415  what measures is dear, and read when it is wanted
+    from doctor.probe.ground import ground_of  # noqa: PLC0415
+    from doctor.probe.stages import Stages  # noqa: PLC0415
+
     found = prospect()
-    why = found.objections[0].told if found.objections else "nothing is there to measure by"
-    yield refused(company, why)
+    ground = ground_of(company, found.plan, found.dropped)
+    if found.dropped:
+        yield told(company, NotAsked(TURN, "left out by --drop-bad"), found.dropped)
+    chosen = choose(ground, found.against)
+    if isinstance(chosen, Refused):
+        yield told(company, refusal(company, chosen.why), ground.nodes)
+        return
+    yield from Stages(ground, chosen, clock, clock() + company.settings.probe_time).acts()
 
 
-def refused(company: Company, why: str) -> Act:
-    """Return the act that asks nothing and tells each node why."""
-    names = [node.name for node in company.reached]
-    return Act("measuring", frozenset(names), lambda _: {name: (NotAsked(TURN, why),) for name in names}, seconds=1.0)
+def refusal(company: Company, why: str) -> NotAsked | Told:
+    """Return why nothing is measured. By default there was nothing to measure then; who asked for it has no answer."""
+    settings = company.settings
+    wanted = settings.probe != "auto" or settings.probe_wanted
+    return Told(TURN, Reply(Status.FAILED, why)) if wanted else NotAsked(TURN, why)
+
+
+def told(company: Company, words: NotAsked | Told, nodes: Collection[str]) -> Act:
+    """Return the act that asks nothing and tells these nodes why."""
+    names = [node.name for node in company.reached if node.name in nodes]
+    return Act("measuring", frozenset(names), lambda _: dict.fromkeys(names, (words,)), seconds=1.0)

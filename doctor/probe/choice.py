@@ -1,0 +1,114 @@
+"""By which means the probe measures, or why it measures nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from doctor.hostlist import fold
+from doctor.model.facts import GpuFacts, Stage
+from doctor.probe.way import WAYS, Ground, Way, way_called
+from doctor.reasoning.gpus_in_use import busy, share_in_use
+
+_CPUS = ("gloo", "tcp")  # in this order, where no GPU can be measured
+_ON_GPUS = ("nccl", "nccl-tests")
+_BESIDE = ("rdma", "diagnostics")
+BY_MPIRUN = "mpirun"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The way of each stage, and those that run beside it. `note` says what it does not tell of, "" for nothing.
+
+    `without` says of what could have run beside it why it does not.
+    """
+
+    ways: Mapping[Stage, Way]
+    beside: Mapping[str, Way]
+    note: str = ""
+    without: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Nothing is measured, and why."""
+
+    why: str
+
+
+def choose(ground: Ground, against: tuple[str, ...]) -> Chosen | Refused:
+    """Choose as the settings say. `against` is what stands against the plan; --force measures all the same."""
+    settings = ground.company.settings
+    if not ground.nodes:
+        return Refused("no node is left to measure on")
+    if against and not settings.force:
+        more = f" (and {len(against) - 1} more like it)" if len(against) > 1 else ""
+        return Refused(f"nothing is measured while this stands against the plan: {against[0]}{more}")
+    found = _automatic(ground) if settings.probe == "auto" else _explicit(ground, settings.probe)
+    return _launched(ground, found) if isinstance(found, Chosen) and settings.probe_launcher == BY_MPIRUN else found
+
+
+def _automatic(ground: Ground) -> Chosen | Refused:
+    note = ""
+    if any(ground.gpus.values()):
+        if why := _in_use(ground):
+            return Refused(why)
+        found = _explicit(ground, "nccl")
+        if isinstance(found, Chosen):
+            return found
+        note = f"the GPUs were not measured: {found.why}"
+    if len(ground.nodes) == 1:
+        return Refused(note or "one node alone, without a GPU, has nothing to measure")
+    refused: list[str] = []
+    for name in _CPUS:
+        found = _explicit(ground, name)
+        if isinstance(found, Chosen):
+            return replace(found, note=note)
+        refused.append(found.why)
+    return Refused("; ".join((*([note] if note else []), *refused)))
+
+
+def _explicit(ground: Ground, name: str) -> Chosen | Refused:
+    if name not in WAYS:
+        return Refused(f"this ncheck cannot measure by {name}")
+    if name in _ON_GPUS and (why := _in_use(ground)):
+        return Refused(why)
+    way = way_called(name)
+    if why := way.unfit(ground):
+        return Refused(f"{name} cannot be used: {why}")
+    beside, without = _beside(ground, name)
+    return Chosen(dict.fromkeys(way.stages, way), beside, without=without)
+
+
+def _in_use(ground: Ground) -> str:
+    """Say whose GPUs are in use; "" where none is, and where --force measures all the same."""
+    held = ground.company.each(GpuFacts)
+    found = {node: [*busy(held[node])] for node in ground.nodes if node in held}
+    nodes = [node for node, gpus in found.items() if gpus]
+    if not nodes or ground.company.settings.force:
+        return ""
+    first = found[nodes[0]][0]
+    share = f"{share_in_use(first) or 0.0:.0%} of the memory of GPU {first.index} on {nodes[0]}"
+    return f"GPUs are in use on {fold(nodes)} ({share}); --force measures all the same"
+
+
+def _beside(ground: Ground, name: str) -> tuple[dict[str, Way], dict[str, str]]:
+    """Return what runs beside the chosen means, and why the rest does not."""
+    ways = {other: way_called(other) for other in _BESIDE if other in WAYS and (other == "rdma" or name in _ON_GPUS)}
+    why = {other: way.unfit(ground) for other, way in ways.items()}
+    return {other: way for other, way in ways.items() if not why[other]}, {
+        one: told for one, told in why.items() if told
+    }
+
+
+def _launched(ground: Ground, chosen: Chosen) -> Chosen | Refused:
+    """Let mpirun start the ranks of all nodes together: its line is what is proved, so pairs need it not."""
+    main = chosen.ways[Stage.PAIR if Stage.PAIR in chosen.ways else next(iter(chosen.ways))]
+    if main.launcher == BY_MPIRUN:
+        return chosen
+    if BY_MPIRUN not in WAYS or main.means is not way_called(BY_MPIRUN).means:
+        return Refused(f"--probe-launcher mpirun starts ranks of NCCL, and this is {main.means.value}")
+    way = way_called(BY_MPIRUN)
+    if why := way.unfit(ground):
+        return Refused(f"--probe-launcher mpirun: {why}")
+    return replace(chosen, ways={**chosen.ways, **dict.fromkeys(way.stages, way)})

@@ -1,0 +1,110 @@
+"""The questions of one act of the probe: each node's part in the steps that run at once, or why it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, MutableSet, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from doctor.collect.probe import TURN
+from doctor.gather import NotAsked, Told
+from doctor.model.evidence import JsonValue, Reply, Status
+from doctor.probe.way import HeadWay, NoPartError, Part, asked, step_told
+
+if TYPE_CHECKING:
+    from doctor.gather import Questions
+    from doctor.model.evidence import Answer
+    from doctor.model.facts import Step
+    from doctor.probe.way import Ground, Way
+
+
+@dataclass
+class Roll:
+    """What is used up from act to act: `ids` by node, each good for one step; and who has heard the note."""
+
+    ids: MutableMapping[str, list[str]]
+    noted: MutableSet[str]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The steps that one way runs at once. `note` says what the means do not tell of, once a node."""
+
+    ground: Ground
+    roll: Roll
+    way: Way
+    steps: Sequence[Step]
+    lane: int = 0
+    note: str = ""
+
+    def questions(self, seconds: float) -> Questions:
+        """Return what each node is asked, or told; what is too late is not begun."""
+        if seconds < self.way.least / 2:
+            why = "the time for the run was over before it could begin"
+            return {node: (skipped(step, why),) for step in self.steps for node in step.group}
+        made = self._by_head(self.way, seconds) if isinstance(self.way, HeadWay) else self._by_agents(seconds)
+        return {node: (*self._noted(node), question) for node, question in made.items()}
+
+    def _by_agents(self, seconds: float) -> dict[str, Answer | Told]:
+        made: dict[str, Answer | Told] = {}
+        for step in self.steps:
+            made.update(self._step(step, self._parts(step, seconds)))
+        return made
+
+    def _by_head(self, way: HeadWay, seconds: float) -> dict[str, Answer | Told]:
+        """Let a program of the head run them; each node's reply is what that told of it."""
+        parts = [part for step in self.steps for part in self._parts(step, seconds)]
+        replies = way.run(self.ground, parts)
+        return {
+            part.node: Told(_turn(part.step), replace(replies[part.node], asked=asked(way, self.ground, part)))
+            for part in parts
+            if part.node in replies
+        }
+
+    def _parts(self, step: Step, seconds: float) -> list[Part]:
+        held = self.roll.ids.get(step.group[0], [])
+        one = held.pop() if self.way.ids and held else ""
+        return [Part(step, node, seconds, self.lane, one) for node in step.group]
+
+    def _step(self, step: Step, parts: Sequence[Part]) -> Mapping[str, Answer | Told]:
+        """Ask the nodes of a step; where one of them cannot take part, none is asked, and it is that one's failure."""
+        made: dict[str, Answer | Told] = {}
+        for part in parts:
+            try:
+                self._hold_meeting(part)
+                arguments = asked(self.way, self.ground, part)
+            except NoPartError as error:
+                why = f"{part.node} cannot take part"
+                others = {node: skipped(step, why) for node in step.group if node != part.node}
+                return {**others, part.node: _failed(step, str(error))}
+            made[part.node] = replace(_turn(step), timeout=part.seconds, arguments=arguments)
+        return made
+
+    def _hold_meeting(self, part: Part) -> None:
+        """Raise NoPartError where the ranks have nowhere to meet and this is the node that leads them."""
+        if not self.way.meets or part.node != part.leader:
+            return
+        held = self.ground.meeting(part.node)
+        if held is None or held.why or (self.way.ids and not part.id):
+            raise NoPartError(held.why if held and held.why else "it told of no place where ranks can meet")
+
+    def _noted(self, node: str) -> tuple[NotAsked, ...]:
+        if not self.note or node in self.roll.noted:
+            return ()
+        self.roll.noted.add(node)
+        return (NotAsked(TURN, self.note),)
+
+
+def skipped(step: Step, why: str) -> Told:
+    """Return what a node is told of a step that is not begun: it replays as what was not measured."""
+    return Told(_turn(step), Reply(Status.NOT_ASKED, why, asked=step_told(step)))
+
+
+def _turn(step: Step) -> Answer:
+    return replace(TURN, turn=step.round)
+
+
+def _failed(step: Step, words: str) -> Told:
+    """Return the reply of a node that cannot take part, as if it had told so itself."""
+    failure: JsonValue = {"step": "meeting", "words": words}
+    return Told(_turn(step), Reply(Status.OK, value={"rows": [], "failure": failure}, asked=step_told(step)))

@@ -1,0 +1,269 @@
+"""The stages of the probe, in their order and within its time: what is asked next is made of what was measured before.
+
+All nodes together is what matters most, so time is kept for it. What cannot be afforded is not begun, and says so. A
+node that failed by itself, fell silent or failed with two partners is asked no more; the rest go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from doctor.collect.probe import MEETING
+from doctor.gather import Act
+from doctor.hostlist import fold
+from doctor.model.evidence import JsonValue
+from doctor.model.facts import Means, ProbeFacts, Stage, Step, Turn
+from doctor.probe.collectives import Collective, collectives
+from doctor.probe.questions import Parts, Roll, skipped
+from doctor.probe.schedule import most_rounds, pair_rounds, scaling_groups
+
+if TYPE_CHECKING:
+    from doctor.gather import Questions
+    from doctor.model.evidence import Answer
+    from doctor.probe.choice import Chosen
+    from doctor.probe.way import Ground, Way
+
+PATIENCE = 4.0  # seconds beyond a step's own time: an agent that had to end its ranks answers late
+KEPT = 0.4  # of the time, for all nodes together
+_PARTNERS = 2  # with whom a node must have failed before it is asked no more
+_REPEATS = 20  # all-reduces of each size, warm-up and all, at the most: what a step's own figures are multiplied by
+_MARGIN = 3.0  # seconds, and so many times what the slowest healthy one took: then a step of that stage hangs
+_FEW = 2  # nodes: fewer have nobody to meet
+_SPARE = 3  # ids more than a node can need
+
+
+@dataclass
+class Stages:
+    """One probe. `ends` is by `clock`, in seconds, as is all time here."""
+
+    ground: Ground
+    chosen: Chosen
+    clock: Callable[[], float]
+    ends: float
+    round: int = 0
+    out: dict[str, str] = field(default_factory=dict)  # nodes that are asked no more, and why
+    roll: Roll = field(default_factory=lambda: Roll({}, set()))
+    took: dict[tuple[Stage, Means], float] = field(default_factory=dict)  # what the slowest healthy step took
+
+    def acts(self) -> Iterator[Act]:
+        """Yield all acts; each sees what the one before it brought."""
+        yield from self.meet()
+        yield from self.inside()
+        if len(self.ground.nodes) >= _FEW:
+            yield from self.pairs()
+            yield from self.scaling()
+            yield from self.together()
+        yield from self.diagnosed()
+
+    # The stages
+
+    def meet(self) -> Iterator[Act]:
+        """Ask every node for places where ranks can meet, before anything is measured."""
+        ways = [way for way in (*self.chosen.ways.values(), *self.chosen.beside.values()) if way.meets]
+        if not ways:
+            return
+        way, seconds = ways[0], min(10.0, self.left() / 3)
+        count = most_rounds(len(self.ground.nodes)) + len(self.ground.nodes).bit_length() + _SPARE
+
+        def ask(left: float) -> Questions:
+            timeout = max(1.0, min(seconds, left - PATIENCE))
+            return {node: (self.to_meet(way, node, count, timeout),) for node in self.ground.nodes}
+
+        yield Act("meeting", frozenset(self.ground.nodes), ask, seconds=seconds + PATIENCE)
+        for node in self.ground.nodes:
+            held = self.ground.meeting(node)
+            self.roll.ids[node] = [*held.ids] if held else []
+
+    def inside(self) -> Iterator[Act]:
+        """Measure each node by itself, all at once."""
+        way = self.chosen.ways.get(Stage.INSIDE)
+        alone = len(self.ground.nodes) == 1
+        if way:
+            nodes = [node for node in self.standing() if alone or way.ranks(self.ground, Stage.INSIDE, node) > 1]
+            yield from self.run(way, Stage.INSIDE, [(node,) for node in nodes], "measuring inside")
+
+    def pairs(self) -> Iterator[Act]:
+        """Measure disjoint pairs at once, until nobody is suspected without a second partner."""
+        way = self.chosen.ways.get(Stage.PAIR)
+        number = 0
+        while way and (pairs := pair_rounds(self.standing(), self.done())):
+            number += 1
+            begun = self.round
+            yield from self.run(way, Stage.PAIR, pairs, f"measuring pairs, round {number}")
+            if not any(one.step.round > begun for one in self.done()):
+                return
+            self.give_up()
+            if rails := self.chosen.beside.get("rdma"):
+                yield from self.rails(rails, pairs, number)
+        self.give_up(at_last=True)
+
+    def rails(self, way: Way, pairs: Sequence[tuple[str, ...]], number: int) -> Iterator[Act]:
+        """Measure the rails of pairs, one after the other; of those who have proved theirs no more is wanted."""
+        proved = {node for one in self.done() if one.step.stage is Stage.RAIL and one.whole for node in one.step.group}
+        wanted = [pair for pair in pairs if self.stand(pair) and not proved.issuperset(pair)]
+        lanes = {pair: way.lanes(self.ground, Stage.RAIL, pair) for pair in wanted}
+        for lane in range(max(lanes.values(), default=0)):
+            held = [pair for pair in wanted if lane < lanes[pair] and self.stand(pair)]
+            yield from self.run(way, Stage.RAIL, held, f"measuring rail {lane + 1}, round {number}", lane)
+
+    def scaling(self) -> Iterator[Act]:
+        """Measure 2, 4, 8 ... nodes, until one of them fails."""
+        way = self.chosen.ways.get(Stage.SCALING)
+        for group in scaling_groups(self.standing()) if way else ():
+            if not self.stand(group):
+                return
+            begun = self.round
+            if way:
+                yield from self.run(way, Stage.SCALING, [group], f"measuring {len(group)} nodes")
+            if not any(one.step.round > begun and one.whole for one in self.done()):
+                return
+
+    def together(self) -> Iterator[Act]:
+        """Measure all nodes that stand."""
+        way = self.chosen.ways.get(Stage.ALL)
+        group = self.standing()
+        if way and len(group) >= _FEW:
+            yield from self.run(way, Stage.ALL, [group], "measuring all")
+        elif way:
+            gone = "; ".join(f"{node}: {why}" for node, why in self.out.items())
+            yield self.skip(way, Stage.ALL, [self.ground.nodes], f"fewer than two nodes are left to measure ({gone})")
+
+    def diagnosed(self) -> Iterator[Act]:
+        """Let what diagnoses by itself have its turn; say of what could have run beside why it did not."""
+        if way := self.chosen.beside.get("diagnostics"):
+            stage = next(iter(way.stages))
+            yield from self.run(way, stage, [self.standing()], "running NCCL's diagnostics")
+
+    # One act
+
+    def run(self, way: Way, stage: Stage, groups: Iterable[Sequence[str]], told: str, lane: int = 0) -> Iterator[Act]:
+        """Yield the act in which these groups run at once, or the one that says why they do not."""
+        groups = [self.led(way, tuple(group)) for group in groups if group]
+        sizes = self.sizes(way, stage)
+        if not groups:
+            return
+        if not sizes and way.means is not Means.DIAGNOSTICS:
+            yield self.skip(way, stage, groups, "no size fits into the memory that is free")
+            return
+        seconds = min(self.longest(way, stage), self.affordable(way, stage))
+        if seconds < way.least:
+            yield self.skip(way, stage, groups, "the time for the probe was over (--probe-time)")
+            return
+        steps = self.steps(way, stage, groups, sizes)
+        parts = Parts(self.ground, self.roll, way, steps, lane, self.chosen.note)
+        nodes = frozenset(node for group in groups for node in group)
+        yield Act(told, nodes, lambda left: parts.questions(min(seconds, left - PATIENCE)), seconds=seconds + PATIENCE)
+        self.learn(steps)
+
+    def skip(self, way: Way, stage: Stage, groups: Sequence[Sequence[str]], why: str) -> Act:
+        """Return the act that asks nothing, and notes of a step why it was not begun."""
+        steps = self.steps(way, stage, groups, self.sizes(way, stage))
+        told = {node: (skipped(step, why),) for step in steps for node in step.group}
+        return Act("measuring", frozenset(told), lambda _: dict(told), seconds=1.0)
+
+    def steps(self, way: Way, stage: Stage, groups: Iterable[Sequence[str]], sizes: tuple[int, ...]) -> list[Step]:
+        self.round += 1
+        return [
+            Step(
+                self.round, stage, way.means, tuple(group),
+                tuple(way.ranks(self.ground, stage, node) for node in group), sizes, way.launcher,
+                way.net(self.ground, stage), self.ground.company.settings.expect,
+            )
+            for group in groups
+        ]  # fmt: skip
+
+    def sizes(self, way: Way, stage: Stage) -> tuple[int, ...]:
+        """Return the sizes of a stage: those that --sizes names for a node by itself and for all, the usual else.
+
+        Where small ones are named, the other stages go no further than those.
+        """
+        named, usual = self.ground.company.settings.sizes, way.usual(self.ground, stage)
+        if named and stage in (Stage.INSIDE, Stage.ALL):
+            usual = named
+        elif named:
+            usual = tuple(size for size in usual if size <= max(named)) or (max(named),)
+        return way.fitting(self.ground, stage, usual)
+
+    def led(self, way: Way, group: tuple[str, ...]) -> tuple[str, ...]:
+        """Put a node in front that ranks can meet at: that it cannot is its own fault, and shows when it is alone."""
+        if not way.meets:
+            return group
+        held = {node: self.ground.meeting(node) for node in group}
+        able = (node for node, one in held.items() if one and not one.why and (not way.ids or self.roll.ids.get(node)))
+        leader = next(able, group[0])
+        return (leader, *(node for node in group if node != leader))
+
+    def to_meet(self, way: Way, node: str, count: int, timeout: float) -> Answer:
+        arguments: dict[str, JsonValue] = {
+            "means": way.means.value, "count": count,
+            "variables": dict(way.variables(self.ground, node, "")), **way.meeting(self.ground, node),
+        }  # fmt: skip
+        return replace(MEETING, arguments=arguments, timeout=timeout)
+
+    # Time
+
+    def left(self) -> float:
+        return self.ends - self.clock()
+
+    def longest(self, way: Way, stage: Stage) -> float:
+        """Return the seconds after which a step counts as hung: fewer once it is known what a healthy one takes."""
+        took = self.took.get((stage, way.means))
+        return way.most if took is None else min(way.most, max(way.least, _MARGIN * took + _MARGIN))
+
+    def affordable(self, way: Way, stage: Stage) -> float:
+        """Return the seconds that a step may take, with those kept back that all nodes together will need."""
+        last = self.chosen.ways.get(Stage.ALL)
+        settings = self.ground.company.settings
+        kept = 0.0
+        if last and stage is not Stage.ALL and way.means is not Means.DIAGNOSTICS and len(self.ground.nodes) >= _FEW:
+            kept = min(KEPT * settings.probe_time, last.most)
+        return self.left() - PATIENCE - kept
+
+    # Who is left
+
+    def standing(self) -> tuple[str, ...]:
+        """Return the nodes that are asked on, in the order of the listing."""
+        there = {node.name for node in self.ground.company.reached}
+        return tuple(node for node in self.ground.nodes if node in there and node not in self.out)
+
+    def stand(self, group: Iterable[str]) -> bool:
+        return set(group) <= set(self.standing())
+
+    def turns(self, node: str) -> tuple[Turn, ...]:
+        held = self.ground.company.known.get(node, {}).get(ProbeFacts)
+        return held.turns if isinstance(held, ProbeFacts) else ()
+
+    def done(self) -> tuple[Collective, ...]:
+        """Return all that was measured so far."""
+        return collectives({node: ProbeFacts(self.turns(node)) for node in self.ground.nodes})
+
+    def learn(self, steps: Sequence[Step]) -> None:
+        """See who is left after an act, and what a healthy step took."""
+        by_step = {one.step: one for one in self.done()}
+        for step in steps:
+            one = by_step.get(step)
+            for node in step.group if one is None else one.silent:
+                self.out.setdefault(node, f"it told nothing of round {step.round}")
+            if one and step.stage is Stage.INSIDE:
+                self.out.update({node: failure.words for node, failure in one.failures.items()})
+            if one and one.whole:
+                key = step.stage, step.means
+                self.took[key] = max(self.took.get(key, 0.0), _seconds_of(one))
+
+    def give_up(self, *, at_last: bool = False) -> None:
+        """Ask those no more who failed with two partners and never came through; at last those who failed with one."""
+        met = [one for one in self.done() if one.step.stage is Stage.PAIR]
+        well = {node for one in met if one.whole for node in one.step.group}
+        for node in self.standing():
+            failed = [one for one in met if node in one.step.group and not one.whole]
+            partners = {other for one in failed for other in one.step.group} - {node}
+            if node not in well and failed and (at_last or len(partners) >= _PARTNERS):
+                self.out[node] = f"it failed with {fold(partners)}"
+
+
+def _seconds_of(one: Collective) -> float:
+    """Return about how long a step took in all: until its ranks had begun, and all its repeats."""
+    started = max((turn.start or 0.0 for turn in one.turns.values()), default=0.0)
+    return started + _REPEATS * sum(row.seconds for row in one.rows)
