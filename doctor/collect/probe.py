@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from ipaddress import ip_address
 
 from doctor.collect.reader import Reader, trouble
@@ -96,6 +97,11 @@ def _node(value: JsonValue) -> str:
 
 
 def _turn(turn: int, reply: Reply) -> Turn:
+    timeout = _mapping(reply.asked).get("timeout")
+    return replace(_answered(turn, reply), seconds=None if timeout is None else _number(timeout, 0.0, _MOST_SECONDS))
+
+
+def _answered(turn: int, reply: Reply) -> Turn:
     asked = _mapping(reply.asked)
     step = _step(asked, turn)
     planned = tuple(_text(device, 64) for device in _list(asked.get("planned", [])))

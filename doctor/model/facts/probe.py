@@ -111,6 +111,7 @@ class Turn:
     failure: Failure | None = None
     start: float | None = None
     left: tuple[str, ...] = ()
+    seconds: float | None = None  # that it had, by what it was asked; None where nothing was said
 
 
 @dataclass(frozen=True)
