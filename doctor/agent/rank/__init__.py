@@ -20,15 +20,11 @@ carried   {"moved": {name: {"sent", "received"}}}, in several lines
 failure   {"step", "words", "code": ncclResult_t|null, "late": bool}
 done      {} all of it was measured
 
-To run it by hand, one GPU with two ranks (each a node of its own to NCCL, so that all goes over the network):
+Without an "id" the rank asks NCCL for one: good for a rank alone, or where NCCL_COMM_ID names a meeting place. So it
+runs by hand, here two ranks on one GPU, each a node of its own to NCCL, so that all goes over the network:
 
     python3 -c 'from doctor.transport.rank_program import rank_program; print(rank_program())' > rank.txt
-    export NCCL_NET=Socket NCCL_SOCKET_IFNAME==lo NCCL_MAX_CTAS=2 WORLD='"world": 2, "gpus": [0, 0], "seconds": 60'
-    ID=$(python3 -c 'import ctypes; i = ctypes.create_string_buffer(128); n = ctypes.CDLL("libnccl.so.2")
-    n.ncclGetUniqueId(i); print(i.raw.hex(), flush=True); input()' ...)        # and leave that running
-
-or, simpler, let the two find each other by NCCL_COMM_ID=127.0.0.1:29500, with "id" being 256 zeros:
-
-    for r in 0 1; do NCCL_COMM_ID=127.0.0.1:29500 NCCL_HOSTID=$r NCHECK_RANK='{"id": "'$(printf %0256d 0)'", "rank": '$r',
-    "local": '$r', "library": "libnccl.so.2", "sizes": [8, 1048576], '"$WORLD"'}' python3 -B -S -c "$(cat rank.txt)" & done
+    export NCCL_COMM_ID=127.0.0.1:29500 NCCL_NET=Socket NCCL_SOCKET_IFNAME==lo NCCL_MAX_CTAS=2
+    for r in 0 1; do NCCL_HOSTID=$r NCHECK_RANK='{"rank": '$r', "local": '$r', "world": 2, "gpus": [0, 0],
+    "sizes": [8, 1048576, 67108864], "seconds": 60}' python3 -B -S -c "$(cat rank.txt)" & done; wait
 """

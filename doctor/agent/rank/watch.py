@@ -1,0 +1,49 @@
+"""Looks after a rank's time: at its deadline, or when its parent says so, NCCL is aborted and the process ends.
+
+This is a thread, for a call into NCCL may never come back; ctypes lets other threads run meanwhile.
+"""
+
+import os
+import signal
+import threading
+import time
+
+FAILED, TOLD_TO_END, LATE = 1, 3, 4  # exit statuses
+_FOR_ABORT = 3.0  # seconds that ncclCommAbort may take
+
+
+class Watch:
+    """`step` is what the rank does now; `abort`, where there is something to abort, does it."""
+
+    def __init__(self, telling, ends):
+        self.telling, self.ends = telling, ends
+        self.step = "start"
+        self.abort = None
+
+    def start(self):
+        """Begin to watch. Blocks SIGTERM in this thread and in those that it starts: the watch waits for it."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def at(self, step):
+        """Tell what comes now."""
+        self.step = step
+        self.telling.say("step", step=step)
+
+    def left(self):
+        """Return the seconds until the deadline."""
+        return self.ends - time.monotonic()
+
+    def _watch(self):
+        heard = signal.sigtimedwait({signal.SIGTERM}, max(0.0, self.left()))
+        if heard is None:
+            self.telling.failure(self.step, "its time was over in: " + self.step, late=True)
+        self.end(LATE if heard is None else TOLD_TO_END)
+
+    def end(self, status):
+        """Abort what NCCL does, for as long as that may take, and leave. Never returns."""
+        if self.abort:
+            thread = threading.Thread(target=self.abort, daemon=True)
+            thread.start()
+            thread.join(_FOR_ABORT)
+        os._exit(status)
