@@ -35,6 +35,7 @@ from doctor.model.facts import (
     NcclPickFacts,
     NetSettingsFacts,
     NicFacts,
+    PcieFacts,
     PeerSshFacts,
     PlannedPickFacts,
     ProbeFacts,
@@ -82,6 +83,7 @@ HOMES: Mapping[FactType, str] = {
     InfinibandFacts: "infiniband",
     GpuFacts: "gpus",
     TopologyFacts: "topology",
+    PcieFacts: "pcie",
     KernelLogFacts: "kernel_log",
 }
 

@@ -13,6 +13,7 @@ from doctor.model.facts.names import HostNameFacts, NameFacts, Resolved
 from doctor.model.facts.nccl_pick import NcclPickFacts, PlannedPickFacts
 from doctor.model.facts.net_settings import Conntrack, InterfaceSettings, NetSettingsFacts
 from doctor.model.facts.network import Address, Gid, HcaPort, InfinibandFacts, Interface, Kind, NicFacts
+from doctor.model.facts.pcie import PcieFacts, PcieLink, Processor
 from doctor.model.facts.probe import Carried, Failure, Means, MeetingFacts, ProbeFacts, Row, Skipped, Stage, Step, Turn
 from doctor.model.facts.run import BrokenPlugIn, Crash, CrashFacts, JobFacts, PlugInFacts, UnreadFacts
 from doctor.model.facts.software import (
@@ -79,12 +80,15 @@ __all__ = [
     "NcclPickFacts",
     "NetSettingsFacts",
     "NicFacts",
+    "PcieFacts",
+    "PcieLink",
     "PeerSsh",
     "PeerSshFacts",
     "PlannedPickFacts",
     "PlugInFacts",
     "PortState",
     "ProbeFacts",
+    "Processor",
     "Reach",
     "Resolved",
     "Row",
