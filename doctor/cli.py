@@ -15,6 +15,7 @@ import doctor
 from doctor.commands.ask import explain, list_checks, read, schema
 from doctor.commands.launch import launch
 from doctor.commands.plan import plan
+from doctor.commands.probe import probe
 from doctor.commands.run import check, demo, local, replay
 from doctor.errors import EXIT_BUG, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
 from doctor.printable import printable
@@ -31,6 +32,7 @@ ncheck nodes.txt -p 22    check the nodes of a file
 ncheck -H node01,node02   check these
 ncheck plan nodes.txt     print the line that starts the job
 ncheck launch nodes.txt -- python train.py   check, then start it
+ncheck probe nodes.txt    measure the bandwidth between them
 ncheck                    check this machine, with no SSH;
                           in a Slurm allocation, its nodes
 
@@ -58,7 +60,7 @@ def commands() -> None:
     """Do nothing of its own: what is done is done by a command."""
 
 
-for _command in (check, local, plan, launch, replay, demo, explain, list_checks, read, schema):
+for _command in (check, local, plan, launch, probe, replay, demo, explain, list_checks, read, schema):
     commands.add_command(_command)
 
 

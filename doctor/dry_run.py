@@ -36,11 +36,12 @@ def _sources(settings: Settings) -> tuple[Source, ...]:
 
 def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:
     from doctor.collect.nccl_pick import PLANNED  # noqa: PLC0415
+    from doctor.collect.probe import MEETING, TURN  # noqa: PLC0415
     from doctor.mesh.peers import PEERS  # noqa: PLC0415
     from doctor.mesh.tcp import CONNECT, LISTEN  # noqa: PLC0415
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
-    first = tuple(source for source in sources if source not in {PEERS, PLANNED, *mesh})
+    first = tuple(source for source in sources if source not in {PEERS, PLANNED, MEETING, TURN, *mesh})
     edges = _edges(nodes, settings) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
     yield f"nothing was run: this is what would be, on {many},"
@@ -58,7 +59,10 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
         yield "last, where the plan sets what NCCL reads, each node on which there is an NCCL, under those variables:"
         yield from _answer(PLANNED)
         yield ""
-    between = ", and from node to node as said above" if mesh or edges else ""
+    if TURN in sources and settings.probe != "none":
+        yield from _measured(nodes, (MEETING, TURN), settings)
+    measured = TURN in sources and settings.probe != "none" and len(nodes) > 1
+    between = ", and from node to node as said above" if mesh or edges or measured else ""
     yield f"nothing is written on any node, and nothing is sent anywhere but to this machine{between}"
 
 
@@ -101,7 +105,7 @@ def _by_environment(nodes: tuple[Node, ...], settings: Settings) -> dict[JobEnvi
 def _script(settings: Settings, environment: JobEnvironment, *, agent: bool) -> str:
     from doctor.transport.bootstrap import bootstrap  # noqa: PLC0415
 
-    seconds = settings.deadline if agent else None
+    seconds = settings.deadline + (settings.probe_time if settings.probe != "none" else 0.0) if agent else None
     entered = {"enter": environment.enter, "python": environment.python, "setup": environment.setup}
     return bootstrap(_NONCE, seconds, **entered).script
 
@@ -150,6 +154,19 @@ def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settin
             yield from _answer(source)
         yield from (f"  listen: on port {port} of the first node that is reached" for port in named_ports(settings))
         yield ""
+
+
+def _measured(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settings) -> Iterator[str]:
+    """Write what is measured. By which means is decided by what the nodes have; what each reads is told for all."""
+    means = (
+        "by what the nodes have (--probe none leaves it out)" if settings.probe == "auto" else f"by {settings.probe}"
+    )
+    where = "inside the node" if len(nodes) == 1 else "inside each node, between pairs of nodes, and between all"
+    yield f"after that, unless something is against the plan, bandwidth is measured for {settings.probe_time:.0f} s at the"
+    yield f"most, {means}, {where}:"
+    for source in sources:
+        yield from _answer(source)
+    yield ""
 
 
 def _edges(nodes: tuple[Node, ...], settings: Settings) -> dict[str, tuple[Node, ...]]:

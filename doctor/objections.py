@@ -62,6 +62,16 @@ def measures(check: Check) -> bool:
     return ProbeFacts in check.reads
 
 
+def launcher_of_probe(settings: Settings) -> str:
+    """Return the launcher whose line the probe relies on: one without MPI where ncheck starts the ranks itself."""
+    return "mpirun" if settings.probe_launcher == "mpirun" or settings.probe == "nccl-tests" else "env"
+
+
+def for_the_probe(check: Check, settings: Settings) -> bool:
+    """Tell whether ncheck probe runs the check: it judges what was measured, or touches the plan of that."""
+    return measures(check) or touches(check, relied_on(launcher_of_probe(settings)))
+
+
 def no_use_for(check: Check, launcher: str | None) -> bool:
     """Tell whether the check is about an MPI that a line of this launcher does without."""
     return launcher not in BY_MPI and not OF_MPI.isdisjoint((*check.reads, *check.also))

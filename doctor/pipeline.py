@@ -29,7 +29,7 @@ from doctor.model.head import Head
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan
 from doctor.model.report import Report
-from doctor.objections import measures, objections, relied_on, touches
+from doctor.objections import for_the_probe, launcher_of_probe, measures, objections
 from doctor.observer import Observer
 from doctor.probe.rounds import Prospect, rounds
 from doctor.probe.told import measured
@@ -144,16 +144,14 @@ class _Run:
         ncheck starts itself.
         """
         settings = self.settings
-        by_mpi = settings.probe_launcher == "mpirun" or settings.probe == "nccl-tests"
-        launcher = "mpirun" if by_mpi else "env"
         run = copy(self)
         run.checks = [
-            one for one in self.checks if not measures(one) and (settings.drop_bad or touches(one, relied_on(launcher)))
+            one for one in self.checks if not measures(one) and (settings.drop_bad or for_the_probe(one, settings))
         ]
         run.facts = dict(self.facts)
         run.close(_TOO_LATE)
         report = run.concluded(nodes, 0.0, interrupted=False)
-        found = objections(report, run.checks, replace(settings, launcher=launcher))
+        found = objections(report, run.checks, replace(settings, launcher=launcher_of_probe(settings)))
         return Prospect(report.plan, report.dropped, tuple(one.told for one in found))
 
     def report(self, nodes: Sequence[Node], seconds: float, *, interrupted: bool) -> Report:

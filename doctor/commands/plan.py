@@ -54,7 +54,7 @@ def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, 
     """  # noqa: D301  click ends a paragraph's folding at \b
     given = {**flags, "nodes_file": one_file(context, nodes), "program": program_of(context)}
     # Every check has its say about a line that is to be typed; and the file's output is that of reports.
-    settings = replace(settings_of(given), select=(), output=output or "line")
+    settings = replace(settings_of(given), select=(), output=output or "line", probe="none")
     from doctor.report.live import observer_for  # noqa: PLC0415  start-up
 
     report = examined(settings, observer_for(sys.stderr, os.environ))

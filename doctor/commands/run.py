@@ -18,6 +18,7 @@ from doctor.commands.options import (
     JUDGE,
     NETWORK,
     OUTPUT,
+    PROBE,
     RECORD,
     SSH,
     TIME,
@@ -38,21 +39,21 @@ Work = Callable[["Settings", "Observer"], "Report"]
 
 @click.command(cls=GroupedCommand, short_help="Check the nodes of a file, or of -H.")
 @click.argument("nodes", nargs=-1, metavar="[NODES]")
-@options(WHICH, SSH, JOB, NETWORK, TIME, JUDGE, CONFIG, OUTPUT, GOOD, RECORD)
+@options(WHICH, SSH, JOB, NETWORK, TIME, PROBE, JUDGE, CONFIG, OUTPUT, GOOD, RECORD)
 @click.pass_context
 def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Check the nodes of a file (- for standard input): one host a line, a hostfile of mpirun, or node[01-16].
 
     Without a file: the nodes of -H, of the Slurm allocation, or this machine.
     """
-    return _run(_examine, {**flags, "nodes_file": one_file(context, nodes)})
+    return run_and_show(examine_nodes, {**flags, "nodes_file": one_file(context, nodes)})
 
 
 @click.command(cls=GroupedCommand)
-@options(JOB, TIME, JUDGE, CONFIG, OUTPUT, RECORD)
+@options(JOB, TIME, PROBE, JUDGE, CONFIG, OUTPUT, RECORD)
 def local(**flags: object) -> int:
     """Check this machine alone, with no SSH."""
-    return _run(_examine, {**flags, "local": True})
+    return run_and_show(examine_nodes, {**flags, "local": True})
 
 
 @click.command(cls=GroupedCommand, short_help="Judge again what --record DIR saved.")
@@ -62,7 +63,7 @@ def replay(directory: str, **flags: object) -> int:
     """Judge again what --record DIR saved: no node, no GPU, no SSH."""
     from doctor.pipeline import replay as replayed  # noqa: PLC0415  start-up
 
-    return _run(lambda settings, observer: replayed(directory, settings, observer), {**flags, "local": True})
+    return run_and_show(lambda settings, observer: replayed(directory, settings, observer), {**flags, "local": True})
 
 
 @click.command(cls=GroupedCommand, short_help="Show it on a throw-away sick cluster.")
@@ -74,24 +75,25 @@ def demo(**flags: object) -> int:
     """
     from doctor.demo import run  # noqa: PLC0415  start-up
 
-    code = _run(run, {**flags, "local": True, "config": "none"})
+    code = run_and_show(run, {**flags, "local": True, "config": "none"})
     if code == EXIT_INTERRUPTED:
         return code
     click.echo("ncheck: the demo worked, so this ends with exit code 0, whatever its report says", err=True)
     return EXIT_CLEAN
 
 
-def _examine(settings: Settings, observer: Observer) -> Report:
+def examine_nodes(settings: Settings, observer: Observer) -> Report:
+    """Examine the nodes, and settle which of them are good enough."""
     from doctor.commands.examined import examined  # noqa: PLC0415  start-up
 
     return examined(settings, observer)
 
 
-def _run(work: Work, given: Mapping[str, object]) -> int:
+def run_and_show(work: Work, given: Mapping[str, object], change: Callable[[Settings], Settings] | None = None) -> int:
     """Make settings of the flags, do the work while somebody watches, and print its report."""
     flags = {name: value for name, value in given.items() if value not in (None, ())}
     color, dry_run = flags.pop("color", None), flags.pop("dry_run", False)
-    settings = settings_of(flags)
+    settings = change(settings_of(flags)) if change else settings_of(flags)
     if dry_run:
         return _dry_run(settings)
     from doctor.report import show  # noqa: PLC0415  start-up

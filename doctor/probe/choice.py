@@ -89,7 +89,7 @@ def _in_use(ground: Ground) -> str:
         return ""
     first = found[nodes[0]][0]
     share = f"{share_in_use(first) or 0.0:.0%} of the memory of GPU {first.index} on {nodes[0]}"
-    return f"GPUs are in use on {fold(nodes)} ({share}); --force measures all the same"
+    return f"GPUs are in use on {fold(nodes)} ({share}); ncheck probe --force measures all the same"
 
 
 def _beside(ground: Ground, name: str) -> tuple[dict[str, Way], dict[str, str]]:
