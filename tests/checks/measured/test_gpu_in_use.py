@@ -1,0 +1,37 @@
+"""NC730: memory of a GPU is in use before the job has begun; what a driver keeps for itself is none."""
+
+from __future__ import annotations
+
+from checks.measured.gpu_in_use import gpu_in_use
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent
+from doctor.model.facts import Gpu, GpuFacts
+from doctor.model.finding import Finding, Outcome, Severity
+
+GIB = 2**30
+
+
+def node(*used: int | None, total: int = 80 * GIB) -> dict[str, Facts]:
+    cards = tuple(
+        Gpu(index, "NVIDIA H100 80GB HBM3", memory_total=total, memory_used=bytes_used)
+        for index, bytes_used in enumerate(used)
+    )
+    return {"n1": {GpuFacts: GpuFacts(cards, "550.54", "12.4", "nvml") if used else Absent("no NVIDIA GPU")}}
+
+
+def test_memory_in_use_is_told_for_each_gpu_that_has_it() -> None:
+    assert judge([gpu_in_use], node(GIB // 2, 4 * GIB, 40 * GIB)).findings == [
+        Finding("NC730", "gpu-in-use", Severity.WARNING, ("n1",),
+                "memory is in use before the job begins: 5% of GPU 1, 50% of GPU 2", (), "nvidia-smi"),
+    ]  # fmt: skip
+
+
+def test_more_than_a_tenth_of_a_small_gpu_is_told_though_it_is_no_gibibyte() -> None:
+    assert len(judge([gpu_in_use], node(GIB, total=8 * GIB)).findings) == 1
+
+
+def test_it_is_silent_about_what_the_driver_keeps_and_where_nobody_tells() -> None:
+    for case in (node(GIB // 2, 0, None), node(GIB // 2, total=8 * GIB)):
+        verdicts = judge([gpu_in_use], case).verdicts
+        assert [verdict.outcome for verdict in verdicts] == [Outcome.PASSED]
+    assert [verdict.outcome for verdict in judge([gpu_in_use], node()).verdicts] == [Outcome.SKIPPED]
