@@ -86,6 +86,28 @@ def propose(
         return replace(plan, notes=(*plan.notes, f"no {launcher} line: {error}"))
 
 
+def mpi_launch(
+    nodes: Sequence[Node],
+    facts: Mapping[str, Facts],
+    settings: Settings,
+    *,
+    user_is_root: bool,
+    head: Head | None = None,
+) -> Launch:
+    """Return what the plan's mpirun line is made of, whichever line the plan shows. Raises NoLineError."""
+    sight = sight_of(nodes, facts)
+    if not sight.reached:
+        raise NoLineError("no node was reached")
+    advice = advise(sight)
+    launch, _ = _launch(sight, advice, settings, "mpirun", _variables(sight, advice))
+    return _typed_on(head, replace(launch, as_root=user_is_root), sight)
+
+
+def mpi_line(launch: Launch) -> str:
+    """Return the line of the MPI that was found. Raises NoLineError."""
+    return _line("mpirun", launch)[1].text
+
+
 def _with_line(plan: LaunchPlan, launcher: str, launch: Launch, notes: tuple[str, ...]) -> LaunchPlan:
     name, line = _line(launcher, launch)
     reasons = {name: (_found(launch) + (line.starts or _ranks(launch)), *line.reasons)}
