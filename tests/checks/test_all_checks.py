@@ -18,7 +18,8 @@ from doctor.registry import checks_of
 
 from .watched import HOSTILE, file_of_tests, watched
 
-TOPICS = {"ncheck": "0", "ssh": "1", "versions": "2", "network": "3", "infiniband": "4", "gpus": "5", "host": "6"}
+TOPICS = {"ncheck": "0", "ssh": "1", "versions": "2", "network": "3", "infiniband": "4", "gpus": "5", "host": "6",
+          "measured": "7"}  # fmt: skip
 HEADINGS = ["## What it finds", "## Why it matters", "## What to type"]
 
 CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
