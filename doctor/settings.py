@@ -78,7 +78,7 @@ class Settings:
     select: tuple[str, ...] = ()
     ignore: tuple[Ignore, ...] = ()
     fail_on: tuple[str, ...] = ("error", "unknown")
-    output: str = "console"  # console, json
+    output: str = "console"  # console, json, html
     record: str | None = None
     local: bool = False
     rehearsal: bool = False  # ncheck demo: its ssh_config and its head end with the run, and no line may name them

@@ -240,7 +240,7 @@ READ: Mapping[str, Read] = {
     "select": _words,
     "ignore": _ignore,
     "fail_on": _fail_on,
-    "output": _one_of("console", "json"),
+    "output": _one_of("console", "json", "html"),
     "record": _text,
     "local": _flag,
     "launcher": _one_of(*LAUNCHERS),

@@ -24,6 +24,7 @@ MAIN = "import sys\nfrom doctor.__main__ import main\nsys.exit(main())\n"  # zip
 LEFT_OUT = frozenset(
     {"paramiko", "psutil", "netifaces2", "pyyaml", "tomli"}
 )  # tomli: only Python 3.10 wants it; see make pyz
+PURE_AS_WELL = frozenset({"markupsafe"})  # its compiled part is only faster
 # markdown-it-py>=2.2.0; extra == "jupyter"
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<rest>.*)", re.DOTALL)
 
@@ -47,6 +48,8 @@ def closure(name: str, found: dict[str, Distribution]) -> dict[str, Distribution
 def files(dist: Distribution) -> Iterator[tuple[PurePosixPath, Path]]:
     """Yield what the distribution installed below site-packages, as (place, file)."""
     for file in dist.files or ():
+        if file.suffix == ".so" and dist.name.lower() in PURE_AS_WELL:
+            continue
         if ".." not in file.parts and file.suffix != ".pyc" and file.name not in ("direct_url.json", "RECORD"):
             yield file, Path(str(dist.locate_file(file)))
 

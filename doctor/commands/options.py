@@ -182,7 +182,10 @@ JUDGE = (*SELECT, *COUNTS)
 
 CONFIG = (_option(_OUT, "--config", metavar="FILE", help="A settings file in place of ./ncheck.toml."),)
 OUTPUT = (
-    _option(_OUT, "-o", "output", type=click.Choice(["console", "json"]), help="The report's format.  [console]"),
+    _option(
+        _OUT, "-o", "output", type=click.Choice(["console", "json", "html"]),
+        help="The report's format; html is one page by itself: -o html > report.html.  [console]",
+    ),
     _option(
         _OUT, "--color/--no-color", "color", default=None,
         help="Colours, or none. Without either: on a terminal, unless NO_COLOR is set.",

@@ -1,4 +1,4 @@
-"""Readers of one Report: the console for people, JSON for programs."""
+"""Readers of one Report: the console and a page for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ def show(report: Report, output: str, stream: TextIO, environ: Mapping[str, str]
             from doctor.report.json import as_json  # noqa: PLC0415  start-up
 
             stream.write(as_json(report))
+        elif output == "html":
+            from doctor.report.html import as_html  # noqa: PLC0415  start-up
+
+            stream.write(as_html(report))
         else:
             from doctor.report.console import print_report  # noqa: PLC0415  start-up
 

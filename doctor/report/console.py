@@ -43,10 +43,10 @@ def print_findings(page: Page, found: Sequence[Block]) -> None:
     for block in found:
         categories.setdefault(topic_of(block.code), []).append(block)
     explained = frozenset(node for block in found if block.code.startswith("NC1") for node in block.nodes)
-    for topic, members in sorted(categories.items(), key=lambda one: min(_badness(block) for block in one[1])):
+    for topic, members in sorted(categories.items(), key=lambda one: min(badness(block) for block in one[1])):
         page.gap()
         page.say(topic, style="bold underline")
-        _category(page, sorted(members, key=_badness), explained)
+        _category(page, sorted(members, key=badness), explained)
 
 
 def _category(page: Page, found: Sequence[Block], explained: frozenset[str]) -> None:
@@ -76,7 +76,7 @@ def _nodes_of(same: Sequence[Block]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node for block in same for node in block.nodes))
 
 
-def _badness(block: Block) -> tuple[bool, int, bool, str]:
+def badness(block: Block) -> tuple[bool, int, bool, str]:
     """Sort key: what stands before what is ignored, the worst first, causes before ncheck's own summary of them."""
     return block.ignored, block.severity.rank, block.code.startswith("NC0"), block.code
 

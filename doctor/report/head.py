@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
@@ -14,6 +14,8 @@ from doctor.report.left_out import left_out
 from doctor.report.page import Page
 
 VALUES_A_TOPIC = 3
+BAD, DOUBTFUL, WARNED, WELL = "bad", "doubtful", "warned", "well"
+_STYLES = {BAD: "bold red", DOUBTFUL: "bold magenta", WARNED: "bold yellow", WELL: "bold green"}
 _MANY = 8  # more values than this are no longer a comparison
 
 
@@ -26,39 +28,46 @@ def print_head(page: Page, report: Report, found: Sequence[Block]) -> None:
         title.append(f"{reached} of them reached")
     page.say(f" {page.signs.dot} ".join(title), style="bold")
     _caveats(page, report)
-    sign, style, verdict = _standing(page, report, found)
-    page.say(Text(verdict, style), Text(f"{sign} ", style))
-    _topic(page, "python", {node.name: _interpreter(node) for node in report.nodes if node.reached})
+    kind, verdict = standing(report, found)
+    signs = {BAD: page.signs.bad, DOUBTFUL: page.signs.doubtful, WARNED: page.signs.warned, WELL: page.signs.well}
+    page.say(Text(verdict, _STYLES[kind]), Text(f"{signs[kind]} ", _STYLES[kind]))
+    _topic(page, "python", {node.name: interpreter(node) for node in report.nodes if node.reached})
 
 
 def _caveats(page: Page, report: Report) -> None:
+    for caveat in caveats(report):
+        page.say(caveat, Text(f"{page.signs.warned} ", "bold yellow"))
+
+
+def caveats(report: Report) -> Iterator[str]:
+    """Yield what must be known before anything else is read."""
     if report.dropped:
         every = {*report.dropped, *(node.name for node in report.nodes)}
-        page.say(left_out(report.dropped, len(every)), Text(f"{page.signs.warned} ", "bold yellow"))
+        yield left_out(report.dropped, len(every))
     if report.interrupted:
-        page.say("Interrupted: this is what was known so far.", Text(f"{page.signs.warned} ", "bold yellow"))
+        yield "Interrupted: this is what was known so far."
     if report.recorded:
         recorded = [node.name for node in report.nodes if node.recorded]
         which = "" if len(recorded) in (0, len(report.nodes)) else f" ({words.node_set(recorded)})"
-        page.say(f"Recorded, not measured now{which}.", Text(f"{page.signs.warned} ", "bold yellow"))
+        yield f"Recorded, not measured now{which}."
 
 
-def _standing(page: Page, report: Report, found: Sequence[Block]) -> tuple[str, str, str]:
-    """Return sign, style and words for the whole run; nothing short of passed everywhere is called ready."""
+def standing(report: Report, found: Sequence[Block]) -> tuple[str, str]:
+    """Return the kind and the words for the whole run; nothing short of passed everywhere is called ready."""
     said = {severity: _said(severity, found) for severity in Severity}
     unsure = _unsure(report)
     if Severity.INFO.value not in report.fail_on:  # it stands below, as on every cluster with Docker
         said[Severity.INFO] = ""
     told = "; ".join(part for part in (*said.values(), unsure) if part)
     if said[Severity.ERROR]:
-        return page.signs.bad, "bold red", f"Not ready: {told}"
+        return BAD, f"Not ready: {told}"
     lost = [node.name for node in report.nodes if not node.reached]
     if unsure or lost or not outcome_counts(report.verdicts)[Outcome.PASSED]:
         why = told or (f"{words.node_set(lost)} not reached" if lost else "no check could pass")
-        return page.signs.doubtful, "bold magenta", f"Not proven: {why}"
+        return DOUBTFUL, f"Not proven: {why}"
     if told:
-        return page.signs.warned, "bold yellow", f"No error was found: {told}"
-    return page.signs.well, "bold green", f"Nothing wrong was found: {_well(report)}"
+        return WARNED, f"No error was found: {told}"
+    return WELL, f"Nothing wrong was found: {_well(report)}"
 
 
 def _well(report: Report) -> str:
@@ -86,20 +95,26 @@ def _unsure(report: Report) -> str:
 
 def print_nodes(page: Page, report: Report) -> None:
     """Print what the nodes have, a line a topic."""
-    reached = [node for node in report.nodes if node.reached]
     page.gap()
     page.say("Nodes", style="bold underline")
-    for topic in dict.fromkeys(topic for node in reached for topic in node.facts):
-        _topic(page, topic, {node.name: node.facts[topic] for node in reached if topic in node.facts})
+    for topic, values in topics(report).items():
+        _topic(page, topic, values)
     lost = {node.name: node.cause or "no cause known" for node in report.nodes if not node.reached}
     _topic(page, "unreached", lost, always_named=True)
 
 
-def _interpreter(node: NodeSummary) -> str:
+def topics(report: Report) -> dict[str, dict[str, str]]:
+    """Return what the reached nodes have, by topic and node."""
+    reached = [node for node in report.nodes if node.reached]
+    known = dict.fromkeys(topic for node in reached for topic in node.facts)
+    return {topic: {node.name: node.facts[topic] for node in reached if topic in node.facts} for topic in known}
+
+
+def interpreter(node: NodeSummary) -> str:
     return (node.interpreter or "unknown") + (f", in {node.container}" if node.container else "")
 
 
-def _topic(page: Page, topic: str, values: dict[str, str], *, always_named: bool = False) -> None:
+def _topic(page: Page, topic: str, values: Mapping[str, str], *, always_named: bool = False) -> None:
     """Print one topic: what all have in one line, what differs with its nodes, the most common first."""
     groups = grouped({name: words.line(value) for name, value in values.items()})
     if len(groups) > _MANY or (len(groups) == len(values) > VALUES_A_TOPIC):

@@ -36,7 +36,7 @@ class Heat:
         return None if pair.busbw is None else pair.busbw / self.usual
 
 
-def heat(probe: Probe, measurements: Sequence[Measurement]) -> Heat | None:
+def heat(probe: Probe, measurements: Sequence[Measurement], most: int = MOST) -> Heat | None:
     """Return the picture; None where there is none to draw: fewer than two pairs, or none that gave anything."""
     there = [pair.busbw for pair in probe.pairs if pair.busbw]
     if len(probe.pairs) < 2 or not there:  # noqa: PLR2004  one pair is no picture
@@ -45,7 +45,7 @@ def heat(probe: Probe, measurements: Sequence[Measurement]) -> Heat | None:
     expected = min((value for value in should if value), default=None) if None not in should else None
     usual = expected or median(there)
     odd = sorted((p for p in probe.pairs if (p.busbw or 0.0) < FAIR * usual), key=lambda pair: pair.busbw or 0.0)
-    names = _shown(probe.pairs, odd)
+    names = _shown(probe.pairs, odd, most)
     shown = [pair for pair in probe.pairs if set(pair.nodes) <= set(names)]
     cells = {order: pair for pair in shown for order in (pair.nodes, pair.nodes[::-1])}
     return Heat(names, labels(names), cells, usual, bool(expected), tuple(odd), len(probe.pairs) - len(shown))
@@ -93,11 +93,11 @@ def _never_well(node: str, drawn: Heat, pairs: Sequence[Pair]) -> bool:
     return all(pair in drawn.odd for pair in pairs if node in pair.nodes)
 
 
-def _shown(pairs: Sequence[Pair], odd: Sequence[Pair]) -> tuple[str, ...]:
+def _shown(pairs: Sequence[Pair], odd: Sequence[Pair], most: int) -> tuple[str, ...]:
     """Return all nodes, sorted as people do, or those of the worst pairs where all are too many."""
     every = {node for pair in pairs for node in pair.nodes}
-    if len(every) > MOST:
-        every = set(list(dict.fromkeys(node for pair in odd for node in pair.nodes))[:MOST])
+    if len(every) > most:
+        every = set(list(dict.fromkeys(node for pair in odd for node in pair.nodes))[:most])
     return tuple(sorted(every, key=_natural))
 
 

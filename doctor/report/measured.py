@@ -127,7 +127,7 @@ def _matrix(page: Page, drawn: Heat) -> None:
     full = [f"{label} {words.line(name)}" if numbered else words.line(name)
             for label, name in zip(drawn.labels, drawn.names, strict=True)]  # fmt: skip
     left = min(max(len(name) for name in full), _LONGEST_NAME)
-    texts = {order: "x" if pair.busbw is None else _cell(pair.busbw) for order, pair in drawn.cells.items()}
+    texts = {order: "x" if pair.busbw is None else say.short(pair.busbw) for order, pair in drawn.cells.items()}
     width = max(3, *(len(text) for text in (*texts.values(), *drawn.labels)))
     page.verbatim(f"    {'':{left}}" + "".join(f" {label:>{width}}" for label in drawn.labels), style="dim")
     for name, shown in zip(drawn.names, full, strict=True):
@@ -138,10 +138,6 @@ def _matrix(page: Page, drawn: Heat) -> None:
             row.append(" " + f"{texts.get((name, other), page.signs.dot if name != other else ''):>{width}}", style)
         row.rstrip()
         page.verbatim(row)
-
-
-def _cell(busbw: float) -> str:
-    return f"{busbw:.0f}" if busbw >= 20 else f"{busbw:.2g}"  # noqa: PLR2004  three characters
 
 
 def _carried(page: Page, report: Report) -> None:

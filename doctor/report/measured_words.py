@@ -11,6 +11,7 @@ FAIR, POOR = 0.85, 0.75  # of what is expected: below the first a warning, below
 ROWS = 10  # sizes of a curve that are shown
 WELL, WARNED, BAD, UNJUDGED = "well", "warned", "bad", "unjudged"
 _WHOLE = 100  # rates from here on need no decimals
+_PLAIN = 20  # rates from here on need none where room is short
 _KINDS = ("all", "scaling", "inside", "pair", "rail")  # the first that is there speaks for the run
 
 
@@ -64,6 +65,11 @@ def rate(value: float) -> str:
     if value >= _WHOLE:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 1 or value == 0 else f"{value:.2g}"
+
+
+def short(value: float) -> str:
+    """Return a rate in GB/s in three characters, for a cell."""
+    return f"{value:.0f}" if value >= _PLAIN else f"{value:.2g}"
 
 
 def size(number: int) -> str:

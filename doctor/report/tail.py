@@ -24,8 +24,8 @@ def print_tail(page: Page, report: Report, found: Sequence[Block]) -> None:
     _plan(page, report, "Plan, once what is wrong above is mended" if wrong else "Plan")
     _no_probe(page, report)
     page.gap()
-    page.say(f" {page.signs.dot} ".join(_sum(report, found)), style="bold")
-    page.say(f"exit code {report.exit_code}: {_meaning(report)}", style="bold")
+    page.say(f" {page.signs.dot} ".join(summed(report, found)), style="bold")
+    page.say(f"exit code {report.exit_code}: {meaning(report)}", style="bold")
 
 
 def _plan(page: Page, report: Report, heading: str) -> None:
@@ -69,7 +69,7 @@ def _no_probe(page: Page, report: Report) -> None:
         page.say(words.line(report.probe.reason), Text(f"{page.signs.skipped} ", "dim"), style="dim")
 
 
-def _sum(report: Report, found: Sequence[Block]) -> tuple[str, ...]:
+def summed(report: Report, found: Sequence[Block]) -> tuple[str, ...]:
     counts = Counter(block.severity for block in found if not block.ignored)
     ignored = sum(block.ignored for block in found)
     parts = [words.count(counts[severity], severity.value) for severity in (Severity.ERROR, Severity.WARNING)]
@@ -87,7 +87,7 @@ def _outcomes(verdicts: Sequence[Verdict]) -> Iterator[str]:
             yield f"{number} {outcome.value}{rootless}"
 
 
-def _meaning(report: Report) -> str:
+def meaning(report: Report) -> str:
     rule = f"(--fail-on {','.join(report.fail_on) or 'none'})"
     unknown = any(verdict.outcome is Outcome.UNKNOWN for verdict in report.verdicts)
     standing = [finding for finding in report.findings if not finding.ignored]

@@ -1,0 +1,215 @@
+"""What the page shows, ready to be set: folded and put into words, so that the template only places it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from doctor.model.finding import Outcome, Severity
+from doctor.model.plan import LaunchPlan
+from doctor.model.report import Measurement, NodeSummary, Pair, Point, Report
+from doctor.reasoning.parity import gathered as values_gathered
+from doctor.report import measured_words as say
+from doctor.report import text as words
+from doctor.report.carried import Line, carried
+from doctor.report.console import badness
+from doctor.report.folding import Block, Told, blocks, grouped, told
+from doctor.report.head import caveats, interpreter, standing, topics
+from doctor.report.heat import Heat, gathered, heat, odd_words
+from doctor.report.html.curve import Curve, curve_of
+from doctor.report.tail import meaning, summed
+from doctor.report.topics import topic_of
+from doctor.shell_words import export
+
+MATRIX = 48  # nodes that a picture of the pairs has room for
+NUMBERED = 24  # up to here each cell has its number in it
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the picture of pairs."""
+
+    column: int
+    row: int
+    text: str
+    told: str
+    tone: str
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The picture of node by node: cells by column and row, and in words who is odd."""
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    usual: str
+    odd: tuple[str, ...]
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One size as nccl-tests tabulates it: out of place, then in place; None where it was not measured."""
+
+    size: int
+    out: Point | None
+    within: Point | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measurement: what, how it stands, and what came of it."""
+
+    title: str
+    told: str
+    tone: str
+    share: float | None
+    curve: Curve | None
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything on the page, in its order."""
+
+    report: Report
+    nodes: str
+    kind: str
+    standing: str
+    caveats: tuple[str, ...]
+    figures: tuple[tuple[str, str, str], ...]  # a number, what it is, how it stands
+    findings: tuple[tuple[str, tuple[Block, ...]], ...]
+    foremost: Measured | None
+    measured: tuple[Measured, ...]
+    pairs: Pairs | None
+    carried: tuple[Line, ...]
+    settings: tuple[tuple[str, str], ...]
+    lines: tuple[tuple[str, str, tuple[str, ...]], ...]
+    topics: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    table: tuple[tuple[NodeSummary, str], ...]
+    outcomes: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]
+    total: str
+    meaning: str
+
+
+def view_of(report: Report) -> View:
+    """Return what the page shows of this report."""
+    found = blocks(report.findings, {node.name for node in report.nodes})
+    kind, how = standing(report, found)
+    first = say.foremost(report.measurements) if report.probe.ran else None
+    by = first.by if first else ""
+    return View(
+        report=report,
+        nodes=words.node_set([node.name for node in report.nodes]),
+        kind=kind,
+        standing=how,
+        caveats=tuple(caveats(report)),
+        figures=tuple(_figures(report, found, first)),
+        findings=_findings(found),
+        foremost=_measured(first, by) if first else None,
+        measured=tuple(_measured(one, by) for one in report.measurements if one is not first),
+        pairs=_pairs(report),
+        carried=carried(report.probe.traffic),
+        settings=tuple(_settings(report.plan)),
+        lines=tuple(
+            (by_what, line, report.plan.reasons.get(by_what, ())) for by_what, line in report.plan.lines.items()
+        ),
+        topics=tuple(_topics(report)),
+        table=tuple((node, interpreter(node) if node.reached else "") for node in report.nodes),
+        outcomes=tuple(_outcomes(report)),
+        total=" \N{MIDDLE DOT} ".join(summed(report, found)),
+        meaning=f"exit code {report.exit_code}: {meaning(report)}",
+    )
+
+
+def _figures(report: Report, found: Sequence[Block], first: Measurement | None) -> Iterator[tuple[str, str, str]]:
+    if first and first.measured is not None:
+        yield f"{say.rate(first.measured)} {first.unit}", words.line(first.what), say.standing(first)
+        if first.ratio is not None and first.expected is not None:
+            yield say.percent(first.ratio), f"of {say.rate(first.expected)} {first.unit} expected", say.standing(first)
+    reached = sum(node.reached for node in report.nodes)
+    yield f"{reached} of {len(report.nodes)}", "nodes reached", say.WELL if reached == len(report.nodes) else say.BAD
+    for severity, tone in ((Severity.ERROR, say.BAD), (Severity.WARNING, say.WARNED)):
+        number = sum(block.severity is severity and not block.ignored for block in found)
+        yield str(number), f"{severity.value}{'' if number == 1 else 's'}", tone if number else say.WELL
+    unknown = len({one.check for one in report.verdicts if one.outcome in (Outcome.UNKNOWN, Outcome.CRASHED)})
+    yield str(unknown), "checks could not tell", "doubtful" if unknown else say.WELL
+
+
+def _findings(found: Sequence[Block]) -> tuple[tuple[str, tuple[Block, ...]], ...]:
+    """Return the findings under their headings, as the terminal has them: what is worst first."""
+    categories: dict[str, list[Block]] = {}
+    for block in sorted(found, key=badness):
+        categories.setdefault(topic_of(block.code), []).append(block)
+    return tuple((topic, tuple(same)) for topic, same in categories.items())
+
+
+def _measured(one: Measurement, by: str) -> Measured:
+    points = {(point.size, point.in_place): point for point in one.curve}
+    sizes = sorted({point.size for point in one.curve})
+    rows = tuple(Row(size, points.get((size, False)), points.get((size, True))) for size in sizes)
+    title = say.title(one, by)
+    return Measured(title, say.verdict(one), say.standing(one), one.ratio, curve_of(one, title), rows)
+
+
+def _pairs(report: Report) -> Pairs | None:
+    drawn = heat(report.probe, report.measurements, MATRIX)
+    if not drawn:
+        return None
+    cells = tuple(
+        _cell(drawn, column, row, pair)
+        for row, one in enumerate(drawn.names)
+        for column, other in enumerate(drawn.names)
+        if (pair := drawn.cells.get((one, other)))
+    )
+    odd = tuple(odd_words(drawn, one) for one in gathered(drawn, report.probe.pairs))
+    usual = f"{say.rate(drawn.usual)} GB/s is {'expected' if drawn.expected else 'usual here'}"
+    return Pairs(drawn.names, drawn.labels, cells, usual, odd, drawn.left_out)
+
+
+def _cell(drawn: Heat, column: int, row: int, pair: Pair) -> Cell:
+    share = drawn.share(pair)
+    who = f"{drawn.names[row]} and {drawn.names[column]}"
+    if pair.busbw is None or share is None:
+        return Cell(column, row, "\N{MULTIPLICATION SIGN}", f"{who}: failed", say.BAD)
+    shown = say.short(pair.busbw) if len(drawn.names) <= NUMBERED else ""
+    return Cell(column, row, shown, f"{who}: {say.rate(pair.busbw)} GB/s, {say.percent(share)}", say.tone(share))
+
+
+def _settings(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
+    """Yield each variable as a line to type, or that it needs none, with its reason."""
+    for name, setting in plan.env.items():
+        own = {node: held[name].value or "" for node, held in plan.per_node.items() if name in held}
+        if setting.value is not None:
+            yield export(words.line(name), words.line(setting.value)), setting.reason
+        elif own:
+            for value, nodes in values_gathered(own).items():
+                yield f"{export(words.line(name), words.line(value))}  # on {words.node_set(nodes)}", setting.reason
+        else:
+            yield f"# {name} {'can stay unset' if setting.decided else 'is not decided'}", setting.reason
+
+
+def _topics(report: Report) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+    """Yield what the nodes have by topic: each value with the nodes that have it, what most have first."""
+    asked = {node.name: interpreter(node) for node in report.nodes if node.reached}
+    lost = {node.name: f"not reached: {node.cause or 'no cause known'}" for node in report.nodes if not node.reached}
+    for topic, values in {"python": asked, **topics(report), "unreached": lost}.items():
+        if values:
+            yield topic, tuple((value, words.node_set(nodes)) for value, nodes in grouped(values))
+
+
+_ORDER = (Outcome.FAILED, Outcome.CRASHED, Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.PASSED)
+
+
+def _outcomes(report: Report) -> Iterator[tuple[str, tuple[tuple[str, str, str], ...]]]:
+    """Yield the verdicts by outcome, folded: which checks, on which nodes, and why."""
+    for outcome in _ORDER:
+        folded = told(report.verdicts, lambda verdict, outcome=outcome: verdict.outcome is outcome)  # type: ignore[misc]
+        number = sum(verdict.outcome is outcome for verdict in report.verdicts)
+        if folded:
+            yield f"{number} {outcome.value}", tuple(_verdict(one) for one in folded)
+
+
+def _verdict(one: Told) -> tuple[str, str, str]:
+    return ", ".join(one.checks), words.node_set(one.nodes), one.reason
