@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -40,6 +41,27 @@ def nccl_folder() -> Callable[[str], Path]:
         return place
 
     return folder
+
+
+@pytest.fixture(scope="session")
+def standins(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a function from flags for the compiler to a folder with stand-ins for libnccl.so.2 and libcuda.so.1."""
+    if not shutil.which("cc"):
+        why = "there is no C compiler to make stand-ins for NCCL with: apt-get install gcc"
+        pytest.fail(why) if os.environ.get("CI") == "true" else pytest.skip(why)
+    sources, made = Path(__file__).parent / "standins" / "nccl", dict[tuple[str, ...], Path]()
+
+    def built(*flags: str) -> Path:
+        if flags not in made:
+            folder = tmp_path_factory.mktemp("standins")
+            for name in ("cuda", "nccl"):
+                library = folder / f"lib{name}.so.{1 if name == 'cuda' else 2}"
+                argv = ["cc", "-std=gnu11", "-O2", "-shared", "-fPIC", "-pthread", *flags, "-o", str(library)]
+                subprocess.run([*argv, str(sources / f"{name}.c"), "-ldl"], check=True)
+            made[flags] = folder
+        return made[flags]
+
+    return built
 
 
 def _fetch_once(release: str, place: Path) -> str:

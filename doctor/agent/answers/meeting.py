@@ -18,7 +18,7 @@ from doctor.agent.answers import MissingError
 from doctor.agent.answers.nccl_job import job_nccl, set_over
 
 # Means to the module of this package whose `meeting` opens it; NCCL's own is below.
-OPENED_BY = {}
+OPENED_BY = {"gloo": "turn_gloo"}
 
 AT_MOST = 4096  # identifiers of one question: each is a thread and a socket
 _OURS = "ncheck:"
@@ -28,8 +28,8 @@ READS = (
     "ncclGetUniqueId, called by the job's python3, run with -B -S -c: its roots listen until the run ends (the probe)",
 )
 
-# No log of NCCL's own, no rendezvous of another job's (the variable, empty, outweighs NCCL's configuration files).
-_QUIET = {"NCCL_DEBUG": "VERSION", "NCCL_DEBUG_FILE": "", "NCCL_COMM_ID": ""}
+# No log of NCCL's own goes anywhere, and no rendezvous of another job's is taken.
+_QUIET = {"NCCL_DEBUG": "VERSION", "NCCL_DEBUG_FILE": ""}
 
 # Old interpreters can run it, too. It ends with its input: when the agent does.
 _ROOTS = r"""
@@ -72,9 +72,10 @@ def _roots(sources, arguments, ends):
 
 def _told(sources, argv, arguments, ends):
     """Start the child, keep it, and return what it tells in its line."""
+    variables = dict(arguments.get("variables") or {}, NCCL_COMM_ID=None)
     process = subprocess.Popen(
-        argv, env=set_over(sources.job.environment, arguments.get("variables") or {}, _QUIET), cwd="/",
-        start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        argv, env=set_over(sources.job.environment, variables, _QUIET), cwd="/", start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     sources.kept.setdefault("meetings", []).append(process)  # its input stays open, and so does all that it opened
     heard = queue.Queue()

@@ -1,0 +1,180 @@
+"""The rank processes of this node: started together, heard to their end, and none of them left.
+
+Each tells lines of JSON by a pipe of its own (doctor/agent/rank/__init__.py says which), and NCCL its log by its
+output. When one has failed the others are told to end a moment later: what they say of it by then is heard, too.
+"""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+
+from doctor.agent.commands import decoded
+
+MOMENT = 1.0  # seconds in which the others may tell of a failure themselves
+TO_ABORT = 4.0  # seconds that a rank that was told to end may take
+_LONGEST = 65536  # bytes of a line that does not end
+_ENDED_BY_US = 3  # the exit status of a rank that was told to end
+_STRIDE = 0.2
+
+
+class Rank:
+    """One rank: its process, and all that it told."""
+
+    def __init__(self, number, argv, environment, spec):
+        self.number, self.said, self.step, self.failure = number, [], "start", None
+        self.killed, self.status = False, None
+        reading, writing = os.pipe()
+        try:
+            text = json.dumps(dict(spec, fd=writing))
+            self.process = subprocess.Popen(
+                argv, env=dict(environment, NCHECK_RANK=text), cwd="/", start_new_session=True, pass_fds=(writing,),
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+        except (OSError, ValueError):
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+        self.pid = self.process.pid
+        self.pipes = {reading: b"", self.process.stdout.fileno(): b""}
+        self.own = reading
+
+    def read(self, number, log):
+        """Read what is there of one pipe. Return whether it goes on."""
+        data = os.read(number, 65536)
+        lines = (self.pipes[number] + data).split(b"\n")
+        self.pipes[number] = lines.pop()[-_LONGEST:] if data else b""
+        for line in lines:
+            if number == self.own:
+                self.heed(line)
+            else:
+                log.take(decoded(line))
+        return bool(data)
+
+    def heed(self, line):
+        """Take one line of its own."""
+        try:
+            said = json.loads(line.decode())
+        except ValueError:
+            return
+        if said.get("is") == "step":
+            self.step = said["step"]
+        elif said.get("is") == "failure":
+            self.failure = {name: said.get(name) for name in ("step", "words", "rank", "code", "late")}
+            self.failure["rank"] = self.number
+        self.said.append(dict(said, at=time.monotonic()))
+
+    def told(self, what):
+        return [line for line in self.said if line.get("is") == what]
+
+    def ended(self):
+        """Tell whether the process has ended; the first time, see why it failed where it did not say."""
+        if self.status is None and self.process.poll() is not None:
+            self.status = self.process.returncode
+        return self.status is not None
+
+    def send(self, what):
+        """Send its whole group a signal."""
+        try:
+            os.killpg(self.pid, what)
+        except OSError:
+            pass
+
+    def explain(self, log):
+        """Say why it failed where it could not say so itself. A rank that we told to end did not fail."""
+        if self.failure or self.told("done") or self.status == _ENDED_BY_US:
+            return
+        if self.killed or self.status is None:
+            self.fail("its time was over in: " + self.step, None, late=True)
+        elif self.status < 0:
+            self.fail("it died of {} in: {}".format(_signal(-self.status), self.step), self.status)
+        else:
+            last = log.last[-1] if log.last else "no words"
+            self.fail("it ended with exit status {} in: {}: {}".format(self.status, self.step, last), None)
+
+    def fail(self, words, code, *, late=False):
+        self.failure = {"step": self.step, "words": words, "rank": self.number, "code": code, "late": late}
+
+    def close(self):
+        """Let nothing of it remain."""
+        self.send(signal.SIGKILL)
+        for number in self.pipes:
+            if number == self.own:
+                os.close(number)
+        self.process.stdout.close()
+        try:
+            self.process.wait(0.5)
+        except subprocess.TimeoutExpired:
+            pass  # it sleeps in the kernel and has been told
+
+
+def follow(ranks, log, ends, reserve):
+    """Hear all ranks to their end: by `ends`, the last `reserve` seconds being there to end what hangs."""
+    course = _Course(ranks, log, ends, reserve)
+    while course.goes_on():
+        course.press(time.monotonic())
+    for rank in ranks:
+        rank.explain(log)
+
+
+class _Course:
+    def __init__(self, ranks, log, ends, reserve):
+        self.ranks, self.log = ranks, log
+        self.steps = [(ends - reserve / 2, signal.SIGTERM), (ends - reserve / 6, signal.SIGKILL), (ends + MOMENT, None)]
+        self.hurried = False
+        self.poll, self.owners = select.poll(), {}
+        for rank in ranks:
+            for number in rank.pipes:
+                self.owners[number] = rank
+                self.poll.register(number, select.POLLIN)
+
+    def goes_on(self):
+        """Read what is there; tell whether there may be more."""
+        ended = [rank.ended() for rank in self.ranks]  # asked before the pipes: then they hold all that was written
+        ready = self.poll.poll(0 if all(ended) else _STRIDE * 1000)
+        for number, _ in ready:
+            if not self.owners[number].read(number, self.log):
+                self.poll.unregister(number)
+        return bool(ready and self.owners) or (not all(ended) and bool(self.steps))
+
+    def press(self, now):
+        """End what is to end by now: all soon after the first has failed, and everything in time."""
+        if not self.hurried and any(_failed(rank) for rank in self.ranks):
+            self.hurried = True
+            soon = [now + MOMENT, now + MOMENT + TO_ABORT, now + 2 * MOMENT + TO_ABORT]
+            self.steps = [(min(at, when), what) for (at, what), when in zip(self.steps, soon)]  # noqa: B905  Python 3.6
+        while self.steps and now >= self.steps[0][0]:
+            _, what = self.steps.pop(0)
+            _each(self.ranks, what)
+
+
+def _failed(rank):
+    return rank.failure or (rank.status is not None and not rank.told("done"))
+
+
+def _each(ranks, what):
+    for rank in ranks:
+        if what is not None and not rank.ended():
+            rank.killed = rank.killed or what == signal.SIGKILL
+            rank.send(what)
+
+
+def _signal(number):
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "signal {}".format(number)
+
+
+def first_cause(ranks):
+    """Return the failure that explains the others: who failed by itself comes before who was left alone."""
+    failures = [rank.failure for rank in ranks if rank.failure]
+    return min(failures, key=_weight) if failures else None
+
+
+def _weight(failure):
+    remote = failure["code"] == 6  # ncclRemoteError: another one's failure
+    return bool(failure["late"]), remote, failure["rank"]
