@@ -43,8 +43,8 @@ def ground_of(company: Company, plan: LaunchPlan, dropped: Collection[str]) -> G
 
 def set_there(ground: Ground, node: str) -> dict[str, str]:
     """Return NCCL's variables as the ranks on a node would have them: the plan's outweigh those that are there."""
-    environment = ground.company.each(EnvironmentFacts).get(node)
-    own = settings_in_force(environment, LINK_STATE_COUNTS) if environment else {}
+    held = ground.company.known.get(node, {}).get(EnvironmentFacts)
+    own = settings_in_force(held, LINK_STATE_COUNTS) if isinstance(held, EnvironmentFacts) else {}
     return {**own, **ground.variables(node)}
 
 

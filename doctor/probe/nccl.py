@@ -130,11 +130,11 @@ def _room(gpus: GpuFacts) -> int:
 
 def _rate(ground: Ground) -> float:
     """Return the bytes a second that the slowest node's network carries, as its links say."""
-    return min((_node_rate(ground, node) for node in ground.nodes), default=_UNKNOWN_RATE)
+    ports = ground.company.each(InfinibandFacts)
+    return min((_node_rate(ground, node, ports.get(node)) for node in ground.nodes), default=_UNKNOWN_RATE)
 
 
-def _node_rate(ground: Ground, node: str) -> float:
-    ports = ground.company.each(InfinibandFacts).get(node)
+def _node_rate(ground: Ground, node: str, ports: InfinibandFacts | None) -> float:
     planned = ground.planned.get(node, ())
     if ground.rdma and ports:
         rates = [port.rate or 0.0 for port in ports.ports if f"{port.hca}:{port.port}" in planned]

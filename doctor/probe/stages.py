@@ -165,11 +165,12 @@ class Stages:
 
     def steps(self, way: Way, stage: Stage, groups: Iterable[Sequence[str]], sizes: tuple[int, ...]) -> list[Step]:
         self.round += 1
+        net = way.net(self.ground, stage)
         return [
             Step(
                 self.round, stage, way.means, tuple(group),
                 tuple(way.ranks(self.ground, stage, node) for node in group), sizes, way.launcher,
-                way.net(self.ground, stage), self.ground.company.settings.expect,
+                net, self.ground.company.settings.expect,
             )
             for group in groups
         ]  # fmt: skip

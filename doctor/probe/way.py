@@ -58,7 +58,8 @@ class Ground:
 
     def meeting(self, node: str) -> MeetingFacts | None:
         """Return what the node told when it was asked where ranks may meet; None where it was not or told nothing."""
-        return self.company.each(MeetingFacts).get(node)
+        held = self.company.known.get(node, {}).get(MeetingFacts)
+        return held if isinstance(held, MeetingFacts) else None
 
 
 @dataclass(frozen=True)
