@@ -88,7 +88,10 @@ class Stages:
         """Measure disjoint pairs at once, until nobody is suspected without a second partner."""
         way = self.chosen.ways.get(Stage.PAIR)
         number = 0
-        while way and (pairs := pair_rounds(self.standing(), self.done())):
+        while way:
+            pairs = [pair for pair in pair_rounds(self.standing(), self.done()) if self.stand(pair)]
+            if not pairs:
+                break
             number += 1
             begun = self.round
             yield from self.run(way, Stage.PAIR, pairs, f"measuring pairs, round {number}")
@@ -143,6 +146,9 @@ class Stages:
         groups = [self.led(way, tuple(group)) for group in groups if group]
         sizes = self.sizes(way, stage)
         if not groups:
+            return
+        if why := way.lacks(self.ground):
+            yield self.skip(way, stage, groups, why)
             return
         if not sizes and way.means is not Means.DIAGNOSTICS:
             yield self.skip(way, stage, groups, "no size fits into the memory that is free")

@@ -85,7 +85,7 @@ class Driven:
             for name, questions in act.ask(seconds).items():
                 replies = {}
                 for question in questions:
-                    key, reply = self.reply(question, groups)
+                    key, reply = self.reply(name, question, groups)
                     longest = max(longest, reply.seconds if reply else seconds)
                     if reply:
                         replies[key] = reply
@@ -94,7 +94,7 @@ class Driven:
             self.told.append((act.stage, tuple(groups)))
         return self
 
-    def reply(self, question: Any, groups: dict[tuple[str, ...], None]) -> tuple[str, Reply | None]:
+    def reply(self, name: str, question: Any, groups: dict[tuple[str, ...], None]) -> tuple[str, Reply | None]:
         if isinstance(question, NotAsked):
             return question.source.key, Reply(Status.NOT_ASKED, question.reason)
         if isinstance(question, Told):
@@ -102,7 +102,7 @@ class Driven:
         assert isinstance(question, Answer)
         arguments: Any = question.arguments
         if question.name == "meeting":
-            said = self.meeting(arguments)
+            said = self.meeting({**arguments, "node": name})
         else:
             self.asked.append(arguments)
             groups[tuple(arguments["group"])] = None
