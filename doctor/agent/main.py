@@ -15,6 +15,7 @@ def main(seconds):
 def _serve():
     sources = Sources()
     serve(read_exactly, write_all, sources.respond, sources.start)
+    sources.end()
 
 
 def read_exactly(wanted):

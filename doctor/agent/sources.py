@@ -30,6 +30,7 @@ class Sources:
         self.job = Job({}, os.environ if environ is None else environ)
         self.fetch = None
         self.kept = {}  # what answers keep for later ones until the agent ends
+        self.endings = []  # what is to be done where the agent ends in the middle of an answer
 
     def start(self, message):
         """Enter the job's environment. Return what to add to the "started" message: why it was not entered, if so."""
@@ -47,6 +48,11 @@ class Sources:
         except NotEnteredError as error:
             return {"not_entered": str(error)}
         return {}
+
+    def end(self):
+        """Undo what answers that still run have begun, as far as the end of all processes does not."""
+        for ending in list(self.endings):
+            within(_PATIENCE, ending)
 
     def respond(self, source, fetch=None):
         """Return one source's reply. Nothing is raised, whatever the node is like.

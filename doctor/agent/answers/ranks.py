@@ -101,14 +101,14 @@ class Rank:
     def close(self):
         """Let nothing of it remain."""
         self.send(signal.SIGKILL)
-        for number in self.pipes:
-            if number == self.own:
-                os.close(number)
-        self.process.stdout.close()
         try:
             self.process.wait(0.5)
         except subprocess.TimeoutExpired:
             pass  # it sleeps in the kernel and has been told
+        if self.pipes:
+            os.close(self.own)
+            self.process.stdout.close()
+        self.pipes = {}
 
 
 def follow(ranks, log, ends, reserve):

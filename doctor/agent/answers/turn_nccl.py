@@ -28,6 +28,13 @@ def answer(sources, arguments, timeout):
     before, moved = segments.here(), counters()
     log, ranks = Log(), []
     told = {"version": "", "library": "", "failure": None}
+
+    def cleared():
+        for rank in ranks:
+            rank.close()
+        return segments.removed(before, [rank.pid for rank in ranks])
+
+    sources.endings.append(cleared)
     try:
         told["library"], told["version"] = job_nccl(sources, ends)
         left = ends - time.monotonic()
@@ -37,12 +44,10 @@ def answer(sources, arguments, timeout):
     except (MissingError, OSError) as error:
         told["failure"] = {"step": "start", "words": str(error), "rank": None, "code": None, "late": False}
     finally:
-        for rank in ranks:
-            rank.close()
-    return _folded(ranks, log, told, began, {
-        "carried": carried(moved, counters(), arguments.get("planned") or ()),
-        "left": _not_ended(ranks) + segments.removed(before, [rank.pid for rank in ranks]),
-    })  # fmt: skip
+        sources.endings.remove(cleared)
+        removed = cleared()
+    more = {"carried": carried(moved, counters(), arguments.get("planned") or ()), "left": _not_ended(ranks) + removed}
+    return _folded(ranks, log, told, began, more)
 
 
 def _start(ranks, sources, arguments, seconds):
