@@ -67,14 +67,15 @@ tools        {"tools": {name: {"path", "mpi": bool|null (no ELF program: that ca
                  all_reduce_perf_mpi, ib_write_bw, ibv_rc_pingpong: those that are on the PATH of the job's environment.
 meeting      where the ranks of later turns find each other; what it opens is kept until the agent ends. Asked as
                  {"means": "nccl"|"gloo", "count": int (ids wanted), "variables": {NAME: value|null}}; says for NCCL
-                 {"ids": [256 hex digits], "version", "path"} (each good for one turn), for gloo {"address", "port"}.
+                 {"ids": [256 hex digits], "version", "path"} (each good for one turn). For gloo it is asked "address",
+                 an own ip, too, and says {"address", "port", "version", "path"}: a store that is good for all turns.
 turn         this node's part in one step of the probe; asked and answered once a turn. What every means is asked:
                  {"round": int, "stage", "means", "group": [nodes in the order of the ranks], "ranks": [ranks a node],
                   "sizes": [bytes a rank], "launcher", "net": "IB"|"Socket"|"", "expect": GB/s|null (all this is a
                   model.facts.Step), "node": its name, "planned": [interfaces and HCA ports ("mlx5_0:1") of the plan],
                   "timeout": seconds, "variables": {NAME: value|null}}, and for
                  nccl: "id": hex, "first": the node's first rank, "gpus": [the index of each of its ranks];
-                 gloo: "meeting": {"address", "port"}, "first";
+                 gloo: "meeting": {"address", "port"}, "first", "seconds": for measuring alone;
                  tcp: "source": own ip, "address", "port": where the other one of the pair listens, "token", "seconds";
                  others: see their modules (agent/answers/turn_*.py). It says
                  {"rows": [{"size", "in_place": bool, "seconds", "fastest", "slowest", "wrong": int|null}],

@@ -3,7 +3,9 @@
 from importlib import import_module
 
 # Means to the module of this package whose `answer` runs it.
-MEANS = {"nccl": "turn_nccl", "tcp": "turn_tcp", "nccl-tests": "turn_nccl_tests", "rdma": "turn_rdma"}
+MEANS = {
+    "nccl": "turn_nccl", "nccl-tests": "turn_nccl_tests", "gloo": "turn_gloo", "tcp": "turn_tcp", "rdma": "turn_rdma",
+}  # fmt: skip
 
 READS = ("the parts of the probe, where one is run (--probe): see --probe none",)
 

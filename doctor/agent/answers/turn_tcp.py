@@ -24,6 +24,7 @@ _WORD = struct.Struct("!BQ")  # what is moved next: its kind, and bytes each way
 _SECONDS = struct.Struct("!d")
 _READY = b"r"
 _SHORTEST = 1e-6  # seconds: no clock is trusted below
+_SMALL, _STRIDE = 65536, 64  # bytes up to which all take about the same; how much larger a size may be than one known
 
 READS = ("TCP between the two nodes of a pair, where they listen for this run anyway", *COUNTERS)
 
@@ -36,6 +37,7 @@ def answer(sources, arguments, timeout):
     try:
         pair.meet()
         pair.measure(arguments["seconds"])
+        pair.found()
     except (BrokenError, OSError, EOFError) as error:
         failure = pair.failure(error)
     finally:
@@ -161,17 +163,29 @@ class _Pair:
         self.say(_OVER, 0)
         _received(self.control, len(_READY))
 
+    def found(self):
+        """Both nodes say so where no size was small enough for the time."""
+        if not self.times:
+            self.doing = "moving {} bytes each way".format(self.sizes[0])
+            raise BrokenError("there was no time for it", late=True)
+
     def moves(self, until):
-        """Yield what is moved next. The smallest size always is; the next one where the last one leaves time for it."""
-        last = 0
+        """Yield what is moved next. The smallest size always is; a larger one where the last leaves time for it."""
+        known = _SMALL
         for size in self.sizes:
-            if last and self.seconds * (size / last) * (1 + FEW) > until - time.monotonic():
+            while size > _STRIDE * known and self.fits(_STRIDE, until):
+                known *= _STRIDE
+                yield _WARM, known
+            if not self.fits(max(1.0, size / known), until):
                 return
             yield _WARM, size
-            repeats = MANY if self.seconds * MANY < until - time.monotonic() else FEW
-            for _ in range(repeats):
+            for _ in range(MANY if self.fits(1.0, until, MANY) else FEW):
                 yield _COUNTED, size
-            last = size
+            known = max(known, size)
+
+    def fits(self, factor, until, repeats=FEW + 1):
+        """Tell whether there is time for repeats of what takes so many times what the last one took."""
+        return not self.seconds or self.seconds * factor * repeats < until - time.monotonic()
 
     def say(self, kind, size):
         self.control.settimeout(self.left())
@@ -182,7 +196,7 @@ class _Pair:
         self.doing = "waiting for the word of {}".format(self.other)
         self.control.settimeout(self.left())
         kind, size = _WORD.unpack(_received(self.control, _WORD.size))
-        if kind != _OVER and size not in self.sizes:
+        if size not in self.sizes and (kind == _COUNTED or size > self.sizes[-1]):
             raise BrokenError("{} wants to move {} bytes, which nobody asked for".format(self.other, size))
         return kind, size
 
