@@ -18,15 +18,11 @@ BY_MPIRUN = "mpirun"
 
 @dataclass(frozen=True)
 class Chosen:
-    """The way of each stage, and those that run beside it. `note` says what it does not tell of, "" for nothing.
-
-    `without` says of what could have run beside it why it does not.
-    """
+    """The way of each stage, and those that run beside it. `note` says what it does not tell of, "" for nothing."""
 
     ways: Mapping[Stage, Way]
     beside: Mapping[str, Way]
     note: str = ""
-    without: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,11 @@ def _explicit(ground: Ground, name: str) -> Chosen | Refused:
     if why := way.unfit(ground):
         return Refused(f"{name} cannot be used: {why}")
     beside, without = _beside(ground, name)
-    return Chosen(dict.fromkeys(way.stages, way), beside, without=without)
+    ways = dict.fromkeys(way.stages, way)
+    if way.across and len(ground.nodes) > 1:
+        between = way_called(way.across)
+        ways |= dict.fromkeys(between.stages, between)
+    return Chosen(ways, beside, without=without)
 
 
 def _in_use(ground: Ground) -> str:
@@ -92,18 +92,15 @@ def _in_use(ground: Ground) -> str:
     return f"GPUs are in use on {fold(nodes)} ({share}); ncheck probe --force measures all the same"
 
 
-def _beside(ground: Ground, name: str) -> tuple[dict[str, Way], dict[str, str]]:
-    """Return what runs beside the chosen means, and why the rest does not."""
-    ways = {other: way_called(other) for other in _BESIDE if other in WAYS and (other == "rdma" or name in _ON_GPUS)}
-    why = {other: way.unfit(ground) for other, way in ways.items()}
-    return {other: way for other, way in ways.items() if not why[other]}, {
-        one: told for one, told in why.items() if told
-    }
+def _beside(ground: Ground, name: str) -> dict[str, Way]:
+    """Return what runs beside the chosen means: RDMA by itself, and what NCCL says of itself where that runs."""
+    wanted = [other for other in _BESIDE if other in WAYS and (other == "rdma" or name in _ON_GPUS)]
+    return {other: way for other in wanted if not (way := way_called(other)).unfit(ground)}
 
 
 def _launched(ground: Ground, chosen: Chosen) -> Chosen | Refused:
     """Let mpirun start the ranks of all nodes together: its line is what is proved, so pairs need it not."""
-    main = chosen.ways[Stage.PAIR if Stage.PAIR in chosen.ways else next(iter(chosen.ways))]
+    main = chosen.ways.get(Stage.ALL) or next(iter(chosen.ways.values()))
     if main.launcher == BY_MPIRUN:
         return chosen
     if BY_MPIRUN not in WAYS or main.means is not way_called(BY_MPIRUN).means:

@@ -150,8 +150,8 @@ class Stages:
         if why := way.lacks(self.ground):
             yield self.skip(way, stage, groups, why)
             return
-        if not sizes and way.means is not Means.DIAGNOSTICS:
-            yield self.skip(way, stage, groups, "no size fits into the memory that is free")
+        if why := way.lacks(self.ground) or self.unsized(way, sizes):
+            yield self.skip(way, stage, groups, why)
             return
         seconds = min(self.longest(way, stage), self.affordable(way, stage))
         if seconds < way.least:
@@ -162,6 +162,10 @@ class Stages:
         nodes = frozenset(node for group in groups for node in group)
         yield Act(told, nodes, lambda left: parts.questions(min(seconds, left - PATIENCE)), seconds=seconds + PATIENCE)
         self.learn(steps)
+
+    def unsized(self, way: Way, sizes: tuple[int, ...]) -> str:
+        """Say why there is no size to measure; "" where there is one, or where the means has none at all."""
+        return "no size fits into the memory that is free" if way.sizes and not sizes else ""
 
     def skip(self, way: Way, stage: Stage, groups: Sequence[Sequence[str]], why: str) -> Act:
         """Return the act that asks nothing, and notes of a step why it was not begun."""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # By name, as --probe and --probe-launcher have it, the module of this package whose WAY it is.
 WAYS: Mapping[str, str] = {
     "nccl": "nccl",
+    "nccl-tests": "nccl_tests",
+    "nccl-tests-mpirun": "nccl_tests_across",
+    "mpirun": "under_mpirun",
 }
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
@@ -101,6 +104,7 @@ class Way:
 
     `least` are the seconds under which a step is not begun, `most` those after which it counts as hung: both with the
     start of the ranks. `meets` tells whether leaders are asked to meet, `ids` whether each step needs an id of its own.
+    `across` is another of WAYS, which has those stages that lie between nodes; "" where this one has them itself.
     """
 
     means: ClassVar[Means]
@@ -109,12 +113,17 @@ class Way:
     sizes: ClassVar[Mapping[Stage, tuple[int, ...]]] = {}
     least: ClassVar[float] = 3.0
     most: ClassVar[float] = 20.0
+    across: ClassVar[str] = ""
     meets: ClassVar[bool] = False
     ids: ClassVar[bool] = False
 
     def unfit(self, ground: Ground) -> str:
         """Say why it cannot be used on this ground; "" where it can."""
         raise NotImplementedError
+
+    def lacks(self, ground: Ground) -> str:  # noqa: ARG002  what a way needs to know
+        """Say why no step of it is begun although other stages are run; "" where they are. It is told as skipped."""
+        return ""
 
     def ranks(self, ground: Ground, stage: Stage, node: str) -> int:  # noqa: ARG002  what a way needs to know
         """Return how many ranks a node has in a step of this stage."""
