@@ -72,12 +72,11 @@ def _explicit(ground: Ground, name: str) -> Chosen | Refused:
     way = way_called(name)
     if why := way.unfit(ground):
         return Refused(f"{name} cannot be used: {why}")
-    beside, without = _beside(ground, name)
     ways = dict.fromkeys(way.stages, way)
     if way.across and len(ground.nodes) > 1:
         between = way_called(way.across)
         ways |= dict.fromkeys(between.stages, between)
-    return Chosen(ways, beside, without=without)
+    return Chosen(ways, _beside(ground, name))
 
 
 def _in_use(ground: Ground) -> str:

@@ -147,9 +147,6 @@ class Stages:
         sizes = self.sizes(way, stage)
         if not groups:
             return
-        if why := way.lacks(self.ground):
-            yield self.skip(way, stage, groups, why)
-            return
         if why := way.lacks(self.ground) or self.unsized(way, sizes):
             yield self.skip(way, stage, groups, why)
             return
