@@ -54,7 +54,7 @@ CAUSES: Mapping[str, Cause] = {
     "software_bug": Cause("a bug of the library, mended in another version", _CHECK),
     # InfiniBand and RoCE
     "ib_fabric": Cause("the InfiniBand or RoCE network does not carry the data: port, cable, switch", "ibstat"),
-    "roce_gid": Cause("the GID that was taken leads nowhere from here: wrong index or RoCE version", "show_gids"),
+    "roce_gid": Cause("the GID that was taken leads nowhere from here: wrong index or RoCE version", "ibv_devinfo -v"),
     "ib_wrong_hca": Cause("an HCA is used that is no part of the job's network", _PLAN),
     "ibverbs_missing": Cause(
         "the InfiniBand libraries cannot be loaded", "sudo apt-get install libibverbs1 ibverbs-providers"

@@ -1,0 +1,27 @@
+"""The all-reduce gave wrong sums
+
+## What it finds
+Nodes on which elements of the result were not the sum that they should be, with the sizes at which it happened.
+
+## Why it matters
+Nothing fails and nothing is slow: the model is trained with wrong gradients. A broken GPU, HCA or cable, memory
+without ECC, or a bug of a library does this; a run of many hours is lost before anybody looks.
+
+## What to type
+`nvidia-smi -q -d ECC,ROW_REMAPPER` on the nodes that are named, and the probe again without the suspects:
+`ncheck probe nodes.txt --drop-bad`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor import ClusterView, Problem, Severity, cluster_check
+from doctor.model.facts import ProbeFacts
+from doctor.probe.wrong import wrong_sums
+
+
+@cluster_check("NC702", Severity.ERROR, ProbeFacts, alone=True)
+def all_reduce_wrong(cluster: ClusterView) -> Iterator[Problem]:
+    for found in wrong_sums(cluster.each(ProbeFacts)):
+        yield Problem(found.told, found.fix, found.evidence, found.nodes)

@@ -1,0 +1,228 @@
+"""Why steps of the probe failed: one breakdown a cause, over all steps, with who failed and who was only cut off.
+
+The node whose own log names a cause outweighs those that lost it. Where nobody names one, the node is meant that came
+least far, or that fails with everybody; a step whose time was too short for it blames no one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from doctor.hostlist import fold
+from doctor.model.facts import Means, ProbeFacts, Stage, Step
+from doctor.probe.accounts import Account, account
+from doctor.probe.collectives import Collective, collectives
+from doctor.triage import Confidence, Diagnosis, diagnose
+
+# Those have checks of their own: what carries no all-reduce does not fail as one.
+ELSEWHERE = frozenset({Means.RDMA, Means.DIAGNOSTICS})
+_MOST_EVIDENCE = 9
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """One cause. `nodes` failed by themselves, `cut_off` only lost them; `at` is what those were doing."""
+
+    nodes: tuple[str, ...]
+    cut_off: tuple[str, ...]
+    cause: str
+    meaning: str
+    confidence: Confidence
+    evidence: tuple[str, ...]
+    fix: str
+    others: tuple[str, ...]
+    at: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """Nodes of which nothing can be said, and why: their time was over, or their step was never begun."""
+
+    nodes: tuple[str, ...]
+    why: str
+
+
+def breakdowns(probed: Mapping[str, ProbeFacts]) -> tuple[Breakdown, ...]:
+    """Return why steps failed, each cause once, the surest first."""
+    ran = _ran(probed)
+    sound = _sound(ran)
+    found: dict[tuple[str, str], Breakdown] = {}
+    for one in ran:
+        for broken in _of_step(one, sound):
+            key = broken.cause, broken.meaning
+            found[key] = _joined(found[key], broken) if key in found else broken
+    order = list(Confidence)
+    return tuple(sorted(map(_without_own, found.values()), key=lambda broken: order.index(broken.confidence)))
+
+
+def unfinished(probed: Mapping[str, ProbeFacts]) -> tuple[Unfinished, ...]:
+    """Return the nodes whose part cannot be judged for want of time, or of an answer."""
+    doubts: dict[str, list[str]] = {}
+    for one in _ran(probed):
+        for node, why in _short_of_time(one):
+            doubts.setdefault(why, []).append(node)
+    for node, facts in probed.items():
+        through = {turn.step.stage for turn in facts.turns}
+        for step in facts.skipped:
+            if step.step.stage not in through and step.step.means not in ELSEWHERE:
+                doubts.setdefault(f"{_place(step.step)} was not tried: {step.why}", []).append(node)
+    return tuple(Unfinished(tuple(dict.fromkeys(nodes)), why) for why, nodes in doubts.items())
+
+
+def _ran(probed: Mapping[str, ProbeFacts]) -> tuple[Collective, ...]:
+    return tuple(one for one in collectives(probed) if one.step.means not in ELSEWHERE)
+
+
+def _sound(ran: Sequence[Collective]) -> frozenset[str]:
+    """Return the nodes that came to the end of a step with others: they are not why another step stood still."""
+    return frozenset(node for one in ran if one.whole and len(one.step.group) > 1 for node in one.step.group)
+
+
+def _accounts(one: Collective) -> list[Account]:
+    return [account(node, one.turns[node], failure) for node, failure in one.failures.items()]
+
+
+def _of_step(one: Collective, sound: frozenset[str]) -> Iterator[Breakdown]:
+    accounts = _accounts(one)
+    if telling := [part for part in accounts if part.telling]:
+        yield from _told(one, accounts, telling)
+    elif accounts and (differing := _between(accounts)):
+        yield _breakdown(one, one.step.group, differing, accounts)
+    elif one.silent and accounts:
+        yield _breakdown(one, one.silent, _GONE, accounts)
+    elif any(part.stood_still for part in accounts):
+        yield _hung(one, [part for part in accounts if part.failure.late], sound)
+    elif any(not part.failure.late for part in accounts):
+        yield _lost(one, accounts, sound)
+
+
+def _told(one: Collective, accounts: list[Account], telling: list[Account]) -> Iterator[Breakdown]:
+    """Yield the causes that nodes name: every sure one, else the surest."""
+    sure = min((_sureness(part) for part in telling), default=0)
+    groups: dict[tuple[str, str], list[Account]] = {}
+    for part in telling:
+        if part.said and _sureness(part) == sure:
+            groups.setdefault((part.said.cause, part.said.meaning), []).append(part)
+    for members in groups.values():
+        nodes = tuple(part.node for part in members)
+        evidence = [line for part in members for line in (part.said.evidence if part.said else ())]
+        first = members[0].said
+        if first:
+            yield _breakdown(one, nodes, replace(first, evidence=tuple(dict.fromkeys(evidence))), accounts)
+
+
+def _sureness(part: Account) -> int:
+    return list(Confidence).index(part.said.confidence) if part.said else len(Confidence)
+
+
+def _between(accounts: list[Account]) -> Diagnosis | None:
+    """Return what the logs say side by side and none says alone: ranks that differ."""
+    alone = {part.said.cause for part in accounts if part.said}
+    lines = [line for part in accounts for line in (part.failure.words, *part.turn.log)]
+    best = next(iter(diagnose(lines)), None)
+    return best if best and not best.echo and best.cause not in alone else None
+
+
+_GONE = Diagnosis(
+    "rank_crashed", "nothing more was heard of it in the middle: the node or the way to it went down", (),
+    Confidence.LOW, "ncheck nodes.txt --probe none",
+)  # fmt: skip
+
+
+def _hung(one: Collective, late: list[Account], sound: frozenset[str]) -> Breakdown:
+    """Return a step that stood still until its time was over, without a word of why."""
+    least = min(part.course for part in late)
+    behind = [part for part in late if part.course == least]
+    if len(behind) == len(late) == len(one.step.group):
+        nodes = _blamed(one, sound)
+        meaning = "it stood still until its time was over, and no rank says why"
+    else:
+        nodes = tuple(part.node for part in behind)
+        meaning = "its ranks stood still until their time was over, and the others waited for them"
+    return _breakdown(one, nodes, Diagnosis("", meaning, (), Confidence.LOW, _to_try(one.step)), late)
+
+
+def _to_try(step: Step) -> str:
+    """Return what tells more of a step that hangs without a word: GPU to GPU, or node to node."""
+    if step.stage is Stage.INSIDE and step.means in (Means.NCCL, Means.NCCL_TESTS):
+        return "export NCCL_P2P_DISABLE=1"
+    return "ncheck nodes.txt --mesh all --probe none"
+
+
+def _lost(one: Collective, accounts: list[Account], sound: frozenset[str]) -> Breakdown:
+    """Return a step in which each says that it lost another, and no one why."""
+    said = next((part.said for part in accounts if part.said), None)
+    unsaid = Diagnosis("", "a rank ended, and none says why", (), Confidence.LOW, _to_try(one.step))
+    return _breakdown(one, _blamed(one, sound), said or unsaid, accounts)
+
+
+def _blamed(one: Collective, sound: frozenset[str]) -> tuple[str, ...]:
+    """Return the nodes of a step that never came to the end of one with others; all, where all did."""
+    return tuple(node for node in one.step.group if node not in sound) or one.step.group
+
+
+def _breakdown(one: Collective, nodes: Sequence[str], said: Diagnosis, accounts: Sequence[Account]) -> Breakdown:
+    cut_off = tuple(node for node in (*one.failures, *one.silent) if node not in nodes)
+    steps = [part.failure.step for part in accounts if part.node in nodes and part.failure.step]
+    words = tuple(f"{part.node}: {part.failure.words}" for part in accounts if part.failure.words)
+    return Breakdown(
+        tuple(nodes), cut_off, said.cause, said.meaning, said.confidence, said.evidence or words, said.fix, said.others,
+        steps[0] if steps else "", (one.step,),
+    )  # fmt: skip
+
+
+def _joined(one: Breakdown, other: Breakdown) -> Breakdown:
+    """Return two breakdowns of one cause as one."""
+    return replace(
+        one,
+        nodes=tuple(dict.fromkeys((*one.nodes, *other.nodes))),
+        cut_off=tuple(dict.fromkeys((*one.cut_off, *other.cut_off))),
+        evidence=tuple(dict.fromkeys((*one.evidence, *other.evidence)))[:_MOST_EVIDENCE],
+        steps=(*one.steps, *other.steps),
+    )
+
+
+def _without_own(broken: Breakdown) -> Breakdown:
+    cut_off = tuple(node for node in broken.cut_off if node not in broken.nodes)
+    return replace(broken, cut_off=cut_off, evidence=broken.evidence[:_MOST_EVIDENCE])
+
+
+def _short_of_time(one: Collective) -> Iterator[tuple[str, str]]:
+    """Yield the nodes of a step whose time was over while it went on, and those that were not heard of."""
+    accounts = _accounts(one)
+    if any(part.telling or part.stood_still or not part.failure.late for part in accounts):
+        return
+    if not accounts:
+        yield from ((node, f"it told nothing of its part: {_place(one.step)}") for node in one.silent)
+    for part in accounts:
+        had = f"{part.turn.seconds:.0f} s were over" if part.turn.seconds is not None else "its time was over"
+        at = f" in {part.failure.step}" if part.failure.step else ""
+        yield part.node, f"{_place(one.step)}: {had}{at} before it could be told whether it works (--probe-time)"
+
+
+def act(step: Step) -> str:
+    """Return what was run, by its true name."""
+    return "the TCP transfer" if step.means is Means.TCP else "the all-reduce"
+
+
+def _place(step: Step) -> str:
+    """Return what was run, and where."""
+    where = {Stage.INSIDE: "inside the node", Stage.PAIR: "between two nodes", Stage.RAIL: "between two HCA ports"}
+    return f"{act(step)} {where.get(step.stage, f'on {len(step.group)} nodes')}"
+
+
+def told(broken: Breakdown) -> str:
+    """Return a breakdown in words: where, which nodes, why, and who was only cut off."""
+    places = tuple(dict.fromkeys(_place(step) for step in broken.steps))
+    times = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    at = f" in {broken.at}" if broken.at else ""
+    maybe = f"; it may also be {_or(broken.others)}" if broken.confidence is Confidence.LOW and broken.others else ""
+    lost = f"; {fold(broken.cut_off)} only lost it" if broken.cut_off else ""
+    return f"{places[0]}{times} failed{at} on {fold(broken.nodes)}: {broken.meaning}{maybe}{lost}"
+
+
+def _or(causes: Sequence[str]) -> str:
+    names = [cause.replace("_", " ") for cause in causes]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -1,0 +1,176 @@
+"""NC701: a step that failed is told with its cause, the node that failed by itself, and what to type."""
+
+from __future__ import annotations
+
+import pytest
+
+from checks.measured.all_reduce_failed import all_reduce_failed
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent
+from doctor.model.facts import Failure, Means, ProbeFacts, Skipped, Stage, Turn
+from doctor.model.finding import Finding, Outcome, Severity
+
+from .turns import broken, late, probed, rows, step, well
+
+MEMLOCK = "n2:77:78 [0] ibvwrap.cc:163 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory"
+CLOSED = "n1:61:62 [0] socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer n2<40113>"
+REMOTE = "remote process exited or there was a network error"
+PAIR = step(1, "n1", "n2")
+
+
+def found(nodes: dict[str, Facts]) -> list[Finding]:
+    return judge([all_reduce_failed], nodes).findings
+
+
+def outcomes(nodes: dict[str, Facts]) -> dict[str, Outcome]:
+    return {verdict.node: verdict.outcome for verdict in judge([all_reduce_failed], nodes).verdicts}
+
+
+def test_the_node_whose_own_log_names_the_cause_is_named_and_the_other_only_lost_it() -> None:
+    nodes = probed(n1=broken(PAIR, REMOTE, CLOSED, code=6), n2=broken(PAIR, "unhandled system error", MEMLOCK, code=2))
+    assert found(nodes) == [
+        Finding("NC701", "all-reduce-failed", Severity.ERROR, ("n2",),
+                "the all-reduce between two nodes failed in init on n2: the limit of locked memory is too low for "
+                "InfiniBand; n1 only lost it",
+                (MEMLOCK,), "ulimit -l"),
+    ]  # fmt: skip
+    assert outcomes(nodes) == {"n1": Outcome.PASSED, "n2": Outcome.FAILED}
+
+
+def test_one_cause_over_many_steps_and_nodes_is_one_finding() -> None:
+    other, whole = step(2, "n1", "n3"), step(3, "n1", "n2", "n3", stage=Stage.ALL)
+    full = "Error: failed to extend /dev/shm/nccl-{} to 9637892 bytes, error: No space left on device (28)"
+    nodes = probed(
+        n1=(late(PAIR), late(other), late(whole)),
+        n2=(broken(PAIR, "unhandled system error", full.format("a")), broken(whole, "error", full.format("b"))),
+        n3=(broken(other, "unhandled system error", full.format("c")), late(whole)),
+    )
+    (finding,) = found(nodes)
+    assert finding.nodes == ("n2", "n3")
+    assert finding.message == (
+        "the all-reduce between two nodes and 1 more failed in init on n[2-3]: the node's shared memory, /dev/shm, is "
+        "too small for its ranks; n1 only lost it"
+    )
+    assert finding.evidence == tuple(full.format(name) for name in "acb")
+
+
+def test_two_sure_causes_on_two_nodes_are_both_told() -> None:
+    duplicate = "NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 3b000"
+    nodes = probed(n1=broken(PAIR, "invalid usage", duplicate), n2=broken(PAIR, "unhandled system error", MEMLOCK))
+    assert [(one.nodes, one.fix) for one in found(nodes)] == [(("n1",), "nvidia-smi -L"), (("n2",), "ulimit -l")]
+
+
+def test_versions_that_differ_are_seen_across_the_logs_of_both() -> None:
+    said = "{}:61:62 [0] NCCL INFO NCCL version {}+cuda12.2"
+    nodes = probed(n1=late(PAIR, said.format("n1", "2.18.3")), n2=late(PAIR, said.format("n2", "2.21.5")))
+    (finding,) = found(nodes)
+    assert (finding.nodes, finding.evidence) == (
+        ("n1", "n2"),
+        (said.format("n1", "2.18.3"), said.format("n2", "2.21.5")),
+    )
+    assert "do not run one and the same version of a library" in finding.message
+
+
+def test_a_rank_that_was_killed_is_told_by_its_signal() -> None:
+    nodes = probed(n1=broken(PAIR, REMOTE, CLOSED, code=6), n2=broken(PAIR, "the rank was killed", code=-9))
+    (finding,) = found(nodes)
+    assert (finding.nodes, finding.fix) == (("n2",), "sudo journalctl -k -g 'oom|segfault|Xid'")
+    assert finding.message.endswith("failed in init on n2: a rank was ended by signal 9; n1 only lost it")
+
+
+def test_words_that_triage_does_not_know_are_told_as_they_are() -> None:
+    (finding,) = found(probed(n1=broken(step(1, "n1"), "the moon is full", at="libnccl")))
+    assert finding.message == "the all-reduce inside the node failed in libnccl on n1: the moon is full"
+    assert finding.fix == "ncheck nodes.txt --mesh all --probe none"
+
+
+def test_who_came_least_far_is_named_where_ranks_stand_still_without_a_word() -> None:
+    nodes = probed(n1=late(PAIR, at="init"), n2=late(PAIR, at="libcuda"))
+    (finding,) = found(nodes)
+    assert finding.nodes == ("n2",)
+    assert "its ranks stood still until their time was over, and the others waited for them; n1" in finding.message
+
+
+def test_a_node_that_stands_still_with_everybody_is_named_and_its_partners_are_not() -> None:
+    with_one, with_other, between = step(1, "n1", "n2"), step(2, "n2", "n3"), step(2, "n1", "n4")
+    nodes = probed(
+        n1=(late(with_one), well(between)), n2=(late(with_one), late(with_other)), n3=(late(with_other),),
+        n4=well(between),
+    )  # fmt: skip
+    named = [one.nodes for one in found(nodes)]
+    assert named == [("n2", "n3")]
+    cleared = step(3, "n3", "n4")
+    both = {**nodes, **probed(n3=(late(with_other), well(cleared)), n4=(well(between), well(cleared)))}
+    assert [one.nodes for one in found(both)] == [("n2",)]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        late(PAIR, seconds=5.0),
+        late(PAIR, at="all-reduce of 67108864 bytes", seconds=18.0, rows=rows()[:1], start=4.0),
+        late(step(1, "n1", "n2", means=Means.GLOO), seconds=20.0),
+    ],
+)
+def test_a_step_that_ran_out_of_the_probes_own_time_blames_nobody(part: Turn) -> None:
+    nodes = probed(n1=part, n2=part)
+    assert found(nodes) == []
+    assert outcomes(nodes) == {"n1": Outcome.UNKNOWN, "n2": Outcome.UNKNOWN}
+
+
+def test_a_large_size_that_never_comes_back_is_no_lack_of_time() -> None:
+    part = late(PAIR, at="all-reduce of 67108864 bytes", seconds=60.0, rows=rows()[:1], start=2.0)
+    (finding,) = found(probed(n1=part, n2=part))
+    assert finding.nodes == ("n1", "n2")
+    assert "failed in all-reduce of 67108864 bytes on n[1-2]: it stood still until its time was over" in finding.message
+
+
+def test_a_node_that_says_nothing_more_is_named_when_the_others_lost_it() -> None:
+    nodes = probed(n1=broken(PAIR, REMOTE, CLOSED, code=6), n3=well(step(2, "n3")))
+    (finding,) = found(nodes)
+    assert (finding.nodes, finding.fix) == (("n2",), "ncheck nodes.txt --probe none")
+
+
+def test_a_node_that_says_nothing_while_the_others_came_to_the_end_is_unknown() -> None:
+    nodes = probed(n1=well(PAIR))
+    assert found(nodes) == []
+    verdicts = judge([all_reduce_failed], nodes).verdicts
+    assert [(one.node, one.outcome) for one in verdicts] == [("n1", Outcome.PASSED)]
+
+
+def test_a_stage_that_was_never_begun_is_unknown_and_not_passed() -> None:
+    skipped = ProbeFacts((well(step(1, "n1")),), (Skipped(step(2, "n1", "n2"), "no time was left"),))
+    nodes: dict[str, Facts] = {"n1": {ProbeFacts: skipped}}
+    (verdict,) = judge([all_reduce_failed], nodes).verdicts
+    assert (verdict.outcome, verdict.reason) == (
+        Outcome.UNKNOWN,
+        "the all-reduce between two nodes was not tried: no time was left",
+    )
+
+
+def test_a_run_over_sockets_alone_is_called_no_all_reduce() -> None:
+    one = step(1, "n1", "n2", means=Means.TCP)
+    nodes = probed(n1=broken(one, "filtered: 10.1.0.2 port 41234 from 10.1.0.1: timed out", at="connecting to n2"),
+                   n2=broken(one, "n1 gave up; it says itself why", at="waiting for n1 to connect"))  # fmt: skip
+    (finding,) = found(nodes)
+    assert finding.message == (
+        "the TCP transfer between two nodes failed in connecting to n2 on n1: something between the nodes lets their "
+        "connections not through; n2 only lost it"
+    )
+
+
+def test_it_is_silent_where_all_went_well_and_skipped_where_no_probe_ran() -> None:
+    assert outcomes(probed(n1=well(PAIR), n2=well(PAIR))) == {"n1": Outcome.PASSED, "n2": Outcome.PASSED}
+    none: dict[str, Facts] = {"n1": {ProbeFacts: Absent("not asked (--probe none)")}}
+    assert outcomes(none) == {"n1": Outcome.SKIPPED}
+
+
+def test_what_perftest_says_is_told_by_its_own_checks() -> None:
+    one = step(1, "n1", "n2", stage=Stage.RAIL, means=Means.RDMA)
+    part = Turn(one, (), failure=Failure("", "Failed status 12: wr_id 0"))
+    assert found(probed(n1=part, n2=part)) == []
+
+
+def test_one_node_alone_is_judged_too() -> None:
+    (finding,) = found(probed(n1=broken(step(1, "n1"), "cuMemAlloc_v2: out of memory (CUDA error 2)", at="init")))
+    assert finding.message == "the all-reduce inside the node failed in init on n1: a GPU's memory is full"
