@@ -41,7 +41,9 @@ Row = list[JsonValue]
 
 def spared_listening(company: Company) -> dict[str, str]:
     """Return the nodes that need not listen; one node alone may still need a port for the job."""
-    return company.spared() if company.settings.mesh == "none" and not named_ports(company.settings) else {}
+    settings = company.settings
+    unwanted = settings.mesh == "none" and settings.probe != "tcp" and not named_ports(settings)
+    return company.spared() if unwanted else {}
 
 
 def ask_listen(company: Company, left: float) -> Questions:  # noqa: ARG001  binding takes no time

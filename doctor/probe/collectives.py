@@ -32,8 +32,8 @@ class Collective:
 
     @property
     def largest(self) -> Row | None:
-        """The out-of-place row of the largest size; None where there is none."""
-        return max((row for row in self.rows if not row.in_place), key=lambda row: row.size, default=None)
+        """The row of the largest size, the out-of-place one where both were measured; None where there is none."""
+        return max(self.rows, key=lambda row: (row.size, not row.in_place), default=None)
 
     @property
     def busbw(self) -> float | None:

@@ -25,6 +25,8 @@ WAYS: Mapping[str, str] = {
     "nccl-tests": "nccl_tests",
     "nccl-tests-mpirun": "nccl_tests_across",
     "mpirun": "under_mpirun",
+    "gloo": "gloo",
+    "tcp": "tcp",
 }
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
