@@ -12,7 +12,7 @@ from doctor.model.facts import Failure, LoginFacts, ProbeFacts, Stage, Step
 from doctor.probe.collectives import collectives
 from doctor.settings import Settings
 
-from .driven import Driven, evidence_of, fails, meets, well
+from .driven import Answers, Driven, evidence_of, fails, meets, well
 
 ALL = ("gpu01", "gpu02", "gpu03", "gpu04")
 OF_ALL = [
@@ -50,7 +50,7 @@ def test_pairs_have_one_rank_a_node_and_all_have_every_gpu() -> None:
 
 
 def test_each_step_has_a_rendezvous_of_its_own_and_its_nodes_the_same_one() -> None:
-    ids: dict[str, set[tuple[int, str]]] = {}
+    ids: dict[tuple[str, str], set[tuple[int, str]]] = {}
     for one in Driven().run().asked:
         ids.setdefault((one["group"][0], one["id"]), set()).add((one["round"], one["group"][0]))
         assert len(one["id"]) == 256
@@ -111,8 +111,12 @@ def test_no_time_at_all_measures_nothing_and_says_so_of_every_stage() -> None:
 
 def test_a_step_that_hangs_costs_no_more_than_its_own_time() -> None:
     for broken in ("inside", "pair", "scaling", "all"):
-        driven = Driven(lambda asked, at=broken: fails(late=True) if asked["stage"] == at else well(asked)).run()
+        driven = Driven(_late_at(broken)).run()
         assert driven.now - 100 <= Settings().probe_time
+
+
+def _late_at(stage: str) -> Answers:
+    return lambda asked: fails(late=True) if asked["stage"] == stage else well(asked)
 
 
 def test_a_node_where_ranks_cannot_meet_fails_in_its_own_words_and_leads_no_other() -> None:
