@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from doctor.model.facts import EnvironmentFacts, GpuFacts, InfinibandFacts, NicFacts, TopologyFacts
+from doctor.model.facts import EnvironmentFacts, GpuFacts, InfinibandFacts, NicFacts, PcieFacts, TopologyFacts
 
-HARDWARE_FACTS = (GpuFacts, TopologyFacts, InfinibandFacts, NicFacts, EnvironmentFacts)
+# What a check of bandwidths declares, besides what was measured.
+HARDWARE_FACTS = (GpuFacts, TopologyFacts, PcieFacts, InfinibandFacts, NicFacts, EnvironmentFacts)
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Hardware:
 
     gpus: GpuFacts | None = None
     topology: TopologyFacts | None = None
+    pcie: PcieFacts | None = None
     infiniband: InfinibandFacts | None = None
     nics: NicFacts | None = None
     environment: EnvironmentFacts | None = None
@@ -23,4 +25,10 @@ class Hardware:
 
 def hardware_of(facts: Mapping[type[object], object]) -> Hardware:
     """Return a node's hardware of its facts by type; what is Unread, Absent or not there is None."""
-    raise NotImplementedError
+
+    def held(fact: type[object]) -> object | None:
+        value = facts.get(fact)
+        return value if isinstance(value, fact) else None
+
+    gpus, topology, pcie, infiniband, nics, environment = map(held, HARDWARE_FACTS)
+    return Hardware(gpus, topology, pcie, infiniband, nics, environment)  # type: ignore[arg-type]
