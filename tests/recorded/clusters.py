@@ -10,6 +10,7 @@ from doctor.model.evidence import Cause
 from .gpus import BUSES, numa
 from .host import Hca, Host, Nic
 from .network import LOOPBACK_TYPE
+from .probe import measured
 
 INFINIBAND_TYPE = 32
 
@@ -118,8 +119,15 @@ def demo() -> tuple[Host, ...]:
     return lost(hosts, "gpu06", Cause.REFUSED, "connect to 127.0.0.1: Connection refused")
 
 
+def slow_node_and_rail() -> tuple[Host, ...]:
+    """Return nodes of which one is slow with all others, and another has a dead port: it was measured by --force."""
+    hosts = changed(cluster(*FOUR), "gpu02", hcas=polling(hcas(), "mlx5_5"))
+    return measured(hosts, slow={"gpu03": 0.44})
+
+
 CLUSTERS: dict[str, tuple[Host, ...]] = {
-    "healthy-4x8-h100": HEALTHY,
+    "healthy-4x8-h100": measured(HEALTHY),
+    "slow-node-and-rail": slow_node_and_rail(),
     "mixed-nccl": changed(HEALTHY, "gpu03", nccl="2.20.5"),
     "one-node-down": lost(HEALTHY, "gpu03", Cause.REFUSED, REFUSED),
     "port-polling": changed(HEALTHY, "gpu02", hcas=polling(hcas(), "mlx5_3")),

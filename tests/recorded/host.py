@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import NAMESPACE_DNS, uuid5
 
-from doctor.model.evidence import Cause
+from doctor.model.evidence import Cause, Reply
 
 H100 = "NVIDIA H100 80GB HBM3"
 A100 = "NVIDIA A100-SXM4-80GB"
@@ -80,6 +81,7 @@ class Host:
     picked: str = ""
     planned: str = ""
     broken: tuple[tuple[str, str, str], ...] = ()  # links that failed: the other node, its address, the cause
+    probe: Mapping[str, Reply] | None = None  # what it told of the probe; None: nothing was to be measured
 
     def identifier(self, what: str) -> str:
         """Return a UUID that is this node's own and the same at every making."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from doctor.collect import HOMES, sources_for
+from doctor.collect.tools import TOOLS
 from doctor.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Reply, Status
 from doctor.record import encode
 
@@ -15,6 +16,7 @@ from .nccl_pick import pick_replies
 from .net import net_replies
 from .network import network_replies
 from .pcie import pcie_replies
+from .probe import none_asked
 from .software import PYTHON, software_replies
 
 if TYPE_CHECKING:
@@ -61,7 +63,8 @@ def replies(host: Host) -> dict[str, Reply]:
         **_asked_by_us(host),
     }
     wanted = [source.key for source in sources_for(HOMES)]
-    return {key: known[key] for key in wanted if key in known}
+    probe = none_asked() if host.probe is None else host.probe
+    return {**{key: known[key] for key in wanted if key in known}, **probe}
 
 
 def _asked_by_us(host: Host) -> dict[str, Reply]:
@@ -70,6 +73,7 @@ def _asked_by_us(host: Host) -> dict[str, Reply]:
     clock: JsonValue = {"offset": host.clock, "uncertainty": UNCERTAINTY}
     return {
         Answer("clock").key: Reply(Status.OK, value=clock),
+        TOOLS.key: Reply(Status.OK, value={"tools": {}}, seconds=0.01),
         Answer("ssh-peers").key: Reply(Status.OK, value={"peers": said}, seconds=0.6),
     }
 

@@ -1,0 +1,151 @@
+"""What the nodes of a recorded cluster told of the probe, from what their links give: a model, no measurement.
+
+One all-reduce takes t = alpha + S/B; the rounds are those that ncheck's own schedule asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+
+from doctor.collect.probe import MEETING, TURN, probed
+from doctor.model.evidence import Evidence, JsonValue, Login, Reply, Status
+from doctor.model.facts import Means, ProbeFacts, Stage, Step
+from doctor.probe.collectives import collectives
+from doctor.probe.schedule import pair_rounds, scaling_groups
+from doctor.probe.way import GIB, KIB, MIB, step_told
+
+from .host import Hca, Host
+from .software import LIBRARIES
+
+SWEEP = (8, 64 * KIB, MIB, 16 * MIB, 256 * MIB, GIB)
+LARGE = (MIB, 64 * MIB, GIB)
+REPEATS = 8  # of each size, the first among them
+REACHED = 0.96  # of what the links give
+INSIDE = 490.0  # GB/s: NVLS over 8 H100s
+# Seconds before anything flows, by stage
+ALPHA = {Stage.INSIDE: 3e-5, Stage.PAIR: 6e-5, Stage.SCALING: 1.2e-4, Stage.ALL: 3.5e-4}
+CHATTER = 1_900_000  # bytes of ssh and of the ranks' meeting, by the Ethernet NIC
+NOT_ASKED = Reply(Status.NOT_ASKED, "not asked (--probe none)")
+
+
+def none_asked() -> dict[str, Reply]:
+    """Return the answers of a node on which nothing was to be measured."""
+    return {TURN.key: NOT_ASKED, MEETING.key: NOT_ASKED}
+
+
+def measured(hosts: tuple[Host, ...], slow: Mapping[str, float] | None = None) -> tuple[Host, ...]:
+    """Return the cluster as the probe measured it. `slow` is the share of their NICs' rate that nodes reach."""
+    run = _Run({host.name: host for host in hosts}, slow or {})
+    run.each([(name,) for name in run.hosts], Stage.INSIDE, SWEEP)
+    while pairs := pair_rounds(tuple(run.hosts), collectives(run.known())):
+        run.each(pairs, Stage.PAIR, LARGE)
+    for group in scaling_groups(tuple(run.hosts)):
+        run.each([group], Stage.SCALING, LARGE)
+    run.each([tuple(run.hosts)], Stage.ALL, SWEEP)
+    return tuple(replace(host, probe={MEETING.key: _met(host), **run.replies[host.name]}) for host in hosts)
+
+
+@dataclass
+class _Run:
+    """One probe as it goes on: the replies of each node so far."""
+
+    hosts: Mapping[str, Host]
+    slow: Mapping[str, float]
+    number: int = 0
+    replies: dict[str, dict[str, Reply]] = field(default_factory=dict)
+
+    def each(self, groups: Sequence[tuple[str, ...]], stage: Stage, sizes: tuple[int, ...]) -> None:
+        """Run these groups at once."""
+        self.number += 1
+        for group in groups:
+            ranks = (1,) * len(group) if stage is Stage.PAIR else tuple(self.hosts[name].gpus for name in group)
+            net = "" if stage is Stage.INSIDE else "IB"
+            step = Step(self.number, stage, Means.NCCL, group, ranks, sizes, net=net)
+            for node in group:
+                self.replies.setdefault(node, {})[f"{TURN.key}#{self.number}"] = self.turn(step, node)
+
+    def known(self) -> dict[str, ProbeFacts]:
+        told = {
+            node: probed(Evidence(node, Login(reached=True), replies=replies)) for node, replies in self.replies.items()
+        }
+        return {node: facts for node, facts in told.items() if isinstance(facts, ProbeFacts)}
+
+    def turn(self, step: Step, node: str) -> Reply:
+        host = self.hosts[node]
+        first = sum(step.ranks[: step.group.index(node)])
+        mine = step.ranks[step.group.index(node)]
+        wire = next(nic.name for nic in host.nics if nic.default_route)
+        asked: JsonValue = {
+            **step_told(step), "node": node, "planned": [*_rails(host), wire], "timeout": 20.0,
+            "variables": {"NCCL_NET": step.net} if step.net else {}, "id": _id(step.group[0], step.round),
+            "first": first, "gpus": list(range(mine)),
+        }  # fmt: skip
+        value: JsonValue = {
+            "rows": list(self.rows(step, host.number)), "carried": self.carried(step, host, wire),
+            "version": host.nccl, "library": f"{LIBRARIES}/libnccl.so.{host.nccl}", "used": _used(step, host, wire),
+            "log": [], "failure": None, "start": 1.4 + 0.1 * len(step.group), "left": [],
+        }  # fmt: skip
+        return Reply(Status.OK, value=value, seconds=2.5, asked=asked)
+
+    def rows(self, step: Step, number: int) -> Iterator[JsonValue]:
+        """Yield each size, out of place and in place; clocks of nodes differ a little."""
+        rate = self.rate(step) * 1e9
+        for size in step.sizes:
+            for in_place in (False, True):
+                moved = size * 2 * (step.world - 1) / step.world
+                own = 1 + number / 2000 - (0.002 if in_place else 0)
+                seconds = round((ALPHA[step.stage] + moved / rate) * own, 9)
+                spread: JsonValue = {"fastest": round(seconds * 0.99, 9), "slowest": round(seconds * 1.02, 9)}
+                yield {"size": size, "in_place": in_place, "seconds": seconds, **spread, "wrong": 0}  # type: ignore[dict-item]
+
+    def rate(self, step: Step) -> float:
+        """Return what the slowest part of the group gives, in GB/s of bus bandwidth."""
+        if step.stage is Stage.INSIDE:
+            return INSIDE * REACHED
+        nics = min(
+            sum(hca.rate for hca in _active(self.hosts[node])[: 1 if step.stage is Stage.PAIR else None])
+            / 8 * self.slow.get(node, 1.0)
+            for node in step.group
+        )  # fmt: skip
+        twice = 2 * (step.world - 1) / step.world if step.world > len(step.group) == 2 else 1
+        return min(INSIDE, nics * twice) * REACHED
+
+    def carried(self, step: Step, host: Host, wire: str) -> dict[str, JsonValue]:
+        """Return what left by each rail: in a ring every node sends what it adds to, once for each size and repeat."""
+        nodes = len(step.group)
+        sent = sum(step.sizes) * 2 * REPEATS * 2 * (nodes - 1) // nodes if nodes > 1 else 0
+        rails = _rails(host)
+        used = rails[:1] if step.stage is Stage.PAIR else rails
+        shares = {rail: sent // len(used) if rail in used else 0 for rail in rails}
+        chatter = CHATTER if nodes > 1 else 40_000
+        return {device: {"sent": count, "received": count} for device, count in {**shares, wire: chatter}.items()}
+
+
+def _active(host: Host) -> list[Hca]:
+    return [hca for hca in host.hcas if hca.state == "Active"]
+
+
+def _rails(host: Host) -> list[str]:
+    return [f"{hca.name}:1" for hca in _active(host)]
+
+
+def _used(step: Step, host: Host, wire: str) -> list[JsonValue]:
+    """Return NCCL's own line of the network that it uses."""
+    if step.stage is Stage.INSIDE:
+        return []
+    rails = " ".join(f"[{place}]{hca.name}:1/IB" for place, hca in enumerate(_active(host)))
+    address = next(nic.ip for nic in host.nics if nic.name == wire)
+    return [f"NCCL INFO NET/IB : Using {rails} [RO]; OOB {wire}:{address}<0>"]
+
+
+def _id(leader: str, number: int) -> str:
+    """Return 256 hexadecimal digits that are nobody's rendezvous."""
+    return "".join(sha256(f"{leader} {number} {part}".encode()).hexdigest() for part in range(4))
+
+
+def _met(host: Host) -> Reply:
+    ids: JsonValue = [_id(host.name, number) for number in range(1, 13)]
+    path = f"{LIBRARIES}/libnccl.so.{host.nccl}"
+    return Reply(Status.OK, value={"ids": ids, "version": host.nccl, "path": path}, seconds=0.2)
