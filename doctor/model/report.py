@@ -86,7 +86,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What one interface or HCA port of a node carried while the probe ran, in bytes; `planned`: the plan means it."""
+    """What one interface or HCA port of a node carried while all nodes ran together (or in all steps), in bytes.
+
+    `planned` tells that the plan means the data to go by it.
+    """
 
     node: str
     device: str
@@ -99,7 +102,8 @@ class Traffic:
 class Probe:
     """Whether a bandwidth probe ran, and if not, why not: no line of the report may suggest that one did.
 
-    `means` is what carried the data (nccl, nccl-tests, gloo, tcp), `launcher` what started the ranks.
+    `means` is what carried the data (nccl, nccl-tests, gloo, tcp), `launcher` what started the ranks. `notes` say what
+    was left out, and why: nodes without a part, steps that were not begun, GPUs that could not be measured.
     """
 
     ran: bool
@@ -110,6 +114,7 @@ class Probe:
     rounds: int = 0
     pairs: tuple[Pair, ...] = ()
     traffic: tuple[Traffic, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

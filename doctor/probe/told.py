@@ -10,7 +10,7 @@ from functools import cache
 from doctor.hostlist import fold
 from doctor.model.check import FactType
 from doctor.model.fact import Absent, Unread
-from doctor.model.facts import Failure, Means, ProbeFacts, Stage
+from doctor.model.facts import Failure, Means, ProbeFacts, Stage, Turn
 from doctor.model.report import Measurement, Pair, Point, Probe, Traffic
 from doctor.probe.collectives import Collective, algbw, busbw, collectives
 from doctor.probe.expected import Expected, expected
@@ -53,8 +53,10 @@ _NOBODY = "no check that was selected needs it"
 
 def _reason(fact: object) -> str:
     """Return why a node has nothing to tell; "" for one that was never to be asked."""
+    if isinstance(fact, ProbeFacts):
+        return next((one.why for one in fact.skipped), fact.note or "no step was run")
     if not isinstance(fact, (Absent, Unread)):
-        return "no step was run" if isinstance(fact, ProbeFacts) else ""
+        return ""
     inside = _NOT_ASKED.fullmatch(fact.reason)
     return inside["why"] if inside else fact.reason
 
@@ -75,17 +77,33 @@ def _probe(probed: Mapping[str, ProbeFacts], ran: Sequence[Collective], reasons:
     first = next((one for one in reversed(ran) if one.step.means is not Means.RDMA), None)
     step = first.step if first else turns[0].step
     how = f"{_act(step.means)} by {_by(first)}" if first else "RDMA between HCA ports"
-    without = f"; not on {fold(reasons)}: {_folded(reasons)}" if reasons else ""
     return Probe(
         ran=True,
-        reason=f"{how}, {_TOLD_BY.get(step.launcher, step.launcher)}{without}",
+        reason=f"{how}, {_TOLD_BY.get(step.launcher, step.launcher)}",
         means=step.means.value,
         launcher=step.launcher,
         version=_version(first) if first else "",
         rounds=len({turn.step.round for turn in turns}),
         pairs=tuple(_pairs(ran)),
         traffic=tuple(_traffic(probed)),
+        notes=tuple(_notes(probed, reasons)),
     )
+
+
+def _notes(probed: Mapping[str, ProbeFacts], reasons: Mapping[str, str]) -> Iterator[str]:
+    """Yield what was left out: what the means do not tell of, what was not begun, who had no part."""
+    yield from dict.fromkeys(facts.note for facts in probed.values() if facts.note)
+    left_out = {(one.step.stage, one.why): one.step for facts in probed.values() for one in facts.skipped}
+    for (stage, why), step in left_out.items():
+        yield f"{_WHERE[stage].format(len(step.group))} nothing was measured: {why}"
+    for why, nodes in _grouped(reasons):
+        yield f"nothing was measured on {fold(nodes)}: {why}"
+
+
+_WHERE = {
+    Stage.INSIDE: "inside the nodes", Stage.PAIR: "between some pairs of nodes", Stage.RAIL: "rail by rail",
+    Stage.SCALING: "on {} nodes", Stage.ALL: "on all {} nodes together",
+}  # fmt: skip
 
 
 def _by(one: Collective) -> str:
@@ -243,14 +261,29 @@ def _pairs(ran: Sequence[Collective]) -> Iterator[Pair]:
 
 
 def _traffic(probed: Mapping[str, ProbeFacts]) -> Iterator[Traffic]:
-    """Yield what each interface and HCA port carried in all, and those of the plan that carried nothing."""
+    """Yield what each device carried while all nodes ran, for then all carry alike; in every step where that never was.
+
+    Those of the plan that carried nothing are told, too.
+    """
+    every = [turn for facts in probed.values() for turn in facts.turns]
+    together = {turn.step for turn in every if turn.step.stage is Stage.ALL}
     for node, facts in probed.items():
-        sums: dict[str, tuple[int, int]] = {}
-        planned = {device for turn in facts.turns for device in turn.planned}
-        for turn in facts.turns:
-            for device, moved in turn.carried.items():
-                sent, received = sums.get(device, (0, 0))
-                sums[device] = sent + moved.sent, received + moved.received
-        for device, (sent, received) in sums.items():
-            if sent or received or device in planned:
-                yield Traffic(node, device, sent, received, device in planned)
+        turns = [turn for turn in facts.turns if not together or turn.step in together]
+        yield from _carried(node, turns)
+
+
+def _carried(node: str, turns: Sequence[Turn]) -> Iterator[Traffic]:
+    sums: dict[str, tuple[int, int]] = {}
+    planned = {device for turn in turns for device in _meant(turn)}
+    for turn in turns:
+        for device, moved in turn.carried.items():
+            sent, received = sums.get(device, (0, 0))
+            sums[device] = sent + moved.sent, received + moved.received
+    for device, (sent, received) in sums.items():
+        if sent or received or device in planned:
+            yield Traffic(node, device, sent, received, device in planned)
+
+
+def _meant(turn: Turn) -> tuple[str, ...]:
+    """Return the plan's devices for data: by its interfaces the ranks only meet, where there are HCA ports."""
+    return tuple(device for device in turn.planned if ":" in device) or turn.planned

@@ -27,6 +27,8 @@ def print_measured(page: Page, report: Report) -> None:
     page.say("Measured", style="bold underline")
     recorded = " (recorded, not measured now)" if report.recorded else ""
     page.say(f"{words.line(report.probe.reason)}{recorded}", "  ", style="dim")
+    for note in report.probe.notes:
+        page.say(words.line(note), Text(f"  {page.signs.warned} ", "yellow"))
     first = say.foremost(report.measurements)
     by = first.by if first else ""
     if first:

@@ -12,6 +12,7 @@ ROWS = 10  # sizes of a curve that are shown
 WELL, WARNED, BAD, UNJUDGED = "well", "warned", "bad", "unjudged"
 _WHOLE = 100  # rates from here on need no decimals
 _PLAIN = 20  # rates from here on need none where room is short
+_LEAST = 0.01  # GB/s: less is not told apart
 _KINDS = ("all", "scaling", "inside", "pair", "rail")  # the first that is there speaks for the run
 
 
@@ -64,7 +65,9 @@ def rate(value: float) -> str:
     """Return a rate in GB/s with the figures that tell something: "381", "47.9", "0.012"."""
     if value >= _WHOLE:
         return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 1 or value == 0 else f"{value:.2g}"
+    if value >= 1 or value == 0:
+        return f"{value:.1f}"
+    return f"{value:.2g}" if value >= _LEAST else f"<{_LEAST}"
 
 
 def short(value: float) -> str:

@@ -111,7 +111,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "version": "The version of the library that carried the data; empty where there is none.",
         "rounds": "How many rounds of collectives were run, one after another.",
         "pairs": "Every pair of nodes that was measured by itself, for a picture of node by node.",
-        "traffic": "What every interface and HCA port carried while the probe ran.",
+        "traffic": "What every interface and HCA port carried while all nodes ran together, or else in all steps.",
+        "notes": "What was left out, and why: nodes, steps that were not begun, GPUs that could not be measured.",
     },
     "Pair": {
         "nodes": "The two nodes.",

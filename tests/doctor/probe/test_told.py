@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from doctor.model.fact import Absent, Unread
-from doctor.model.facts import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
+from doctor.model.facts import Carried, Failure, Means, ProbeFacts, Row, Skipped, Stage, Step, Turn
 from doctor.model.report import Measurement, Pair, Point, Probe, Traffic
 from doctor.probe.collectives import Collective
 from doctor.probe.expected import Expected
@@ -107,7 +107,7 @@ def test_a_node_of_the_group_that_tells_nothing_leaves_no_value() -> None:
     turns = {"n1": ran(one, 380.0)["n1"]}
     (made,), probe = told(facts([turns], n2=Unread("the connection ended")), four_hundred)
     assert (made.measured, made.failed) == (None, "n2: told nothing of its part")
-    assert probe.reason.endswith("; not on n2: the connection ended")
+    assert probe.notes == ("nothing was measured on n2: the connection ended",)
 
 
 def test_a_run_on_cpus_never_calls_itself_nccl() -> None:
@@ -116,12 +116,35 @@ def test_a_run_on_cpus_never_calls_itself_nccl() -> None:
         assert "nccl" not in (made.what + made.by + probe.reason + probe.means).lower()
 
 
-def test_what_each_device_carried_is_summed_and_one_that_should_have_carried_is_told_even_with_nothing() -> None:
+def test_what_each_device_carried_is_of_the_step_of_all_nodes_and_one_that_should_have_is_told_with_nothing() -> None:
     first, second = step(Stage.PAIR, "n1", "n2"), step(Stage.ALL, "n1", "n2", number=2)
-    part = Turn(first, (), ("ib0",), {"ib0": Carried(0, 0), "eth0": Carried(5, 7), "eth1": Carried(0, 0)})
-    again = Turn(second, (), ("ib0",), {"eth0": Carried(1, 1)})
+    part = Turn(first, (), ("mlx5_0:1", "eth0"), {"mlx5_0:1": Carried(900, 900)})
+    together = {"mlx5_0:1": Carried(0, 0), "eth0": Carried(5, 7), "eth1": Carried(0, 0)}
+    again = Turn(second, (), ("mlx5_0:1", "eth0"), together)
     _, probe = told({"n1": {ProbeFacts: ProbeFacts((part, again))}}, nothing_known)
-    assert probe.traffic == (Traffic("n1", "ib0", 0, 0, planned=True), Traffic("n1", "eth0", 6, 8, planned=False))
+    by_rail, by_wire = Traffic("n1", "mlx5_0:1", 0, 0, planned=True), Traffic("n1", "eth0", 5, 7, planned=False)
+    assert probe.traffic == (by_rail, by_wire)
+
+
+def test_without_a_step_of_all_nodes_it_is_the_sum_of_all_steps() -> None:
+    turns = tuple(
+        Turn(step(Stage.PAIR, "n1", other, number=number), (), ("eth0",), {"eth0": Carried(5, 7)})
+        for number, other in enumerate(("n2", "n3"), 1)
+    )
+    _, probe = told({"n1": {ProbeFacts: ProbeFacts(turns)}}, nothing_known)
+    assert probe.traffic == (Traffic("n1", "eth0", 10, 14, planned=True),)
+
+
+def test_what_was_not_begun_and_what_the_means_do_not_tell_of_is_noted_once() -> None:
+    last = Skipped(step(Stage.ALL, "n1", "n2", number=2), "the time for the probe was over")
+    turns = ran(step(Stage.PAIR, "n1", "n2", means=Means.TCP), 1.0)
+    note = "the GPUs were not measured: no NCCL"
+    held: dict[str, Facts] = {n: {ProbeFacts: ProbeFacts((turn,), (last,), note)} for n, turn in turns.items()}
+    _, probe = told(held, nothing_known)
+    assert probe.notes == (note, "on all 2 nodes together nothing was measured: the time for the probe was over")
+    nothing = ProbeFacts((), (last,))
+    _, probe = told({"n1": {ProbeFacts: nothing}}, nothing_known)
+    assert probe == Probe(ran=False, reason="no bandwidth was measured: the time for the probe was over")
 
 
 def test_where_nothing_ran_the_true_reason_is_told_folded_and_nothing_suggests_a_measurement() -> None:
