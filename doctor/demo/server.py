@@ -142,6 +142,7 @@ def responder(evidence: Evidence) -> Callable[[Mapping[str, object], object], di
     def respond(source: Mapping[str, object], _fetch: object) -> dict[str, object]:
         silent = Reply(Status.FAILED, reason="the recording has no answer to this")
         reply = asdict(evidence.replies.get(str(source.get("key")), silent))
+        del reply["asked"]  # the head's own word, which no node sends
         if source.get("name") == "ssh-peers":
             reply["value"] = _only_asked(reply["value"], source.get("arguments"))
         if source.get("name") == "connect":
