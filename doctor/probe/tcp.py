@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from doctor.hostlist import fold, is_v6
 from doctor.model.facts import ListenFacts, Means, Stage
-from doctor.probe.way import GIB, MIB, Ground, NoPartError, Part, Way
+from doctor.probe.way import MIB, Ground, NoPartError, Part, Way
 
 if TYPE_CHECKING:
     from doctor.model.evidence import JsonValue
@@ -18,11 +18,11 @@ _FEW = 2
 
 
 class Tcp(Way):
-    """The agents themselves, by the listeners that the mesh has opened; sizes ascend as long as there is time."""
+    """The agents themselves, by the listeners that the mesh has opened; sizes ascend until one lasts long enough."""
 
     means = Means.TCP
     stages = frozenset({Stage.PAIR})
-    sizes: ClassVar = {Stage.PAIR: (MIB, 16 * MIB, 256 * MIB, GIB)}
+    sizes: ClassVar = {Stage.PAIR: (MIB, 8 * MIB, 64 * MIB, 512 * MIB)}
     least, most = 3.0, 20.0
 
     def unfit(self, ground: Ground) -> str:

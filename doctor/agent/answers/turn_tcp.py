@@ -1,8 +1,8 @@
 """How fast two nodes move bytes over TCP with no library at all: both send to and receive from each other at once.
 
 Each dials the other's listener (listen.py) and sends on the streams that it opened. The first of the pair says on one
-stream more what is moved next: one size after the other, as long as there is time. One move is timed from the word to
-begin to the last byte, and the slower direction counts.
+stream more what is moved next: one size after the other, until one lasts long enough or there is no more time. One move
+is timed from the word to begin to the last byte, and the slower direction counts.
 """
 
 import select
@@ -19,6 +19,7 @@ from doctor.agent.wire import PROOF, proof
 
 STREAMS = 4  # each way
 FEW, MANY = 3, 5  # repeats of one size: as there is time
+ENOUGH = 0.02  # seconds of one move: what lasts so long tells how fast a pair is, and nothing larger is moved
 _OVER, _WARM, _COUNTED = range(3)
 _WORD = struct.Struct("!BQ")  # what is moved next: its kind, and bytes each way
 _SECONDS = struct.Struct("!d")
@@ -176,7 +177,7 @@ class _Pair:
             while size > _STRIDE * known and self.fits(_STRIDE, until):
                 known *= _STRIDE
                 yield _WARM, known
-            if not self.fits(max(1.0, size / known), until):
+            if (self.times and self.seconds > ENOUGH) or not self.fits(max(1.0, size / known), until):
                 return
             yield _WARM, size
             for _ in range(MANY if self.fits(1.0, until, MANY) else FEW):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from doctor.agent.answers.turn_tcp import _COUNTED, FEW, MANY, _Pair
 from doctor.agent.streams import MOST
 from doctor.agent.wire import PROOF, proof
 from doctor.model.evidence import Answer, JsonValue
@@ -20,7 +22,7 @@ from .agents import Agent, at_once
 
 NODES, ADDRESSES = ("node01", "node02"), ("127.0.0.21", "127.0.0.22")
 KIB = 1024
-GIB = KIB**3
+MIB, GIB = KIB**2, KIB**3
 TOKEN = "0f3a99bc"  # noqa: S105  of a run of these tests
 Asked = Mapping[str, JsonValue]
 Said = dict[str, Any]
@@ -103,13 +105,35 @@ def test_a_size_that_there_is_no_time_for_is_left_out_by_both(pair: Pair) -> Non
     assert [said["failure"] for said in turns] == [None, None]
 
 
+@pytest.mark.parametrize(
+    ("rate", "moved"),
+    [
+        (1e6, [(MIB, FEW)]),  # bytes a second: three moves of a second each
+        (1e8, [(MIB, MANY), (8 * MIB, MANY)]),
+        (1e9, [(MIB, MANY), (8 * MIB, MANY), (64 * MIB, MANY)]),
+        (2e10, [(MIB, MANY), (8 * MIB, MANY), (64 * MIB, MANY), (512 * MIB, MANY)]),
+    ],
+)
+def test_sizes_ascend_until_one_lasts_long_enough(rate: float, moved: list[tuple[int, int]]) -> None:
+    sizes = [MIB, 8 * MIB, 64 * MIB, 512 * MIB]
+    asked = {"sizes": sizes, "node": NODES[0], "group": list(NODES), "round": 1, "token": TOKEN}
+    pair = _Pair(asked, 1e9)
+    seen: Counter[int] = Counter()
+    for kind, size in pair.moves(time.monotonic() + (2.0 if rate < 1e7 else 1e6)):
+        pair.seconds = size / rate
+        if kind == _COUNTED:
+            seen[size] += 1
+            pair.times[size] = [pair.seconds]
+    assert [*seen.items()] == moved
+
+
 def test_the_way_to_a_large_size_is_felt_and_where_it_is_too_far_both_say_so(pair: Pair) -> None:
     turns = pair.turns(*both({"sizes": [1024 * GIB], "seconds": 0.0}))
     assert [(said["rows"], said["failure"]["words"], said["failure"]["late"]) for said in turns] == [
         ([], "there was no time for it", True), ([], "there was no time for it", True),
     ]  # fmt: skip
-    turns = pair.turns(*both({"sizes": [8, 16 * KIB * KIB], "seconds": 60.0, "round": 2}))
-    assert [[row["size"] for row in said["rows"]] for said in turns] == [[8, 16 * KIB * KIB]] * 2
+    turns = pair.turns(*both({"sizes": [16 * MIB], "seconds": 60.0, "round": 2}))
+    assert [[row["size"] for row in said["rows"]] for said in turns] == [[16 * MIB]] * 2
 
 
 def test_turns_follow_each_other_over_the_same_listeners(pair: Pair) -> None:
