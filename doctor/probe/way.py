@@ -25,6 +25,7 @@ WAYS: Mapping[str, str] = {
     "nccl-tests": "nccl_tests",
     "nccl-tests-mpirun": "nccl_tests_across",
     "mpirun": "under_mpirun",
+    "rdma": "rdma",
     "gloo": "gloo",
     "tcp": "tcp",
 }

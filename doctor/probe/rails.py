@@ -1,0 +1,132 @@
+"""What perftest or ibverbs-utils told of pairs of HCA ports: which failed, which are slow, and which end it is.
+
+ib_write_bw writes from host memory here: its gates are those of published acceptance tests without GPUDirect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from doctor.model.facts import Failure, InfinibandFacts, Means, ProbeFacts, Row, Step, Turn
+from doctor.printable import printable
+
+GATE = 0.9  # of the port's rate: 180 of 200, 360 of 400 Gb/s
+GATE_FROM_HOST = {200.0: 0.875}  # HDR from host memory: 175 of 200
+REACH = "ibv_rc_pingpong"
+MET_BY_TCP = "connect"  # the step of a failure before the two had met
+
+Port = tuple[str, str]  # node and "mlx5_0:1"
+
+
+@dataclass(frozen=True)
+class Rail:
+    """One pair of ports as its two nodes told of it; `gbits` is None where it failed, or only proves that it works.
+
+    `rate` is the lower of the two ports' in Gb/s, None where one is not known.
+    """
+
+    ports: tuple[Port, Port]
+    gbits: float | None
+    rate: float | None
+    failure: Failure | None
+    met: bool = True
+
+    @property
+    def slow(self) -> bool:
+        """Tell whether it stays below the gate of its rate."""
+        return self.gbits is not None and self.rate is not None and self.gbits < gate(self.rate)
+
+    def told(self) -> str:
+        """Name its two ends."""
+        return " and ".join(f"{node} {port}" for node, port in self.ports)
+
+
+def gate(rate: float) -> float:
+    """Return the Gb/s that a healthy port of this rate reaches from host memory."""
+    return rate * GATE_FROM_HOST.get(rate, GATE)
+
+
+def rails(probed: Mapping[str, ProbeFacts], held: Mapping[str, InfinibandFacts]) -> tuple[Rail, ...]:
+    """Return every pair of ports that was tried, in the order of the rounds."""
+    turns: dict[Step, dict[str, Turn]] = {}
+    for node, facts in probed.items():
+        for turn in facts.turns:
+            if turn.step.means is Means.RDMA and node in turn.step.group and turn.planned:
+                turns.setdefault(turn.step, {})[node] = turn
+    ordered = sorted(turns, key=lambda step: (step.round, step.group))
+    return tuple(_rail(step, turns[step], held) for step in ordered if len(step.group) == len(turns[step]) > 1)
+
+
+def _rail(step: Step, turns: Mapping[str, Turn], held: Mapping[str, InfinibandFacts]) -> Rail:
+    server, client = (turns[node] for node in step.group)
+    ends = (step.group[0], server.planned[0]), (step.group[1], client.planned[0])
+    failures = [turn.failure for turn in (client, server) if turn.failure]
+    failure = next((one for one in failures if one.step != MET_BY_TCP), failures[0] if failures else None)
+    row = next(iter((*client.rows, *server.rows)), None)
+    if failure is None and row is None:
+        failure = Failure("", "neither end told of anything")
+    rates = [rate for end in ends if (rate := _rate(held, end)) is not None]
+    rate = min(rates) if len(rates) == len(ends) else None
+    proves = client.version == REACH or failure is not None or row is None
+    met = failure is None or (failure.step != MET_BY_TCP and bool(failure.step))
+    return Rail(ends, None if proves or row is None else _gbits(row), rate, failure, met)
+
+
+def _gbits(row: Row) -> float:
+    return row.size * 8 / row.seconds / 1e9
+
+
+def _rate(held: Mapping[str, InfinibandFacts], end: Port) -> float | None:
+    node, name = end
+    ports = held[node].ports if node in held else ()
+    return next((port.rate for port in ports if f"{port.hca}:{port.port}" == name), None)
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """The ends of bad pairs that did well with nobody, with the pairs that showed it."""
+
+    ports: tuple[Port, ...]
+    shown: tuple[Rail, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(node for node, _ in self.ports))
+
+
+def failing(tried: tuple[Rail, ...]) -> Iterator[Suspects]:
+    """Yield, a suspect or a pair of them at a time, the ports that fail. Who never met by TCP is no suspect."""
+    bad = tuple(rail for rail in tried if rail.failure and rail.met)
+    yield from _suspects(bad, {end for rail in tried if rail.failure is None for end in rail.ports})
+
+
+def slow(tried: tuple[Rail, ...]) -> Iterator[Suspects]:
+    """Yield the ports that are slow, and were fast enough with nobody."""
+    bad = tuple(rail for rail in tried if rail.slow)
+    yield from _suspects(bad, {end for rail in tried if rail.gbits is not None and not rail.slow for end in rail.ports})
+
+
+def unmet(tried: tuple[Rail, ...]) -> Iterator[tuple[str, str]]:
+    """Yield (node, why) of those whose tools never met, where no other pair proved the same port."""
+    proved = {end for rail in tried if rail.failure is None for end in rail.ports}
+    for rail in tried:
+        if rail.failure and not rail.met:
+            for node, port in rail.ports:
+                if (node, port) not in proved:
+                    yield node, f"{port}: the two never met by TCP: {printable(rail.failure.words)}"
+
+
+def _suspects(bad: tuple[Rail, ...], good: set[Port]) -> Iterator[Suspects]:
+    """Fold bad pairs by the ends that are left when those that did well elsewhere are taken out.
+
+    Where both ends did well with others, both are named: it is what lies between them.
+    """
+    found: dict[tuple[Port, ...], list[Rail]] = {}
+    for rail in bad:
+        left = tuple(end for end in rail.ports if end not in good) or rail.ports
+        found.setdefault(left, []).append(rail)
+    often = {end for ends, shown in found.items() if len(ends) == 1 or len(shown) > 1 for end in ends}
+    for ends, shown in found.items():
+        if len(ends) == 1 or not often & set(ends):
+            yield Suspects(ends, tuple(shown))

@@ -1,0 +1,45 @@
+"""Nodes of two rails of 400 Gb/s, whose pairs were tried, by hand."""
+
+from __future__ import annotations
+
+from doctor.engine import Facts
+from doctor.model.facts import (
+    Failure,
+    HcaPort,
+    InfinibandFacts,
+    Means,
+    ProbeFacts,
+    Row,
+    Stage,
+    Step,
+    Tool,
+    ToolFacts,
+    Turn,
+)
+
+MIB = 2**20
+PORTS = tuple(HcaPort(f"mlx5_{number}", 1, "Active", "LinkUp", 400.0, "InfiniBand") for number in range(2))
+TOOLS = ToolFacts({"ib_write_bw": Tool("/usr/bin/ib_write_bw")})
+
+
+def pair(number: int, one: str, other: str, told: float | Failure, rail: int = 0) -> dict[str, Turn]:
+    """Return both nodes' turns: Gb/s that the client measured, or how it failed."""
+    step = Step(number, Stage.RAIL, Means.RDMA, (one, other), (1, 1), (MIB,))
+    planned = (f"mlx5_{rail}:1",)
+    if isinstance(told, Failure):
+        return {node: Turn(step, (), planned, failure=told) for node in (one, other)}
+    seconds = MIB * 8 / (told * 1e9)
+    row = Row(MIB, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds)
+    return {
+        one: Turn(step, (), planned, version="ib_write_bw"),
+        other: Turn(step, (row,), planned, version="ib_write_bw"),
+    }
+
+
+def cluster(*pairs: dict[str, Turn], tools: ToolFacts = TOOLS, nodes: tuple[str, ...] = ()) -> dict[str, Facts]:
+    names = dict.fromkeys([*nodes, *(node for one in pairs for node in one)])
+    turns = {name: tuple(one[name] for one in pairs if name in one) for name in names}
+    return {
+        name: {ProbeFacts: ProbeFacts(turns[name]), InfinibandFacts: InfinibandFacts(PORTS, "sysfs"), ToolFacts: tools}
+        for name in names
+    }
