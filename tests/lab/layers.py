@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 STANDINS = Path(__file__).parent / "standins"
+NCCL = Path(__file__).parents[1] / "standins" / "nccl"  # of the library and of the driver: together they all-reduce
 CHECKOUT = Path(__file__).parents[2]
 # Folders of the real machine that no host of the lab shows: homes, local programs, and the tree under test.
 HIDDEN = ("root", "home", "opt", "srv", "usr/local", "etc/ssh", str(CHECKOUT).lstrip("/"))
@@ -135,6 +136,8 @@ def gpus(layer: Path, sysfs: Path) -> None:
     """Add two GPUs, as far as a driver's library, its program and the PCI bus show them."""
     write(layer / "usr/local/bin/nvidia-smi", (STANDINS / "nvidia-smi").read_bytes(), 0o755)
     write(layer / "usr/lib/libnvidia-ml.so.1", compiled("nvml.c"), 0o755)
+    write(layer / "usr/lib/libcuda.so.1", compiled(NCCL / "cuda.c"), 0o755)
+    write(layer / "etc/standin-cuda", "devices=2,memory=67108864\n")
     for address in ("0000:0f:00.0", "0000:10:00.0"):
         for name, text in (("vendor", "0x10de"), ("device", "0x20b2"), ("class", "0x030200"), ("numa_node", "0")):
             write(sysfs / "bus/pci/devices" / address / name, text + "\n")
@@ -168,12 +171,12 @@ def mpi_program() -> bytes:
 
 @cache
 def nccl_library(version: str) -> bytes:
-    """Compile a libnccl that answers ncclGetVersion with this version."""
+    """Compile a libnccl of this version, whose ranks sum host memory over TCP; /etc/standin-nccl tells it to be sick."""
     major, minor, patch = (int(part) for part in version.split("."))
-    return compiled("nccl.c", f"-DCODE={major * 10000 + minor * 100 + patch}", f'-DTEXT="{version}+cuda12.4"')
+    return compiled(NCCL / "nccl.c", f"-DCODE={major * 10000 + minor * 100 + patch}", f'-DTEXT="{version}+cuda12.4"')
 
 
-def compiled(source: str, *options: str, compiler: str = "cc -shared -fPIC") -> bytes:
+def compiled(source: str | Path, *options: str, compiler: str = "cc -shared -fPIC -pthread") -> bytes:
     """Return what a compiler makes of a C file of standins/: a shared library, where none other is named."""
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "made")

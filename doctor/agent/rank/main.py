@@ -50,7 +50,7 @@ def _work(spec, telling, watch, began):
     nccl.init(world, _identity(spec, nccl), rank)
     watch.at("first all-reduce")
     measure = Measure(cuda, nccl, watch, telling.say)
-    measure.agree(0.0, 0.0)
+    measure.agree()
     telling.say("first", seconds=round(time.monotonic() - began, 4))
     measure.run(spec["sizes"], rank, world)
     if before is not None:

@@ -5,20 +5,16 @@ the memory that are left) is agreed upon by an all-reduce of its own.
 """
 
 import ctypes
+import time
 
 from doctor.agent.rank.nccl import MAX, SUM
+from doctor.agent.rank.pace import REPEATS_FAST, Pace
 from doctor.agent.rank.pattern import Pattern
 from doctor.agent.rank.telling import RankError
 
 MARGIN = 256 * 1024 * 1024  # bytes of device memory that NCCL and CUDA may still want
 MARGIN_PART = 16  # and never more than this part of what is free
-REPEATS_FAST, REPEATS, REPEATS_SLOW = 7, 5, 3
-MOST_A_REPEAT = 20  # iterations, as nccl-tests has by default
-REPEAT = 0.05  # seconds that one repeat lasts about
-AT_A_SIZE = 2 * (2 + REPEATS_SLOW)  # all-reduces of a size at least: verified, warmed up, timed; out of place and in
-STRIDE = 16  # how much larger a size may be than the last whose time is known
-NOTHING = 4096  # bytes: up to a stride above it a size takes what a launch takes
-_FLOAT = 4
+_FLOAT, _AGREED = 4, 3
 _MEBI = 1024 * 1024
 
 
@@ -29,29 +25,27 @@ class Measure:
         self.cuda, self.nccl, self.watch, self.tell = cuda, nccl, watch, tell
         self.stream = cuda.stream()
         self.events = [cuda.event() for _ in range(REPEATS_FAST + 1)]
-        self.small = cuda.memory(2 * _FLOAT)
-        self.known, self.left = (NOTHING, 0.0), watch.left()  # the largest size that is known and its seconds; agreed
-        self.meet = nccl.all_reduce(self.small, self.small, 2, MAX, self.stream)
+        self.small = cuda.memory(_AGREED * _FLOAT)
+        self.meet = nccl.all_reduce(self.small, self.small, _AGREED, MAX, self.stream)
+        self.pace = Pace(watch.left())
 
-    def agree(self, largest, smallest):
-        """Return the largest of one number over all ranks and the smallest of another."""
-        data = (ctypes.c_float * 2)(largest, -smallest)
+    def agree(self, *numbers):
+        """Return the largest of each number over all ranks, three at most."""
+        data = (ctypes.c_float * _AGREED)(*numbers)
         self.cuda.to_device(self.small, data, ctypes.sizeof(data))
         self.meet(1)
         self._settle(self.events[0])
         self.cuda.to_host(data, self.small, ctypes.sizeof(data))
-        return data[0], -data[1]
+        return data[: len(numbers)]
 
     def fitting(self, sizes):
         """Return the sizes that fit into every rank's memory twice; the others are told of."""
         here = self.cuda.free()
-        room = self.agree(0.0, max(0, here - min(MARGIN, here // MARGIN_PART)) // _MEBI)[1] * _MEBI
+        room = -self.agree(-(max(0, here - min(MARGIN, here // MARGIN_PART)) // _MEBI))[0] * _MEBI
         for size in sizes:
             if 2 * size > room:
-                words = "left out: {} needs {} of GPU memory, and {} can be had".format(
-                    *map(shown, (size, 2 * size, room))
-                )
-                self.tell("note", words=words)
+                words = "left out: {} needs {} of GPU memory, and {} can be had"
+                self.tell("note", words=words.format(shown(size), shown(2 * size), shown(room)))
         fitting = sorted({max(_FLOAT, size // _FLOAT * _FLOAT) for size in sizes if 2 * size <= room})
         if not fitting:
             raise RankError("out of memory: no size fits, for {} of GPU memory can be had".format(shown(room)))
@@ -63,54 +57,59 @@ class Measure:
         send, receive = self.cuda.memory(sizes[-1]), self.cuda.memory(sizes[-1])
         self.pattern = Pattern(self.cuda, rank, world, sizes[-1])
         for size in sizes:
-            expected, left = AT_A_SIZE * self._expected(size, receive), self.left
-            if expected > left:
-                words = "left out: {} would take about {:.0f} s, and {:.0f} s are left"
-                self.tell("note", words=words.format(shown(size), expected, left))
-                continue
-            self._size(size, send, receive)
-            self._felt(size, self._size(size, receive, receive))
+            self._feel(size, receive)
+            for source in (send, receive):
+                expected = self.pace.expected(size)
+                if expected > self.pace.left:
+                    what = shown(size) + (" in place" if source == receive else "")
+                    words = "left out: {} may take {:.0f} s, and {:.0f} s are left"
+                    self.tell("note", words=words.format(what, expected, self.pace.left))
+                    break
+                self._row(size, source, receive)
 
-    def _expected(self, size, buffer):
-        """Return the seconds that one may take at most, by the largest that is known; feel the way to a much larger."""
-        while size > STRIDE * self.known[0] and AT_A_SIZE * self.known[1] * STRIDE < self.left:
-            felt = STRIDE * self.known[0]
-            self.meet(1)
-            self.cuda.record(self.events[0], self.stream)
-            self.nccl.all_reduce(buffer, buffer, felt // _FLOAT, SUM, self.stream)(1)
-            self._settle(self.events[1])
-            self._felt(felt, self.cuda.seconds(*self.events[:2]))
-        return self.known[1] * size / self.known[0] if size > self.known[0] else 0.0
+    def _feel(self, size, buffer):
+        """Before a size that is much larger than all that are known, try some between, once each."""
+        between = self.pace.next_stride(size)
+        while between:
+            self._learn(between, self._once(self.nccl.all_reduce(buffer, buffer, between // _FLOAT, SUM, self.stream)))
+            between = self.pace.next_stride(size)
 
-    def _felt(self, size, seconds):
-        seconds, self.left = self.agree(seconds, self.watch.left())
-        if size > self.known[0]:
-            self.known = (size, seconds)
+    def _learn(self, size, seconds, verifying=0.0):
+        """Agree upon what a size took, and on the time that is left; return the seconds."""
+        seconds, verifying, left = self.agree(seconds, verifying, -self.watch.left())
+        self.pace.learn(size, seconds, verifying, -left)
+        return seconds
 
-    def _size(self, size, send, receive):
+    def _row(self, size, send, receive):
         in_place = send == receive
         self.watch.at("all-reduce of {} bytes{}".format(size, " in place" if in_place else ""))
         launch = self.nccl.all_reduce(send, receive, size // _FLOAT, SUM, self.stream)
+        began = time.monotonic()
         wrong, once = self._verified(size, send, receive, launch)
-        once, self.left = self.agree(once, self.watch.left())
-        iterations, repeats = plan(once, self.left)
+        once = self._learn(size, once, time.monotonic() - began - once)
+        iterations, repeats = self.pace.plan(once)
         times = sorted(self._timed(launch, iterations, repeats))
         self.tell(
             "row", size=size, in_place=in_place, seconds=times[repeats // 2], fastest=times[0], slowest=times[-1],
             wrong=wrong,
         )  # fmt: skip
-        return times[-1]
+        self._learn(size, times[-1], time.monotonic() - began - iterations * sum(times))
 
     def _verified(self, size, send, receive, launch):
         """Sum the pattern once; return how many elements are wrong, and the seconds that it took."""
         if receive != send:
             self.cuda.zero(receive, size)
         self.pattern.fill(send, size)
+        seconds = self._once(launch)
+        return self.pattern.wrong(receive, size), seconds
+
+    def _once(self, launch):
+        """Return the seconds of one all-reduce, which all ranks begin together."""
         self.meet(1)
         self.cuda.record(self.events[0], self.stream)
         launch(1)
         self._settle(self.events[1])
-        return self.pattern.wrong(receive, size), self.cuda.seconds(*self.events[:2])
+        return self.cuda.seconds(*self.events[:2])
 
     def _timed(self, launch, iterations, repeats):
         """Return the seconds of one iteration, one number a repeat.
@@ -131,15 +130,6 @@ class Measure:
     def _settle(self, event):
         self.cuda.record(event, self.stream)
         self.cuda.wait(event, self.nccl.heed)
-
-
-def plan(once, left):
-    """Return (iterations a repeat, repeats) for an all-reduce that takes `once` seconds, with `left` seconds to go."""
-    once = max(once, 1e-6)
-    iterations = max(1, min(MOST_A_REPEAT, int(REPEAT / once)))
-    if REPEATS_FAST * iterations * once < min(1.0, left / 8):
-        return iterations, REPEATS_FAST
-    return (iterations, REPEATS) if REPEATS * iterations * once < left / 4 else (1, REPEATS_SLOW)
 
 
 def shown(size):

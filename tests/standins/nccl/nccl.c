@@ -1,8 +1,10 @@
-/* Stands in for libnccl.so.2: a ring over TCP that sums host memory, between addresses that it chooses as NCCL does.
+/* Stands in for libnccl.so.2: a ring over TCP that sums host memory, between addresses that it chooses as NCCL does, by
+   NCCL_SOCKET_IFNAME, which it reads from /etc/nccl.conf, too. Built with -DCODE=21903 -DTEXT='"2.19.3+cuda12.3"' for
+   that version, with -DWITHOUT_CONFIG as before 2.14, with -DWITHOUT_ALL_REDUCE as no NCCL ever was.
 
    Told by STANDIN_NCCL, or by /etc/standin-nccl of the host; `rank=N` leaves the other ranks in health, `at=N` lets that
    many all-reduces pass before:
-     version=22703         what ncclGetVersion says
+     version=22703         what ncclGetVersion says, whatever it was built for
      rate=BYTES            a second, that this rank sends at most
      wrong=N               elements of each larger sum that are not right
      hang=init|collective  until it is aborted
@@ -32,6 +34,13 @@
 #include <unistd.h>
 
 #include "told.h"
+
+#ifndef CODE
+#define CODE 22703
+#define TEXT "2.27.3+cuda12.9"
+#endif
+
+const char *const version_text = "NCCL version " TEXT;
 
 enum { OK = 0, CUDA_ERROR = 1, SYSTEM = 2, INTERNAL = 3, ARGUMENT = 4, USAGE = 5, REMOTE = 6, PROGRESS = 7 };
 
@@ -81,6 +90,20 @@ static void say(int warning, const char *format, ...) {
     fflush(stdout);
 }
 
+static int version(void) { return (int)number("version", CODE); }
+static void read_configuration(void) {
+    char line[256];
+    FILE *file = fopen("/etc/nccl.conf", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\n")] = 0;
+        char *value = strchr(line, '=');
+        if (*line == '#' || !value) continue;
+        *value++ = 0;
+        setenv(line, value, 0);
+    }
+    if (file) fclose(file);
+}
+
 /* ---- addresses ---- */
 
 static socklen_t length(const address_t *address) {
@@ -112,7 +135,7 @@ static int matching(const char *list, address_t *found, char *name) {
     for (one = all; one && !ok; one = one->ifa_next) {
         int family = one->ifa_addr ? one->ifa_addr->sa_family : 0;
         if (family != AF_INET && family != AF_INET6) continue;
-        if (!(one->ifa_flags & IFF_RUNNING) || listed(one->ifa_name, list, exact) == negated) continue;
+        if ((version() >= 22803 && !(one->ifa_flags & IFF_RUNNING)) || listed(one->ifa_name, list, exact) == negated) continue;
         if (family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr)) continue;
         memset(found, 0, sizeof *found);
         memcpy(found, one->ifa_addr, family == AF_INET ? sizeof found->v4 : sizeof found->v6);
@@ -123,7 +146,8 @@ static int matching(const char *list, address_t *found, char *name) {
     return ok;
 }
 static int own(address_t *found, char *name) {
-    const char *rules[] = {"ib", "^docker,lo,virbr", "docker", "lo", "virbr"}, *list = getenv("NCCL_SOCKET_IFNAME");
+    const char *rules[] = {"ib", version() >= 22803 ? "^docker,lo,virbr" : "^docker,lo", "docker", "lo", "virbr"}, *list;
+    list = getenv("NCCL_SOCKET_IFNAME");
     if (list && strlen(list) > 1) return matching(list, found, name);
     for (int rule = 0; rule < 5; rule++)
         if (matching(rules[rule], found, name)) return 1;
@@ -238,12 +262,13 @@ static int appointed(handle_t *handle) {
     return inet_pton(AF_INET, text, &handle->address.v4.sin_addr) == 1;
 }
 
-int ncclGetVersion(int *version) { return version ? *version = (int)number("version", 22703), OK : ARGUMENT; }
+int ncclGetVersion(int *said) { return said ? *said = version(), OK : ARGUMENT; }
 
 int ncclGetUniqueId(id_t_ *id) {
     char name[IF_NAMESIZE];
     handle_t handle = {0};
     memset(id, 0, sizeof *id);
+    read_configuration();
     if (!appointed(&handle)) {
         if (!own(&handle.address, name)) return say(1, "Bootstrap : no socket interface found"), USAGE;
         getentropy(&handle.magic, sizeof handle.magic);
@@ -313,8 +338,7 @@ static int agreeing(const comm_t *comm, const hello_t *table) {
 static int joined(comm_t *comm, int listener, const address_t *address, hello_t *table) {
     int number = dialled(address, &comm->root.address, &comm->aborted);
     size_t size = (size_t)comm->ranks * sizeof *table;
-    hello_t hello = {comm->root.magic, host(), comm->rank, comm->ranks, 0, comm->device, *address};
-    ncclGetVersion(&hello.version);
+    hello_t hello = {comm->root.magic, host(), comm->rank, comm->ranks, version(), comm->device, *address};
     int ok = number >= 0 && whole(number, &hello, sizeof hello, 1, &comm->aborted) &&
              whole(number, table, size, 0, &comm->aborted);
     if (number >= 0) close(number);
@@ -329,12 +353,13 @@ static int joined(comm_t *comm, int listener, const address_t *address, hello_t 
 static int started(comm_t *comm) {
     char name[IF_NAMESIZE];
     address_t address = {0};
+    read_configuration();
     if (is(comm, "die", "init")) die();
     if (is(comm, "hang", "init")) pause_until(&comm->aborted);
     if (is(comm, "fail", "init")) return say(1, "Call to ibv_create_qp failed with error Cannot allocate memory"), SYSTEM;
     if (!own(&address, name)) return say(1, "Bootstrap : no socket interface found"), USAGE;
     say(0, "Bootstrap: Using %s:%s", name, shown(&address));
-    handle_t handle = {0};
+    handle_t handle = {0}; /* where NCCL_COMM_ID tells the place, the first rank opens the root there */
     if (appointed(&handle) && comm->rank == 0 && open_root(&handle)) return SYSTEM;
     int code = network(comm, name, &address), listener = listening(&address);
     hello_t *table = calloc((size_t)comm->ranks, sizeof *table);
