@@ -44,11 +44,25 @@ def told(facts: Mapping[str, Facts], expects: Expects) -> tuple[tuple[Measuremen
     ran = tuple(one for one in collectives(probed) if one.step.means is not Means.DIAGNOSTICS)
     reasons = {node: why for node, one in held.items() if node not in probed and (why := _reason(one))}
     if not probed:
-        return (), Probe(ran=False, reason=f"no bandwidth was measured: {_folded(reasons) or _NOBODY}")
+        return (), Probe(ran=False, reason=_no_bandwidth(_folded(_telling(reasons)) or _NOBODY))
     return tuple(_measurements(ran, expects)), _probe(probed, ran, reasons)
 
 
 _NOBODY = "no check that was selected needs it"
+_REFUSED = "nothing is measured while "
+_UNREACHED = "not reached"
+
+
+def _telling(reasons: Mapping[str, str]) -> dict[str, str]:
+    """Leave out those that were not reached, where others say more: the report tells of them anyway."""
+    reached = {node: why for node, why in reasons.items() if not why.startswith(_UNREACHED)}
+    return reached or dict(reasons)
+
+
+def _no_bandwidth(why: str) -> str:
+    """Say once that nothing was measured, and why."""
+    rest = why.removeprefix(_REFUSED)
+    return f"no bandwidth was measured while {rest}" if rest != why else f"no bandwidth was measured: {why}"
 
 
 def _reason(fact: object) -> str:

@@ -16,6 +16,7 @@ REASONS = 6  # lines of what could not be told
 SKIP_REASONS = 4  # reasons in one line of what was skipped
 NAMES = 3  # checks are named up to so many, and counted beyond
 NODE_SETS = 2
+LONGEST_REASON = 72  # characters of why something was skipped
 _ABSENT = "absent: "
 
 
@@ -71,9 +72,14 @@ def _skipped(page: Page, folded: Sequence[Told]) -> None:
 
 def _why(same: Sequence[Told]) -> str:
     """Return the reasons that spare more checks than one, such as hardware that is not there; others -o json has."""
-    reasons = [f"{words.line(one.reason.removeprefix(_ABSENT))} ({len(one.checks)})" for one in same]
+    reasons = [f"{_short(words.line(one.reason.removeprefix(_ABSENT)))} ({len(one.checks)})" for one in same]
     telling = sum(len(one.checks) > 1 for one in same)
     return f": {words.joined(reasons, min(telling, SKIP_REASONS))}" if telling else " (-o json says why)"
+
+
+def _short(reason: str) -> str:
+    """Cut a reason that would be most of the page."""
+    return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON].rsplit(' ', 1)[0]} ..."
 
 
 def _passed(page: Page, folded: Sequence[Told]) -> None:

@@ -152,7 +152,11 @@ def test_where_nothing_ran_the_true_reason_is_told_folded_and_nothing_suggests_a
     assert measured({"n1": {ProbeFacts: why}, "n2": {ProbeFacts: why}}) == (
         (), Probe(ran=False, reason="no bandwidth was measured: --probe none"),
     )  # fmt: skip
-    busy = Absent("GPUs are in use")
-    _, probe = measured({"n1": {ProbeFacts: busy}, "n2": {ProbeFacts: Unread("not reached")}, "n3": {ProbeFacts: busy}})
-    assert probe.reason == "no bandwidth was measured: n[1,3]: GPUs are in use; n2: not reached"
+    busy, silent = Absent("GPUs are in use"), Unread("it hangs")
+    _, probe = measured({"n1": {ProbeFacts: busy}, "n2": {ProbeFacts: silent}, "n3": {ProbeFacts: busy}})
+    assert probe.reason == "no bandwidth was measured: n[1,3]: GPUs are in use; n2: it hangs"
+    against = Absent("nothing is measured while this stands against the plan: NC201 nccl-version-differs on n1")
+    _, probe = measured({"n1": {ProbeFacts: against}, "n2": {ProbeFacts: Unread("not reached (refused)")}})
+    why = "no bandwidth was measured while this stands against the plan: NC201 nccl-version-differs on n1"
+    assert probe.reason == why
     assert measured({"n1": {}})[1].reason == "no bandwidth was measured: no check that was selected needs it"
