@@ -39,7 +39,7 @@ PROGRAMS = {
         "ncheck": "ncheck",
         "bind9-dnsutils": "dig",
         "clustershell": "clush",
-        "coreutils": "cat chmod df env head ls rm tee timeout uptime",
+        "coreutils": "cat chmod df env head ls rm sleep tee timeout uptime",
         "debianutils": "which",
         "docker.io": "docker",
         "ethtool": "ethtool",
