@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from doctor.model.evidence import Cause, Login
 from doctor.transport.link import REMOTE_COMMAND, LoginFailedError, Stream
@@ -62,20 +62,19 @@ class LocalStream:
             if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 raise TimeoutError("the process takes no more input")
             with suppress(BlockingIOError):
-                view = view[os.write(self._stdin.fileno(), view[:_CHUNK]) :]
+                view = view[os.write(self._open(self._stdin), view[:_CHUNK]) :]
 
     def receive(self, timeout: float) -> bytes:
         deadline = time.monotonic() + timeout
-        poll = select.poll()
+        poll, complaints = select.poll(), self._open(self._stderr)
         poll.register(self._open(self._stdout), select.POLLIN)
-        if self._stderr and not self._stderr.closed:
-            poll.register(self._stderr, select.POLLIN)
+        poll.register(complaints, select.POLLIN)
         while ready := poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
             numbers = [number for number, _ in ready]
             if self._open(self._stdout) in numbers:
-                return os.read(self._stdout.fileno(), _CHUNK)
+                return os.read(self._open(self._stdout), _CHUNK)
             if not self._heard():
-                poll.unregister(self._stderr)
+                poll.unregister(complaints)
         raise TimeoutError("nothing came")
 
     def stderr(self) -> bytes:
@@ -108,11 +107,12 @@ class LocalStream:
         return bool(data)
 
     @staticmethod
-    def _open(pipe: object) -> int:
-        number: int = -1 if getattr(pipe, "closed", True) else pipe.fileno()  # type: ignore[attr-defined]
-        if number < 0:
-            raise ConnectionError("the stream was closed")
-        return number
+    def _open(pipe: IO[bytes]) -> int:
+        """Return its number; ConnectionError where it was closed, be it by another thread a moment ago."""
+        try:
+            return pipe.fileno()
+        except ValueError:
+            raise ConnectionError("the stream was closed") from None
 
 
 def _user() -> str:

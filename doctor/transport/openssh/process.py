@@ -39,7 +39,7 @@ class Child:
     def watch(self, done: Callable[[str], bool], deadline: float) -> bool:
         """Read standard error until `done` says so or it ends; return False when the deadline came first."""
         poll = select.poll()
-        poll.register(self._stderr, select.POLLIN)
+        poll.register(self._open(self._stderr), select.POLLIN)
         while not done(self.said):
             remaining = deadline - time.monotonic()
             if remaining <= 0:
@@ -66,9 +66,9 @@ class Child:
             ready = self._ready(remaining) if remaining > 0 else []
             if not ready:
                 raise TimeoutError(f"nothing came for {timeout:.0f} s")
-            if self._stderr.fileno() in ready:
+            if self._open(self._stderr) in ready:
                 self._hear()
-            if self._stdout.fileno() in ready and (data := self._read()) is not None:
+            if self._open(self._stdout) in ready and (data := self._read()) is not None:
                 return data or self._at_end(min(deadline, time.monotonic() + ITS_STATUS))
 
     def stderr(self) -> bytes:
@@ -104,7 +104,7 @@ class Child:
         poll = select.poll()
         poll.register(self._open(self._stdout), select.POLLIN)
         if self._stderr_open:
-            poll.register(self._stderr, select.POLLIN)
+            poll.register(self._open(self._stderr), select.POLLIN)
         return [number for number, _ in poll.poll(seconds * 1000 + 1)]
 
     def _read(self) -> bytes | None:
@@ -124,13 +124,13 @@ class Child:
 
     def _hear_at_once(self) -> bool:
         poll = select.poll()
-        poll.register(self._stderr, select.POLLIN)
+        poll.register(self._open(self._stderr), select.POLLIN)
         return bool(poll.poll(0)) and self._hear()
 
     def _hear(self) -> bool:
         """Take what is there on standard error; return whether it is still open."""
         try:
-            data = os.read(self._stderr.fileno(), CHUNK)
+            data = os.read(self._open(self._stderr), CHUNK)
         except BlockingIOError:
             return True
         self._stderr_open = bool(data)
@@ -139,10 +139,13 @@ class Child:
             del self._log[: len(self._log) - LOG_KEPT // 2]
         return self._stderr_open
 
-    def _open(self, pipe: IO[bytes]) -> int:
-        if self._closed or pipe.closed:
-            raise ConnectionError("the stream was closed")
-        return pipe.fileno()
+    @staticmethod
+    def _open(pipe: IO[bytes]) -> int:
+        """Return its number; ConnectionError where it was closed, be it by another thread a moment ago."""
+        try:
+            return pipe.fileno()
+        except ValueError:
+            raise ConnectionError("the stream was closed") from None
 
 
 # client_loop: send disconnect: Broken pipe    |    Timeout, server 10.0.0.7 not responding.
