@@ -1,8 +1,8 @@
 """ncheck.toml: found beside the job, or named by --config; a settings file like this one:
 
     nodes = "hosts.txt"            # and port, user, identity, ssh-config, transport, sudo, width, connect-timeout,
-    setup = "module load nccl"     # command-timeout, deadline, mesh, probe, select, ignore, fail-on, output,
-    ignore = ["NC305=node07"]      # python, setup, enter, rsh, as the flags of the same names
+    setup = "module load nccl"     # command-timeout, deadline, mesh, probe, probe-time, probe-launcher, sizes, expect,
+    ignore = ["NC305=node07"]      # select, ignore, fail-on, output, python, setup, enter, rsh, as the flags
 
     [host."node[01-04]"]           # what differs for these nodes: python, setup, enter, rsh; "" for none
     python = "/opt/conda/bin/python"

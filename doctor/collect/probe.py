@@ -105,7 +105,7 @@ def _answered(turn: int, reply: Reply) -> Turn:
     asked = _mapping(reply.asked)
     step = _step(asked, turn)
     planned = tuple(_text(device, 64) for device in _list(asked.get("planned", [])))
-    if reply.status is not Status.OK:
+    if reply.status is not Status.OK or reply.truncated:
         return Turn(step, (), planned, failure=_unanswered(reply))
     try:
         return _told(step, planned, shaped(step, asked, _mapping(reply.value)))
@@ -115,7 +115,8 @@ def _answered(turn: int, reply: Reply) -> Turn:
 
 def _unanswered(reply: Reply) -> Failure:
     late = reply.status is Status.TIMEOUT
-    words = _words(reply.reason) or f"the agent's part ended: {reply.status.value}"
+    cut = "its answer was cut off" if reply.truncated else ""
+    words = cut or _words(reply.reason) or f"the agent's part ended: {reply.status.value}"
     return Failure("", words, late=late)
 
 

@@ -43,6 +43,7 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
         "list",
         "local",
         "plan",
+        "probe",
         "read",
         "replay",
         "schema",
@@ -58,7 +59,10 @@ def options_of(*names: str) -> set[str]:
 
 def test_each_setting_has_an_option_and_each_option_is_a_setting() -> None:
     job = {field.name for field in fields(JobEnvironment)}
-    elsewhere = {"nodes_file", "environment", "overrides", "local", "rehearsal", "program", "drop_bad", "good_nodes"}
+    elsewhere = {
+        "nodes_file", "environment", "overrides", "local", "rehearsal", "program", "drop_bad", "good_nodes",
+        "probe_wanted",
+    }  # fmt: skip
     wanted = {field.name for field in fields(Settings)} - elsewhere | job
     assert options_of("check", "plan") - {"drop_bad", "good_nodes"} == wanted
 

@@ -34,6 +34,9 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     "command:journalctl -k -b --no-pager -o short": ("this user sees no kernel message anyway", UNASKED),
     "command:dmesg": ("this user sees no kernel message anyway", UNASKED),
     "answer:gpus": ("nvidia-smi tells them, too", set()),
+    "answer:meeting": ("that ranks met is told by their turns", set()),
+    "answer:tools": ("tells what might have been measured besides", set()),
+    "command:grep -m4 -E ^(vendor_id|cpu family|model) /proc/cpuinfo": ("NVLink's GPUs need no way by the CPU", set()),
     "command:nvidia-smi": ("NVML tells them, too", UNENDED),
     f"command:nvidia-smi --query-gpu={QUERY}": ("NVML tells them, too", UNENDED),
 }
@@ -57,7 +60,7 @@ def losses(reply: Reply) -> Iterator[tuple[str, Reply]]:
     """Yield the ways in which an answer can be lost. A program's half of an answer is each parser's own test."""
     for status in Status:
         if status not in (Status.OK, Status.NOT_ASKED):  # that one is the word of the head
-            yield status.value, Reply(status, reason="lost", seconds=10.0)
+            yield status.value, Reply(status, reason="lost", seconds=10.0, asked=reply.asked)
     yield "cut", replace(reply, truncated=True)
     if reply.exit_status is not None:
         yield "exit status 1", replace(reply, exit_status=1)

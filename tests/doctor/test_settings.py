@@ -13,6 +13,8 @@ from doctor.settings import HostOverride, Ignore, JobEnvironment, Settings, make
 
 LINE_BREAK = "it has a line break; join the commands with ';', as in 'module load nccl; source env.sh'"
 ONLY_A_FLAG = "cannot stand in a settings file"
+SIZES_AS = "write bytes a rank, as in 8, 64K, 1M, 1G, 8-1G or 1M,64M,1G"
+SIZES_FROM = ": sizes from 8 bytes to 64G are wanted, in whole floats of 4 bytes"
 OF_THE_MOMENT = "it is a decision of the moment: give it as a flag"
 
 
@@ -58,6 +60,23 @@ def test_every_flag_has_its_place(tmp_path: Path) -> None:
         ignore=(Ignore("NC305", "node[01-04],login"), Ignore("banner")), fail_on=("warning", "unknown"),
         output="json", record="out",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("typed", "sizes"), [
+    ("8", (8,)), ("64K", (65536,)), ("1GiB", (2**30,)), ("1mb", (2**20,)), ("1M, 64M,1M", (2**20, 2**26)),
+    ("8-64", (8, 16, 32, 64)), ("8-60", (8, 16, 32)), (["1M", "2M-4M"], (2**20, 2**21, 2**22)), (8, (8,)),
+])  # fmt: skip
+def test_sizes_are_a_list_a_range_of_powers_or_both(tmp_path: Path, typed: object, sizes: tuple[int, ...]) -> None:
+    assert made(tmp_path, sizes=typed).sizes == sizes
+
+
+def test_the_probe_has_its_place_in_flags_and_in_the_file(tmp_path: Path) -> None:
+    toml = 'probe = "nccl"\nprobe-time = 30\nprobe-launcher = "mpirun"\nsizes = "1M,1G"\nexpect = 380'
+    told = Settings(probe="nccl", probe_time=30.0, probe_launcher="mpirun", sizes=(2**20, 2**30), expect=380.0)
+    assert made(tmp_path, toml) == told
+    flags = {"probe": "nccl", "probe_time": "30", "probe_launcher": "mpirun", "sizes": "1M,1G", "expect": "380"}
+    (tmp_path / "ncheck.toml").unlink()
+    assert made(tmp_path, **flags) == told
 
 
 def test_every_key_of_the_file_has_its_place(tmp_path: Path) -> None:
@@ -131,7 +150,24 @@ def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> 
         ({"ignore": ("NC305=;",)}, "--ignore: ';' is no host name: letters, digits, '.', '_' and '-' may be in one"),
         ({"select": ("NC 1",)}, "--select: 'NC 1' is no list of names, as in a,b"),
         ({"mesh": "ring"}, "--mesh: one of auto, all, none is wanted, not 'ring'"),
-        ({"probe": "full"}, "--probe: one of auto, none is wanted, not 'full': this version measures no bandwidth"),
+        ({"probe": "full"}, "--probe: one of auto, nccl, nccl-tests, gloo, tcp, none is wanted, not 'full'"),
+        ({"probe_time": "0"}, "--probe-time: a number of seconds above 0 is wanted, not '0'"),
+        ({"probe_launcher": "srun"}, "--probe-launcher: one of agents, mpirun is wanted, not 'srun'"),
+        ({"sizes": "big"}, f"--sizes: 'big' is no size; {SIZES_AS}"),
+        ({"sizes": "1M,"}, f"--sizes: '' is no size; {SIZES_AS}"),
+        ({"sizes": "-1"}, f"--sizes: '' is no size; {SIZES_AS}"),
+        ({"sizes": "8-1G-2G"}, f"--sizes: '1G-2G' is no size; {SIZES_AS}"),
+        ({"sizes": "1e9"}, f"--sizes: '1e9' is no size; {SIZES_AS}"),
+        ({"sizes": "1T"}, f"--sizes: '1T' is no size; {SIZES_AS}"),
+        ({"sizes": "²"}, f"--sizes: '²' is no size; {SIZES_AS}"),
+        ({"sizes": "9" * 5000}, "--sizes: '" + "9" * 57 + f"...' is no size; {SIZES_AS}"),
+        ({"sizes": "1G-8"}, "--sizes: '1G-8' ends before it begins; the smaller size stands first, as in 8-1G"),
+        ({"sizes": "0"}, f"--sizes: '0'{SIZES_FROM}"),
+        ({"sizes": "4"}, f"--sizes: '4'{SIZES_FROM}"),
+        ({"sizes": "65G"}, f"--sizes: '65G'{SIZES_FROM}"),
+        ({"sizes": "1001"}, f"--sizes: '1001'{SIZES_FROM}"),
+        ({"expect": "0"}, "--expect: a bus bandwidth in GB/s is wanted, as in 380, not '0'"),
+        ({"expect": "inf"}, "--expect: a bus bandwidth in GB/s is wanted, as in 380, not 'inf'"),
         ({"transport": "rsh"}, "--transport: one of auto, paramiko, openssh is wanted, not 'rsh'"),
         ({"user": "-oProxyCommand=id"}, "--user: '-oProxyCommand=id' is no user name"),
         ({"user": "a;b"}, "--user: 'a;b' is no user name"),
