@@ -41,9 +41,13 @@ Row = list[JsonValue]
 
 def spared_listening(company: Company) -> dict[str, str]:
     """Return the nodes that need not listen; one node alone may still need a port for the job."""
-    settings = company.settings
-    unwanted = settings.mesh == "none" and settings.probe != "tcp" and not named_ports(settings)
+    unwanted = company.settings.mesh == "none" and _deaf(company) and not named_ports(company.settings)
     return company.spared() if unwanted else {}
+
+
+def _deaf(company: Company) -> bool:
+    """Tell whether nobody is to connect to the nodes' own addresses: neither the mesh nor, by TCP alone, the probe."""
+    return bool(company.alone) and (company.settings.probe != "tcp" or len(company.nodes) == 1)
 
 
 def ask_listen(company: Company, left: float) -> Questions:  # noqa: ARG001  binding takes no time
@@ -51,13 +55,15 @@ def ask_listen(company: Company, left: float) -> Questions:  # noqa: ARG001  bin
     found, doubles = usable_seats(company), _doubles(company)
     ports: dict[str, list[JsonValue]] = {company.reached[0].name: _needed(company)} if company.reached else {}
     return {
-        name: (_listening(company, name, () if company.alone else held, ports.get(name, []), doubles.get(name, "")),)
+        name: (_listening(company, name, () if _deaf(company) else held, ports.get(name, []), doubles.get(name, "")),)
         for name, held in found.items()
     }
 
 
 def ask_connect(company: Company, left: float) -> Questions:
     """Ask each node to connect to all others that listen."""
+    if company.alone:  # what listens does so for the probe alone
+        return {}
     seconds = max(_LEAST, left - _KEPT * company.settings.deadline - 1.0)
     questions: Questions = {}
     found = usable_seats(company)

@@ -60,7 +60,7 @@ def no_network(ground: Ground) -> str:
     if len(ground.nodes) < _FEW:
         return "one node alone has nobody to send to"
     without = [node for node in ground.nodes if not ground.address(node)]
-    return f"the plan names no network that {fold(without)} shares" if without else ""
+    return f"the plan names no network with an address of {fold(without)}" if without else ""
 
 
 def _heard(ground: Ground, node: str) -> tuple[str, ...]:

@@ -217,6 +217,14 @@ def test_without_a_mesh_only_ports_that_were_named_are_looked_at() -> None:
     ]  # fmt: skip
 
 
+def test_without_a_mesh_nodes_listen_for_the_probe_by_tcp_and_try_no_link() -> None:
+    probed = company(cluster(2), replace(SETTINGS, mesh="none", probe="tcp"))
+    assert spared_listening(probed) == {}
+    told = asked(ask_listen(probed, 40.0))
+    assert [one["addresses"] for one in told.values() if isinstance(one, dict)] == [["10.0.0.1"], ["10.0.0.2"]]
+    assert ask_connect(probed, 40.0) == {}
+
+
 def test_a_reason_is_told_for_every_node_that_is_not_asked() -> None:
     questions = ask_connect(company({"a": (nic("eth0"),), "b": (nic("eth0"),)}), 40.0)
     assert {name: isinstance(one, NotAsked) for name, (one,) in questions.items()} == {"a": True, "b": True}
