@@ -67,15 +67,24 @@ def replay(directory: str, **flags: object) -> int:
 
 
 @click.command(cls=GroupedCommand, short_help="Show it on a throw-away sick cluster.")
+@click.argument("cluster", required=False, metavar="[CLUSTER]")
 @options(JUDGE, OUTPUT)
-def demo(**flags: object) -> int:
+def demo(cluster: str | None, **flags: object) -> int:
     """Show what a sick cluster looks like: a throw-away one on this machine, over real SSH.
 
-    Exit code 0 when the demo itself worked; the report in it has its own.
-    """
-    from doctor.demo import run  # noqa: PLC0415  start-up
+    \b
+    ncheck demo                      what is wrong with the nodes
+    ncheck demo slow-node-and-rail   with a bandwidth that was recorded
+    ncheck demo healthy-4x8-h100
 
-    code = run_and_show(run, {**flags, "local": True, "config": "none"})
+    Exit code 0 when the demo itself worked; the report in it has its own.
+    """  # noqa: D301  click's mark of lines that stay as they are
+    from doctor.demo import CLUSTER, run  # noqa: PLC0415  start-up
+
+    def examined(settings: Settings, observer: Observer) -> Report:
+        return run(settings, observer, cluster or CLUSTER)
+
+    code = run_and_show(examined, {**flags, "local": True, "config": "none"})
     if code == EXIT_INTERRUPTED:
         return code
     click.echo("ncheck: the demo worked, so this ends with exit code 0, whatever its report says", err=True)

@@ -28,18 +28,20 @@ class DemoError(NcheckError):
     """The demo itself did not work: this machine let no loopback server be reached, or a part is not installed."""
 
 
-def run(settings: Settings, observer: Observer) -> Report:
-    """Examine the demo's cluster with the real pipeline. The report's exit code is what a real run would end with.
+def run(settings: Settings, observer: Observer, cluster: str = CLUSTER) -> Report:
+    """Examine a recorded cluster with the real pipeline. The report's exit code is what a real run would end with.
 
     Raises DemoError where a node that should have been reached was not: then nothing that it shows would be true.
     """
-    from doctor.demo.recordings import recorded_cluster  # noqa: PLC0415  only the demo needs it
+    from doctor.collect.probe import TURN  # noqa: PLC0415  only the demo needs them
+    from doctor.demo.recordings import recorded_cluster  # noqa: PLC0415
     from doctor.pipeline import examine  # noqa: PLC0415
 
-    nodes = recorded_cluster(CLUSTER)
+    nodes = recorded_cluster(cluster)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ncheck-demo-")))
-        report = examine(_for_demo(settings, _laid_out(nodes, folder, stack)), observer)
+        made = replace(settings, force=any(node.turns(TURN) for node in nodes))  # as it was when it was recorded
+        report = examine(_for_demo(made, _laid_out(nodes, folder, stack)), observer)
     _hold(report, nodes)
     return replace(report, recorded=True, nodes=tuple(replace(node, recorded=node.reached) for node in report.nodes))
 

@@ -21,6 +21,7 @@ from doctor.demo.recordings import recorded_cluster
 from doctor.demo.server import LOOPBACK, NodeServer, made_key
 from doctor.model.report import Report
 from doctor.observer import Silent
+from doctor.pipeline import replay
 from doctor.settings import Settings
 
 NOBODY = 65534
@@ -65,6 +66,16 @@ def test_the_ssh_is_real_and_what_is_recorded_says_so(report: Report) -> None:
 def test_no_node_of_the_demo_was_short_of_an_answer(report: Report) -> None:
     unknown = {verdict.node for verdict in report.verdicts if verdict.outcome.value == "unknown"}
     assert unknown == {"gpu06"}
+
+
+@pytest.mark.parametrize("name", ["healthy-4x8-h100", "slow-node-and-rail"])
+def test_a_probe_over_ssh_asks_what_the_recording_holds_and_tells_what_its_replay_tells(name: str) -> None:
+    """The schedule is the real one: a step that was recorded otherwise would have no answer."""
+    replayed = replay(str(Path(__file__).parents[3] / "fixtures" / name), Settings(), Silent())
+    shown = run(replace(PATIENT, probe_time=240.0), Silent(), name)
+    assert shown.probe.ran
+    assert (shown.measurements, shown.probe) == (replayed.measurements, replayed.probe)
+    assert shown.findings == replayed.findings
 
 
 def test_the_demo_leaves_no_file_and_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
