@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PlainLines:
-    """A line for each login that failed, up to a number, and one when connecting and collecting are over."""
+    """A line for each login that failed, up to a number, for each round of the probe, and one when all is over."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self.stream, self.clock = stream, clock
@@ -33,6 +33,8 @@ class PlainLines:
         self.progress.move(node, stage)
         if self.progress.unrecorded(stage):
             self._print(f"{words.line(node)}: {words.line(stage)}")
+        elif self.progress.takes_long(stage):
+            self._print(f"{words.line(stage)}, {self.clock() - self.began:.1f} s so far")
 
     def login_failed(self, node: str, login: Login) -> None:
         failures = self.progress.fail(node)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 FAILURES_SHOWN = 20
 UNRECORDED = "not recorded"
+LONG = ("measuring ", "running ")
 FAILED = "failed"
 WAITING = "waiting"
 DONE = "done"
@@ -27,6 +28,7 @@ class Progress:
         self.stages: dict[str, str] = {}
         self.failures = 0
         self.lost_recordings = 0
+        self.told: set[str] = set()
 
     def begin(self, nodes: tuple[Node, ...]) -> None:
         with self.lock:
@@ -52,6 +54,13 @@ class Progress:
         with self.lock:
             self.lost_recordings += 1
             return self.lost_recordings == 1
+
+    def takes_long(self, stage: str) -> bool:
+        """Tell whether a stage is one of the probe's, which take seconds each; True the first time only."""
+        with self.lock:
+            new = stage.startswith(LONG) and stage not in self.told
+            self.told.add(stage)
+            return new
 
     def counts(self) -> Counter[str]:
         with self.lock:

@@ -48,6 +48,20 @@ def run(observer: Observer, listed: tuple[Node, ...], failing: tuple[str, ...] =
     observer.finished()
 
 
+def test_a_log_gets_a_line_for_each_round_of_the_probe_however_many_nodes_take_part() -> None:
+    stream = io.StringIO()
+    lines = PlainLines(stream, clock=iter((10.0, 14.0, 16.5)).__next__)
+    lines.started(nodes(2))
+    for stage in ("measuring inside", "measuring pairs, round 1"):
+        for node in nodes(2):
+            lines.stage(node.name, stage)
+    assert stream.getvalue() == (
+        "ncheck: asking 2 nodes\n"
+        "ncheck: measuring inside, 4.0 s so far\n"
+        "ncheck: measuring pairs, round 1, 6.5 s so far\n"
+    )
+
+
 def test_a_log_gets_the_failures_and_two_lines_more() -> None:
     stream = io.StringIO()
     run(PlainLines(stream, clock=iter((10.0, 13.2)).__next__), nodes(4), failing=("node02",))
