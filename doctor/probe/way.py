@@ -26,6 +26,7 @@ WAYS: Mapping[str, str] = {
     "nccl-tests-mpirun": "nccl_tests_across",
     "mpirun": "under_mpirun",
     "rdma": "rdma",
+    "diagnostics": "diagnostics",
     "gloo": "gloo",
     "tcp": "tcp",
 }

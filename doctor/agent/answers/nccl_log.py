@@ -22,7 +22,7 @@ class Log:
             return
         self.last.append(line)
         told = line.rpartition(" NCCL ")[2]
-        if "NCCL WARN" in line:
+        if "NCCL WARN" in line or "NCCL DIAG" in line:  # from 2.31 on, where its diagnostics were asked for
             self._keep(self.warnings, line, told, MOST_WARNINGS)
         elif "Using" in told and told[len("INFO ") :].startswith(_USES):
             self._keep(self.used, line, told, MOST_USED)

@@ -5,6 +5,7 @@ from importlib import import_module
 # Means to the module of this package whose `answer` runs it.
 MEANS = {
     "nccl": "turn_nccl", "nccl-tests": "turn_nccl_tests", "gloo": "turn_gloo", "tcp": "turn_tcp", "rdma": "turn_rdma",
+    "diagnostics": "turn_diagnostics",
 }  # fmt: skip
 
 READS = ("the parts of the probe, where one is run (--probe): see --probe none",)

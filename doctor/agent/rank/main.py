@@ -1,5 +1,6 @@
 """What one rank does, from the first line to the last."""
 
+import ctypes
 import json
 import os
 import threading
@@ -71,7 +72,13 @@ def _tell_carried(telling, moved):
 
 def _part(nccl):
     """Give the communicator back, and leave: what NCCL does at a process's own end may hang, too."""
-    thread = threading.Thread(target=nccl.end, daemon=True)
+    thread = threading.Thread(target=_leave, args=(nccl,), daemon=True)
     thread.start()
     thread.join(_TO_PART)
     os._exit(0)
+
+
+def _leave(nccl):
+    """Give it back, once what NCCL printed is written: to a pipe the C library writes when its buffer is full."""
+    ctypes.CDLL(None).fflush(None)
+    nccl.end()
