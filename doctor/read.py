@@ -32,6 +32,7 @@ from doctor.parse.nvidia_smi import Smi, parse_smi
 from doctor.parse.python_reports import parse_check_env, parse_collect_env, parse_ds_report
 from doctor.parse.seen_interface import VIRTUAL, class_of
 from doctor.parse.topology_matrix import closest_nics, parse_topology
+from doctor.triage.record import log_record
 
 Record = dict[str, object]
 
@@ -284,6 +285,7 @@ _READERS: Mapping[str, Callable[[str], Record]] = {
     **dict.fromkeys(("nics", "ip-addr", "ifconfig"), _interfaces),
     "versions": _versions,
     "smi": _smi,
+    **dict.fromkeys(("log", "hangs"), log_record),
     "nccl-tests": _nccl_tests,
 }
 KINDS = tuple(_READERS)

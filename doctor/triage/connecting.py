@@ -121,6 +121,15 @@ SIGNATURES = (
     Signature(re.compile(r"connect returned (?P<why>[\w ]+), exceeded error retry count"), _error_alone),
     # NCCL WARN Call to connect timeout : Connection refused
     Signature(re.compile(r"Call to connect (?:timeout|failed) ?: (?P<why>.*)"), _error_alone),
+    # NCCL INFO misc/socket.cc:505 -> 2 (Operation now in progress)
+    row(
+        r"socket\.cc:\d+ -> 2 \(Operation now in progress\)",
+        "firewall",
+        Grade.POSSIBLE,
+        "wrong_nic",
+        "routing",
+        tag="connect",
+    ),
     # NCCL INFO socketPollConnect: connect returned No route to host, retrying (26/34) after sleep for 2600 msec
     Signature(re.compile(r"connect returned (?P<why>[\w ]+), retrying"), _retried),
     # [node03][[311,1],5][btl_tcp_endpoint.c:796] connect() to 172.17.0.1 failed: Connection refused (111)
@@ -131,7 +140,7 @@ SIGNATURES = (
     # [c10d] The client socket has failed to connect to [node01]:29500 (errno: 110 - Connection timed out)
     Signature(re.compile(r"client socket has failed to connect to \[(?P<address>[^\]]*)\]"), _rendezvous_retried),
     # [E socket.cpp:793] [c10d] The client socket has timed out after 60s while trying to connect to (node01, 29500).
-    Signature(re.compile(r"client socket has timed out after \w+ while trying to connect to \((?P<address>[^,)]*)"),
+    Signature(re.compile(r"client socket has timed out after \w+ while trying to connect to \(?(?P<address>[^,) ]*)"),
               _rendezvous),
     # DistNetworkError: The client socket has failed to connect to any network address of (node01, 29500)
     Signature(re.compile(r"(?:failed to connect to any network address of|failed to connect/validate to host) "

@@ -61,6 +61,10 @@ SIGNATURES = (
     # RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU
     row(r"Found no NVIDIA driver|couldn't communicate with the NVIDIA driver|libcuda\.so\.1: cannot open shared object",
         "driver_insufficient", Grade.CERTAIN, "container_isolation"),
+    # NCCL WARN Failed to find CUDA library libcuda.so (NCCL_CUDA_PATH='') :
+    row(r"Failed to find CUDA library libcuda", "driver_insufficient", Grade.LIKELY, "container_isolation"),
+    # NCCL WARN Cuda failure 205 'mapping of buffer object failed'
+    row(r"mapping of buffer object failed", "p2p_unsupported", Grade.POSSIBLE, "p2p_acs_iommu", "software_bug"),
     # NCCL WARN Cuda failure 100 'no CUDA-capable device is detected'
     row(r"no CUDA-capable device is detected|cudaErrorNoDevice|No CUDA GPUs are available", "gpu_mapping",
         Grade.LIKELY, "driver_insufficient", "container_isolation", "gpu_fault",

@@ -95,10 +95,28 @@ def _hits(lines: Sequence[Line]) -> list[_Hit]:
     return found
 
 
+# node01:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0; most lines are such, and no trouble
+_TALK = re.compile(
+    r"NCCL INFO (?!.*(?:fail|error|retry|Disabled|progress|without|mismatch|wrong|closed|nable|refused))"
+)
+
+
 def _readings(text: str) -> Iterator[Reading]:
+    if "NCCL INFO" in text and _TALK.search(text):
+        return iter(())
     return (reading for signature in SIGNATURES if (reading := signature.read(text)))
 
 
+def progress(lines: Iterable[str]) -> Confidence | None:
+    """Return how sure it is that the job of this log works: it came to its end, or it went on; None for no sign."""
+    read = read_lines(lines)
+    if any(_DONE.search(line.text) for line in read):
+        return Confidence.HIGH
+    return Confidence.LOW if any(_GOES_ON.search(line.text) or _JOINED.search(line.text) for line in read) else None
+
+
+# node01:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0
+_JOINED = re.compile(r"NCCL INFO (?:Channel|Ring) .* via ")
 # # Avg bus bandwidth    : 9.0213
 _DONE = re.compile(r"# (?:Avg bus bandwidth|Out of bounds values : 0 OK)")
 # node01:77:80 [0] NCCL INFO comm 0x55d0 rank 0 nranks 16 cudaDev 0 busId 1a000 - Init COMPLETE
@@ -124,7 +142,7 @@ def _explained(hits: list[_Hit]) -> list[_Hit]:
 
 
 def _ranked(causes: Collection[list[_Hit]]) -> list[list[_Hit]]:
-    """Return the causes, the surest first; of equals the one that came first, by the clock where all lines tell one."""
+    """Return the causes, the surest first; of equals the first, by the clock where all lines tell one."""
     leaders = {id(hits): _leader(hits) for hits in causes}
     clocked = all(hit.line.clock for hit in leaders.values())
 

@@ -19,12 +19,12 @@ SIGNATURES = (
     # /opt/ompi/bin/orted: error while loading shared libraries: libopen-rte.so.40: cannot open shared object file
     row(r"(?:orted|prted|hydra_\w+): error while loading shared libraries", "mpi_daemon_missing", Grade.CERTAIN),
     # A daemon (pid 71925) died unexpectedly with status 127 while attempting
-    row(r"A daemon \(pid \d+\) died unexpectedly with status 127|Daemon exit status: +127", "mpi_daemon_missing"),
+    row(r"died unexpectedly with status 127|Daemon exit status: +127|debug1: Exit status 127", "mpi_daemon_missing"),
     # ssh: Could not resolve hostname node01:4: Name or service not known
     row(r"ssh: Could not resolve hostname [\w.-]+:\d+:", "launcher_mismatch", Grade.CERTAIN, "dns_failure",
         meaning="this mpirun takes host:slots for a host's name: it is too old, or another MPI's"),
     # ssh: Could not resolve hostname node07: Name or service not known
-    row(r"Could not resolve hostname (?P<name>[\w.-]+): ", "dns_failure", Grade.CERTAIN, "ssh_auth",
+    row(r"Could not resolve hostname (?P<name>[A-Za-z0-9][\w.-]*): ", "dns_failure", Grade.CERTAIN, "ssh_auth",
         fix="getent hosts {name}"),
     # socket.gaierror: [Errno -2] Name or service not known
     row(r"Name or service not known|Temporary failure in name resolution|No address associated with hostname",
@@ -66,7 +66,8 @@ SIGNATURES = (
         Grade.POSSIBLE, "routing", "mtu_mismatch", "mpi_daemon_missing", "software_bug",
         meaning="mpirun's daemon started on a node and could not call back, or died at once"),
     # ORTE was unable to reliably start one or more daemons.
-    row(r"unable to reliably start one or more daemons", "", Grade.ECHO, tag="launch"),
+    row(r"unable to reliably start one or more daemons|does not know how to route a message to", "", Grade.ECHO,
+        tag="launch"),
     # ORTE has lost communication with a remote daemon.
     row(r"has lost communication with a remote daemon", "rank_crashed", Grade.ECHO, "firewall", "software_bug",
         tag="gone"),

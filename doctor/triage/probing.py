@@ -7,7 +7,7 @@ from doctor.triage.signature import Grade, row
 SIGNATURES = (
     # libcuda.so.1 lacks cuDevicePrimaryCtxRetain_v2: the driver is too old
     row(r"^libcuda\.so\.1 lacks \w+:", "driver_insufficient", Grade.CERTAIN, "version_mismatch"),
-    # cuInit: no CUDA-capable device is detected (CUDA error 100)
+    # cuInit: CUDA driver version is insufficient for CUDA runtime version (CUDA error 35)
     row(r"\(CUDA error (?:35|803|804)\)", "driver_insufficient", Grade.CERTAIN, "version_mismatch"),
     # cuMemAlloc_v2: out of memory (CUDA error 2)
     row(r"\(CUDA error 2\)|^out of memory: no size fits", "gpu_oom", Grade.CERTAIN, "rank_crashed", tag="memory"),

@@ -1,0 +1,59 @@
+"""`ncheck read log` against real logs of failures: a floor under what is right, a ceiling over what is not."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doctor.read import read_text
+
+FOLDER = Path(os.environ["NCHECK_CORPUS"]) / "hangs"
+LEAST_RIGHT, MOST_WRONG = 0.85, 0.05
+
+Row = Mapping[str, Any]
+
+
+def rows() -> list[Row]:
+    index = FOLDER / "INDEX.jsonl"
+    return [json.loads(line) for line in index.read_text(encoding="utf-8").splitlines()] if index.is_file() else []
+
+
+def told(row: Row) -> Row:
+    text = (FOLDER / row["case"] / "log.txt").read_bytes().decode("utf-8", "replace")
+    return read_text("log", text)
+
+
+def right(row: Row, cause: str | None) -> bool:
+    """Tell whether the cause is the true one, or one that a careful reader could give."""
+    return cause in (row["cause"], *row["also_ok"])
+
+
+def test_most_causes_are_found_and_few_wrong_ones_are_named() -> None:
+    decidable = [(row, told(row)["cause"]) for row in rows() if row["decidable_from_log"]]
+    good = [row for row, cause in decidable if right(row, cause)]
+    wrong = [(row["case"], cause) for row, cause in decidable if cause and not right(row, cause)]
+    assert len(good) >= LEAST_RIGHT * len(decidable)
+    assert len(wrong) <= MOST_WRONG * len(decidable), wrong
+
+
+@pytest.mark.parametrize("row", [row for row in rows() if row["cause"] == "healthy"], ids=lambda row: row["case"])
+def test_a_healthy_job_is_given_no_other_cause(row: Row) -> None:
+    assert told(row)["cause"] in ("healthy", None)
+
+
+@pytest.mark.parametrize("row", [row for row in rows() if not row["decidable_from_log"]], ids=lambda row: row["case"])
+def test_what_no_reader_could_decide_is_never_told_with_high_confidence(row: Row) -> None:
+    said = told(row)
+    assert right(row, said["cause"]) or said["confidence"] == "low"
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row["case"])
+def test_every_answer_has_lines_of_the_log_and_something_to_type(row: Row) -> None:
+    said = told(row)
+    assert said["fix"]
+    assert said["evidence"] or said["cause"] in ("healthy", None)
