@@ -117,8 +117,9 @@ class Running:
 
 
 def begin(lab: Lab, *argv: str, user: User = ROOT, stdin: str = "") -> Running:
-    """Start ncheck on the head."""
-    return Running(lab, argv, user, stdin)
+    """Start ncheck on the head. What is not about the probe goes without it: it would measure TCP each time."""
+    unmeasured = argv[0] == "nodes.txt" and "--probe" not in argv
+    return Running(lab, (*argv, "--probe", "none") if unmeasured else argv, user, stdin)
 
 
 def ncheck(lab: Lab, *argv: str, user: User = ROOT, nodes: Sequence[str] = (), hard_limit: float = 60) -> Run:
