@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +41,14 @@ def nccl_folder() -> Callable[[str], Path]:
         return place
 
     return folder
+
+
+@pytest.fixture
+def alone_in_shm() -> Iterator[None]:
+    """Let no neighbour run an agent's ranks meanwhile: whoever cleans up takes what nobody holds for its own."""
+    with Path(tempfile.gettempdir(), f"ncheck-tests-{os.geteuid()}-shm").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")

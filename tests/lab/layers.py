@@ -171,7 +171,7 @@ def mpi_program() -> bytes:
 
 @cache
 def nccl_library(version: str) -> bytes:
-    """Compile a libnccl of this version, whose ranks sum host memory over TCP; /etc/standin-nccl tells it to be sick."""
+    """Compile a libnccl of this version, whose ranks sum over TCP; a host's /etc/standin-nccl makes it sick."""
     major, minor, patch = (int(part) for part in version.split("."))
     return compiled(NCCL / "nccl.c", f"-DCODE={major * 10000 + minor * 100 + patch}", f'-DTEXT="{version}+cuda12.4"')
 

@@ -25,8 +25,11 @@ def removed(before, pids, folder=SHM):
     words = []
     for path in sorted(new):
         if _is_of(path, pids) and not _mapped(path):
-            size = os.stat(path).st_size
-            os.unlink(path)
+            try:
+                size = os.stat(path).st_size
+                os.unlink(path)
+            except OSError:
+                continue  # whose it is has removed it meanwhile
             words.append("{} ({} bytes) was removed".format(path, size))
     return words
 

@@ -51,7 +51,7 @@ def plain() -> dict[str, str]:
 
 
 @pytest.fixture
-def met(standins: Standins) -> Iterator[Met]:
+def met(standins: Standins, alone_in_shm: None) -> Iterator[Met]:  # noqa: ARG001  for as long as it runs
     """Return a function that opens a meeting here, under variables of the job's. It ends with the test."""
     opened: list[Sources] = []
 
@@ -170,19 +170,18 @@ def test_a_turn_goes_through_a_session_in_the_jobs_environment(met: Met, standin
 @pytest.mark.parametrize("where", ["init", "collective"])
 def test_when_the_head_is_killed_no_rank_and_no_segment_is_left(met: Met, standins: Standins, where: str) -> None:
     mark = os.urandom(8).hex()
-    before = set(SHM.glob("nccl-*"))
-    setup = f"export MARK={mark} LD_LIBRARY_PATH={standins()} STANDIN_NCCL=shm=leave,at=4,hang={where}"
+    setup = f"export STANDIN_MARK={mark} LD_LIBRARY_PATH={standins()} STANDIN_NCCL=shm=leave,at=4,hang={where}"
     argv = [sys.executable, "-c", HEAD, json.dumps(turn(met()["ids"][0], timeout=300.0)), setup]
     head = subprocess.Popen(argv, env=plain())
     try:
         wait_for(lambda: len(marked(mark)) >= 2)
         if where == "collective":
-            wait_for(lambda: len(set(SHM.glob("nccl-*")) - before) >= 2)
+            wait_for(lambda: len(list(SHM.glob(f"nccl-{mark}*"))) >= 2)
     finally:
         head.send_signal(signal.SIGKILL)
         head.wait()
     wait_for(lambda: not marked(mark))
-    wait_for(lambda: set(SHM.glob("nccl-*")) <= before)
+    wait_for(lambda: not list(SHM.glob(f"nccl-{mark}*")))
 
 
 def wait_for(what: Callable[[], object]) -> None:
@@ -201,6 +200,6 @@ def marked(mark: str) -> list[int]:
             environ = (folder / "environ").read_bytes() if folder.name.isdecimal() else b""
         except OSError:  # it has ended meanwhile, or is another user's
             continue
-        if f"MARK={mark}".encode() in environ and b"NCHECK_RANK=" in environ:
+        if f"STANDIN_MARK={mark}".encode() in environ and b"NCHECK_RANK=" in environ:
             found.append(int(folder.name))
     return found
