@@ -1,0 +1,78 @@
+"""Ranks under the plan's own mpirun line, from a head that is none of the nodes; nccl-tests inside and between them.
+
+Debian's own mpirun starts them by ssh. NCCL and nccl-tests are stand-ins: what they sum lies in host memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .command import Run, begin, listing
+from .hosts import Lab
+from .layers import STANDINS, compiled
+from .promises import HANGS, PATIENT, nothing_left
+
+PROBE = ("probe", "nodes.txt", "-o", "json", "--probe-time", "200", *PATIENT)
+ALL = "all"
+
+
+def probed(lab: Lab, *argv: str) -> Run:
+    """Run the probe over two nodes of two ranks each."""
+    listing(lab, [f"{name} slots=2" for name in lab.names[:2]])
+    with nothing_left(lab):
+        return begin(lab, *PROBE, *argv).wait(HANGS)
+
+
+def measured(run: Run, stage: str) -> list[dict[str, Any]]:
+    return [one for one in run.report["measurements"] if one["stage"] == stage]
+
+
+def stages(run: Run) -> set[tuple[str, int]]:
+    """Return the stages that were measured, with their ranks."""
+    return {(one["stage"], one["ranks"]) for one in run.report["measurements"]}
+
+
+def outcome(run: Run, code: str) -> set[str]:
+    return {outcome for (found, _), outcome in run.verdicts().items() if found == code}
+
+
+def with_nccl_tests(lab: Lab, *options: str, compiler: str = "cc") -> None:
+    program = compiled(STANDINS / "all_reduce_perf.c", *options, compiler=f"{compiler} -O1")
+    for node in lab.nodes[:2]:
+        node.write("/usr/local/bin/all_reduce_perf", program, 0o755)
+
+
+def test_all_nodes_are_measured_under_the_line_of_the_plan(lab: Lab) -> None:
+    run = probed(lab, "--probe", "nccl", "--probe-launcher", "mpirun")
+    (whole,) = measured(run, ALL)
+    assert (run.report["probe"]["means"], run.report["probe"]["launcher"]) == ("nccl", "mpirun"), run.report["probe"]
+    assert (whole["ranks"], whole["failed"]) == (4, ""), whole
+    assert whole["measured"] > 0
+    assert {traffic["device"] for traffic in run.report["probe"]["traffic"] if traffic["planned"]} == {"eth0"}
+    assert {outcome(run, code).pop() for code in ("NC701", "NC702", "NC703", "NC705")} == {"passed"}
+
+
+def test_a_line_whose_daemon_is_not_there_fails_with_its_own_words(lab: Lab) -> None:
+    for node in lab.nodes[:2]:
+        node.write("/usr/bin/orted", "", 0o644)
+    run = probed(lab, "--probe", "nccl", "--probe-launcher", "mpirun", "--force")
+    (failed,) = (finding for finding in run.report["findings"] if finding["code"] == "NC701")
+    assert any("orted" in line for line in failed["evidence"]), failed
+    assert run.exit_code == 1
+
+
+def test_nccl_tests_run_inside_the_nodes_and_between_them(lab: Lab) -> None:
+    with_nccl_tests(lab, "-DMPI_SUPPORT", compiler="mpicc")
+    run = probed(lab, "--probe", "nccl-tests")
+    assert stages(run) == {("inside", 2), ("pair", 2), (ALL, 4)}
+    assert {one["failed"] for one in run.report["measurements"]} == {""}, run.report["measurements"]
+    assert (run.report["probe"]["means"], outcome(run, "NC701")) == ("nccl-tests", {"passed"})
+
+
+def test_a_build_without_mpi_is_no_test_of_the_network(lab: Lab) -> None:
+    with_nccl_tests(lab)
+    run = probed(lab, "--probe", "nccl-tests")
+    assert stages(run) == {("inside", 2)}
+    assert outcome(run, "NC701") == {"unknown"}, run.told("node01")
+    assert "is built without MPI" in run.told("node01")["NC701"]
+    assert run.exit_code == 1
