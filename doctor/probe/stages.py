@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 PATIENCE = 4.0  # seconds beyond a step's own time: an agent that had to end its ranks answers late
 KEPT = 0.4  # of the time, for all nodes together
 _PARTNERS = 2  # with whom a node must have failed before it is asked no more
-_REPEATS = 20  # all-reduces of each size, warm-up and all, at the most: what a step's own figures are multiplied by
-_MARGIN = 3.0  # seconds, and so many times what the slowest healthy one took: then a step of that stage hangs
+PATIENT = 0.25  # of the time, that a step may take before it counts as hung, where that is more than its way says
 _FEW = 2  # nodes: fewer have nobody to meet
 _SPARE = 3  # ids more than a node can need
 
@@ -45,7 +44,6 @@ class Stages:
     round: int = 0
     out: dict[str, str] = field(default_factory=dict)  # nodes that are asked no more, and why
     roll: Roll = field(default_factory=lambda: Roll({}, set()))
-    took: dict[tuple[Stage, Means], float] = field(default_factory=dict)  # what the slowest healthy step took
 
     def acts(self) -> Iterator[Act]:
         """Yield all acts; each sees what the one before it brought."""
@@ -150,7 +148,7 @@ class Stages:
         if why := way.lacks(self.ground) or self.unsized(way, sizes):
             yield self.skip(way, stage, groups, why)
             return
-        seconds = min(self.longest(way, stage), self.affordable(way, stage))
+        seconds = min(self.longest(way), self.affordable(way, stage))
         if seconds < way.least:
             yield self.skip(way, stage, groups, "the time for the probe was over (--probe-time)")
             return
@@ -215,10 +213,9 @@ class Stages:
     def left(self) -> float:
         return self.ends - self.clock()
 
-    def longest(self, way: Way, stage: Stage) -> float:
-        """Return the seconds after which a step counts as hung: fewer once it is known what a healthy one takes."""
-        took = self.took.get((stage, way.means))
-        return way.most if took is None else min(way.most, max(way.least, _MARGIN * took + _MARGIN))
+    def longest(self, way: Way) -> float:
+        """Return the seconds after which a step counts as hung: more where somebody gave a slow cluster more time."""
+        return max(way.most, PATIENT * self.ground.company.settings.probe_time)
 
     def affordable(self, way: Way, stage: Stage) -> float:
         """Return the seconds that a step may take, with those kept back that all nodes together will need."""
@@ -226,7 +223,7 @@ class Stages:
         settings = self.ground.company.settings
         kept = 0.0
         if last and stage is not Stage.ALL and way.means is not Means.DIAGNOSTICS and len(self.ground.nodes) >= _FEW:
-            kept = min(KEPT * settings.probe_time, last.most)
+            kept = min(KEPT * settings.probe_time, self.longest(last))
         return self.left() - PATIENCE - kept
 
     # Who is left
@@ -248,7 +245,7 @@ class Stages:
         return collectives({node: ProbeFacts(self.turns(node)) for node in self.ground.nodes})
 
     def learn(self, steps: Sequence[Step]) -> None:
-        """See who is left after an act, and what a healthy step took."""
+        """See who is left after an act."""
         by_step = {one.step: one for one in self.done()}
         for step in steps:
             one = by_step.get(step)
@@ -256,9 +253,6 @@ class Stages:
                 self.out.setdefault(node, f"it told nothing of round {step.round}")
             if one and step.stage is Stage.INSIDE:
                 self.out.update({node: failure.words for node, failure in one.failures.items()})
-            if one and one.whole:
-                key = step.stage, step.means
-                self.took[key] = max(self.took.get(key, 0.0), _seconds_of(one))
 
     def give_up(self, *, at_last: bool = False) -> None:
         """Ask those no more who failed with two partners and never came through; at last those who failed with one."""
@@ -269,9 +263,3 @@ class Stages:
             partners = {other for one in failed for other in one.step.group} - {node}
             if node not in well and failed and (at_last or len(partners) >= _PARTNERS):
                 self.out[node] = f"it failed with {fold(partners)}"
-
-
-def _seconds_of(one: Collective) -> float:
-    """Return about how long a step took in all: until its ranks had begun, and all its repeats."""
-    started = max((turn.start or 0.0 for turn in one.turns.values()), default=0.0)
-    return started + _REPEATS * sum(row.seconds for row in one.rows)
