@@ -47,7 +47,7 @@ def expected(collective: Collective, hardware: Mapping[str, Hardware]) -> Expect
     if step.expect is not None and step.stage is Stage.ALL:
         return Expected(step.expect, "--expect")
     if step.world == 1:
-        return Expected(None, unknown=("one rank alone moves nothing over any link",))
+        return Expected(None, unknown=("what one rank alone should give: it moves nothing over any link",))
     found = at_size(lowest(_chain(collective, hardware)), collective)
     return Expected(found.busbw, found.term, found.lowered_by, found.unknown)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from doctor.model.check import ClusterView
 from doctor.model.facts import EnvironmentFacts, GpuFacts, InfinibandFacts, NicFacts, PcieFacts, TopologyFacts
 
 # What a check of bandwidths declares, besides what was measured.
@@ -32,3 +33,8 @@ def hardware_of(facts: Mapping[type[object], object]) -> Hardware:
 
     gpus, topology, pcie, infiniband, nics, environment = map(held, HARDWARE_FACTS)
     return Hardware(gpus, topology, pcie, infiniband, nics, environment)  # type: ignore[arg-type]
+
+
+def hardware_in(cluster: ClusterView) -> dict[str, Hardware]:
+    """Return the same by node, for a check that declares HARDWARE_FACTS beside what it reads."""
+    return {node.name: hardware_of({fact: node.maybe(fact) for fact in HARDWARE_FACTS}) for node in cluster}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from doctor.model.facts import Means, Stage, Step
+from doctor.probe.accounts import account
 from doctor.probe.collectives import Collective
 
 # The bus bandwidth in GB/s that a pair should reach, None where nobody can tell.
@@ -113,7 +114,7 @@ class Search:
     @property
     def together(self) -> bool:
         """Tell whether so many are slow that what they share is likelier to blame than each of them."""
-        return len(self.slow) > 1 and len(self.slow) >= len(self.fast)
+        return len(self.slow) > 1 and len(self.slow) + len(self.unresolved) >= len(self.fast)
 
 
 def nobody_knows(_: Collective) -> float | None:
@@ -147,8 +148,12 @@ def searched(collectives: Iterable[Collective], expect: Expect = nobody_knows) -
 
 
 def _tells(pair: Collective) -> bool:
-    """Leave out what tells of nobody: where both ends are silent, the time was over or the head lost them."""
-    return len(pair.step.group) == 2 and len(pair.silent) < 2  # noqa: PLR2004  two make a pair
+    """Leave out what tells of nobody: both ends are silent, or their time was over while it still went on."""
+    if pair.whole or len(pair.step.group) != 2:  # noqa: PLR2004  two make a pair
+        return pair.whole
+    parts = [account(node, pair.turns[node], failure) for node, failure in pair.failures.items()]
+    gone = bool(pair.silent) and bool(parts)
+    return gone or any(part.telling or part.stood_still or not part.failure.late for part in parts)
 
 
 def _meetings(pairs: tuple[Collective, ...], fair: Fair, bounds: Bounds) -> tuple[Meeting, ...]:

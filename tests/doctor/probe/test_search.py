@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from doctor.model.facts import Means, ProbeFacts, Stage, Step, Turn
+from doctor.model.facts import Failure, Means, ProbeFacts, Stage, Step, Turn
 from doctor.probe.collectives import Collective, collectives
 from doctor.probe.search import Meeting, Search, SlowLink, Suspect, searched
 
@@ -186,5 +186,12 @@ def test_a_pair_of_which_neither_told_anything_accuses_nobody() -> None:
 
 def test_a_node_that_went_silent_is_suspected_and_its_partner_is_not_blamed() -> None:
     step = Step(1, Stage.PAIR, Means.NCCL, ("n00", "n01"), (1, 1), (8,))
-    found = searched(collectives({"n00": ProbeFacts((Turn(step, ()),))}))
+    lost = Turn(step, (), failure=Failure("init", "connection reset by peer"))
+    found = searched(collectives({"n00": ProbeFacts((lost,))}))
     assert (found.slow, [suspect.node for suspect in found.unresolved]) == ((), ["n00", "n01"])
+
+
+def test_a_pair_whose_time_was_over_while_it_went_on_accuses_nobody() -> None:
+    step = Step(1, Stage.PAIR, Means.NCCL, ("n00", "n01"), (1, 1), (8,))
+    late = Turn(step, (), failure=Failure("init", "its time was over", late=True), seconds=2.0)
+    assert searched(collectives(dict.fromkeys(step.group, ProbeFacts((late,))))) == Search()

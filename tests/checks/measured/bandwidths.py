@@ -1,0 +1,69 @@
+"""Nodes of one board whose collectives reached so much, by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from doctor.engine import Facts
+from doctor.model.facts import (
+    EnvironmentFacts,
+    Gpu,
+    GpuFacts,
+    HcaPort,
+    InfinibandFacts,
+    Means,
+    ProbeFacts,
+    Row,
+    Stage,
+    Step,
+    TopologyFacts,
+    Turn,
+)
+from doctor.probe.hardware import HARDWARE_FACTS
+
+GIB = 2**30
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+def board(model: str = H100, rails: int = 8, down: int = 0, **settings: str) -> Facts:
+    """Return 8 GPUs on NVSwitches and so many rails of 400 Gb/s, the last of them Down."""
+    names = tuple(f"GPU{index}" for index in range(8))
+    ports = tuple(
+        HcaPort(f"mlx5_{index}", 1, "Down" if index >= rails - down else "Active", "LinkUp", 400, "InfiniBand")
+        for index in range(rails)
+    )
+    pairs = {(one, other): "X" if one == other else "NV18" for one in names for other in names}
+    return {
+        **dict.fromkeys(HARDWARE_FACTS),
+        GpuFacts: GpuFacts(tuple(Gpu(index, model) for index in range(8)), "550.54", "12.4", "nvml"),
+        TopologyFacts: TopologyFacts(names, (), pairs, {}, {}, {}),
+        InfinibandFacts: InfinibandFacts(ports, "sysfs"),
+        EnvironmentFacts: EnvironmentFacts(settings, {}),
+    }
+
+
+def part(stage: Stage, group: Sequence[str], ranks: int, busbw: float, expect: float | None = None) -> Turn:
+    """Return a part in an all-reduce of 1 GiB that reached so much, over eight rails."""
+    step = Step(1, stage, Means.NCCL, tuple(group), (ranks,) * len(group), (GIB,), expect=expect)
+    step = replace(step, round=1 + list(Stage).index(stage) + len(group))
+    seconds = GIB * (2 * (step.world - 1) / step.world) / (busbw * 1e9)
+    row = Row(GIB, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds)
+    places = tuple(f"mlx5_{index}:1" for index in range(8))
+    return Turn(step, (row,), planned=places, version="2.23.4", seconds=20.0)
+
+
+def inside(**reached: float) -> dict[str, Facts]:
+    """Return nodes whose eight GPUs reached so much by themselves."""
+    return {node: probed(part(Stage.INSIDE, (node,), 8, busbw)) for node, busbw in reached.items()}
+
+
+def probed(*turns: Turn, **hardware: object) -> Facts:
+    """Return a node with these parts."""
+    return {**board(**hardware), ProbeFacts: ProbeFacts(turns)}  # type: ignore[arg-type]
+
+
+def together(count: int, busbw: float, expect: float | None = None) -> dict[str, Facts]:
+    """Return so many nodes, all of whose GPUs reached so much together."""
+    names = [f"n{number + 1}" for number in range(count)]
+    return {node: probed(part(Stage.ALL, names, 8, busbw, expect)) for node in names}

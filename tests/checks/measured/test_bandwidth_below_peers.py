@@ -1,0 +1,39 @@
+"""NC722: where nobody can tell what nodes should reach inside, those of one kind are held against one another."""
+
+from __future__ import annotations
+
+from checks.measured.bandwidth_below_peers import bandwidth_below_peers
+from doctor.engine import Facts, judge
+from doctor.model.facts import Stage
+from doctor.model.finding import Finding, Outcome, Severity
+
+from .bandwidths import inside, part, probed
+
+NEW = "NVIDIA X900"
+
+
+def new(**reached: float) -> dict[str, Facts]:
+    return {node: probed(part(Stage.INSIDE, (node,), 8, busbw), model=NEW) for node, busbw in reached.items()}
+
+
+def test_a_node_below_its_peers_is_named() -> None:
+    assert judge([bandwidth_below_peers], new(n1=900.0, n2=905.0, n3=700.0, n4=898.0)).findings == [
+        Finding("NC722", "bandwidth-below-peers", Severity.WARNING, ("n3",),
+                "all-reduce inside n3: 700 GB/s where its peers have 900 (0.78)", (),
+                "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"),
+    ]  # fmt: skip
+
+
+def test_of_two_nodes_the_slower_one_is_named() -> None:
+    assert [one.nodes for one in judge([bandwidth_below_peers], new(n1=900.0, n2=450.0)).findings] == [("n2",)]
+
+
+def test_it_is_silent_about_peers_that_differ_by_a_few_percent() -> None:
+    verdicts = judge([bandwidth_below_peers], new(n1=900.0, n2=860.0, n3=915.0)).verdicts
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.PASSED] * 3
+
+
+def test_it_is_skipped_where_an_expectation_judges_or_no_peer_is_there() -> None:
+    for nodes in (inside(n1=450.0, n2=300.0), {**new(n1=900.0), **inside(n2=450.0)}):
+        verdicts = judge([bandwidth_below_peers], nodes).verdicts
+        assert [verdict.outcome for verdict in verdicts] == [Outcome.SKIPPED] * 2

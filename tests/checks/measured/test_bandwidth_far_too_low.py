@@ -1,0 +1,59 @@
+"""NC721: below 0.75 of what the links should give something is broken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from checks.measured.bandwidth_far_too_low import bandwidth_far_too_low
+from doctor.engine import judge
+from doctor.model.facts import Interface, Kind, Means, NicFacts, PcieFacts, PcieLink, ProbeFacts, Stage
+from doctor.model.finding import Finding, Outcome, Severity
+
+from .bandwidths import board, inside, part, probed, together
+
+
+def test_a_node_far_below_is_an_error_with_the_limiting_term() -> None:
+    assert judge([bandwidth_far_too_low], inside(n1=450.0, n2=245.0)).findings == [
+        Finding("NC721", "bandwidth-far-too-low", Severity.ERROR, ("n2",),
+                "all-reduce inside n2: 245 GB/s of 490 expected (0.50), limited by NVLS over 8 GPUs: "
+                "18 NVLinks x 20.6 GB/s", (), "nvidia-smi nvlink -s"),
+    ]  # fmt: skip
+
+
+def test_what_nccl_says_of_gpudirect_is_evidence() -> None:
+    turn = part(Stage.ALL, ("n1", "n2", "n3"), 8, 190.0)
+    told = replace(turn, used=("n2:1:1 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'",))
+    nodes = {"n1": probed(turn), "n2": probed(told), "n3": probed(turn)}
+    found = judge([bandwidth_far_too_low], nodes).findings
+    assert [(one.evidence, one.fix) for one in found] == [
+        (("GPUDirect RDMA is off for mlx5_0 of n2, by NCCL's own words",), "sudo modprobe nvidia_peermem")
+    ]  # fmt: skip
+
+
+def test_lanes_that_are_missing_are_evidence() -> None:
+    narrow = PcieFacts({}, {"mlx5_4": (PcieLink(8, 16.0, 16, 32.0),)})
+    nodes = together(3, 200.0)
+    nodes["n1"] = {**nodes["n1"], PcieFacts: narrow}
+    found = judge([bandwidth_far_too_low], nodes).findings
+    assert [one.evidence for one in found] == [("PCIe x8 of x16 at mlx5_4 of n1",)]
+
+
+def test_all_nodes_that_were_not_reached_leave_the_most_that_were() -> None:
+    names = ("n1", "n2", "n3", "n4")
+    two, three = (part(Stage.SCALING, names[:count], 8, busbw) for count, busbw in ((2, 480.0), (3, 100.0)))
+    nodes = {"n1": probed(two, three), "n2": probed(two, three), "n3": probed(three), "n4": probed()}
+    assert [one.nodes for one in judge([bandwidth_far_too_low], nodes).findings] == [("n1", "n2", "n3")]
+
+
+def test_it_is_silent_about_what_is_merely_low() -> None:
+    for nodes in (inside(n1=380.0, n2=471.2), together(4, 310.0)):
+        assert {verdict.outcome for verdict in judge([bandwidth_far_too_low], nodes).verdicts} == {Outcome.PASSED}
+
+
+def test_sockets_are_never_far_too_slow_for_a_busy_machine_halves_them() -> None:
+    turn = part(Stage.PAIR, ("n1", "n2"), 1, 0.05)
+    turn = replace(turn, step=replace(turn.step, means=Means.TCP), planned=("eth0",))
+    wire = NicFacts((Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, speed=1000),))
+    node = {**board(), NicFacts: wire, ProbeFacts: ProbeFacts((turn,))}
+    judgement = judge([bandwidth_far_too_low], {"n1": node, "n2": node})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED] * 2

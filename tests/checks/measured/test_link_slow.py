@@ -1,0 +1,69 @@
+"""NC711: a way is blamed where both of its ends are fast with others, each time that they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from checks.measured.link_slow import link_slow
+from doctor.engine import Facts, judge
+from doctor.model.facts import Means, ProbeFacts, Stage, Step, Turn
+from doctor.model.finding import Finding, Outcome, Severity
+
+from .test_node_slow import GIB, RINGS, cluster, facts, turn
+
+Met = tuple[str, str, int]
+
+
+def met(count: int, slow: Mapping[tuple[str, str], float | None], again: Sequence[Met] = ()) -> dict[str, Facts]:
+    turns: dict[str, list[Turn]] = {f"n{number + 1}": [] for number in range(count)}
+    for one, other, number in (*RINGS[count], *again):
+        share = slow.get((one, other), 1.0)
+        part = turn(Step(number, Stage.PAIR, Means.NCCL, (one, other), (1, 1), (GIB,)), share and 24.0 * share)
+        turns[one].append(part)
+        turns[other].append(part)
+    return {node: facts(ProbeFacts(tuple(held))) for node, held in turns.items()}
+
+
+def test_a_way_that_is_slow_each_time_is_named_with_both_of_its_ends() -> None:
+    assert judge([link_slow], met(4, {("n1", "n2"): 0.5}, [("n1", "n2", 3)])).findings == [
+        Finding("NC711", "link-slow", Severity.WARNING, ("n1", "n2"),
+                "the way between n1 and n2 is slow: 12 GB/s where 24 is usual (0.50); both are fast with others",
+                ("round 1: n1 with n2: 12 GB/s, 0.50 of what is usual",
+                 "round 3: n1 with n2: 12 GB/s, 0.50 of what is usual",
+                 "round 2: n2 with n3: 24 GB/s, 1.00 of what is usual",
+                 "round 2: n4 with n1: 24 GB/s, 1.00 of what is usual"),
+                "tracepath -n n2"),
+    ]  # fmt: skip
+
+
+def test_a_way_that_fails_each_time_is_named() -> None:
+    found = judge([link_slow], met(4, {("n1", "n2"): None}, [("n1", "n2", 3)])).findings
+    assert [one.message for one in found] == [
+        "nothing between n1 and n2 comes to its end; both are fast with others"
+    ]  # fmt: skip
+
+
+def test_ways_between_two_groups_are_one_finding() -> None:
+    again = [("n4", "n5", 4), ("n8", "n1", 4)]
+    ways: dict[tuple[str, str], float | None] = {("n4", "n5"): 0.4, ("n8", "n1"): 0.5}
+    found = judge([link_slow], met(8, ways, again)).findings
+    assert [one.nodes for one in found] == [("n4", "n5", "n8", "n1")]
+    assert found[0].message == (
+        "the ways between n[1-4] and n[5-8] are slow, and those within each of the two are not: 9.6 to 12 GB/s where "
+        "24 is usual (0.50)"
+    )
+
+
+def test_it_is_silent_about_a_way_that_was_slow_once() -> None:
+    for again in ([], [("n2", "n1", 3)]):
+        judgement = judge([link_slow], met(4, {("n1", "n2"): 0.5}, again))
+        assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED] * 4
+
+
+def test_it_is_silent_about_the_ways_of_a_slow_node() -> None:
+    assert judge([link_slow], cluster(4, {"n2": 0.5})).findings == []
+
+
+def test_it_is_skipped_where_no_pair_was_measured() -> None:
+    judgement = judge([link_slow], {"n1": facts(ProbeFacts(())), "n2": facts(ProbeFacts(()))})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.SKIPPED] * 2

@@ -1,0 +1,27 @@
+"""NC713: over sockets it takes half of the speed, and two partners; a busy machine is no bad node."""
+
+from __future__ import annotations
+
+from checks.measured.node_slow_on_cpus import node_slow_on_cpus
+from doctor.engine import judge
+from doctor.model.facts import Means
+from doctor.model.finding import Outcome, Severity
+
+from .test_node_slow import cluster
+
+
+def test_a_third_of_the_speed_with_two_partners_is_a_warning() -> None:
+    for means in (Means.TCP, Means.GLOO):
+        found = judge([node_slow_on_cpus], cluster(4, {"n2": 0.3}, means)).findings
+        assert [(one.nodes, one.severity) for one in found] == [(("n2",), Severity.WARNING)]
+
+
+def test_it_is_silent_about_a_node_that_is_merely_busy() -> None:
+    for means in (Means.TCP, Means.GLOO):
+        judgement = judge([node_slow_on_cpus], cluster(4, {"n2": 0.6}, means))
+        assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED] * 4
+
+
+def test_it_leaves_what_was_measured_on_gpus_to_another_check() -> None:
+    judgement = judge([node_slow_on_cpus], cluster(4, {"n2": 0.3}))
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.SKIPPED] * 4
