@@ -53,7 +53,8 @@ class Measurement:
 
     `by` is what carried the data ("NCCL 2.21.5", "torch 2.5.1 gloo on CPUs", "sockets, no library"). `lowered_by` are
     the facts that make the expected value less than the hardware's best ("7 of 8 rails"), `unknown` what would have
-    been needed to tell it. `failed` says why there is no value.
+    been needed to tell it. `failed` says why there is no value. `efficiency` is the share that so many nodes keep of
+    what fewer have, each held against its own expectation; None where there is nothing to compare with.
     """
 
     what: str
@@ -69,6 +70,7 @@ class Measurement:
     unknown: tuple[str, ...] = ()
     curve: tuple[Point, ...] = ()
     failed: str = ""
+    efficiency: float | None = None
 
     @property
     def ratio(self) -> float | None:

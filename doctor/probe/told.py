@@ -15,6 +15,7 @@ from doctor.model.report import Measurement, Pair, Point, Probe, Traffic
 from doctor.probe.collectives import Collective, algbw, busbw, collectives
 from doctor.probe.expected import Expected, expected
 from doctor.probe.hardware import Hardware, hardware_of
+from doctor.probe.scaling import scaled
 
 Facts = Mapping[FactType, object]
 Expects = Callable[[Collective], Expected]
@@ -148,8 +149,10 @@ def _measurements(ran: Sequence[Collective], expects: Expects) -> Iterator[Measu
     yield from _inside(by_stage[Stage.INSIDE], expects)
     yield from _best_and_worst(by_stage[Stage.PAIR], expects, "pair of nodes")
     yield from _best_and_worst(by_stage[Stage.RAIL], expects, "pair of HCA ports")
+    kept = {one.nodes: one.efficiency for one in scaled(ran, lambda one: expects(one).busbw)}
     for one in (*by_stage[Stage.SCALING], *by_stage[Stage.ALL]):
-        yield _measured(one, expects, f"on {len(one.step.group)} nodes")
+        made = _measured(one, expects, f"on {len(one.step.group)} nodes")
+        yield replace(made, efficiency=_figures(kept.get(one.step.group)))
 
 
 def _measured(one: Collective, expects: Expects, where: str) -> Measurement:

@@ -17,6 +17,7 @@ STYLES = {say.WELL: "green", say.WARNED: "bold yellow", say.BAD: "bold red", say
 SHOWN = 8  # measurements of one stage, and devices that carried something odd
 ODD_PAIRS = 4
 _LONGEST_NAME = 14
+_GROUPS = ("scaling", "all")
 
 
 def print_measured(page: Page, report: Report) -> None:
@@ -34,9 +35,13 @@ def print_measured(page: Page, report: Report) -> None:
     if first:
         _sentence(page, first, by)
         _curve(page, first)
-    rest = [one for one in report.measurements if one is not first]
+    steps = _steps(report.measurements)
+    told = [one for one in steps if one.stage == "scaling" and say.standing(one) == say.WELL]
+    rest = [one for one in report.measurements if one is not first and one not in told]
     for stage in ("inside", "pair", "rail", "scaling", "all", ""):
         _stage(page, [one for one in rest if one.stage == stage], by)
+    if steps:
+        _scaling(page, steps)
     if drawn := heat(report.probe, report.measurements):
         _heat(page, drawn, report.probe.pairs)
     _carried(page, report)
@@ -44,9 +49,6 @@ def print_measured(page: Page, report: Report) -> None:
 
 def _stage(page: Page, same: Sequence[Measurement], by: str) -> None:
     """Print the measurements of one stage. Of pairs the picture shows the rest: the worst is named, and what failed."""
-    if same and same[0].stage == "scaling" and not any(one.failed for one in same):
-        page.say(Text.assemble(*_scaling(same)), "  ")
-        return
     if same and same[0].stage in ("pair", "rail"):
         worst = min((one for one in same if one.measured is not None), key=lambda o: o.measured or 0.0, default=None)
         same = [*([worst] if worst else []), *(one for one in same if one.measured is None)]
@@ -64,15 +66,23 @@ def _sentence(page: Page, one: Measurement, by: str) -> None:
     page.say(text, Text(f"  {sign.get(standing, page.signs.dot)} ", style=style))
 
 
-def _scaling(same: Sequence[Measurement]) -> list[str | tuple[str, str]]:
-    """Return "by nodes, GB/s: 2 nodes 471 (96 %), 4 nodes 381 (95 %)"."""
-    parts: list[str | tuple[str, str]] = [(f"{same[0].what.split(' on ')[0]} by the number of nodes: ", "bold")]
-    for place, one in enumerate(sorted(same, key=lambda one: len(one.nodes))):
-        share = f" ({say.percent(one.ratio)} of expected)" if one.ratio is not None else ""
+def _scaling(page: Page, steps: Sequence[Measurement]) -> None:
+    """Print "by the number of nodes: 1 node 471 GB/s, 2 nodes 468 GB/s, 4 nodes 381 GB/s (keep 98 %)"."""
+    parts: list[str | tuple[str, str]] = [("by the number of nodes: ", "bold")]
+    for place, one in enumerate(steps):
+        kept = f" (keep {say.percent(one.efficiency)})" if one.efficiency is not None else ""
+        style = STYLES[say.WARNED if (one.efficiency or 1.0) < say.KEPT else say.UNJUDGED]
+        nodes = "1 node" if one.stage == "inside" else f"{len(one.nodes)} nodes"
         parts += [", "] if place else []
-        told = f"{len(one.nodes)} nodes {say.rate(one.measured or 0.0)} {one.unit}{share}"
-        parts.append((told, STYLES[say.standing(one)]))
-    return parts
+        parts.append((f"{nodes} {say.rate(one.measured or 0.0)} {one.unit}{kept}", style))
+    page.say(Text.assemble(*parts), "  ")
+
+
+def _steps(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """Return what the number of nodes is told by: one node, some, all; nothing where they cannot be compared."""
+    alone = [one for one in measurements if one.stage == "inside" and one.measured and one.ranks > 1][:1]
+    more = sorted((one for one in measurements if one.stage in _GROUPS and one.measured), key=lambda o: len(o.nodes))
+    return [*alone, *more] if any(one.efficiency is not None for one in more) else []
 
 
 def _curve(page: Page, one: Measurement) -> None:

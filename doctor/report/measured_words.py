@@ -8,6 +8,7 @@ from doctor.model.report import Measurement, Point
 from doctor.report import text as words
 
 FAIR, POOR = 0.85, 0.75  # of what is expected: below the first a warning, below the second an error
+KEPT = 0.8  # of what fewer nodes have: less is poor scaling
 ROWS = 10  # sizes of a curve that are shown
 WELL, WARNED, BAD, UNJUDGED = "well", "warned", "bad", "unjudged"
 _WHOLE = 100  # rates from here on need no decimals
@@ -38,7 +39,8 @@ def foremost(measurements: Sequence[Measurement]) -> Measurement | None:
 
 def title(one: Measurement, by: str) -> str:
     """Return "all-reduce on 4 nodes, 32 ranks"; what carried it only where that is not `by`, what carries the rest."""
-    where = f" on {words.node_set(one.nodes)}" if one.nodes and one.stage != "all" else ""
+    nodes = words.node_set(one.nodes)
+    where = "" if one.stage == "all" or not nodes else f" ({nodes})" if one.stage == "scaling" else f" on {nodes}"
     ranks = f", {words.count(one.ranks, 'rank')}" if one.stage in ("all", "scaling") and one.ranks else ""
     other = f", by {one.by}" if one.by and one.by != by else ""
     return words.line(f"{one.what}{where}{ranks}{other}")

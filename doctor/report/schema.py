@@ -94,6 +94,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "unknown": "What would have been needed to tell the expected value.",
         "curve": "Every size that was measured, out of place and in place.",
         "failed": "Why there is no value; empty when there is one.",
+        "efficiency": "The share that so many nodes keep of what fewer have; null where it cannot be told.",
     },
     "Point": {
         "size": "Bytes a rank.",

@@ -102,6 +102,14 @@ def test_pairs_that_are_alike_are_one_line_and_one_that_failed_says_why_and_has_
     assert probe.pairs[2] == Pair(("n1", "n3"), None)
 
 
+def test_more_nodes_are_told_with_what_they_keep_of_what_fewer_have() -> None:
+    two, four = step(Stage.SCALING, "n1", "n2", ranks=8), step(Stage.ALL, "n1", "n2", "n3", "n4", ranks=8, number=2)
+    made, _ = told(facts([ran(two, 400.0), ran(four, 200.0)]), four_hundred)
+    assert [(one.what, one.efficiency) for one in made] == [
+        ("all-reduce on 2 nodes", None), ("all-reduce on 4 nodes", 0.5),
+    ]  # fmt: skip
+
+
 def test_a_node_of_the_group_that_tells_nothing_leaves_no_value() -> None:
     one = step(Stage.ALL, "n1", "n2", ranks=8)
     turns = {"n1": ran(one, 380.0)["n1"]}

@@ -113,7 +113,7 @@ def test_the_foremost_measurement_is_of_all_nodes_or_else_the_nearest_to_it() ->
 
 
 def test_one_size_and_no_expectation_still_make_a_picture(reports: dict[str, Report]) -> None:
-    one = everywhere(expected=None, curve=curve({1: RAMP[1]}))
+    one = everywhere(expected=None, efficiency=None, curve=curve({1: RAMP[1]}))
     out = printed(replace(reports["healthy"], measurements=(one,), probe=probe((), ())))
     assert out.splitlines()[-1].startswith("           1 MiB   496 us     4.1  █")
 
