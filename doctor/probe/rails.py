@@ -5,7 +5,7 @@ ib_write_bw writes from host memory here: its gates are those of published accep
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from doctor.model.facts import Failure, InfinibandFacts, Means, ProbeFacts, Row, Step, Turn
@@ -36,6 +36,15 @@ class Rail:
     def slow(self) -> bool:
         """Tell whether it stays below the gate of its rate."""
         return self.gbits is not None and self.rate is not None and self.gbits < gate(self.rate)
+
+    @property
+    def bad(self) -> bool:
+        """Tell whether one of its ends is to be blamed: who never met by TCP proves nothing."""
+        return self.slow or (self.failure is not None and self.met)
+
+    @property
+    def nodes(self) -> tuple[str, str]:
+        return self.ports[0][0], self.ports[1][0]
 
     def told(self) -> str:
         """Name its two ends."""
@@ -81,6 +90,24 @@ def _rate(held: Mapping[str, InfinibandFacts], end: Port) -> float | None:
     node, name = end
     ports = held[node].ports if node in held else ()
     return next((port.rate for port in ports if f"{port.hca}:{port.port}" == name), None)
+
+
+def second_partners(bad: Sequence[tuple[str, str]], good: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return disjoint pairs of the nodes of bad ones, each with a node of a good one, else with one of another bad one.
+
+    Who was in a good pair too needs no other.
+    """
+    well = list(dict.fromkeys(node for pair in good for node in pair))
+    suspects = [node for node in dict.fromkeys(node for pair in bad for node in pair) if node not in well]
+    met = {frozenset(pair) for pair in bad}
+    found: list[tuple[str, str]] = []
+    while suspects:
+        node = suspects.pop(0)
+        others = (other for other in (*well, *suspects) if frozenset((node, other)) not in met)
+        if (partner := next(others, None)) is not None:
+            (well if partner in well else suspects).remove(partner)
+            found.append((node, partner))
+    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from doctor.hostlist import fold
-from doctor.model.facts import HcaPort, InfinibandFacts, Means, Stage
+from doctor.model.facts import HcaPort, InfinibandFacts, Means, ProbeFacts, Stage
 from doctor.nccl.gid import ipv4_index
+from doctor.probe.rails import Rail, rails, second_partners
 from doctor.probe.tools import tools_of
 from doctor.probe.way import MIB, Ground, NoPartError, Part, Way
 
@@ -46,6 +47,18 @@ class Rdma(Way):
     def lanes(self, ground: Ground, stage: Stage, group: tuple[str, ...]) -> int:  # noqa: ARG002  one stage has them
         """Return how many rails both nodes have; none where they have no tool in common."""
         return min(len(_ports(ground, node)) for node in group) if _tool(ground, group) else 0
+
+    def again(self, ground: Ground, probed: Mapping[str, ProbeFacts]) -> Mapping[int, Sequence[tuple[str, ...]]]:
+        """Return the pairs that tell which end of a bad rail it is: each end with a node whose rail did well."""
+        tried = rails(probed, ground.company.each(InfinibandFacts))
+        found: dict[int, Sequence[tuple[str, ...]]] = {}
+        for lane in range(max((len(_ports(ground, node)) for node in ground.nodes), default=0)):
+            held = [rail for rail in tried if _on(ground, rail, lane)]
+            if pairs := second_partners(
+                [rail.nodes for rail in held if rail.bad], [r.nodes for r in held if not r.bad]
+            ):
+                found[lane] = pairs
+        return found
 
     def planned(self, ground: Ground, part: Part) -> tuple[str, ...]:
         """Return this node's port of the rail."""
@@ -86,6 +99,10 @@ def _ports(ground: Ground, node: str) -> tuple[str, ...]:
     held = ground.company.each(InfinibandFacts).get(node)
     names = {f"{port.hca}:{port.port}" for port in held.ports} if held else set()
     return tuple(device for device in ground.planned.get(node, ()) if device in names)
+
+
+def _on(ground: Ground, rail: Rail, lane: int) -> bool:
+    return all(_ports(ground, node)[lane : lane + 1] == (port,) for node, port in rail.ports)
 
 
 def _port(ground: Ground, node: str, lane: int) -> HcaPort:

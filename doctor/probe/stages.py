@@ -98,6 +98,8 @@ class Stages:
             self.give_up()
             if rails := self.chosen.beside.get("rdma"):
                 yield from self.rails(rails, pairs, number)
+        if rails := self.chosen.beside.get("rdma"):
+            yield from self.rails_again(rails)
         self.give_up(at_last=True)
 
     def rails(self, way: Way, pairs: Sequence[tuple[str, ...]], number: int) -> Iterator[Act]:
@@ -108,6 +110,13 @@ class Stages:
         for lane in range(max(lanes.values(), default=0)):
             held = [pair for pair in wanted if lane < lanes[pair] and self.stand(pair)]
             yield from self.run(way, Stage.RAIL, held, f"measuring rail {lane + 1}, round {number}", lane)
+
+    def rails_again(self, way: Way) -> Iterator[Act]:
+        """Give the ends of a rail that failed or was slow a second partner, before one of them is blamed."""
+        probed = {node: ProbeFacts(self.turns(node)) for node in self.ground.nodes}
+        for lane, pairs in way.again(self.ground, probed).items():
+            held = [pair for pair in pairs if self.stand(pair)]
+            yield from self.run(way, Stage.RAIL, held, f"measuring rail {lane + 1}, other partners", lane)
 
     def scaling(self) -> Iterator[Act]:
         """Measure 2, 4, 8 ... nodes, until one of them fails."""

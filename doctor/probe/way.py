@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
-from doctor.model.facts import Means, MeetingFacts, Stage, Step
+from doctor.model.facts import Means, MeetingFacts, ProbeFacts, Stage, Step
 
 if TYPE_CHECKING:
     from doctor.advice.networks import Network
@@ -136,6 +136,14 @@ class Way:
     def lanes(self, ground: Ground, stage: Stage, group: tuple[str, ...]) -> int:  # noqa: ARG002  the same
         """Return how many steps this group needs at this stage, one after the other: the rails of a pair."""
         return 1
+
+    def again(
+        self,
+        ground: Ground,  # noqa: ARG002  the same
+        probed: Mapping[str, ProbeFacts],  # noqa: ARG002  the same
+    ) -> Mapping[int, Sequence[tuple[str, ...]]]:
+        """Return, by lane, the pairs that are wanted once more: of those that did badly, each with another partner."""
+        return {}
 
     def usual(self, ground: Ground, stage: Stage) -> tuple[int, ...]:  # noqa: ARG002  the same
         """Return the sizes of this stage where nobody named any: what this network carries in little time."""
