@@ -1,17 +1,21 @@
-"""One rank of an all-reduce by torch.distributed over gloo, on CPUs; and the store at which such ranks meet.
+"""Ranks of all-reduces by torch.distributed over gloo, on CPUs; and the store at which such ranks meet.
 
-The job's interpreter, which has torch, runs this text by `python3 -B -c TEXT ASKED`. It tells lines of JSON behind
-"ncheck:". A store is asked {"store": own ip} and tells {"port", "version", "path"}; it ends with its input. A rank is
-asked {"meeting": {"address", "port"}, "turn": a name that no other turn has, "rank", "world", "sizes", "seconds": for
-measuring, "timeout": for all of it}, and tells
+The job's interpreter, which has torch, runs this text by `python3 -B -c TEXT ASKED` and imports torch once: the store
+and each rank are forked from it. Asked {"store": own ip, or ""}, it tells lines of JSON behind "ncheck:"
+
+library   {"version", "path"}
+store     {"port"}
+
+and then reads one line for each turn until its input ends: {"turn": a name that no other has, "meeting": {"address",
+"port"}, "rank", "world", "sizes", "seconds": for measuring, "timeout": for all of it, "variables": {NAME: value|null}}.
+Of a turn it tells {"pid"}, of the rank, which leads a process group, and {"ended": its wait status}; the rank itself
 
 step      {"step": what it does now}
-library   {"version", "path"}
 first     {"first": time.monotonic() as the first collective begins}
 row       {"row": {"size", "in_place", "seconds", "fastest", "slowest", "wrong"}}
 note      {"note": what was left out, and why}
 failure   {"failure": words}
-done      {"done": true}: all of it was measured
+done      {"done": true}: all was measured that there was time for
 
 Element i of rank r is v(i) x (r % 7 + 1), v(i) being a small whole number that depends on the position: a float holds
 every partial sum exactly, and a part that is missing or in the wrong place is seen.
@@ -19,6 +23,7 @@ every partial sum exactly, and a part that is missing or in the wrong place is s
 
 import json
 import os
+import signal
 import sys
 import time
 import warnings
@@ -30,6 +35,8 @@ FLOAT = 4  # bytes
 COPIES = 4  # of a size in memory, while it is verified
 SPENT = 3.0  # times what the collectives take: they are filled and verified as well
 SMALL, STRIDE = 65536, 64  # bytes up to which all take about the same; how much larger a size may be than one known
+WIDEST = 1000  # characters of a failure: a line of which others write no part
+REASONS = ("", "there is no time for it", "there is no memory for it")
 
 
 def tell(**said):
@@ -37,43 +44,77 @@ def tell(**said):
     sys.stdout.flush()
 
 
-def store(address):
-    """Keep a store until the input ends."""
+def main(asked):
+    warnings.simplefilter("ignore")  # torch misses numpy, and says so
     import torch
+
+    tell(version=str(torch.__version__), path=torch.__file__)
+    if asked["store"]:
+        forked(store, asked["store"])
+    for line in iter(sys.stdin.readline, ""):
+        pid = forked(one_turn, json.loads(line))
+        tell(pid=pid)
+        tell(ended=os.waitpid(pid, 0)[1])
+
+
+def forked(work, argument):
+    """Run `work` in a child that leads a process group, and return its pid."""
+    pid = os.fork()
+    if pid:
+        return pid
+    os.setpgid(0, 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    try:
+        work(argument)
+    except Exception as error:  # noqa: BLE001  whatever it is, the agent is told
+        tell(failure="{}: {}".format(type(error).__name__, error)[:WIDEST])
+        os._exit(1)
+    os._exit(0)  # what torch does at a process's own end may hang where another rank died
+
+
+def store(address):
+    """Keep a store until this is ended."""
     from torch.distributed import TCPStore
 
     held = TCPStore(address, 0, is_master=True, wait_for_workers=False)
-    tell(port=held.port, version=str(torch.__version__), path=torch.__file__)
-    sys.stdin.read()
+    tell(port=held.port)
+    while held:
+        signal.pause()
 
 
-def joined(asked):
-    """Come together with the other ranks, and return torch and its distributed."""
-    tell(step="import torch")
-    import torch
-    from torch import distributed
-
-    tell(version=str(torch.__version__), path=torch.__file__)
-    limit = timedelta(seconds=asked["timeout"])
-    where = asked["meeting"]
-    tell(step="meet the others at {address} port {port}".format(**where))
-    held = distributed.TCPStore(where["address"], where["port"], timeout=limit, wait_for_workers=False)
-    tell(step="init")
-    distributed.init_process_group(
-        "gloo", store=distributed.PrefixStore(asked["turn"], held), rank=asked["rank"], world_size=asked["world"],
-        timeout=limit,
-    )  # fmt: skip
-    return torch, distributed
+def one_turn(asked):
+    for name, value in asked["variables"].items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    Rank(asked).run()
 
 
 class Rank:
     """This rank's part. All ranks must launch the same collectives: what is left out, they agree upon."""
 
     def __init__(self, asked):
+        import torch
+        from torch import distributed
+
+        self.torch, self.distributed = torch, distributed
         self.rank, self.world, self.sizes = asked["rank"], asked["world"], sorted(asked["sizes"])
-        self.torch, self.distributed = joined(asked)
-        self.ends = time.monotonic() + asked["seconds"]
         self.last = (0, 0.0)  # bytes, and seconds of one
+        torch.set_num_threads(1)  # what is filled and verified is none of gloo's work, and others run here as well
+        self.join(asked)
+        self.ends = time.monotonic() + asked["seconds"]
+
+    def join(self, asked):
+        """Come together with the other ranks."""
+        where, limit = asked["meeting"], timedelta(seconds=asked["timeout"])
+        tell(step="meeting at {address} port {port}".format(**where))
+        held = self.distributed.TCPStore(where["address"], where["port"], timeout=limit, wait_for_workers=False)
+        tell(step="init")
+        self.distributed.init_process_group(
+            "gloo", store=self.distributed.PrefixStore(asked["turn"], held), rank=self.rank, world_size=self.world,
+            timeout=limit,
+        )  # fmt: skip
 
     def run(self):
         tell(step="first all-reduce", first=time.monotonic())
@@ -91,21 +132,19 @@ class Rank:
     def against(self, size):
         """Say why this size should be left out; the first one is only for want of memory."""
         if size * COPIES > free_memory():
-            return "there is no memory for it"
+            return REASONS[2]
         known, seconds = self.last
         spent = known and seconds * max(1.0, size / max(known, SMALL)) * (REPEATS + 1) * SPENT
-        return "there is no time for it" if spent and time.monotonic() + spent > self.ends else ""
+        return REASONS[1] if spent and time.monotonic() + spent > self.ends else ""
 
     def agreed(self, why):
         """Return why a size is left out where any rank has a reason."""
-        reasons = ("", "there is no time for it", "there is no memory for it")
-        number = self.torch.tensor([float(reasons.index(why))])
+        number = self.torch.tensor([float(REASONS.index(why))])
         self.distributed.all_reduce(number, op=self.distributed.ReduceOp.MAX)
-        return reasons[int(number[0])]
+        return REASONS[int(number[0])]
 
     def measure(self, size, wanted):
-        count = max(1, size // FLOAT)
-        values = (self.torch.arange(count) % PERIOD + 1).float()
+        values = (self.torch.arange(max(1, size // FLOAT)) % PERIOD + 1).float()
         factors = [rank % FACTORS + 1 for rank in range(self.world)]
         times, wrong = [], 0
         for _ in range(REPEATS + 1 if wanted else 1):
@@ -141,18 +180,6 @@ def free_memory():
         # MemAvailable:   14163292 kB
         lines = [line.split() for line in file if line.startswith("MemAvailable:")]
     return int(lines[0][1]) * 1024 if lines else float("inf")
-
-
-def main(asked):
-    warnings.simplefilter("ignore")  # torch misses numpy, and says so
-    if "store" in asked:
-        return store(asked["store"])
-    try:
-        Rank(asked).run()
-    except Exception as error:  # noqa: BLE001  whatever it is, the agent is told
-        tell(failure="{}: {}".format(type(error).__name__, error))
-        os._exit(1)
-    os._exit(0)  # what torch does at a process's own end may hang where another rank died
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Children that are kept until the agent ends: what they open stays open for later questions."""
+"""A child that is kept until the agent ends, and told and heard line by line: what it opened stays open meanwhile."""
 
 import json
 import os
@@ -8,49 +8,60 @@ import subprocess
 import threading
 import time
 
-from doctor.agent import commands
-from doctor.agent.answers import MissingError
+from doctor.agent.commands import ENVIRONMENT, decoded
 
 _OURS = "ncheck:"
-_LONGEST = 4 * 1024 * 1024  # bytes of a line
+_LONGEST = 65536  # bytes of a line
+_MOST = 10000  # lines that nobody has read; of one that says more, the rest is lost
 
 
-def first_word(sources, argv, environment, ends):
-    """Start a child, keep it, and return what it tells as JSON in its first line of ours.
+class KeptChild:
+    """It ends with its input, or by `end`. What it prints beside its own lines, on stderr too, are words for people."""
 
-    Its input stays open as long as the agent lives. MissingError with its own last words where it tells nothing.
-    """
-    process = subprocess.Popen(
-        argv, env=environment, cwd="/", start_new_session=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    sources.kept.setdefault("children", []).append(process)
-    heard = queue.Queue()
-    threading.Thread(target=_listen, args=(process.stdout, heard), daemon=True).start()
+    def __init__(self, argv, environment):
+        self.process = subprocess.Popen(
+            argv, env=dict(environment, **ENVIRONMENT), cwd="/", start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        self.heard = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        for data in iter(lambda: self.process.stdout.readline(_LONGEST), b""):
+            line = decoded(data).strip()
+            if line and self.heard.qsize() < _MOST:
+                self.heard.put(line)
+        self.heard.put(None)
+
+    def say(self, message):
+        """Tell it one line of JSON. OSError where it has ended."""
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def told(self, ends):
+        """Yield what it tells, until the time has come or it ends: its own lines as dicts, all others as they are."""
+        while True:
+            try:
+                line = self.heard.get(timeout=max(0.0, ends - time.monotonic()))
+            except queue.Empty:
+                return
+            if line is None:
+                self.heard.put(None)  # for whoever asks next
+                return
+            yield json.loads(line[len(_OURS) :]) if line.startswith(_OURS + "{") else line
+
+    @property
+    def lives(self):
+        return self.process.poll() is None
+
+    def end(self):
+        """End it and what it started in its group; its output is left to the thread that reads it."""
+        end_group(self.process.pid)
+
+
+def end_group(pid):
+    """End a process group, where it is still there."""
     try:
-        said, words = heard.get(timeout=max(0.1, ends - time.monotonic()))
-    except queue.Empty:
-        said, words = "", "it did not answer in its time"
-    if said:
-        return json.loads(said[len(_OURS) :])
-    _end(process)
-    raise MissingError(words)
-
-
-def _end(process):
-    """End it and what it started; its output is left to the thread that reads it."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(pid, signal.SIGKILL)
     except OSError:
         pass
-
-
-def _listen(stream, heard):
-    """Hear the child to its end, so that it is never held up; its first line of ours, or the end, is told."""
-    last = "it ended without an answer"
-    for data in iter(lambda: stream.readline(_LONGEST), b""):
-        line = commands.decoded(data).strip()
-        if line.startswith(_OURS):
-            heard.put((line, ""))
-        last = line or last
-    heard.put(("", last))

@@ -1,20 +1,23 @@
 """This node's rank of an all-reduce by torch.distributed over gloo, on CPUs, and the store where such ranks meet.
 
-gloo waits beyond its own time-out where another rank has died: whoever is late is ended, with all that it started.
+torch is imported once a node, in a child that is kept (gloo_rank.py). gloo waits beyond its own time-out where another
+rank has died: a rank that is late is ended, with all that it started.
 """
 
 import json
+import os
 import time
 from importlib.util import find_spec
 
 from doctor.agent.answers import MissingError
-from doctor.agent.commands import run
 from doctor.agent.counters import READS as COUNTERS
 from doctor.agent.counters import carried, counters
-from doctor.agent.keeping import first_word
+from doctor.agent.keeping import KeptChild, end_group
 
 _PROGRAM = "doctor.agent.gloo_rank"
+_KEPT = "gloo"
 _TO_END = 1.0  # seconds that a rank has less than this node: it should say itself that its time is over
+_TO_REAP = 2.0  # seconds for the end of a rank that was ended to be told
 _LAST = 20  # lines of a failure
 _WIDEST = 400  # characters of one
 
@@ -23,78 +26,116 @@ READS = ("torch.distributed with gloo, by the job's python3, run with -B -c (--p
 
 def meeting(sources, arguments, timeout):
     """Open a store at arguments["address"] for all turns to come: {"address", "port", "version", "path"}."""
-    address = arguments["address"]
-    argv = _argv(sources, {"store": address})
-    said = first_word(sources, argv, _environment(sources, arguments), time.monotonic() + timeout)
-    return {"address": address, "port": said["port"], "version": said["version"], "path": said["path"]}
+    child = _begun(sources, arguments, arguments["address"])
+    words = "torch was not imported in its time"
+    for one in child.told(time.monotonic() + timeout):
+        words = one if isinstance(one, str) else one.get("failure", words)
+        if "port" in child.known:
+            return dict(child.known, address=arguments["address"])
+    raise MissingError(words[:_WIDEST])
 
 
 def answer(sources, arguments, timeout):
     """Return the turn: see answers/__init__.py."""
     began, before = time.monotonic(), counters()
     limit = min(arguments["timeout"], timeout)
-    reply = run(_argv(sources, _asked(arguments, limit)), limit, _environment(sources, arguments), tail=True)
-    said = _said(reply)
-    first = _first(said, "first")
+    turn = _Turn(_begun(sources, arguments))
+    turn.run(_asked(arguments, limit), began + limit)
+    first = turn.said.get("first")
     return {
-        "rows": [one["row"] for one in said if "row" in one],
-        "carried": carried(before, counters(), arguments["planned"]),
-        "version": _first(said, "version") or "", "library": _first(said, "path") or "", "used": [],
-        "log": [one["note"] for one in said if "note" in one] + _last_lines(reply, said),
-        "failure": _failure(reply, said, arguments["first"], limit),
+        "rows": turn.rows, "carried": carried(before, counters(), arguments["planned"]),
+        "version": turn.child.known.get("version", ""), "library": turn.child.known.get("path", ""), "used": [],
+        "log": turn.notes + ([] if turn.whole else turn.words[-_LAST:]),
+        "failure": None if turn.whole else turn.failure(arguments["first"], limit),
         "start": round(first - began, 4) if first else None, "left": [],
     }  # fmt: skip
-
-
-def _argv(sources, asked):
-    if not sources.job.path:
-        raise MissingError("no python3 on the PATH")
-    return [sources.job.path, "-B", "-c", find_spec(_PROGRAM).loader.get_source(_PROGRAM), json.dumps(asked)]
 
 
 def _asked(arguments, limit):
     seconds = max(0.5, limit - _TO_END)
     return {
-        "meeting": arguments["meeting"], "sizes": arguments["sizes"], "rank": arguments["first"],
-        "turn": "{} {}".format(arguments["round"], " ".join(arguments["group"])), "world": sum(arguments["ranks"]),
-        "seconds": min(arguments["seconds"], seconds), "timeout": seconds,
+        "turn": "{} {}".format(arguments["round"], " ".join(arguments["group"])), "meeting": arguments["meeting"],
+        "rank": arguments["first"], "world": sum(arguments["ranks"]), "sizes": arguments["sizes"],
+        "seconds": min(arguments["seconds"], seconds), "timeout": seconds, "variables": arguments["variables"],
     }  # fmt: skip
 
 
-def _environment(sources, arguments):
-    """Return the job's environment with the plan's variables over it; None takes one away."""
-    variables = arguments.get("variables") or {}
-    held = {name: value for name, value in sources.job.environment.items() if name not in variables}
-    return dict(held, **{name: value for name, value in variables.items() if value is not None})
+class _Torch(KeptChild):
+    """The child that has torch: `known` are its "version", "path" and "port" once it told them."""
+
+    def __init__(self, argv, environment):
+        KeptChild.__init__(self, argv, environment)
+        self.known = {}
+
+    def told(self, ends):
+        for one in KeptChild.told(self, ends):
+            if isinstance(one, dict):
+                self.known.update((name, one[name]) for name in ("version", "path", "port") if name in one)
+            yield one
 
 
-def _said(reply):
-    lines = reply.get("stdout", "").splitlines()
-    return [json.loads(line[len("ncheck:") :]) for line in lines if line.startswith("ncheck:{") and line.endswith("}")]
+def _begun(sources, arguments, address=""):
+    """Return the child that has torch; where there is none, or where it has ended, a new one."""
+    child = sources.kept.get(_KEPT)
+    if child is None or not child.lives:
+        if not sources.job.path:
+            raise MissingError("no python3 on the PATH")
+        text = find_spec(_PROGRAM).loader.get_source(_PROGRAM)
+        argv = [sources.job.path, "-B", "-c", text, json.dumps({"store": address})]
+        child = sources.kept[_KEPT] = _Torch(argv, sources.job.environment)
+    return child
 
 
-def _first(said, name):
-    return next((one[name] for one in said if name in one), None)
+class _Turn:
+    """What the child and its rank told of one turn."""
+
+    def __init__(self, child):
+        self.child, self.late = child, False
+        self.said, self.rows, self.notes, self.words = {"step": "importing torch"}, [], [], []
+
+    @property
+    def whole(self):
+        """Tell whether it measured what there was time and memory for."""
+        return bool(self.rows) and "done" in self.said
+
+    def run(self, asked, ends):
+        """Hear the rank to its end, or end it when its time is over."""
+        try:
+            self.child.say(asked)
+        except OSError:
+            pass  # it has ended: why is in what it said last
+        self.hear(ends)
+        self.late = self.child.lives and time.monotonic() >= ends - _TO_END  # the rank may have said so, too
+        if "ended" not in self.said and "pid" in self.said:
+            end_group(self.said["pid"])
+            self.hear(time.monotonic() + _TO_REAP)
+        if "ended" not in self.said:
+            self.child.end()
+
+    def hear(self, ends):
+        for one in self.child.told(ends):
+            if isinstance(one, str):
+                self.words.append(one[:_WIDEST])
+                continue
+            self.rows += [one["row"]] if "row" in one else []
+            self.notes += [one["note"]] if "note" in one else []
+            self.said.update(one)
+            if "ended" in one:
+                return
+
+    def failure(self, rank, limit):
+        """Return where the rank stood, and in whose words it failed."""
+        code = _code(self.said.get("ended"))
+        told = self.said.get("failure")
+        if self.late:
+            told = told or "it did not end within {:.0f} s, and was ended".format(limit)
+        elif not told:
+            told = (self.notes + self.words[-1:] + ["it ended with status {}".format(code)])[0]
+        return {"step": self.said["step"], "words": told[:_WIDEST], "rank": rank, "code": code, "late": self.late}
 
 
-def _failure(reply, said, rank, limit):
-    """Return where the rank stood and in whose words it failed; None where it measured what there was time for."""
-    if any("row" in one for one in said) and any("done" in one for one in said):
+def _code(status):
+    """Return the exit status that a wait status means, the negative signal of what one ended; None where none came."""
+    if status is None:
         return None
-    steps = [one["step"] for one in said if "step" in one]
-    step, status = steps[-1] if steps else "starting python3", reply.get("exit_status")
-    told, late = _first(said, "failure") or _first(said, "note"), reply["status"] == "timeout"
-    if told is None and late:
-        told = "it did not end within {:.0f} s, and was ended".format(limit)
-    if told is None:
-        lines = reply.get("stderr", "").strip().splitlines()
-        told = lines[-1] if lines else reply.get("reason") or "it ended with exit status {}".format(status)
-    return {"step": step, "words": told[:_WIDEST], "rank": rank, "code": status, "late": late}
-
-
-def _last_lines(reply, said):
-    """Return the last lines of one that failed, as it printed them."""
-    if any("done" in one for one in said):
-        return []
-    lines = [line[:_WIDEST] for line in reply.get("stderr", "").splitlines() if line.strip()]
-    return lines[-_LAST:]
+    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
