@@ -62,7 +62,8 @@ class Stages:
         ways = [way for way in (*self.chosen.ways.values(), *self.chosen.beside.values()) if way.meets]
         if not ways:
             return
-        way, seconds = ways[0], min(way.to_meet, self.left() / 3)
+        way = ways[0]
+        seconds = min(way.to_meet, self.left() / 3)
         count = most_rounds(len(self.ground.nodes)) + len(self.ground.nodes).bit_length() + _SPARE
 
         def ask(left: float) -> Questions:

@@ -107,7 +107,7 @@ class Way:
     """One means. Those whose ranks the agents start give `part`; what a program on the head starts is a `HeadWay`.
 
     `least` are the seconds under which a step is not begun, `most` those after which it counts as hung: both with the
-    start of the ranks. `meets` tells whether leaders are asked to meet, and `to_meet` how many seconds they have for it;
+    start of the ranks. `meets` tells whether leaders are asked to meet, `to_meet` how many seconds they have for it,
     `ids` whether each step needs an id of its own.
     `across` is another of WAYS, which has those stages that lie between nodes; "" where this one has them itself.
     """
