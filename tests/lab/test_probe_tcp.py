@@ -1,0 +1,74 @@
+"""TCP alone, measured between real hosts: who is slow is named, and every byte goes by the plan's interface."""
+
+from __future__ import annotations
+
+from . import faults
+from .command import Run
+from .hosts import Lab
+from .probing import IDLE, met, probed, sent, told
+
+MESH = "32768-60999"  # the ports that the kernel picks for listeners
+MOVED = 6 * 2**20  # bytes: the smallest size, a warm-up and five repeats
+
+
+def test_healthy_hosts_are_measured_in_pairs_by_what_calls_itself_tcp(lab: Lab) -> None:
+    run = probed(lab, "--probe", "tcp")
+
+    assert run.exit_code == 0, run.report["findings"]
+    assert (told(run)["ran"], told(run)["means"], told(run)["launcher"]) == (True, "tcp", "agents")
+    assert met(run) == set(lab.names)
+    assert all(row["measured"] > 0 and row["failed"] == "" for row in run.report["measurements"])
+    assert {row["by"] for row in run.report["measurements"]} == {"sockets, no library"}
+    assert not any("NCCL" in row["what"] for row in run.report["measurements"])
+
+
+def test_bytes_leave_by_the_interface_that_the_plan_means_and_by_no_other(wide_lab: Lab) -> None:
+    run = probed(wide_lab, "--probe", "tcp")
+
+    planned, others = sent(run, planned=True), sent(run, planned=False)
+    assert {*planned} == {(node.name, node.nics[0]) for node in wide_lab.nodes}
+    assert min(planned.values()) > MOVED
+    assert max(others.values(), default=0) < IDLE
+
+
+def test_the_host_behind_a_slow_interface_is_named_after_a_second_partner(lab: Lab) -> None:
+    slow = lab.nodes[2]
+    slow.sh("tc qdisc add dev eth0 root tbf rate 20mbit burst 64kb latency 300ms")
+
+    run = probed(lab, "--probe", "tcp")
+
+    assert named(run, "NC713") == [slow.name], run.report["findings"]
+    assert "node03 is slow with each of its partners by eth0: " in run.finding("NC713")["message"]
+    assert run.finding("NC713")["severity"] == "warning"
+    partners = {node for pair in told(run)["pairs"] if slow.name in pair["nodes"] for node in pair["nodes"]}
+    assert len(partners - {slow.name}) >= 2
+
+
+def test_a_host_that_lets_no_connection_in_is_told_by_those_who_met_it_and_leaves_nothing(lab: Lab) -> None:
+    deaf = lab.nodes[2]
+    faults.firewall(deaf, f"tcp dport {MESH} {faults.SYN} drop")
+
+    run = probed(lab, "--probe", "tcp", "--mesh", "none")
+
+    assert run.exit_code == 1
+    assert named(run, "NC701") == ["node02", "node04"], run.report["findings"]
+    assert named(run, "NC713") == [deaf.name]
+    assert met(run) == {"node01", "node02", "node04"}
+    failed = [row["failed"] for row in run.report["measurements"] if row["failed"]]
+    assert failed
+    assert all("filtered: 10.77.0.3 port " in words and "no answer within 5 s" in words for words in failed)
+
+
+def test_where_the_mesh_has_found_the_way_barred_nothing_is_measured(lab: Lab) -> None:
+    faults.firewall(lab.nodes[2], f"tcp dport {MESH} {faults.SYN} drop")
+
+    run = probed(lab, "--probe", "tcp")
+
+    assert run.exit_code == 1
+    assert told(run)["ran"] is False
+    assert "NC311 link-filtered on node03" in told(run)["reason"]
+
+
+def named(run: Run, code: str) -> list[str]:
+    """Return the nodes that findings of this code name."""
+    return sorted({node for finding in run.report["findings"] if finding["code"] == code for node in finding["nodes"]})
