@@ -137,4 +137,29 @@ def tests_run_alone(lines: Sequence[Line]) -> Found:
                       " a test of its own", fix="make MPI=1"), tuple(ranks.values())  # fmt: skip
 
 
-ALL = (versions_differ, plugins_differ, networks_differ, collectives_differ, machines_mixed_up, tests_run_alone)
+# node01:77:77 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]
+_NO_VERBS = re.compile(r"Failed to open libibverbs")
+# node01:77:77 [0] NCCL INFO NET/Socket : Using [0]ib0:10.3.0.1<0>
+# mpirun -x NCCL_IB_HCA=mlx5_0 ...
+_WANTS_VERBS = re.compile(r"(?:Using |\])(?:ib\w*|roce\w*):\S+<\d+>|\bNCCL_IB_(?:HCA|GID_INDEX|DISABLE=0)")
+# node01:77:77 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.
+_OFF = re.compile(r"NCCL_IB_DISABLE(?:=| set (?:by environment )?to )1")
+
+
+def verbs_missing(lines: Sequence[Line]) -> Found:
+    """Yield that the InfiniBand library is not there, where somebody means to use it: elsewhere that is no fault."""
+    lacking = next((line for line in lines if _NO_VERBS.search(line.text)), None)
+    wanted = next((line for line in lines if _WANTS_VERBS.search(line.text)), None)
+    if lacking and wanted and not any(_OFF.search(line.text) for line in lines):
+        yield Reading("ibverbs_missing", Grade.LIKELY, ("container_isolation",)), (lacking, wanted)
+
+
+ALL = (
+    verbs_missing,
+    versions_differ,
+    plugins_differ,
+    networks_differ,
+    collectives_differ,
+    machines_mixed_up,
+    tests_run_alone,
+)

@@ -88,7 +88,11 @@ def _error_alone(found: re.Match[str]) -> Reading:
 
 def _retried(found: re.Match[str]) -> Reading:
     """Return the reading of a try that is repeated: the first ones only tell that the other rank is not up yet."""
-    return replace(_by_error(found["why"]), grade=Grade.POSSIBLE, passing=True)
+    grade = Grade.POSSIBLE if int(found["times"] or 0) >= _OFTEN else Grade.ECHO
+    return replace(_by_error(found["why"]), grade=grade, passing=True)
+
+
+_OFTEN = 10  # tries, the last of them a second apart: by then every rank should be up
 
 
 def _rendezvous(found: re.Match[str]) -> Reading:
@@ -131,7 +135,7 @@ SIGNATURES = (
         tag="connect",
     ),
     # NCCL INFO socketPollConnect: connect returned No route to host, retrying (26/34) after sleep for 2600 msec
-    Signature(re.compile(r"connect returned (?P<why>[\w ]+), retrying"), _retried),
+    Signature(re.compile(r"connect returned (?P<why>[\w ]+), retrying(?: \((?P<times>\d{1,4})/)?"), _retried),
     # [node03][[311,1],5][btl_tcp_endpoint.c:796] connect() to 172.17.0.1 failed: Connection refused (111)
     #   Message:    connect() to 192.168.122.1:1040 failed
     Signature(re.compile(r"connect\(\) to (?P<address>[\d.]+|[0-9a-f:]+)(?::\d+)? failed(?P<why>.*)"), _sorted),

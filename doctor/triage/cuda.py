@@ -43,7 +43,7 @@ SIGNATURES = (
         fix="nvidia-imex-ctl -N"),
     # nv-fabricmanager: Failed to start NVIDIA fabric manager service
     row(r"Failed to start (?:the )?NVIDIA [Ff]abric ?[Mm]anager|nvidia-fabricmanager\.service: (?:Failed|Main process "
-        r"exited)|fabric manager .*version .*(?:don't|doesn't|does not|not) match",
+        r"exited)|fabric manager .{0,200}version .{0,200}(?:don't|doesn't|does not|not) match",
         "fabric_manager", Grade.CERTAIN),
     # RuntimeError: CUDA driver version is insufficient for CUDA runtime version
     row(r"CUDA driver version is insufficient|cudaErrorInsufficientDriver|NVIDIA driver on your system is too old",
@@ -114,6 +114,10 @@ SIGNATURES = (
     # NCCL WARN Cuda failure 999 'unknown error'
     row(r"Cuda failure (?:\d+ )?'(?:unknown error|initialization error)'", "driver_insufficient", Grade.POSSIBLE,
         "gpu_fault", "software_bug"),
+    # Verification error @ element 1: val = 0.000000, ref = 4.000000
+    row(r"Verification error @ element", "p2p_acs_iommu", Grade.LIKELY, "p2p_unsupported", "gpu_fault"),
+    #     ACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-
+    row(r"ACSCtl:.*ReqRedir\+", "p2p_acs_iommu", Grade.POSSIBLE, "gpudirect_rdma", passing=True),
     # kernel: DMAR: [DMA Read] Request device [3b:00.0] fault addr 0x7f000000 [fault reason 06]
     row(r"DMAR: .*fault addr|AMD-Vi: .*IO_PAGE_FAULT", "p2p_acs_iommu", Grade.LIKELY, "gpudirect_rdma",
         fix="cat /proc/cmdline"),

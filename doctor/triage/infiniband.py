@@ -79,7 +79,8 @@ SIGNATURES = (
     # NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'
     row(r"GPU Direct RDMA Disabled for HCA", "gpudirect_rdma", Grade.POSSIBLE, passing=True),
     # cat: /sys/kernel/mm/memory_peers/nv_mem/version: No such file or directory
-    row(r"memory_peers/\S*: No such file|modprobe: .*nvidia[-_]peermem|nvidia[-_]peermem.*(?:Invalid argument|Unknown "
+    row(r"memory_peers/\S*: No such file|modprobe: .*(?:nvidia[-_]peermem|nv_peer_mem)|"
+        r"nvidia[-_]peermem.*(?:Invalid argument|Unknown "
         r"symbol|[Ff]ail)",
         "gpudirect_rdma"),
     # NCCL WARN NET/IB : Unable to open device mlx5_1
@@ -94,12 +95,13 @@ SIGNATURES = (
     # NCCL WARN NET/IB : Attempted to connect incompatible devices: 0(mlx5_0) and 3(mlx5_9)
     row(r"connect incompatible devices|NICs of only one link type", "ib_wrong_hca", Grade.LIKELY),
     # kernel: mlx5_core 0000:3b:00.0: mlx5_0: Port: 1 Link DOWN
-    row(r"mlx\d\w*.*(?:Port: \d+ )?Link (?:DOWN|down)\b", "ib_fabric", Grade.LIKELY, fix="ibstat"),
+    row(r"mlx\d.{0,200}Link (?:DOWN|down)\b", "ib_fabric", Grade.LIKELY, fix="ibstat"),
     # State: Down
-    row(r"^\s*State: Down\b", "ib_fabric", Grade.LIKELY, "ib_wrong_hca", context=True, explains=_IB),
+    row(r"^\s*(?:State: Down\b|Physical state: (?:Polling|Disabled))", "ib_fabric", Grade.LIKELY,
+        "ib_wrong_hca", context=True, explains=_IB),
     # libibverbs: Warning: couldn't load driver 'libmlx5-rdmav34.so': cannot open shared object file
     row(r"libibverbs: Warning: (?:couldn't load driver|no userspace device-specific driver)", "ibverbs_missing",
         Grade.LIKELY, "container_isolation", passing=True),
-    # NCCL WARN Failed to open libibverbs.so[.1]
-    row(r"Failed to open libibverbs", "ibverbs_missing", Grade.LIKELY, context=True, explains=frozenset({"wanted-ib"})),
+    # NCCL WARN NET/IB: read failed in ncclIbRoceGetVersionNum: Invalid argument
+    row(r"ncclIbRoceGetVersionNum", "software_bug", Grade.LIKELY, "container_isolation", "roce_gid"),
 )  # fmt: skip

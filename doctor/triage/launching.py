@@ -31,7 +31,7 @@ SIGNATURES = (
         "dns_failure", Grade.LIKELY, "rendezvous_misconfig", tag="name", passing=True, fix="getent hosts NODE"),
     # user@node07: Permission denied (publickey,password).
     row(r"Permission denied \((?:publickey|password|gssapi|keyboard|hostbased)|Host key verification failed|"
-        r"REMOTE HOST IDENTIFICATION HAS CHANGED|Too many authentication failures",
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED|Permission denied, please try again|Too many authentication failures",
         "ssh_auth", Grade.CERTAIN),
     # ssh: connect to host 10.1.0.7 port 2222: Connection refused
     row(r"ssh: connect to host \S+ port \d+: Connection refused|kex_exchange_identification:", "ssh_auth",
@@ -39,7 +39,9 @@ SIGNATURES = (
     # CalledProcessError: Command 'ssh -o PasswordAuthentication=no n2 hostname' returned non-zero exit status 255.
     row(r"Command '\[?'?ssh\b.*returned non-zero exit status|ssh not successful for host", "ssh_auth"),
     # [n2] match_arg (utils/args/args.c:163): unrecognized argument allow-run-as-root
-    row(r"unrecognized argument \w|HYDU_parse_array|mpi(?:run|exec): Error: unknown option|"
+    row(r"unrecognized argument \w|HYDU_parse_array|mpi(?:run|exec): Error: unknown option|Usage: \S*mpiexec \[global|"
+        r"(?:mpirun|mpiexec|horovodrun|torchrun): (?:error: )?(?:unrecognized|unknown|invalid) (?:option|argument)|"
+        r"(?:MPI|Gloo) support has not been built|"
         r"Unknown option: --?(?:mca|bind-to|map-by|hostfile|allow-run)",
         "launcher_mismatch", Grade.CERTAIN),
     # prted has detected an attempt to run as root.
@@ -47,7 +49,7 @@ SIGNATURES = (
         meaning="mpirun did not hand --allow-run-as-root on to its daemon",
         fix="export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
     # mpirun has detected an attempt to run as root.
-    row(r"\w+ has detected an attempt to run as root", "launcher_mismatch", Grade.CERTAIN,
+    row(r"has detected an attempt to run as root", "launcher_mismatch", Grade.CERTAIN,
         meaning="mpirun refuses to run as root unless it is told to",
         fix="export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
     # There are not enough slots available in the system to satisfy the 16
@@ -90,6 +92,9 @@ SIGNATURES = (
     # Horovodrun was unable to connect to the task service #1 on any of the following addresses: {...}
     row(r"unable to connect to .* on any of the following addresses|Unable to find a set of common task-to-task",
         "nic_names_differ", Grade.LIKELY, "firewall", "wrong_nic", "container_isolation"),
+    # Timed out waiting for tasks to start. Please check connectivity between servers.
+    row(r"Timed out waiting for .*check connectivity between servers", "firewall", Grade.POSSIBLE, "nic_names_differ",
+        "wrong_nic", "ssh_auth"),
     # Mismatched allreduce tensor shapes: One rank sent a tensor of shape [8], but another rank sent shape [4]
     row(r"Mismatched \w+ (?:tensor shapes|data types|operations|root ranks)|Mismatched data types",
         "collective_mismatch", Grade.CERTAIN),

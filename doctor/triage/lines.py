@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-MOST_LINES = 500_000  # a job of a thousand ranks at INFO writes fewer before it works
+MOST_LINES = 200_000  # about what a job of a thousand ranks writes at INFO before it works
 LONGEST = 2000
 
 # \x1b[36m(RayWorkerWrapper pid=77, ip=10.1.0.3)\x1b[0m
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\^?\[(?:3\d|0|1)m")
 # node01:16112:87142 [3] NCCL INFO Using network IB
-_HOST = re.compile(r"([A-Za-z0-9][\w.-]*):\d+:\d+ \[\d+\]")
+_HOST = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]{0,252}):\d+:\d+ \[\d+\]")
 # [rank12]:[E817 17:53:34.227 ProcessGroupNCCL.cpp:1515], [PG 0 Rank 12], [1,3]<stdout>:
 _RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\[PG [^\]]*?Rank (\d+)\]|^\[\d+,(\d+)\]<std")
 # [2026-04-22 21:47:20], [E817 17:53:34.227531918 ...]

@@ -11,6 +11,9 @@ SIGNATURES = (
     # NCCL WARN Error: failed to extend /dev/shm/nccl-a1b2c3 to 9637892 bytes
     row(r"failed to extend /dev/shm/\S+ to \d+ bytes|posix_fallocate failed|Error while creating shared memory segment",
         "shm_too_small", Grade.LIKELY, "software_bug"),
+    # NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl-a1 (size 9637888), error: No such file
+    row(r"Error while attaching to shared memory segment", "container_isolation", Grade.POSSIBLE, "same_hostname",
+        "software_bug", meaning="a rank of this machine, by its name, does not see the other one's shared memory"),
     # RuntimeError: unable to write to file </torch_1034_2891>: No space left on device (28)
     row(r"</torch_\w+>.*No space left on device|out of shared memory|insufficient shared memory|"
         r"not enough space for /dev/shm|not enough free space in /dev/shm",
@@ -18,7 +21,7 @@ SIGNATURES = (
     # RuntimeError: DataLoader worker (pid 2117) is killed by signal: Bus error.
     row(r"Bus error", "shm_too_small", Grade.LIKELY, "rank_crashed", "gpu_fault"),
     # NCCL WARN socketTryAccept: Accept failed: Too many open files
-    row(r"[Tt]oo many open files", "nofile_limit", Grade.CERTAIN, explains=frozenset({"port"})),
+    row(r"[Tt]oo many open files", "nofile_limit", Grade.CERTAIN, explains=frozenset({"port", "own-port"})),
     # kernel: Out of memory: Killed process 31337 (python3) total-vm:512000000kB
     row(r"Out of memory: Kill|oom-kill:|oom_reaper:|[Dd]etected \d+ oom.kill event|OOMKilled|out-of-memory handler",
         "rank_crashed", Grade.CERTAIN, "gpu_oom", meaning="the machine ran out of memory and killed a rank",
@@ -40,6 +43,7 @@ SIGNATURES = (
         r"UnicodeDecode|ZeroDivision|Memory|JSONDecode)Error: ",
         "rank_crashed", Grade.POSSIBLE, meaning="a rank stopped at an error of its own program"),
     # -> 10.1.0.3:6783 failed host clock skew of 33166s exceeds 900s limit
-    row(r"clock skew of \d+|clock difference against peer|[Cc]lock skew too great|clocks? .*out of sync", "clock_skew",
+    row(r"clock skew of \d+|clock difference against peer|[Cc]lock skew too great|(?:Rewound|Expired) credential|"
+        r"certificate .*is not yet valid", "clock_skew",
         Grade.CERTAIN),
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from doctor.triage.signature import Grade, row
 
-_IGNORED = frozenset({"port"})
+_OF_RAS = frozenset({"own-port"})
 
 SIGNATURES = (
     # Mismatched NCCL version detected : rank 3 version 22705 rank 0 version 22703
@@ -53,9 +53,9 @@ SIGNATURES = (
     row(r"Call to bind failed ?: Cannot assign requested address", "container_isolation", Grade.LIKELY,
         "wrong_nic", "no_interface", tag="bind"),
     # NCCL WARN Call to bind failed: Address already in use
-    row(r"Call to bind failed ?: Address already in use", "port_in_use", Grade.POSSIBLE, tag="port", passing=True),
+    row(r"Call to bind failed ?: Address already in use", "port_in_use", Grade.POSSIBLE, tag="own-port", passing=True),
     # NCCL INFO RAS failed to establish a client listening socket at localhost:28028
-    row(r"RAS failed to establish a client listening socket", "", context=True, explains=_IGNORED),
+    row(r"RAS failed to establish a client listening socket", "", context=True, explains=_OF_RAS),
     # NCCL WARN ncclSocketInit: connecting to address  with family 0 is neither AF_INET(2) nor AF_INET6(10)
     row(r"with family \d+ is neither AF_INET", "version_mismatch", Grade.POSSIBLE,
         "no_interface", "net_plugin", "software_bug",

@@ -38,7 +38,8 @@ SIGNATURES = (
     row(r"(?:RuntimeError|OSError|error|Error): (?:\[Errno 98\] )?Address already in use", "port_in_use", Grade.CERTAIN,
         tag="port"),
     # [W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29400 (errno: 98 - Address already in use).
-    row(r"Address already in use", "port_in_use", Grade.POSSIBLE, tag="port", passing=True),
+    row(r"(?<!Call to bind failed: )(?<!Call to bind failed : )Address already in use",
+        "port_in_use", Grade.POSSIBLE, tag="port", passing=True),
     # Timed out initializing process group in store based barrier (world_size=2, worker_count=1, timeout=0:30:00)
     Signature(re.compile(r"world_size=(\d{1,9}), worker_count=(\d{1,9}),"), _joined),
     # torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients. 1/2 clients joined.

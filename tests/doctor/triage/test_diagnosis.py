@@ -168,6 +168,14 @@ def test_and_gives_no_diagnosis_where_there_is_none(line: str) -> None:
     assert diagnose([line]) == ()
 
 
+def test_the_port_of_nccls_own_service_hides_no_port_that_the_job_needs() -> None:
+    own = ["RAS failed to establish a client listening socket", "Call to bind failed: Address already in use"]
+    assert diagnose(own) == ()
+    assert causes([*own, "[E] [c10d] The server socket has failed to listen on any local network address."]) == [
+        "port_in_use"
+    ]
+
+
 def test_symptoms_alone_are_told_without_a_cause() -> None:
     (found,) = diagnose(
         ["RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:518, unhandled system error, NCCL version 2.4.8"]
