@@ -1,0 +1,134 @@
+"""The probe over real hosts, through real SSH: one rank a GPU, by a stand-in NCCL that is told to be sick.
+
+Its ranks send at a rate of their own, far below what two busy cores carry: figures are the stand-in's, not the machine's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+import pytest
+
+from .command import Run, begin, listing
+from .hosts import Lab
+from .node import Node
+from .promises import HANGS, PATIENT, nothing_left
+
+SIZES = ("--sizes", "1M")
+UNHURRIED = ("--probe-time", "240")  # a bound for what hangs: nothing that is healthy comes near it
+RATE = 20_000_000  # bytes a second that each rank sends
+
+
+def told(nodes: Iterable[Node], *words: str) -> None:
+    """Tell the hosts' stand-ins what to be."""
+    for node in nodes:
+        node.write("/etc/standin-nccl", ",".join((f"rate={RATE}", *words)))
+
+
+def probed(lab: Lab, *argv: str, command: tuple[str, ...] = ("probe",)) -> Run:
+    listing(lab, lab.names)
+    with nothing_left(lab):
+        return begin(lab, *command, "nodes.txt", "-o", "json", *SIZES, *UNHURRIED, *PATIENT, *argv).wait(HANGS)
+
+
+def codes(run: Run, *but: str) -> dict[str, list[str]]:
+    return {one["code"]: sorted(one["nodes"]) for one in run.report["findings"] if one["code"] not in but}
+
+
+def stages(run: Run) -> set[str]:
+    return {one["stage"] for one in run.report["measurements"]}
+
+
+def reason(run: Run, code: str, node: str = "node01") -> str:
+    return run.told(node)[code]
+
+
+@pytest.mark.parametrize("command", [("probe",), ()], ids=["probe", "check"])
+def test_a_healthy_cluster_is_measured_and_clean(lab: Lab, command: tuple[str, ...]) -> None:
+    told(lab.nodes)
+    run = probed(lab, "--probe", "auto", command=command)
+    assert codes(run) == {}
+    assert (run.exit_code, run.outcomes()["unknown"]) == (0, 0), run.told("node01")
+    assert (run.report["probe"]["ran"], run.report["probe"]["means"]) == (True, "nccl")
+    assert stages(run) == {"inside", "pair", "scaling", "all"}
+    (whole,) = (one for one in run.report["measurements"] if one["stage"] == "all")
+    assert (whole["nodes"], whole["ranks"], [point["wrong"] for point in whole["curve"]]) == (
+        list(lab.names),
+        8,
+        [0, 0],
+    )
+
+
+def test_a_slow_host_is_named_after_it_met_two(lab: Lab) -> None:
+    told(lab.nodes)
+    lab.nodes[2].write("/etc/standin-nccl", f"rate={RATE // 4}")
+    run = probed(lab)
+    assert codes(run)["NC710"] == ["node03"]
+    assert run.exit_code == 1
+    assert {tuple(sorted(pair["nodes"])) for pair in run.report["probe"]["pairs"]} >= {
+        ("node03", "node04"), ("node02", "node03"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("where", ["init", "collective"])
+def test_a_host_that_hangs_is_ended_and_the_rest_is_measured(lab: Lab, where: str) -> None:
+    told(lab.nodes)
+    told(lab.nodes[2:3], f"hang={where}")
+    run = probed(lab, "--probe-time", "80")
+    assert "node03" in codes(run)["NC701"]
+    assert run.exit_code == 1
+    (whole,) = (one for one in run.report["measurements"] if one["stage"] == "all")
+    assert whole["nodes"] == ["node01", "node02", "node04"]
+
+
+def test_a_rank_that_dies_is_told_with_its_signal(lab: Lab) -> None:
+    told(lab.nodes)
+    told(lab.nodes[1:2], "die=collective")
+    run = probed(lab)
+    assert codes(run)["NC701"] == ["node02"]
+    assert run.exit_code == 1
+
+
+def test_wrong_sums_are_an_error_of_their_host(lab: Lab) -> None:
+    told(lab.nodes)
+    told(lab.nodes[3:], "wrong=3")
+    run = probed(lab)
+    assert codes(run)["NC702"] == ["node04"]
+    assert run.exit_code == 1
+
+
+def test_libraries_that_differ_are_refused_before_anything_starts(lab: Lab) -> None:
+    told(lab.nodes)
+    lab.nodes[1].write("/etc/standin-nccl", f"rate={RATE},version=21903")
+    run = probed(lab)
+    assert codes(run, "NC002", "NC202") == {"NC201": ["node02"]}
+    assert run.report["probe"]["ran"] is False
+    assert "NC201 nccl-version-differs on node02" in run.report["probe"]["reason"]
+    assert run.exit_code == 1
+
+
+def test_who_presses_ctrl_c_hears_what_is_known_and_leaves_nothing(lab: Lab) -> None:
+    told(lab.nodes)
+    told(lab.nodes[2:3], "hang=collective")
+    listing(lab, lab.names)
+    with nothing_left(lab):
+        running = begin(lab, "probe", "nodes.txt", "-o", "json", *SIZES, *UNHURRIED, *PATIENT)
+        _wait_for(lab.nodes[2], "doctor.agent.rank.main")
+        running.interrupt()
+        run = running.wait(HANGS)
+    assert (run.exit_code, run.report["interrupted"]) == (130, True)
+    assert {node["name"] for node in run.report["nodes"]} == set(lab.names)
+
+
+def _wait_for(node: Node, called: str) -> None:
+    end = time.monotonic() + HANGS
+    while not any(called in line for line in node.processes().values()):
+        assert time.monotonic() < end, node.processes()
+        time.sleep(0.05)
+
+
+def test_a_run_without_the_probe_says_so(lab: Lab) -> None:
+    run = probed(lab, "--probe", "none", command=())
+    assert (run.report["probe"]["ran"], run.exit_code) == (False, 0)
+    assert reason(run, "NC701") == "skipped: absent: not asked (--probe none)"
