@@ -1,6 +1,6 @@
 """The probe over real hosts, through real SSH: one rank a GPU, by a stand-in NCCL that is told to be sick.
 
-Its ranks send at a rate of their own, far below what two busy cores carry: figures are the stand-in's, not the machine's.
+Its ranks send at a rate of their own, far below what two busy cores carry: figures are the stand-in's alone.
 """
 
 from __future__ import annotations
