@@ -5,7 +5,7 @@
 #   make test                   build the wheel, install it, test the installed wheel (TORCH=1 adds torch, ARGS='-k name')
 #   make lint                   ruff, mypy, and vermin for what runs on other people's Python 3.6
 #   make bench                  how fast, side by side with clush, xargs ssh, pdsh and parallel-ssh (ARGS='--nodes 16,64'),
-#                               and as root the mesh, between hosts made of namespaces
+#                               and as root the mesh, between hosts made of namespaces; and the search for slow nodes
 #   make pyz                    dist/ncheck.pyz: one file, pure Python, uses the machine's own ssh
 #   make wheelhouse             dist/wheelhouse: everything to install from with no package index
 #   make clean                  remove what the above made
@@ -79,6 +79,7 @@ lint: $(STAMPS)/installed $(STAMPS)/dev
 bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
 	@$(BIN)/python bench/fanout.py $(ARGS)
 	@$(BIN)/python bench/mesh.py $(filter --write,$(ARGS))
+	@$(BIN)/python bench/search.py $(filter --write,$(ARGS))
 
 # tomli is for Python 3.10 alone, which this one may not be; its pure wheel serves all.
 pyz: $(STAMPS)/installed
