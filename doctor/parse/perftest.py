@@ -28,7 +28,8 @@ _ITERS = re.compile(r"^(\d{1,19}) iters in [\d.]{1,20} seconds = ([\d.]{1,20}) u
 # IB device mlx5_7 not found     |     Unable to find the Infiniband/RoCE device     |     Completion with error
 # Failed status transport retry counter exceeded (12) for wr_id 2     |      Port number 1 state is Down
 _ERROR = re.compile(
-    r"Couldn't|Could not|Did not detect|Failed|Unable|not found|No IB devices|with error|\berror\b|state is (?!Active)|mismatch|ERRNO"
+    r"Couldn't|Could not|Did not detect|Failed"
+    r"|Unable|not found|No IB devices|with error|\berror\b|state is (?!Active)|mismatch|ERRNO"
     r"|[Tt]imed out|[Cc]onnection (?:refused|reset)|[Cc]annot|can't",
     re.ASCII,
 )

@@ -17,6 +17,7 @@ from doctor.remaining import among
 
 if TYPE_CHECKING:
     from doctor.advice.launch import Launch
+    from doctor.model.head import Head
     from doctor.model.facts import Step
     from doctor.probe.way import Ground
 
@@ -27,21 +28,23 @@ _ASSIGNMENT = "="
 def why_no_line(ground: Ground) -> str:
     """Say why no mpirun of this machine can start ranks on these nodes; "" where one can."""
     try:
-        starter = starter_in(words_of(mpi_line(launch_of(ground))))
+        starter = starter_in(words_of(mpi_line(launch_of(ground, this_head(ground)))))
     except NoLineError as error:
         return f"there is no mpirun line: {error}"
     return "" if shutil.which(starter) else f"{starter} is not on this machine; type it where you would type {starter}"
 
 
-def launch_of(ground: Ground) -> Launch:
-    """Return what the plan's mpirun line is made of. Raises NoLineError."""
+def launch_of(ground: Ground, head: Head | None) -> Launch:
+    """Return what the plan's mpirun line is made of, typed on this head. Raises NoLineError."""
     company = ground.company
     nodes = [node for node in company.nodes if node.name in ground.nodes]
-    known = among(company.known, ground.nodes)
     root = any(identity.user_id == 0 for identity in company.each(IdentityFacts).values())
-    return mpi_launch(
-        nodes, known, company.settings, user_is_root=root, head=head_of(company.settings, os.environ)
-    )  # fmt: skip
+    return mpi_launch(nodes, among(company.known, ground.nodes), company.settings, user_is_root=root, head=head)
+
+
+def this_head(ground: Ground) -> Head | None:
+    """Return the machine that ncheck runs on, where its lines are typed."""
+    return head_of(ground.company.settings, os.environ)
 
 
 def line_for(

@@ -15,7 +15,7 @@ from doctor.hostlist import fold
 from doctor.model.evidence import JsonValue, Reply, Status
 from doctor.model.facts import Stage
 from doctor.probe.children import Ended, run_children
-from doctor.probe.mpi_lines import launch_of, line_for, started_by, why_no_line, words_of
+from doctor.probe.mpi_lines import launch_of, line_for, started_by, this_head, why_no_line, words_of
 from doctor.probe.nccl_tests import PLAIN, WITH_MPI, NcclTests, options
 from doctor.probe.tools import tools_of
 from doctor.probe.under_mpirun import failed_reply
@@ -50,7 +50,7 @@ class NcclTestsAcross(HeadWay, NcclTests):
         steps = [*dict.fromkeys(part.step for part in parts)]
         seconds = min(part.seconds for part in parts)
         try:
-            launch = launch_of(ground)
+            launch = launch_of(ground, this_head(ground))
             lines = [words_of(_line(ground, launch, step)) for step in steps]
             ended = run_children(lines, seconds, os.environ)
         except (NoLineError, OSError) as error:

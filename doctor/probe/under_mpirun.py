@@ -15,7 +15,7 @@ from doctor.advice.launch import NoLineError
 from doctor.model.evidence import JsonValue, Reply, Status
 from doctor.model.facts import InterpreterFacts, LoadedNcclFacts, Stage, Step
 from doctor.probe.children import GRACE, run_children
-from doctor.probe.mpi_lines import launch_of, line_for, started_by, why_no_line, words_of
+from doctor.probe.mpi_lines import launch_of, line_for, started_by, this_head, why_no_line, words_of
 from doctor.probe.nccl import Nccl
 from doctor.probe.rank_lines import told_by_ranks
 from doctor.probe.way import HeadWay, NoPartError
@@ -73,7 +73,7 @@ class UnderMpirun(HeadWay, Nccl):
         pinned = (f"NCCL_NET={step.net}",) if step.net else ()
         for node, spec in {} if alike else specs.items():
             own.setdefault(node, {})["NCHECK_RANK"] = spec
-        return line_for(ground, launch_of(ground), step, (*_HEARD, *pinned, *program), own)
+        return line_for(ground, launch_of(ground, this_head(ground)), step, (*_HEARD, *pinned, *program), own)
 
     def spec(self, ground: Ground, part: Part, seconds: float) -> str:
         """Return what the rank program is told on a node."""
