@@ -66,7 +66,7 @@ _TWO_NETWORKS = Reading(
 
 
 # [PG 0 Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1
-_WORK = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)")
+_WORK = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+),")
 # [PG 0 (default_pg) Rank 12], [PG ID 2 PG GUID 3 Rank 12]
 _GROUP = re.compile(r"\[PG ([^\]]*?)\s*Rank \d+\]")
 # Point to point differs between the two ends by nature.
@@ -74,15 +74,19 @@ _ENDS = frozenset({"SEND", "RECV", "COALESCED", "UNKNOWN"})
 
 
 def collectives_differ(lines: Sequence[Line]) -> Found:
-    """Yield the lines of ranks that wait in different collectives under one number of one group."""
+    """Yield the lines of ranks that wait in different collectives under one number of one group.
+
+    Old releases do not name the group, and each group counts by itself: then it is no more than possible.
+    """
     told: dict[tuple[str, str], dict[str, Line]] = {}
     for line in lines:
         if "WorkNCCL(" in line.text and (found := _WORK.search(line.text)) and found[2] not in _ENDS:
             group = _GROUP.search(line.text)
             told.setdefault((group[1] if group else "", found[1]), {}).setdefault(found[2], line)
-    for ranks in told.values():
+    for (name, _), ranks in told.items():
         if len(ranks) > 1:
-            yield Reading("collective_mismatch", Grade.LIKELY, ("slow_rank_timeout",)), tuple(ranks.values())
+            grade = Grade.LIKELY if name else Grade.POSSIBLE
+            yield Reading("collective_mismatch", grade, ("slow_rank_timeout",)), tuple(ranks.values())
 
 
 # node01:77:80 [6] NCCL INFO Channel 00 : 6[6] -> 10[2] via P2P/IPC

@@ -25,7 +25,7 @@ def rows() -> list[Row]:
 
 def told(row: Row, around: str = "") -> Row:
     text = (FOLDER / row["case"] / "log.txt").read_bytes().decode("utf-8", "replace")
-    return read_text("log", f"{around}{text}\n{around}")
+    return read_text("log", f"{around}\n{text}\n{around}")
 
 
 # What ranks say that start well, and what the others say once one has failed.
@@ -37,7 +37,7 @@ AROUND = "\n".join(
         "NCCL INFO Failed to open libibverbs.so[.1]",
         "NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0",
         "NCCL WARN socketProgress: Connection closed by remote peer node03<51159>",
-        "[E ProcessGroupNCCL.cpp:475] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE",
+        "[E ProcessGroupNCCL.cpp:475] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, N",
     )
 )
 
