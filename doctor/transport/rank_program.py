@@ -14,10 +14,10 @@ _ALSO = (
     "doctor.agent.counters",
     "doctor.agent.files",
 )  # what it shares with the agent
-# One line without a quote that a shell, mpirun or srun could read otherwise. What lies in the current folder is not
-# imported: the user's own json.py may be there.
+# One line without a quote that a shell, mpirun or srun could read otherwise; it begins with what tells people who look
+# at a list of processes. What lies in the current folder is not imported: the user's own json.py may be there.
 _LOADER = (
-    "import sys;sys.path[:]=[p for p in sys.path if p];import zlib,base64,json;"
+    '"ncheck-rank";import sys;sys.path[:]=[p for p in sys.path if p];import zlib,base64,json;'
     't=json.loads(zlib.decompress(base64.b64decode("{packed}")).decode());g={{"__name__":"boot"}};'
     'exec(t["doctor.agent.boot"],g);sys.meta_path.insert(0,g["MemoryImporter"](t));'
     "from doctor.agent.rank.main import main;main(sys.argv[1:])"

@@ -35,9 +35,9 @@ from doctor.model.node import Node
 from doctor.transport.local import LocalTransport
 from doctor.transport.modules import module_text
 from doctor.transport.session import Known, Session, Wanted
-asked, setup = json.loads(sys.argv[1]), sys.argv[2]
+asked = json.loads(sys.argv[1])
 known = Known(Node("here"))
-environment = {"setup": setup, "python": sys.executable}
+environment = {"python": sys.executable}
 wanted = Wanted("0123456789ab", time.monotonic() + 300, connect_timeout=60, environment=environment)
 session = Session(LocalTransport().connect(known.node, 60), known, wanted, module_text)
 session.greet(time.monotonic())
@@ -170,9 +170,9 @@ def test_a_turn_goes_through_a_session_in_the_jobs_environment(met: Met, standin
 @pytest.mark.parametrize("where", ["init", "collective"])
 def test_when_the_head_is_killed_no_rank_and_no_segment_is_left(met: Met, standins: Standins, where: str) -> None:
     mark = os.urandom(8).hex()
-    setup = f"export STANDIN_MARK={mark} LD_LIBRARY_PATH={standins()} STANDIN_NCCL=shm=leave,at=4,hang={where}"
-    argv = [sys.executable, "-c", HEAD, json.dumps(turn(met()["ids"][0], timeout=300.0)), setup]
-    head = subprocess.Popen(argv, env=plain())
+    job = {"LD_LIBRARY_PATH": str(standins()), "STANDIN_MARK": mark, "STANDIN_NCCL": f"shm=leave,at=4,hang={where}"}
+    argv = [sys.executable, "-c", HEAD, json.dumps(turn(met()["ids"][0], timeout=300.0))]
+    head = subprocess.Popen(argv, env={**plain(), **job})
     try:
         wait_for(lambda: len(marked(mark)) >= 2)
         if where == "collective":
