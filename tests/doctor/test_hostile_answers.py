@@ -175,7 +175,7 @@ def judged(nodes: Nodes, folder: Path, launcher: str | None = None) -> list[str]
     assert [verdict for verdict in report.verdicts if verdict.outcome.value == "crashed"] == []
     assert all(row.isprintable() for row in report.plan.lines.get("nccl.conf", "").split("\n"))
     assert all(len(finding.message) < 10000 for finding in report.findings)
-    for form in ("console", "json"):
+    for form in ("console", "json", "html"):
         page = io.StringIO()
         show(report, form, page, {"COLUMNS": "120"}, color=False)
         assert all(char.isprintable() or char == "\n" for char in page.getvalue())

@@ -12,7 +12,7 @@ from doctor.report import measured_words as say
 WIDTH, HEIGHT = 760, 340
 LEFT, RIGHT, TOP, BOTTOM = 56, 24, 30, 44
 _TICKS = 5
-_LABELS = 9  # sizes that are written below the drawing
+_LABEL = 62  # the room that a size needs below the drawing
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def curve_of(one: Measurement, title: str) -> Curve | None:
         title=f"Bus bandwidth by size: {title}",
         told=f"From {say.size(sizes[0])} to {say.size(sizes[-1])} a rank. {say.verdict(one)}.",
         lines=tuple(line for line in lines if line.dots),
-        across=tuple((frame.x(size), say.size(size)) for size in _labelled(sizes)),
+        across=tuple((frame.x(size), say.size(size)) for size in _labelled(sizes, frame)),
         up=tuple((frame.y(tick), f"{tick:g}") for tick in ticks),
         expected=frame.y(one.expected) if one.expected else None,
         expected_words=f"expected {say.rate(one.expected)} {one.unit}" if one.expected else "",
@@ -107,7 +107,11 @@ def _ticks(most: float) -> list[float]:
     return [float(f"{step * place:.6g}") for place in range(count + 1)]
 
 
-def _labelled(sizes: Sequence[int]) -> Sequence[int]:
-    """Return the sizes that have room for a label, the largest always."""
-    every = -(-len(sizes) // _LABELS)
-    return sizes[::-1][::every][::-1]
+def _labelled(sizes: Sequence[int], frame: _Frame) -> Sequence[int]:
+    """Return the sizes that have room for a label, the largest always; that one ends where the drawing does."""
+    kept, free = [sizes[-1]], frame.x(sizes[-1]) - 1.5 * _LABEL
+    for size in reversed(sizes[:-1]):
+        if frame.x(size) <= free:
+            kept.append(size)
+            free = frame.x(size) - _LABEL
+    return kept[::-1]
