@@ -73,7 +73,8 @@ def wiring_of(topology: TopologyFacts, used: Sequence[str], most: int) -> Wiring
         return None
     own = {gpu: _own(topology, gpu, used, switched=switched) for gpu in used}
     links = min(own.values())
-    return Wiring(links, switched, tuple(gpu for gpu in used if own[gpu] == links < max(own.values())))
+    even = switched or len(used) == len(topology.gpus)  # some of a cube have fewer links among themselves by nature
+    return Wiring(links, switched, tuple(gpu for gpu in used if even and own[gpu] == links < max(own.values())))
 
 
 def _own(topology: TopologyFacts, gpu: str, used: Sequence[str], *, switched: bool) -> int:
