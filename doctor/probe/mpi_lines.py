@@ -17,8 +17,8 @@ from doctor.remaining import among
 
 if TYPE_CHECKING:
     from doctor.advice.launch import Launch
-    from doctor.model.head import Head
     from doctor.model.facts import Step
+    from doctor.model.head import Head
     from doctor.probe.way import Ground
 
 _RUN = 'exec "$NCHECK_PROGRAM" "$@"'

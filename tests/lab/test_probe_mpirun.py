@@ -10,7 +10,7 @@ from typing import Any
 from .command import Run, begin, listing
 from .hosts import Lab
 from .layers import STANDINS, compiled
-from .promises import HANGS, PATIENT, nothing_left
+from .promises import HANGS, PATIENT, eventually, nothing_left
 
 PROBE = ("probe", "nodes.txt", "-o", "json", "--probe-time", "200", *PATIENT)
 ALL = "all"
@@ -76,3 +76,27 @@ def test_a_build_without_mpi_is_no_test_of_the_network(lab: Lab) -> None:
     assert outcome(run, "NC701") == {"unknown"}, run.told("node01")
     assert "is built without MPI" in run.told("node01")["NC701"]
     assert run.exit_code == 1
+
+
+def test_a_rank_that_hangs_under_the_line_is_ended_with_the_step_and_nothing_is_left(lab: Lab) -> None:
+    lab.nodes[1].write(
+        "/etc/standin-nccl", "hang=collective,rank=3\n"
+    )  # that rank is there when all nodes run together
+    run = probed(lab, "--probe", "nccl", "--probe-launcher", "mpirun")
+    (whole,) = measured(run, ALL)
+    assert whole["measured"] is None, whole
+    assert outcome(run, "NC701") & {"failed", "unknown"}, run.told("node02")
+    assert run.exit_code == 1
+
+
+def test_an_interrupt_while_mpirun_runs_leaves_no_mpirun_no_daemon_and_no_rank(lab: Lab) -> None:
+    lab.nodes[1].write("/etc/standin-nccl", "hang=collective,rank=3\n")
+    listing(lab, [f"{name} slots=2" for name in lab.names[:2]])
+    with nothing_left(lab):
+        running = begin(lab, *PROBE, "--probe", "nccl", "--probe-launcher", "mpirun")
+        assert eventually(
+            lambda: any("mpirun --allow-run-as-root" in line for line in lab.processes().values()), True, HANGS
+        )  # noqa: FBT003
+        running.interrupt()
+        run = running.wait(HANGS)
+    assert run.exit_code == 130
