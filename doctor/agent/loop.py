@@ -57,7 +57,7 @@ class _Conversation:
         elif message.get("do") == "collect":
             self.collect(message.get("id"), message.get("sources") or [])
         elif message.get("do") == "module":
-            self.fetched.put(message.get("text"))
+            self.fetched.put((message.get("name"), message.get("text")))
 
     def begin(self, message):
         """Done beside the listening, for entering the job's environment may be slow and the head may go meanwhile."""
@@ -106,10 +106,14 @@ class _Conversation:
     def fetch(self, name, timeout=10.0):
         with self.fetching:
             self.send({"is": "wanted", "module": name})
+            ends = time.monotonic() + timeout
             try:
-                return self.fetched.get(timeout=timeout)
+                came, text = self.fetched.get(timeout=timeout)
+                while came != name:  # one that was waited for in vain, and came late
+                    came, text = self.fetched.get(timeout=max(0.0, ends - time.monotonic()))
             except queue.Empty:
                 return None
+            return text
 
     def post_on(self):
         """Send what was posted a moment ago: replies that come together cost the head one packet, not twenty."""

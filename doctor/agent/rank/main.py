@@ -12,7 +12,7 @@ from doctor.agent.rank.cuda import Cuda
 from doctor.agent.rank.measure import Measure
 from doctor.agent.rank.nccl import Nccl, UniqueId
 from doctor.agent.rank.place import gpu_of, placed
-from doctor.agent.rank.telling import RankError, Telling
+from doctor.agent.rank.telling import LONGEST_WORDS, RankError, Telling
 from doctor.agent.rank.watch import FAILED, Watch
 
 _TO_PART = 5.0  # seconds for the communicator's end, when all is measured and told
@@ -46,7 +46,7 @@ def _work(spec, telling, watch, began):
     watch.at("libnccl")
     nccl = Nccl(spec.get("library") or "libnccl.so.2")
     watch.abort = nccl.abort
-    telling.say("library", version=nccl.version(), path=nccl.real_path(), driver=cuda.driver())
+    telling.say("library", version=nccl.version(), path=nccl.real_path()[:LONGEST_WORDS], driver=cuda.driver())
     watch.at("init")
     nccl.init(world, _identity(spec, nccl), rank)
     watch.at("first all-reduce")
