@@ -65,6 +65,13 @@ def test_it_examines_this_machine_with_the_agent_from_inside_the_file(pyz: Path)
     assert [verdict for verdict in report["verdicts"] if verdict["outcome"] == "crashed"] == []
 
 
+def test_it_writes_its_report_as_a_page_with_templates_from_inside_the_file(pyz: Path) -> None:
+    done = run(pyz, "local", "--select", "NC1", "--probe", "none", "-o", "html")
+    assert done.stderr.count("\n") == done.stderr.count("ncheck: ")
+    assert done.stdout.startswith("<!DOCTYPE html>")
+    assert done.stdout.endswith("</html>\n")
+
+
 def test_its_demo_says_what_it_lacks(pyz: Path) -> None:
     done = run(pyz, "demo")
     assert done.returncode == 2
