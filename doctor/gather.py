@@ -115,6 +115,7 @@ class _Run:
     more: Iterable[Act] | None = None
     places: dict[str, _Place] = field(default_factory=dict)
     busy: set[str] = field(default_factory=set)
+    workers: int = 0
     ended: bool = False
 
     def __post_init__(self) -> None:
@@ -149,7 +150,12 @@ class _Run:
         for node in self.nodes:
             acts = sum(node.name in act.nodes for act in self.acts) + (self.more is not None)
             self.places[node.name] = _Place(Known(node), acts)
-        for _ in range(min(self.settings.width, len(self.nodes))):
+        self.hire(min(self.settings.width, len(self.nodes)))
+
+    def hire(self, wanted: int) -> None:
+        """Let there be so many workers."""
+        while self.workers < wanted:
+            self.workers += 1
             threading.Thread(target=self.toil, daemon=True).start()
 
     def open(self, act: Act, *, first: bool = False) -> frozenset[str]:
@@ -166,6 +172,8 @@ class _Run:
                 self.observer.stage(name, "connecting" if first else act.stage)
                 sources = self.spared(place, questions.get(name, ()))
                 self.work.put((self.examine if first else self.go_on, name, sources))
+        if act.seconds is not None:  # those that it asks wait for one another: none may wait for its turn
+            self.hire(len(self.busy))
         return frozenset(asked)
 
     @staticmethod
@@ -208,7 +216,7 @@ class _Run:
     def end(self) -> None:
         """Close every connection; the workers see that and stop. Each node's side ends at end of input."""
         self.ended = True
-        for _ in range(self.settings.width):
+        for _ in range(self.workers):
             self.work.put(None)
         for place in self.places.values():
             if place.stream:

@@ -9,11 +9,13 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from doctor.gather import Act, NotAsked, Questions, gather
+from doctor.gather import Told as ToldByHead
 from doctor.model.evidence import Answer, Cause, Command, Evidence, Login, Reply, Source, Status
 from doctor.model.node import Node
 from doctor.observer import Silent
@@ -215,6 +217,108 @@ def test_a_connection_that_ends_in_a_later_act_is_told_with_what_came() -> None:
     one, two = gather(nodes("a"), acts, Settings(), lambda _: Ways(), Told())
     assert (one.login.cause, list(one.replies)) == (None, [HELLO.key])
     assert (two.login.reached, two.login.cause, dict(two.replies)) == (True, Cause.CLOSED, {})
+
+
+def _asked(questions: Questions, _left: float) -> Questions:
+    return questions
+
+
+def turn(number: int, *arguments: str) -> Answer:
+    """Ask for what has turns: the agent knows no means of that name, and says so each time."""
+    return Answer("turn", timeout=60, arguments={"means": "none", "argv": list(arguments)}, turn=number)
+
+
+def test_acts_go_on_as_long_as_more_are_made_of_what_came_before_on_the_connections_that_are_kept() -> None:
+    seen: list[tuple[str, tuple[str, ...]]] = []
+
+    def more() -> Iterator[Act]:
+        for number in (1, 2, 3):
+            assert len(seen) == 2 * number, "all of the act before was yielded"
+            yield Act(
+                f"round {number}", frozenset("ab"), lambda _, at=number: {n: (turn(at),) for n in "ab"}, seconds=60
+            )
+
+    ways = Ways()
+    for evidence in gather(nodes("a", "b"), [first("ab", [HELLO])], Settings(), lambda _: ways, Told(), more=more()):
+        seen += [(evidence.node, tuple(evidence.replies))]
+    assert sorted(seen) == sorted(
+        (name, (key,)) for name in "ab" for key in (HELLO.key, *(turn(number).key for number in (1, 2, 3)))
+    )
+    assert ways.connected == 2
+
+
+def test_what_a_turn_was_asked_is_the_heads_own_word() -> None:
+    acts = iter([Act("round", frozenset("a"), lambda _: {"a": (turn(1, "x"), HELLO)}, seconds=60)])
+    *_, evidence = gather(nodes("a"), [first("a", [])], Settings(), lambda _: Ways(), Told(), more=acts)
+    assert evidence.replies[turn(1).key].asked == {"means": "none", "argv": ["x"]}
+    assert evidence.replies[HELLO.key].asked is None
+
+
+def test_what_the_head_found_out_itself_is_told_as_if_the_node_had() -> None:
+    said = Reply(Status.OK, value={"rows": []}, asked={"round": 1})
+    acts = iter([Act("round", frozenset("a"), lambda _: {"a": (ToldByHead(turn(1), said),)}, seconds=60)])
+    *_, evidence = gather(nodes("a"), [first("a", [])], Settings(), lambda _: Ways(), Told(), more=acts)
+    assert evidence.replies == {turn(1).key: said}
+
+
+def test_nodes_that_wait_for_one_another_are_asked_at_once_whatever_the_width(tmp_path: Path) -> None:
+    names = ["a", "b", "c"]
+    meet = {
+        name: Command(("sh", "-c", f"touch {tmp_path}/{name}; until [ $(ls {tmp_path} | wc -l) = 3 ]; do :; done"), 60)
+        for name in names
+    }
+    acts = iter([Act("round", frozenset(names), lambda _: {name: (meet[name],) for name in names}, seconds=60)])
+    run = gather(nodes(*names), [first(names, [])], Settings(width=1), lambda _: Ways(), Told(), more=acts)
+    ended = {e.node: e.replies[meet[e.node].key].exit_status for e in run if e.replies}
+    assert ended == dict.fromkeys(names, 0)
+
+
+def test_who_is_late_in_one_round_has_no_part_in_the_next_and_holds_up_no_other(tmp_path: Path) -> None:
+    over = tmp_path / "over"
+    slow = Command(("sh", "-c", f"until [ -e {over} ]; do sleep 0.02; done"), timeout=120)
+    asked: list[str] = []
+
+    def more() -> Iterator[Act]:
+        yield Act("round 1", frozenset("ab"), lambda _: {"b": (slow,)}, seconds=0.0)
+        yield Act("round 2", frozenset("ab"), lambda _: {"a": (ALSO,), "b": (ALSO,)}, seconds=60)
+
+    run = gather(nodes("a", "b"), [first("ab", [])], Settings(), lambda _: Ways(), Told(), more=more())
+    for evidence in run:
+        asked += [f"{evidence.node} {key}" for key in evidence.replies]
+        if f"a {ALSO.key}" in asked:
+            over.touch()
+    assert f"b {ALSO.key}" not in asked
+    assert f"a {ALSO.key}" in asked
+
+
+def test_an_act_has_its_seconds_and_no_more_than_are_left_of_all() -> None:
+    given: list[float] = []
+
+    def more() -> Iterator[Act]:
+        for seconds in (5.0, 1000.0):
+            yield Act("round", frozenset("a"), lambda left: given.append(left) or {}, seconds=seconds)  # type: ignore[func-returns-value]
+
+    settings = Settings(deadline=100.0, probe_time=20.0)
+    list(gather(nodes("a"), [first("a", [])], settings, lambda _: Ways(), Told(), more=more()))
+    assert given[0] <= 5.0
+    assert 5.0 < given[1] <= 120.0
+
+
+def test_an_interrupt_in_a_round_yields_what_is_known_and_then_raises(tmp_path: Path) -> None:
+    forever = Command(("sh", "-c", f"touch {tmp_path}/begun; exec sleep 600"), timeout=600)
+    acts = iter([Act("round", frozenset("a"), lambda _: {"a": (forever,)}, seconds=600)])
+
+    def press() -> None:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    found: list[tuple[str, Cause | None]] = []
+    run = gather(nodes("a"), [first("a", [HELLO])], Settings(), lambda _: Ways(), Told(), more=acts)
+    threading.Thread(target=press, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        found.extend((evidence.node, evidence.login.cause) for evidence in run)
+    assert found == [("a", None), ("a", Cause.DEADLINE)]
 
 
 def test_the_jobs_environment_is_each_nodes_own() -> None:
