@@ -169,9 +169,14 @@ def _pairs(links: Sequence[SlowLink]) -> str:
 
 
 def _by(seen: Scene, suspect: Suspect) -> str:
-    """Name the one rail that carried a node's data in its pairs: there is one rank a node."""
-    places = {busiest(turn) for turn in seen.turns(suspect.node) if turn.step.stage is Stage.PAIR}
-    return f" by {places.pop()}" if len(places) == 1 and places != {""} else ""
+    places = _places(seen, suspect.node)
+    return f" by {places[0]}" if len(places) == 1 else ""
+
+
+def _places(seen: Scene, node: str) -> tuple[str, ...]:
+    """Return the rails or interfaces that carried a node's data in its pairs: with one rank a node one at a time."""
+    turns = (turn for turn in seen.turns(node) if turn.step.stage is Stage.PAIR)
+    return tuple(dict.fromkeys(place for turn in turns if (place := busiest(turn))))
 
 
 def _where(seen: Scene, node: str) -> Iterator[str]:
@@ -190,7 +195,7 @@ def _node_fix(seen: Scene, node: str) -> str:
         return "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"
     if idle := idle_rails(seen.turns(node)):
         return _ibstat(idle[0])
-    place = next((busiest(turn) for turn in seen.turns(node) if busiest(turn)), "")
+    place = next(iter(_places(seen, node)), "")
     if ":" in place:
         return _ibstat(place)
     return f"sudo ethtool -S {quote(place)}" if place else ALL_WAYS
@@ -202,5 +207,5 @@ def _ibstat(place: str) -> str:
 
 
 def _way_fix(seen: Scene, link: SlowLink) -> str:
-    places = [busiest(turn) for turn in seen.turns(link.nodes[0]) if turn.step.stage is Stage.PAIR]
-    return "sudo iblinkinfo" if any(":" in place for place in places) else f"tracepath -n {quote(link.nodes[1])}"
+    by_rdma = any(":" in place for place in _places(seen, link.nodes[0]))
+    return "sudo iblinkinfo" if by_rdma else f"tracepath -n {quote(link.nodes[1])}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from doctor.hostlist import fold
@@ -28,6 +28,7 @@ class Held:
     nodes: tuple[str, ...]
     busbw: float
     should: Expected
+    blamed: tuple[str, ...] = ()  # who of the group is slow with each partner, and has a finding of its own
 
     @property
     def ratio(self) -> float | None:
@@ -44,10 +45,12 @@ def held(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]) -> 
     inside = [one for one in ran if one.step.stage is Stage.INSIDE]
     large = [one for one in ran if one.step.stage in (Stage.ALL, Stage.SCALING)]
     whole = [one for one in large if one.step.stage is Stage.ALL] or sorted(large, key=lambda one: one.step.world)
+    found = searched(collectives(probed), expectation(hardware))
+    blamed = [suspect.node for suspect in found.slow]
     return (
         *(_held(one, one.step.group, hardware) for one in inside),
-        *_best_pairs(tuple(ran), hardware),
-        *(_held(one, one.step.group, hardware) for one in whole[-1:]),
+        *_best_pairs((one for one in ran if one.step.means is found.means), blamed, hardware),
+        *(replace(_held(one, one.step.group, hardware), blamed=tuple(blamed)) for one in whole[-1:]),
     )
 
 
@@ -117,18 +120,16 @@ def _held(one: Collective, nodes: tuple[str, ...], hardware: Mapping[str, Hardwa
     return Held(one, nodes, one.busbw or 0.0, expected(one, hardware))
 
 
-def _best_pairs(ran: tuple[Collective, ...], hardware: Mapping[str, Hardware]) -> Iterator[Held]:
-    """Yield the best pair of each node that is not blamed."""
-    found = searched(ran, expectation(hardware))
-    blamed = {suspect.node for suspect in found.slow}
+def _best_pairs(ran: Iterable[Collective], blamed: Sequence[str], hardware: Mapping[str, Hardware]) -> tuple[Held, ...]:
+    """Return the best pair of each node that is not blamed."""
     best: dict[str, Held] = {}
     for one in ran:
-        if one.step.stage is Stage.PAIR and one.step.means is found.means:
+        if one.step.stage is Stage.PAIR:
+            made = _held(one, one.step.group, hardware)
             for node in one.step.group:
-                made = _held(one, (node,), hardware)
-                if node not in blamed and (node not in best or (made.ratio or 0.0) > (best[node].ratio or 0.0)):
-                    best[node] = made
-    yield from best.values()
+                if node not in best or (made.ratio or 0.0) > (best[node].ratio or 0.0):
+                    best[node] = replace(made, nodes=(node,))
+    return tuple(made for node, made in best.items() if node not in blamed)
 
 
 def _grave(one: Held) -> float:
@@ -149,7 +150,8 @@ def _problem(members: Sequence[Held], hardware: Mapping[str, Hardware]) -> Probl
     place = f"{_what(step.means)} {_where(step.stage, nodes)}"
     figures = f"{reached} GB/s of {should.busbw:.3g} expected ({worst:.2f})"
     message = f"{place}: {figures}, limited by {should.limited_by}{lowered}"
-    return Problem(message, _fix(members[0], seen), tuple(dict.fromkeys((*should.lowered_by, *seen))), nodes)
+    evidence = [f"{node} is slow with each of its partners" for node in members[0].blamed if node in nodes]
+    return Problem(message, _fix(members[0], seen), (*evidence, *dict.fromkeys(seen)), nodes)
 
 
 def _what(means: Means) -> str:

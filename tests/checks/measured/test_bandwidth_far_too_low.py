@@ -45,6 +45,16 @@ def test_all_nodes_that_were_not_reached_leave_the_most_that_were() -> None:
     assert [one.nodes for one in judge([bandwidth_far_too_low], nodes).findings] == [("n1", "n2", "n3")]
 
 
+def test_a_node_that_is_slow_with_each_partner_is_evidence_of_what_all_of_them_reach() -> None:
+    names = ("n1", "n2", "n3")
+    speeds = {("n1", "n2"): 20.0, ("n2", "n3"): 20.0, ("n3", "n1"): 48.0}
+    turns = [(pair, part(Stage.PAIR, pair, 1, busbw)) for pair, busbw in speeds.items()]
+    turns.append((names, part(Stage.ALL, names, 8, 160.0)))
+    nodes = {name: probed(*(turn for group, turn in turns if name in group)) for name in names}
+    found = judge([bandwidth_far_too_low], nodes).findings
+    assert [(one.nodes, one.evidence) for one in found] == [(names, ("n2 is slow with each of its partners",))]
+
+
 def test_it_is_silent_about_what_is_merely_low() -> None:
     for nodes in (inside(n1=380.0, n2=471.2), together(4, 310.0)):
         assert {verdict.outcome for verdict in judge([bandwidth_far_too_low], nodes).verdicts} == {Outcome.PASSED}
