@@ -234,9 +234,8 @@ def test_acts_go_on_as_long_as_more_are_made_of_what_came_before_on_the_connecti
     def more() -> Iterator[Act]:
         for number in (1, 2, 3):
             assert len(seen) == 2 * number, "all of the act before was yielded"
-            yield Act(
-                f"round {number}", frozenset("ab"), lambda _, at=number: {n: (turn(at),) for n in "ab"}, seconds=60
-            )
+            questions: Questions = dict.fromkeys("ab", (turn(number),))
+            yield Act(f"round {number}", frozenset("ab"), partial(_asked, questions), seconds=60)
 
     ways = Ways()
     for evidence in gather(nodes("a", "b"), [first("ab", [HELLO])], Settings(), lambda _: ways, Told(), more=more()):
