@@ -52,8 +52,9 @@ def verdict(one: Measurement) -> str:
         return words.line(f"failed: {one.failed}" if one.failed else "not measured")
     seen = f"{rate(one.measured)} {one.unit}"
     if one.expected is None or one.ratio is None:
-        why = f"; to tell what to expect takes {', '.join(one.unknown)}" if one.unknown else ""
-        return words.line(f"{seen}, with nothing to hold it against{why}")
+        return words.line(
+            f"{seen}; what to expect is not known" + (f": {'; '.join(one.unknown)}" if one.unknown else "")
+        )
     terms = [f"limited by {one.limited_by}"] if one.limited_by else []
     why = ": " + "; ".join([*terms, *one.lowered_by]) if terms or one.lowered_by else ""
     return words.line(f"{rate(one.measured)} of {rate(one.expected)} {one.unit} expected ({percent(one.ratio)}){why}")

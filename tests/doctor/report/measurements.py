@@ -105,7 +105,7 @@ def cpus(report: Report) -> Report:
     by = "torch 2.13.0 gloo on CPUs"
     one = everywhere(
         1.1, expected=None, efficiency=None, limited_by="", by=by, ranks=4,
-        unknown=("what CPUs and their sockets give",),
+        unknown=("what gloo gives on CPUs",),
         curve=curve({1: 0.4, 16: 0.9, 64: 1.1}, 4, wrong=12),
     )  # fmt: skip
     sent = tuple(Traffic(node, "eno1", 1_900_000_000, 1_900_000_000, planned=True) for node in NODES)
