@@ -11,6 +11,7 @@ from doctor.probe.search import PARTNERS, Expect, Search, Suspect, nobody_knows,
 
 Pairs = tuple[tuple[str, str], ...]
 
+FAR_TOO_LOW = 0.75  # of what is expected: nearer to it all pairs may be alike
 TRIED = 4  # partners after which a node that is neither fast nor slow is let be
 
 
@@ -27,7 +28,10 @@ def pair_rounds(names: Sequence[str], done: Sequence[Collective], expect: Expect
     if len(names) < 2 or len(rounds) >= most_rounds(len(names)):  # noqa: PLR2004  one node has nobody to meet
         return ()
     met = {frozenset(one.step.group) for one in pairs}
-    return _opening(names, met) if len(rounds) < PARTNERS else _closer(names, met, searched(pairs, expect))
+    if len(rounds) < PARTNERS:
+        return _opening(names, met)
+    found = searched(pairs, expect)
+    return _closer(names, met, found) or (_strangers(names, met) if _all_low(pairs, expect) else ())
 
 
 def most_rounds(nodes: int) -> int:
@@ -48,6 +52,20 @@ def _opening(names: tuple[str, ...], met: set[frozenset[str]]) -> Pairs:
     """
     ring = names if not met else (*names[1:], *(() if len(names) % 2 else names[:1]))
     pairs = zip(ring[::2], ring[1::2], strict=False)
+    return tuple(pair for pair in pairs if frozenset(pair) not in met)
+
+
+def _all_low(pairs: Sequence[Collective], expect: Expect) -> bool:
+    """Tell whether no pair comes near its expectation: fast nodes may be there, each of which met two slow ones."""
+    held = [(one.busbw, expect(one)) for one in pairs if one.busbw is not None]
+    return bool(held) and all(should and busbw < FAR_TOO_LOW * should for busbw, should in held)
+
+
+def _strangers(names: tuple[str, ...], met: set[frozenset[str]]) -> Pairs:
+    """Pair all by another stride, as long as two rounds by the ring brought nothing: every second one may be slow."""
+    if any(names[place + 2 :] and {names[place], names[place + 2]} in met for place in range(len(names))):
+        return ()
+    pairs = (pair for start in (0, 1) for pair in zip(names[start::4], names[start + 2 :: 4], strict=False))
     return tuple(pair for pair in pairs if frozenset(pair) not in met)
 
 

@@ -16,6 +16,8 @@ from doctor.hostlist import fold
 from doctor.model.evidence import JsonValue
 from doctor.model.facts import Means, ProbeFacts, Stage, Step, Turn
 from doctor.probe.collectives import Collective, collectives
+from doctor.probe.expected import expectation
+from doctor.probe.hardware import hardware_of
 from doctor.probe.questions import Parts, Roll, skipped
 from doctor.probe.schedule import most_rounds, pair_rounds, scaling_groups
 
@@ -86,9 +88,11 @@ class Stages:
     def pairs(self) -> Iterator[Act]:
         """Measure disjoint pairs at once, until nobody is suspected without a second partner."""
         way = self.chosen.ways.get(Stage.PAIR)
+        known = self.ground.company.known
+        should = expectation({node: hardware_of(known.get(node, {})) for node in self.ground.nodes})
         number = 0
         while way:
-            pairs = [pair for pair in pair_rounds(self.standing(), self.done()) if self.stand(pair)]
+            pairs = [pair for pair in pair_rounds(self.standing(), self.done(), should) if self.stand(pair)]
             if not pairs:
                 break
             number += 1

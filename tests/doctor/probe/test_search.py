@@ -112,6 +112,16 @@ def test_a_slow_half_is_told_as_one_group_wherever_it_stands_in_the_listing() ->
         assert (blamed(found), found.together) == (set(half), True)
 
 
+def test_every_second_node_being_slow_is_found_where_more_was_to_be_expected() -> None:
+    """No two fast nodes are neighbours: after the two rounds of the ring all pairs are slow."""
+    for count in (8, 16):
+        half = dict.fromkeys(nodes(count)[1::2], 0.5)
+        cluster = Cluster(nodes(count), slow=half, seed=count)
+        found = cluster.search(lambda _: 24.0)
+        assert (blamed(found), found.together) == (set(half), True)
+        assert len(cluster.rounds) < 2 * log2(count) + 2
+
+
 def test_a_slow_way_is_the_fault_of_the_way_and_of_no_node() -> None:
     for seed in SEEDS:
         found = Cluster(nodes(16), links={("n06", "n07"): 0.5}, seed=seed).search()
