@@ -10,11 +10,12 @@ from functools import cache
 from doctor.hostlist import fold
 from doctor.model.check import FactType
 from doctor.model.fact import Absent, Unread
-from doctor.model.facts import Failure, Means, ProbeFacts, Stage, Turn
-from doctor.model.report import Measurement, Pair, Point, Probe, Traffic
+from doctor.model.facts import Failure, Means, ProbeFacts, Stage
+from doctor.model.report import Measurement, Point, Probe
 from doctor.probe.collectives import Collective, algbw, busbw, collectives
 from doctor.probe.expected import Expected, expected
 from doctor.probe.hardware import Hardware, hardware_of
+from doctor.probe.pictures import figures, pairs, traffic
 from doctor.probe.scaling import scaled
 
 Facts = Mapping[FactType, object]
@@ -22,7 +23,6 @@ Expects = Callable[[Collective], Expected]
 
 ALIKE = 0.05  # bandwidths no further apart than this share are told as one
 UNIT = "GB/s"
-_FIGURES = 6  # of a number that is written down
 _TOLD_BY = {"agents": "started by ncheck itself", "mpirun": "started by mpirun"}
 # not asked (--probe none)
 _NOT_ASKED = re.compile(r"not asked \((?P<why>.*)\)", re.DOTALL)
@@ -99,8 +99,8 @@ def _probe(probed: Mapping[str, ProbeFacts], ran: Sequence[Collective], reasons:
         launcher=step.launcher,
         version=_version(first) if first else "",
         rounds=len({turn.step.round for turn in turns}),
-        pairs=tuple(_pairs(ran)),
-        traffic=tuple(_traffic(probed)),
+        pairs=tuple(pairs(ran)),
+        traffic=tuple(traffic(probed)),
         notes=tuple(_notes(probed, reasons)),
     )
 
@@ -152,15 +152,15 @@ def _measurements(ran: Sequence[Collective], expects: Expects) -> Iterator[Measu
     kept = {one.nodes: one.efficiency for one in scaled(ran, lambda one: expects(one).busbw)}
     for one in (*by_stage[Stage.SCALING], *by_stage[Stage.ALL]):
         made = _measured(one, expects, f"on {len(one.step.group)} nodes")
-        yield replace(made, efficiency=_figures(kept.get(one.step.group)))
+        yield replace(made, efficiency=figures(kept.get(one.step.group)))
 
 
 def _measured(one: Collective, expects: Expects, where: str) -> Measurement:
     should = expects(one)
     return Measurement(
         what=f"{_act(one.step.means)} {where}",
-        measured=_figures(one.busbw),
-        expected=_figures(should.busbw),
+        measured=figures(one.busbw),
+        expected=figures(should.busbw),
         unit=UNIT,
         limited_by=should.limited_by,
         nodes=one.step.group,
@@ -176,12 +176,8 @@ def _measured(one: Collective, expects: Expects, where: str) -> Measurement:
 
 def _point(one: Collective, place: int) -> Point:
     row = one.rows[place]
-    rates = _figures(algbw(row)), _figures(busbw(one.step, row))
+    rates = figures(algbw(row)), figures(busbw(one.step, row))
     return Point(row.size, row.in_place, row.seconds, rates[0] or 0.0, rates[1] or 0.0, row.wrong)
-
-
-def _figures(number: float | None) -> float | None:
-    return None if number is None else float(f"{number:.{_FIGURES}g}")
 
 
 def _why_failed(one: Collective) -> str:
@@ -265,42 +261,3 @@ def _named(there: Sequence[Measurement]) -> Iterator[tuple[str, Measurement]]:
     if len(there) > 2:  # noqa: PLR2004  between the first and the last
         yield "the middle", there[len(there) // 2]
     yield "the worst", there[-1]
-
-
-def _pairs(ran: Sequence[Collective]) -> Iterator[Pair]:
-    """Yield each pair once. What was measured again stands as it was measured last."""
-    last: dict[frozenset[str], Pair] = {}
-    for one in ran:
-        if one.step.stage is Stage.PAIR and len(one.step.group) == 2:  # noqa: PLR2004  a pair
-            first, second = one.step.group
-            last[frozenset(one.step.group)] = Pair((first, second), _figures(one.busbw))
-    yield from last.values()
-
-
-def _traffic(probed: Mapping[str, ProbeFacts]) -> Iterator[Traffic]:
-    """Yield what each device carried while all nodes ran, for then all carry alike; in every step where that never was.
-
-    Those of the plan that carried nothing are told, too.
-    """
-    every = [turn for facts in probed.values() for turn in facts.turns]
-    together = {turn.step for turn in every if turn.step.stage is Stage.ALL}
-    for node, facts in probed.items():
-        turns = [turn for turn in facts.turns if not together or turn.step in together]
-        yield from _carried(node, turns)
-
-
-def _carried(node: str, turns: Sequence[Turn]) -> Iterator[Traffic]:
-    sums: dict[str, tuple[int, int]] = {}
-    planned = {device for turn in turns for device in _meant(turn)}
-    for turn in turns:
-        for device, moved in turn.carried.items():
-            sent, received = sums.get(device, (0, 0))
-            sums[device] = sent + moved.sent, received + moved.received
-    for device, (sent, received) in sums.items():
-        if sent or received or device in planned:
-            yield Traffic(node, device, sent, received, device in planned)
-
-
-def _meant(turn: Turn) -> tuple[str, ...]:
-    """Return the plan's devices for data: by its interfaces the ranks only meet, where there are HCA ports."""
-    return tuple(device for device in turn.planned if ":" in device) or turn.planned
