@@ -25,6 +25,7 @@ from doctor.inventory import read_inventory
 from doctor.model.check import Check, FactType
 from doctor.model.evidence import Cause, Evidence, Login, Reply, Status
 from doctor.model.facts import JobFacts, PlugInFacts, ProbeFacts
+from doctor.model.finding import Severity
 from doctor.model.head import Head
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan
@@ -140,13 +141,16 @@ class _Run:
     def prospect(self, nodes: Sequence[Node]) -> Prospect:
         """Judge what touches the plan before anything is measured: the plan to measure under, and what is against it.
 
-        Which nodes --drop-bad leaves out is for all checks to say. A line for MPI is of no concern to ranks that
-        ncheck starts itself.
+        Only what can be an error counts. Which nodes --drop-bad leaves out is for all checks to say. A line for MPI is
+        of no concern to ranks that ncheck starts itself.
         """
         settings = self.settings
         run = copy(self)
         run.checks = [
-            one for one in self.checks if not measures(one) and (settings.drop_bad or for_the_probe(one, settings))
+            one
+            for one in self.checks
+            if not measures(one)
+            and (settings.drop_bad or (one.severity is Severity.ERROR and for_the_probe(one, settings)))
         ]
         run.facts = dict(self.facts)
         run.close(_TOO_LATE)
