@@ -165,6 +165,6 @@ def test_where_nothing_ran_the_true_reason_is_told_folded_and_nothing_suggests_a
     assert probe.reason == "no bandwidth was measured: n[1,3]: GPUs are in use; n2: it hangs"
     against = Absent("nothing is measured while this stands against the plan: NC201 nccl-version-differs on n1")
     _, probe = measured({"n1": {ProbeFacts: against}, "n2": {ProbeFacts: Unread("not reached (refused)")}})
-    why = "no bandwidth was measured while this stands against the plan: NC201 nccl-version-differs on n1"
-    assert probe.reason == why
+    told_once = "no bandwidth was measured while this stands against the plan: NC201 nccl-version-differs on n1"
+    assert probe.reason == told_once
     assert measured({"n1": {}})[1].reason == "no bandwidth was measured: no check that was selected needs it"
