@@ -8,11 +8,14 @@ from doctor.agent.rank.telling import RankError
 IN_PROGRESS = 7  # ncclResult_t
 FLOAT32, SUM, MAX = 7, 0, 2  # ncclDataType_t, ncclRedOp_t
 CONFIG_SINCE = 21400
-# From about here on a non-blocking communicator starts a thread for each launch: tens of microseconds that no job's
-# collectives pay. There init is called in the plain way, and what looks after a call that does not come back is the
-# watch, which is a thread of its own, and the parent.
-THREAD_A_LAUNCH = 22600
-_NEEDED = ("ncclGetVersion", "ncclCommInitRank", "ncclAllReduce", "ncclCommDestroy", "ncclGetErrorString")
+# A non-blocking communicator starts a thread for each launch in 2.26.2, and not yet in 2.22.3 (NCCL source, group.cc):
+# tens of microseconds that no job's collectives pay. From here on init is called in the plain way; what looks after a
+# call that does not come back is the watch, which is a thread of its own, and the parent.
+THREAD_A_LAUNCH = 22300
+_NEEDED = (
+    "ncclGetVersion", "ncclCommInitRank", "ncclAllReduce", "ncclCommGetAsyncError", "ncclCommAbort", "ncclCommDestroy",
+    "ncclGetErrorString",
+)  # fmt: skip
 _MAGIC = 0xCAFEBEEF
 _SPINS = 200  # looks at a launch in progress before sleeping between them
 
