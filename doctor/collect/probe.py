@@ -127,7 +127,7 @@ def _told(step: Step, planned: tuple[str, ...], said: Mapping[str, JsonValue]) -
         failure = Failure("", "it ended and told of no size")
     start = said.get("start")
     return Turn(
-        step, rows, planned, dict(_carried(_mapping(said.get("carried") or {}))),
+        step, rows, planned, dict(_carried(_mapping(said.get("carried", {})))),
         _text(said.get("version"), 100), _text(said.get("library"), _LONGEST_PATH),
         _lines(said.get("used")), _lines(said.get("log")), failure,
         None if start is None else _number(start, 0.0, _MOST_SECONDS), _lines(said.get("left")),
@@ -187,7 +187,7 @@ def _id(value: JsonValue) -> str:
 
 def _lines(value: JsonValue) -> tuple[str, ...]:
     """Return the lines as text that can be shown; of too many the last."""
-    return tuple(_text(line, _LONGEST_LINE) for line in _list(value or [], None)[-_MOST_LINES:])
+    return tuple(_text(line, _LONGEST_LINE) for line in _list([] if value is None else value, None)[-_MOST_LINES:])
 
 
 def _words(value: JsonValue) -> str:

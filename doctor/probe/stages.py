@@ -99,7 +99,7 @@ class Stages:
             begun = self.round
             yield from self.run(way, Stage.PAIR, pairs, f"measuring pairs, round {number}")
             if not any(one.step.round > begun for one in self.done()):
-                return
+                break
             self.give_up()
             if rails := self.chosen.beside.get("rdma"):
                 yield from self.rails(rails, pairs, number)
