@@ -11,13 +11,12 @@ def job_nccl(sources, ends):
 
     It is looked for once: what was found is kept for the turns to come.
     """
-    if "nccl" not in sources.kept:
-        sources.kept["nccl"] = loaded(sources.job, ("a copy may be there",), Asking(sources.job, ends))
-    told = sources.kept["nccl"]
+    told = sources.kept.get("nccl") or loaded(sources.job, ("a copy may be there",), Asking(sources.job, ends))
     if told is None:
         raise MissingError("no NCCL that the job's interpreter would load")
     if "error" in told:
         raise MissingError(told["error"])
+    sources.kept["nccl"] = told
     if told["static"]:
         raise MissingError("NCCL is {}, which ncheck does not drive".format(told["how"]))
     return told["path"], told["version"]
