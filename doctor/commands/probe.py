@@ -46,10 +46,10 @@ def probe(context: click.Context, /, nodes: tuple[str, ...], **flags: object) ->
     """  # noqa: D301  click ends a paragraph's folding at \b
     if flags.get("probe") == "none":
         raise click.UsageError("--probe none measures nothing: leave it out, or run ncheck check", context)
-    return run_and_show(examine_nodes, {**flags, "nodes_file": one_file(context, nodes)}, _measuring)
+    return run_and_show(examine_nodes, {**flags, "nodes_file": one_file(context, nodes)}, measuring)
 
 
-def _measuring(settings: Settings) -> Settings:
+def measuring(settings: Settings) -> Settings:
     """Leave of the checks those of the plan and those of what is measured; a file's --probe none is for check."""
     from doctor.objections import for_the_probe  # noqa: PLC0415  start-up
     from doctor.registry import load_checks  # noqa: PLC0415  start-up
