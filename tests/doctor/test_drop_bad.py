@@ -8,7 +8,23 @@ from pathlib import Path
 import pytest
 
 from doctor.bad_nodes import bad_nodes
-from doctor.model.facts import Link, LinkCause, LinkFacts, NameFacts, PeerSsh, PeerSshFacts, Reach, Resolved
+from doctor.engine import Facts
+from doctor.model.facts import (
+    Link,
+    LinkCause,
+    LinkFacts,
+    Means,
+    NameFacts,
+    PeerSsh,
+    PeerSshFacts,
+    ProbeFacts,
+    Reach,
+    Resolved,
+    Skipped,
+    Stage,
+    Step,
+    Turn,
+)
 from doctor.model.finding import Finding, Outcome, Severity, Verdict
 from doctor.model.plan import LaunchPlan, Setting
 from doctor.model.report import NodeSummary, Probe, Report
@@ -119,3 +135,30 @@ def test_what_the_others_told_of_a_node_that_is_gone_goes_with_it(gone: str) -> 
         },
         "b": {},
     }
+
+
+def test_what_ran_with_a_node_that_is_left_out_says_nothing_of_the_others_alone() -> None:
+    inside, pair, whole = (
+        Turn(Step(round_, stage, Means.NCCL, group, (8,) * len(group), (8,)), ())
+        for round_, stage, group in (
+            (1, Stage.INSIDE, ("a",)),
+            (2, Stage.PAIR, ("a", "b")),
+            (3, Stage.ALL, tuple("abc")),
+        )
+    )
+    later = Skipped(Step(4, Stage.SCALING, Means.NCCL, ("a", "c"), (8, 8), (8,)), "no time")
+    facts: dict[str, Facts] = {
+        name: {ProbeFacts: ProbeFacts((inside, pair, whole), (later,), "a note")} for name in "abc"
+    }
+    why = "it ran with a node that is left out"
+    assert among(facts, ["a", "b"])["a"][ProbeFacts] == ProbeFacts(
+        (inside, pair), (Skipped(whole.step, why),), "a note"
+    )
+    assert among(facts, ["a", "b", "c"])["a"][ProbeFacts] == facts["a"][ProbeFacts]
+
+
+def test_a_node_is_not_bad_because_nothing_was_measured() -> None:
+    unmeasured = Verdict("all-reduce-failed", "NC701", "b", Outcome.UNKNOWN, "the time was over")
+    assert bad(report(verdicts=(unmeasured,))) == {}
+    slow = Finding("NC710", "node-slow", Severity.ERROR, ("b",), "it is slow", (), "nvidia-smi -q")
+    assert bad(report(slow)) == {"b": "NC710 node-slow: it is slow"}
