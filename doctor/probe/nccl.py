@@ -73,15 +73,25 @@ def unfit_for_nccl(ground: Ground) -> str:
 
     Libraries that differ are refused, unless by --force: NCCL before 2.23 hangs with them, and later ones fail.
     """
-    for troubles in (_gpus(ground), _libraries(ground), _slots(ground)):
-        if found := gathered(dict(troubles)):
-            return "; ".join(f"{why} on {fold(nodes)}" for why, nodes in found.items())
+    if why := _first_of(_gpus(ground), _libraries(ground), _slots(ground)):
+        return why
     loaded = ground.company.each(LoadedNcclFacts)
     versions = gathered({node: loaded[node].version for node in ground.nodes})
     if len(versions) > 1 and not ground.company.settings.force:
         told = ", ".join(f"{version} on {fold(nodes)}" for version, nodes in versions.items())
         return f"NCCL differs, and such ranks hang or fail together: {told}"
     return ""
+
+
+def unfit_for_ranks(ground: Ground) -> str:
+    """Say which nodes have no GPU for each rank; "" where all have. Which NCCL the ranks bring is their own affair."""
+    return _first_of(_gpus(ground), _slots(ground))
+
+
+def _first_of(*troubles: Iterator[tuple[str, str]]) -> str:
+    """Say the first kind of trouble that there is, the same on several nodes once."""
+    told = ("; ".join(f"{why} on {fold(nodes)}" for why, nodes in gathered(dict(one)).items()) for one in troubles)
+    return next(filter(None, told), "")
 
 
 def pinned_net(ground: Ground) -> str:

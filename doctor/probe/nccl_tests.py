@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from doctor.hostlist import fold
 from doctor.model.facts import Means, Stage
-from doctor.probe.nccl import Nccl, unfit_for_nccl
+from doctor.probe.nccl import Nccl, unfit_for_ranks
 from doctor.probe.tools import tools_of
 from doctor.probe.way import GIB, MIB, Ground, Part
 
@@ -32,11 +32,11 @@ class NcclTests(Nccl):
     meets = ids = False
 
     def unfit(self, ground: Ground) -> str:
-        """Say which nodes lack it, or what NCCL needs there. Its own NCCL may be another than the job's: no matter."""
+        """Say which nodes lack it, or GPUs for its ranks. Its NCCL is its own, and may be another than the job's."""
         without = [node for node in ground.nodes if not tools_of(ground.company, node).keys() & {PLAIN, WITH_MPI}]
         if without:
             return f"no {PLAIN} on the PATH of {fold(without)}"
-        return unfit_for_nccl(ground)
+        return unfit_for_ranks(ground)
 
     def part(self, ground: Ground, part: Part) -> Mapping[str, JsonValue]:  # noqa: ARG002  it knows all it needs
         """Return the options of the test."""
