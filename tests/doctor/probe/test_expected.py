@@ -278,7 +278,8 @@ def test_a_port_without_a_rate_or_one_that_nobody_knows_leaves_it_unknown() -> N
 
 
 def test_one_rank_alone_is_a_test_of_the_library_and_expects_nothing() -> None:
-    assert alone(board(H100, 1), 1) == Expected(None, unknown=("what one rank alone should give: it moves nothing over any link",))
+    found = alone(board(H100, 1), 1)
+    assert found == Expected(None, unknown=("what one rank alone should give: it moves nothing over any link",))
 
 
 def test_what_the_user_expects_counts_for_all_nodes_and_for_nothing_else() -> None:
