@@ -74,9 +74,15 @@ def test_the_probe_has_its_place_in_flags_and_in_the_file(tmp_path: Path) -> Non
     toml = 'probe = "nccl"\nprobe-time = 30\nprobe-launcher = "mpirun"\nsizes = "1M,1G"\nexpect = 380'
     told = Settings(probe="nccl", probe_time=30.0, probe_launcher="mpirun", sizes=(2**20, 2**30), expect=380.0)
     assert made(tmp_path, toml) == told
-    flags = {"probe": "nccl", "probe_time": "30", "probe_launcher": "mpirun", "sizes": "1M,1G", "expect": "380"}
+    flags: dict[str, object] = {
+        "probe": "nccl",
+        "probe_time": "30",
+        "probe_launcher": "mpirun",
+        "sizes": "1M,1G",
+        "expect": "380",
+    }
     (tmp_path / "ncheck.toml").unlink()
-    assert made(tmp_path, **flags) == told
+    assert made(tmp_path, None, None, **flags) == told
 
 
 def test_every_key_of_the_file_has_its_place(tmp_path: Path) -> None:

@@ -63,9 +63,16 @@ def test_a_healthy_cluster_is_measured_and_clean(lab: Lab, command: tuple[str, .
 def test_a_slow_host_is_named_after_it_met_two(lab: Lab) -> None:
     told(lab.nodes)
     lab.nodes[2].write("/etc/standin-nccl", f"rate={RATE // 4}")
-    run = probed(lab)
+    run = probed(lab, "--record", "recording")
     assert codes(run)["NC710"] == ["node03"]
     assert run.exit_code == 1
+    replayed = begin(lab, "replay", "recording", "-o", "json").wait(HANGS)
+    measured = {code for code, _ in run.verdicts() if code.startswith("NC7")}
+    assert {key: one for key, one in replayed.verdicts().items() if key[0] in measured} == {
+        key: one for key, one in run.verdicts().items() if key[0] in measured
+    }
+    assert replayed.report["measurements"] == run.report["measurements"]
+    assert replayed.report["probe"] == run.report["probe"]
     assert {tuple(sorted(pair["nodes"])) for pair in run.report["probe"]["pairs"]} >= {
         ("node03", "node04"), ("node02", "node03"),
     }  # fmt: skip

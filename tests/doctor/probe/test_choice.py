@@ -150,7 +150,7 @@ def test_what_data_goes_by_is_pinned_unless_somebody_chose() -> None:
     way = way_called("nccl")
 
     def net(**variables: str) -> str:
-        changed = {name: {EnvironmentFacts: EnvironmentFacts(variables, {})} for name in Driven().known}
+        changed: Changed = {name: {EnvironmentFacts: EnvironmentFacts(variables, {})} for name in Driven().known}
         return way.net(ground(changed), Stage.ALL)
 
     assert net() == "IB"
