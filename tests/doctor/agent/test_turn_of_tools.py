@@ -68,7 +68,8 @@ def test_wrong_elements_are_rows_and_no_failure_to_run(folder: Path) -> None:
     ],
 )
 def test_a_table_without_its_end_is_a_failure_in_the_programs_words(folder: Path, trouble: str, words: str) -> None:
-    told = inside(folder, **{trouble: "1"})
+    environment: Any = {trouble: "1"}
+    told = inside(folder, **environment)
     assert (told["rows"], told["failure"]["words"], told["failure"]["late"]) == ([], words, False)
 
 
