@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from doctor.act import Act, NotAsked, Questions, Told
 from doctor.model.evidence import Cause, Evidence, Login, Reply, Source, Status
 from doctor.open_files import allow_open_files
 from doctor.own_interpreter import job_environment
@@ -29,48 +30,13 @@ if TYPE_CHECKING:
     from doctor.settings import Settings
     from doctor.transport.link import Stream, Transport
 
+__all__ = ["Act", "NotAsked", "Questions", "Told", "gather"]
+
 _RESERVE = 0.04  # of the deadline, kept for judging and printing what came
 _GRACE = 0.5  # seconds for the workers to say in their own words where they stood when the deadline came
 _BLINK = 0.2  # seconds: a ^C that comes just before a wait does not end it, and Python looks for one after it
 _FILES_PER_NODE = 6  # a socket, or three pipes and what their making needs
 _OUT_OF_TIME = frozenset({Cause.FILTERED, Cause.SILENT, Cause.STALLED, Cause.CLOSED})
-
-
-@dataclass(frozen=True)
-class NotAsked:
-    """A source that one node is spared, and why: there is nothing that it could tell."""
-
-    source: Source
-    reason: str
-
-
-@dataclass(frozen=True)
-class Told:
-    """What the head itself found out about a source of one node: a program that ran here told it."""
-
-    source: Source
-    reply: Reply
-
-
-Questions = dict[str, tuple[Source | NotAsked | Told, ...]]  # by the node's name
-
-
-@dataclass(frozen=True)
-class Act:
-    """What nodes are asked at once, after all of them have answered what came before.
-
-    `nodes` may be asked, by name: their connections stay open for it. `ask` is called when the act begins, with the
-    seconds that are left for it, and returns the sources of each node that is asked; it sees what was yielded so far.
-    `until` is the part of the run's deadline after which the next act waits no longer for nodes that are still busy:
-    they go on with theirs, and have no part in what follows. An act with `seconds` has that long from its beginning,
-    beyond the deadline, and waits for the nodes that it asks alone.
-    """
-
-    stage: str
-    nodes: frozenset[str]
-    ask: Callable[[float], Questions]
-    until: float = 1.0
-    seconds: float | None = None
 
 
 def gather(  # noqa: PLR0913  the run's inputs, each given by the pipeline
