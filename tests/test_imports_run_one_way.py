@@ -15,8 +15,9 @@ import doctor
 
 HOMES = {"doctor": Path(doctor.__file__).parent, "checks": Path(checks.__file__).parent}
 
-# What an agent on a node may use beside the standard library, each only where that interpreter has it.
-GUESTS = {"psutil", "netifaces", "pynvml"}
+# What an agent on a node may use beside the standard library, each only where that interpreter has it: torch is the
+# job's own, for gloo's ranks.
+GUESTS = {"psutil", "netifaces", "pynvml", "torch"}
 
 # What a floor may import of the house; whatever is not named here is held by the sort alone.
 ALLOWED = {
