@@ -38,12 +38,13 @@ class Bounds:
 BOUNDS = Bounds(slow=0.8, fast=0.87, witnesses=1, one_in=8)
 # Over sockets, where what is right is not known, a machine that does something else besides halves them with ease, and
 # two that are guests of one machine are far faster than the rest.
-ON_CPUS_BOUNDS = Bounds(slow=0.5, fast=0.6, witnesses=2, one_in=2)
+OVER_SOCKETS_BOUNDS = Bounds(slow=0.5, fast=0.6, witnesses=2, one_in=2)
 # Beyond this share of its expectation nobody believes the expectation any more, and the peers alone say what is usual.
 DOUBTED = 1.25
 PARTNERS = 2  # so many it takes to suspect a node; the rounds go on until so many fast ones bear witness
 
 ON_CPUS = frozenset({Means.TCP, Means.GLOO})
+SOCKETS = "Socket"  # what NCCL_NET is pinned to where no HCA carries the data
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def searched(collectives: Iterable[Collective], expect: Expect = nobody_knows) -
     pairs = tuple(one for one in pairs if one.step.means is means)
     fair = {one.step: expect(one) for one in pairs if one.busbw is not None}
     known = bool(fair) and all(fair.values())
-    bounds = ON_CPUS_BOUNDS if means in ON_CPUS and not known else BOUNDS
+    bounds = OVER_SOCKETS_BOUNDS if not known and any(_over_sockets(one.step) for one in pairs) else BOUNDS
     meetings = _meetings(pairs, fair if known else {}, bounds)
     fast = tuple(dict.fromkeys(node for one in meetings if one.fast for node in one.nodes))
     suspects = _suspects(meetings, frozenset(fast))
@@ -145,6 +146,10 @@ def searched(collectives: Iterable[Collective], expect: Expect = nobody_knows) -
         means=means,
         expected=known,
     )
+
+
+def _over_sockets(step: Step) -> bool:
+    return step.means in ON_CPUS or step.net == SOCKETS
 
 
 def _tells(pair: Collective) -> bool:

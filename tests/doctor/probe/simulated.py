@@ -27,6 +27,7 @@ class Cluster:
     noise: float = 0.05  # standard deviation
     usual: float = 24.0  # GB/s
     means: Means = Means.NCCL
+    net: str = ""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -48,7 +49,7 @@ class Cluster:
         return searched(self.done, expect)
 
     def _meet(self, pair: Pair, round_: int) -> None:
-        step = Step(round_, Stage.PAIR, self.means, pair, (1, 1), (SIZE,))
+        step = Step(round_, Stage.PAIR, self.means, pair, (1, 1), (SIZE,), net=self.net)
         turn = self._turn(step, pair)
         for node in pair:
             self.probed[node] = (*self.probed.get(node, ()), turn)

@@ -155,10 +155,10 @@ def test_a_slow_node_comes_with_its_witnesses() -> None:
 
 
 def test_sockets_of_loaded_machines_differ_by_less_than_half_and_nobody_is_blamed() -> None:
-    for means in (Means.TCP, Means.GLOO):
+    for means, net in ((Means.TCP, ""), (Means.GLOO, ""), (Means.NCCL, "Socket")):
         for seed in SEEDS:
             ill = {"n01": 0.6, "n05": 0.7}
-            found = Cluster(nodes(8), slow=ill, means=means, seed=seed).search()
+            found = Cluster(nodes(8), slow=ill, means=means, net=net, seed=seed).search()
             assert (found.slow, found.links) == ((), ())
 
 
