@@ -139,3 +139,13 @@ def test_a_run_without_the_probe_says_so(lab: Lab) -> None:
     run = probed(lab, "--probe", "none", command=())
     assert (run.report["probe"]["ran"], run.exit_code) == (False, 0)
     assert reason(run, "NC701") == "skipped: absent: not asked (--probe none)"
+
+
+def test_without_the_bad_ones_the_good_ones_are_measured(lab: Lab) -> None:
+    told(lab.nodes)
+    lab.nodes[1].write("/etc/standin-nccl", f"rate={RATE},version=21903")
+    run = probed(lab, "--drop-bad")
+    assert list(run.report["dropped"]) == ["node02"]
+    (whole,) = (one for one in run.report["measurements"] if one["stage"] == "all")
+    assert whole["nodes"] == ["node01", "node03", "node04"]
+    assert (codes(run), run.exit_code) == ({}, 0)
