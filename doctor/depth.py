@@ -7,14 +7,13 @@ from collections.abc import Iterable
 
 def too_deep(value: object, most: int) -> bool:
     """Tell whether lists and mappings nest deeper than `most` levels."""
-    level = [value]
+    level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(most):
-        inner = [item for held in level for item in _inside(held)]
-        if not inner:
+        if not level:
             return False
-        level = inner
-    return True
+        level = [item for held in level for item in _inside(held) if isinstance(item, (dict, list))]
+    return bool(level)
 
 
-def _inside(value: object) -> Iterable[object]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+def _inside(held: list[object] | dict[str, object]) -> Iterable[object]:
+    return held.values() if isinstance(held, dict) else held

@@ -14,9 +14,19 @@ class FrameError(Exception):
 
 def packed(message):
     """Return one message as a frame. FrameError when it is too long to be sent."""
+    return framed(text_of(message))
+
+
+def text_of(message):
+    """Return a message as JSON in ASCII. FrameError when it is too long to be sent."""
     text = json.dumps(message, separators=(",", ":"), allow_nan=False).encode("ascii")
     if len(text) > LARGEST:
         raise FrameError("{} bytes are more than one frame may hold".format(len(text)))
+    return text
+
+
+def framed(text):
+    """Return a message's JSON as a frame."""
     body = zlib.compress(text, 1)
     return _LENGTH.pack(len(body)) + body
 

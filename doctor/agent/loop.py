@@ -1,18 +1,20 @@
 """The conversation with the head, over any pair of byte streams. What is answered is not known here.
 
 The head sends {"do": "start", ...}, {"do": "ping", "id"}, {"do": "collect", "id", "sources": [...]}, {"do": "module",
-"name", "text"} and {"do": "bye"}; it gets {"is": "started", ...}, {"is": "pong", "id", "time"}, one {"is": "reply",
-"id", "key", "reply"} a source as soon as it is there, {"is": "done", "id"} and {"is": "wanted", "module"}. A source is
-its kind ("command", "file", "tree", "answer"), its key, and the fields of the head's record of that name.
+"name", "text"} and {"do": "bye"}; it gets {"is": "started", ...}, {"is": "pong", "id", "time"}, {"is": "wanted",
+"module"} and {"is": "replies", "replies": {key: reply}}: each source's reply once, with those that came at about the
+same time. A source is its kind ("command", "file", "tree", "answer"), its key, and the fields of the head's record of
+that name.
 """
 
 import queue
 import threading
 import time
 
-from doctor.agent.frames import FrameError, packed, read_message
+from doctor.agent.frames import FrameError, framed, packed, read_message, text_of
 
-GATHERED = 0.03  # seconds that a reply may wait for others, to travel in one packet with them
+GATHERED = 0.5  # seconds that a reply may wait for others, to travel in one frame with them; the last waits for none
+TOGETHER = 1024 * 1024  # bytes of replies from which on they go in another frame
 WORKERS = 4  # sources that are read at once: enough that one that hangs holds up none, few enough for a busy node
 
 
@@ -69,8 +71,6 @@ class _Conversation:
 
     def collect(self, number, sources):
         self.left[number] = len(sources)
-        if not sources:
-            self.send({"is": "done", "id": number})
         for source in sources:
             self.work.put((number, source))
         if sources and not self.workers:
@@ -84,24 +84,25 @@ class _Conversation:
             number, source = self.work.get()
             try:
                 reply = self.respond(source, self.fetch)
-                self.send_reply(number, source, reply)
+                self.post(number, source, reply)
             except OSError:
                 return  # the head is gone: the loop that reads from it ends everything
 
-    def send_reply(self, number, source, reply):
-        message = {"is": "reply", "id": number, "key": source.get("key"), "reply": reply}
+    def post(self, number, source, reply):
+        """Keep a reply for the next frame; the last that is to come sends them all."""
+        key = str(source.get("key"))
         try:
-            frame = packed(message)
+            text = text_of({key: reply})
         except (FrameError, ValueError, TypeError) as error:
-            message["reply"] = {"status": "failed", "reason": "the answer cannot be sent: {}".format(error)}
-            frame = packed(message)
+            text = text_of({key: {"status": "failed", "reason": "the answer cannot be sent: {}".format(error)}})
         with self.sending:
-            self.posted.append(frame)
+            self.posted.append(text[1:-1])
             self.left[number] -= 1
-            done = self.left[number] == 0
-        self.posting.set()
-        if done:
-            self.send({"is": "done", "id": number})
+            last = self.left[number] == 0
+        if last:
+            self.send_frame(b"")
+        else:
+            self.posting.set()
 
     def fetch(self, name, timeout=10.0):
         with self.fetching:
@@ -116,7 +117,7 @@ class _Conversation:
             return text
 
     def post_on(self):
-        """Send what was posted a moment ago: replies that come together cost the head one packet, not twenty."""
+        """Send what was posted a moment ago: replies that come together cost the head one frame, not twenty."""
         while self.posting.wait():
             self.posting.clear()
             time.sleep(GATHERED)
@@ -131,7 +132,18 @@ class _Conversation:
     def send_frame(self, frame):
         """Send it behind all that was posted."""
         with self.sending:
-            data = b"".join(self.posted) + frame
+            data = b"".join(map(framed, gathered(self.posted))) + frame
             self.posted = []
             if data:
                 self.outgoing(data)
+
+
+def gathered(posted):
+    """Yield messages that hold replies, each the text `"key":{...}`; few enough in one for any frame to hold."""
+    while posted:
+        size = count = 0
+        while count < len(posted) and (not count or size + len(posted[count]) <= TOGETHER):
+            size += len(posted[count])
+            count += 1
+        yield b'{"is":"replies","replies":{' + b",".join(posted[:count]) + b"}}"
+        posted = posted[count:]

@@ -40,15 +40,16 @@ def greeting_from(told: Mapping[str, str], noise: str) -> Greeting:
     )
 
 
-def reply_from(said: object) -> Reply:
-    """Return the node's reply; one of the wrong shape is a failed reply that says so."""
+def reply_from(said: object, asked: JsonValue = None) -> Reply:
+    """Return the node's reply to what was asked; one of the wrong shape is a failed reply that says so."""
     if not isinstance(said, dict):
-        return Reply(Status.FAILED, reason="the node sent no reply but something else")
+        return Reply(Status.FAILED, reason="the node sent no reply but something else", asked=asked)
     wrong = sorted(str(name) for name in said if name not in _SHAPE or not _SHAPE[name](said[name]))
     if wrong or "status" not in said:
         what = ", ".join(wrong)[:200] or "no status"
-        return Reply(Status.FAILED, reason=f"the node sent a reply of the wrong shape: {what}")
-    return Reply(**cast("dict[str, str]", dict(said, status=Status(said["status"]))))  # type: ignore[arg-type]
+        return Reply(Status.FAILED, reason=f"the node sent a reply of the wrong shape: {what}", asked=asked)
+    fields = dict(said, status=Status(said["status"]), asked=asked)
+    return Reply(**cast("dict[str, str]", fields))  # type: ignore[arg-type]
 
 
 def _text(value: object) -> bool:

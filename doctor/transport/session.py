@@ -146,13 +146,12 @@ class Session:
         wire: list[JsonValue] = [on_the_wire(source) for source in sources if source.key in asked]
         self._send({"do": "collect", "id": self.requests, "sources": wire})
         while asked:
-            message = self._message("reply")
-            key = message.get("key")
-            if isinstance(key, str) and key in asked:
-                asked.discard(key)
-                self.known.replies[key] = replace(reply_from(message.get("reply")), asked=turns.get(key))
-            else:
-                self._stray()
+            told = self._message("replies").get("replies")
+            replies = told if isinstance(told, dict) else {}
+            for key in replies.keys() & asked:
+                self.known.replies[key] = reply_from(replies[key], asked=turns.get(key))
+            self._stray(len(replies.keys() - asked) if replies else 1)
+            asked -= replies.keys()
 
     def bye(self) -> None:
         """Let the agent go, and close."""
@@ -216,14 +215,14 @@ class Session:
             self.answered = True
             if isinstance(said, dict) and said.get("is") == kind:
                 return said
-            self._stray()
+            self._stray(1)
             if isinstance(said, dict) and said.get("is") == "wanted":
                 name = str(said.get("module"))
                 self._send({"do": "module", "name": name, "text": self.module(name)})
 
-    def _stray(self) -> None:
+    def _stray(self, count: int) -> None:
         """Count what answers nothing. A node that goes on with it costs the others their time."""
-        self.strays += 1
+        self.strays += count
         if self.strays > _MOST_STRAYS:
             raise SessionEndedError(Cause.FLOODED, f"it sent {self.strays} messages that answer nothing")
 

@@ -33,4 +33,4 @@ def test_a_text_that_comes_too_late_is_not_taken_for_the_next() -> None:
     serving.join(60.0)
     for one in (stream, answers, head, node):
         one.close()
-    assert reply["reply"]["value"] == [None, "text of the second"]
+    assert reply["replies"]["k"]["value"] == [None, "text of the second"]

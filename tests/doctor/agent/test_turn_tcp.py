@@ -187,7 +187,8 @@ def test_a_node_that_ends_in_the_middle_cuts_the_other_off(pair: Pair) -> None:
     first.session._send({"do": "collect", "id": 99, "sources": [wire(asked[0])]})
     await_that(pair.moving)
     second.bye()
-    said: Any = first.session._message("reply")["reply"]
+    replies: Any = first.session._message("replies")["replies"]
+    (said,) = replies.values()
     failure = said["value"]["failure"]
     assert failure["step"].startswith("moving ")
     assert failure["late"] is False

@@ -70,7 +70,7 @@ def greeting(*more: str) -> bytes:
 
 
 def reply(**fields: object) -> bytes:
-    frame: bytes = packed({"is": "reply", "id": 1, "key": HELLO.key, "reply": fields})
+    frame: bytes = packed({"is": "replies", "replies": {HELLO.key: fields}})
     return frame
 
 
@@ -135,8 +135,9 @@ def test_what_is_no_frame_ends_the_conversation_and_is_named(frame: bytes) -> No
 
 
 def test_a_reply_to_what_was_not_asked_is_not_kept() -> None:
-    other = packed({"is": "reply", "id": 1, "key": "command:rm -rf /", "reply": {"status": "ok"}})
-    strange = (packed(["a", "list"]), packed({"is": "reply"}), packed({"is": "reply", "key": ["x"]}), packed(None))
+    other = packed({"is": "replies", "replies": {"command:rm -rf /": {"status": "ok"}}})
+    nothing = ({"is": "replies"}, {"is": "replies", "replies": [["x"]]}, {"is": "replies", "replies": None})
+    strange = map(packed, (["a", "list"], None, *nothing))
     evidence = talk(Scripted(then(STARTED, *strange, other, reply(status="ok", stdout="hello\n", exit_status=0))))
     assert evidence.login.cause is None
     assert list(evidence.replies) == [HELLO.key]
@@ -146,7 +147,8 @@ def test_a_reply_to_what_was_not_asked_is_not_kept() -> None:
     "message",
     [
         {"is": "pong", "id": 1},
-        {"is": "reply", "id": 1, "key": "command:other", "reply": {"status": "ok"}},
+        {"is": "replies", "replies": {"command:other": {"status": "ok"}}},
+        {"is": "replies", "replies": {}},
         {"is": "wanted", "module": "pynvml"},
         [],
     ],
