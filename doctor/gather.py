@@ -174,9 +174,10 @@ class _Run:
 
     def rest(self, why: str) -> Iterator[Evidence]:
         """Yield what is known of the nodes that did not come to an end."""
+        for name in self.busy:  # before its worker sees the connection close, and says only that
+            self.places[name].known.fail(Cause.DEADLINE, why)
         self.end()
         for name in sorted(self.busy):
-            self.places[name].known.fail(Cause.DEADLINE, why)
             yield self.take(name)
 
     def end(self) -> None:
