@@ -36,7 +36,7 @@ from doctor.model.facts import (
     WayFacts,
 )
 from doctor.probe.rounds import PROBE_FACTS, spared_probe
-from doctor.probe.tools import ask_tools
+from doctor.probe.ways.tools import ask_tools
 from doctor.settings import Settings
 
 

@@ -63,7 +63,8 @@ class _Run:
         self._judged(readable)
         self._lacking(readable, self.missing)
         for name, why in self.missing.items():
-            self.verdicts.setdefault(name, self._verdict_without(name, why))
+            if name not in self.verdicts:
+                self.verdicts[name] = self._verdict_without(name, why)
         self.judgement.verdicts += [self.verdicts[name] for name in self.nodes]
 
     def _view(self, name: str, facts: Facts) -> NodeView:
@@ -109,7 +110,8 @@ class _Run:
         for word in said:
             self._say(word, word.nodes or tuple(names))
         for name in names:
-            self.verdicts.setdefault(name, self._well(name, view))
+            if name not in self.verdicts:
+                self.verdicts[name] = self._well(name, view)
 
     def _well(self, name: str, view: NodeView | ClusterView) -> Verdict:
         """Return the verdict where nothing is wrong: passed, unless the node was compared with no other."""

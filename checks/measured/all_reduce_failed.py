@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
 from doctor.model.facts import ProbeFacts
-from doctor.probe.failures import breakdowns, told, unfinished
+from doctor.probe.verdicts.failures import breakdowns, told, unfinished
 
 
 @cluster_check("NC701", Severity.ERROR, ProbeFacts, alone=True)

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check
 from doctor.model.facts import ProbeFacts
-from doctor.probe.wrong import wrong_sums
+from doctor.probe.verdicts.wrong import wrong_sums
 
 
 @cluster_check("NC702", Severity.ERROR, ProbeFacts, alone=True)

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Moot, Problem, Severity, cluster_check
 from doctor.model.facts import ProbeFacts
-from doctor.probe.hardware import HARDWARE_FACTS, hardware_in
-from doctor.probe.shortfalls import below_peers
+from doctor.probe.expect.hardware import HARDWARE_FACTS, hardware_in
+from doctor.probe.verdicts.shortfalls import below_peers
 
 
 @cluster_check("NC722", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, by_kind=True)

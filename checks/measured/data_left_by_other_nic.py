@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from doctor import Moot, NodeView, Problem, Severity, node_check
 from doctor.model.facts import NicFacts, ProbeFacts
-from doctor.probe.traffic import strayed, untold
+from doctor.probe.verdicts.traffic import strayed, untold
 
 
 @node_check("NC703", Severity.ERROR, ProbeFacts, NicFacts)

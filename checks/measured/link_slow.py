@@ -19,8 +19,8 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Moot, Problem, Severity, cluster_check
 from doctor.model.facts import ProbeFacts
-from doctor.probe.blame import scene, slow_links
-from doctor.probe.hardware import HARDWARE_FACTS, hardware_in
+from doctor.probe.expect.hardware import HARDWARE_FACTS, hardware_in
+from doctor.probe.verdicts.blame import scene, slow_links
 
 
 @cluster_check("NC711", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS)

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Doubt, Moot, Problem, Severity, cluster_check
 from doctor.model.facts import ProbeFacts
-from doctor.probe.diagnosed import diagnosed
+from doctor.probe.verdicts.diagnosed import diagnosed
 
 
 @cluster_check("NC742", Severity.WARNING, ProbeFacts, alone=True)

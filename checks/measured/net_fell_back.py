@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from doctor import Moot, NodeView, Problem, Severity, node_check
 from doctor.model.facts import ProbeFacts
-from doctor.probe.fallback import fallen_back, silent_about
+from doctor.probe.verdicts.fallback import fallen_back, silent_about
 
 
 @node_check("NC704", Severity.ERROR, ProbeFacts)

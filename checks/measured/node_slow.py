@@ -21,8 +21,8 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Doubt, Moot, Problem, Severity, cluster_check
 from doctor.model.facts import ProbeFacts
-from doctor.probe.blame import scene, slow_nodes
-from doctor.probe.hardware import HARDWARE_FACTS, hardware_in
+from doctor.probe.expect.hardware import HARDWARE_FACTS, hardware_in
+from doctor.probe.verdicts.blame import scene, slow_nodes
 
 
 @cluster_check("NC710", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS)

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Doubt, Moot, Problem, Severity, cluster_check
 from doctor.model.facts import InfinibandFacts, ProbeFacts, ToolFacts
-from doctor.probe.rails import failing, rails, unmet
-from doctor.probe.rails_told import fails_told, line_to_repeat, why_untried
+from doctor.probe.verdicts.rails import failing, rails, unmet
+from doctor.probe.verdicts.rails_told import fails_told, line_to_repeat, why_untried
 
 
 @cluster_check("NC740", Severity.ERROR, ProbeFacts, InfinibandFacts, also=(ToolFacts,))

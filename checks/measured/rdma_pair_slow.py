@@ -20,8 +20,8 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Moot, Problem, Severity, cluster_check
 from doctor.model.facts import InfinibandFacts, ProbeFacts, ToolFacts
-from doctor.probe.rails import rails, slow
-from doctor.probe.rails_told import line_to_repeat, slow_told, unjudged
+from doctor.probe.verdicts.rails import rails, slow
+from doctor.probe.verdicts.rails_told import line_to_repeat, slow_told, unjudged
 
 
 @cluster_check("NC741", Severity.WARNING, ProbeFacts, InfinibandFacts, also=(ToolFacts,))

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Moot, Problem, Severity, cluster_check
 from doctor.model.facts import ProbeFacts
-from doctor.probe.hardware import HARDWARE_FACTS, hardware_in
-from doctor.probe.scaling import poor
+from doctor.probe.expect.hardware import HARDWARE_FACTS, hardware_in
+from doctor.probe.verdicts.scaling import poor
 
 
 @cluster_check("NC712", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS)

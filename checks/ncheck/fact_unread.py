@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import ClusterView, Problem, Severity, cluster_check
-from doctor.model.facts import UnreadFacts
+from doctor.model.facts import ProbeFacts, UnreadFacts
 
 
 @cluster_check("NC002", Severity.WARNING, UnreadFacts, alone=True)
@@ -27,5 +27,6 @@ def fact_unread(cluster: ClusterView) -> Iterator[Problem]:
         for name, unread in node[UnreadFacts].unread.items():
             reasons.setdefault((name, unread.reason, unread.fix), []).append(node.name)
     for (name, reason, fix), nodes in reasons.items():
-        yield Problem(f"{name.removesuffix('Facts')} could not be read: {reason}", fix or "ncheck explain NC002",
-                      nodes=tuple(nodes))  # fmt: skip
+        # The probe is no reading: that it was not run is said by why.
+        told = reason if name == ProbeFacts.__name__ else f"{name.removesuffix('Facts')} could not be read: {reason}"
+        yield Problem(told, fix or "ncheck explain NC002", nodes=tuple(nodes))

@@ -6,6 +6,7 @@ What was asked is the head's own word (`Reply.asked`); what came back is the nod
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from ipaddress import ip_address
@@ -69,8 +70,15 @@ def _why_none(evidence: Evidence) -> Unread | Absent:
     if reply.status is Status.UNANSWERED and evidence.recorded:
         return Absent("the recording holds no probe")
     if reply.status is Status.FAILED and reply.reason:
-        return Unread(reply.reason)
+        return Unread(reply.reason, fix=_line_of_ours(reply.value))
     return trouble(TURN, reply) or Unread("no step of the probe was asked of this node")
+
+
+def _line_of_ours(value: JsonValue) -> str:
+    """Return the line of ncheck's that the head gave with its words; "" for whatever else stands there."""
+    line = value if isinstance(value, str) else ""
+    # ncheck probe nodes.txt --force   |   ncheck explain NC208
+    return line if re.fullmatch(r"ncheck [A-Za-z0-9. -]{1,80}", line) else ""
 
 
 # What was asked

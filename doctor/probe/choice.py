@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from doctor.hostlist import fold
 from doctor.model.facts import GpuFacts, Stage
-from doctor.probe.way import WAYS, Ground, Way, way_called
+from doctor.probe.ways.way import WAYS, Ground, Way, way_called
 from doctor.reasoning.gpus_in_use import busy, share_in_use
 
 _CPUS = ("gloo", "tcp")  # in this order, where no GPU can be measured
 _ON_GPUS = ("nccl", "nccl-tests")
 _BESIDE = ("rdma", "diagnostics")
 BY_MPIRUN = "mpirun"
+PLAINLY, BY_FORCE = "ncheck probe nodes.txt", "ncheck probe nodes.txt --force"
 
 
 @dataclass(frozen=True)
@@ -27,19 +28,21 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Refused:
-    """Nothing is measured, and why."""
+    """Nothing is measured, and why. `fix`: what to type where it is wanted all the same."""
 
     why: str
+    fix: str
 
 
 def choose(ground: Ground, against: tuple[str, ...]) -> Chosen | Refused:
     """Choose as the settings say. `against` is what stands against the plan; --force measures all the same."""
     settings = ground.company.settings
     if not ground.nodes:
-        return Refused("no node is left to measure on")
+        return Refused("no node is left to measure on", "ncheck nodes.txt --probe none")
     if against and not settings.force:
         more = f" (and {len(against) - 1} more like it)" if len(against) > 1 else ""
-        return Refused(f"nothing is measured while this stands against the plan: {against[0]}{more}")
+        stands = f"nothing is measured while this stands against the plan: {against[0]}{more}"
+        return Refused(stands, f"ncheck explain {against[0].partition(' ')[0]}")
     found = _automatic(ground) if settings.probe == "auto" else _explicit(ground, settings.probe)
     return _launched(ground, found) if isinstance(found, Chosen) and settings.probe_launcher == BY_MPIRUN else found
 
@@ -48,30 +51,30 @@ def _automatic(ground: Ground) -> Chosen | Refused:
     note = ""
     if any(ground.gpus.values()):
         if why := _in_use(ground):
-            return Refused(why)
+            return Refused(why, BY_FORCE)
         found = _explicit(ground, "nccl")
         if isinstance(found, Chosen):
             return found
         note = f"the GPUs were not measured: {found.why}"
     if len(ground.nodes) == 1:
-        return Refused(note or "one node alone, without a GPU, has nothing to measure")
+        return Refused(note or "one node alone, without a GPU, has nothing to measure", PLAINLY)
     refused: list[str] = []
     for name in _CPUS:
         found = _explicit(ground, name)
         if isinstance(found, Chosen):
             return replace(found, note=note)
         refused.append(found.why)
-    return Refused("; ".join((*([note] if note else []), *refused)))
+    return Refused("; ".join((*([note] if note else []), *refused)), "ncheck nodes.txt --probe none")
 
 
 def _explicit(ground: Ground, name: str) -> Chosen | Refused:
     if name not in WAYS:
-        return Refused(f"this ncheck cannot measure by {name}")
+        return Refused(f"this ncheck cannot measure by {name}", PLAINLY)
     if name in _ON_GPUS and (why := _in_use(ground)):
-        return Refused(why)
+        return Refused(why, BY_FORCE)
     way = way_called(name)
     if why := way.unfit(ground):
-        return Refused(f"{name} cannot be used: {why}")
+        return Refused(f"{name} cannot be used: {why}", PLAINLY)
     ways = dict.fromkeys(way.stages, way)
     if way.across and len(ground.nodes) > 1:
         between = way_called(way.across)
@@ -88,7 +91,7 @@ def _in_use(ground: Ground) -> str:
         return ""
     first = found[nodes[0]][0]
     share = f"{share_in_use(first) or 0.0:.0%} of the memory of GPU {first.index} on {nodes[0]}"
-    return f"GPUs are in use on {fold(nodes)} ({share}); ncheck probe --force measures all the same"
+    return f"GPUs are in use on {fold(nodes)} ({share}); {BY_FORCE} measures all the same"
 
 
 def _beside(ground: Ground, name: str) -> dict[str, Way]:
@@ -103,8 +106,8 @@ def _launched(ground: Ground, chosen: Chosen) -> Chosen | Refused:
     if main.launcher == BY_MPIRUN:
         return chosen
     if BY_MPIRUN not in WAYS or main.means is not way_called(BY_MPIRUN).means:
-        return Refused(f"--probe-launcher mpirun starts ranks of NCCL, and this is {main.means.value}")
+        return Refused(f"--probe-launcher mpirun starts ranks of NCCL, and this is {main.means.value}", PLAINLY)
     way = way_called(BY_MPIRUN)
     if why := way.unfit(ground):
-        return Refused(f"--probe-launcher mpirun: {why}")
+        return Refused(f"--probe-launcher mpirun: {why}", PLAINLY)
     return replace(chosen, ways={**chosen.ways, **dict.fromkeys(way.stages, way)})

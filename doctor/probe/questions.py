@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from doctor.collect.probe import TURN
 from doctor.gather import NotAsked, Told
 from doctor.model.evidence import JsonValue, Reply, Status
-from doctor.probe.way import HeadWay, NoPartError, Part, asked, step_told
+from doctor.probe.ways.way import HeadWay, NoPartError, Part, asked, step_told
 
 if TYPE_CHECKING:
     from doctor.gather import Questions
     from doctor.model.evidence import Answer
     from doctor.model.facts import Step
-    from doctor.probe.way import Ground, Way
+    from doctor.probe.ways.way import Ground, Way
 
 
 @dataclass

@@ -50,8 +50,8 @@ def rounds(
 ) -> Iterator[Act]:
     """Yield the acts of the probe, or the one that says why there is none."""
     from doctor.probe.choice import Refused, choose  # noqa: PLC0415  what measures is dear, and read when it is wanted
-    from doctor.probe.ground import ground_of  # noqa: PLC0415
     from doctor.probe.stages import Stages  # noqa: PLC0415
+    from doctor.probe.ways.ground import ground_of  # noqa: PLC0415
 
     found = prospect()
     ground = ground_of(company, found.plan, found.dropped)
@@ -59,16 +59,16 @@ def rounds(
         yield told(company, NotAsked(TURN, "left out by --drop-bad"), found.dropped)
     chosen = choose(ground, found.against)
     if isinstance(chosen, Refused):
-        yield told(company, refusal(company, chosen.why), ground.nodes)
+        yield told(company, refusal(company, chosen.why, chosen.fix), ground.nodes)
         return
     yield from Stages(ground, chosen, clock, clock() + company.settings.probe_time).acts()
 
 
-def refusal(company: Company, why: str) -> NotAsked | Told:
+def refusal(company: Company, why: str, fix: str) -> NotAsked | Told:
     """Return why nothing is measured. By default there was nothing to measure then; who asked for it has no answer."""
     settings = company.settings
     wanted = settings.probe != "auto" or settings.probe_wanted
-    return Told(TURN, Reply(Status.FAILED, why)) if wanted else NotAsked(TURN, why)
+    return Told(TURN, Reply(Status.FAILED, why, value=fix)) if wanted else NotAsked(TURN, why)
 
 
 def told(company: Company, words: NotAsked | Told, nodes: Collection[str]) -> Act:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from doctor.model.facts import Means, Stage, Step
-from doctor.probe.accounts import account
 from doctor.probe.collectives import Collective
+from doctor.probe.verdicts.accounts import account
 
 # The bus bandwidth in GB/s that a pair should reach, None where nobody can tell.
 Expect = Callable[[Collective], float | None]

@@ -16,8 +16,8 @@ from doctor.hostlist import fold
 from doctor.model.evidence import JsonValue
 from doctor.model.facts import Means, ProbeFacts, Stage, Step, Turn
 from doctor.probe.collectives import Collective, collectives
-from doctor.probe.expected import expectation
-from doctor.probe.hardware import hardware_of
+from doctor.probe.expect.expected import expectation
+from doctor.probe.expect.hardware import hardware_of
 from doctor.probe.questions import Parts, Roll, skipped
 from doctor.probe.schedule import most_rounds, pair_rounds, scaling_groups
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from doctor.gather import Questions
     from doctor.model.evidence import Answer
     from doctor.probe.choice import Chosen
-    from doctor.probe.way import Ground, Way
+    from doctor.probe.ways.way import Ground, Way
 
 PATIENCE = 4.0  # seconds beyond a step's own time: an agent that had to end its ranks answers late
 KEPT = 0.4  # of the time, for all nodes together

@@ -13,10 +13,10 @@ from doctor.model.fact import Absent, Unread
 from doctor.model.facts import Failure, Means, ProbeFacts, Stage
 from doctor.model.report import Measurement, Point, Probe
 from doctor.probe.collectives import Collective, algbw, busbw, collectives
-from doctor.probe.expected import Expected, expected
-from doctor.probe.hardware import Hardware, hardware_of
+from doctor.probe.expect.expected import Expected, expected
+from doctor.probe.expect.hardware import Hardware, hardware_of
 from doctor.probe.pictures import figures, pairs, traffic
-from doctor.probe.scaling import scaled
+from doctor.probe.verdicts.scaling import scaled
 
 Facts = Mapping[FactType, object]
 Expects = Callable[[Collective], Expected]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from doctor.agent.frames import FrameError, length_of, packed, unpacked
@@ -184,8 +185,11 @@ class Session:
             return
 
     def _send(self, message: dict[str, JsonValue]) -> None:
+        self._send_frame(packed(message))
+
+    def _send_frame(self, frame: bytes) -> None:
         try:
-            self.stream.send(packed(message), self._left(self.wanted.connect_timeout))
+            self.stream.send(frame, self._left(self.wanted.connect_timeout))
         except TimeoutError as error:
             raise self._timed_out("it takes no more input") from error
         except OSError as error:
@@ -218,7 +222,7 @@ class Session:
             self._stray(1)
             if isinstance(said, dict) and said.get("is") == "wanted":
                 name = str(said.get("module"))
-                self._send({"do": "module", "name": name, "text": self.module(name)})
+                self._send_frame(_module_frame(name, self.module(name)))
 
     def _stray(self, count: int) -> None:
         """Count what answers nothing. A node that goes on with it costs the others their time."""
@@ -294,3 +298,9 @@ class Session:
     def _complaint(self) -> str:
         lines = self.stream.stderr().decode("utf-8", "backslashreplace").strip().splitlines()
         return lines[-1][:300] if lines else ""
+
+
+@lru_cache(maxsize=8)  # every node with a GPU asks for the same text of 330 kB
+def _module_frame(name: str, text: str | None) -> bytes:
+    frame: bytes = packed({"do": "module", "name": name, "text": text})
+    return frame

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -86,6 +87,21 @@ def wide_lab(running_wide_lab: Lab) -> Iterator[Lab]:
     """Yield the lab of several NICs; nodes that the test touched are made anew after it."""
     yield running_wide_lab
     running_wide_lab.heal()
+
+
+@pytest.fixture
+def torch_lab(wide_lab: Lab) -> Lab:
+    """Give all nodes this interpreter with its torch, a torchrun of it, and 127.0.1.1 for their own names."""
+    if not find_spec("torch"):
+        cannot("torch is not installed beside the tests: make test TORCH=1")
+    places = {Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve()} - {Path("/usr")}
+    wide_lab.remake(*wide_lab.nodes, real={str(place).lstrip("/"): place for place in places})
+    for node in wide_lab.nodes:
+        node.write(
+            "/usr/local/bin/torchrun", f'#!/bin/sh\nexec {sys.executable} -m torch.distributed.run "$@"\n', 0o755
+        )
+        node.sh(f"sed '1a 127.0.1.1 {node.name}' /etc/hosts >/run/hosts; cat /run/hosts >/etc/hosts")
+    return wide_lab
 
 
 @pytest.fixture(scope="session")

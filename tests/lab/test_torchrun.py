@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Event
 
-import pytest
-
-from .conftest import cannot
 from .hosts import Lab
 from .launching import Launched, Watch, launched
 from .promises import planned
 
 PROGRAM = Path(__file__).with_name("torch_sums.py")
 SUMMED = [f"rank {rank} of 2 on node0{rank + 1}: 8388608 bytes" for rank in (0, 1)]
-
-
-@pytest.fixture
-def torch_lab(wide_lab: Lab) -> Lab:
-    """Give two nodes this interpreter with its torch, a torchrun of it, and 127.0.1.1 for their own names."""
-    if not find_spec("torch"):
-        cannot("torch is not installed beside the tests: make test TORCH=1")
-    nodes = wide_lab.nodes[:2]
-    places = {Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve()} - {Path("/usr")}
-    wide_lab.remake(*nodes, real={str(place).lstrip("/"): place for place in places})
-    for node in nodes:
-        node.write(
-            "/usr/local/bin/torchrun", f'#!/bin/sh\nexec {sys.executable} -m torch.distributed.run "$@"\n', 0o755
-        )
-        node.write("/root/sums.py", PROGRAM.read_text())
-        node.sh(f"sed '1a 127.0.1.1 {node.name}' /etc/hosts >/run/hosts; cat /run/hosts >/etc/hosts")
-    return wide_lab
 
 
 def lines(printed: str) -> dict[str, str]:
@@ -57,6 +35,8 @@ def typed(lab: Lab, by_node: Mapping[str, str]) -> dict[str, Launched]:
 
 
 def test_the_printed_lines_run_gloo_across_hosts_that_call_themselves_127_0_1_1(torch_lab: Lab) -> None:
+    for node in torch_lab.nodes:
+        node.write("/root/sums.py", PROGRAM.read_text())
     printed = planned(torch_lab, "--for", "torchrun", "--", "python", "sums.py", "60", nodes=torch_lab.names[:2]).stdout
     by_node = lines(printed)
 

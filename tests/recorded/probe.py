@@ -14,7 +14,7 @@ from doctor.model.evidence import Evidence, JsonValue, Login, Reply, Status
 from doctor.model.facts import Means, ProbeFacts, Stage, Step
 from doctor.probe.collectives import collectives
 from doctor.probe.schedule import pair_rounds, scaling_groups
-from doctor.probe.way import GIB, KIB, MIB, step_told
+from doctor.probe.ways.way import GIB, KIB, MIB, step_told
 
 from .host import Hca, Host
 from .software import LIBRARIES

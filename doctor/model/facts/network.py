@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 
 class Kind(str, Enum):
@@ -84,7 +84,18 @@ class Interface:
         return self.kind in CARRIES_DATA and self.up and self.running and addressed
 
 
+# A management controller shows itself to its host as a network card on USB: the same addresses on every machine.
+BMC_DRIVERS = frozenset({"cdc_ether", "cdc_eem", "cdc_ncm", "rndis_host"})
 CARRIES_DATA = frozenset({Kind.PHYSICAL, Kind.CLOUD, Kind.INFINIBAND, Kind.BOND, Kind.VLAN, Kind.BRIDGE, Kind.MACVLAN})
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One interface of one node in one subnet."""
+
+    interface: Interface
+    ip: str
+    subnet: str
 
 
 @dataclass(frozen=True)
@@ -93,11 +104,23 @@ class NicFacts:
 
     interfaces: tuple[Interface, ...]
 
-    @property
+    @cached_property
     def candidates(self) -> tuple[Interface, ...]:
         """Return what a job may be told to use: every usable interface, and where there is none the uplinks."""
         usable = tuple(nic for nic in self.interfaces if nic.usable)
         return usable or tuple(nic for nic in self.interfaces if nic.uplink)
+
+    @cached_property
+    def seats(self) -> tuple[Seat, ...]:
+        """Return the places at which a node can be met, in the kernel's order; link-local addresses are none."""
+        from ipaddress import ip_address  # noqa: PLC0415  its import is dear and most runs of the command line never need it
+
+        return tuple(
+            Seat(nic, address.ip, address.network)
+            for nic in self.candidates
+            for address in (nic.addresses if nic.driver not in BMC_DRIVERS else ())
+            if address.scope == "global" and not ip_address(address.ip).is_link_local
+        )
 
 
 @dataclass(frozen=True)

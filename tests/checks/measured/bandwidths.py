@@ -20,7 +20,7 @@ from doctor.model.facts import (
     TopologyFacts,
     Turn,
 )
-from doctor.probe.hardware import HARDWARE_FACTS
+from doctor.probe.expect.hardware import HARDWARE_FACTS
 
 GIB = 2**30
 H100 = "NVIDIA H100 80GB HBM3"

@@ -9,7 +9,7 @@ from checks.measured.node_slow import node_slow
 from doctor.engine import Facts, judge
 from doctor.model.facts import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
 from doctor.model.finding import Finding, Outcome, Severity
-from doctor.probe.hardware import HARDWARE_FACTS
+from doctor.probe.expect.hardware import HARDWARE_FACTS
 
 GIB = 2**30
 RINGS = {

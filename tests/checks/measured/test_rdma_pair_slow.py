@@ -8,7 +8,7 @@ from checks.measured.rdma_pair_slow import rdma_pair_slow
 from doctor.engine import Facts, judge
 from doctor.model.facts import Failure
 from doctor.model.finding import Outcome
-from doctor.probe.rails import gate
+from doctor.probe.verdicts.rails import gate
 
 from .rails_by_hand import cluster, pair
 

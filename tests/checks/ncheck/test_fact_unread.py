@@ -22,6 +22,15 @@ def test_the_same_trouble_on_two_nodes_is_one_finding_with_something_to_type() -
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.FAILED, Outcome.FAILED, Outcome.PASSED]
 
 
+def test_a_probe_that_was_not_run_is_said_in_its_own_words() -> None:
+    why = Unread("gloo cannot be used: the job's interpreter has no torch on a", fix="ncheck probe nodes.txt")
+    (finding,) = judge([fact_unread], {"a": {UnreadFacts: UnreadFacts({"ProbeFacts": why})}}).findings
+    assert (finding.message, finding.fix) == (
+        "no bandwidth was measured: gloo cannot be used: the job's interpreter has no torch on a",
+        "ncheck probe nodes.txt",
+    )
+
+
 def test_it_is_silent_where_all_was_read() -> None:
     nodes: dict[str, Facts] = {name: {UnreadFacts: UnreadFacts({})} for name in ("a", "b")}
     assert judge([fact_unread], nodes).findings == []

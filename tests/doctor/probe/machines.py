@@ -28,7 +28,7 @@ from doctor.model.facts import (
     Turn,
 )
 from doctor.probe.collectives import Collective, collectives
-from doctor.probe.hardware import Hardware
+from doctor.probe.expect.hardware import Hardware
 
 V100, A100, H100, H200 = "Tesla V100-SXM2-32GB", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 A100_PCIE, H100_NVL, B200, L40S = "NVIDIA A100 80GB PCIe", "NVIDIA H100 NVL", "NVIDIA B200", "NVIDIA L40S"

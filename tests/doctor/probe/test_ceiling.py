@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from doctor.probe.ceiling import Ceiling, lowest, unknown
+from doctor.probe.expect.ceiling import Ceiling, lowest, unknown
 
 
 def test_the_lowest_limits_with_all_that_lowers_its_like() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.probe.children import run_children
+from doctor.probe.ways.children import run_children
 
 HERE = {"PATH": os.environ["PATH"]}
 

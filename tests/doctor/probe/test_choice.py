@@ -15,8 +15,8 @@ from doctor.model.facts import EnvironmentFacts, GpuFacts, LoadedNcclFacts, Mean
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan, Setting
 from doctor.probe.choice import Chosen, Refused, choose
-from doctor.probe.ground import ground_of
-from doctor.probe.way import Ground, way_called
+from doctor.probe.ways.ground import ground_of
+from doctor.probe.ways.way import Ground, way_called
 from doctor.settings import Settings
 
 from .driven import HEALTHY, Driven

@@ -9,8 +9,8 @@ import pytest
 
 from doctor.model.facts import Carried, HcaPort, InfinibandFacts, Kind, Means, PcieFacts, Row, Stage
 from doctor.probe.collectives import Collective
-from doctor.probe.expected import Expected, expectation, expected
-from doctor.probe.hardware import HARDWARE_FACTS, Hardware, hardware_of
+from doctor.probe.expect.expected import Expected, expectation, expected
+from doctor.probe.expect.hardware import HARDWARE_FACTS, Hardware, hardware_of
 
 from .machines import (
     A100,

@@ -16,11 +16,11 @@ from doctor.collect import facts_of
 from doctor.company import Company
 from doctor.model.facts import InterpreterFacts, LoadedNcclFacts, Means, Stage, Step
 from doctor.model.node import Node
-from doctor.probe.ground import ground_of
-from doctor.probe.mpi_lines import launch_of, line_for, started_by, starter_in, words_of
 from doctor.probe.rounds import PROBE_FACTS
-from doctor.probe.under_mpirun import UnderMpirun
-from doctor.probe.way import Ground, Part
+from doctor.probe.ways.ground import ground_of
+from doctor.probe.ways.mpi_lines import launch_of, line_for, started_by, starter_in, words_of
+from doctor.probe.ways.under_mpirun import UnderMpirun
+from doctor.probe.ways.way import Ground, Part
 from doctor.record import load
 from doctor.settings import Settings
 

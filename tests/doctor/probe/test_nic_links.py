@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from doctor.model.facts import Stage, Turn
-from doctor.probe.ceiling import Ceiling
-from doctor.probe.hardware import Hardware
-from doctor.probe.nic_links import Rails, by_rdma, rails_of
+from doctor.probe.expect.ceiling import Ceiling
+from doctor.probe.expect.hardware import Hardware
+from doctor.probe.expect.nic_links import Rails, by_rdma, rails_of
 
 from .machines import board, places, rail, rails, ran, with_rails
 

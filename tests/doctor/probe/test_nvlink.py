@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.probe.nvlink import Generation, Wiring, generation_of, wiring_of
+from doctor.probe.expect.nvlink import Generation, Wiring, generation_of, wiring_of
 
 from .machines import CUBE, matrix
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from doctor.model.facts import PcieLink, Processor
-from doctor.probe.ceiling import Ceiling
-from doctor.probe.pcie_links import between_gpus, to_device
+from doctor.probe.expect.ceiling import Ceiling
+from doctor.probe.expect.pcie_links import between_gpus, to_device
 
 from .machines import L40S, board, bus, lanes
 

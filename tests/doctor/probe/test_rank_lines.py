@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from doctor.model.facts import Means, Stage, Step
-from doctor.probe.children import Ended
-from doctor.probe.rank_lines import first_words, told_by_ranks
+from doctor.probe.ways.children import Ended
+from doctor.probe.ways.rank_lines import first_words, told_by_ranks
 
 STEP = Step(3, Stage.ALL, Means.NCCL, ("a", "b"), (2, 1), (1 << 20,), "mpirun")
 SSH = "ssh: connect to host b port 22: No route to host\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 from doctor.model.fact import Absent
 from doctor.model.facts import InfinibandFacts, Means, ProbeFacts, Stage, Tool, ToolFacts
-from doctor.probe.rails import Rail, failing, rails, second_partners, slow
+from doctor.probe.verdicts.rails import Rail, failing, rails, second_partners, slow
 from doctor.settings import Settings
 
 from .driven import Driven, well

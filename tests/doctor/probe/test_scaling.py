@@ -6,8 +6,8 @@ import pytest
 
 from doctor.model.facts import Means, Stage
 from doctor.probe.collectives import Collective
-from doctor.probe.scaling import scaled
 from doctor.probe.search import nobody_knows
+from doctor.probe.verdicts.scaling import scaled
 
 from .machines import ran
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from doctor.model.facts import Carried, Means, Stage, Step, Turn
-from doctor.probe.seen import busiest, idle_rails, seen_of
+from doctor.probe.verdicts.seen import busiest, idle_rails, seen_of
 
 from .machines import H100, L40S, board, bus, places
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from doctor.model.check import Moot
 from doctor.model.facts import ProbeFacts, Stage
 from doctor.probe.collectives import Collective
-from doctor.probe.shortfalls import held, inside_share, unexpected
+from doctor.probe.verdicts.shortfalls import held, inside_share, unexpected
 
 from .machines import H100, board, places, rails, ran, with_rails
 

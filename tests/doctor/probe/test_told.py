@@ -8,7 +8,7 @@ from doctor.model.fact import Absent, Unread
 from doctor.model.facts import Carried, Failure, Means, ProbeFacts, Row, Skipped, Stage, Step, Turn
 from doctor.model.report import Measurement, Pair, Point, Probe, Traffic
 from doctor.probe.collectives import Collective
-from doctor.probe.expected import Expected
+from doctor.probe.expect.expected import Expected
 from doctor.probe.told import Facts, measured, told
 
 GIB = 2**30

@@ -24,7 +24,7 @@ from doctor.model.facts import (
 )
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan, Setting
-from doctor.probe.way import Ground, NoPartError, Part, Way, asked, way_called
+from doctor.probe.ways.way import Ground, NoPartError, Part, Way, asked, way_called
 from doctor.reasoning.subnets import Seat, Seats
 from doctor.settings import Settings
 

@@ -70,6 +70,11 @@ def test_reasons_that_name_their_own_node_fold_too() -> None:
     assert told(unknown, lambda _: True) == (Told("node[01-03] fell silent", ("x",), KNOWN[:3]),)
 
 
+def test_a_reason_that_names_one_of_its_nodes_is_one_reason() -> None:
+    unknown = [Verdict("x", "NC1", node, Outcome.UNKNOWN, "GPUs are in use on node03") for node in KNOWN[:3]]
+    assert told(unknown, lambda _: True) == (Told("GPUs are in use on node03", ("x",), KNOWN[:3]),)
+
+
 def test_values_fold_with_the_most_common_first() -> None:
     assert grouped({"a": "1", "b": "2", "c": "2"}) == (("2", ("b", "c")), ("1", ("a",)))
 

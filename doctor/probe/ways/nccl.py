@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from doctor.hostlist import fold
 from doctor.model.fact import Absent, Unread
 from doctor.model.facts import GpuFacts, InfinibandFacts, LoadedNcclFacts, Means, Stage
-from doctor.probe.ground import set_there
-from doctor.probe.way import GIB, KIB, MIB, Ground, Part, Way
+from doctor.probe.ways.ground import set_there
+from doctor.probe.ways.way import GIB, KIB, MIB, Ground, Part, Way
 from doctor.reasoning.parity import gathered
 
 if TYPE_CHECKING:

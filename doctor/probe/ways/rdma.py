@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 from doctor.hostlist import fold
 from doctor.model.facts import HcaPort, InfinibandFacts, Means, ProbeFacts, Stage
 from doctor.nccl.gid import ipv4_index
-from doctor.probe.rails import Rail, rails, second_partners
-from doctor.probe.tools import tools_of
-from doctor.probe.way import MIB, Ground, NoPartError, Part, Way
+from doctor.probe.verdicts.rails import Rail, rails, second_partners
+from doctor.probe.ways.tools import tools_of
+from doctor.probe.ways.way import MIB, Ground, NoPartError, Part, Way
 
 if TYPE_CHECKING:
     from doctor.model.evidence import JsonValue

@@ -8,10 +8,10 @@ from doctor.hostlist import fold
 from doctor.model.facts import LoadedNcclFacts, Means, Stage
 from doctor.nccl.choice import release_of
 from doctor.parse.nccl_diagnostics import SINCE, VARIABLES
-from doctor.probe.nccl import Nccl, pinned_net, unfit_for_nccl
+from doctor.probe.ways.nccl import Nccl, pinned_net, unfit_for_nccl
 
 if TYPE_CHECKING:
-    from doctor.probe.way import Ground
+    from doctor.probe.ways.way import Ground
 
 
 class Diagnostics(Nccl):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from doctor.hostlist import fold
 from doctor.model.facts import Means, Stage
-from doctor.probe.nccl import Nccl, unfit_for_ranks
-from doctor.probe.tools import tools_of
-from doctor.probe.way import GIB, MIB, Ground, Part
+from doctor.probe.ways.nccl import Nccl, unfit_for_ranks
+from doctor.probe.ways.tools import tools_of
+from doctor.probe.ways.way import GIB, MIB, Ground, Part
 
 if TYPE_CHECKING:
     from doctor.model.evidence import JsonValue

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from doctor.hostlist import fold
 from doctor.model.facts import InterpreterFacts, Means, Stage
 from doctor.nccl.ifname import GLOO
-from doctor.probe.tcp import no_network
-from doctor.probe.way import KIB, MIB, Ground, NoPartError, Part, Way
+from doctor.probe.ways.tcp import no_network
+from doctor.probe.ways.way import KIB, MIB, Ground, NoPartError, Part, Way
 
 if TYPE_CHECKING:
     from doctor.model.evidence import JsonValue

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from doctor.model.facts import PcieLink, Processor, TopologyFacts
 from doctor.parse.topology_matrix import RANK
-from doctor.probe.ceiling import Ceiling, lowest, unknown
-from doctor.probe.hardware import Hardware
+from doctor.probe.expect.ceiling import Ceiling, lowest, unknown
+from doctor.probe.expect.hardware import Hardware
 
 # GT/s a lane: the generation's number, and the GB/s a lane that NCCL counts on between GPUs.
 _GENERATIONS = {2.5: (1, 0.1875), 5.0: (2, 0.375), 8.0: (3, 0.75), 16.0: (4, 1.5), 32.0: (5, 3.0), 64.0: (6, 6.0)}

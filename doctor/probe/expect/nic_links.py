@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from doctor.model.facts import Carried, HcaPort, Interface, Kind, Step, Turn
 from doctor.parse.topology_matrix import closest_nics
-from doctor.probe.ceiling import Ceiling, lowest, unknown
-from doctor.probe.gpu_links import gpu_of_first_rank
-from doctor.probe.hardware import Hardware
-from doctor.probe.pcie_links import to_device
+from doctor.probe.expect.ceiling import Ceiling, lowest, unknown
+from doctor.probe.expect.gpu_links import gpu_of_first_rank
+from doctor.probe.expect.hardware import Hardware
+from doctor.probe.expect.pcie_links import to_device
 
 # NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>
 _USED = re.compile(r"\[\d+\](?P<hca>[A-Za-z0-9_.-]+):(?P<port>\d+)/")

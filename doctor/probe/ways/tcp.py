@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from doctor.hostlist import fold, is_v6
 from doctor.model.facts import ListenFacts, Means, Stage
-from doctor.probe.way import MIB, Ground, NoPartError, Part, Way
+from doctor.probe.ways.way import MIB, Ground, NoPartError, Part, Way
 
 if TYPE_CHECKING:
     from doctor.model.evidence import JsonValue

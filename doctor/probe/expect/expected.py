@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from doctor.model.facts import Means, Stage, Step, Turn
-from doctor.probe.ceiling import Ceiling, lowest, unknown
 from doctor.probe.collectives import Collective
-from doctor.probe.gpu_links import inside
-from doctor.probe.hardware import Hardware
-from doctor.probe.nic_links import Rails, by_rdma, by_tcp, nic_sum, one_rail, rails_of
+from doctor.probe.expect.ceiling import Ceiling, lowest, unknown
+from doctor.probe.expect.gpu_links import inside
+from doctor.probe.expect.hardware import Hardware
+from doctor.probe.expect.nic_links import Rails, by_rdma, by_tcp, nic_sum, one_rail, rails_of
+from doctor.probe.expect.size_ramp import at_size
 from doctor.probe.search import Expect
-from doctor.probe.size_ramp import at_size
 
 _NCCL = frozenset({Means.NCCL, Means.NCCL_TESTS})
 _BARE = Hardware()
@@ -39,7 +39,7 @@ class Expected:
 
 
 def expected(collective: Collective, hardware: Mapping[str, Hardware]) -> Expected:
-    """Return what this collective should reach; `hardware` is by node (doctor.probe.hardware).
+    """Return what this collective should reach; `hardware` is by node (doctor.probe.expect.hardware).
 
     What --expect names counts for all nodes together, whatever the hardware is.
     """

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from doctor.model.facts import PcieLink, Turn
-from doctor.probe.hardware import Hardware
+from doctor.probe.expect.hardware import Hardware
 
 # NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'
 _NO_GDR = re.compile(r"GPU Direct RDMA Disabled for HCA \d+ '(?P<hca>[\w.-]+)'")

@@ -8,10 +8,10 @@ from doctor.model.facts import Gpu
 from doctor.nccl.choice import release_of
 from doctor.nccl.ifname import Named
 from doctor.nccl.leftovers import is_on, settings_of
-from doctor.probe.ceiling import Ceiling, unknown
-from doctor.probe.hardware import Hardware
-from doctor.probe.nvlink import NVLS_SINCE, Generation, Wiring, bonded, generation_of, wiring_of
-from doctor.probe.pcie_links import between_gpus
+from doctor.probe.expect.ceiling import Ceiling, unknown
+from doctor.probe.expect.hardware import Hardware
+from doctor.probe.expect.nvlink import NVLS_SINCE, Generation, Wiring, bonded, generation_of, wiring_of
+from doctor.probe.expect.pcie_links import between_gpus
 
 
 def inside(node: str, hardware: Hardware, ranks: int, version: str = "") -> Ceiling:

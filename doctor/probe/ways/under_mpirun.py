@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, ClassVar
 from doctor.advice.launch import NoLineError
 from doctor.model.evidence import JsonValue, Reply, Status
 from doctor.model.facts import InterpreterFacts, LoadedNcclFacts, Stage, Step
-from doctor.probe.children import GRACE, run_children
-from doctor.probe.mpi_lines import launch_of, line_for, started_by, this_head, why_no_line, words_of
-from doctor.probe.nccl import Nccl
-from doctor.probe.rank_lines import told_by_ranks
-from doctor.probe.way import HeadWay, NoPartError
+from doctor.probe.ways.children import GRACE, run_children
+from doctor.probe.ways.mpi_lines import launch_of, line_for, started_by, this_head, why_no_line, words_of
+from doctor.probe.ways.nccl import Nccl
+from doctor.probe.ways.rank_lines import told_by_ranks
+from doctor.probe.ways.way import HeadWay, NoPartError
 
 if TYPE_CHECKING:
-    from doctor.probe.way import Ground, Part
+    from doctor.probe.ways.way import Ground, Part
 
 _TO_START = 2.0  # seconds of the step's time that mpirun keeps for starting and ending its daemons
 # NCCL's log goes to standard error, out of the middle of the ranks' lines; they meet by the identifier that they have.

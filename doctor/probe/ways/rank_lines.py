@@ -12,7 +12,7 @@ from doctor.agent.answers.nccl_log import Log
 if TYPE_CHECKING:
     from doctor.model.evidence import JsonValue
     from doctor.model.facts import Step
-    from doctor.probe.children import Ended
+    from doctor.probe.ways.children import Ended
 
 _OURS = "ncheck:"
 _LONGEST, _MOST_LINES = 4096, 2_000_000

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from doctor.hostlist import fold
 from doctor.model.facts import Means, ProbeFacts, Stage, Step
-from doctor.probe.accounts import Account, account
 from doctor.probe.collectives import Collective, collectives
+from doctor.probe.verdicts.accounts import Account, account
 from doctor.triage import Confidence, Diagnosis, diagnose
 
 # Those have checks of their own: what carries no all-reduce does not fail as one.

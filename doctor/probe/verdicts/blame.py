@@ -10,11 +10,11 @@ from doctor.hostlist import fold
 from doctor.model.check import Doubt, Moot, Problem
 from doctor.model.facts import ProbeFacts, Stage, Turn
 from doctor.probe.collectives import Collective, collectives
-from doctor.probe.expected import expectation
-from doctor.probe.hardware import Hardware
+from doctor.probe.expect.expected import expectation
+from doctor.probe.expect.hardware import Hardware
 from doctor.probe.search import BOUNDS, ON_CPUS, Meeting, Search, SlowLink, Suspect, searched
-from doctor.probe.seen import busiest, idle_rails, seen_of
-from doctor.probe.shortfalls import inside_share
+from doctor.probe.verdicts.seen import busiest, idle_rails, seen_of
+from doctor.probe.verdicts.shortfalls import inside_share
 
 _BARE = Hardware()
 _MANY = 4  # slow ways that are told one by one

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from doctor.model.facts import Means
-from doctor.probe.ceiling import Ceiling, unknown
 from doctor.probe.collectives import Collective, busbw
+from doctor.probe.expect.ceiling import Ceiling, unknown
 
 LARGE = 2**30
 _MIB = 2**20

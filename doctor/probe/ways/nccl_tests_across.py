@@ -14,17 +14,17 @@ from doctor.agent.answers.turn_nccl_tests import told
 from doctor.hostlist import fold
 from doctor.model.evidence import JsonValue, Reply, Status
 from doctor.model.facts import Stage
-from doctor.probe.children import Ended, run_children
-from doctor.probe.mpi_lines import launch_of, line_for, started_by, this_head, why_no_line, words_of
-from doctor.probe.nccl_tests import PLAIN, WITH_MPI, NcclTests, options
-from doctor.probe.tools import tools_of
-from doctor.probe.under_mpirun import failed_reply
-from doctor.probe.way import HeadWay
+from doctor.probe.ways.children import Ended, run_children
+from doctor.probe.ways.mpi_lines import launch_of, line_for, started_by, this_head, why_no_line, words_of
+from doctor.probe.ways.nccl_tests import PLAIN, WITH_MPI, NcclTests, options
+from doctor.probe.ways.tools import tools_of
+from doctor.probe.ways.under_mpirun import failed_reply
+from doctor.probe.ways.way import HeadWay
 
 if TYPE_CHECKING:
     from doctor.advice.launch import Launch
     from doctor.model.facts import Step
-    from doctor.probe.way import Ground, Part
+    from doctor.probe.ways.way import Ground, Part
 
 # NCCL's log goes to standard error, out of the middle of the table.
 _HEARD = ("env", "-u", "NCCL_COMM_ID", "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,NET", "NCCL_DEBUG_FILE=/dev/stderr")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from doctor.hostlist import fold
 from doctor.model.facts import ProbeFacts, ToolFacts
 from doctor.printable import printable
-from doctor.probe.rails import Port, Rail, Suspects, gate
+from doctor.probe.verdicts.rails import Port, Rail, Suspects, gate
 
 _TOOLS = {"ib_write_bw", "ibv_rc_pingpong"}
 _DEVICE = re.compile(r"([A-Za-z0-9_.-]{1,64}):(\d{1,3})$")  # mlx5_0:1

@@ -10,7 +10,7 @@ from doctor.advice.sight import Sight, sight_of
 from doctor.model.facts import EnvironmentFacts, InfinibandFacts
 from doctor.nccl.choice import LINK_STATE_COUNTS, settings_in_force
 from doctor.nccl.hca_list import taken
-from doctor.probe.way import Ground
+from doctor.probe.ways.way import Ground
 from doctor.remaining import among
 
 if TYPE_CHECKING:

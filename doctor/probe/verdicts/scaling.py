@@ -16,8 +16,8 @@ from doctor.hostlist import fold
 from doctor.model.check import Moot, Problem
 from doctor.model.facts import ProbeFacts, Stage
 from doctor.probe.collectives import Collective, collectives
-from doctor.probe.expected import expectation
-from doctor.probe.hardware import Hardware
+from doctor.probe.expect.expected import expectation
+from doctor.probe.expect.hardware import Hardware
 from doctor.probe.search import ON_CPUS, Expect
 
 LINE = 0.8  # of the efficiency: what evaluations of clusters ask for

@@ -194,7 +194,7 @@ class NoPartError(Exception):
 
 def way_called(name: str) -> Way:
     """Return the way of that name in WAYS."""
-    way: Way = import_module(f"doctor.probe.{WAYS[name]}").WAY
+    way: Way = import_module(f"doctor.probe.ways.{WAYS[name]}").WAY
     return way
 
 

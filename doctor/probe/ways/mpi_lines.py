@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from doctor.advice.launch import Launch
     from doctor.model.facts import Step
     from doctor.model.head import Head
-    from doctor.probe.way import Ground
+    from doctor.probe.ways.way import Ground
 
 _RUN = 'exec "$NCHECK_PROGRAM" "$@"'
 _ASSIGNMENT = "="

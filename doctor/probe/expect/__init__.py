@@ -1,0 +1,1 @@
+"""What an all-reduce should give: computed from the links that were found."""
