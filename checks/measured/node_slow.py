@@ -4,8 +4,9 @@
 Nodes whose pairs are all slow, or all fail, with at least two partners, of which one or more are fast with others. One
 rank a node does the all-reduce, so that one NIC carries it. Slow is below 0.8 of what is usual: of what the links of
 the pair should give where that is known, else of what healthy pairs reach here. Where NCCL goes by sockets and nobody
-knows what they should give it is below 0.5, for a processor with something else to do slows them down as well. The evidence says whether the node is
-slow by itself, too, and which of its rails carried nothing. Where as many are slow as fast they are told as one group.
+knows what they should give it is below 0.5, for a processor with something else to do slows them down as well. The
+evidence says whether the node is slow by itself, too, and which of its rails carried nothing. Where as many are slow as
+fast they are told as one group.
 
 ## Why it matters
 All ranks wait for the slowest in every step: one node at half of the speed halves the speed of the job.
