@@ -27,6 +27,12 @@ def fact_unread(cluster: ClusterView) -> Iterator[Problem]:
         for name, unread in node[UnreadFacts].unread.items():
             reasons.setdefault((name, unread.reason, unread.fix), []).append(node.name)
     for (name, reason, fix), nodes in reasons.items():
-        # The probe is no reading: that it was not run is said by why.
-        told = reason if name == ProbeFacts.__name__ else f"{name.removesuffix('Facts')} could not be read: {reason}"
-        yield Problem(told, fix or "ncheck explain NC002", nodes=tuple(nodes))
+        yield Problem(_told(name, reason), fix or "ncheck explain NC002", nodes=tuple(nodes))
+
+
+def _told(name: str, reason: str) -> str:
+    """Say what is missing. The probe is no reading: it was not run, and why is all there is to say."""
+    if name != ProbeFacts.__name__:
+        return f"{name.removesuffix('Facts')} could not be read: {reason}"
+    stands = reason.removeprefix("nothing is measured while ")
+    return f"no bandwidth was measured{': ' if stands == reason else ' while '}{stands}"

@@ -95,10 +95,11 @@ def _without(name: str, text: str) -> str:
 def told(verdicts: Iterable[Verdict], wanted: Callable[[Verdict], bool]) -> tuple[Told, ...]:
     """Fold verdicts by reason, then by nodes: the most checks first."""
     nodes_of: dict[tuple[str, str], list[str]] = {}
-    for verdict in verdicts:
-        if wanted(verdict):
-            reason = _without(verdict.node, verdict.reason)
-            nodes_of.setdefault((reason, verdict.check), []).append(verdict.node)
+    kept = [verdict for verdict in verdicts if wanted(verdict)]
+    alike = _said_of_several(kept)
+    for verdict in kept:
+        reason = verdict.reason if verdict.reason in alike else _without(verdict.node, verdict.reason)
+        nodes_of.setdefault((reason, verdict.check), []).append(verdict.node)
     checks_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (reason, check), nodes in nodes_of.items():
         checks_of.setdefault((reason, tuple(nodes)), []).append(check)
@@ -107,6 +108,14 @@ def told(verdicts: Iterable[Verdict], wanted: Callable[[Verdict], bool]) -> tupl
         for (reason, nodes), checks in checks_of.items()
     ]
     return tuple(sorted(folded, key=lambda one: (-len(one.checks), -len(one.nodes))))
+
+
+def _said_of_several(verdicts: Iterable[Verdict]) -> set[str]:
+    """Return the reasons that stand word for word at more nodes than one: a name in them is nobody's own."""
+    nodes_of: dict[str, set[str]] = {}
+    for verdict in verdicts:
+        nodes_of.setdefault(verdict.reason, set()).add(verdict.node)
+    return {reason for reason, nodes in nodes_of.items() if len(nodes) > 1}
 
 
 def outcome_counts(verdicts: Iterable[Verdict]) -> Mapping[Outcome, int]:

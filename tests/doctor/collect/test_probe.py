@@ -123,6 +123,10 @@ def test_a_note_of_the_head_stands_beside_the_turns() -> None:
 def test_why_nothing_was_measured_is_the_heads_word() -> None:
     assert probed(evidence(turn=Reply(Status.NOT_ASKED, "one node alone"))) == Absent("one node alone")
     assert probed(evidence(turn=Reply(Status.FAILED, "no GPU on n2"))) == Unread("no GPU on n2")
+    held = Reply(Status.FAILED, "GPUs are in use", value="ncheck probe nodes.txt --force")
+    assert probed(evidence(turn=held)) == Unread("GPUs are in use", fix="ncheck probe nodes.txt --force")
+    forged = Reply(Status.FAILED, "GPUs are in use", value="ncheck nodes.txt; rm -rf /")
+    assert probed(evidence(turn=forged)) == Unread("GPUs are in use")
 
 
 def test_a_recording_from_before_the_probe_holds_none() -> None:

@@ -124,16 +124,16 @@ def test_more_ranks_than_gpus_are_refused() -> None:
 
 def test_gpus_in_use_are_not_measured_unless_by_force() -> None:
     changed: Changed = {"gpu02": {GpuFacts: used(0.5)}}
-    words = "GPUs are in use on gpu02 (50% of the memory of GPU 0 on gpu02); ncheck probe --force measures all the same"
+    words = "GPUs are in use on gpu02 (50% of the memory of GPU 0 on gpu02); ncheck probe nodes.txt --force measures all the same"
     assert why(choose(ground(changed), ())) == words
-    assert why(choose(ground(changed, probe="nccl"), ())) == words
+    assert choose(ground(changed, probe="nccl"), ()) == Refused(words, "ncheck probe nodes.txt --force")
     assert isinstance(choose(ground(changed, probe="nccl", force=True), ()), Chosen)
     assert isinstance(choose(ground({"gpu02": {GpuFacts: used(0.09)}}), ()), Chosen)
 
 
 def test_one_thing_against_the_plan_is_told_and_the_others_counted() -> None:
     words = "nothing is measured while this stands against the plan: "
-    assert why(choose(ground(), ("this",))) == f"{words}this"
+    assert choose(ground(), ("NC208 this",)) == Refused(f"{words}NC208 this", "ncheck explain NC208")
     assert why(choose(ground(), ("this", "that"))) == f"{words}this (and 1 more like it)"
 
 
