@@ -18,6 +18,8 @@ TO_ABORT = 4.0  # seconds that a rank that was told to end may take
 _LONGEST = 65536  # bytes of a line that does not end
 _ENDED_BY_US = 3  # the exit status of a rank that was told to end
 _STRIDE = 0.2
+_MOST_TOLD = 4096  # lines of its own that are kept of one rank: the library that it loads may write there, too
+_TIMES = ("seconds", "fastest", "slowest")
 
 
 class Rank:
@@ -25,7 +27,7 @@ class Rank:
 
     def __init__(self, number, argv, environment, spec):
         self.number, self.said, self.step, self.failure = number, [], "start", None
-        self.killed, self.status = False, None
+        self.killed, self.told_to_end, self.status = False, False, None
         reading, writing = os.pipe()
         try:
             text = json.dumps(dict(spec, fd=writing))
@@ -55,15 +57,14 @@ class Rank:
         return bool(data)
 
     def heed(self, line):
-        """Take one line of its own."""
-        try:
-            said = json.loads(line.decode())
-        except ValueError:
+        """Take one line of its own; what somebody else wrote there is passed over."""
+        said = _own_line(line)
+        if said is None or (len(self.said) >= _MOST_TOLD and said["is"] not in ("failure", "done")):
             return
-        if said.get("is") == "step":
+        if said["is"] == "step":
             self.step = said["step"]
-        elif said.get("is") == "failure":
-            self.failure = {name: said.get(name) for name in ("step", "words", "rank", "code", "late")}
+        elif said["is"] == "failure":
+            self.failure = {name: said.get(name) for name in ("step", "words", "code", "late")}
             self.failure["rank"] = self.number
         self.said.append(dict(said, at=time.monotonic()))
 
@@ -85,7 +86,7 @@ class Rank:
 
     def explain(self, log):
         """Say why it failed where it could not say so itself. A rank that we told to end did not fail."""
-        if self.failure or self.told("done") or self.status == _ENDED_BY_US:
+        if self.failure or self.told("done") or (self.told_to_end and self.status == _ENDED_BY_US):
             return
         if self.killed or self.status is None:
             self.fail("its time was over in: " + self.step, None, late=True)
@@ -118,13 +119,16 @@ def follow(ranks, log, ends, reserve):
         course.press(time.monotonic())
     for rank in ranks:
         rank.explain(log)
+    for rank in ranks:
+        if not rank.told("done") and not any(other.failure for other in ranks):
+            rank.fail("its time was over in: " + rank.step, None, late=True)  # all that are left were told to end
 
 
 class _Course:
     def __init__(self, ranks, log, ends, reserve):
         self.ranks, self.log = ranks, log
         self.steps = [(ends - reserve / 2, signal.SIGTERM), (ends - reserve / 6, signal.SIGKILL), (ends + MOMENT, None)]
-        self.hurried = False
+        self.hurried = self.over = False
         self.poll, self.owners = select.poll(), {}
         for rank in ranks:
             for number in rank.pipes:
@@ -138,7 +142,9 @@ class _Course:
         for number, _ in ready:
             if not self.owners[number].read(number, self.log):
                 self.poll.unregister(number)
-        return bool(ready and self.owners) or (not all(ended) and bool(self.steps))
+        if all(ended) and not self.over:  # who prints on, a child that left their group, is heard a moment longer
+            self.over, self.steps = True, [(time.monotonic() + MOMENT, None)]
+        return bool(self.steps) and (bool(ready) or not all(ended))
 
     def press(self, now):
         """End what is to end by now: all soon after the first has failed, and everything in time."""
@@ -151,6 +157,30 @@ class _Course:
             _each(self.ranks, what)
 
 
+def _own_line(line):
+    """Return a line of the shapes that a rank tells; None for any other."""
+    try:
+        said = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or not isinstance(said.get("is"), str):
+        return None
+    kind = said["is"]
+    wanted = {"step": ("step",), "failure": ("step", "words"), "library": ("version", "path"), "note": ("words",)}
+    texts = all(isinstance(said.get(name), str) for name in wanted.get(kind, ()))
+    return said if texts and (kind != "row" or _is_row(said)) else None
+
+
+def _is_row(said):
+    numbers = [said.get(name) for name in _TIMES] + [said.get("size")]
+    wrong = said.get("wrong")
+    return (
+        all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in numbers)
+        and isinstance(said.get("in_place"), bool)
+        and (wrong is None or (isinstance(wrong, int) and not isinstance(wrong, bool)))
+    )
+
+
 def _failed(rank):
     return rank.failure or (rank.status is not None and not rank.told("done"))
 
@@ -158,7 +188,7 @@ def _failed(rank):
 def _each(ranks, what):
     for rank in ranks:
         if what is not None and not rank.ended():
-            rank.killed = rank.killed or what == signal.SIGKILL
+            rank.killed, rank.told_to_end = rank.killed or what == signal.SIGKILL, True
             rank.send(what)
 
 

@@ -92,15 +92,15 @@ def _rows(ranks):
     told = {}
     for rank in ranks:
         for row in rank.told("row"):
-            told.setdefault((row["size"], row["in_place"]), []).append(row)
-    whole = {key: rows for key, rows in told.items() if len(rows) == len(ranks)}
+            told.setdefault((row["size"], row["in_place"]), {})[rank.number] = row
+    whole = {key: list(rows.values()) for key, rows in told.items() if len(rows) == len(ranks)}
     return [dict(_mean(rows), size=size, in_place=in_place) for (size, in_place), rows in sorted(whole.items())]
 
 
 def _mean(rows):
     row = {name: sum(row[name] for row in rows) / len(rows) for name in ("seconds", "fastest", "slowest")}
     verified = [row["wrong"] for row in rows if row["wrong"] is not None]
-    return dict(row, wrong=sum(verified) if verified else None)
+    return dict(row, wrong=sum(verified) if len(verified) == len(rows) else None)
 
 
 def _not_ended(ranks):
