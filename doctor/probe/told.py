@@ -190,9 +190,10 @@ def _why_failed(one: Collective) -> str:
 
 
 def _failure_words(failure: Failure) -> str:
-    late = "its time was over" if failure.late else ""
-    at = f"in {failure.step}" if failure.step else ""
-    return " ".join(part for part in (failure.words or late or "it failed", at) if part)
+    if failure.words:
+        return f"{failure.step}: {failure.words}" if failure.step else failure.words
+    ended = "its time was over" if failure.late else "it failed"
+    return f"{ended} in {failure.step}" if failure.step else ended
 
 
 def _grouped(texts: Mapping[str, str]) -> list[tuple[str, list[str]]]:

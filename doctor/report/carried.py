@@ -11,6 +11,7 @@ from doctor.report import text as words
 from doctor.report.folding import grouped
 from doctor.report.measured_words import moved
 
+LOOPBACK = "lo"
 _ALIKE = 0.85  # of the middle of its like: less is odd
 _SOME = 0.01  # of what the plan's devices carry: less by another is what ssh and the like send
 
@@ -26,7 +27,8 @@ class Line:
 def carried(traffic: Sequence[Traffic]) -> tuple[Line, ...]:
     """Return what the plan's devices carried, those of them that carried less, and what went by others."""
     planned = [one for one in traffic if one.planned]
-    others = [one for one in traffic if not one.planned]
+    within = [one for one in traffic if not one.planned and one.device == LOOPBACK]
+    others = [one for one in traffic if not one.planned and one.device != LOOPBACK]
     usual = median(one.sent for one in planned) if planned else 0.0
     least = usual * _ALIKE
     lines = [
@@ -34,17 +36,16 @@ def carried(traffic: Sequence[Traffic]) -> tuple[Line, ...]:
         *_less([o for o in planned if o.sent < least], usual),
     ]
     total = sum(one.sent for one in planned)
-    return (*lines, *_others([one for one in others if one.sent > _SOME * total / max(len(others), 1)], bool(planned)))
+    astray = _others([one for one in others if one.sent > _SOME * total / max(len(others), 1)], bool(planned))
+    return (*lines, *astray, *_within([one for one in within if one.sent > _SOME * usual]))
 
 
 def _well(same: Sequence[Traffic]) -> list[Line]:
     if not same:
         return []
-    sent = sorted(one.sent for one in same)
-    amount = moved(sent[0]) if moved(sent[0]) == moved(sent[-1]) else f"{moved(sent[0])} to {moved(sent[-1])}"
-    devices = _devices(same)
-    each = " each" if len(same) > 1 else ""
-    return [Line(f"sent by {devices}: {amount}{each}")] if sent[-1] else [Line(f"sent by {devices}: nothing", odd=True)]
+    if any(one.sent for one in same):
+        return [Line(f"sent by {_devices(same)}: {_amount(same)}")]
+    return [Line(f"sent by {_devices(same)}: nothing", odd=True)]
 
 
 def _less(same: Sequence[Traffic], usual: float) -> list[Line]:
@@ -56,10 +57,19 @@ def _less(same: Sequence[Traffic], usual: float) -> list[Line]:
 def _others(same: Sequence[Traffic], planned: bool) -> list[Line]:  # noqa: FBT001  whether there was a plan
     if not same:
         return []
-    sent = sorted(one.sent for one in same)
-    amount = moved(sent[0]) if len(sent) == 1 else f"{moved(sent[0])} to {moved(sent[-1])}"
     stray = ", and the plan means others" if planned else ""
-    return [Line(f"sent by {_devices(same)}: {amount}{stray}", odd=planned)]
+    return [Line(f"sent by {_devices(same)}: {_amount(same)}{stray}", odd=planned)]
+
+
+def _within(same: Sequence[Traffic]) -> list[Line]:
+    """What goes by loopback leaves by no NIC: it says that ranks of one node met over sockets."""
+    return [Line(f"sent inside the node, by {_devices(same)}: {_amount(same)}")] if same else []
+
+
+def _amount(same: Sequence[Traffic]) -> str:
+    least, most = (moved(pick(one.sent for one in same)) for pick in (min, max))
+    each = " each" if len(same) > 1 else ""
+    return f"{least}{each}" if least == most else f"{least} to {most}{each}"
 
 
 def _devices(same: Sequence[Traffic]) -> str:

@@ -68,9 +68,10 @@ def _sentence(page: Page, one: Measurement, by: str) -> None:
 
 def _scaling(page: Page, steps: Sequence[Measurement]) -> None:
     """Print "by the number of nodes: 1 node 471 GB/s, 2 nodes 468 GB/s, 4 nodes 381 GB/s (keep 98 %)"."""
-    parts: list[str | tuple[str, str]] = [("by the number of nodes: ", "bold")]
+    held = ", each against what its own links give" if any(say.kept(one) and one.ratio for one in steps) else ""
+    parts: list[str | tuple[str, str]] = [(f"by the number of nodes{held}: ", "bold")]
     for place, one in enumerate(steps):
-        kept = f" (keep {say.percent(one.efficiency)})" if one.efficiency is not None else ""
+        kept = f" (keep {share})" if (share := say.kept(one)) else ""
         style = STYLES[say.WARNED if (one.efficiency or 1.0) < say.KEPT else say.UNJUDGED]
         nodes = "1 node" if one.stage == "inside" else f"{len(one.nodes)} nodes"
         parts += [", "] if place else []

@@ -46,6 +46,17 @@ def title(one: Measurement, by: str) -> str:
     return words.line(f"{one.what}{where}{ranks}{other}")
 
 
+def kept(one: Measurement) -> str:
+    """Return "98 %", what so many nodes keep of what fewer have; "" where that cannot be told.
+
+    Without an expectation the share is a lower bound (a tree between two nodes carries its data once), so that more
+    than all of it says nothing.
+    """
+    if one.efficiency is None or (one.ratio is None and one.efficiency > 1):
+        return ""
+    return percent(one.efficiency)
+
+
 def verdict(one: Measurement) -> str:
     """Return "381 of 400 GB/s expected (95 %): limited by the NICs; 7 of 8 rails", or why there is less to say."""
     if one.failed or one.measured is None:

@@ -150,7 +150,7 @@ def _measured(one: Measurement, by: str) -> Measured:
     sizes = sorted({point.size for point in one.curve})
     rows = tuple(Row(size, points.get((size, False)), points.get((size, True))) for size in sizes)
     title = say.title(one, by)
-    kept = f"; keeps {say.percent(one.efficiency)} of what fewer nodes have" if one.efficiency is not None else ""
+    kept = f"; keeps {share} of what fewer nodes have" if (share := say.kept(one)) else ""
     return Measured(title, say.verdict(one) + kept, say.standing(one), one.ratio, curve_of(one, title), rows)
 
 

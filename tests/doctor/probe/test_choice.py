@@ -124,9 +124,10 @@ def test_more_ranks_than_gpus_are_refused() -> None:
 
 def test_gpus_in_use_are_not_measured_unless_by_force() -> None:
     changed: Changed = {"gpu02": {GpuFacts: used(0.5)}}
-    words = "GPUs are in use on gpu02 (50% of the memory of GPU 0 on gpu02); ncheck probe nodes.txt --force measures all the same"
+    force = "ncheck probe nodes.txt --force"
+    words = f"GPUs are in use on gpu02 (50% of the memory of GPU 0 on gpu02); {force} measures all the same"
     assert why(choose(ground(changed), ())) == words
-    assert choose(ground(changed, probe="nccl"), ()) == Refused(words, "ncheck probe nodes.txt --force")
+    assert choose(ground(changed, probe="nccl"), ()) == Refused(words, force)
     assert isinstance(choose(ground(changed, probe="nccl", force=True), ()), Chosen)
     assert isinstance(choose(ground({"gpu02": {GpuFacts: used(0.09)}}), ()), Chosen)
 

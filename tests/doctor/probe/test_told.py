@@ -98,7 +98,7 @@ def test_pairs_that_are_alike_are_one_line_and_one_that_failed_says_why_and_has_
     (alike, lost), probe = told(facts(parts), nothing_known)
     assert alike.what.endswith(": 2 pairs of nodes alike")
     assert alike.nodes == ("n1", "n2", "n3", "n4")
-    assert (lost.measured, lost.curve, lost.failed) == (None, (), "n[1,3]: no route to host in init")
+    assert (lost.measured, lost.curve, lost.failed) == (None, (), "n[1,3]: init: no route to host")
     assert probe.pairs[2] == Pair(("n1", "n3"), None)
 
 

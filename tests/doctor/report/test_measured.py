@@ -140,6 +140,23 @@ def test_bytes_that_left_by_another_nic_than_the_plans_are_pointed_at() -> None:
     )
 
 
+def test_what_ranks_of_one_node_send_each_other_by_loopback_left_by_no_nic() -> None:
+    by_plan = tuple(Traffic(name, "eth0", 33_200_000, 0, planned=True) for name in ("n1", "n2"))
+    inside = tuple(Traffic(name, "lo", 33_200_100, 0, planned=False) for name in ("n1", "n2"))
+    assert carried((*by_plan, *inside)) == (
+        Line("sent by eth0 on n[1-2]: 33.2 MB each"),
+        Line("sent inside the node, by lo on n[1-2]: 33.2 MB each"),
+    )
+    assert carried((*by_plan, replace(inside[0], sent=500))) == (Line("sent by eth0 on n[1-2]: 33.2 MB each"),)
+
+
+def test_more_than_all_is_kept_only_where_the_links_are_known() -> None:
+    assert say.kept(everywhere(efficiency=1.02)) == "102 %"
+    assert say.kept(everywhere(efficiency=1.39, expected=None)) == ""
+    assert say.kept(everywhere(efficiency=0.7, expected=None)) == "70 %"
+    assert say.kept(everywhere(efficiency=None)) == ""
+
+
 def test_what_a_node_calls_its_devices_cannot_steer_the_terminal(reports: dict[str, Report]) -> None:
     hostile = (Traffic("n1", "\x1b[2Jeth0\r\n\u202e", 5_000_000_000, 0, planned=True),)
     failed = everywhere(measured=None, curve=(), failed="gpu01: \x1b]0;owned\x07 no")
