@@ -100,12 +100,13 @@ def test_a_rank_that_tells_without_end_is_bounded() -> None:
 def test_who_prints_on_after_the_last_rank_has_ended_is_not_waited_for() -> None:
     """It has left the rank's group, so that it is not ended with it: a daemon that a library started."""
     program = """
-say('{"is": "done"}')
-if os.fork() == 0:
+pid = os.fork()
+if pid == 0:
     os.setsid()
-    say('{"is": "note", "words": "%d"}' % os.getpid())
-    while os.getppid() != 0:
-        os.write(1, b"x\\n")
+    while True:
+        os.write(1, b"x" * 99 + b"\\n")
+say('{"is": "note", "words": "%d"}' % pid)
+say('{"is": "done"}')
 os._exit(0)
 """
     (rank,), seconds = ranks_of(program)
