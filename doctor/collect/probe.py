@@ -22,10 +22,11 @@ from doctor.printable import printable
 TURN = Answer("turn")
 MEETING = Answer("meeting")
 
-_MOST_ROWS, _MOST_DEVICES, _MOST_LINES, _MOST_IDS = 256, 1024, 1000, 4096
-_LONGEST_LINE, _LONGEST_WORDS, _LONGEST_PATH = 1000, 2000, 4096
+_MOST_ROWS, _MOST_DEVICES, _MOST_LINES, _MOST_IDS = 256, 1024, 300, 4096
+_LONGEST_LINE, _LONGEST_WORDS, _LONGEST_PATH = 500, 1000, 4096  # an agent's log has lines of 400 characters
 _LEAST_SECONDS, _MOST_SECONDS = 1e-9, 1e6
 _MOST_BYTES = 2**64
+_ROUNDED = 1.001  # by so much may equal times differ that were means or were rounded
 _ID = 256  # hexadecimal digits of an ncclUniqueId
 _LARGEST_PORT = 65535
 
@@ -86,9 +87,12 @@ def _line_of_ours(value: JsonValue) -> str:
 
 def _step(asked: Mapping[str, JsonValue], turn: int) -> Step:
     expect = asked.get("expect")
+    group = tuple(map(_node, _list(asked["group"])))
+    ranks = tuple(_whole(count, 2**20, least=1) for count in _list(asked["ranks"]))
+    if not group or len(set(group)) < len(group) or len(ranks) != len(group):
+        raise ValueError("its nodes and their ranks do not fit together")
     return Step(
-        turn, Stage(asked["stage"]), Means(asked["means"]), tuple(map(_node, _list(asked["group"]))),
-        tuple(_whole(ranks, 2**20) for ranks in _list(asked["ranks"])),
+        turn, Stage(asked["stage"]), Means(asked["means"]), group, ranks,
         tuple(_whole(size, _MOST_BYTES) for size in _list(asked["sizes"])),
         _words(asked.get("launcher")), _words(asked.get("net")),
         None if expect is None else _number(expect, 0.0, 1e9),
@@ -152,6 +156,8 @@ def _rows(step: Step, said: list[JsonValue]) -> Iterator[Row]:
         median, fastest, slowest = (
             _number(row[name], _LEAST_SECONDS, _MOST_SECONDS) for name in ("seconds", "fastest", "slowest")
         )
+        if not fastest <= median * _ROUNDED or not median <= slowest * _ROUNDED:
+            raise ValueError("its times contradict each other")
         wrong = row.get("wrong")
         yield Row(size, in_place, median, fastest, slowest, None if wrong is None else _whole(wrong, _MOST_BYTES))
 

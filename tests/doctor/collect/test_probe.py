@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from doctor.collect import facts_of
 from doctor.collect.probe import meeting, probed
 from doctor.model.evidence import Evidence, Login, Reply, Status
 from doctor.model.fact import Absent, Unread
@@ -104,7 +105,7 @@ def test_nonsense_is_a_failure_that_says_so(value: Any) -> None:
 
 def test_what_a_node_writes_can_steer_no_terminal_and_is_bounded() -> None:
     (turn,) = turns(Reply(Status.OK, value={**TOLD, "log": ["\x1b[2Ja\nb"] * 5000, "version": "9" * 500}, asked=ASKED))
-    assert turn.log == ("?[2Ja?b",) * 1000
+    assert turn.log == ("?[2Ja?b",) * 300
     assert len(turn.version) == 100
 
 
@@ -163,3 +164,19 @@ def test_no_place_to_meet_is_made_of_nonsense(value: Any) -> None:
     assert isinstance(found, MeetingFacts)
     assert (found.ids, found.address) == ((), "")
     assert found.why.startswith("its answer cannot be read: ")
+
+
+@pytest.mark.parametrize(("fastest", "slowest"), [(9e-5, 2e-5), (9e-6, 8e-6), (1.0, 1.0)])
+def test_times_that_contradict_each_other_are_none(fastest: float, slowest: float) -> None:
+    row = {**ROW, "fastest": fastest, "slowest": slowest}
+    assert failure({**TOLD, "rows": [row]}) == Failure(
+        "", "what it told cannot be read: its times contradict each other"
+    )
+
+
+@pytest.mark.parametrize(
+    "damage", [{"group": ["n1"]}, {"group": []}, {"group": ["n1", "n1"]}, {"ranks": []}, {"ranks": [8, 0]}]
+)
+def test_a_recording_whose_step_does_not_fit_together_is_no_probe(damage: dict[str, Any]) -> None:
+    found = facts_of(evidence(_7=Reply(Status.OK, value=TOLD, asked={**ASKED, **damage})), [ProbeFacts])
+    assert isinstance(found[ProbeFacts], Unread)
