@@ -9,13 +9,13 @@ from doctor.advice import PLAN_FACTS
 from doctor.collect import HOMES, reader_of, sources_for
 from doctor.company import Company
 from doctor.engine import facts_wanted
-from doctor.gather import Act, NotAsked, Questions
 from doctor.mesh.arrivals import ask_arrivals
 from doctor.mesh.names import ask_names
 from doctor.mesh.peers import ask_peers, spared_peers
 from doctor.mesh.plan_pick import ask_pick, spared_pick
 from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening
 from doctor.mesh.ways import MADE_FROM, ask_ways
+from doctor.model.act import Act, NotAsked, Questions
 from doctor.model.check import Check, FactType
 from doctor.model.evidence import Evidence
 from doctor.model.facts import (

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from doctor.act import Act, NotAsked, Questions, Told
+from doctor.model.act import Act, NotAsked, Questions, Told
 from doctor.model.evidence import Cause, Evidence, Login, Reply, Source, Status
 from doctor.open_files import allow_open_files
 from doctor.own_interpreter import job_environment
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from doctor.observer import Observer
     from doctor.settings import Settings
     from doctor.transport.link import Stream, Transport
-
-__all__ = ["Act", "NotAsked", "Questions", "Told", "gather"]
 
 _RESERVE = 0.04  # of the deadline, kept for judging and printing what came
 _GRACE = 0.5  # seconds for the workers to say in their own words where they stood when the deadline came

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from doctor.gather import NotAsked, Questions
+from doctor.model.act import NotAsked, Questions
 from doctor.model.evidence import Answer, JsonValue
 from doctor.model.facts import NetSettingsFacts, NicFacts
 from doctor.reasoning.subnets import Seat, seats

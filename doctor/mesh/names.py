@@ -6,8 +6,8 @@ from dataclasses import replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from doctor.gather import NotAsked, Questions
 from doctor.mesh.edges import edges
+from doctor.model.act import NotAsked, Questions
 from doctor.model.evidence import Answer, JsonValue
 
 if TYPE_CHECKING:

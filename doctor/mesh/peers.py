@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from doctor.gather import NotAsked, Questions
 from doctor.mesh.edges import edges
+from doctor.model.act import NotAsked, Questions
 from doctor.model.evidence import Answer, JsonValue
 
 if TYPE_CHECKING:

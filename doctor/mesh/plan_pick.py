@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from doctor.collect.nccl_pick import PLANNED
-from doctor.gather import NotAsked, Questions
+from doctor.model.act import NotAsked, Questions
 from doctor.model.facts import NcclPickFacts, NicFacts
 from doctor.nccl.choice import IFNAME
 

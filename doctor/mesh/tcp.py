@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from doctor.gather import NotAsked, Questions
+from doctor.model.act import NotAsked, Questions
 from doctor.model.evidence import Answer, JsonValue
 from doctor.model.facts import IdentityFacts, InterpreterFacts, ListenFacts, NicFacts
 from doctor.model.plan import MEETING_PORTS

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from doctor.gather import NotAsked, Questions
+from doctor.model.act import NotAsked, Questions
 from doctor.model.check import NodeView
 from doctor.model.evidence import Answer, JsonValue
 from doctor.model.fact import Absent

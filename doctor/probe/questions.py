@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from doctor.collect.probe import TURN
-from doctor.gather import NotAsked, Told
+from doctor.model.act import NotAsked, Told
 from doctor.model.evidence import JsonValue, Reply, Status
 from doctor.probe.ways.way import HeadWay, NoPartError, Part, asked, step_told
 
 if TYPE_CHECKING:
-    from doctor.gather import Questions
+    from doctor.model.act import Questions
     from doctor.model.evidence import Answer
     from doctor.model.facts import Step
     from doctor.probe.ways.way import Ground, Way

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from doctor.advice import PLAN_FACTS
 from doctor.collect.probe import TURN
-from doctor.gather import Act, NotAsked, Told
+from doctor.model.act import Act, NotAsked, Told
 from doctor.model.evidence import Reply, Status
 from doctor.model.facts import (
     GpuFacts,

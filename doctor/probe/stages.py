@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from doctor.collect.probe import MEETING
-from doctor.gather import Act
 from doctor.hostlist import fold
+from doctor.model.act import Act
 from doctor.model.evidence import JsonValue
 from doctor.model.facts import Means, ProbeFacts, Stage, Step, Turn
 from doctor.probe.collectives import Collective, collectives
@@ -22,7 +22,7 @@ from doctor.probe.questions import Parts, Roll, skipped
 from doctor.probe.schedule import most_rounds, pair_rounds, scaling_groups
 
 if TYPE_CHECKING:
-    from doctor.gather import Questions
+    from doctor.model.act import Questions
     from doctor.model.evidence import Answer
     from doctor.probe.choice import Chosen
     from doctor.probe.ways.way import Ground, Way

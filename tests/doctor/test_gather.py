@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from doctor.gather import Act, NotAsked, Questions, gather
-from doctor.gather import Told as ToldByHead
+from doctor.gather import gather
+from doctor.model.act import Act, NotAsked, Questions
+from doctor.model.act import Told as ToldByHead
 from doctor.model.evidence import Answer, Cause, Command, Evidence, Login, Reply, Source, Status
 from doctor.model.node import Node
 from doctor.observer import Silent

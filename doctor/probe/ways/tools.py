@@ -9,7 +9,7 @@ from doctor.model.facts import ToolFacts
 
 if TYPE_CHECKING:
     from doctor.company import Company
-    from doctor.gather import Questions
+    from doctor.model.act import Questions
     from doctor.model.facts import Tool
 
 

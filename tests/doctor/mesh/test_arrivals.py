@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from doctor.company import Company
 from doctor.engine import Facts
-from doctor.gather import NotAsked
 from doctor.mesh.arrivals import ARRIVALS, ask_arrivals
+from doctor.model.act import NotAsked
 from doctor.model.evidence import Answer, Login
 from doctor.model.facts import Address, Interface, InterfaceSettings, Kind, LoginFacts, NetSettingsFacts, NicFacts
 from doctor.model.node import Node

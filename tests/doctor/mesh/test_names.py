@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from doctor.company import Company
-from doctor.gather import NotAsked
 from doctor.mesh.names import NAMES, ask_names
+from doctor.model.act import NotAsked
 from doctor.model.evidence import Answer
 from doctor.model.node import Node
 from doctor.settings import Settings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from doctor.company import Company
 from doctor.engine import Facts
-from doctor.gather import NotAsked
 from doctor.mesh.peers import PEERS, ask_peers, spared_peers
+from doctor.model.act import NotAsked
 from doctor.model.evidence import Answer, Cause, Login
 from doctor.model.facts import LoginFacts
 from doctor.model.node import Node

@@ -5,8 +5,8 @@ from __future__ import annotations
 from doctor.collect.nccl_pick import PLANNED
 from doctor.company import Company
 from doctor.engine import Facts
-from doctor.gather import NotAsked
 from doctor.mesh.plan_pick import ask_pick, spared_pick
+from doctor.model.act import NotAsked
 from doctor.model.evidence import Answer, Cause, Login
 from doctor.model.fact import Absent
 from doctor.model.facts import (

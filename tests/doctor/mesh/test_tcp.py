@@ -9,8 +9,8 @@ from doctor.acts import acts_for, with_needs
 from doctor.agent.answers.connect import rows
 from doctor.company import Company
 from doctor.engine import Facts
-from doctor.gather import NotAsked, Questions
 from doctor.mesh.tcp import MOST_SEATS, ask_connect, ask_listen, spared_listening
+from doctor.model.act import NotAsked, Questions
 from doctor.model.evidence import Answer, Cause, JsonValue, Login
 from doctor.model.facts import (
     Address,

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from doctor.company import Company
 from doctor.engine import Facts
-from doctor.gather import NotAsked
 from doctor.mesh.ways import WAYS, ask_ways
+from doctor.model.act import NotAsked
 from doctor.model.evidence import Answer, Login
 from doctor.model.fact import Absent
 from doctor.model.facts import (

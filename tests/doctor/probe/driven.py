@@ -13,7 +13,7 @@ from typing import Any
 from doctor.acts import brought
 from doctor.collect import facts_of, joined
 from doctor.company import Company
-from doctor.gather import NotAsked, Told
+from doctor.model.act import NotAsked, Told
 from doctor.model.check import FactType
 from doctor.model.evidence import Answer, Evidence, Reply, Status
 from doctor.model.facts import MeetingFacts, ProbeFacts
