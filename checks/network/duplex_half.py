@@ -21,7 +21,7 @@ from shlex import quote
 
 from doctor import NodeView, Problem, Severity, node_check
 from doctor.model.facts import Kind, NicFacts
-from doctor.reasoning.subnets import BMC_DRIVERS
+from doctor.model.facts.network import BMC_DRIVERS
 
 
 @node_check("NC351", Severity.WARNING, NicFacts)

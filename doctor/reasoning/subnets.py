@@ -9,10 +9,7 @@ from ipaddress import ip_address
 
 from doctor.hostlist import fold
 from doctor.model.facts import Interface, Kind, NicFacts
-from doctor.model.facts.network import CARRIES_DATA
-
-# A management controller shows itself to its host as a network card on USB: the same addresses on every machine.
-BMC_DRIVERS = frozenset({"cdc_ether", "cdc_eem", "cdc_ncm", "rndis_host"})
+from doctor.model.facts.network import BMC_DRIVERS, CARRIES_DATA
 
 
 @dataclass(frozen=True)
@@ -30,10 +27,8 @@ Seats = dict[str, tuple[Seat, ...]]
 
 def seats(nics: NicFacts) -> Iterator[Seat]:
     """Yield the places at which a node can be met, in the kernel's order; link-local addresses are none."""
-    for nic in nics.candidates:
-        for address in nic.addresses if nic.driver not in BMC_DRIVERS else ():
-            if address.scope == "global" and not ip_address(address.ip).is_link_local:
-                yield Seat(nic, address.ip, address.network)
+    for nic, address in nics.met_at:
+        yield Seat(nic, address.ip, address.network)
 
 
 def subnets(nodes: Nodes) -> dict[str, Seats]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 
 class Kind(str, Enum):
@@ -35,17 +35,12 @@ class Address:
     prefix: int
     scope: str = "global"
 
-    @property
+    @cached_property  # every check of networks asks for it, and a node may have ten thousand addresses
     def network(self) -> str:
         """The subnet, as "10.1.0.0/24"."""
-        return _network(self.ip, self.prefix)
+        from ipaddress import ip_interface  # noqa: PLC0415  its import is dear and many runs never need it
 
-
-@lru_cache(maxsize=4096)  # the same few addresses are asked for by every check of networks
-def _network(ip: str, prefix: int) -> str:
-    import ipaddress  # noqa: PLC0415  its import is dear and most runs of the command line never need it
-
-    return str(ipaddress.ip_interface(f"{ip}/{prefix}").network)
+        return str(ip_interface(f"{self.ip}/{self.prefix}").network)
 
 
 @dataclass(frozen=True)
@@ -90,15 +85,6 @@ CARRIES_DATA = frozenset({Kind.PHYSICAL, Kind.CLOUD, Kind.INFINIBAND, Kind.BOND,
 
 
 @dataclass(frozen=True)
-class Seat:
-    """One interface of one node in one subnet."""
-
-    interface: Interface
-    ip: str
-    subnet: str
-
-
-@dataclass(frozen=True)
 class NicFacts:
     """Every interface of the node's network namespace, lo and veth included."""
 
@@ -111,16 +97,12 @@ class NicFacts:
         return usable or tuple(nic for nic in self.interfaces if nic.uplink)
 
     @cached_property
-    def seats(self) -> tuple[Seat, ...]:
-        """Return the places at which a node can be met, in the kernel's order; link-local addresses are none."""
-        from ipaddress import ip_address  # noqa: PLC0415  its import is dear and most runs of the command line never need it
+    def met_at(self) -> tuple[tuple[Interface, Address], ...]:
+        """Return the addresses at which others can meet the node, in the kernel's order; link-local ones are none."""
+        from ipaddress import ip_address  # noqa: PLC0415  as above
 
-        return tuple(
-            Seat(nic, address.ip, address.network)
-            for nic in self.candidates
-            for address in (nic.addresses if nic.driver not in BMC_DRIVERS else ())
-            if address.scope == "global" and not ip_address(address.ip).is_link_local
-        )
+        held = ((nic, address) for nic in self.candidates for address in nic.addresses if nic.driver not in BMC_DRIVERS)
+        return tuple((nic, one) for nic, one in held if one.scope == "global" and not ip_address(one.ip).is_link_local)
 
 
 @dataclass(frozen=True)
