@@ -34,3 +34,8 @@ def sent(run: Run, *, planned: bool) -> dict[tuple[str, str], int]:
 def met(run: Run) -> set[str]:
     """Return the nodes that were measured in a pair that came to its end."""
     return {node for pair in told(run)["pairs"] if pair["busbw"] for node in pair["nodes"]}
+
+
+def named(run: Run, code: str) -> list[str]:
+    """Return the nodes that findings of this code name."""
+    return sorted({node for finding in run.report["findings"] if finding["code"] == code for node in finding["nodes"]})

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from . import faults
-from .command import Run
 from .hosts import Lab
-from .probing import IDLE, met, probed, sent, told
+from .probing import IDLE, met, named, probed, sent, told
 
 MESH = "32768-60999"  # the ports that the kernel picks for listeners
 MOVED = 6 * 2**20  # bytes: the smallest size, a warm-up and five repeats
@@ -67,8 +66,3 @@ def test_where_the_mesh_has_found_the_way_barred_nothing_is_measured(lab: Lab) -
     assert run.exit_code == 1
     assert told(run)["ran"] is False
     assert "NC311 link-filtered on node03" in told(run)["reason"]
-
-
-def named(run: Run, code: str) -> list[str]:
-    """Return the nodes that findings of this code name."""
-    return sorted({node for finding in run.report["findings"] if finding["code"] == code for node in finding["nodes"]})

@@ -13,6 +13,7 @@ from doctor.agent.answers import MissingError
 from doctor.agent.counters import READS as COUNTERS
 from doctor.agent.counters import carried, counters
 from doctor.agent.keeping import KeptChild, end_group
+from doctor.agent.unanswered import unanswered
 
 _PROGRAM = "doctor.agent.gloo_rank"
 _KEPT = "gloo"
@@ -20,6 +21,7 @@ _TO_END = 1.0  # seconds that a rank has less than this node: it should say itse
 _TO_REAP = 2.0  # seconds for the end of a rank that was ended to be told
 _LAST = 20  # lines of a failure
 _WIDEST = 400  # characters of one
+_SHOWN = 4  # of those that a rank waits for
 
 READS = ("torch.distributed with gloo, by the job's python3, run with -B -c (--probe gloo)", *COUNTERS)
 
@@ -90,7 +92,7 @@ class _Turn:
     """What the child and its rank told of one turn."""
 
     def __init__(self, child):
-        self.child, self.late = child, False
+        self.child, self.late, self.waits = child, False, []
         self.said, self.rows, self.notes, self.words = {"step": "importing torch"}, [], [], []
 
     @property
@@ -107,6 +109,7 @@ class _Turn:
         self.hear(ends)
         self.late = self.child.lives and time.monotonic() >= ends - _TO_END  # the rank may have said so, too
         if "ended" not in self.said and "pid" in self.said:
+            self.waits = unanswered(self.said["pid"])
             end_group(self.said["pid"])
             self.hear(time.monotonic() + _TO_REAP)
         if "ended" not in self.said:
@@ -125,9 +128,11 @@ class _Turn:
 
     def failure(self, rank, limit):
         """Return where the rank stood, and in whose words it failed."""
-        code = _code(self.said.get("ended"))
+        code = None if self.late else _code(self.said.get("ended"))  # a rank that was ended here was not killed
         told = self.said.get("failure")
-        if self.late:
+        if self.late and self.waits:
+            told = "filtered: {}: no answer within {:.0f} s".format(", ".join(self.waits[:_SHOWN]), limit)
+        elif self.late:
             told = told or "it did not end within {:.0f} s, and was ended".format(limit)
         elif not told:
             told = (self.notes + self.words[-1:] + ["it ended with status {}".format(code)])[0]
