@@ -12,10 +12,12 @@ from pathlib import Path
 
 from doctor.acts import acts_for, brought, wanted_facts
 from doctor.advice import PLAN_FACTS
-from doctor.bad_nodes import bad_nodes
 from doctor.collect import facts_of, joined, sources_for
 from doctor.company import Company
-from doctor.conclusion import conclude
+from doctor.conclusion.bad_nodes import bad_nodes
+from doctor.conclusion.conclusion import conclude
+from doctor.conclusion.objections import for_the_probe, launcher_of_probe, measures, objections
+from doctor.conclusion.remaining import among
 from doctor.engine import Facts, facts_wanted
 from doctor.errors import RecordingError
 from doctor.gather import gather
@@ -30,13 +32,11 @@ from doctor.model.head import Head
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan
 from doctor.model.report import Report
-from doctor.objections import for_the_probe, launcher_of_probe, measures, objections
 from doctor.observer import Observer
 from doctor.probe.rounds import Prospect, rounds
 from doctor.probe.told import measured
 from doctor.record import Recorder, load
 from doctor.registry import Registry, load_checks
-from doctor.remaining import among
 from doctor.settings import Settings
 from doctor.transport.choose import transports
 

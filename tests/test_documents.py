@@ -15,7 +15,7 @@ from doctor.pipeline import replay
 from doctor.registry import load_checks
 from doctor.report import show
 from doctor.settings import Settings
-from doctor.settings_file import read_settings_file
+from doctor.settings.file import read_settings_file
 
 TREE = Path(__file__).parents[1]
 README = (TREE / "README.md").read_text(encoding="utf-8")

@@ -26,7 +26,7 @@ def examined(settings: Settings, observer: Observer) -> Report:
 
     if settings.good_nodes is None:
         return _dropped(examine(settings, observer))
-    from doctor.good_nodes import writable  # noqa: PLC0415  only where it is wanted
+    from doctor.conclusion.good_nodes import writable  # noqa: PLC0415  only where it is wanted
     from doctor.inventory import read_inventory  # noqa: PLC0415  start-up
 
     writable(settings.good_nodes, settings.nodes_file)
@@ -35,8 +35,8 @@ def examined(settings: Settings, observer: Observer) -> Report:
     if report.interrupted:
         say(f"interrupted: {settings.good_nodes} was not written")
         return report
-    from doctor.bad_nodes import bad_nodes  # noqa: PLC0415  only where it is wanted
-    from doctor.good_nodes import write_good  # noqa: PLC0415  only where it is wanted
+    from doctor.conclusion.bad_nodes import bad_nodes  # noqa: PLC0415  only where it is wanted
+    from doctor.conclusion.good_nodes import write_good  # noqa: PLC0415  only where it is wanted
     from doctor.registry import load_checks  # noqa: PLC0415  start-up
     from doctor.report.left_out import left_out  # noqa: PLC0415  only where it is wanted
 
@@ -60,7 +60,7 @@ def against(report: Report, settings: Settings) -> list[str]:
     """Return what stands against a plan and a launch, in lines to say; where no node is left, that alone."""
     if all_dropped(report):
         return ["no node is left"]
-    from doctor.objections import objections  # noqa: PLC0415  start-up
+    from doctor.conclusion.objections import objections  # noqa: PLC0415  start-up
     from doctor.registry import load_checks  # noqa: PLC0415  start-up
 
     found = objections(report, load_checks().select(()), settings)

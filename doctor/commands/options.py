@@ -1,7 +1,7 @@
 """The options, in the groups that --help shows them in. Each parameter is named after the field of Settings it fills.
 
 No option has a default here: what was not given is None, and ncheck.toml or Settings itself decides. Nor is a number
-read here: settings_values.py does so for flags, variables and the file alike, and says what is wanted.
+read here: settings/values.py does so for flags, variables and the file alike, and says what is wanted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from doctor.model.plan import LAUNCHERS
-from doctor.settings_values import PROBES
+from doctor.settings.values import PROBES
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]

@@ -51,7 +51,7 @@ def probe(context: click.Context, /, nodes: tuple[str, ...], **flags: object) ->
 
 def measuring(settings: Settings) -> Settings:
     """Leave of the checks those of the plan and those of what is measured; a file's --probe none is for check."""
-    from doctor.objections import for_the_probe  # noqa: PLC0415  start-up
+    from doctor.conclusion.objections import for_the_probe  # noqa: PLC0415  start-up
     from doctor.registry import load_checks  # noqa: PLC0415  start-up
 
     means = "auto" if settings.probe == "none" else settings.probe

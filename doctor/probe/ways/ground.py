@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from doctor.advice.hca import HCA
 from doctor.advice.sight import Sight, sight_of
+from doctor.conclusion.remaining import among
 from doctor.model.facts import EnvironmentFacts, InfinibandFacts
 from doctor.nccl.choice import LINK_STATE_COUNTS, settings_in_force
 from doctor.nccl.hca_list import taken
 from doctor.probe.ways.way import Ground
-from doctor.remaining import among
 
 if TYPE_CHECKING:
     from doctor.company import Company

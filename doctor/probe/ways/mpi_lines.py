@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from doctor.advice.launch import NoLineError
 from doctor.advice.plan import mpi_launch, mpi_line
+from doctor.conclusion.remaining import among
 from doctor.head import head_of
 from doctor.model.facts import IdentityFacts
-from doctor.remaining import among
 
 if TYPE_CHECKING:
     from doctor.advice.launch import Launch

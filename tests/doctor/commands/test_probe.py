@@ -11,7 +11,7 @@ from typing import Any
 
 import doctor
 from doctor.commands.probe import measuring
-from doctor.objections import measures
+from doctor.conclusion.objections import measures
 from doctor.registry import load_checks
 from doctor.settings import Settings
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from doctor import NodeView, Problem, Severity, Unread, node_check
-from doctor.conclusion import Conclusion, conclude
+from doctor.conclusion.conclusion import Conclusion, conclude
 from doctor.engine import Facts
 from doctor.model.evidence import Cause, Evidence, Login
 from doctor.model.finding import Finding, Outcome

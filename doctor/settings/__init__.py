@@ -1,6 +1,6 @@
 """One frozen Settings, made of flags, the environment and ncheck.toml, in that order of weight.
 
-`make_settings` is the only way in for the command line; ncheck.toml is described in doctor/settings_file.py.
+`make_settings` is the only way in for the command line; ncheck.toml is described in doctor/settings/file.py.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from doctor.errors import SettingsError
 from doctor.hostlist import unfold
 from doctor.printable import printable
-from doctor.settings_file import FileSettings, read_settings_file
-from doctor.settings_values import ENVIRONMENT, READ
+from doctor.settings.file import FileSettings, read_settings_file
+from doctor.settings.values import ENVIRONMENT, READ
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from doctor.conclusion import excused_pairs
+from doctor.conclusion.conclusion import excused_pairs
+from doctor.conclusion.objections import measures, mended, no_use_for
 from doctor.model.check import Check
 from doctor.model.finding import Outcome, Severity
 from doctor.model.report import Report
-from doctor.objections import measures, mended, no_use_for
 from doctor.settings import Settings
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from doctor.errors import SettingsError
 from doctor.hostlist import quoted, unfold
 from doctor.printable import printable
-from doctor.settings_values import ENVIRONMENT, READ
+from doctor.settings.values import ENVIRONMENT, READ
 
 NAME = "ncheck.toml"
 LARGEST = 2**20

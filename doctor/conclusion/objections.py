@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from doctor.advice import PLAN_FACTS
-from doctor.conclusion import excused_pairs
+from doctor.conclusion.conclusion import excused_pairs
 from doctor.hostlist import fold
 from doctor.model.check import Check, FactType
 from doctor.model.facts import HorovodFacts, ListenFacts, MpiDaemonFacts, MpiFacts, PlannedPickFacts, ProbeFacts

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from doctor.bad_nodes import bad_nodes
+from doctor.conclusion.bad_nodes import bad_nodes
+from doctor.conclusion.remaining import among
 from doctor.engine import Facts
 from doctor.model.facts import (
     Link,
@@ -31,12 +32,11 @@ from doctor.model.report import NodeSummary, Probe, Report
 from doctor.observer import Silent
 from doctor.pipeline import replay
 from doctor.registry import load_checks
-from doctor.remaining import among
 from doctor.report.json import as_json
 from doctor.report.left_out import left_out
 from doctor.settings import Ignore, Settings
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 POLLING = Finding("NC402", "ib-port-polling", Severity.ERROR, ("b",), "mlx5_3 polls", (), "ibstat mlx5_3")
 UNKNOWN = Verdict("gpu-count-differs", "NC501", "c", Outcome.UNKNOWN, "nvidia-smi hangs")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import NodeView, Problem, Severity, Unread, node_check
-from doctor.conclusion import conclude
+from doctor.conclusion.conclusion import conclude
+from doctor.conclusion.objections import Objection, objections
 from doctor.engine import Facts
 from doctor.model.evidence import Evidence, Login
 from doctor.model.facts import ClockFacts, GpuFacts, MpiFacts
 from doctor.model.plan import LaunchPlan, Setting
 from doctor.model.report import Probe
-from doctor.objections import Objection, objections
 from doctor.settings import Ignore, Settings
 
 BAD = GpuFacts((), "550.54", "12.4", "bad")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from doctor import __version__
+from doctor.conclusion.summary import summarise
 from doctor.engine import Facts, judge
 from doctor.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
 from doctor.hostlist import unfold
@@ -15,7 +16,6 @@ from doctor.model.finding import Finding, Outcome, Severity, Verdict
 from doctor.model.plan import LaunchPlan
 from doctor.model.report import Measurement, Probe, Report
 from doctor.settings import Settings
-from doctor.summary import summarise
 
 _REACHED = "NC001"  # what --ignore names where a node need not be reached
 

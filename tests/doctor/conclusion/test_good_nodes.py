@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from doctor.conclusion.good_nodes import listing_of, writable, write_good
 from doctor.errors import SettingsError
-from doctor.good_nodes import listing_of, writable, write_good
 from doctor.inventory import read_inventory
 from doctor.settings import Settings
 
