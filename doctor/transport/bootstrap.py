@@ -140,7 +140,7 @@ def _agent_blob() -> bytes:
     from importlib.resources import files  # noqa: PLC0415  dear, and a run that only logs in needs no agent
 
     texts = {"doctor": ""}
-    for package in ("doctor.agent", "doctor.agent.answers"):
+    for package in ("doctor.agent", "doctor.agent.answers", "doctor.agent.turns"):
         entries = (entry for entry in files(package).iterdir() if entry.name.endswith(".py"))
         for entry in sorted(entries, key=lambda entry: entry.name):
             name = "" if entry.name == "__init__.py" else "." + entry.name[: -len(".py")]

@@ -17,8 +17,8 @@ from doctor.agent import commands
 from doctor.agent.answers import MissingError
 from doctor.agent.answers.nccl_job import job_nccl, set_over
 
-# Means to the module of this package whose `meeting` opens it; NCCL's own is below.
-OPENED_BY = {"gloo": "turn_gloo"}
+# Means to the module of doctor/agent/turns/ whose `meeting` opens it; NCCL's own is below.
+OPENED_BY = {"gloo": "gloo"}
 
 AT_MOST = 4096  # identifiers of one question: each is a thread and a socket
 _OURS = "ncheck:"
@@ -56,7 +56,7 @@ sys.stdin.read()
 def answer(sources, arguments, timeout):
     """Return what the turns need to meet there: see answers/__init__.py."""
     if arguments["means"] in OPENED_BY:
-        module = import_module("doctor.agent.answers." + OPENED_BY[arguments["means"]])
+        module = import_module("doctor.agent.turns." + OPENED_BY[arguments["means"]])
         return module.meeting(sources, arguments, timeout)
     return _roots(sources, arguments, time.monotonic() + timeout)
 

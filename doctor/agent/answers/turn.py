@@ -2,10 +2,10 @@
 
 from importlib import import_module
 
-# Means to the module of this package whose `answer` runs it.
+# Means to the module of doctor/agent/turns/ whose `answer` runs it.
 MEANS = {
-    "nccl": "turn_nccl", "nccl-tests": "turn_nccl_tests", "gloo": "turn_gloo", "tcp": "turn_tcp", "rdma": "turn_rdma",
-    "diagnostics": "turn_diagnostics",
+    "nccl": "nccl", "nccl-tests": "nccl_tests", "gloo": "gloo", "tcp": "tcp", "rdma": "rdma",
+    "diagnostics": "diagnostics",
 }  # fmt: skip
 
 READS = ("the parts of the probe, where one is run (--probe): see --probe none",)
@@ -13,5 +13,5 @@ READS = ("the parts of the probe, where one is run (--probe): see --probe none",
 
 def answer(sources, arguments, timeout):
     """Return what the means' module tells of this turn: see answers/__init__.py."""
-    module = import_module("doctor.agent.answers." + MEANS[arguments["means"]])
+    module = import_module("doctor.agent.turns." + MEANS[arguments["means"]])
     return module.answer(sources, arguments, timeout)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from doctor.advice.launch import NoLineError
-from doctor.agent.answers.turn_nccl_tests import told
+from doctor.agent.turns.nccl_tests import told
 from doctor.hostlist import fold
 from doctor.model.evidence import JsonValue, Reply, Status
 from doctor.model.facts import Stage

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from doctor.agent.answers.nccl_log import Log
+from doctor.agent.turns.nccl_log import Log
 
 if TYPE_CHECKING:
     from doctor.model.evidence import JsonValue

@@ -1,6 +1,6 @@
 """NCCL's own diagnostics: its ranks once more, with the variables that ask for them. What they time says nothing."""
 
-from doctor.agent.answers import turn_nccl
+from doctor.agent.turns import nccl
 
 _SMALLEST = 8  # bytes: the ranks want one size
 
@@ -9,4 +9,4 @@ READS = ("NCCL's own diagnostics (NCCL_RUN_DIAGNOSTICS=1), where the job's NCCL 
 
 def answer(sources, arguments, timeout):
     """Return this node's part, without rows: what NCCL printed is in "log"."""
-    return dict(turn_nccl.answer(sources, dict(arguments, sizes=[_SMALLEST]), timeout), rows=[])
+    return dict(nccl.answer(sources, dict(arguments, sizes=[_SMALLEST]), timeout), rows=[])

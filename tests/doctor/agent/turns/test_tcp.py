@@ -13,8 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
-from doctor.agent.answers.turn_tcp import _COUNTED, FEW, MANY, _Pair
 from doctor.agent.streams import MOST
+from doctor.agent.turns.tcp import _COUNTED, FEW, MANY, _Pair
 from doctor.agent.wire import PROOF, proof
 from doctor.model.evidence import Answer, JsonValue
 

@@ -10,12 +10,12 @@ import time
 from importlib.util import find_spec
 
 from doctor.agent.answers import MissingError
-from doctor.agent.counters import READS as COUNTERS
-from doctor.agent.counters import carried, counters
 from doctor.agent.keeping import KeptChild, end_group
-from doctor.agent.unanswered import unanswered
+from doctor.agent.turns.counters import READS as COUNTERS
+from doctor.agent.turns.counters import carried, counters
+from doctor.agent.turns.unanswered import unanswered
 
-_PROGRAM = "doctor.agent.gloo_rank"
+_PROGRAM = "doctor.agent.turns.gloo_rank"
 _KEPT = "gloo"
 _TO_END = 1.0  # seconds that a rank has less than this node: it should say itself that its time is over
 _TO_REAP = 2.0  # seconds for the end of a rank that was ended to be told

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from doctor.agent.unanswered import unanswered
+from doctor.agent.turns.unanswered import unanswered
 
 
 @pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.31"), (socket.AF_INET6, "::1")])

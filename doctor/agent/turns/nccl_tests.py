@@ -9,7 +9,7 @@ from doctor.agent.answers import MissingError
 from doctor.agent.answers.nccl_job import set_over
 from doctor.agent.answers.tools import NCCL_TESTS, path_of
 from doctor.agent.commands import run
-from doctor.agent.counters import carried, counters
+from doctor.agent.turns.counters import carried, counters
 
 # NCCL's own lines go to standard error, out of the middle of the table's.
 _HEARD = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET", "NCCL_DEBUG_FILE": "/dev/stderr"}

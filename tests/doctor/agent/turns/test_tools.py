@@ -17,7 +17,7 @@ from doctor.agent.sources import Sources
 from doctor.collect.tool_output import shaped
 from doctor.model.facts import Means, Stage, Step
 
-STANDINS = Path(__file__).parents[2] / "lab" / "standins"
+STANDINS = Path(__file__).parents[3] / "lab" / "standins"
 SIZES = (1 << 20, 1 << 21)
 INSIDE = Step(1, Stage.INSIDE, Means.NCCL_TESTS, ("n1",), (2,), SIZES)
 PAIR = Step(1, Stage.RAIL, Means.RDMA, ("n1", "n2"), (1, 1), (65536,))

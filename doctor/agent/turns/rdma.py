@@ -11,9 +11,9 @@ import time
 from doctor.agent.answers import MissingError
 from doctor.agent.answers.nccl_job import set_over
 from doctor.agent.answers.tools import path_of
-from doctor.agent.answers.turn_nccl_tests import told
 from doctor.agent.commands import run
-from doctor.agent.counters import carried, counters
+from doctor.agent.turns.counters import carried, counters
+from doctor.agent.turns.nccl_tests import told
 
 READS = ("ib_write_bw or ibv_rc_pingpong between pairs of HCA ports, where one of them is on the PATH (the probe)",)
 _PAUSE = 0.2  # seconds before a client tries again: its server may not wait for it yet

@@ -10,11 +10,11 @@ import socket
 import struct
 import time
 
-from doctor.agent.counters import READS as COUNTERS
-from doctor.agent.counters import carried, counters
 from doctor.agent.dial import PATIENCE, hang_up, not_connected, reset_at_its_end, socket_from
 from doctor.agent.streams import ARRIVED
-from doctor.agent.transfer import BrokenError, Transfer
+from doctor.agent.turns.counters import READS as COUNTERS
+from doctor.agent.turns.counters import carried, counters
+from doctor.agent.turns.transfer import BrokenError, Transfer
 from doctor.agent.wire import PROOF, proof
 
 STREAMS = 4  # each way

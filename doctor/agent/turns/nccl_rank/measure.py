@@ -7,10 +7,10 @@ the memory that are left) is agreed upon by an all-reduce of its own.
 import ctypes
 import time
 
-from doctor.agent.rank.nccl import MAX, SUM
-from doctor.agent.rank.pace import REPEATS_FAST, Pace
-from doctor.agent.rank.pattern import Pattern
-from doctor.agent.rank.telling import RankError
+from doctor.agent.turns.nccl_rank.nccl import MAX, SUM
+from doctor.agent.turns.nccl_rank.pace import REPEATS_FAST, Pace
+from doctor.agent.turns.nccl_rank.pattern import Pattern
+from doctor.agent.turns.nccl_rank.telling import RankError
 
 MARGIN = 256 * 1024 * 1024  # bytes of device memory that NCCL and CUDA may still want
 MARGIN_PART = 16  # and never more than this part of what is free

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from doctor.agent.gloo_rank import ladder
+from doctor.agent.turns.gloo_rank import ladder
 from doctor.model.evidence import Answer, JsonValue, Status
 
 from .agents import Agent, at_once

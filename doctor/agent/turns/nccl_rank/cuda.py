@@ -3,7 +3,7 @@
 import ctypes
 import time
 
-from doctor.agent.rank.telling import RankError
+from doctor.agent.turns.nccl_rank.telling import RankError
 
 NOT_READY = 600  # CUDA_ERROR_NOT_READY
 LIBRARY = "libcuda.so.1"

@@ -2,12 +2,13 @@
 
 import time
 
-from doctor.agent.answers import MissingError, segments
+from doctor.agent.answers import MissingError
 from doctor.agent.answers.nccl_job import job_nccl, set_over
-from doctor.agent.answers.nccl_log import Log
-from doctor.agent.answers.ranks import Rank, first_cause, follow
-from doctor.agent.counters import READS as COUNTERS
-from doctor.agent.counters import carried, counters
+from doctor.agent.turns import segments
+from doctor.agent.turns.counters import READS as COUNTERS
+from doctor.agent.turns.counters import carried, counters
+from doctor.agent.turns.nccl_log import Log
+from doctor.agent.turns.ranks import Rank, first_cause, follow
 
 READS = (
     "one process a GPU, of the job's python3, run with -B -S -c: libcuda.so.1 and the libnccl that the job loads",

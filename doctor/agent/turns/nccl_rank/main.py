@@ -7,13 +7,13 @@ import threading
 import time
 from binascii import unhexlify
 
-from doctor.agent.counters import carried, counters
-from doctor.agent.rank.cuda import Cuda
-from doctor.agent.rank.measure import Measure
-from doctor.agent.rank.nccl import Nccl, UniqueId
-from doctor.agent.rank.place import gpu_of, placed
-from doctor.agent.rank.telling import LONGEST_WORDS, RankError, Telling
-from doctor.agent.rank.watch import FAILED, Watch
+from doctor.agent.turns.counters import carried, counters
+from doctor.agent.turns.nccl_rank.cuda import Cuda
+from doctor.agent.turns.nccl_rank.measure import Measure
+from doctor.agent.turns.nccl_rank.nccl import Nccl, UniqueId
+from doctor.agent.turns.nccl_rank.place import gpu_of, placed
+from doctor.agent.turns.nccl_rank.telling import LONGEST_WORDS, RankError, Telling
+from doctor.agent.turns.nccl_rank.watch import FAILED, Watch
 
 _TO_PART = 5.0  # seconds for the communicator's end, when all is measured and told
 _A_LINE = 8  # interfaces told of in one line

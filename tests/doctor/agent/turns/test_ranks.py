@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from doctor.agent.answers.nccl_log import Log
-from doctor.agent.answers.ranks import Rank, first_cause, follow
-from doctor.agent.answers.turn_nccl import _rows
+from doctor.agent.turns.nccl import _rows
+from doctor.agent.turns.nccl_log import Log
+from doctor.agent.turns.ranks import Rank, first_cause, follow
 
 FAR = 60.0  # seconds: an end for what hangs
 TELL = """

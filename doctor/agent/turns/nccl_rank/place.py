@@ -1,6 +1,6 @@
 """Which rank this process is, on its node and in all: as the parent says, or as a launcher's variables do."""
 
-from doctor.agent.rank.telling import RankError
+from doctor.agent.turns.nccl_rank.telling import RankError
 
 # Open MPI, PMIx, MPICH and Intel MPI, Slurm; torchrun and horovodrun last, whose names any job may carry.
 RANK = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "HOROVOD_RANK", "RANK")

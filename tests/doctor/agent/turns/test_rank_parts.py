@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from doctor.agent.answers import segments
-from doctor.agent.answers.nccl_log import Log
-from doctor.agent.answers.ranks import first_cause
-from doctor.agent.rank.measure import shown
-from doctor.agent.rank.pace import Pace
-from doctor.agent.rank.pattern import BLOCK, PERIOD, Pattern, block, scale
-from doctor.agent.rank.place import gpu_of, placed
-from doctor.agent.rank.telling import RankError
+from doctor.agent.turns import segments
+from doctor.agent.turns.nccl_log import Log
+from doctor.agent.turns.nccl_rank.measure import shown
+from doctor.agent.turns.nccl_rank.pace import Pace
+from doctor.agent.turns.nccl_rank.pattern import BLOCK, PERIOD, Pattern, block, scale
+from doctor.agent.turns.nccl_rank.place import gpu_of, placed
+from doctor.agent.turns.nccl_rank.telling import RankError
+from doctor.agent.turns.ranks import first_cause
 
 WORLD = 10_000  # ranks: more than any cluster of today has
 EXACT = 2**24  # whole numbers up to which a float has each

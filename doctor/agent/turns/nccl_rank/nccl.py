@@ -3,7 +3,7 @@
 import ctypes
 import time
 
-from doctor.agent.rank.telling import RankError
+from doctor.agent.turns.nccl_rank.telling import RankError
 
 IN_PROGRESS = 7  # ncclResult_t
 FLOAT32, SUM, MAX = 7, 0, 2  # ncclDataType_t, ncclRedOp_t

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from doctor.agent.counters import carried, counters
+from doctor.agent.turns.counters import carried, counters
 
 
 def tree(folder: Path, files: dict[str, str]) -> str:
