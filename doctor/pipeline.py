@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan
 from doctor.model.report import Report
 from doctor.observer import Observer
-from doctor.probe.rounds import Prospect, rounds
+from doctor.probe.rounds import Prospect, cut_short, rounds
 from doctor.probe.told import measured
 from doctor.record import Recorder, load
 from doctor.registry import Registry, load_checks
@@ -42,6 +42,7 @@ from doctor.transport.choose import transports
 
 Clock = Callable[[], float]
 _TOO_LATE = Reply(Status.UNANSWERED, "the node was still busy, or the time was over, when this was to be asked")
+_INTERRUPTED = Reply(Status.UNANSWERED, "ncheck was interrupted before this was asked, or while it was")
 _NOT_RECORDED = Reply(Status.UNANSWERED, "the recording lacks it: ncheck asked less then, or the run ended first")
 
 
@@ -75,7 +76,11 @@ def examine(
         if node.name not in run.evidence:
             run.take(never := _never_asked(node))
             _save(recorder, never, observer)
-    run.close(_TOO_LATE)
+    if interrupted:
+        for evidence in run.cut_short("ncheck was interrupted"):
+            run.take(evidence)
+            _save(recorder, evidence, observer)
+    run.close(_INTERRUPTED if interrupted else _TOO_LATE)
     return run.report(nodes, clock() - began, interrupted=interrupted)
 
 
@@ -130,6 +135,12 @@ class _Run:
 
     def _runs_own(self) -> dict[FactType, object]:
         return {PlugInFacts: PlugInFacts(self.registry.broken), JobFacts: JobFacts(self.settings.ifname)}
+
+    def cut_short(self, why: str) -> Iterator[Evidence]:
+        """Yield what says of the reached nodes that the probe went no further."""
+        there = [node for node, evidence in self.evidence.items() if evidence.login.reached and self.probes]
+        for node, (source, reply) in cut_short({node: self.facts[node].get(ProbeFacts) for node in there}, why).items():
+            yield replace(self.evidence[node], replies={source.key: reply})
 
     def close(self, why: Reply) -> None:
         """Say of each fact that never came why it did not. The node owes none of them."""

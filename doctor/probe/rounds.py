@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from doctor.advice import PLAN_FACTS
 from doctor.collect.probe import TURN
 from doctor.model.act import Act, NotAsked, Told
-from doctor.model.evidence import Reply, Status
+from doctor.model.evidence import Reply, Source, Status
 from doctor.model.facts import (
     GpuFacts,
     IdentityFacts,
     ListenFacts,
     LoadedNcclFacts,
     MeetingFacts,
+    ProbeFacts,
+    Stage,
     ToolFacts,
     TopologyFacts,
 )
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 PROBE_FACTS = (
     *PLAN_FACTS, GpuFacts, TopologyFacts, LoadedNcclFacts, IdentityFacts, ListenFacts, ToolFacts, MeetingFacts,
 )  # fmt: skip
+
+
+AGAIN = "ncheck probe nodes.txt"
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,25 @@ def rounds(
         yield told(company, refusal(company, chosen.why, chosen.fix), ground.nodes)
         return
     yield from Stages(ground, chosen, clock, clock() + company.settings.probe_time).acts()
+
+
+def cut_short(probed: Mapping[str, object], why: str) -> dict[str, tuple[Source, Reply]]:
+    """Return what notes, of each node, that nothing more was measured, and why: a source and its reply.
+
+    `probed` are the reached nodes' ProbeFacts, None where there is none yet. Nobody is noted who was spared.
+    """
+    from doctor.probe.questions import skipped  # noqa: PLC0415  what measures is dear, and read when it is wanted
+
+    turns = {node: facts.turns for node, facts in probed.items() if isinstance(facts, ProbeFacts) and facts.turns}
+    never = {node: (TURN, Reply(Status.FAILED, why, value=AGAIN)) for node, facts in probed.items() if facts is None}
+    if not turns:
+        return never
+    number = 1 + max(told[-1].step.round for told in turns.values())
+    first = next(iter(turns.values()))[-1].step
+    stage = Stage.ALL if len(probed) > 1 else Stage.INSIDE
+    step = replace(first, round=number, stage=stage, group=tuple(turns), ranks=(1,) * len(turns))
+    note = skipped(step, why)
+    return {**never, **dict.fromkeys(turns, (note.source, note.reply))}
 
 
 def refusal(company: Company, why: str, fix: str) -> NotAsked | Told:

@@ -13,6 +13,7 @@ from doctor.report.measured_words import moved
 
 LOOPBACK = "lo"
 _ALIKE = 0.85  # of the middle of its like: less is odd
+_LEAST = 1_000_000  # bytes: less are words between ranks that measured nothing
 _SOME = 0.01  # of what the plan's devices carry: less by another is what ssh and the like send
 
 
@@ -24,13 +25,18 @@ class Line:
     odd: bool = False
 
 
-def carried(traffic: Sequence[Traffic]) -> tuple[Line, ...]:
-    """Return what the plan's devices carried, those of them that carried less, and what went by others."""
+def carried(traffic: Sequence[Traffic], *, together: bool = True) -> tuple[Line, ...]:
+    """Return what the plan's devices carried, those of them that carried less, and what went by others.
+
+    Where the nodes did not all run `together`, each had its own steps: none of them is odd for having had fewer.
+    """
+    if max((one.sent for one in traffic), default=0) < _LEAST:
+        return ()
     planned = [one for one in traffic if one.planned]
     within = [one for one in traffic if not one.planned and one.device == LOOPBACK]
     others = [one for one in traffic if not one.planned and one.device != LOOPBACK]
     usual = median(one.sent for one in planned) if planned else 0.0
-    least = usual * _ALIKE
+    least = usual * _ALIKE if together else 0.0
     lines = [
         *_well([one for one in planned if one.sent >= least]),
         *_less([o for o in planned if o.sent < least], usual),
@@ -62,7 +68,7 @@ def _others(same: Sequence[Traffic], planned: bool) -> list[Line]:  # noqa: FBT0
 
 
 def _within(same: Sequence[Traffic]) -> list[Line]:
-    """What goes by loopback leaves by no NIC: it says that ranks of one node met over sockets."""
+    """Tell of loopback: what goes by it leaves by no NIC."""
     return [Line(f"sent inside the node, by {_devices(same)}: {_amount(same)}")] if same else []
 
 

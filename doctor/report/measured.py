@@ -154,7 +154,7 @@ def _matrix(page: Page, drawn: Heat) -> None:
 
 
 def _carried(page: Page, report: Report) -> None:
-    lines = carried(report.probe.traffic)
+    lines = carried(report.probe.traffic, together=say.together(report.measurements))
     for line in lines[:SHOWN]:
         page.say(line.text, Text(f"  {page.signs.warned} ", "bold yellow") if line.odd else "  ")
     if len(lines) > SHOWN:

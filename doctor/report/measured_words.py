@@ -46,6 +46,11 @@ def title(one: Measurement, by: str) -> str:
     return words.line(f"{one.what}{where}{ranks}{other}")
 
 
+def together(measurements: Sequence[Measurement]) -> bool:
+    """Tell whether all nodes ran at once, or at least tried to."""
+    return any(one.stage == "all" for one in measurements)
+
+
 def kept(one: Measurement) -> str:
     """Return "98 %", what so many nodes keep of what fewer have; "" where that cannot be told.
 

@@ -18,6 +18,7 @@ from doctor.triage import Confidence, Diagnosis, diagnose
 # Those have checks of their own: what carries no all-reduce does not fail as one.
 ELSEWHERE = frozenset({Means.RDMA, Means.DIAGNOSTICS})
 _MOST_EVIDENCE = 9
+_SURE = 0  # of the order of Confidence: a line names the cause
 
 
 @dataclass(frozen=True)
@@ -86,12 +87,13 @@ def _accounts(one: Collective) -> list[Account]:
 
 def _of_step(one: Collective, sound: frozenset[str]) -> Iterator[Breakdown]:
     accounts = _accounts(one)
-    if telling := [part for part in accounts if part.telling]:
+    telling = [part for part in accounts if part.telling]
+    if one.silent and accounts and not any(_sureness(part) == _SURE for part in telling):
+        yield _breakdown(one, one.silent, _GONE, accounts)  # who is left sees refusals and silence, whatever happened
+    elif telling:
         yield from _told(one, accounts, telling)
     elif accounts and (differing := _between(accounts)):
         yield _breakdown(one, one.step.group, differing, accounts)
-    elif one.silent and accounts:
-        yield _breakdown(one, one.silent, _GONE, accounts)
     elif any(part.stood_still for part in accounts):
         yield _hung(one, [part for part in accounts if part.failure.late], sound)
     elif any(not part.failure.late for part in accounts):

@@ -110,7 +110,7 @@ def view_of(report: Report) -> View:
         foremost=_measured(first, by) if first else None,
         measured=tuple(_measured(one, by) for one in report.measurements if one is not first),
         pairs=_pairs(report),
-        carried=carried(report.probe.traffic),
+        carried=carried(report.probe.traffic, together=say.together(report.measurements)),
         settings=tuple(_settings(report.plan)),
         lines=tuple(
             (by_what, line, report.plan.reasons.get(by_what, ())) for by_what, line in report.plan.lines.items()

@@ -131,6 +131,19 @@ def test_a_node_that_says_nothing_more_is_named_when_the_others_lost_it() -> Non
     assert (finding.nodes, finding.fix) == (("n2",), "ncheck nodes.txt --probe none")
 
 
+def test_who_waits_for_a_node_that_went_down_is_not_blamed_for_the_silence() -> None:
+    said = "n1:61:62 [0] NCCL WARN socketPollConnect: connect to 10.77.0.3<35561> returned Operation canceled, exceeded"
+    (finding,) = found(probed(n1=late(PAIR, f"{said} error retry count after 35 attempts"), n3=well(step(2, "n3"))))
+    assert finding.nodes == ("n2",)
+    assert finding.message.endswith("on n2: nothing more was heard of it in the middle: the node or the way to it "
+                                    "went down; n1 only lost it")  # fmt: skip
+
+
+def test_a_cause_that_a_node_names_surely_outweighs_who_says_nothing() -> None:
+    nodes = probed(n1=broken(PAIR, "cuMemAlloc_v2: out of memory (CUDA error 2)"), n3=well(step(2, "n3")))
+    assert [one.nodes for one in found(nodes)] == [("n1",)]
+
+
 def test_a_node_that_says_nothing_while_the_others_came_to_the_end_is_unknown() -> None:
     nodes = probed(n1=well(PAIR))
     assert found(nodes) == []

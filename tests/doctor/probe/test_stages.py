@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from doctor.collect import facts_of
+from doctor.collect.probe import TURN, probed
+from doctor.model.evidence import Evidence, Login, Reply, Status
 from doctor.model.fact import Absent, Unread
 from doctor.model.facts import Failure, LoginFacts, ProbeFacts, Stage, Step
 from doctor.probe.collectives import collectives
+from doctor.probe.rounds import cut_short
 from doctor.settings import Settings
 
 from .driven import Answers, Driven, evidence_of, fails, meets, well
@@ -152,9 +155,9 @@ def test_what_stands_against_the_plan_is_told_and_nothing_is_asked() -> None:
 
 def test_who_has_asked_for_it_is_left_without_an_answer_then() -> None:
     for settings in (Settings(probe="nccl"), Settings(probe_wanted=True)):
-        driven = Driven(settings=settings, against=("one thing",)).run()
-        why = "nothing is measured while this stands against the plan: one thing"
-        assert driven.known["gpu01"][ProbeFacts] == Unread(why)
+        driven = Driven(settings=settings, against=("NC201 one thing",)).run()
+        why = "nothing is measured while this stands against the plan: NC201 one thing"
+        assert driven.known["gpu01"][ProbeFacts] == Unread(why, fix="ncheck explain NC201")
 
 
 def test_force_measures_all_the_same() -> None:
@@ -190,6 +193,21 @@ def _cut(login: LoginFacts) -> LoginFacts:
     from doctor.model.evidence import Cause  # noqa: PLC0415  one word of this test
 
     return replace(login, login=replace(login.login, cause=Cause.CLOSED))
+
+
+def test_what_an_interrupt_cuts_short_is_noted_as_not_tried() -> None:
+    driven = Driven().run()
+    early = {node: ProbeFacts(driven.probed(node).turns[:1]) for node in ALL[:3]}
+    notes = cut_short({**early, "gpu04": None}, "ncheck was interrupted")
+    source, reply = notes["gpu01"]
+    facts = probed(Evidence("gpu01", Login(reached=True), replies={source.key: reply}))
+    assert isinstance(facts, ProbeFacts)
+    (skipped,) = facts.skipped
+    assert (skipped.step.stage, skipped.step.group, skipped.why) == (
+        Stage.ALL, ("gpu01", "gpu02", "gpu03"), "ncheck was interrupted",
+    )  # fmt: skip
+    assert notes["gpu04"] == (TURN, Reply(Status.FAILED, "ncheck was interrupted", value="ncheck probe nodes.txt"))
+    assert cut_short({"gpu01": Absent("not asked (--probe none)")}, "ncheck was interrupted") == {}
 
 
 def test_a_recording_of_it_tells_the_same() -> None:

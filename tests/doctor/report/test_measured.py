@@ -150,6 +150,13 @@ def test_what_ranks_of_one_node_send_each_other_by_loopback_left_by_no_nic() -> 
     assert carried((*by_plan, replace(inside[0], sent=500))) == (Line("sent by eth0 on n[1-2]: 33.2 MB each"),)
 
 
+def test_who_had_fewer_steps_is_not_odd_where_the_nodes_never_ran_together() -> None:
+    busy, idle = (Traffic(name, "eth0", sent, 0, planned=True) for name, sent in (("n1", 66_400_000), ("n2", 100)))
+    assert carried((busy, idle), together=False) == (Line("sent by eth0 on n[1-2]: 100 B to 66.4 MB each"),)
+    assert carried((busy, replace(idle, sent=10_000_000)))[-1].odd
+    assert carried((replace(busy, sent=900), idle)) == ()
+
+
 def test_more_than_all_is_kept_only_where_the_links_are_known() -> None:
     assert say.kept(everywhere(efficiency=1.02)) == "102 %"
     assert say.kept(everywhere(efficiency=1.39, expected=None)) == ""
