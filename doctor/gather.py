@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from doctor.model.act import Act, NotAsked, Questions, Told
+from doctor.model.act import Act, NotAsked, Told
 from doctor.model.evidence import Cause, Evidence, Login, Reply, Source, Status
 from doctor.open_files import allow_open_files
 from doctor.own_interpreter import job_environment

@@ -1,7 +1,7 @@
 """The rank processes of this node: started together, heard to their end, and none of them left.
 
-Each tells lines of JSON by a pipe of its own (doctor/agent/turns/nccl_rank/__init__.py says which), and NCCL its log by its
-output. When one has failed the others are told to end a moment later: what they say of it by then is heard, too.
+Each tells lines of JSON by a pipe of its own (nccl_rank/__init__.py says which), and NCCL its log by its output. When
+one has failed the others are told to end a moment later: what they say of it by then is heard, too.
 """
 
 import json
