@@ -16,8 +16,7 @@ import pytest
 
 from doctor.agent.turns.gloo_rank import ladder
 from doctor.model.evidence import Answer, JsonValue, Status
-
-from ..agents import Agent, at_once
+from tests.doctor.agent.agents import Agent, at_once
 
 NODES = ("node01", "node02")
 KIB = 1024

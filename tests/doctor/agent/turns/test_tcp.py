@@ -17,8 +17,7 @@ from doctor.agent.streams import MOST
 from doctor.agent.turns.tcp import _COUNTED, FEW, MANY, _Pair
 from doctor.agent.wire import PROOF, proof
 from doctor.model.evidence import Answer, JsonValue
-
-from ..agents import Agent, at_once
+from tests.doctor.agent.agents import Agent, at_once
 
 NODES, ADDRESSES = ("node01", "node02"), ("127.0.0.21", "127.0.0.22")
 KIB = 1024
