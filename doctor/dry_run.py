@@ -158,14 +158,19 @@ def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settin
 
 def _measured(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settings) -> Iterator[str]:
     """Write what is measured. By which means is decided by what the nodes have; what each reads is told for all."""
+    from doctor.agent.answers.turn import MEANS  # noqa: PLC0415
+    from doctor.probe.choice import ways_open_to  # noqa: PLC0415
+
     means = (
         "by what the nodes have (--probe none leaves it out)" if settings.probe == "auto" else f"by {settings.probe}"
     )
     where = "inside the node" if len(nodes) == 1 else "inside each node, between pairs of nodes, and between all"
-    yield f"after that, unless something is against the plan, bandwidth is measured for {settings.probe_time:.0f} s at the"
-    yield f"most, {means}, {where}:"
+    yield "after that, unless something is against the plan, bandwidth is measured"
+    yield f"for {settings.probe_time:.0f} s at the most, {means}, {where}:"
     for source in sources:
         yield from _answer(source)
+    for name in ways_open_to(settings.probe):
+        yield from (f"  turn by {name}: {line}" for line in import_module(f"doctor.agent.turns.{MEANS[name]}").READS)
     yield ""
 
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 from doctor.hostlist import fold
 from doctor.model.facts import GpuFacts, Stage
-from doctor.probe.ways.way import WAYS, Ground, Way, way_called
+from doctor.probe.ways.way import Ground, Way, way_called
 from doctor.reasoning.gpus_in_use import busy, share_in_use
 
 _CPUS = ("gloo", "tcp")  # in this order, where no GPU can be measured
 _ON_GPUS = ("nccl", "nccl-tests")
-_BESIDE = ("rdma", "diagnostics")
 BY_MPIRUN = "mpirun"
 PLAINLY, BY_FORCE = "ncheck probe nodes.txt", "ncheck probe nodes.txt --force"
 
@@ -32,6 +31,12 @@ class Refused:
 
     why: str
     fix: str
+
+
+def ways_open_to(probe: str) -> tuple[str, ...]:
+    """Return the names of the ways that a probe may take that was asked so, those that run beside the others last."""
+    chosen = (_ON_GPUS[0], *_CPUS) if probe == "auto" else (probe,)
+    return tuple(dict.fromkeys((*chosen, *(name for one in chosen for name in _names_beside(one)))))
 
 
 def choose(ground: Ground, against: tuple[str, ...]) -> Chosen | Refused:
@@ -68,8 +73,6 @@ def _automatic(ground: Ground) -> Chosen | Refused:
 
 
 def _explicit(ground: Ground, name: str) -> Chosen | Refused:
-    if name not in WAYS:
-        return Refused(f"this ncheck cannot measure by {name}", PLAINLY)
     if name in _ON_GPUS and (why := _in_use(ground)):
         return Refused(why, BY_FORCE)
     way = way_called(name)
@@ -94,10 +97,13 @@ def _in_use(ground: Ground) -> str:
     return f"GPUs are in use on {fold(nodes)} ({share}); {BY_FORCE} measures all the same"
 
 
+def _names_beside(name: str) -> tuple[str, ...]:
+    """Return what runs beside a means: RDMA by itself, and what NCCL says of itself where that runs."""
+    return ("rdma", "diagnostics") if name in _ON_GPUS else ("rdma",)
+
+
 def _beside(ground: Ground, name: str) -> dict[str, Way]:
-    """Return what runs beside the chosen means: RDMA by itself, and what NCCL says of itself where that runs."""
-    wanted = [other for other in _BESIDE if other in WAYS and (other == "rdma" or name in _ON_GPUS)]
-    return {other: way for other in wanted if not (way := way_called(other)).unfit(ground)}
+    return {other: way for other in _names_beside(name) if not (way := way_called(other)).unfit(ground)}
 
 
 def _launched(ground: Ground, chosen: Chosen) -> Chosen | Refused:
@@ -105,9 +111,9 @@ def _launched(ground: Ground, chosen: Chosen) -> Chosen | Refused:
     main = chosen.ways.get(Stage.ALL) or next(iter(chosen.ways.values()))
     if main.launcher == BY_MPIRUN:
         return chosen
-    if BY_MPIRUN not in WAYS or main.means is not way_called(BY_MPIRUN).means:
-        return Refused(f"--probe-launcher mpirun starts ranks of NCCL, and this is {main.means.value}", PLAINLY)
     way = way_called(BY_MPIRUN)
+    if main.means is not way.means:
+        return Refused(f"--probe-launcher mpirun starts ranks of NCCL, and this is {main.means.value}", PLAINLY)
     if why := way.unfit(ground):
         return Refused(f"--probe-launcher mpirun: {why}", PLAINLY)
     return replace(chosen, ways={**chosen.ways, **dict.fromkeys(way.stages, way)})

@@ -36,6 +36,18 @@ def test_every_answer_says_what_it_reads() -> None:
         assert f"  {name}: " in text
 
 
+def test_the_means_that_a_probe_may_take_say_what_they_read() -> None:
+    assert _means(told()) == ["nccl", "gloo", "tcp", "rdma", "diagnostics"]
+    assert _means(told(probe="nccl-tests")) == ["nccl-tests", "rdma", "diagnostics"]
+    assert _means(told(probe="tcp")) == ["tcp", "rdma"]
+    assert _means(told(probe="none")) == []
+
+
+def _means(text: str) -> list[str]:
+    lines = [line for line in text.splitlines() if line.startswith("  turn by ")]
+    return list(dict.fromkeys(line.removeprefix("  turn by ").partition(":")[0] for line in lines))
+
+
 def test_one_check_alone_brings_along_what_its_questions_are_made_of() -> None:
     text = told(select=("link-refused",))
     assert [name for name in ("interfaces", "interpreter", "listen", "connect") if f"  {name}: " not in text] == []

@@ -8,7 +8,7 @@ MEANS = {
     "diagnostics": "diagnostics",
 }  # fmt: skip
 
-READS = ("the parts of the probe, where one is run (--probe): see --probe none",)
+READS = ("each node's part in one step of the probe after the other, by one of these means",)
 
 
 def answer(sources, arguments, timeout):
