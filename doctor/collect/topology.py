@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from doctor.collect.nvidia import DEVICES, smi_trouble
 from doctor.collect.reader import Reader
@@ -22,9 +23,14 @@ def topology(evidence: Evidence) -> Read[TopologyFacts]:
         return why
     said = evidence.reply(TOPO).stdout
     try:
-        return _whole(*parse_topology(said))
+        return _matrix(said)
     except ValueError as error:
         return Unread(f"{error}; it begins: {said.strip().splitlines()[0][:80]}", fix="nvidia-smi topo -m")
+
+
+@lru_cache(maxsize=16)  # nodes of one kind print one text, and it is long
+def _matrix(text: str) -> TopologyFacts:
+    return _whole(*parse_topology(text))
 
 
 def _whole(matrix: TopologyFacts, nameless: tuple[str, ...]) -> TopologyFacts:
