@@ -35,10 +35,10 @@ def _sources(settings: Settings) -> tuple[Source, ...]:
 
 
 def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:
+    from doctor.collect.links import CONNECT, LISTEN  # noqa: PLC0415
     from doctor.collect.nccl_pick import PLANNED  # noqa: PLC0415
+    from doctor.collect.peers import PEERS  # noqa: PLC0415
     from doctor.collect.probe import MEETING, TURN  # noqa: PLC0415
-    from doctor.mesh.peers import PEERS  # noqa: PLC0415
-    from doctor.mesh.tcp import CONNECT, LISTEN  # noqa: PLC0415
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
     first = tuple(source for source in sources if source not in {PEERS, PLANNED, MEETING, TURN, *mesh})

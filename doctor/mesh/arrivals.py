@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from doctor.collect.arrivals import ARRIVALS
 from doctor.model.act import NotAsked, Questions
-from doctor.model.evidence import Answer, JsonValue
+from doctor.model.evidence import JsonValue
 from doctor.model.facts import NetSettingsFacts, NicFacts
 from doctor.reasoning.subnets import Seat, seats
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from doctor.company import Company
 
-ARRIVALS = Answer("arrivals")
 STRICT = 1  # net.ipv4.conf.*.rp_filter: 0 off, 1 strict, 2 loose
 _WHY_NOT = "no packet of another node can come in by a wrong interface: one interface, or no strict rp_filter"
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from doctor.collect.names import NAMES
 from doctor.mesh.edges import edges
 from doctor.model.act import NotAsked, Questions
-from doctor.model.evidence import Answer, JsonValue
+from doctor.model.evidence import JsonValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from doctor.company import Company
     from doctor.model.node import Node
 
-NAMES = Answer("names")
 _PATIENCE = 10.0  # seconds that a node's resolver gets for all of them
 
 

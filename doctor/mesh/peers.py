@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from doctor.collect.peers import PEERS
 from doctor.mesh.edges import edges
 from doctor.model.act import NotAsked, Questions
 from doctor.model.evidence import Answer, JsonValue
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from doctor.model.node import Node
     from doctor.settings import Settings
 
-PEERS = Answer("ssh-peers")
 _LEAST_FOR_A_PEER = 3.0  # seconds for one node's login to another, where many are to be tried
 
 

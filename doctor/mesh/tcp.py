@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from doctor.collect.links import CONNECT, LISTEN
 from doctor.model.act import NotAsked, Questions
 from doctor.model.evidence import Answer, JsonValue
 from doctor.model.facts import IdentityFacts, InterpreterFacts, ListenFacts, NicFacts
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from doctor.company import Company
     from doctor.settings import Settings
 
-LISTEN, CONNECT = Answer("listen"), Answer("connect")
 MOST = 4096  # links of one node; beyond, each address is tried from one address of each other node, not from all
 TORCH_PORT = 29500  # MASTER_PORT of torch, DeepSpeed and Accelerate where nobody names another
 _MEET_BY_TORCH = ("torch", "deepspeed", "accelerate")

@@ -6,9 +6,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from doctor.collect.ways import WAYS
 from doctor.model.act import NotAsked, Questions
 from doctor.model.check import NodeView
-from doctor.model.evidence import Answer, JsonValue
+from doctor.model.evidence import JsonValue
 from doctor.model.fact import Absent
 from doctor.model.facts import EnvironmentFacts, NicFacts
 from doctor.nccl.picks import MADE_OF, picked_seats
@@ -17,7 +18,6 @@ from doctor.reasoning.subnets import seats
 if TYPE_CHECKING:
     from doctor.company import Company
 
-WAYS = Answer("ways")
 MADE_FROM = (NicFacts, EnvironmentFacts, *MADE_OF)
 MOST = 4096  # addresses that one node is asked about
 _WHY_NOT = "wherever NCCL picks on the other nodes lies in a subnet of its own"

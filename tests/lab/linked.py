@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from doctor.acts import acts_for, brought, with_needs
 from doctor.collect import facts_of, joined
+from doctor.collect.links import CONNECT
 from doctor.company import Company
 from doctor.gather import gather
 from doctor.inventory import read_inventory
-from doctor.mesh.tcp import CONNECT
 from doctor.model.act import Act, Questions
 from doctor.model.evidence import Reply
 from doctor.model.facts import LinkFacts, ListenFacts

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from doctor.collect.arrivals import ARRIVALS
 from doctor.company import Company
 from doctor.engine import Facts
-from doctor.mesh.arrivals import ARRIVALS, ask_arrivals
+from doctor.mesh.arrivals import ask_arrivals
 from doctor.model.act import NotAsked
 from doctor.model.evidence import Answer, Login
 from doctor.model.facts import Address, Interface, InterfaceSettings, Kind, LoginFacts, NetSettingsFacts, NicFacts

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from doctor.collect.names import NAMES
 from doctor.company import Company
-from doctor.mesh.names import NAMES, ask_names
+from doctor.mesh.names import ask_names
 from doctor.model.act import NotAsked
 from doctor.model.evidence import Answer
 from doctor.model.node import Node

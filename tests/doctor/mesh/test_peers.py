@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from doctor.collect.peers import PEERS
 from doctor.company import Company
 from doctor.engine import Facts
-from doctor.mesh.peers import PEERS, ask_peers, spared_peers
+from doctor.mesh.peers import ask_peers, spared_peers
 from doctor.model.act import NotAsked
 from doctor.model.evidence import Answer, Cause, Login
 from doctor.model.facts import LoginFacts

@@ -7,9 +7,10 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
+from doctor.collect.ways import WAYS
 from doctor.company import Company
 from doctor.engine import Facts
-from doctor.mesh.ways import WAYS, ask_ways
+from doctor.mesh.ways import ask_ways
 from doctor.model.act import NotAsked
 from doctor.model.evidence import Answer, Login
 from doctor.model.fact import Absent
