@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
 from doctor.model.facts import ProbeFacts
 from doctor.probe.verdicts.failures import breakdowns, told, unfinished
+from doctor.probe.verdicts.gaps import gaps
 
 
 @cluster_check("NC701", Severity.ERROR, ProbeFacts, alone=True)
@@ -31,3 +32,5 @@ def all_reduce_failed(cluster: ClusterView) -> Iterator[Problem | Doubt]:
         yield Problem(told(broken), fix, broken.evidence, broken.nodes)
     for doubt in unfinished(probed):
         yield Doubt(doubt.why, doubt.nodes)
+    for why, nodes in gaps(probed):
+        yield Doubt(why, nodes)

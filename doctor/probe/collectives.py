@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from doctor.model.facts import Failure, ProbeFacts, Row, Step, Turn
 
+_ALIKE = 2.0  # times, that what nodes tell of one all-reduce may differ
+
 
 @dataclass(frozen=True)
 class Collective:
@@ -68,20 +70,25 @@ def _collective(step: Step, turns: Mapping[str, Turn]) -> Collective:
 
 
 def _means(step: Step, turns: Mapping[str, Turn]) -> tuple[Row, ...]:
-    """Return the rows that all nodes have, each the mean over the ranks; `wrong` is the sum."""
+    """Return the rows that all nodes have, each the mean over the ranks; `wrong` is the sum.
+
+    An all-reduce ends at about the same time everywhere: a node that tells of less than half of what the slowest took
+    has told something else, and would make the others look fast.
+    """
     held = [{(row.size, row.in_place): row for row in turns[node].rows} for node in step.group]
     common = sorted(set.intersection(*(set(rows) for rows in held)))
     return tuple(_mean([rows[key] for rows in held], step.ranks) for key in common)
 
 
 def _mean(rows: list[Row], ranks: tuple[int, ...]) -> Row:
-    weights = list(zip(rows, ranks, strict=True))
-    seconds = sum(row.seconds * count for row, count in weights) / sum(ranks)
+    longest = max(row.seconds for row in rows)
+    weights = [(row, count) for row, count in zip(rows, ranks, strict=True) if row.seconds * _ALIKE >= longest]
+    seconds = sum(row.seconds * count for row, count in weights) / sum(count for _, count in weights)
     counted = [row.wrong for row in rows if row.wrong is not None]
     return replace(
         rows[0],
         seconds=seconds,
-        fastest=min(row.fastest for row in rows),
+        fastest=min(row.fastest for row, _ in weights),
         slowest=max(row.slowest for row in rows),
         wrong=sum(counted) if len(counted) == len(rows) else None,
     )

@@ -16,7 +16,9 @@ from doctor.probe.collectives import Collective, algbw, busbw, collectives
 from doctor.probe.expect.expected import Expected, expected
 from doctor.probe.expect.hardware import Hardware, hardware_of
 from doctor.probe.pictures import figures, pairs, traffic
+from doctor.probe.verdicts.gaps import missing_sizes, unverified
 from doctor.probe.verdicts.scaling import scaled
+from doctor.probe.verdicts.traffic import amount
 
 Facts = Mapping[FactType, object]
 Expects = Callable[[Collective], Expected]
@@ -46,7 +48,8 @@ def told(facts: Mapping[str, Facts], expects: Expects) -> tuple[tuple[Measuremen
     reasons = {node: why for node, one in held.items() if node not in probed and (why := _reason(one))}
     if not probed:
         return (), Probe(ran=False, reason=_no_bandwidth(_folded(_telling(reasons)) or _NOBODY))
-    return tuple(_measurements(ran, expects)), _probe(probed, ran, reasons)
+    made = tuple(_measurements(ran, expects))
+    return made, _probe(probed, ran, reasons, made)
 
 
 _NOBODY = "no check that was selected needs it"
@@ -87,7 +90,9 @@ def _folded(reasons: Mapping[str, str]) -> str:
     return "; ".join(f"{fold(nodes)}: {why}" for why, nodes in ordered)
 
 
-def _probe(probed: Mapping[str, ProbeFacts], ran: Sequence[Collective], reasons: Mapping[str, str]) -> Probe:
+def _probe(
+    probed: Mapping[str, ProbeFacts], ran: Sequence[Collective], reasons: Mapping[str, str], made: Sequence[Measurement]
+) -> Probe:
     turns = [turn for facts in probed.values() for turn in facts.turns]
     first = next((one for one in reversed(ran) if one.step.means is not Means.RDMA), None)
     step = first.step if first else turns[0].step
@@ -101,7 +106,7 @@ def _probe(probed: Mapping[str, ProbeFacts], ran: Sequence[Collective], reasons:
         rounds=len({turn.step.round for turn in turns}),
         pairs=tuple(pairs(ran)),
         traffic=tuple(traffic(probed)),
-        notes=tuple(_notes(probed, reasons)),
+        notes=(*_notes(probed, reasons), *_unmeasured(probed, ran), *_beyond_belief(made)),
     )
 
 
@@ -113,6 +118,26 @@ def _notes(probed: Mapping[str, ProbeFacts], reasons: Mapping[str, str]) -> Iter
         yield f"{_WHERE[stage].format(len(step.group))} nothing was measured: {why}"
     for why, nodes in _grouped(reasons):
         yield f"nothing was measured on {fold(nodes)}: {why}"
+
+
+def _unmeasured(probed: Mapping[str, ProbeFacts], ran: Sequence[Collective]) -> Iterator[str]:
+    """Yield which sizes were left out, and what nobody verified."""
+    for stage, sizes in missing_sizes(ran).items():
+        where = _WHERE[stage].format(max(len(one.step.group) for one in ran if one.step.stage is stage))
+        yield f"{where} not all sizes were measured; left out: {', '.join(map(amount, sizes))}"
+    if unseen := [node for node, facts in probed.items() if unverified(facts)]:
+        yield f"nobody verified all results of {fold(unseen)}"
+
+
+_BEYOND = 2.0  # times what was expected: such a figure says that one of the two is wrong
+
+
+def _beyond_belief(made: Sequence[Measurement]) -> Iterator[str]:
+    """Yield what reached more than its links can carry: the clock, or what was detected, is wrong."""
+    for one in made:
+        if one.measured and one.expected and one.measured > _BEYOND * one.expected:
+            told = f"{one.measured:.3g} {UNIT} is more than {one.limited_by} can carry ({one.expected:.3g})"
+            yield f"{one.what}, {fold(one.nodes)}: {told}: what was measured or what was detected is wrong"
 
 
 _WHERE = {
@@ -191,7 +216,8 @@ def _why_failed(one: Collective) -> str:
 
 def _failure_words(failure: Failure) -> str:
     if failure.words:
-        return f"{failure.step}: {failure.words}" if failure.step else failure.words
+        known = not failure.step or failure.words.endswith(failure.step)
+        return failure.words if known else f"{failure.step}: {failure.words}"
     ended = "its time was over" if failure.late else "it failed"
     return f"{ended} in {failure.step}" if failure.step else ended
 

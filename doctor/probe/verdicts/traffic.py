@@ -45,9 +45,17 @@ def strayed(facts: ProbeFacts, nics: NicFacts) -> Strayed | None:
 
 def untold(facts: ProbeFacts) -> str:
     """Return why the node's traffic cannot be judged; "" where it can."""
-    if any(True for _ in _judged(facts)):
+    judged = tuple(_judged(facts))
+    if not judged:
+        return "no step with other nodes told what each of the plan's devices carried"
+    if any(_seen(turn) for turn in judged):
         return ""
-    return "no step with other nodes told what each of the plan's devices carried"
+    return "the counters of no device show the data: they stand still"
+
+
+def _seen(turn: Turn) -> bool:
+    """Tell whether the counters moved as they must: what leaves the node leaves it somewhere."""
+    return 2 * sum(moved.sent for moved in turn.carried.values()) >= _least(turn)
 
 
 def amount(count: int) -> str:
