@@ -43,7 +43,6 @@ OVER_SOCKETS_BOUNDS = Bounds(slow=0.5, fast=0.6, witnesses=2, one_in=2)
 DOUBTED = 1.25
 PARTNERS = 2  # so many it takes to suspect a node; the rounds go on until so many fast ones bear witness
 
-ON_CPUS = frozenset({Means.TCP, Means.GLOO})
 SOCKETS = "Socket"  # what NCCL_NET is pinned to where no HCA carries the data
 
 
@@ -149,7 +148,7 @@ def searched(collectives: Iterable[Collective], expect: Expect = nobody_knows) -
 
 
 def _over_sockets(step: Step) -> bool:
-    return step.means in ON_CPUS or step.net == SOCKETS
+    return step.means.on_cpus or step.net == SOCKETS
 
 
 def _tells(pair: Collective) -> bool:

@@ -96,7 +96,7 @@ def _probe(
     turns = [turn for facts in probed.values() for turn in facts.turns]
     first = next((one for one in reversed(ran) if one.step.means is not Means.RDMA), None)
     step = first.step if first else turns[0].step
-    how = f"{_act(step.means)} by {_by(first)}" if first else "RDMA between HCA ports"
+    how = f"{step.means.act} by {_by(first)}" if first else "RDMA between HCA ports"
     return Probe(
         ran=True,
         reason=f"{how}, {_TOLD_BY.get(step.launcher, step.launcher)}",
@@ -160,11 +160,6 @@ def _by(one: Collective) -> str:
     }[one.step.means]
 
 
-def _act(means: Means) -> str:
-    """Return what was measured: sockets and HCAs alone do no all-reduce."""
-    return {Means.TCP: "TCP", Means.RDMA: "RDMA"}.get(means, "all-reduce")
-
-
 def _version(one: Collective) -> str:
     return next((turn.version for turn in one.turns.values() if turn.version), "")
 
@@ -183,7 +178,7 @@ def _measurements(ran: Sequence[Collective], expects: Expects) -> Iterator[Measu
 def _measured(one: Collective, expects: Expects, where: str) -> Measurement:
     should = expects(one)
     return Measurement(
-        what=f"{_act(one.step.means)} {where}",
+        what=f"{one.step.means.act} {where}",
         measured=figures(one.busbw),
         expected=figures(should.busbw),
         unit=UNIT,

@@ -17,6 +17,21 @@ class Means(str, Enum):
     RDMA = "rdma"  # perftest or ibverbs-utils, one pair of HCA ports
     DIAGNOSTICS = "diagnostics"  # NCCL's own, from 2.31 on
 
+    @property
+    def act(self) -> str:
+        """What is run by it, in words: sockets and HCAs alone do no all-reduce."""
+        return {Means.TCP: "TCP", Means.RDMA: "RDMA"}.get(self, "all-reduce")
+
+    @property
+    def on_cpus(self) -> bool:
+        """Whether it measures no GPU: how busy the CPUs are counts as well."""
+        return self in (Means.GLOO, Means.TCP)
+
+    @property
+    def by_nccl(self) -> bool:
+        """Whether NCCL's all-reduce between GPUs is measured, whoever started the ranks."""
+        return self in (Means.NCCL, Means.NCCL_TESTS)
+
 
 class Stage(str, Enum):
     """Where a collective ran, in the order in which they are run."""

@@ -20,7 +20,6 @@ from doctor.probe.expect.nic_links import Rails, by_rdma, by_tcp, nic_sum, one_r
 from doctor.probe.expect.size_ramp import at_size
 from doctor.probe.search import Expect
 
-_NCCL = frozenset({Means.NCCL, Means.NCCL_TESTS})
 _BARE = Hardware()
 
 
@@ -61,7 +60,7 @@ def _chain(collective: Collective, hardware: Mapping[str, Hardware]) -> Iterator
     """Yield the ceilings of all nodes of the group, by what carried the data."""
     step = collective.step
     parts = [(node, hardware.get(node, _BARE), collective.turns.get(node, Turn(step, ()))) for node in step.group]
-    if step.means in _NCCL:
+    if step.means.by_nccl:
         yield from _by_nccl(step, parts)
     elif step.means in (Means.TCP, Means.RDMA):
         for node, held, turn in parts:

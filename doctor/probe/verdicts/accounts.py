@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from doctor.model.facts import Failure, Means, Turn
+from doctor.model.facts import Failure, Turn
 from doctor.triage import Confidence, Diagnosis, diagnose
 
 # Seconds in which ranks are started and through with their first size, on a healthy cluster; more by so many ranks that
@@ -79,7 +79,7 @@ def _idle(turn: Turn) -> float:
     """Return the seconds that it had beyond what it may have needed: its start, its rows and the size after them."""
     if turn.seconds is None:
         return 0.0
-    enough = ENOUGH_ON_CPUS if turn.step.means in (Means.GLOO, Means.TCP) else ENOUGH
+    enough = ENOUGH_ON_CPUS if turn.step.means.on_cpus else ENOUGH
     spent = (turn.start or 0.0) + sum(_REPEATS * row.slowest for row in turn.rows)
     return turn.seconds - spent - _wanted(turn) - enough - turn.step.world / _RANKS_A_SECOND
 

@@ -12,7 +12,7 @@ from doctor.model.facts import ProbeFacts, Stage, Turn
 from doctor.probe.collectives import Collective, collectives
 from doctor.probe.expect.expected import expectation
 from doctor.probe.expect.hardware import Hardware
-from doctor.probe.search import BOUNDS, ON_CPUS, Meeting, Search, SlowLink, Suspect, searched
+from doctor.probe.search import BOUNDS, Meeting, Search, SlowLink, Suspect, searched
 from doctor.probe.verdicts.seen import busiest, idle_rails, seen_of
 from doctor.probe.verdicts.shortfalls import inside_share
 
@@ -77,7 +77,7 @@ def _nothing_to_tell(seen: Scene, *, on_cpus: bool) -> str:
     found = seen.found
     if not found.meetings:
         return "no pair of nodes was measured"
-    if (found.means in ON_CPUS) != on_cpus:
+    if found.means.on_cpus != on_cpus:
         return f"the pairs were measured by {found.means.value}" if not on_cpus else "the pairs were measured on GPUs"
     if len({node for meeting in found.meetings for node in meeting.nodes}) == 2 and not found.expected:  # noqa: PLR2004
         return "two nodes have no third one to be compared with"

@@ -148,7 +148,7 @@ def _hung(one: Collective, late: list[Account], sound: frozenset[str]) -> Breakd
 
 def _to_try(step: Step) -> str:
     """Return what tells more of a step that hangs without a word: GPU to GPU, or node to node."""
-    if step.stage is Stage.INSIDE and step.means in (Means.NCCL, Means.NCCL_TESTS):
+    if step.stage is Stage.INSIDE and step.means.by_nccl:
         return "export NCCL_P2P_DISABLE=1"
     return "ncheck nodes.txt --mesh all --probe none"
 
@@ -204,15 +204,11 @@ def _short_of_time(one: Collective) -> Iterator[tuple[str, str]]:
         yield part.node, f"{_place(one.step)}: {had}{at} before it could be told whether it works (--probe-time)"
 
 
-def act(step: Step) -> str:
-    """Return what was run, by its true name."""
-    return "the TCP transfer" if step.means is Means.TCP else "the all-reduce"
-
-
 def _place(step: Step) -> str:
     """Return what was run, and where."""
     where = {Stage.INSIDE: "inside the node", Stage.PAIR: "between two nodes", Stage.RAIL: "between two HCA ports"}
-    return f"{act(step)} {where.get(step.stage, f'on {len(step.group)} nodes')}"
+    act = "TCP transfer" if step.means is Means.TCP else step.means.act
+    return f"the {act} {where.get(step.stage, f'on {len(step.group)} nodes')}"
 
 
 def told(broken: Breakdown) -> str:

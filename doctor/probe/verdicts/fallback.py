@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from doctor.model.facts import Means, ProbeFacts, Turn
+from doctor.model.facts import ProbeFacts, Turn
 from doctor.triage.used import Role, Way, used_ways
 
 _MOST_EVIDENCE = 6
-_BY_NCCL = frozenset({Means.NCCL, Means.NCCL_TESTS})
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def silent_about(facts: ProbeFacts) -> bool:
 
 def _spoken(facts: ProbeFacts) -> Iterator[Turn]:
     for turn in facts.turns:
-        if turn.step.means in _BY_NCCL and len(turn.step.group) > 1 and turn.used:
+        if turn.step.means.by_nccl and len(turn.step.group) > 1 and turn.used:
             yield turn
 
 

@@ -18,7 +18,7 @@ from doctor.model.facts import ProbeFacts, Stage
 from doctor.probe.collectives import Collective, collectives
 from doctor.probe.expect.expected import expectation
 from doctor.probe.expect.hardware import Hardware
-from doctor.probe.search import ON_CPUS, Expect
+from doctor.probe.search import Expect
 
 LINE = 0.8  # of the efficiency: what evaluations of clusters ask for
 
@@ -40,7 +40,7 @@ class Scaled:
 
 def scaled(ran: Iterable[Collective], expect: Expect) -> tuple[Scaled, ...]:
     """Return what 1, 2, 4 ... and all nodes reach, the fewest first; one node is the median of all by themselves."""
-    whole = [one for one in ran if one.busbw is not None and one.step.means not in ON_CPUS]
+    whole = [one for one in ran if one.busbw is not None and not one.step.means.on_cpus]
     alone = [_plain(one, expect) for one in whole if one.step.stage is Stage.INSIDE and one.step.world > 1]
     large = [_plain(one, expect) for one in whole if one.step.stage in (Stage.SCALING, Stage.ALL)]
     steps = [*_middle(alone), *sorted(large, key=lambda one: len(one.nodes))]

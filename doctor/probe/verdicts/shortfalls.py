@@ -147,15 +147,11 @@ def _problem(members: Sequence[Held], hardware: Mapping[str, Hardware]) -> Probl
     lowered = f", lowered by: {'; '.join(should.lowered_by)}" if should.lowered_by else ""
     turns = {node: [one.run.turns[node] for one in members if node in one.run.turns] for node in nodes}
     seen = [line for node in nodes for line in seen_of(node, hardware.get(node, _BARE), turns[node])]
-    place = f"{_what(step.means)} {_where(step.stage, nodes)}"
+    place = f"{step.means.act} {_where(step.stage, nodes)}"
     figures = f"{reached} GB/s of {should.busbw:.3g} expected ({worst:.2f})"
     message = f"{place}: {figures}, limited by {should.limited_by}{lowered}"
     evidence = [f"{node} is slow with each of its partners" for node in members[0].blamed if node in nodes]
     return Problem(message, _fix(members[0], seen), (*evidence, *dict.fromkeys(seen)), nodes)
-
-
-def _what(means: Means) -> str:
-    return "TCP" if means is Means.TCP else "all-reduce"
 
 
 def _where(stage: Stage, nodes: tuple[str, ...]) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from doctor.hostlist import fold
-from doctor.model.facts import Means, ProbeFacts, Turn
+from doctor.model.facts import ProbeFacts, Turn
 from doctor.probe.collectives import collectives
 
 _MOST_EVIDENCE = 9
-_BY_GPU = frozenset({Means.NCCL, Means.NCCL_TESTS})
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ def wrong_sums(probed: Mapping[str, ProbeFacts]) -> tuple[Wrong, ...]:
     sizes = sorted({row.size for _, turns in bad for turn in turns.values() for row in turn.rows if row.wrong})
     at = f"{sizes[0]} bytes" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} bytes"
     told = f"the result was wrong on {fold(nodes)}: {count} elements in all, at sizes of {at}"
-    gpus = any(one.step.means in _BY_GPU for one, _ in bad)
+    gpus = any(one.step.means.by_nccl for one, _ in bad)
     fix = "nvidia-smi -q -d ECC,ROW_REMAPPER" if gpus else "sudo journalctl -k -g 'mce|EDAC'"
     return (Wrong(nodes, told, evidence[:_MOST_EVIDENCE], fix),)
 
