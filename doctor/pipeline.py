@@ -67,7 +67,7 @@ def examine(
     try:
         for evidence in gather(nodes, acts, settings, transports(settings), observer, more=more):
             run.take(evidence)
-            _save(recorder, evidence, observer)
+            _save(recorder, evidence, settings, observer)
     except KeyboardInterrupt:  # what is known so far is reported; the exit code tells
         interrupted = True
     finally:
@@ -75,11 +75,11 @@ def examine(
     for node in nodes:
         if node.name not in run.evidence:
             run.take(never := _never_asked(node))
-            _save(recorder, never, observer)
+            _save(recorder, never, settings, observer)
     if interrupted:
         for evidence in run.cut_short("ncheck was interrupted"):
             run.take(evidence)
-            _save(recorder, evidence, observer)
+            _save(recorder, evidence, settings, observer)
     run.close(_INTERRUPTED if interrupted else _TOO_LATE)
     return run.report(nodes, clock() - began, interrupted=interrupted)
 
@@ -89,12 +89,22 @@ def replay(directory: str, settings: Settings, observer: Observer, clock: Clock 
     began = clock()
     recorded = tuple(_distrusted(evidence, directory) for evidence in load(Path(directory)))
     registry = load_checks()
-    run = _Run(settings, registry, registry.select(settings.select), observer)
+    run = _Run(settings, registry, registry.select(settings.select or _selected(recorded, registry)), observer)
     for evidence in recorded:
         run.take(evidence)
     run.close(_NOT_RECORDED)
     nodes = tuple(Node(evidence.node, slots=evidence.slots, places=evidence.places) for evidence in recorded)
     return run.report(nodes, clock() - began, interrupted=False)
+
+
+def _selected(recorded: Sequence[Evidence], registry: Registry) -> tuple[str, ...]:
+    """Return what the recorded run was for, as far as there are such checks still; nothing where it was for all.
+
+    A run of some checks, such as `ncheck probe`, asked no more than these need: the others could tell nothing of it.
+    """
+    words = {word for evidence in recorded for word in evidence.select}
+    known = tuple(sorted(word for word in words if registry.matching(word)))
+    return known if all(evidence.select for evidence in recorded) else ()
 
 
 def _distrusted(evidence: Evidence, directory: str) -> Evidence:
@@ -219,11 +229,11 @@ class _Run:
         return any(e.greeting is not None and e.greeting.user_id == 0 for e in self.evidence.values())
 
 
-def _save(recorder: Recorder | None, evidence: Evidence, observer: Observer) -> None:
+def _save(recorder: Recorder | None, evidence: Evidence, settings: Settings, observer: Observer) -> None:
     """Record a node. A full disk must not cost the report of what was collected: it is told, and the run goes on."""
     try:
         if recorder:
-            recorder.save(evidence)
+            recorder.save(replace(evidence, select=settings.select))
     except RecordingError as error:
         observer.stage(evidence.node, f"not recorded: {error}")
 

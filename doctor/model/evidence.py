@@ -193,6 +193,7 @@ class Evidence:
     clock_uncertainty: float | None = None  # half of the round trip that it was measured by, seconds
     places: tuple[str, ...] = ()  # where the node is listed: "nodes.txt:3"
     slots: int | None = None
+    select: tuple[str, ...] = ()  # what --select named, or the command itself: what else there is was not asked
     recorded: bool = False  # it was read from a file, not from a live node
 
     def reply(self, source: Source) -> Reply:

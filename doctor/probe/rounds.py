@@ -77,7 +77,8 @@ def cut_short(probed: Mapping[str, object], why: str) -> dict[str, tuple[Source,
     from doctor.probe.questions import skipped  # noqa: PLC0415  what measures is dear, and read when it is wanted
 
     turns = {node: facts.turns for node, facts in probed.items() if isinstance(facts, ProbeFacts) and facts.turns}
-    never = {node: (TURN, Reply(Status.FAILED, why, value=AGAIN)) for node, facts in probed.items() if facts is None}
+    again = Reply(Status.FAILED, why, value=AGAIN)
+    never: dict[str, tuple[Source, Reply]] = {node: (TURN, again) for node, facts in probed.items() if facts is None}
     if not turns:
         return never
     number = 1 + max(told[-1].step.round for told in turns.values())

@@ -96,6 +96,8 @@ def _seconds(value: object) -> float:
 def _sizes(value: object) -> tuple[int, ...]:
     """Take "8-1G" (each twice the one before), "1M,64M,1G", or a list of such: bytes a rank, K being 1024."""
     values = value if isinstance(value, (list, tuple)) else (value,)
+    if not all(part.strip() for one in values for part in str(one).split(",")):
+        raise ValueError(f"{quoted(str(value))} names no size where one should stand; write 8-1G, or 1M,64M,1G")
     found = [size for one in values for part in str(one).split(",") for size in _range_of_sizes(part.strip())]
     return tuple(sorted(set(found)))
 
@@ -104,6 +106,8 @@ def _range_of_sizes(text: str) -> list[int]:
     first, dash, last = text.partition("-")
     if not dash:
         return [_size(text)]
+    if not (first.strip() and last.strip()):
+        raise ValueError(f"{quoted(text)} has one end alone; write both, as in 8-1G")
     least, most = _size(first), _size(last)
     if least > most:
         raise ValueError(f"{quoted(text)} ends before it begins; the smaller size stands first, as in 8-1G")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -10,7 +11,7 @@ import pytest
 
 from doctor.cli import main
 from doctor.model.evidence import Cause, Evidence, Login
-from doctor.record import save
+from doctor.record import load, save
 from doctor.report.schema import report_schema
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -50,6 +51,17 @@ def test_a_sick_one_is_exit_code_1_unless_fail_on_or_ignore_says_otherwise(capsy
     assert main(["replay", mixed, "--select", "infiniband"]) == 0
     assert main(["replay", mixed, "--ignore", "NC201=gpu01"]) == 1
     assert "Not ready" in capsys.readouterr().out
+
+
+def test_a_recording_of_some_checks_is_judged_by_these_and_by_others_where_they_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = load(FIXTURES / "healthy-4x8-h100")
+    save(tmp_path / "some", (replace(node, recorded=False, select=("NC201", "NC9", "\x1b[2J")) for node in nodes))
+    assert main(["replay", str(tmp_path / "some"), "-o", "json"]) == 0
+    assert {verdict["code"] for verdict in json.loads(capsys.readouterr().out)["verdicts"]} == {"NC201"}
+    assert main(["replay", str(tmp_path / "some"), "-o", "json", "--select", "NC202"]) == 0
+    assert {verdict["code"] for verdict in json.loads(capsys.readouterr().out)["verdicts"]} == {"NC202"}
 
 
 def test_what_an_older_ncheck_did_not_ask_is_unknown_and_the_recording_is_said_to_lack_it(
