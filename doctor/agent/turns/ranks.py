@@ -200,11 +200,15 @@ def _signal(number):
 
 
 def first_cause(ranks):
-    """Return the failure that explains the others: who failed by itself comes before who was left alone."""
+    """Return the failure that explains the others: who failed by itself comes before who was left alone.
+
+    A rank that died says nothing, and what the others say of it (an internal error, too) is no cause of theirs.
+    """
     failures = [rank.failure for rank in ranks if rank.failure]
     return min(failures, key=_weight) if failures else None
 
 
 def _weight(failure):
     remote = failure["code"] == 6  # ncclRemoteError: another one's failure
-    return bool(failure["late"]), remote, failure["rank"]
+    died = failure["code"] is not None and failure["code"] < 0
+    return bool(failure["late"]), remote, not died, failure["rank"]

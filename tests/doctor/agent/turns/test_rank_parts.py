@@ -181,8 +181,9 @@ class Failed:
 
 
 def test_who_failed_by_itself_outweighs_who_lost_it_and_who_only_waited() -> None:
-    late, lost, own = Failed(0, None, late=True), Failed(1, 6), Failed(2, -11)
-    assert first_cause([late, lost, own])["rank"] == 2
+    late, lost, puzzled, own = Failed(0, None, late=True), Failed(1, 6), Failed(2, 3), Failed(3, -11)
+    assert first_cause([late, lost, puzzled, own])["rank"] == 3
+    assert first_cause([late, lost, puzzled])["rank"] == 2
     assert first_cause([late, lost])["rank"] == 1
     assert first_cause([late])["rank"] == 0
     assert first_cause([]) is None
