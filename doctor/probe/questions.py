@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from doctor.collect.probe import TURN
 from doctor.model.act import NotAsked, Told
 from doctor.model.evidence import JsonValue, Reply, Status
+from doctor.probe.ways.rendezvous import leads_astray
 from doctor.probe.ways.way import HeadWay, NoPartError, Part, asked, step_told
 
 if TYPE_CHECKING:
@@ -62,9 +63,17 @@ class Parts:
         }
 
     def _parts(self, step: Step, seconds: float) -> list[Part]:
-        held = self.roll.ids.get(step.group[0], [])
-        one = held.pop() if self.way.ids and held else ""
+        one = self._id(step)
         return [Part(step, node, seconds, self.lane, one) for node in step.group]
+
+    def _id(self, step: Step) -> str:
+        """Return an identifier by which these nodes may meet, used for nothing yet; "" where there is none."""
+        held = self.roll.ids.get(step.group[0], []) if self.way.ids else []
+        while held:
+            one = held.pop()
+            if len(step.group) == 1 or not leads_astray(self.ground, step.group, one):
+                return one
+        return ""
 
     def _step(self, step: Step, parts: Sequence[Part]) -> Mapping[str, Answer | Told]:
         """Ask the nodes of a step; where one of them cannot take part, none is asked, and it is that one's failure."""
@@ -86,7 +95,9 @@ class Parts:
             return
         held = self.ground.meeting(part.node)
         if held is None or held.why or (self.way.ids and not part.id):
-            raise NoPartError(held.why if held and held.why else "it told of no place where ranks can meet")
+            astray = leads_astray(self.ground, part.step.group, held.ids[0]) if held and held.ids else ""
+            why = held.why if held else ""
+            raise NoPartError(why or astray or "it told of no place where ranks can meet")
 
     def _noted(self, node: str) -> tuple[NotAsked, ...]:
         if not self.note or node in self.roll.noted:
