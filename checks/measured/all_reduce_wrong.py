@@ -10,7 +10,7 @@ without ECC, or a bug of a library does this; a run of many hours is lost before
 
 ## What to type
 `nvidia-smi -q -d ECC,ROW_REMAPPER` on the nodes that are named, and the probe again without the suspects:
-`ncheck probe nodes.txt --drop-bad`.
+`ncheck probe nodes.txt --good-nodes good.txt` writes down the others, and `ncheck probe good.txt` measures these.
 """
 
 from __future__ import annotations

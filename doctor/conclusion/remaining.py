@@ -9,6 +9,12 @@ from doctor.engine import Facts
 from doctor.model.check import FactType
 from doctor.model.facts import Link, LinkFacts, NameFacts, PeerSshFacts, ProbeFacts, Reach, Skipped, Stage
 
+LEFT_OUT = (
+    "it ran with a node that is left out: list the others alone (--good-nodes FILE), and ncheck probe measures them"
+)
+    "it ran with a node that is left out: list the others alone (--good-nodes FILE), and ncheck probe measures them"
+)
+
 
 def among(facts: Mapping[str, Facts], names: Collection[str]) -> dict[str, Facts]:
     """Return the facts of these nodes, in the order of the listing, without what they tell of any other."""
@@ -32,7 +38,7 @@ def _without_others(held: Facts, names: frozenset[str]) -> Facts:
 def _measured(probed: ProbeFacts, names: frozenset[str]) -> ProbeFacts:
     """Keep the steps that these nodes ran by themselves; what they would give without the others nobody measured."""
     gone = [turn.step for turn in probed.turns if not names.issuperset(turn.step.group)]
-    lost = (Skipped(step, "it ran with a node that is left out") for step in gone if step.stage is Stage.ALL)
+    lost = (Skipped(step, LEFT_OUT) for step in gone if step.stage is Stage.ALL)
     return replace(
         probed,
         turns=tuple(turn for turn in probed.turns if turn.step not in gone),

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median_high
 
 from doctor.model.report import Measurement, Pair, Probe
 from doctor.report.measured_words import FAIR, percent, rate
@@ -19,8 +19,8 @@ LONGEST_LABEL = 4
 class Heat:
     """A matrix of these nodes. `labels` are what parts their names; `shares` are of what is usual, None for a failure.
 
-    `usual` is in GB/s: what was expected of a pair, or else the middle of all. `odd` are the pairs below it, the worst
-    first; `left_out` counts the pairs that stand in no cell, all of them well.
+    `usual` is in GB/s: what was expected of a pair, or else what nodes reach at their best. `odd` are the pairs
+    below it, the worst first; `left_out` counts the pairs that stand in no cell, all of them well.
     """
 
     names: tuple[str, ...]
@@ -43,12 +43,21 @@ def heat(probe: Probe, measurements: Sequence[Measurement], most: int = MOST) ->
         return None
     should = {one.expected for one in measurements if one.stage == "pair" and one.measured is not None}
     expected = min((value for value in should if value), default=None) if None not in should else None
-    usual = expected or median(there)
+    usual = expected or _usual(probe.pairs)
     odd = sorted((p for p in probe.pairs if (p.busbw or 0.0) < FAIR * usual), key=lambda pair: pair.busbw or 0.0)
     names = _shown(probe.pairs, odd, most)
     shown = [pair for pair in probe.pairs if set(pair.nodes) <= set(names)]
     cells = {order: pair for pair in shown for order in (pair.nodes, pair.nodes[::-1])}
     return Heat(names, labels(names), cells, usual, bool(expected), tuple(odd), len(probe.pairs) - len(shown))
+
+
+def _usual(pairs: Sequence[Pair]) -> float:
+    """Return the middle of what nodes reach at their best: a slow node makes every pair of its own slow."""
+    best: dict[str, float] = {}
+    for pair in pairs:
+        for node in pair.nodes:
+            best[node] = max(best.get(node, 0.0), pair.busbw or 0.0)
+    return median_high(one for one in best.values() if one)
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,9 @@ def test_what_ran_with_a_node_that_is_left_out_says_nothing_of_the_others_alone(
     facts: dict[str, Facts] = {
         name: {ProbeFacts: ProbeFacts((inside, pair, whole), (later,), "a note")} for name in "abc"
     }
-    why = "it ran with a node that is left out"
+    why = (
+        "it ran with a node that is left out: list the others alone (--good-nodes FILE), and ncheck probe measures them"
+    )
     assert among(facts, ["a", "b"])["a"][ProbeFacts] == ProbeFacts(
         (inside, pair), (Skipped(whole.step, why),), "a note"
     )

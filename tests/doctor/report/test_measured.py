@@ -169,3 +169,11 @@ def test_what_a_node_calls_its_devices_cannot_steer_the_terminal(reports: dict[s
     failed = everywhere(measured=None, curve=(), failed="gpu01: \x1b]0;owned\x07 no")
     out = printed(replace(reports["healthy"], measurements=(failed,), probe=probe((), hostile)))
     assert [char for char in out if not char.isprintable() and char != "\n"] == []
+
+
+def test_usual_between_nodes_is_what_they_reach_at_their_best() -> None:
+    slow_of_four = (Pair(("a", "b"), 18.0), Pair(("c", "a"), 5.0), Pair(("c", "b"), 5.0), Pair(("c", "d"), 4.0),
+                    Pair(("a", "d"), 19.0))  # fmt: skip
+    drawn = heat(probe(slow_of_four, ()), ())
+    assert drawn is not None
+    assert (drawn.usual, [pair.nodes[0] for pair in drawn.odd]) == (19.0, ["c", "c", "c"])
