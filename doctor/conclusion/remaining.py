@@ -12,8 +12,6 @@ from doctor.model.facts import Link, LinkFacts, NameFacts, PeerSshFacts, ProbeFa
 LEFT_OUT = (
     "it ran with a node that is left out: list the others alone (--good-nodes FILE), and ncheck probe measures them"
 )
-    "it ran with a node that is left out: list the others alone (--good-nodes FILE), and ncheck probe measures them"
-)
 
 
 def among(facts: Mapping[str, Facts], names: Collection[str]) -> dict[str, Facts]:
