@@ -68,7 +68,7 @@ _TWO_NETWORKS = Reading(
 # [PG 0 Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1
 _WORK = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+),")
 # [PG 0 (default_pg) Rank 12], [PG ID 2 PG GUID 3 Rank 12]
-_GROUP = re.compile(r"\[PG ([^\]]*?)\s*Rank \d+\]")
+_GROUP = re.compile(r"\[PG ([^\]]{0,120}?)\s{0,4}Rank \d+\]")
 # Point to point differs between the two ends by nature.
 _ENDS = frozenset({"SEND", "RECV", "COALESCED", "UNKNOWN"})
 

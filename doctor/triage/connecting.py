@@ -122,7 +122,7 @@ SIGNATURES = (
     Signature(re.compile(r"(?:connect|Connect) to (?P<address>[\w.:%-]+)<\d+> (?:returned|failed with error)"
                          r"(?P<why>.*)"), _sorted),
     # NCCL WARN socketPollConnect: connect returned No route to host, exceeded error retry count (34)
-    Signature(re.compile(r"connect returned (?P<why>[\w ]+), exceeded error retry count"), _error_alone),
+    Signature(re.compile(r"connect returned (?P<why>[\w ]{1,80}), exceeded error retry count"), _error_alone),
     # NCCL WARN Call to connect timeout : Connection refused
     Signature(re.compile(r"Call to connect (?:timeout|failed) ?: (?P<why>.*)"), _error_alone),
     # NCCL INFO misc/socket.cc:505 -> 2 (Operation now in progress)
@@ -135,7 +135,7 @@ SIGNATURES = (
         tag="connect",
     ),
     # NCCL INFO socketPollConnect: connect returned No route to host, retrying (26/34) after sleep for 2600 msec
-    Signature(re.compile(r"connect returned (?P<why>[\w ]+), retrying(?: \((?P<times>\d{1,4})/)?"), _retried),
+    Signature(re.compile(r"connect returned (?P<why>[\w ]{1,80}), retrying(?: \((?P<times>\d{1,4})/)?"), _retried),
     # [node03][[311,1],5][btl_tcp_endpoint.c:796] connect() to 172.17.0.1 failed: Connection refused (111)
     #   Message:    connect() to 192.168.122.1:1040 failed
     Signature(re.compile(r"connect\(\) to (?P<address>[\d.]+|[0-9a-f:]+)(?::\d+)? failed(?P<why>.*)"), _sorted),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 
 from doctor.printable import printable
 from doctor.triage import (
@@ -89,7 +90,7 @@ def diagnose(lines: Iterable[str]) -> tuple[Diagnosis, ...]:
 
 def _hits(lines: Sequence[Line]) -> list[_Hit]:
     """Return every line that a row reads, and what is told by several lines."""
-    found = [_Hit(reading, line) for line in lines for reading in _readings(line.text)][:_MOST_HITS]
+    found = list(islice((_Hit(reading, line) for line in lines for reading in _readings(line.text)), _MOST_HITS))
     for look in ACROSS:
         found.extend(_Hit(reading, line) for reading, members in look(lines) for line in members[:MOST_EVIDENCE])
     return found

@@ -23,7 +23,7 @@ def _peer(found: re.Match[str]) -> Reading:
 
 SIGNATURES = (
     # timed out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:14215
-    Signature(re.compile(r"SO_ERROR: (?P<why>.*?),? remote=\[(?P<address>[^\]]*)\]"), _peer),
+    Signature(re.compile(r"SO_ERROR: (?P<why>[^,]{0,80}),? remote=\[(?P<address>[^\]]{0,80})\]"), _peer),
     # [.../gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:19033: Connection refused
     Signature(re.compile(r"pair\.cc:\d+\] connect \[(?P<address>[^\]]*)\]:\d+: (?P<why>.*)"), _peer),
     # remote=[127.0.0.1]:14215

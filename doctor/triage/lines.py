@@ -15,7 +15,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\^?\[(?:3\d|0|1)m")
 # node01:16112:87142 [3] NCCL INFO Using network IB
 _HOST = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]{0,252}):\d+:\d+ \[\d+\]")
 # [rank12]:[E817 17:53:34.227 ProcessGroupNCCL.cpp:1515], [PG 0 Rank 12], [1,3]<stdout>:
-_RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\[PG [^\]]*?Rank (\d+)\]|^\[\d+,(\d+)\]<std")
+_RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\[PG [^\]]{0,120}?Rank (\d+)\]|^\[\d+,(\d+)\]<std")
 # [2026-04-22 21:47:20], [E817 17:53:34.227531918 ...]
 _CLOCK = re.compile(r"\b(\d\d:\d\d:\d\d(?:\.\d+)?)\b")
 

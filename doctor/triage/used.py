@@ -47,7 +47,7 @@ _RDMA = re.compile(r"NET/IB ?: Using (.*)")
 _NETWORK = re.compile(r"Using network (\w[\w /.-]*?)\s*$|Assigned NET plugin (\w[\w /.-]*?) to comm")
 
 # [0]eth0:10.1.0.1<0>, ib0:fe80::1%ib0<0>
-_INTERFACE = re.compile(r"(?:\[\d+\])?([^\s:;\[\]]+):([0-9A-Fa-f.:]+(?:%[^\s<]+)?)<\d+>")
+_INTERFACE = re.compile(r"(?:\[\d+\])?([^\s:;\[\]]{1,64}):([0-9A-Fa-f.:]{2,64}(?:%[^\s<]{1,64})?)<\d{1,6}>")
 # [0]mlx5_0:1/IB, [1]mlx5_1:1/RoCE, [2]{[0]mlx5_2:1/RoCE ...: the port may be missing
 _PORT = re.compile(r"\[\d+\]([A-Za-z]\w*(?::\d+)?)/(\w+)")
 
