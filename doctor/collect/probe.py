@@ -12,8 +12,8 @@ from dataclasses import replace
 from ipaddress import ip_address
 
 from doctor.collect.reader import Reader, trouble
+from doctor.collect.shapes import items, mapping, node, number, port, whole, words
 from doctor.collect.tool_output import shaped
-from doctor.hostlist import is_name, is_v6
 from doctor.model.evidence import Answer, Evidence, JsonValue, Reply, Status
 from doctor.model.fact import Absent, Read, Unread
 from doctor.model.facts import Carried, Failure, Means, MeetingFacts, ProbeFacts, Row, Skipped, Stage, Step, Turn
@@ -28,7 +28,6 @@ _LEAST_SECONDS, _MOST_SECONDS = 1e-9, 1e6
 _MOST_BYTES = 2**64
 _ROUNDED = 1.001  # by so much may equal times differ that were means or were rounded
 _ID = 256  # hexadecimal digits of an ncclUniqueId
-_LARGEST_PORT = 65535
 
 
 def probed(evidence: Evidence) -> Read[ProbeFacts]:
@@ -40,7 +39,7 @@ def probed(evidence: Evidence) -> Read[ProbeFacts]:
     return ProbeFacts(
         tuple(_turn(turn, reply) for turn, reply in told.items() if reply.status is not Status.NOT_ASKED),
         tuple(
-            Skipped(_step(_mapping(reply.asked), turn), reply.reason)
+            Skipped(_step(mapping(reply.asked), turn), reply.reason)
             for turn, reply in told.items()
             if reply.status is Status.NOT_ASKED
         ),
@@ -57,7 +56,7 @@ def meeting(evidence: Evidence) -> Read[MeetingFacts]:
     if why:
         return MeetingFacts(why=_words(reply.reason) or why.reason)
     try:
-        return _meeting(_mapping(reply.value))
+        return _meeting(mapping(reply.value))
     except (ValueError, LookupError, TypeError) as error:
         return MeetingFacts(why=f"its answer cannot be read: {error}")
 
@@ -87,40 +86,34 @@ def _line_of_ours(value: JsonValue) -> str:
 
 def _step(asked: Mapping[str, JsonValue], turn: int) -> Step:
     expect = asked.get("expect")
-    group = tuple(map(_node, _list(asked["group"])))
-    ranks = tuple(_whole(count, 2**20, least=1) for count in _list(asked["ranks"]))
+    group = tuple(map(node, items(asked["group"])))
+    ranks = tuple(whole(count, 2**20, least=1) for count in items(asked["ranks"]))
     if not group or len(set(group)) < len(group) or len(ranks) != len(group):
         raise ValueError("its nodes and their ranks do not fit together")
     return Step(
         turn, Stage(asked["stage"]), Means(asked["means"]), group, ranks,
-        tuple(_whole(size, _MOST_BYTES) for size in _list(asked["sizes"])),
+        tuple(whole(size, _MOST_BYTES) for size in items(asked["sizes"])),
         _words(asked.get("launcher")), _words(asked.get("net")),
-        None if expect is None else _number(expect, 0.0, 1e9),
+        None if expect is None else number(expect, 1e9),
     )  # fmt: skip
-
-
-def _node(value: JsonValue) -> str:
-    if not isinstance(value, str) or not (is_name(value) or is_v6(value)):
-        raise ValueError("a node in it is in no listing")
-    return value
 
 
 # What came back
 
 
 def _turn(turn: int, reply: Reply) -> Turn:
-    timeout = _mapping(reply.asked).get("timeout")
-    return replace(_answered(turn, reply), seconds=None if timeout is None else _number(timeout, 0.0, _MOST_SECONDS))
+    timeout = mapping(reply.asked).get("timeout")
+    return replace(_answered(turn, reply), seconds=None if timeout is None else number(timeout, _MOST_SECONDS))
 
 
 def _answered(turn: int, reply: Reply) -> Turn:
-    asked = _mapping(reply.asked)
+    asked = mapping(reply.asked)
     step = _step(asked, turn)
-    planned = tuple(_text(device, 64) for device in _list(asked.get("planned", [])))
+    planned = tuple(_text(device, 64) for device in items(asked.get("planned", [])))
     if reply.status is not Status.OK or reply.truncated:
         return Turn(step, (), planned, failure=_unanswered(reply))
     try:
-        return _told(step, planned, shaped(step, asked, _mapping(reply.value)))
+        return _told(step, planned, shaped(step, asked, mapping(reply.value)))
     except (ValueError, LookupError, TypeError, OverflowError) as error:
         return Turn(step, (), planned, failure=Failure("", f"what it told cannot be read: {printable(str(error))}"))
 
@@ -133,64 +126,63 @@ def _unanswered(reply: Reply) -> Failure:
 
 
 def _told(step: Step, planned: tuple[str, ...], said: Mapping[str, JsonValue]) -> Turn:
-    rows = tuple(_rows(step, _list(said["rows"], _MOST_ROWS)))
+    rows = tuple(_rows(step, items(said["rows"], _MOST_ROWS)))
     failure = _failure(said.get("failure"))
     if not rows and failure is None and step.means not in (Means.DIAGNOSTICS, Means.RDMA):
         failure = Failure("", "it ended and told of no size")
     start = said.get("start")
     return Turn(
-        step, rows, planned, dict(_carried(_mapping(said.get("carried", {})))),
+        step, rows, planned, dict(_carried(mapping(said.get("carried", {})))),
         _text(said.get("version"), 100), _text(said.get("library"), _LONGEST_PATH),
         _lines(said.get("used")), _lines(said.get("log")), failure,
-        None if start is None else _number(start, 0.0, _MOST_SECONDS), _lines(said.get("left")),
+        None if start is None else number(start, _MOST_SECONDS), _lines(said.get("left")),
     )  # fmt: skip
 
 
 def _rows(step: Step, said: list[JsonValue]) -> Iterator[Row]:
     seen: set[tuple[int, bool]] = set()
-    for row in map(_mapping, said):
-        size, in_place = _whole(row["size"], _MOST_BYTES), row["in_place"]
+    for row in map(mapping, said):
+        size, in_place = whole(row["size"], _MOST_BYTES), row["in_place"]
         if not isinstance(in_place, bool) or (size, in_place) in seen or (step.sizes and size not in step.sizes):
             raise ValueError("a size in it was not asked for, or is told twice")
         seen.add((size, in_place))
         median, fastest, slowest = (
-            _number(row[name], _LEAST_SECONDS, _MOST_SECONDS) for name in ("seconds", "fastest", "slowest")
+            number(row[name], _MOST_SECONDS, _LEAST_SECONDS) for name in ("seconds", "fastest", "slowest")
         )
         if not fastest <= median * _ROUNDED or not median <= slowest * _ROUNDED:
             raise ValueError("its times contradict each other")
         wrong = row.get("wrong")
-        yield Row(size, in_place, median, fastest, slowest, None if wrong is None else _whole(wrong, _MOST_BYTES))
+        yield Row(size, in_place, median, fastest, slowest, None if wrong is None else whole(wrong, _MOST_BYTES))
 
 
 def _carried(said: Mapping[str, JsonValue]) -> Iterator[tuple[str, Carried]]:
     if len(said) > _MOST_DEVICES:
         raise ValueError("more devices than a node has")
     for device, moved in said.items():
-        counts = _mapping(moved)
-        yield _text(device, 64), Carried(_whole(counts["sent"], _MOST_BYTES), _whole(counts["received"], _MOST_BYTES))
+        counts = mapping(moved)
+        yield _text(device, 64), Carried(whole(counts["sent"], _MOST_BYTES), whole(counts["received"], _MOST_BYTES))
 
 
 def _failure(said: JsonValue) -> Failure | None:
     if said is None:
         return None
-    told = _mapping(said)
+    told = mapping(said)
     rank, code = told.get("rank"), told.get("code")
     return Failure(
         _words(told.get("step")), _words(told.get("words")),
-        None if rank is None else _whole(rank, 2**20),
-        None if code is None else _whole(code, 2**31, least=-(2**31)),
+        None if rank is None else whole(rank, 2**20),
+        None if code is None else whole(code, 2**31, least=-(2**31)),
         late=told.get("late") is True,
     )  # fmt: skip
 
 
 def _meeting(said: Mapping[str, JsonValue]) -> MeetingFacts:
-    ids = tuple(_id(one) for one in _list(said.get("ids") or [], _MOST_IDS))
-    address, port = said.get("address"), said.get("port")
-    if address is not None:
-        address = str(ip_address(_text(address, 64)))
-        port = _whole(port, _LARGEST_PORT, least=1)
+    ids = tuple(_id(one) for one in items(said.get("ids") or [], _MOST_IDS))
+    address, store = "", 0
+    if said.get("address") is not None:
+        address, store = str(ip_address(_text(said["address"], 64))), port(said.get("port"))
     version, library = _text(said.get("version"), 100), _text(said.get("path"), _LONGEST_PATH)
-    return MeetingFacts(ids, address or "", port if isinstance(port, int) else 0, version, library)
+    return MeetingFacts(ids, address, store, version, library)
 
 
 def _id(value: JsonValue) -> str:
@@ -201,7 +193,7 @@ def _id(value: JsonValue) -> str:
 
 def _lines(value: JsonValue) -> tuple[str, ...]:
     """Return the lines as text that can be shown; of too many the last."""
-    return tuple(_text(line, _LONGEST_LINE) for line in _list([] if value is None else value, None)[-_MOST_LINES:])
+    return tuple(_text(line, _LONGEST_LINE) for line in items([] if value is None else value, math.inf)[-_MOST_LINES:])
 
 
 def _words(value: JsonValue) -> str:
@@ -209,35 +201,4 @@ def _words(value: JsonValue) -> str:
 
 
 def _text(value: JsonValue, longest: int) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise TypeError("a text was wanted")
-    return printable(value, longest)
-
-
-def _whole(value: JsonValue, most: int, least: int = 0) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError("a number in it is none of those that can be")
-    return value
-
-
-def _number(value: JsonValue, least: float, most: float) -> float:
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise TypeError("a number was wanted")
-    number = float(value)
-    if not (math.isfinite(number) and least <= number <= most):
-        raise ValueError("a number in it is none of those that can be")
-    return number
-
-
-def _list(value: JsonValue, most: int | None = 65536) -> list[JsonValue]:
-    if not isinstance(value, list) or (most is not None and len(value) > most):
-        raise TypeError("a list of bearable length was wanted")
-    return value
-
-
-def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
-    if not isinstance(value, dict):
-        raise TypeError("a mapping was wanted")
-    return value
+    return "" if value is None else printable(words(value), longest)

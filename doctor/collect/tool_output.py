@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from doctor.collect.shapes import mapping
 from doctor.model.evidence import JsonValue
 from doctor.model.facts import Means, Step
 from doctor.parse.nccl_tests import NcclTests, NotNcclTestsError, parse_nccl_tests
@@ -17,9 +18,8 @@ Told = Mapping[str, JsonValue]
 
 _MOST_LINES = 200
 _NOT_EXECUTABLE, _NO_COMMAND = 126, 127
-_DISCONTENT = (
-    1  # how all_reduce_perf ends that found wrong elements, or less than NCCL_TESTS_MIN_BW; its table is whole
-)
+# So all_reduce_perf ends that found wrong elements, or less than NCCL_TESTS_MIN_BW; its table is whole.
+_DISCONTENT = 1
 
 # gpu-a:4711:4711 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.1.0.7<0>
 _USED = re.compile(r"NCCL INFO (?:NET/\S+ ?: ?Using|Using network) .*")
@@ -31,9 +31,7 @@ def shaped(step: Step, asked: Told, value: Told) -> Told:
     """Return a turn's value with the rows and the failure that its program's output tells; any other as it is."""
     if step.means not in (Means.NCCL_TESTS, Means.RDMA) or value.get("failure"):
         return value
-    output = value["output"]
-    if not isinstance(output, dict):
-        raise TypeError("no program's output in it")
+    output = mapping(value["output"])
     return {**value, **(_rdma(step, asked, output) if step.means is Means.RDMA else _nccl_tests(step, output))}
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from doctor.collect.reader import Reader, no_answer
-from doctor.model.evidence import Answer, Evidence
+from doctor.collect.shapes import mapping, words
+from doctor.model.evidence import Answer, Evidence, JsonValue
 from doctor.model.fact import Read
 from doctor.model.facts import Tool, ToolFacts
 
@@ -16,18 +19,13 @@ def tools(evidence: Evidence) -> Read[ToolFacts]:
     reply = evidence.reply(TOOLS)
     if why := no_answer(TOOLS, reply):
         return why
-    value = reply.value
-    found = value["tools"] if isinstance(value, dict) else None
-    if not isinstance(found, dict):
-        raise TypeError("no tools in it")
-    return ToolFacts({name: _tool(told) for name, told in found.items()})
+    found = mapping(mapping(reply.value)["tools"])
+    return ToolFacts({name: _tool(mapping(told)) for name, told in found.items()})
 
 
-def _tool(told: object) -> Tool:
-    if not isinstance(told, dict):
-        raise TypeError("no tool")
-    path, mpi = told["path"], told.get("mpi")
-    if not isinstance(path, str) or not path.startswith("/") or len(path) > _LONGEST or not path.isprintable():
+def _tool(told: Mapping[str, JsonValue]) -> Tool:
+    path, mpi = words(told["path"]), told.get("mpi")
+    if not path.startswith("/") or len(path) > _LONGEST or not path.isprintable():
         raise ValueError("a path that is none")
     return Tool(path, mpi if isinstance(mpi, bool) else None)
 
