@@ -71,7 +71,8 @@ def verdict(one: Measurement) -> str:
         return words.line(
             f"{seen}; what to expect is not known" + (f": {'; '.join(one.unknown)}" if one.unknown else "")
         )
-    terms = [f"limited by {one.limited_by}"] if one.limited_by else []
+    named = one.limited_by.startswith("--")  # --expect: no term, but an option that says so
+    terms = [f"{'as' if named else 'limited by'} {one.limited_by}{' says' if named else ''}"] if one.limited_by else []
     why = ": " + "; ".join([*terms, *one.lowered_by]) if terms or one.lowered_by else ""
     return words.line(f"{rate(one.measured)} of {rate(one.expected)} {one.unit} expected ({percent(one.ratio)}){why}")
 

@@ -21,6 +21,7 @@ from doctor.probe.expect.size_ramp import at_size
 from doctor.probe.search import Expect
 
 _BARE = Hardware()
+NAMED = "--expect"  # what stands in place of a limiting term where somebody knew better
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def expected(collective: Collective, hardware: Mapping[str, Hardware]) -> Expect
     """
     step = collective.step
     if step.expect is not None and step.stage is Stage.ALL:
-        return Expected(step.expect, "--expect")
+        return Expected(step.expect, NAMED)
     if step.world == 1:
         return Expected(None, unknown=("what one rank alone should give: it moves nothing over any link",))
     found = at_size(lowest(_chain(collective, hardware)), collective)

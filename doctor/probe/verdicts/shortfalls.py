@@ -10,7 +10,7 @@ from doctor.hostlist import fold
 from doctor.model.check import Moot, Problem
 from doctor.model.facts import Means, ProbeFacts, Stage
 from doctor.probe.collectives import Collective, collectives
-from doctor.probe.expect.expected import Expected, expectation, expected
+from doctor.probe.expect.expected import NAMED, Expected, expectation, expected
 from doctor.probe.expect.hardware import Hardware
 from doctor.probe.search import searched
 from doctor.probe.verdicts.seen import seen_of
@@ -149,7 +149,8 @@ def _problem(members: Sequence[Held], hardware: Mapping[str, Hardware]) -> Probl
     seen = [line for node in nodes for line in seen_of(node, hardware.get(node, _BARE), turns[node])]
     place = f"{step.means.act} {_where(step.stage, nodes)}"
     figures = f"{reached} GB/s of {should.busbw:.3g} expected ({worst:.2f})"
-    message = f"{place}: {figures}, limited by {should.limited_by}{lowered}"
+    limit = f"as {NAMED} says" if should.limited_by == NAMED else f"limited by {should.limited_by}"
+    message = f"{place}: {figures}, {limit}{lowered}"
     evidence = [f"{node} is slow with each of its partners" for node in members[0].blamed if node in nodes]
     return Problem(message, _fix(members[0], seen), (*evidence, *dict.fromkeys(seen)), nodes)
 
@@ -168,7 +169,13 @@ def _fix(one: Held, seen: Sequence[str]) -> str:
         return "nvidia-smi --query-gpu=index,pcie.link.width.current,pcie.link.width.max --format=csv"
     if "NVL" in one.should.limited_by:
         return "nvidia-smi nvlink -s"
-    return "ip -s link" if "TCP" in one.should.limited_by else "sudo iblinkinfo"
+    return "ip -s link" if "TCP" in one.should.limited_by or _by_interfaces(one.run) else "sudo iblinkinfo"
+
+
+def _by_interfaces(run: Collective) -> bool:
+    """Tell whether the plan's devices are known, and no HCA port is among them."""
+    planned = [device for turn in run.turns.values() for device in turn.planned]
+    return bool(planned) and not any(":" in device for device in planned)
 
 
 def _below(node: str, reached: float, usual: float, hardware: Hardware, probed: ProbeFacts) -> Problem:
