@@ -25,6 +25,7 @@ PROBES = ("auto", "nccl", "nccl-tests", "gloo", "tcp", "none")
 ELEMENT = 4  # bytes of a float
 LEAST_SIZE, LARGEST_SIZE = 8, 64 * 2**30
 _FASTEST = 1e6  # GB/s
+_DAY = 86400
 
 
 def _text(value: object) -> str:
@@ -90,6 +91,13 @@ def _seconds(value: object) -> float:
         seconds = math.nan
     if not 0 < seconds < math.inf:
         raise ValueError(f"a number of seconds above 0 is wanted, not {quoted(str(value))}")
+    return seconds
+
+
+def _at_most_a_day(value: object) -> float:
+    seconds = _seconds(value)
+    if seconds > _DAY:
+        raise ValueError(f"up to {_DAY} seconds are wanted, a day, not {quoted(str(value))}")
     return seconds
 
 
@@ -237,7 +245,7 @@ READ: Mapping[str, Read] = {
     "deadline": _seconds,
     "mesh": _one_of("auto", "all", "none"),
     "probe": _one_of(*PROBES),
-    "probe_time": _seconds,
+    "probe_time": _at_most_a_day,
     "probe_launcher": _one_of("agents", "mpirun"),
     "sizes": _sizes,
     "expect": _bandwidth,

@@ -157,6 +157,7 @@ def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> 
         ({"select": ("NC 1",)}, "--select: 'NC 1' is no list of names, as in a,b"),
         ({"mesh": "ring"}, "--mesh: one of auto, all, none is wanted, not 'ring'"),
         ({"probe": "full"}, "--probe: one of auto, nccl, nccl-tests, gloo, tcp, none is wanted, not 'full'"),
+        ({"probe_time": "1e9"}, "--probe-time: up to 86400 seconds are wanted, a day, not '1e9'"),
         ({"probe_time": "0"}, "--probe-time: a number of seconds above 0 is wanted, not '0'"),
         ({"probe_launcher": "srun"}, "--probe-launcher: one of agents, mpirun is wanted, not 'srun'"),
         ({"sizes": "big"}, f"--sizes: 'big' is no size; {SIZES_AS}"),

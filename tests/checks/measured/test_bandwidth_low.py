@@ -36,7 +36,7 @@ def test_what_the_user_expects_counts() -> None:
     assert judge([bandwidth_low], together(4, 285.0, expect=300.0)).findings == []
     found = judge([bandwidth_low], together(4, 390.0, expect=480.0)).findings
     assert [one.message for one in found] == [
-        "all-reduce on 4 nodes: 390 GB/s of 480 expected (0.81), limited by --expect"
+        "all-reduce on 4 nodes: 390 GB/s of 480 expected (0.81), as --expect says"
     ]  # fmt: skip
 
 
