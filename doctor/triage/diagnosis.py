@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
 from doctor.printable import printable
-from doctor.triage import (
-    across,
-    connecting,
-    cuda,
-    gloo,
-    infiniband,
-    interfaces,
-    launching,
-    machine,
-    nccl,
-    probing,
-    torch,
-)
 from doctor.triage.causes import cause_of
 from doctor.triage.lines import Line, read_lines
 from doctor.triage.signature import Grade, Reading, Signature
@@ -29,14 +16,6 @@ from doctor.triage.signature import Grade, Reading, Signature
 MOST_EVIDENCE = 6
 _LONGEST_EVIDENCE = 300
 _MOST_HITS = 20_000
-
-SIGNATURES: tuple[Signature, ...] = (
-    *nccl.SIGNATURES, *cuda.SIGNATURES, *infiniband.SIGNATURES, *connecting.SIGNATURES, *gloo.SIGNATURES,
-    *torch.SIGNATURES, *launching.SIGNATURES, *machine.SIGNATURES, *probing.SIGNATURES,
-)  # fmt: skip
-ACROSS: tuple[Callable[[Sequence[Line]], Iterator[tuple[Reading, tuple[Line, ...]]]], ...] = (
-    *across.ALL, interfaces.strange_interfaces,
-)  # fmt: skip
 
 
 class Confidence(str, Enum):
@@ -90,7 +69,10 @@ def diagnose(lines: Iterable[str]) -> tuple[Diagnosis, ...]:
 
 def _hits(lines: Sequence[Line]) -> list[_Hit]:
     """Return every line that a row reads, and what is told by several lines."""
-    found = list(islice((_Hit(reading, line) for line in lines for reading in _readings(line.text)), _MOST_HITS))
+    from doctor.triage.rows import ACROSS, SIGNATURES  # noqa: PLC0415  start-up: most runs have no log to read
+
+    read = (_Hit(reading, line) for line in lines for reading in _readings(line.text, SIGNATURES))
+    found = list(islice(read, _MOST_HITS))
     for look in ACROSS:
         found.extend(_Hit(reading, line) for reading, members in look(lines) for line in members[:MOST_EVIDENCE])
     return found
@@ -102,10 +84,10 @@ _TALK = re.compile(
 )
 
 
-def _readings(text: str) -> Iterator[Reading]:
+def _readings(text: str, signatures: tuple[Signature, ...]) -> Iterator[Reading]:
     if "NCCL INFO" in text and _TALK.search(text):
         return iter(())
-    return (reading for signature in SIGNATURES if (reading := signature.read(text)))
+    return (reading for signature in signatures if (reading := signature.read(text)))
 
 
 def progress(lines: Iterable[str]) -> Confidence | None:

@@ -13,13 +13,13 @@ from doctor.triage import (
     CAUSES,
     connecting,
     cuda,
-    diagnosis,
     gloo,
     infiniband,
     launching,
     machine,
     nccl,
     probing,
+    rows,
     torch,
 )
 from doctor.triage.signature import Grade, Reading
@@ -82,4 +82,4 @@ def test_every_fix_is_one_line_that_a_shell_reads() -> None:
 
 
 def test_all_rows_are_asked() -> None:
-    assert len(diagnosis.SIGNATURES) == sum(len(module.SIGNATURES) for module in MODULES)
+    assert len(rows.SIGNATURES) == sum(len(module.SIGNATURES) for module in MODULES)
