@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ _CPUS = ("gloo", "tcp")  # in this order, where no GPU can be measured
 _ON_GPUS = ("nccl", "nccl-tests")
 BY_MPIRUN = "mpirun"
 PLAINLY, BY_FORCE = "ncheck probe nodes.txt", "ncheck probe nodes.txt --force"
+UNMEASURED = "ncheck nodes.txt --probe none"
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,13 @@ def choose(ground: Ground, against: tuple[str, ...]) -> Chosen | Refused:
     """Choose as the settings say. `against` is what stands against the plan; --force measures all the same."""
     settings = ground.company.settings
     if not ground.nodes:
-        return Refused("no node is left to measure on", "ncheck nodes.txt --probe none")
+        return Refused("no node is left to measure on", UNMEASURED)
     if against and not settings.force:
         more = f" (and {len(against) - 1} more like it)" if len(against) > 1 else ""
         stands = f"nothing is measured while this stands against the plan: {against[0]}{more}"
-        return Refused(stands, f"ncheck explain {against[0].partition(' ')[0]}")
+        # NC208 slots-and-gpus-disagree on node[01-02]: ...   |   4 checks could not tell on node03: ...
+        found = re.match(r"NC\d{3} ", against[0])
+        return Refused(stands, f"ncheck explain {found[0].strip()}" if found else UNMEASURED)
     found = _automatic(ground) if settings.probe == "auto" else _explicit(ground, settings.probe)
     return _launched(ground, found) if isinstance(found, Chosen) and settings.probe_launcher == BY_MPIRUN else found
 
@@ -69,7 +73,7 @@ def _automatic(ground: Ground) -> Chosen | Refused:
         if isinstance(found, Chosen):
             return replace(found, note=note)
         refused.append(found.why)
-    return Refused("; ".join((*([note] if note else []), *refused)), "ncheck nodes.txt --probe none")
+    return Refused("; ".join((*([note] if note else []), *refused)), UNMEASURED)
 
 
 def _explicit(ground: Ground, name: str) -> Chosen | Refused:

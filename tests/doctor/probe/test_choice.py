@@ -135,6 +135,8 @@ def test_gpus_in_use_are_not_measured_unless_by_force() -> None:
 def test_one_thing_against_the_plan_is_told_and_the_others_counted() -> None:
     words = "nothing is measured while this stands against the plan: "
     assert choose(ground(), ("NC208 this",)) == Refused(f"{words}NC208 this", "ncheck explain NC208")
+    unsure = "4 checks could not tell on gpu01: nvidia-smi hangs"
+    assert choose(ground(), (unsure,)) == Refused(f"{words}{unsure}", "ncheck nodes.txt --probe none")
     assert why(choose(ground(), ("this", "that"))) == f"{words}this (and 1 more like it)"
 
 
