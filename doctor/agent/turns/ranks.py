@@ -20,6 +20,7 @@ _ENDED_BY_US = 3  # the exit status of a rank that was told to end
 _STRIDE = 0.2
 _MOST_TOLD = 4096  # lines of its own that are kept of one rank: the library that it loads may write there, too
 _TIMES = ("seconds", "fastest", "slowest")
+_MOST = 2**64
 
 
 class Rank:
@@ -175,9 +176,9 @@ def _is_row(said):
     numbers = [said.get(name) for name in _TIMES] + [said.get("size")]
     wrong = said.get("wrong")
     return (
-        all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in numbers)
+        all(isinstance(one, (int, float)) and not isinstance(one, bool) and 0 <= one < _MOST for one in numbers)
         and isinstance(said.get("in_place"), bool)
-        and (wrong is None or (isinstance(wrong, int) and not isinstance(wrong, bool)))
+        and (wrong is None or (isinstance(wrong, int) and not isinstance(wrong, bool) and 0 <= wrong < _MOST))
     )
 
 

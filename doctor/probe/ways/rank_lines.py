@@ -19,6 +19,7 @@ _LONGEST, _MOST_LINES = 4096, 2_000_000
 _WORDS, _FIRST = 400, 3
 _KINDS = ("step", "library", "first", "row", "note", "carried", "failure", "done")
 _TIMES = ("seconds", "fastest", "slowest")
+_FOREVER = 1e9  # seconds: no such time can be, and no larger number comes to be added up
 
 # "---------------------------------": what Open MPI draws above and below its words
 _RULE = re.compile(r"[-=*\s]*$")
@@ -117,7 +118,10 @@ def _rows(ranks: Lines) -> Iterable[JsonValue]:
 
 
 def _is_row(line: Line) -> bool:
-    return all(isinstance(line.get(name), (int, float)) and not isinstance(line[name], bool) for name in _TIMES)
+    return all(
+        isinstance(value := line.get(name), (int, float)) and not isinstance(value, bool) and 0 <= value < _FOREVER
+        for name in _TIMES
+    )
 
 
 def _mean(rows: list[Line]) -> dict[str, JsonValue]:

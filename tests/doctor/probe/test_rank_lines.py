@@ -93,3 +93,11 @@ def test_a_hostile_rank_is_bounded_and_only_what_was_started_counts() -> None:
 def test_a_launcher_without_a_word_has_its_exit_status() -> None:
     assert first_words(ended("", code=213)) == "it ended with exit status 213"
     assert first_words(ended("", code=None, late=True)) == "its time was over"
+
+
+def test_times_and_counts_that_cannot_be_are_no_row() -> None:
+    for times in ({"seconds": 10**400}, {"slowest": -1.0}, {"fastest": float("nan")}, {"seconds": True}):
+        said = "".join(through(rank, 1.0).replace('"row"', '"none"') for rank in range(3))
+        fields = {"size": 1 << 20, "in_place": False, "seconds": 1.0, "fastest": 1.0, "slowest": 1.0, **times}
+        said += "".join(line(rank, "row", wrong=0, **fields) for rank in range(3))
+        assert [part["rows"] for part in told_by_ranks(STEP, ended(said)).values()] == [[], []]
