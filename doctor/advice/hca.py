@@ -66,7 +66,7 @@ def _left_out(found: Fabric) -> list[str]:
     owners: dict[tuple[str, str], dict[str, None]] = {}
     for node, ports in found.left_out.items():
         for port, why in ports.items():
-            owners.setdefault((f"{port.hca}:{port.port}", why), {})[node] = None
+            owners.setdefault((port.name, why), {})[node] = None
     alike: dict[tuple[str, str], list[str]] = {}
     for (name, why), nodes in owners.items():
         alike.setdefault((why, fold(nodes)), []).append(name)

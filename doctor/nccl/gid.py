@@ -27,4 +27,4 @@ def gids_told(port: HcaPort) -> str:
     """Say where a port has the GID that is wanted."""
     index = ipv4_index(port)
     where = "is not seen" if index is None else f"is at {index}"
-    return f"{port.hca}:{port.port}: RoCE v2 with an IPv4 address {where}"
+    return f"{port.name}: RoCE v2 with an IPv4 address {where}"

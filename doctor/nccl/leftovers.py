@@ -53,7 +53,7 @@ def rdma_off(settings: Mapping[str, Named], ports: Iterable[HcaPort]) -> Iterato
     if "NCCL_NET" in settings and settings["NCCL_NET"].value.lower() == "socket":
         yield settings["NCCL_NET"], "all data goes by TCP, past its InfiniBand and RoCE ports"
     if "NCCL_IB_HCA" in settings and held and not taken(settings["NCCL_IB_HCA"].value, held):
-        names = ", ".join(f"{port.hca}:{port.port}" for port in held[:4])
+        names = ", ".join(port.name for port in held[:4])
         yield settings["NCCL_IB_HCA"], f"it takes none of its Active ports ({names}), and all data goes by TCP"
 
 

@@ -53,14 +53,19 @@ def busbw(step: Step, row: Row) -> float:
     return algbw(row) * (2 * (step.world - 1) / step.world if step.world > 1 else 1.0)
 
 
-def collectives(probed: Mapping[str, ProbeFacts]) -> tuple[Collective, ...]:
-    """Return every step that the nodes had a part in, in the order in which they ran."""
+def turns_by_step(probed: Mapping[str, ProbeFacts]) -> dict[Step, dict[str, Turn]]:
+    """Return the turns of every step by node, in the order in which the steps ran."""
     parts: dict[Step, dict[str, Turn]] = {}
     for node, facts in probed.items():
         for turn in facts.turns:
             if node in turn.step.group:
                 parts.setdefault(turn.step, {})[node] = turn
-    return tuple(_collective(step, parts[step]) for step in sorted(parts, key=lambda step: (step.round, step.group)))
+    return {step: parts[step] for step in sorted(parts, key=lambda step: (step.round, step.group))}
+
+
+def collectives(probed: Mapping[str, ProbeFacts]) -> tuple[Collective, ...]:
+    """Return every step that the nodes had a part in, in the order in which they ran."""
+    return tuple(_collective(step, turns) for step, turns in turns_by_step(probed).items())
 
 
 def _collective(step: Step, turns: Mapping[str, Turn]) -> Collective:

@@ -138,6 +138,11 @@ class HcaPort:
     netdev: str = ""
     gids: tuple[Gid, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """As NCCL_IB_HCA and the probe name it: mlx5_0:1."""
+        return f"{self.hca}:{self.port}"
+
 
 @dataclass(frozen=True)
 class InfinibandFacts:

@@ -44,7 +44,7 @@ def rails_of(node: str, hardware: Hardware, turn: Turn) -> Rails | Ceiling:
     """Return the ports of NCCL's own words, else those of the plan; a ceiling where it cannot be told."""
     if hardware.infiniband is None:
         return unknown(f"the HCAs of {node}")
-    held = {f"{port.hca}:{port.port}": port for port in hardware.infiniband.ports}
+    held = {port.name: port for port in hardware.infiniband.ports}
     said = [found for line in turn.used if "NET/IB" in line for found in _USED.finditer(line)]
     planned = (place for place in turn.planned if ":" in place)
     named = tuple(dict.fromkeys([f"{one['hca']}:{one['port']}" for one in said] or planned))
@@ -113,7 +113,7 @@ def _nearest(hardware: Hardware, ports: tuple[HcaPort, ...], carried: Mapping[st
 
 
 def _moved(carried: Mapping[str, Carried], port: HcaPort) -> int:
-    counted = carried.get(f"{port.hca}:{port.port}")
+    counted = carried.get(port.name)
     return counted.sent + counted.received if counted else 0
 
 

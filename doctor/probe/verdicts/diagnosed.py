@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from doctor.model.facts import Means, ProbeFacts, Step, Turn
 from doctor.parse.nccl_diagnostics import Diagnostic, Says, parse_diagnostics
+from doctor.probe.collectives import turns_by_step
 
 # p2p: write mismatch srcRank=0 ... dstRank=3     |    net bw: mode=same server_rank=0 ... client_rank=8
 # net bw: cross-nic rank 3 (node0): 265.1 Gbit/s, >30% off median 391.5 Gbit/s
@@ -39,13 +40,8 @@ class Diagnosed:
 
 def diagnosed(probed: Mapping[str, ProbeFacts]) -> Diagnosed | None:
     """Return the last run; None where there was none."""
-    turns: dict[Step, dict[str, Turn]] = {}
-    for node, facts in probed.items():
-        for turn in facts.turns:
-            if turn.step.means is Means.DIAGNOSTICS and node in turn.step.group:
-                turns.setdefault(turn.step, {})[node] = turn
-    step = max(turns, key=lambda step: step.round, default=None)
-    return None if step is None else _diagnosed(step, turns[step])
+    ran = [(step, turns) for step, turns in turns_by_step(probed).items() if step.means is Means.DIAGNOSTICS]
+    return _diagnosed(*ran[-1]) if ran else None
 
 
 def _diagnosed(step: Step, turns: Mapping[str, Turn]) -> Diagnosed:

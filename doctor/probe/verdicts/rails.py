@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from doctor.model.facts import Failure, InfinibandFacts, Means, ProbeFacts, Row, Step, Turn
 from doctor.printable import printable
+from doctor.probe.collectives import turns_by_step
 
 GATE = 0.9  # of the port's rate: 180 of 200, 360 of 400 Gb/s
 GATE_FROM_HOST = {200.0: 0.875}  # HDR from host memory: 175 of 200
@@ -58,13 +59,12 @@ def gate(rate: float) -> float:
 
 def rails(probed: Mapping[str, ProbeFacts], held: Mapping[str, InfinibandFacts]) -> tuple[Rail, ...]:
     """Return every pair of ports that was tried, in the order of the rounds."""
-    turns: dict[Step, dict[str, Turn]] = {}
-    for node, facts in probed.items():
-        for turn in facts.turns:
-            if turn.step.means is Means.RDMA and node in turn.step.group and turn.planned:
-                turns.setdefault(turn.step, {})[node] = turn
-    ordered = sorted(turns, key=lambda step: (step.round, step.group))
-    return tuple(_rail(step, turns[step], held) for step in ordered if len(step.group) == len(turns[step]) > 1)
+    tried = {step: turns for step, turns in turns_by_step(probed).items() if step.means is Means.RDMA}
+    return tuple(
+        _rail(step, turns, held)
+        for step, turns in tried.items()
+        if len(step.group) == len(turns) > 1 and all(turn.planned for turn in turns.values())
+    )
 
 
 def _rail(step: Step, turns: Mapping[str, Turn], held: Mapping[str, InfinibandFacts]) -> Rail:
@@ -89,7 +89,7 @@ def _gbits(row: Row) -> float:
 def _rate(held: Mapping[str, InfinibandFacts], end: Port) -> float | None:
     node, name = end
     ports = held[node].ports if node in held else ()
-    return next((port.rate for port in ports if f"{port.hca}:{port.port}" == name), None)
+    return next((port.rate for port in ports if port.name == name), None)
 
 
 def second_partners(bad: Sequence[tuple[str, str]], good: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

@@ -60,7 +60,7 @@ def _planned(ground: Ground, sight: Sight, node: str, *, rdma: bool) -> tuple[st
     """
     ports = sight.known(InfinibandFacts).get(node) if rdma else None
     used = taken(set_there(ground, node).get(HCA, ""), ports.ports) if ports else ()
-    return (*(f"{port.hca}:{port.port}" for port in used), *_interfaces(ground, node))
+    return (*(port.name for port in used), *_interfaces(ground, node))
 
 
 def _interfaces(ground: Ground, node: str) -> tuple[str, ...]:

@@ -147,7 +147,7 @@ def _rate(ground: Ground) -> float:
 def _node_rate(ground: Ground, node: str, ports: InfinibandFacts | None) -> float:
     planned = ground.planned.get(node, ())
     if ground.rdma and ports:
-        rates = [port.rate or 0.0 for port in ports.ports if f"{port.hca}:{port.port}" in planned]
+        rates = [port.rate or 0.0 for port in ports.ports if port.name in planned]
         return max(rates, default=0.0) * 1e9 / 8 or _UNKNOWN_RATE
     held = ground.network.members.get(node, ()) if ground.network else ()
     speeds = [seat.interface.speed for seat in held if seat.interface.speed and seat.interface.name in planned]

@@ -97,7 +97,7 @@ def _tool(ground: Ground, group: tuple[str, ...]) -> str:
 def _ports(ground: Ground, node: str) -> tuple[str, ...]:
     """Return the HCA ports that the plan means for a node: "mlx5_0:1" where an interface is "eth0"."""
     held = ground.company.each(InfinibandFacts).get(node)
-    names = {f"{port.hca}:{port.port}" for port in held.ports} if held else set()
+    names = {port.name for port in held.ports} if held else set()
     return tuple(device for device in ground.planned.get(node, ()) if device in names)
 
 
@@ -110,7 +110,7 @@ def _port(ground: Ground, node: str, lane: int) -> HcaPort:
     ports = _ports(ground, node)
     if held is None or lane >= len(ports):
         raise NoPartError(f"{node} has no rail {lane + 1}")
-    return next(port for port in held.ports if f"{port.hca}:{port.port}" == ports[lane])
+    return next(port for port in held.ports if port.name == ports[lane])
 
 
 WAY = Rdma()
