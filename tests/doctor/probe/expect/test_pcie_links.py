@@ -7,8 +7,7 @@ import pytest
 from doctor.model.facts import PcieLink, Processor
 from doctor.probe.expect.ceiling import Ceiling
 from doctor.probe.expect.pcie_links import between_gpus, to_device
-
-from .machines import L40S, board, bus, lanes
+from tests.doctor.probe.machines import L40S, board, bus, lanes
 
 
 @pytest.mark.parametrize(("processor", "speed"), [

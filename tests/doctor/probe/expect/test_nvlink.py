@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from doctor.probe.expect.nvlink import Generation, Wiring, generation_of, wiring_of
-
-from .machines import CUBE, matrix
+from tests.doctor.probe.machines import CUBE, matrix
 
 HOPPER, BLACKWELL = Generation(20.6, 18, 0.85), Generation(40.1, 18, 0.74)
 AMPERE, SMALL_AMPERE, VOLTA = Generation(20.0, 12), Generation(12.0, 4), Generation(20.0, 6)

@@ -24,7 +24,7 @@ from doctor.probe.ways.way import Ground, Part
 from doctor.record import load
 from doctor.settings import Settings
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
+FIXTURES = Path(__file__).parents[4] / "fixtures"
 SETTINGS = Settings(launcher="mpirun")
 SIZES = (1 << 20,)
 

@@ -9,8 +9,7 @@ from doctor.model.fact import Absent
 from doctor.model.facts import InfinibandFacts, Means, ProbeFacts, Stage, Tool, ToolFacts
 from doctor.probe.verdicts.rails import Rail, failing, rails, second_partners, slow
 from doctor.settings import Settings
-
-from .driven import Driven, well
+from tests.doctor.probe.driven import Driven, well
 
 PERFTEST = ToolFacts({"ib_write_bw": Tool("/usr/bin/ib_write_bw")})
 PINGPONG = ToolFacts({"ibv_rc_pingpong": Tool("/usr/bin/ibv_rc_pingpong")})

@@ -10,8 +10,7 @@ from doctor.model.facts import Stage, Turn
 from doctor.probe.expect.ceiling import Ceiling
 from doctor.probe.expect.hardware import Hardware
 from doctor.probe.expect.nic_links import Rails, by_rdma, rails_of
-
-from .machines import board, places, rail, rails, ran, with_rails
+from tests.doctor.probe.machines import board, places, rail, rails, ran, with_rails
 
 STEP = ran(Stage.PAIR, ["n1", "n2"], 1).step
 NODE = with_rails(board("NVIDIA H200", 8), *rails(4), rail(4, state="Down"))

@@ -6,8 +6,7 @@ from doctor.model.check import Moot
 from doctor.model.facts import ProbeFacts, Stage
 from doctor.probe.collectives import Collective
 from doctor.probe.verdicts.shortfalls import held, inside_share, unexpected
-
-from .machines import H100, board, places, rails, ran, with_rails
+from tests.doctor.probe.machines import H100, board, places, rails, ran, with_rails
 
 NAMES = ("n1", "n2", "n3", "n4")
 HARDWARE = dict.fromkeys(NAMES, with_rails(board(H100, 8), *rails(8)))

@@ -8,8 +8,7 @@ from doctor.model.facts import Means, Stage
 from doctor.probe.collectives import Collective
 from doctor.probe.search import nobody_knows
 from doctor.probe.verdicts.scaling import scaled
-
-from .machines import ran
+from tests.doctor.probe.machines import ran
 
 NAMES = tuple(f"n{number}" for number in range(1, 9))
 

@@ -11,8 +11,7 @@ from doctor.model.facts import Carried, HcaPort, InfinibandFacts, Kind, Means, P
 from doctor.probe.collectives import Collective
 from doctor.probe.expect.expected import Expected, expectation, expected
 from doctor.probe.expect.hardware import HARDWARE_FACTS, Hardware, hardware_of
-
-from .machines import (
+from tests.doctor.probe.machines import (
     A100,
     A100_PCIE,
     AMD,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from doctor.model.facts import Carried, Means, Stage, Step, Turn
 from doctor.probe.verdicts.seen import busiest, idle_rails, seen_of
-
-from .machines import H100, L40S, board, bus, places
+from tests.doctor.probe.machines import H100, L40S, board, bus, places
 
 
 def turn(ranks: int, *counts: int, used: tuple[str, ...] = ()) -> Turn:
