@@ -24,7 +24,7 @@ def removed(before, pids, folder=SHM):
     new = [path for path, inode in here(folder).items() if before.get(path) != inode]
     words = []
     for path in sorted(new):
-        if _is_of(path, pids) and not _mapped(path):
+        if _is_of(path, pids) and not _held(path):
             try:
                 size = os.stat(path).st_size
                 os.unlink(path)
@@ -40,13 +40,27 @@ def _is_of(path, pids):
     return name.startswith("nccl-") or any("{:x}".format(pid) == part for pid in pids for part in name.split(".")[3:4])
 
 
-def _mapped(path):
-    """Tell whether a living process has it: another job of this user's may have begun meanwhile."""
-    for maps in glob.glob("/proc/[0-9]*/maps"):
+def _held(path):
+    """Tell whether a living process has it: another job of this user's may have begun meanwhile.
+
+    It opens its segment before it maps it, and closes it when it has.
+    """
+    return any(_maps(path, process) or _has_open(path, process) for process in glob.glob("/proc/[0-9]*"))
+
+
+def _maps(path, process):
+    try:
+        with open(process + "/maps", "rb") as file:
+            return path.encode() in file.read()
+    except OSError:
+        return False  # it has ended, or is another user's
+
+
+def _has_open(path, process):
+    for link in glob.glob(process + "/fd/*"):
         try:
-            with open(maps, "rb") as file:
-                if path.encode() in file.read():
-                    return True
+            if os.readlink(link) == path:
+                return True
         except OSError:
             pass
     return False

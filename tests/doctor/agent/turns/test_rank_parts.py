@@ -147,6 +147,14 @@ def test_only_segments_that_came_meanwhile_and_that_nobody_has_are_removed(tmp_p
 INFO = "node01:{}:99 [{}] NCCL INFO {}"
 
 
+def test_a_segment_that_another_process_has_opened_and_not_yet_mapped_is_left_alone(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    with (tmp_path / "nccl-theirs").open("wb") as file:
+        file.write(b"x")
+        assert segments.removed({}, [], folder) == []
+    assert segments.removed({}, [], folder) == [f"{folder}/nccl-theirs (1 bytes) was removed"]
+
+
 def test_the_log_keeps_the_networks_and_the_warnings_of_several_ranks_once() -> None:
     log = Log()
     for pid in (11, 12):

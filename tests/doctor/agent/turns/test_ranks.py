@@ -75,9 +75,20 @@ def test_what_only_looks_like_the_end_is_none(line: str) -> None:
     assert why(f"say(ROW % 0); say({line!r})")["words"].startswith("it ended with exit status 0")
 
 
-@pytest.mark.parametrize("row", ['{"is": "row"}', '{"is": "row", "size": "8", "in_place": false, "seconds": 1}'])
+@pytest.mark.parametrize(
+    "row",
+    [
+        """'{"is": "row"}'""",
+        """'{"is": "row", "size": "8", "in_place": false, "seconds": 1}'""",
+        "ROW % -1",
+        "ROW % 10**400",
+        "ROW.replace('1.0', 'NaN') % 0",
+        "ROW.replace('1.0', str(10**400)) % 0",
+        "ROW.replace('1.0', '-1') % 0",
+    ],
+)
 def test_a_row_of_another_shape_is_none(row: str) -> None:
-    ranks, _ = ranks_of(f'say({row!r}); say(\'{{"is": "done"}}\')')
+    ranks, _ = ranks_of(f'say({row}); say(\'{{"is": "done"}}\')')
     assert _rows(ranks) == []
 
 
