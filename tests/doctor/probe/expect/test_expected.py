@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.model.facts import Carried, HcaPort, InfinibandFacts, Kind, Means, PcieFacts, Row, Stage
-from doctor.probe.collectives import Collective
+from doctor.model.facts import Carried, HcaPort, InfinibandFacts, Means, PcieFacts, Stage
 from doctor.probe.expect.expected import Expected, expectation, expected
 from doctor.probe.expect.hardware import HARDWARE_FACTS, Hardware, hardware_of
 from tests.doctor.probe.machines import (
@@ -17,7 +16,6 @@ from tests.doctor.probe.machines import (
     AMD,
     B200,
     CUBE,
-    GIB,
     H100,
     H100_NVL,
     H200,
@@ -32,7 +30,6 @@ from tests.doctor.probe.machines import (
     rails,
     ran,
     settings,
-    wired,
     with_rails,
 )
 
@@ -287,94 +284,9 @@ def test_what_the_user_expects_counts_for_all_nodes_and_for_nothing_else() -> No
     assert expected(ran(Stage.PAIR, ["n1", "n2"], 1, expect=300.0), {}).busbw is None
 
 
-@pytest.mark.parametrize(("hardware", "found"), [
-    (wired(1000), Expected(0.1175, "TCP over one interface of 1 Gb/s")),
-    (wired(10000), Expected(1.175, "TCP over one interface of 10 Gb/s")),
-    (wired(25000), Expected(None, unknown=("how fast one core of n1 copies: eth0 has 25 Gb/s",
-                                           "how fast one core of n2 copies: eth0 has 25 Gb/s"))),
-    (wired(10000, Kind.VETH),
-     Expected(None, unknown=("the speed of eth0 of n1 (veth)", "the speed of eth0 of n2 (veth)"))),
-    (wired(None, Kind.CLOUD),
-     Expected(None, unknown=("the speed of eth0 of n1 (cloud)", "the speed of eth0 of n2 (cloud)"))),
-])  # fmt: skip
-def test_tcp_is_expected_only_where_the_wire_is_slower_than_a_core(hardware: Hardware, found: Expected) -> None:
-    for means, net in ((Means.TCP, ""), (Means.NCCL, "Socket")):
-        run = ran(Stage.PAIR, ["n1", "n2"], 1, planned=("eth0",), means=means, net=net)
-        told = expected(run, {"n1": hardware, "n2": hardware})
-        assert replace(told, busbw=told.busbw and round(told.busbw, 6)) == found
-
-
-def test_sockets_of_more_than_one_pair_and_gloo_expect_nothing() -> None:
-    held = replace(HGX, nics=wired(10000).nics)
-    run = ran(Stage.ALL, ["n1", "n2", "n3"], 8, planned=("eth0",), net="Socket")
-    assert expected(run, dict.fromkeys(run.step.group, held)).unknown == ("what sockets give to more than one pair",)
-    gloo = ran(Stage.PAIR, ["n1", "n2"], 1, planned=("eth0",), means=Means.GLOO)
-    assert expected(gloo, dict.fromkeys(gloo.step.group, wired(10000))).unknown == ("what gloo gives on CPUs",)
-
-
-def test_a_plug_in_that_carries_the_data_leaves_it_unknown() -> None:
-    said = "n1:1:1 [0] NCCL INFO NET/OFI Selected Provider is efa"
-    run = ran(Stage.ALL, ["n1", "n2", "n3"], 8, planned=places(8), used=(said,))
-    held = with_rails(HGX, *rails(8))
-    assert expected(run, dict.fromkeys(run.step.group, held)).unknown == ("what the network plug-in carries",)
-
-
 def test_one_pair_of_hca_ports_is_held_to_its_rate() -> None:
     run = ran(Stage.RAIL, ["n1", "n2"], 1, planned=("mlx5_3:1",), means=Means.RDMA)
     assert expectation(dict.fromkeys(run.step.group, with_rails(Hardware(), *rails(8, 200))))(run) == 25.0
-
-
-def curve(run: Collective, *points: tuple[int, float]) -> Collective:
-    """Return the run with these sizes in MiB and milliseconds."""
-    rows = tuple(
-        Row(size << 20, in_place=False, seconds=ms / 1e3, fastest=ms / 1e3, slowest=ms / 1e3) for size, ms in points
-    )
-    return replace(run, rows=rows)
-
-
-def test_at_small_sizes_the_start_up_is_taken_into_account() -> None:
-    """At 25 GB/s, 256 MiB and 64 MiB with 2 ms of start-up each: the line is met, though busbw is 21 GB/s."""
-    held = dict.fromkeys(["n1", "n2"], with_rails(HGX, *rails(1, 200)))
-    run = curve(ran(Stage.PAIR, ["n1", "n2"], 1, planned=places(1)), (64, 4.684), (256, 12.737))
-    found = expected(run, held)
-    assert found.busbw == pytest.approx(run.busbw, rel=0.01)
-    assert found.limited_by == "one NIC: 1 x 200 Gb/s; at 256 MiB, with 2 ms of start-up"
-
-
-def test_a_slow_link_is_slow_at_small_sizes_too() -> None:
-    held = dict.fromkeys(["n1", "n2"], with_rails(HGX, *rails(1, 200)))
-    run = curve(ran(Stage.PAIR, ["n1", "n2"], 1, planned=places(1)), (64, 7.37), (256, 23.47))
-    found = expected(run, held)
-    assert run.busbw is not None
-    assert found.busbw is not None
-    assert run.busbw / found.busbw < 0.6
-
-
-@pytest.mark.parametrize("points", [
-    ((256, 0.9),), ((64, 0.828), (256, 2.271)), ((1, 30.0), (256, 31.0)), ((64, 20.0), (256, 20.0)),
-])  # fmt: skip
-def test_sizes_that_are_too_small_to_judge_by_expect_nothing(points: tuple[tuple[int, float], ...]) -> None:
-    held = dict.fromkeys(["n1", "n2", "n3", "n4"], with_rails(board(B200, 8), *rails(8)))
-    found = expected(curve(ran(Stage.ALL, list(held), 8, planned=places(8)), *points), held)
-    assert found == Expected(
-        None, unknown=("what messages of 256 MiB reach: too small to judge these links by (--sizes 1G)",)
-    )
-
-
-def test_published_curves_are_not_judged_unfairly_at_any_size() -> None:
-    """Four nodes of 8 B200: healthy at every size of the published ramp."""
-    held = dict.fromkeys(["n1", "n2", "n3", "n4"], with_rails(board(B200, 8), *rails(8)))
-    ramp = {16: 64.0, 64: 157.0, 256: 229.0, 512: 327.0, 1024: 362.0, 16384: 382.0}
-    for size in ramp:
-        points = [(mib, mib * 1.048576 * 2 * 31 / 32 / ramp[mib]) for mib in ramp if mib <= size]
-        run = curve(ran(Stage.ALL, list(held), 8, planned=places(8)), *points)
-        found = expected(run, held)
-        assert found.busbw is None or (run.busbw or 0.0) / found.busbw > 0.85
-
-
-def test_a_size_of_a_gibibyte_or_more_needs_no_other() -> None:
-    run = ran(Stage.INSIDE, ["n1"], 8, size=8 * GIB)
-    assert expected(run, {"n1": HGX}).busbw == alone(HGX, 8).busbw
 
 
 def test_facts_that_are_not_there_are_none() -> None:

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.model.facts import Stage, Turn
+from doctor.model.facts import Kind, Means, Stage, Turn
 from doctor.probe.expect.ceiling import Ceiling
+from doctor.probe.expect.expected import Expected, expected
 from doctor.probe.expect.hardware import Hardware
 from doctor.probe.expect.nic_links import Rails, by_rdma, rails_of
-from tests.doctor.probe.machines import board, places, rail, rails, ran, with_rails
+from tests.doctor.probe.machines import board, places, rail, rails, ran, wired, with_rails
 
 STEP = ran(Stage.PAIR, ["n1", "n2"], 1).step
 NODE = with_rails(board("NVIDIA H200", 8), *rails(4), rail(4, state="Down"))
@@ -45,3 +46,35 @@ def test_a_rail_that_is_not_active_is_dark() -> None:
 ])  # fmt: skip
 def test_rails_that_cannot_be_told_are_unknown(hardware: Hardware, planned: tuple[str, ...], what: str) -> None:
     assert rails_of("n1", hardware, Turn(STEP, (), planned=planned)) == Ceiling(None, unknown=(what,))
+
+
+@pytest.mark.parametrize(("hardware", "found"), [
+    (wired(1000), Expected(0.1175, "TCP over one interface of 1 Gb/s")),
+    (wired(10000), Expected(1.175, "TCP over one interface of 10 Gb/s")),
+    (wired(25000), Expected(None, unknown=("how fast one core of n1 copies: eth0 has 25 Gb/s",
+                                           "how fast one core of n2 copies: eth0 has 25 Gb/s"))),
+    (wired(10000, Kind.VETH),
+     Expected(None, unknown=("the speed of eth0 of n1 (veth)", "the speed of eth0 of n2 (veth)"))),
+    (wired(None, Kind.CLOUD),
+     Expected(None, unknown=("the speed of eth0 of n1 (cloud)", "the speed of eth0 of n2 (cloud)"))),
+])  # fmt: skip
+def test_tcp_is_expected_only_where_the_wire_is_slower_than_a_core(hardware: Hardware, found: Expected) -> None:
+    for means, net in ((Means.TCP, ""), (Means.NCCL, "Socket")):
+        run = ran(Stage.PAIR, ["n1", "n2"], 1, planned=("eth0",), means=means, net=net)
+        told = expected(run, {"n1": hardware, "n2": hardware})
+        assert replace(told, busbw=told.busbw and round(told.busbw, 6)) == found
+
+
+def test_sockets_of_more_than_one_pair_and_gloo_expect_nothing() -> None:
+    held = replace(NODE, nics=wired(10000).nics)
+    run = ran(Stage.ALL, ["n1", "n2", "n3"], 8, planned=("eth0",), net="Socket")
+    assert expected(run, dict.fromkeys(run.step.group, held)).unknown == ("what sockets give to more than one pair",)
+    gloo = ran(Stage.PAIR, ["n1", "n2"], 1, planned=("eth0",), means=Means.GLOO)
+    assert expected(gloo, dict.fromkeys(gloo.step.group, wired(10000))).unknown == ("what gloo gives on CPUs",)
+
+
+def test_a_plug_in_that_carries_the_data_leaves_it_unknown() -> None:
+    said = "n1:1:1 [0] NCCL INFO NET/OFI Selected Provider is efa"
+    run = ran(Stage.ALL, ["n1", "n2", "n3"], 8, planned=places(8), used=(said,))
+    held = with_rails(board("NVIDIA H200", 8), *rails(8))
+    assert expected(run, dict.fromkeys(run.step.group, held)).unknown == ("what the network plug-in carries",)
