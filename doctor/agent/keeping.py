@@ -12,6 +12,7 @@ from doctor.agent.commands import ENVIRONMENT, decoded
 
 _OURS = "ncheck:"
 _LONGEST = 65536  # bytes of a line
+_WIDEST = 1000  # characters of a line that is none of its own
 _MOST = 10000  # lines that nobody has read; of one that says more, the rest is lost
 
 
@@ -30,7 +31,7 @@ class KeptChild:
         for data in iter(lambda: self.process.stdout.readline(_LONGEST), b""):
             line = decoded(data).strip()
             if line and self.heard.qsize() < _MOST:
-                self.heard.put(line)
+                self.heard.put(line if line.startswith(_OURS) else line[:_WIDEST])
         self.heard.put(None)
 
     def say(self, message):
@@ -48,7 +49,7 @@ class KeptChild:
             if line is None:
                 self.heard.put(None)  # for whoever asks next
                 return
-            yield json.loads(line[len(_OURS) :]) if line.startswith(_OURS + "{") else line
+            yield _told(line)
 
     @property
     def lives(self):
@@ -57,6 +58,16 @@ class KeptChild:
     def end(self):
         """End it and what it started in its group; its output is left to the thread that reads it."""
         end_group(self.process.pid)
+
+
+def _told(line):
+    """Return what a line of its own tells; any other as it stands, for whatever it loads may print there."""
+    if not line.startswith(_OURS + "{"):
+        return line
+    try:
+        return json.loads(line[len(_OURS) :])
+    except (ValueError, RecursionError):
+        return line[:_WIDEST]
 
 
 def end_group(pid):

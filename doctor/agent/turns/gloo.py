@@ -7,6 +7,7 @@ rank has died: a rank that is late is ended, with all that it started.
 import json
 import os
 import time
+from collections import deque
 from importlib.util import find_spec
 
 from doctor.agent.answers import MissingError
@@ -21,6 +22,7 @@ _TO_END = 1.0  # seconds that a rank has less than this node: it should say itse
 _TO_REAP = 2.0  # seconds for the end of a rank that was ended to be told
 _LAST = 20  # lines of a failure
 _WIDEST = 400  # characters of one
+_MOST = 256  # rows, and notes
 _SHOWN = 4  # of those that a rank waits for
 
 READS = ("torch.distributed with gloo, by the job's python3, run with -B -c (--probe gloo)", *COUNTERS)
@@ -47,7 +49,7 @@ def answer(sources, arguments, timeout):
     return {
         "rows": turn.rows, "carried": carried(before, counters(), arguments["planned"]),
         "version": turn.child.known.get("version", ""), "library": turn.child.known.get("path", ""), "used": [],
-        "log": turn.notes + ([] if turn.whole else turn.words[-_LAST:]),
+        "log": turn.notes + ([] if turn.whole else list(turn.words)),
         "failure": None if turn.whole else turn.failure(arguments["first"], limit),
         "start": round(first - began, 4) if first else None, "left": [],
     }  # fmt: skip
@@ -68,6 +70,13 @@ class _Torch(KeptChild):
     def __init__(self, argv, environment):
         KeptChild.__init__(self, argv, environment)
         self.known = {}
+
+    def started(self, pid):
+        """Tell whether this is a process group of its own making: it is the child's word that it is."""
+        try:
+            return isinstance(pid, int) and os.getsid(pid) == self.process.pid and os.getpgid(pid) == pid
+        except (OSError, OverflowError):
+            return False
 
     def told(self, ends):
         for one in KeptChild.told(self, ends):
@@ -93,7 +102,8 @@ class _Turn:
 
     def __init__(self, child):
         self.child, self.late, self.waits = child, False, []
-        self.said, self.rows, self.notes, self.words = {"step": "importing torch"}, [], [], []
+        self.said, self.rows, self.notes = {"step": "importing torch"}, [], []
+        self.words = deque(maxlen=_LAST)
 
     @property
     def whole(self):
@@ -108,7 +118,7 @@ class _Turn:
             pass  # it has ended: why is in what it said last
         self.hear(ends)
         self.late = self.child.lives and time.monotonic() >= ends - _TO_END  # the rank may have said so, too
-        if "ended" not in self.said and "pid" in self.said:
+        if "ended" not in self.said and self.child.started(self.said.get("pid")):
             self.waits = unanswered(self.said["pid"])
             end_group(self.said["pid"])
             self.hear(time.monotonic() + _TO_REAP)
@@ -120,10 +130,10 @@ class _Turn:
             if isinstance(one, str):
                 self.words.append(one[:_WIDEST])
                 continue
-            self.rows += [one["row"]] if "row" in one else []
-            self.notes += [one["note"]] if "note" in one else []
-            self.said.update(one)
-            if "ended" in one:
+            self.rows += [one["row"]] if "row" in one and len(self.rows) < _MOST else []
+            self.notes += [one["note"]] if isinstance(one.get("note"), str) and len(self.notes) < _MOST else []
+            self.said.update({name: one[name] for name in one if _can_be(name, one[name])})
+            if "ended" in self.said:
                 return
 
     def failure(self, rank, limit):
@@ -135,8 +145,13 @@ class _Turn:
         elif self.late:
             told = told or "it did not end within {:.0f} s, and was ended".format(limit)
         elif not told:
-            told = (self.notes + self.words[-1:] + ["it ended with status {}".format(code)])[0]
+            told = (self.notes + list(self.words)[-1:] + ["it ended with status {}".format(code)])[0]
         return {"step": self.said["step"], "words": told[:_WIDEST], "rank": rank, "code": code, "late": self.late}
+
+
+def _can_be(name, value):
+    """Tell whether a value may be kept: torch, or what it loads, could print a line that looks like the rank's."""
+    return isinstance(value, {"step": str, "failure": str, "pid": int, "ended": int, "first": float}.get(name, object))
 
 
 def _code(status):
