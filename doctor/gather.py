@@ -18,9 +18,10 @@ from doctor.model.act import Act, NotAsked, Told
 from doctor.model.evidence import Cause, Evidence, Login, Reply, Source, Status
 from doctor.open_files import allow_open_files
 from doctor.own_interpreter import job_environment
+from doctor.transport.known import Known, SessionEndedError, Wanted
 from doctor.transport.link import LoginFailedError
 from doctor.transport.modules import module_text
-from doctor.transport.session import Known, Session, SessionEndedError, Wanted
+from doctor.transport.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

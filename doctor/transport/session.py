@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from doctor.agent.frames import FrameError, length_of, packed, unpacked
-from doctor.model.evidence import Answer, Cause, Evidence, Login, Reply, Status
+from doctor.model.evidence import Answer, Cause, Reply, Status
 from doctor.ssh_words import cause_of
 from doctor.transport.bootstrap import Bootstrap, bootstrap
+from doctor.transport.known import Known, SessionEndedError, Wanted
 from doctor.transport.lines import Lines, NodeFloodsError
 from doctor.transport.replies import greeting_from, on_the_wire, reply_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from doctor.model.evidence import Greeting, JsonValue, Source
-    from doctor.model.node import Node
+    from doctor.model.evidence import JsonValue, Source
     from doctor.transport.link import Stream
 
 CLOCK = Answer("clock")
@@ -30,56 +30,6 @@ _HEADER = 4
 _LAST_WORDS = 5.0  # seconds for them to come where the other direction is closed
 _MOST_STRAYS = 1000  # messages that answer nothing, in one session: more is a flood
 _SAID_BY_PAM = frozenset({Cause.SLURM_JOB_WANTED, Cause.PERSON_WANTED})
-
-
-class SessionEndedError(Exception):
-    """The session cannot go on; what was collected stays. `reached`: a shell answered before."""
-
-    def __init__(self, cause: Cause, detail: str) -> None:
-        super().__init__(detail)
-        self.cause, self.detail = cause, detail
-
-
-@dataclass
-class Known:
-    """What is known of one node so far. The session adds to it as things come, so that nothing is lost by a cut."""
-
-    node: Node
-    login: Login | None = None
-    greeting: Greeting | None = None
-    replies: dict[str, Reply] = field(default_factory=dict)
-    clock: tuple[float, float] | None = None
-
-    def evidence(self) -> Evidence:
-        offset, uncertainty = self.clock or (None, None)
-        login = self.login or Login(reached=False, cause=Cause.DEADLINE, detail="its turn never came")
-        return Evidence(
-            self.node.name, login, self.greeting, dict(self.replies), offset, uncertainty,
-            self.node.places, self.node.slots,
-        )  # fmt: skip
-
-    def fail(self, cause: Cause, detail: str, *, fix: str = "") -> None:
-        """Note why it went no further. The first cause stands: what follows from it explains less."""
-        login = self.login or Login(reached=False)
-        if login.cause is None:
-            self.login = replace(login, cause=cause, detail=detail, fix=fix or login.fix)
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What one node is needed for, and within what. Times are in seconds; `deadline` is by time.monotonic().
-
-    `agent` tells whether one is needed at all: the shell's greeting costs the node no python.
-    """
-
-    nonce: str
-    deadline: float
-    agent: bool = True
-    connect_timeout: float = 15.0
-    command_timeout: float = 10.0
-    sudo: bool = False
-    enter: str | None = None
-    environment: Mapping[str, JsonValue] = field(default_factory=dict)  # python, setup, active, avoid: agent/job.py
 
 
 class Session:

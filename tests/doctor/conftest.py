@@ -13,9 +13,10 @@ import pytest
 
 from doctor.model.evidence import Evidence, JsonValue, Reply, Source
 from doctor.model.node import Node
+from doctor.transport.known import Known, SessionEndedError, Wanted
 from doctor.transport.local import LocalTransport
 from doctor.transport.modules import module_text
-from doctor.transport.session import Known, Session, SessionEndedError, Wanted
+from doctor.transport.session import Session
 
 Ask = Callable[..., Evidence]
 Heard = Callable[[Session], object]

@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from doctor.agent.answers import MODULES
 from doctor.model.evidence import Answer, JsonValue, Reply
 from doctor.model.node import Node
+from doctor.transport.known import Known, Wanted
 from doctor.transport.local import LocalTransport
-from doctor.transport.session import Known, Session, Wanted
+from doctor.transport.session import Session
 
 
 class Agent:

@@ -17,9 +17,10 @@ import pytest
 from doctor.agent.guard import descendants
 from doctor.model.evidence import Command, Evidence
 from doctor.model.node import Node
+from doctor.transport.known import Known, Wanted
 from doctor.transport.local import LocalTransport
 from doctor.transport.replies import on_the_wire
-from doctor.transport.session import Known, Session, Wanted
+from doctor.transport.session import Session
 
 Ask = Callable[..., Evidence]
 
@@ -30,7 +31,8 @@ from pathlib import Path
 from doctor.model.evidence import Command
 from doctor.model.node import Node
 from doctor.transport.local import LocalTransport
-from doctor.transport.session import Known, Session, Wanted
+from doctor.transport.known import Known, Wanted
+from doctor.transport.session import Session
 source = Command(("sh", "-c", sys.argv[1]), timeout=300)
 known = Known(Node("here"))
 wanted = Wanted("0123456789ab", time.monotonic() + 300, connect_timeout=60)

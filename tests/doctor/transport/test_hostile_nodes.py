@@ -12,7 +12,8 @@ import pytest
 from doctor.agent.frames import LARGEST, packed
 from doctor.model.evidence import Cause, Command, Evidence, Login, Status
 from doctor.model.node import Node
-from doctor.transport.session import Known, Session, SessionEndedError, Wanted
+from doctor.transport.known import Known, SessionEndedError, Wanted
+from doctor.transport.session import Session
 
 HELLO = Command(("echo", "hello"))
 NONCE = "0f3a99bc12d4e5f6"

@@ -34,7 +34,8 @@ from doctor.model.evidence import Answer
 from doctor.model.node import Node
 from doctor.transport.local import LocalTransport
 from doctor.transport.modules import module_text
-from doctor.transport.session import Known, Session, Wanted
+from doctor.transport.known import Known, Wanted
+from doctor.transport.session import Session
 asked = json.loads(sys.argv[1])
 known = Known(Node("here"))
 environment = {"python": sys.executable}
