@@ -144,7 +144,8 @@ def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settin
     from doctor.mesh.tcp import named_ports  # noqa: PLC0415
 
     if settings.mesh != "none" and len(nodes) > 1:
-        who = f"each node, and the {len(nodes) - 1} others by every address in the subnets that they share:"
+        others = "other" if len(nodes) == 2 else f"{len(nodes) - 1} others"  # noqa: PLR2004  a pair
+        who = f"each node, and the {others} by every address in the subnets that they share:"
     else:
         who = "the first node alone, for the job's ports:"
         sources = sources[:1] if settings.mesh != "none" or named_ports(settings) else ()
@@ -159,16 +160,20 @@ def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settin
 def _measured(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settings) -> Iterator[str]:
     """Write what is measured. By which means is decided by what the nodes have; what each reads is told for all."""
     from doctor.agent.answers.turn import MEANS  # noqa: PLC0415
+    from doctor.collect.probe import MEETING  # noqa: PLC0415
     from doctor.probe.choice import ways_open_to  # noqa: PLC0415
 
     means = (
         "by what the nodes have (--probe none leaves it out)" if settings.probe == "auto" else f"by {settings.probe}"
     )
-    where = "inside the node" if len(nodes) == 1 else "inside each node, between pairs of nodes, and between all"
+    between = "between pairs of nodes" + ("" if settings.probe == "tcp" else ", and between all")
+    inside = "" if settings.probe in ("tcp", "gloo") else "inside each node, "
+    where = "inside the node" if len(nodes) == 1 else f"{inside}{between}"
     yield "after that, unless something is against the plan, bandwidth is measured"
     yield f"for {settings.probe_time:.0f} s at the most, {means}, {where}:"
     for source in sources:
-        yield from _answer(source)
+        if source != MEETING or settings.probe in ("auto", "nccl"):  # others meet elsewhere, or nowhere
+            yield from _answer(source)
     for name in ways_open_to(settings.probe):
         yield from (f"  turn by {name}: {line}" for line in import_module(f"doctor.agent.turns.{MEANS[name]}").READS)
     yield ""

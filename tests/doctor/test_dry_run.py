@@ -43,6 +43,14 @@ def test_the_means_that_a_probe_may_take_say_what_they_read() -> None:
     assert _means(told(probe="none")) == []
 
 
+def test_where_ranks_of_nccl_meet_is_told_where_there_are_such_ranks() -> None:
+    met = {probe: "  meeting: ncclGetUniqueId" in told(probe=probe) for probe in ("auto", "nccl", "gloo", "tcp")}
+    assert met == {"auto": True, "nccl": True, "gloo": False, "tcp": False}
+    assert "by tcp, between pairs of nodes:" in told(probe="tcp")
+    assert "by nccl, inside each node, between pairs of nodes, and between all:" in told(probe="nccl")
+    assert "each node, and the other by every address" in told(hosts="node1,node2")
+
+
 def _means(text: str) -> list[str]:
     lines = [line for line in text.splitlines() if line.startswith("  turn by ")]
     return list(dict.fromkeys(line.removeprefix("  turn by ").partition(":")[0] for line in lines))
