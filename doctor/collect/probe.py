@@ -114,7 +114,7 @@ def _answered(turn: int, reply: Reply) -> Turn:
         return Turn(step, (), planned, failure=_unanswered(reply))
     try:
         return _told(step, planned, shaped(step, asked, mapping(reply.value)))
-    except (ValueError, LookupError, TypeError, OverflowError) as error:
+    except (ValueError, LookupError, TypeError, ArithmeticError) as error:
         return Turn(step, (), planned, failure=Failure("", f"what it told cannot be read: {printable(str(error))}"))
 
 

@@ -96,3 +96,14 @@ def test_words_of_a_node_steer_no_terminal() -> None:
     failure = turn(RAIL, {"rows": [], "output": said}).failure
     assert failure is not None
     assert (failure.step, "\x1b" in failure.words) == ("connect", False)
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["0 1000 1.0 1.0 0.1", "65536 5000 1 99999999999999999999 0", "65536 5000 1 1e-9 0"],
+)
+def test_a_bandwidth_that_cannot_be_is_that_turns_failure_alone(row: str) -> None:
+    heading = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+    told = turn(RAIL, {"rows": [], "output": output(f"{heading} {row}\n")})
+    assert told.rows == ()
+    assert told.failure is not None
