@@ -50,8 +50,8 @@ def choose(ground: Ground, against: tuple[str, ...]) -> Chosen | Refused:
         more = f" (and {len(against) - 1} more like it)" if len(against) > 1 else ""
         stands = f"nothing is measured while this stands against the plan: {against[0]}{more}"
         # NC208 slots-and-gpus-disagree on node[01-02]: ...   |   4 checks could not tell on node03: ...
-        found = re.match(r"NC\d{3} ", against[0])
-        return Refused(stands, f"ncheck explain {found[0].strip()}" if found else UNMEASURED)
+        code = re.match(r"NC\d{3} ", against[0])
+        return Refused(stands, f"ncheck explain {code[0].strip()}" if code else UNMEASURED)
     found = _automatic(ground) if settings.probe == "auto" else _explicit(ground, settings.probe)
     return _launched(ground, found) if isinstance(found, Chosen) and settings.probe_launcher == BY_MPIRUN else found
 
