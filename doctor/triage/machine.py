@@ -39,8 +39,11 @@ SIGNATURES = (
     row(r"Segmentation fault|\bsegfault at |Caught signal 11|\bSIGSEGV\b|signal 11\b", "rank_crashed", Grade.LIKELY,
         "software_bug", "version_mismatch"),
     # ModuleNotFoundError: No module named 'flash_attn'
-    row(r"(?:^|[\s:>])(?:Value|Key|Index|Type|Attribute|ModuleNotFound|Import|FileNotFound|Assertion|Name|Permission|"
-        r"UnicodeDecode|ZeroDivision|Memory|JSONDecode)Error: ",
+    row(r"(?:^|[\s:>])(?:ModuleNotFound|Import)Error: ", "rank_crashed", Grade.POSSIBLE,
+        meaning="a rank's interpreter cannot import a module", fix="python3 -m pip check"),
+    # ValueError: could not convert string to float
+    row(r"(?:^|[\s:>])(?:Value|Key|Index|Type|Attribute|FileNotFound|Assertion|Name|Permission|UnicodeDecode|"
+        r"ZeroDivision|Memory|JSONDecode)Error: ",
         "rank_crashed", Grade.POSSIBLE, meaning="a rank stopped at an error of its own program"),
     # -> 10.1.0.3:6783 failed host clock skew of 33166s exceeds 900s limit
     row(r"clock skew of \d+|clock difference against peer|[Cc]lock skew too great|(?:Rewound|Expired) credential|"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from checks.measured.bandwidth_far_too_low import bandwidth_far_too_low
 from doctor.engine import judge
-from doctor.model.facts import Interface, Kind, Means, NicFacts, PcieFacts, PcieLink, ProbeFacts, Stage
+from doctor.model.facts import Interface, Kind, Means, NicFacts, PcieFacts, PcieLink, ProbeFacts, Stage, Turn
 from doctor.model.finding import Finding, Outcome, Severity
 
 from .bandwidths import board, inside, part, probed, together
@@ -55,7 +55,9 @@ def test_all_nodes_that_were_not_reached_leave_the_most_that_were() -> None:
 def test_a_node_that_is_slow_with_each_partner_is_evidence_of_what_all_of_them_reach() -> None:
     names = ("n1", "n2", "n3")
     speeds = {("n1", "n2"): 20.0, ("n2", "n3"): 20.0, ("n3", "n1"): 48.0}
-    turns = [(pair, part(Stage.PAIR, pair, 1, busbw)) for pair, busbw in speeds.items()]
+    turns: list[tuple[tuple[str, ...], Turn]] = [
+        (pair, part(Stage.PAIR, pair, 1, busbw)) for pair, busbw in speeds.items()
+    ]
     turns.append((names, part(Stage.ALL, names, 8, 160.0)))
     nodes = {name: probed(*(turn for group, turn in turns if name in group)) for name in names}
     found = judge([bandwidth_far_too_low], nodes).findings

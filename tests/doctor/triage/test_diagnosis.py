@@ -55,6 +55,13 @@ def test_a_diagnosis_has_its_meaning_its_lines_how_sure_it_is_and_what_to_type()
     )  # fmt: skip
 
 
+def test_a_module_that_is_missing_is_looked_for_in_the_interpreter_and_not_in_the_kernels_log() -> None:
+    (found,) = diagnose(["ModuleNotFoundError: No module named 'torch.distributed'"])
+    assert (found.cause, found.fix) == ("rank_crashed", "python3 -m pip check")
+    (found,) = diagnose(["ValueError: could not convert string to float"])
+    assert (found.cause, found.fix) == ("rank_crashed", "sudo journalctl -k -g 'oom|segfault|Xid'")
+
+
 def test_a_healthy_start_of_many_ranks_gives_no_diagnosis() -> None:
     assert diagnose(many(64)) == ()
     assert progress(many(2)) is Confidence.LOW
