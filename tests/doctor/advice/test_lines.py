@@ -4,70 +4,22 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from doctor.advice.launch import Host, Launch, Line, Maker, NoLineError, Way
-from doctor.advice.launchers.hydra import intel_mpi_line, mpich_line
+from doctor.advice.launch import Host, Launch, Maker, NoLineError, Way
 from doctor.advice.launchers.open_mpi import open_mpi_line
 from doctor.advice.networks import Network
 from doctor.advice.out_of_band import OutOfBand
 from doctor.advice.plan import LINES
-from doctor.model.facts import Address, Interface, Kind, MpiFacts
+from doctor.model.facts import MpiFacts
 from doctor.model.head import Head
-from doctor.model.plan import LAUNCHERS, MEETING_PORTS
-from doctor.reasoning.subnets import Seat, Seats
+from doctor.model.plan import LAUNCHERS
+from doctor.reasoning.subnets import Seats
 
-SUBNET = "10.1.0.0/24"
-MPI_MAKERS = {"Open MPI": open_mpi_line, "MPICH": mpich_line, "Intel MPI": intel_mpi_line}
-
-
-def seat(name: str, ip: str) -> tuple[Seat, ...]:
-    nic = Interface(name, 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=(Address(ip, 24),))
-    return (Seat(nic, ip, SUBNET),)
-
-
-def launch(*names: str, slots: int = 2, cards: tuple[str, ...] = (), **changed: Any) -> Launch:
-    """Make a job over n1 and n2 or the named hosts, each on eth0 or on its own card."""
-    hosts = names or ("n1", "n2")
-    cards = cards or tuple("eth0" for _ in hosts)
-    addresses = [f"10.1.0.{index}" for index in range(1, len(hosts) + 1)]
-    members = {host: seat(card, ip) for host, card, ip in zip(hosts, cards, addresses, strict=True)}
-    made = Launch(
-        tuple(Host(host, slots, slots, ip) for host, ip in zip(hosts, addresses, strict=True)),
-        Network(SUBNET, members),
-        {"NCCL_SOCKET_IFNAME": "=" + ",".join(dict.fromkeys(cards)), "GLOO_SOCKET_IFNAME": "eth0"},
-        Way(),
-        interfaces=tuple(frozenset({"lo", card}) for card in cards),
-        out_of_band=OutOfBand(SUBNET, tuple(dict.fromkeys(cards))),
-        libraries=True,
-    )
-    return replace(made, **changed)
-
-
-def line(launcher: str, job: Launch) -> str:
-    """Return the line, which every shell that is here has read without complaint."""
-    made = LINES[launcher](replace(job, meeting_port=job.meeting_port or MEETING_PORTS.get(launcher, 0)))
-    return read_by_shells(made)
-
-
-def mpi_line(implementation: str, version: str, job: Launch) -> str:
-    return read_by_shells(MPI_MAKERS[implementation](replace(job, mpi=MpiFacts(implementation, version))))
-
-
-def read_by_shells(made: Line) -> str:
-    for shell in ("bash", "dash", "sh"):
-        if shutil.which(shell):
-            read = subprocess.run(
-                [shell, "-n", "-c", made.text], capture_output=True, text=True, check=False, timeout=60
-            )
-            assert (read.returncode, read.stderr) == (0, ""), made.text
-    return made.text
-
+from .jobs import MPI_MAKERS, SUBNET, launch, line, mpi_line
 
 FRONT = "env NCCL_SOCKET_IFNAME==eth0 GLOO_SOCKET_IFNAME=eth0 "
 OMPI = "mpirun -np 4 -H n1:2,n2:2 --bind-to none --map-by slot --mca pml ob1 "
@@ -209,55 +161,6 @@ def test_the_way_in_is_told_to_the_launchers_that_log_in() -> None:
     told = "its ssh must be told -p 2222 -l ada -i ~/.ssh/job by ~/.ssh/config"
     assert told in LINES["horovodrun"](job).reasons
     assert told in LINES["deepspeed"](job).reasons
-
-
-def test_horovodrun_waits_longer_for_many_nodes() -> None:
-    def timeout(count: int) -> str:
-        words = line("horovodrun", launch(*(f"n{index}" for index in range(1, count + 1)))).split()
-        return words[words.index("--start-timeout") + 1] if "--start-timeout" in words else ""
-
-    assert [timeout(count) for count in (16, 17, 64)] == ["", "60", "120"]
-
-
-@pytest.mark.parametrize(("cards", "interfaces", "wanted"), [
-    (("eth0", "eth0"), ({"eth0"}, {"eth0", "eno1"}), "--network-interfaces eth0 python"),
-    (("eth1", "eth1"), ({"eth1", "eth10"}, {"eth1"}),
-     f"--network-interfaces {SUBNET} env NCCL_SOCKET_IFNAME==eth1 python"),
-    (("eno1", "enp3s0"), ({"lo", "eno1"}, {"lo", "enp3s0"}),
-     f"--network-interfaces {SUBNET} env NCCL_SOCKET_IFNAME==eno1,enp3s0 python"),
-])  # fmt: skip
-def test_horovodrun_is_given_a_name_only_where_it_is_right_for_mpi_and_as_a_beginning_for_nccl(
-    cards: tuple[str, ...], interfaces: tuple[set[str], ...], wanted: str
-) -> None:
-    job = launch(cards=cards, interfaces=tuple(frozenset(names) for names in interfaces))
-    assert line("horovodrun", job).startswith("env GLOO_SOCKET_IFNAME=eth0 horovodrun ")
-    assert wanted in line("horovodrun", job)
-
-
-def test_horovodruns_subnet_does_not_reach_nccl_where_nothing_is_set_for_it() -> None:
-    apart = launch(cards=("eno1", "enp3s0"), variables={})
-    assert line("horovodrun", apart).endswith(
-        f" --network-interfaces {SUBNET} env -u NCCL_SOCKET_IFNAME python train.py"
-    )
-
-
-def test_horovodrun_looks_itself_where_nothing_can_be_named() -> None:
-    job = launch(cards=("eno1", "enp3s0"))
-    assert job.network
-    routed = replace(job, network=replace(job.network, subnet=""))
-    assert line("horovodrun", routed).endswith(" -H n1:2,n2:2 --disable-cache python train.py")
-
-
-def test_horovodrun_says_where_only_a_horovod_with_mpi_gets_along() -> None:
-    apart = launch(cards=("eno1", "enp3s0"))
-    assert LINES["horovodrun"](apart).reasons == (
-        f"no one name means {SUBNET} alone everywhere: MPI is given the subnet, NCCL its own in front of the program",
-        "a Horovod without MPI (gloo) takes one name for all nodes, and cannot start so",
-    )
-    elsewhere = launch(head=Head({"10.9.0.9": "eno1"}))
-    told = "a Horovod without MPI (gloo) looks for eth0 on this machine too: type it on a node then"
-    assert LINES["horovodrun"](elsewhere).reasons == (told,)
-    assert LINES["horovodrun"](launch(head=Head({"10.1.0.9": "eth0"}))).reasons == ()
 
 
 @pytest.mark.parametrize(("cards", "subnets", "wanted"), [
