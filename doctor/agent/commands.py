@@ -28,7 +28,7 @@ def run(argv, timeout, environment=None, pass_fds=(), *, cwd="/", tail=False):  
     try:
         streams, ended, truncated = _gathered(process, started + timeout, tail)
     finally:
-        end_group(process)
+        _end(process)
     status = "ok" if ended or (truncated and not tail) else "timeout"
     reply = {"status": status, "seconds": round(time.monotonic() - started, 4)}
     reply["exit_status"] = process.returncode if ended else None
@@ -104,12 +104,17 @@ def _ended(process, deadline):
     return True
 
 
-def end_group(process):
-    """End the program and what it started. One that sleeps in the kernel cannot be ended: it is not waited for."""
+def end_group(pid):
+    """End a process group, where it is still there."""
     try:
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(pid, signal.SIGKILL)
     except OSError:
         pass
+
+
+def _end(process):
+    """End the program and what it started. One that sleeps in the kernel cannot be ended: it is not waited for."""
+    end_group(process.pid)
     process.stdout.close()
     process.stderr.close()
     try:

@@ -1,17 +1,15 @@
 """A child that is kept until the agent ends, and told and heard line by line: what it opened stays open meanwhile."""
 
 import json
-import os
 import queue
-import signal
 import subprocess
 import threading
 import time
 
-from doctor.agent.commands import ENVIRONMENT, decoded
+from doctor.agent.commands import ENVIRONMENT, decoded, end_group
 
 _OURS = "ncheck:"
-_LONGEST = 65536  # bytes of a line
+_LONGEST = 4 * 1024 * 1024  # bytes of a line: it may tell of many identifiers at once
 _WIDEST = 1000  # characters of a line that is none of its own
 _MOST = 10000  # lines that nobody has read; of one that says more, the rest is lost
 
@@ -58,6 +56,10 @@ class KeptChild:
     def end(self):
         """End it and what it started in its group; its output is left to the thread that reads it."""
         end_group(self.process.pid)
+        try:
+            self.process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            pass  # it sleeps in the kernel and has been told
 
 
 def _told(line):
@@ -68,11 +70,3 @@ def _told(line):
         return json.loads(line[len(_OURS) :])
     except (ValueError, RecursionError):
         return line[:_WIDEST]
-
-
-def end_group(pid):
-    """End a process group, where it is still there."""
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except OSError:
-        pass

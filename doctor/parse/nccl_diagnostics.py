@@ -67,10 +67,6 @@ class NcclDiagnostics:
     lines: tuple[Diagnostic, ...] = ()
     ranks: int | None = None
 
-    def saying(self, says: Says) -> tuple[Diagnostic, ...]:
-        """Return the lines that mean this."""
-        return tuple(line for line in self.lines if line.says is says)
-
 
 def parse_diagnostics(text: str | Iterable[str]) -> NcclDiagnostics:
     """Read the diagnostics' lines out of any output; lines of others are passed over."""

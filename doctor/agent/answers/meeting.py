@@ -4,25 +4,17 @@ For NCCL a child of the job's interpreter, under the plan's variables, calls ncc
 a root that listens in that child, and is good for one communicator.
 """
 
-import json
-import os
-import queue
-import signal
-import subprocess
-import threading
 import time
 from importlib import import_module
 
-from doctor.agent import commands
 from doctor.agent.answers import MissingError
 from doctor.agent.answers.nccl_job import job_nccl, set_over
+from doctor.agent.keeping import KeptChild
 
 # Means to the module of doctor/agent/turns/ whose `meeting` opens it; NCCL's own is below.
 OPENED_BY = {"gloo": "gloo"}
 
 AT_MOST = 4096  # identifiers of one question: each is a thread and a socket
-_OURS = "ncheck:"
-_LONGEST = 4 * 1024 * 1024  # bytes of a line
 
 READS = (
     "ncclGetUniqueId, called by the job's python3, run with -B -S -c: its roots listen until the run ends (the probe)",
@@ -73,38 +65,13 @@ def _roots(sources, arguments, ends):
 def _told(sources, argv, arguments, ends):
     """Start the child, keep it, and return what it tells in its line."""
     variables = dict(arguments.get("variables") or {}, NCCL_COMM_ID=None)
-    process = subprocess.Popen(
-        argv, env=set_over(sources.job.environment, variables, _QUIET), cwd="/", start_new_session=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    sources.kept.setdefault("meetings", []).append(process)  # its input stays open, and so does all that it opened
-    heard = queue.Queue()
-    threading.Thread(target=_listen, args=(process.stdout, heard), daemon=True).start()
-    try:
-        said, words = heard.get(timeout=max(0.1, ends - time.monotonic()))
-    except queue.Empty:
-        said, words = "", "it did not answer in its time"
-    if said:
-        return json.loads(said[len(_OURS) :])
-    end(process)
-    raise MissingError("ncclGetUniqueId: {}".format(words))
-
-
-def _listen(stream, heard):
-    """Hear the child to its end, so that it is never held up; its first line of ours, or the end, is told."""
-    last = "it ended without an answer"
-    for data in iter(lambda: stream.readline(_LONGEST), b""):
-        line = commands.decoded(data).strip()
-        if line.startswith(_OURS):
-            heard.put((line, ""))
-        last = line or last
-    heard.put(("", last))
-
-
-def end(process):
-    """End the child and what it started; it is not waited for long."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(1.0)
-    except (OSError, subprocess.TimeoutExpired):
-        pass
+    child = KeptChild(argv, set_over(sources.job.environment, variables, _QUIET))
+    sources.kept.setdefault("meetings", []).append(child)  # its input stays open, and so does all that it opened
+    words = "it ended without an answer"
+    for one in child.told(ends):
+        if isinstance(one, dict):
+            return one
+        words = one
+    late = time.monotonic() >= ends
+    child.end()
+    raise MissingError("ncclGetUniqueId: {}".format("it did not answer in its time" if late else words))

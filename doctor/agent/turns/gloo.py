@@ -11,7 +11,8 @@ from collections import deque
 from importlib.util import find_spec
 
 from doctor.agent.answers import MissingError
-from doctor.agent.keeping import KeptChild, end_group
+from doctor.agent.commands import end_group
+from doctor.agent.keeping import KeptChild
 from doctor.agent.turns.counters import READS as COUNTERS
 from doctor.agent.turns.counters import carried, counters
 from doctor.agent.turns.unanswered import unanswered

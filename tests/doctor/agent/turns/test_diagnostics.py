@@ -36,10 +36,11 @@ def test_what_nccl_prints_of_its_own_diagnostics_comes_whole(
     try:
         said = turn.answer(sources, asked, FAR)
     finally:
-        for process in sources.kept["meetings"]:
-            meeting.end(process)
-            process.stdin.close()
-            process.stdout.close()
+        for child in sources.kept["meetings"]:
+            child.end()
+            child.process.stdin.close()
+            child.process.stdout.close()
     found = parse_diagnostics(said["log"])
     assert (said["failure"], said["rows"], said["version"], found.ranks) == (None, [], "2.32.3", 2)
-    assert (len(found.saying(Says.WRONG)), len(found.saying(Says.OK))) == (wrong, well)
+    said_so = [line.says for line in found.lines]
+    assert (said_so.count(Says.WRONG), said_so.count(Says.OK)) == (wrong, well)

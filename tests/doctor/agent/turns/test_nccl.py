@@ -70,10 +70,10 @@ def measured(standins: Standins, alone_in_shm: None) -> Iterator[Turn]:  # noqa:
 
     yield asked
     for sources in opened:
-        for process in sources.kept.get("meetings", ()):
-            meeting.end(process)
-            process.stdin.close()
-            process.stdout.close()
+        for child in sources.kept.get("meetings", ()):
+            child.end()
+            child.process.stdin.close()
+            child.process.stdout.close()
     assert marked(mark) == []
     assert list(SHM.glob(f"nccl-{mark}*")) == []
 

@@ -65,10 +65,10 @@ def met(standins: Standins, alone_in_shm: None) -> Iterator[Met]:  # noqa: ARG00
         return said
 
     yield at
-    for process in [process for sources in opened for process in sources.kept["meetings"]]:
-        meeting.end(process)
-        process.stdin.close()
-        process.stdout.close()
+    for child in [child for sources in opened for child in sources.kept["meetings"]]:
+        child.end()
+        child.process.stdin.close()
+        child.process.stdout.close()
 
 
 def turn(name: str, **more: object) -> dict[str, Any]:
