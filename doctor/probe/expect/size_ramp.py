@@ -34,8 +34,12 @@ def at_size(ceiling: Ceiling, collective: Collective) -> Ceiling:
 
 
 def _start(collective: Collective) -> float | None:
-    """Return the seconds before anything flows, fitted to the two largest sizes; None where they do not tell it."""
-    rows = sorted((row for row in collective.rows if not row.in_place), key=lambda row: row.size)[-2:]
+    """Return the seconds before anything flows, fitted to the two largest sizes; None where they do not tell it.
+
+    Of one size the row counts that Collective.largest prefers: gloo's are all in place.
+    """
+    by_size = {row.size: row for row in sorted(collective.rows, key=lambda row: not row.in_place)}
+    rows = [by_size[size] for size in sorted(by_size)[-2:]]
     if len(rows) < 2 or rows[1].seconds <= rows[0].seconds:  # noqa: PLR2004  it takes two for a slope
         return None
     small, large = rows

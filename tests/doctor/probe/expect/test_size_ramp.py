@@ -40,6 +40,19 @@ def test_a_slow_link_is_slow_at_small_sizes_too() -> None:
     assert run.busbw / found.busbw < 0.6
 
 
+def in_place(run: Collective) -> tuple[Row, ...]:
+    return tuple(replace(row, in_place=True) for row in run.rows)
+
+
+def test_sums_that_are_all_in_place_tell_their_start_up_as_well() -> None:
+    held = dict.fromkeys(["n1", "n2"], with_rails(HGX, *rails(1, 200)))
+    run = curve(ran(Stage.PAIR, ["n1", "n2"], 1, planned=places(1)), (64, 4.684), (256, 12.737))
+    alone = replace(run, rows=in_place(run))
+    slower = tuple(replace(row, seconds=9.0) for row in in_place(run))
+    assert expected(alone, held) == expected(run, held)
+    assert expected(replace(run, rows=(*slower, *run.rows)), held) == expected(run, held)
+
+
 @pytest.mark.parametrize("points", [
     ((256, 0.9),), ((64, 0.828), (256, 2.271)), ((1, 30.0), (256, 31.0)), ((64, 20.0), (256, 20.0)),
 ])  # fmt: skip
