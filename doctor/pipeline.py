@@ -56,9 +56,13 @@ def examine(
     began = clock()
     nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     registry = load_checks()
-    checks = registry.select(settings.select)
-    run = _Run(settings, registry, checks, observer, head_of(settings, os.environ))
+    run = _Run(settings, registry, registry.select(settings.select), observer, head_of(settings, os.environ))
     recorder = Recorder(settings.record, [node.name for node in nodes]) if settings.record else None
+
+    def keep(evidence: Evidence) -> None:
+        run.take(evidence)
+        _save(recorder, evidence, settings, observer)
+
     observer.started(nodes)
     interrupted = False
     company = Company(nodes, run.facts, settings)
@@ -66,20 +70,17 @@ def examine(
     more = rounds(company, lambda: run.prospect(nodes)) if run.probes else None
     try:
         for evidence in gather(nodes, acts, settings, transports(settings), observer, more=more):
-            run.take(evidence)
-            _save(recorder, evidence, settings, observer)
+            keep(evidence)
     except KeyboardInterrupt:  # what is known so far is reported; the exit code tells
         interrupted = True
     finally:
         observer.finished()
     for node in nodes:
         if node.name not in run.evidence:
-            run.take(never := _never_asked(node))
-            _save(recorder, never, settings, observer)
+            keep(_never_asked(node))
     if interrupted:
         for evidence in run.cut_short("ncheck was interrupted"):
-            run.take(evidence)
-            _save(recorder, evidence, settings, observer)
+            keep(evidence)
     run.close(_INTERRUPTED if interrupted else _TOO_LATE)
     return run.report(nodes, clock() - began, interrupted=interrupted)
 

@@ -42,9 +42,7 @@ def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -
     and its exit code are the program's own.
     """  # noqa: D301  click ends a paragraph's folding at \b
     given = {**flags, "nodes_file": one_file(context, nodes), "program": program_of(context)}
-    settings = replace(
-        settings_of(given), select=(), probe="none"
-    )  # every check has its say before anything is started
+    settings = replace(settings_of(given), select=(), probe="none")  # every check has its say, and nothing is measured
     if settings.launcher not in STARTS_ALL:
         how = f"ncheck plan --for {settings.launcher} -- {shlex.join(settings.program or ('python', 'train.py'))}"
         raise click.UsageError(f"the line of {settings.launcher} is typed on every node; to see it: {how}", context)

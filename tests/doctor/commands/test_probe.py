@@ -76,9 +76,7 @@ def test_a_file_that_measures_nothing_does_not_keep_the_command_from_it() -> Non
 def test_a_dry_run_tells_of_it(tmp_path: Path) -> None:
     done = ncheck("probe", "-H", "a,b", "--probe", "tcp", "--probe-time", "30", "--dry-run", cwd=tmp_path)
     assert done.returncode == 0
-    assert (
-        "bandwidth is measured for 30 s at the\nmost, by tcp, inside each node, between pairs of nodes" in done.stdout
-    )
+    assert "bandwidth is measured\nfor 30 s at the most, by tcp, between pairs of nodes:\n" in done.stdout
     assert "bandwidth is measured" not in ncheck("-H", "a,b", "--probe", "none", "--dry-run", cwd=tmp_path).stdout
 
 
