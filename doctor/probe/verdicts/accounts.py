@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from doctor.model.facts import Failure, Turn
 from doctor.triage import Confidence, Diagnosis, diagnose
@@ -49,11 +50,16 @@ class Account:
 
 def account(node: str, turn: Turn, failure: Failure) -> Account:
     """Return what a node tells of its failure."""
-    found = diagnose([failure.words, *turn.log])
+    found = _diagnosed((failure.words, *turn.log))
     best = found[0] if found else None
     if best is None or best.echo:
         best = _by_itself(failure, symptom=best) or best
     return Account(node, turn, failure, best)
+
+
+@lru_cache(maxsize=2**14)  # each check that judges steps wants it, and a node may have told hundreds of lines
+def _diagnosed(lines: tuple[str, ...]) -> tuple[Diagnosis, ...]:
+    return diagnose(lines)
 
 
 def _by_itself(failure: Failure, symptom: Diagnosis | None) -> Diagnosis | None:
