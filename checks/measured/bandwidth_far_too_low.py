@@ -18,8 +18,9 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Moot, Problem, Severity, cluster_check
 from doctor.model.facts import ProbeFacts
+from doctor.model.report import FAR_TOO_LOW
 from doctor.probe.expect.hardware import HARDWARE_FACTS, hardware_in
-from doctor.probe.verdicts.shortfalls import FAR_TOO_LOW, held, short, unexpected
+from doctor.probe.verdicts.shortfalls import held, short, unexpected
 
 
 @cluster_check("NC721", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS, alone=True)

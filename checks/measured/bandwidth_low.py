@@ -20,8 +20,9 @@ from collections.abc import Iterator
 
 from doctor import ClusterView, Moot, Problem, Severity, cluster_check
 from doctor.model.facts import ProbeFacts
+from doctor.model.report import FAR_TOO_LOW, LOW
 from doctor.probe.expect.hardware import HARDWARE_FACTS, hardware_in
-from doctor.probe.verdicts.shortfalls import FAR_TOO_LOW, LOW, held, short, unexpected
+from doctor.probe.verdicts.shortfalls import held, short, unexpected
 
 
 @cluster_check("NC720", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, alone=True)

@@ -10,6 +10,10 @@ from doctor.model.plan import LaunchPlan
 
 SCHEMA = "ncheck.report/1"
 
+# Shares from which on a measurement is judged, by the checks and in every picture alike.
+LOW, FAR_TOO_LOW = 0.85, 0.75  # of what is expected; healthy systems reach 0.93 to 1.0
+LEAST_KEPT = 0.8  # of what fewer nodes have: what evaluations of clusters ask for
+
 
 @dataclass(frozen=True)
 class NodeSummary:

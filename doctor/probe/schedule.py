@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, log2
 
 from doctor.model.facts import Stage
+from doctor.model.report import FAR_TOO_LOW
 from doctor.probe.collectives import Collective
 from doctor.probe.search import PARTNERS, Expect, Search, Suspect, nobody_knows, searched
 
 Pairs = tuple[tuple[str, str], ...]
 
-FAR_TOO_LOW = 0.75  # of what is expected: nearer to it all pairs may be alike
 TRIED = 4  # partners after which a node that is neither fast nor slow is let be
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_high
 
-from doctor.model.report import Measurement, Pair, Probe
-from doctor.report.measured_words import FAIR, percent, rate
+from doctor.model.report import LOW, Measurement, Pair, Probe
+from doctor.report.measured_words import percent, rate
 
 MOST = 16  # nodes that a matrix has room for
 LONGEST_LABEL = 4
@@ -44,7 +44,7 @@ def heat(probe: Probe, measurements: Sequence[Measurement], most: int = MOST) ->
     should = {one.expected for one in measurements if one.stage == "pair" and one.measured is not None}
     expected = min((value for value in should if value), default=None) if None not in should else None
     usual = expected or _usual(probe.pairs)
-    odd = sorted((p for p in probe.pairs if (p.busbw or 0.0) < FAIR * usual), key=lambda pair: pair.busbw or 0.0)
+    odd = sorted((p for p in probe.pairs if (p.busbw or 0.0) < LOW * usual), key=lambda pair: pair.busbw or 0.0)
     names = _shown(probe.pairs, odd, most)
     shown = [pair for pair in probe.pairs if set(pair.nodes) <= set(names)]
     cells = {order: pair for pair in shown for order in (pair.nodes, pair.nodes[::-1])}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from doctor.model.report import Measurement, Pair, Point, Report
+from doctor.model.report import LEAST_KEPT, Measurement, Pair, Point, Report
 from doctor.report import measured_words as say
 from doctor.report import text as words
 from doctor.report.carried import carried
@@ -72,7 +72,7 @@ def _scaling(page: Page, steps: Sequence[Measurement]) -> None:
     parts: list[str | tuple[str, str]] = [(f"by the number of nodes{held}: ", "bold")]
     for place, one in enumerate(steps):
         kept = f" (keep {share})" if (share := say.kept(one)) else ""
-        style = STYLES[say.WARNED if (one.efficiency or 1.0) < say.KEPT else say.UNJUDGED]
+        style = STYLES[say.WARNED if (one.efficiency or 1.0) < LEAST_KEPT else say.UNJUDGED]
         nodes = "1 node" if one.stage == "inside" else f"{len(one.nodes)} nodes"
         parts += [", "] if place else []
         parts.append((f"{nodes} {say.rate(one.measured or 0.0)} {one.unit}{kept}", style))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from doctor.model.report import Measurement, Point
+from doctor.model.report import FAR_TOO_LOW, LOW, Measurement, Point
 from doctor.report import text as words
 
-FAIR, POOR = 0.85, 0.75  # of what is expected: below the first a warning, below the second an error
-KEPT = 0.8  # of what fewer nodes have: less is poor scaling
 ROWS = 10  # sizes of a curve that are shown
 WELL, WARNED, BAD, UNJUDGED = "well", "warned", "bad", "unjudged"
 _WHOLE = 100  # rates from here on need no decimals
@@ -21,7 +19,7 @@ def tone(ratio: float | None) -> str:
     """Return how a share of what is expected, or usual, stands."""
     if ratio is None:
         return UNJUDGED
-    return WELL if ratio >= FAIR else WARNED if ratio >= POOR else BAD
+    return WELL if ratio >= LOW else WARNED if ratio >= FAR_TOO_LOW else BAD
 
 
 def standing(one: Measurement) -> str:

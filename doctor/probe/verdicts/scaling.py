@@ -15,12 +15,11 @@ from statistics import median
 from doctor.hostlist import fold
 from doctor.model.check import Moot, Problem
 from doctor.model.facts import ProbeFacts, Stage
+from doctor.model.report import LEAST_KEPT
 from doctor.probe.collectives import Collective, collectives
 from doctor.probe.expect.expected import expectation
 from doctor.probe.expect.hardware import Hardware
 from doctor.probe.search import Expect
-
-LINE = 0.8  # of the efficiency: what evaluations of clusters ask for
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def poor(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]) -> 
     if all(one.efficiency is None for one in steps):
         yield Moot("no two sizes of group were measured whose bandwidths can be compared")
         return
-    low = next((one for one in steps if one.efficiency is not None and one.efficiency < LINE), None)
+    low = next((one for one in steps if one.efficiency is not None and one.efficiency < LEAST_KEPT), None)
     if low and low.best:
         yield Problem(_message(low, low.best), _fix(low), tuple(map(_line, steps)), low.nodes)
 
@@ -96,7 +95,9 @@ def _message(low: Scaled, best: Scaled) -> str:
     if low.share is not None and best.share is not None:
         own = f" ({low.share:.2f} of what their links give, and {best.share:.2f})"
     kept = f"{100 * (low.efficiency or 0.0):.0f} %"
-    return f"{len(low.nodes)} nodes reach {measured}{own}: they keep {kept}, where {100 * LINE:.0f} % are asked for"
+    return (
+        f"{len(low.nodes)} nodes reach {measured}{own}: they keep {kept}, where {100 * LEAST_KEPT:.0f} % are asked for"
+    )
 
 
 def _line(one: Scaled) -> str:

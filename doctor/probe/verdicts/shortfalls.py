@@ -9,13 +9,13 @@ from statistics import median
 from doctor.hostlist import fold
 from doctor.model.check import Moot, Problem
 from doctor.model.facts import Means, ProbeFacts, Stage
+from doctor.model.report import FAR_TOO_LOW
 from doctor.probe.collectives import Collective, collectives
 from doctor.probe.expect.expected import NAMED, Expected, expectation, expected
 from doctor.probe.expect.hardware import Hardware
 from doctor.probe.search import searched
 from doctor.probe.verdicts.seen import seen_of
 
-LOW, FAR_TOO_LOW = 0.85, 0.75  # of what is expected; healthy systems reach 0.93 to 1.0
 PEERS_LOW = 0.85  # of what is usual inside nodes of one kind, which differ by a few percent
 _BARE = Hardware()
 
