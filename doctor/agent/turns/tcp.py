@@ -24,6 +24,7 @@ _OVER, _WARM, _COUNTED = range(3)
 _WORD = struct.Struct("!BQ")  # what is moved next: its kind, and bytes each way
 _SECONDS = struct.Struct("!d")
 _READY = b"r"
+_DRIFT = 0.01  # of a second, and of each: by so much may two clocks differ
 _SHORTEST = 1e-6  # seconds: no clock is trusted below
 _SMALL, _STRIDE = 65536, 64  # bytes up to which all take about the same; how much larger a size may be than one known
 
@@ -205,6 +206,7 @@ class _Pair:
         """Move so many bytes each way, once. Both nodes count the seconds of the slower direction."""
         self.doing = "moving {} bytes each way".format(size)
         transfer = Transfer(self.out[:STREAMS], self.arrived[:STREAMS], size)
+        began = time.monotonic()
         try:
             self.exchanged(_READY)
         except (OSError, EOFError):
@@ -212,6 +214,8 @@ class _Pair:
             raise
         own = transfer.run(self.ends)
         (others,) = _SECONDS.unpack(self.exchanged(_SECONDS.pack(own)))
+        if not can_be(others, time.monotonic() - began):
+            raise BrokenError("{} told of a time that cannot be".format(self.other))
         self.seconds = max(own, others, _SHORTEST)
         if kind == _COUNTED:
             self.times.setdefault(size, []).append(self.seconds)
@@ -221,6 +225,11 @@ class _Pair:
         self.control.settimeout(self.left())
         self.control.sendall(word)
         return _received(self.control, len(word))
+
+
+def can_be(seconds, most):
+    """Tell whether the other node's time of one move can be: it lies within what this one has seen go by."""
+    return 0 <= seconds <= most * (1 + _DRIFT) + _DRIFT
 
 
 def _received(sock, count):

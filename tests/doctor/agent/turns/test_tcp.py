@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from doctor.agent.streams import MOST
-from doctor.agent.turns.tcp import _COUNTED, FEW, MANY, _Pair
+from doctor.agent.turns.tcp import _COUNTED, FEW, MANY, _Pair, can_be
 from doctor.agent.wire import PROOF, proof
 from doctor.model.evidence import Answer, JsonValue
 from tests.doctor.agent.agents import Agent, at_once
@@ -124,6 +124,13 @@ def test_sizes_ascend_until_one_lasts_long_enough(rate: float, moved: list[tuple
             seen[size] += 1
             pair.times[size] = [pair.seconds]
     assert [*seen.items()] == moved
+
+
+@pytest.mark.parametrize("told", [float("nan"), float("inf"), float("-inf"), -1.0, 1e300, 3600.0, 2.1])
+def test_a_time_of_the_other_node_that_did_not_go_by_here_is_not_believed(told: float) -> None:
+    assert not can_be(told, 2.0)
+    assert can_be(2.0, 2.0)
+    assert can_be(0.0, 0.0)
 
 
 def test_the_way_to_a_large_size_is_felt_and_where_it_is_too_far_both_say_so(pair: Pair) -> None:
