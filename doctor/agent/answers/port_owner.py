@@ -3,12 +3,12 @@
 import os
 import pwd
 
-_LISTENS = "0A"
+from doctor.agent.tcp_table import LISTENS, tcp_sockets
 
 
 def owner_of(port, proc="/proc"):
     """Return "python3 (pid 4711) of ada", "a program of ada" where only the user is to be seen, "" where nothing is."""
-    holders = sorted(_holders(port, proc), key=lambda holder: holder[0] != _LISTENS)
+    holders = sorted(_holders(port, proc), key=lambda holder: holder[0] != LISTENS)
     for _, user, inode in holders[:1]:
         pid = _pid_of(inode, proc)
         program = "{} (pid {})".format(_program(pid, proc), pid) if pid else "a program"
@@ -18,17 +18,9 @@ def owner_of(port, proc="/proc"):
 
 def _holders(port, proc):
     """Yield (state, user id, inode) of every socket with this local port."""
-    for table in ("tcp", "tcp6"):
-        try:
-            with open("{}/net/{}".format(proc, table)) as file:
-                lines = file.read().splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            # 0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 31337 1 0000 100 0
-            fields = line.split()
-            if len(fields) > 9 and int(fields[1].rpartition(":")[2], 16) == port and fields[9] != "0":
-                yield fields[3], int(fields[7]), fields[9]
+    for local, _, state, user, inode in tcp_sockets(proc):
+        if int(local.rpartition(":")[2], 16) == port and inode != "0":
+            yield state, user, inode
 
 
 def _pid_of(inode, proc):

@@ -4,24 +4,16 @@ import os
 import socket
 import struct
 
-_SYN_SENT = "02"
+from doctor.agent.tcp_table import SYN_SENT, tcp_sockets
 
 
 def unanswered(pid, proc="/proc"):
     """Return ["10.0.0.2 port 4711 from 10.0.0.1"], each once; [] where nothing is, or this user may not look."""
-    own, found = _sockets(pid, proc), []
-    for table in ("tcp", "tcp6"):
-        try:
-            with open("{}/net/{}".format(proc, table)) as file:
-                lines = file.read().splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            # 3: 0100004E0A:1F90 0200004E0A:A8C1 02 00000001:00000000 01:00000064 00000001  1000        0 31337 2 ...
-            fields = line.split()
-            if len(fields) > 9 and fields[3] == _SYN_SENT and fields[9] in own:
-                found.append("{} port {} from {}".format(*_place(fields[2]) + _place(fields[1])[:1]))
-    return sorted(set(found))
+    own, found = _sockets(pid, proc), set()
+    for local, remote, state, _, inode in tcp_sockets(proc):
+        if state == SYN_SENT and inode in own:
+            found.add("{} port {} from {}".format(*_place(remote) + _place(local)[:1]))
+    return sorted(found)
 
 
 def _sockets(pid, proc):
