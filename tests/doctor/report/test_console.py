@@ -110,6 +110,9 @@ def test_a_narrow_terminal_is_filled_and_not_overrun(reports: dict[str, Report])
     assert max(len(line) for line in lines if " " in line.strip()) > 50
 
 
+END = "that was all"
+
+
 def on_a_terminal(report: Report, environ: dict[str, str], columns: int = 100) -> str:
     """Print on a pseudo-terminal, and return what came out of its other end."""
     ours, theirs = os.openpty()
@@ -117,8 +120,11 @@ def on_a_terminal(report: Report, environ: dict[str, str], columns: int = 100) -
     with os.fdopen(theirs, "w", encoding="utf-8") as stream, os.fdopen(ours, "rb", buffering=0) as read:
         small = replace(report, findings=report.findings[:1], plan=LaunchPlan())  # fits the pseudo-terminal's buffer
         print_report(small, stream, environ)
-        stream.flush()
-        return read.read(65536).decode()
+        print(END, file=stream, flush=True)
+        out = b""
+        while END.encode() not in out:  # it comes in pieces where the machine is busy
+            out += read.read(65536)
+        return out.decode().partition(END)[0]
 
 
 def test_a_stream_that_knows_ascii_alone_gets_plain_signs(reports: dict[str, Report]) -> None:
