@@ -75,9 +75,9 @@ class Odd:
 
 def gathered(drawn: Heat, pairs: Sequence[Pair]) -> tuple[Odd, ...]:
     """Return the odd pairs, those of a node together that is odd with everybody it met, the largest group first."""
-    left, found = list(drawn.odd), []
+    well, left, found = _ever_well(drawn, pairs), list(drawn.odd), []
     while left:
-        counts = Counter(node for pair in left for node in pair.nodes if _never_well(node, drawn, pairs))
+        counts = Counter(node for pair in left for node in pair.nodes if node not in well)
         node, number = max(counts.items(), key=lambda one: one[1], default=("", 0))
         if number > 1:
             same = tuple(pair for pair in left if node in pair.nodes)
@@ -85,7 +85,8 @@ def gathered(drawn: Heat, pairs: Sequence[Pair]) -> tuple[Odd, ...]:
         else:
             same = (left[0],)
             found.append(Odd(left[0].nodes, same))
-        left = [pair for pair in left if pair not in same]
+        taken = frozenset(same)
+        left = [pair for pair in left if pair not in taken]
     return tuple(found)
 
 
@@ -98,8 +99,10 @@ def odd_words(drawn: Heat, odd: Odd) -> str:
     return f"{who}: {rate(odd.best)} GB/s{best}, {percent(odd.best / drawn.usual)} of that"
 
 
-def _never_well(node: str, drawn: Heat, pairs: Sequence[Pair]) -> bool:
-    return all(pair in drawn.odd for pair in pairs if node in pair.nodes)
+def _ever_well(drawn: Heat, pairs: Sequence[Pair]) -> frozenset[str]:
+    """Return the nodes that were not odd with somebody."""
+    odd = frozenset(drawn.odd)
+    return frozenset(node for pair in pairs if pair not in odd for node in pair.nodes)
 
 
 def _shown(pairs: Sequence[Pair], odd: Sequence[Pair], most: int) -> tuple[str, ...]:
