@@ -12,6 +12,7 @@ _ALSO = (
     "doctor.agent.boot",
     "doctor.agent.commands",
     "doctor.agent.turns.counters",
+    "doctor.agent.turns.segments",
     "doctor.agent.files",
 )  # what it shares with the agent
 # One line without a quote that a shell, mpirun or srun could read otherwise; it begins with what tells people who look

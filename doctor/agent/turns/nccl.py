@@ -12,7 +12,7 @@ from doctor.agent.turns.ranks import Rank, first_cause, follow
 
 READS = (
     "one process a GPU, of the job's python3, run with -B -S -c: libcuda.so.1 and the libnccl that the job loads",
-    "its shared memory: what the ranks leave of NCCL's is removed",
+    "its shared memory: what the ranks were seen to have there of NCCL's, and leave, is removed",
     *COUNTERS,
 )
 
@@ -33,7 +33,9 @@ def answer(sources, arguments, timeout):
     def cleared():
         for rank in ranks:
             rank.close()
-        return segments.removed(before, [rank.pid for rank in ranks])
+        ours = {path: inode for rank in ranks for path, inode in rank.segments.items()}
+        died = any(rank.died() for rank in ranks)
+        return segments.removed(before, ours) + (segments.doubtful(before) if died else [])
 
     sources.endings.append(cleared)
     try:

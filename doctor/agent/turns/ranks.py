@@ -12,6 +12,7 @@ import subprocess
 import time
 
 from doctor.agent.commands import decoded
+from doctor.agent.turns import segments
 
 MOMENT = 1.0  # seconds in which the others may tell of a failure themselves
 TO_ABORT = 4.0  # seconds that a rank that was told to end may take
@@ -29,6 +30,7 @@ class Rank:
     def __init__(self, number, argv, environment, spec):
         self.number, self.said, self.step, self.failure = number, [], "start", None
         self.killed, self.told_to_end, self.status = False, False, None
+        self.segments = {}  # {path: inode} of what it was seen to have in shared memory
         reading, writing = os.pipe()
         try:
             text = json.dumps(dict(spec, fd=writing))
@@ -67,6 +69,8 @@ class Rank:
         elif said["is"] == "failure":
             self.failure = {name: said.get(name) for name in ("step", "words", "code", "late")}
             self.failure["rank"] = self.number
+        elif said["is"] == "held":
+            self.segments.update(said["segments"])
         self.said.append(dict(said, at=time.monotonic()))
 
     def told(self, what):
@@ -77,6 +81,15 @@ class Rank:
         if self.status is None and self.process.poll() is not None:
             self.status = self.process.returncode
         return self.status is not None
+
+    def look(self):
+        """See what it has in shared memory, as long as its number is its own."""
+        if not self.ended():
+            self.segments.update(segments.seen(["/proc/{}".format(self.pid)]))
+
+    def died(self):
+        """Tell whether it ended without telling last what it had."""
+        return self.process.returncode is None or self.process.returncode < 0
 
     def send(self, what):
         """Send its whole group a signal."""
@@ -102,6 +115,7 @@ class Rank:
 
     def close(self):
         """Let nothing of it remain."""
+        self.look()
         self.send(signal.SIGKILL)
         try:
             self.process.wait(0.5)
@@ -169,7 +183,8 @@ def _own_line(line):
     kind = said["is"]
     wanted = {"step": ("step",), "failure": ("step", "words"), "library": ("version", "path"), "note": ("words",)}
     texts = all(isinstance(said.get(name), str) for name in wanted.get(kind, ()))
-    return said if texts and (kind != "row" or _is_row(said)) else None
+    whole = {"row": _is_row, "held": _is_held}.get(kind)
+    return said if texts and (whole is None or whole(said)) else None
 
 
 def _is_row(said):
@@ -182,6 +197,11 @@ def _is_row(said):
     )
 
 
+def _is_held(said):
+    held = said.get("segments")
+    return isinstance(held, dict) and all(isinstance(inode, int) for inode in held.values())
+
+
 def _failed(rank):
     return rank.failure or (rank.status is not None and not rank.told("done"))
 
@@ -189,6 +209,7 @@ def _failed(rank):
 def _each(ranks, what):
     for rank in ranks:
         if what is not None and not rank.ended():
+            rank.look()
             rank.killed, rank.told_to_end = rank.killed or what == signal.SIGKILL, True
             rank.send(what)
 

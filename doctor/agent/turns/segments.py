@@ -1,15 +1,22 @@
-"""What a program of ours left in /dev/shm: NCCL's segments outlive the processes that made them."""
+"""What a program of ours left in /dev/shm: NCCL's segments outlive the processes that made them.
+
+Their names tell no owner, and a job in another container may have the same folder while its processes cannot be seen
+from here. So only what was seen in the hands of our own ranks is removed.
+"""
 
 import glob
 import os
+import threading
 
 SHM = "/dev/shm"  # noqa: S108  where NCCL and CUDA put theirs
+NAMES = ("nccl-", "cuda.shm.")
+_TO_LOOK = 1.0  # seconds
 
 
 def here(folder=SHM):
     """Return {path: inode} of this user's NCCL and CUDA segments."""
     found = {}
-    for path in glob.glob(folder + "/nccl-*") + glob.glob(folder + "/cuda.shm.*"):
+    for path in [path for name in NAMES for path in glob.glob(folder + "/" + name + "*")]:
         try:
             about = os.lstat(path)
         except OSError:
@@ -19,48 +26,71 @@ def here(folder=SHM):
     return found
 
 
-def removed(before, pids, folder=SHM):
-    """Remove what is there now and was not before, and belongs to these processes or to none; return words for each."""
-    new = [path for path, inode in here(folder).items() if before.get(path) != inode]
+def held(process="/proc/self", folder=SHM):
+    """Return {path: inode} of the segments that a process has mapped or open: it opens one before it maps it."""
+    found = dict(_mapped(process))
+    for link in glob.glob(process + "/fd/*"):
+        try:
+            found[os.readlink(link)] = os.stat(link).st_ino
+        except OSError:
+            pass  # closed meanwhile, or another user's
+    wanted = tuple(folder + "/" + name for name in NAMES)
+    return {path: inode for path, inode in found.items() if path.startswith(wanted)}
+
+
+def _mapped(process):
+    try:
+        with open(process + "/maps", "rb") as file:
+            # 7f0c4e000000-7f0c4e001000 rw-s 00000000 00:1b 42      /dev/shm/nccl-Xy12Zq
+            rows = [line.split(None, 5) for line in file.read().splitlines()]
+    except OSError:
+        return {}  # it has ended, or is another user's
+    return {os.fsdecode(row[5]): int(row[4]) for row in rows if len(row) == 6}
+
+
+def seen(processes, folder=SHM):
+    """Return what these processes have, as far as there is time: one that hangs in a driver may lock its maps."""
+    found = {}
+
+    def look():
+        for process in processes:
+            found.update(held(process, folder))
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(_TO_LOOK)
+    return dict(found)
+
+
+def removed(before, ours, folder=SHM):
+    """Remove what is there now, was not before, and is `ours`, {path: inode}; return words for each."""
     words = []
-    for path in sorted(new):
-        if _is_of(path, pids) and not _held(path):
+    for path, inode in sorted(here(folder).items()):
+        if before.get(path) != inode and ours.get(path) == inode:
             try:
                 size = os.stat(path).st_size
                 os.unlink(path)
             except OSError:
-                continue  # whose it is has removed it meanwhile
+                continue  # a rank has removed it meanwhile
             words.append("{} ({} bytes) was removed".format(path, size))
     return words
 
 
-def _is_of(path, pids):
-    # /dev/shm/cuda.shm.3e8.1a2b.1: user and process as hexadecimal numbers   |   /dev/shm/nccl-Xy12Zq: names nobody
-    name = os.path.basename(path)
-    return name.startswith("nccl-") or any("{:x}".format(pid) == part for pid in pids for part in name.split(".")[3:4])
+def still(held, folder=SHM):
+    """Return those that are there yet."""
+    there = here(folder)
+    return [path for path, inode in held.items() if there.get(path) == inode]
 
 
-def _held(path):
-    """Tell whether a living process has it: another job of this user's may have begun meanwhile.
-
-    It opens its segment before it maps it, and closes it when it has.
-    """
-    return any(_maps(path, process) or _has_open(path, process) for process in glob.glob("/proc/[0-9]*"))
+def of_others(folder=SHM):
+    """Return the paths that other processes have, as far as they can be seen from here."""
+    own = "/proc/{}".format(os.getpid())
+    return set(seen([process for process in glob.glob("/proc/[0-9]*") if process != own], folder))
 
 
-def _maps(path, process):
-    try:
-        with open(process + "/maps", "rb") as file:
-            return path.encode() in file.read()
-    except OSError:
-        return False  # it has ended, or is another user's
-
-
-def _has_open(path, process):
-    for link in glob.glob(process + "/fd/*"):
-        try:
-            if os.readlink(link) == path:
-                return True
-        except OSError:
-            pass
-    return False
+def doubtful(before, folder=SHM):
+    """Return words for each that was not there before and that no process has which can be seen from here."""
+    new = [path for path, inode in sorted(here(folder).items()) if before.get(path) != inode]
+    had = of_others(folder) if new else set()
+    words = "{} came meanwhile, and nothing shows whose it is: it was not removed"
+    return [words.format(path) for path in new if path not in had]

@@ -18,6 +18,9 @@ row       {"size", "in_place", "seconds", "fastest", "slowest", "wrong"}
 note      {"words": of what was left out}
 carried   {"moved": {name: {"sent", "received"}}}, in several lines
 failure   {"step", "words", "code": ncclResult_t|null, "late": bool}
+held      {"segments": {path: inode}} what it has in /dev/shm, by its own maps; in several lines, and last at its end
+removed   {"gone": [paths of those that are there no more]} or {"words": [of each that it removed]}: at an early end,
+          where it has no "fd"
 done      {} all of it was measured
 
 Without an "id" the rank asks NCCL for one: good for a rank alone, or where NCCL_COMM_ID names a meeting place. So it

@@ -49,13 +49,17 @@ def _work(spec, telling, watch, began):
     telling.say("library", version=nccl.version(), path=nccl.real_path()[:LONGEST_WORDS], driver=cuda.driver())
     watch.at("init")
     nccl.init(world, _identity(spec, nccl), rank)
+    telling.held()
     watch.at("first all-reduce")
     measure = Measure(cuda, nccl, watch, telling.say)
     measure.agree()
+    telling.held()  # NCCL may connect no sooner than this
     telling.say("first", seconds=round(time.monotonic() - began, 4))
     measure.run(spec["sizes"], rank, world)
     if before is not None:
         _tell_carried(telling, carried(before, counters(), spec.get("planned") or ()))
+    watch.leaving.acquire()
+    telling.held()
     telling.say("done")
     _part(nccl)
 

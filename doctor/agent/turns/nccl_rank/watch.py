@@ -8,8 +8,11 @@ import signal
 import threading
 import time
 
+from doctor.agent.turns import segments
+
 FAILED, TOLD_TO_END, LATE = 1, 3, 4  # exit statuses
 _FOR_ABORT = 3.0  # seconds that ncclCommAbort may take
+_BEFORE_REMOVING = 0.3  # and twice this until what it did not remove is removed: a launcher may kill a second later
 
 
 class Watch:
@@ -19,6 +22,7 @@ class Watch:
         self.telling, self.ends = telling, ends
         self.step = "start"
         self.abort = None
+        self.leaving = threading.Lock()  # whose thread has it leaves the process, and never gives it back
 
     def start(self):
         """Begin to watch. Blocks SIGTERM in this thread and in those that it starts: the watch waits for it."""
@@ -42,8 +46,26 @@ class Watch:
 
     def end(self, status):
         """Abort what NCCL does, for as long as that may take, and leave. Never returns."""
+        self.leaving.acquire()
+        held = self.telling.held()
         if self.abort:
             thread = threading.Thread(target=self.abort, daemon=True)
             thread.start()
-            thread.join(_FOR_ABORT)
+            thread.join(_BEFORE_REMOVING)
+        if self.telling.alone:
+            self._clear(held, everything=status != FAILED)
+        if self.abort:
+            thread.join(_FOR_ABORT - 2 * _BEFORE_REMOVING)
         os._exit(status)
+
+    def _clear(self, held, *, everything):
+        """Remove what abort has not removed by then, as no agent is there to do it, and tell of it.
+
+        What another rank has, too, is its to remove, unless all ranks are to end: then each may be the last that can.
+        """
+        ends = time.monotonic() + _BEFORE_REMOVING
+        while segments.still(held) and time.monotonic() < ends:
+            time.sleep(0.02)
+        others = set() if everything else segments.of_others()
+        words = segments.removed({}, {path: inode for path, inode in held.items() if path not in others})
+        self.telling.removed(words, sorted(set(held) - set(segments.still(held))))

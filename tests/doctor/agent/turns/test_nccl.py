@@ -215,6 +215,26 @@ def test_a_segment_that_the_ranks_leave_is_removed_and_told(measured: Turn) -> N
     assert all(line.startswith(f"{SHM}/nccl-") and line.endswith(" (4096 bytes) was removed") for line in said["left"])
 
 
+def test_a_segment_that_came_meanwhile_and_is_nobodys_stays_and_is_told_where_a_rank_died(
+    measured: Turn, tmp_path: Path
+) -> None:
+    theirs = SHM / f"nccl-of-another-job-{os.getpid()}"  # whose processes are in another container
+    python = tmp_path / "python3"
+    python.write_text(f'#!/bin/sh\ncase $* in *zlib*) : > {theirs};; esac\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    try:
+        said = measured([0, 1], python=str(python), nccl="shm=leave,die=collective,at=4")
+        assert theirs.exists()
+        removed = [line for line in said["left"] if line.endswith(" (4096 bytes) was removed")]
+        rest = [f"{theirs} came meanwhile, and nothing shows whose it is: it was not removed"]
+        assert (len(removed), said["left"]) == (2, removed + rest)
+        theirs.unlink()
+        said = measured([0, 1], python=str(python))
+        assert (theirs.exists(), said["left"]) == (True, [])  # all ranks told last what they had, and this was not it
+    finally:
+        theirs.unlink()
+
+
 def test_a_shared_memory_that_is_full_is_told_in_the_words_of_nccl(measured: Turn) -> None:
     said = measured([0, 1], nccl="shm=full")
     assert "error: No space left on device (28)" in said["failure"]["words"]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from doctor.agent.turns import segments
 from doctor.agent.turns.nccl_log import Log
 from doctor.agent.turns.nccl_rank.measure import shown
 from doctor.agent.turns.nccl_rank.pace import Pace
@@ -125,34 +122,7 @@ def test_sizes_are_shown_as_people_write_them() -> None:
     assert [shown(size) for size in (8, 65536, 3 << 19, 8 << 30)] == ["8 bytes", "64 KiB", "1.5 MiB", "8 GiB"]
 
 
-def test_only_segments_that_came_meanwhile_and_that_nobody_has_are_removed(tmp_path: Path) -> None:
-    folder = str(tmp_path)
-    (tmp_path / "nccl-before").write_bytes(b"x")
-    before = segments.here(folder)
-    assert [os.path.basename(path) for path in before] == ["nccl-before"]  # noqa: PTH119  as the agent has it
-    pid = os.getpid()
-    for name in ("nccl-new", "other", f"cuda.shm.0.{pid:x}.1", "cuda.shm.0.1.1", "nccl-mapped"):
-        (tmp_path / name).write_bytes(b"12345")
-    import mmap  # noqa: PLC0415  for this test alone
-
-    with (tmp_path / "nccl-mapped").open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
-        words = segments.removed(before, [pid], folder)
-    assert words == [
-        f"{folder}/cuda.shm.0.{pid:x}.1 (5 bytes) was removed",
-        f"{folder}/nccl-new (5 bytes) was removed",
-    ]
-    assert {path.name for path in tmp_path.iterdir()} == {"nccl-before", "other", "cuda.shm.0.1.1", "nccl-mapped"}
-
-
 INFO = "node01:{}:99 [{}] NCCL INFO {}"
-
-
-def test_a_segment_that_another_process_has_opened_and_not_yet_mapped_is_left_alone(tmp_path: Path) -> None:
-    folder = str(tmp_path)
-    with (tmp_path / "nccl-theirs").open("wb") as file:
-        file.write(b"x")
-        assert segments.removed({}, [], folder) == []
-    assert segments.removed({}, [], folder) == [f"{folder}/nccl-theirs (1 bytes) was removed"]
 
 
 def test_the_log_keeps_the_networks_and_the_warnings_of_several_ranks_once() -> None:

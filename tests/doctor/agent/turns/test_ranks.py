@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from typing import Any
@@ -20,6 +22,7 @@ TELL = """
 import json, os, sys, time
 fd = json.loads(os.environ["NCHECK_RANK"])["fd"]
 def say(what): os.write(fd, what.encode() + b"\\n")
+HELD = '{"is": "held", "segments": %s}'
 ROW = '{"is": "row", "size": 8, "in_place": false, "seconds": 1.0, "fastest": 1.0, "slowest": 1.0, "wrong": %s}'
 """
 
@@ -125,3 +128,19 @@ os._exit(0)
     with suppress(ProcessLookupError):  # the pipe that nobody reads has ended it
         os.kill(pid, signal.SIGKILL)
     assert (rank.failure, seconds < FAR / 2) == (None, True)
+
+
+def test_a_rank_tells_itself_what_it_has_in_shared_memory_and_nothing_else_is_believed() -> None:
+    said = ['{"/dev/shm/nccl-a": 7}', "[]", "null", '{"/dev/shm/nccl-b": "8"}', '{"/dev/shm/nccl-c": null}']
+    ranks, _ = ranks_of("; ".join(f"say(HELD % {one!r})" for one in said))
+    assert ranks[0].segments == {"/dev/shm/nccl-a": 7}  # noqa: S108  it is only named
+
+
+def test_what_a_rank_has_open_is_seen_before_it_is_ended() -> None:
+    with tempfile.NamedTemporaryFile(prefix="nccl-", dir="/dev/shm") as file:
+        inode = os.fstat(file.fileno()).st_ino
+        failure = json.dumps({"is": "failure", "step": "", "words": ""})
+        hangs = f"f = open({file.name!r}); say({failure!r}); time.sleep(600)"
+        ranks, _ = ranks_of(hangs)
+        assert ranks[0].segments == {file.name: inode}
+        assert ranks[0].died()
