@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _OURS = "ncheck:"
 _LONGEST, _MOST_LINES = 4096, 2_000_000
 _WORDS, _FIRST = 400, 3
-_KINDS = ("step", "library", "first", "row", "note", "carried", "failure", "done")
+_KINDS = ("step", "library", "first", "row", "note", "carried", "held", "removed", "failure", "done")
 _TIMES = ("seconds", "fastest", "slowest")
 _FOREVER = 1e9  # seconds: no such time can be, and no larger number comes to be added up
 
@@ -76,6 +76,7 @@ def _json(text: str) -> Line | None:
 
 def _part(ranks: Lines, log: Log, ended: Ended) -> dict[str, JsonValue]:
     failure = _failure(ranks, ended)
+    left: list[JsonValue] = [*_left(ranks)]
     library = next((line for lines in ranks.values() for line in lines.get("library", [])), {})
     firsts = [line.get("seconds") for lines in ranks.values() for line in lines.get("first", [])[:1]]
     starts = [second for second in firsts if isinstance(second, (int, float)) and not isinstance(second, bool)]
@@ -84,8 +85,24 @@ def _part(ranks: Lines, log: Log, ended: Ended) -> dict[str, JsonValue]:
     return {
         "rows": [*_rows(ranks)] if failure is None else [], "carried": _carried(ranks),
         "version": library.get("version", ""), "library": library.get("path", ""), "used": used, "log": lines,
-        "failure": failure, "start": max(starts) if starts and len(starts) == len(ranks) else None, "left": [],
+        "failure": failure, "start": max(starts) if starts and len(starts) == len(ranks) else None, "left": left,
     }  # fmt: skip
+
+
+def _left(ranks: Lines) -> Iterable[str]:
+    """Yield what ranks removed, and what may be left of those that ended early: by nobody's word it is gone."""
+    for lines in ranks.values():
+        yield from _texts(lines, "removed", "words")
+    gone = {path for lines in ranks.values() for path in _texts(lines, "removed", "gone")}
+    for rank, lines in ranks.items():
+        held = {*_texts(lines, "held", "segments")} if not lines.get("done") else set()
+        yield from (f"{path} may have been left by rank {rank}, which ended early" for path in sorted(held - gone))
+        gone |= held
+
+
+def _texts(lines: Mapping[str, list[Line]], kind: str, name: str) -> Iterable[str]:
+    said = (line.get(name) for line in lines.get(kind, []))
+    return [text for many in said if isinstance(many, (list, dict)) for text in many if isinstance(text, str)]
 
 
 def _failure(ranks: Lines, ended: Ended) -> JsonValue:

@@ -101,3 +101,14 @@ def test_times_and_counts_that_cannot_be_are_no_row() -> None:
         fields = {"size": 1 << 20, "in_place": False, "seconds": 1.0, "fastest": 1.0, "slowest": 1.0, **times}
         said += "".join(line(rank, "row", wrong=0, **fields) for rank in range(3))
         assert [part["rows"] for part in told_by_ranks(STEP, ended(said)).values()] == [[], []]
+
+
+def test_what_ranks_removed_is_told_and_what_nobody_says_is_gone_may_be_left() -> None:
+    a, b, c = (f"/dev/shm/nccl-{letter}" for letter in "abc")  # noqa: S108  they are only named
+    said = line(0, "held", segments={a: 1, b: 2}) + line(1, "held", segments={b: 2, c: 3}) + through(2, 1.0)
+    said += line(2, "held", segments={f"{a}d": 4})
+    said += line(0, "removed", gone=[a, b]) + line(0, "removed", words=[f"{a} (5 bytes) was removed"])
+    told = told_by_ranks(STEP, ended(said + line(0, "removed", gone=7, words=[8]), code=1))
+    assert (told["a"]["left"], told["b"]["left"]) == (
+        [f"{a} (5 bytes) was removed", f"{c} may have been left by rank 1, which ended early"], [],
+    )  # fmt: skip
