@@ -4,7 +4,9 @@
 Steps of the probe that did not come to their end, one finding a cause. The words of every rank and NCCL's own log are
 read for what is wrong: versions that differ, a wrong interface, a connection that is refused or vanishes, locked
 memory, /dev/shm, InfiniBand, the driver, a GPU used twice or out of memory. A node whose own log names the cause is
-named; those that only lost it are told apart. A step that ran out of the probe's own time is unknown and blames nobody.
+named; those that only lost it are told apart. Where a connection does not come about, the node is named that came
+through with nobody, though its partners did with others; where nothing tells which end is to blame, both are named. A
+step that ran out of the probe's own time is unknown and blames nobody.
 
 ## Why it matters
 The job does the same all-reduce, over the same network and libraries: it stops or hangs where the probe did.
@@ -17,18 +19,23 @@ nodes by itself, and `ncheck probe nodes.txt --probe-time 300` gives a slow clus
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import split
 
 from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
-from doctor.model.facts import ProbeFacts
+from doctor.links.fixes import there
+from doctor.model.facts import LoginFacts, NicFacts, ProbeFacts
+from doctor.probe.verdicts.dials import holders
 from doctor.probe.verdicts.failures import breakdowns, told, unfinished
 from doctor.probe.verdicts.gaps import gaps
 
 
-@cluster_check("NC701", Severity.ERROR, ProbeFacts, alone=True)
+@cluster_check("NC701", Severity.ERROR, ProbeFacts, also=(NicFacts, LoginFacts), alone=True)
 def all_reduce_failed(cluster: ClusterView) -> Iterator[Problem | Doubt]:
     probed = cluster.each(ProbeFacts)
-    for broken in breakdowns(probed):
+    for broken in breakdowns(probed, holders(cluster.known(NicFacts))):
         fix = broken.fix or "ncheck nodes.txt --mesh all --probe none"
+        if broken.to_type_on:
+            fix = there(broken.to_type_on, cluster.known(LoginFacts), *split(fix))
         yield Problem(told(broken), fix, broken.evidence, broken.nodes)
     for doubt in unfinished(probed):
         yield Doubt(doubt.why, doubt.nodes)

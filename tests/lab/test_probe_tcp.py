@@ -43,14 +43,19 @@ def test_the_host_behind_a_slow_interface_is_named_after_a_second_partner(lab: L
     assert len(partners - {slow.name}) >= 2
 
 
-def test_a_host_that_lets_no_connection_in_is_told_by_those_who_met_it_and_leaves_nothing(lab: Lab) -> None:
+def test_a_host_that_lets_no_connection_in_is_named_by_those_who_met_it_and_leaves_nothing(lab: Lab) -> None:
     deaf = lab.nodes[2]
     faults.firewall(deaf, f"tcp dport {MESH} {faults.SYN} drop")
 
     run = probed(lab, "--probe", "tcp", "--mesh", "none")
 
     assert run.exit_code == 1
-    assert named(run, "NC701") == ["node02", "node04"], run.report["findings"]
+    assert named(run, "NC701") == [deaf.name], run.report["findings"]
+    told_of = run.finding("NC701")
+    assert "failed on node03: node[02,04] cannot connect to it, and can to others: " in told_of["message"]
+    assert told_of["fix"].startswith("ssh -t ")
+    assert told_of["fix"].endswith(" sudo nft list ruleset")
+    assert {line.split(": ")[0] for line in told_of["evidence"]} == {"node02", "node04"}
     assert named(run, "NC713") == [deaf.name]
     assert met(run) == {"node01", "node02", "node04"}
     failed = [row["failed"] for row in run.report["measurements"] if row["failed"]]

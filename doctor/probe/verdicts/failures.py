@@ -1,7 +1,8 @@
 """Why steps of the probe failed: one breakdown a cause, over all steps, with who failed and who was only cut off.
 
 The node whose own log names a cause outweighs those that lost it. Where nobody names one, the node is meant that came
-least far, or that fails with everybody; a step whose time was too short for it blames no one.
+least far, or that fails with everybody; a step whose time was too short for it blames no one. A connection that does
+not come about is told by the end that dials, and may be the fault of the other.
 """
 
 from __future__ import annotations
@@ -13,17 +14,23 @@ from doctor.hostlist import fold
 from doctor.model.facts import Means, ProbeFacts, Stage, Step
 from doctor.probe.collectives import Collective, collectives
 from doctor.probe.verdicts.accounts import Account, account
+from doctor.probe.verdicts.dials import Holders, dials, likeliest
 from doctor.triage import Confidence, Diagnosis, diagnose
 
 # Those have checks of their own: what carries no all-reduce does not fail as one.
 ELSEWHERE = frozenset({Means.RDMA, Means.DIAGNOSTICS})
 _MOST_EVIDENCE = 9
 _SURE = 0  # of the order of Confidence: a line names the cause
+_EVERY_WAY = "ncheck nodes.txt --mesh all --probe none"
 
 
 @dataclass(frozen=True)
 class Breakdown:
-    """One cause. `nodes` failed by themselves, `cut_off` only lost them; `at` is what those were doing."""
+    """One cause. `nodes` failed by themselves, `cut_off` only lost them; `at` is what those were doing.
+
+    `callers` could not connect to `nodes`, and say so. `open` tells that `nodes` are the two ends of connections, and
+    that nothing tells which of the two is to blame.
+    """
 
     nodes: tuple[str, ...]
     cut_off: tuple[str, ...]
@@ -35,6 +42,14 @@ class Breakdown:
     others: tuple[str, ...]
     at: str
     steps: tuple[Step, ...]
+    callers: tuple[str, ...] = ()
+    open: bool = False
+
+    @property
+    def to_type_on(self) -> str:
+        """The node whose own settings the fix shows; "" where it is typed anywhere, or on each."""
+        there = self.fix.startswith("sudo ") and (self.callers or self.cause == "firewall")
+        return self.nodes[0] if there else ""
 
 
 @dataclass(frozen=True)
@@ -45,14 +60,23 @@ class Unfinished:
     why: str
 
 
-def breakdowns(probed: Mapping[str, ProbeFacts]) -> tuple[Breakdown, ...]:
-    """Return why steps failed, each cause once, the surest first."""
+@dataclass(frozen=True)
+class _Scene:
+    """What is known beyond one step: who came to the end of one with others, and whom nobody can connect to."""
+
+    sound: frozenset[str]
+    known: Holders
+    culprits: frozenset[str]
+
+
+def breakdowns(probed: Mapping[str, ProbeFacts], known: Holders | None = None) -> tuple[Breakdown, ...]:
+    """Return why steps failed, each cause once, the surest first; `known` tells whose an address is."""
     ran = _ran(probed)
-    sound = _sound(ran)
-    found: dict[tuple[str, str], Breakdown] = {}
+    scene = _scene(ran, known or {})
+    found: dict[tuple[str, str, bool], Breakdown] = {}
     for one in ran:
-        for broken in _of_step(one, sound):
-            key = broken.cause, broken.meaning
+        for broken in _of_step(one, scene):
+            key = broken.cause, broken.meaning, broken.open
             found[key] = _joined(found[key], broken) if key in found else broken
     order = list(Confidence)
     return tuple(sorted(map(_without_own, found.values()), key=lambda broken: order.index(broken.confidence)))
@@ -81,26 +105,32 @@ def _sound(ran: Sequence[Collective]) -> frozenset[str]:
     return frozenset(node for one in ran if one.whole and len(one.step.group) > 1 for node in one.step.group)
 
 
+def _scene(ran: Sequence[Collective], known: Holders) -> _Scene:
+    sound = _sound(ran)
+    told = (dial for one in ran for part in _accounts(one) for dial in dials(one.step, part, known))
+    return _Scene(sound, known, likeliest(told, sound))
+
+
 def _accounts(one: Collective) -> list[Account]:
     return [account(node, one.turns[node], failure) for node, failure in one.failures.items()]
 
 
-def _of_step(one: Collective, sound: frozenset[str]) -> Iterator[Breakdown]:
+def _of_step(one: Collective, scene: _Scene) -> Iterator[Breakdown]:
     accounts = _accounts(one)
     telling = [part for part in accounts if part.telling]
     if one.silent and accounts and not any(_sureness(part) == _SURE for part in telling):
         yield _breakdown(one, one.silent, _GONE, accounts)  # who is left sees refusals and silence, whatever happened
     elif telling:
-        yield from _told(one, accounts, telling)
+        yield from _told(one, accounts, telling, scene)
     elif accounts and (differing := _between(accounts)):
         yield _breakdown(one, one.step.group, differing, accounts)
     elif any(part.stood_still for part in accounts):
-        yield _hung(one, [part for part in accounts if part.failure.late], sound)
+        yield _hung(one, [part for part in accounts if part.failure.late], scene.sound)
     elif any(not part.failure.late for part in accounts):
-        yield _lost(one, accounts, sound)
+        yield _lost(one, accounts, scene.sound)
 
 
-def _told(one: Collective, accounts: list[Account], telling: list[Account]) -> Iterator[Breakdown]:
+def _told(one: Collective, accounts: list[Account], telling: list[Account], scene: _Scene) -> Iterator[Breakdown]:
     """Yield the causes that nodes name: every sure one, else the surest."""
     sure = min((_sureness(part) for part in telling), default=0)
     groups: dict[tuple[str, str], list[Account]] = {}
@@ -108,11 +138,36 @@ def _told(one: Collective, accounts: list[Account], telling: list[Account]) -> I
         if part.said and _sureness(part) == sure:
             groups.setdefault((part.said.cause, part.said.meaning), []).append(part)
     for members in groups.values():
-        nodes = tuple(part.node for part in members)
-        evidence = [line for part in members for line in (part.said.evidence if part.said else ())]
-        first = members[0].said
-        if first:
-            yield _breakdown(one, nodes, replace(first, evidence=tuple(dict.fromkeys(evidence))), accounts)
+        dialled = {part.node for part in members if dials(one.step, part, scene.known)}
+        yield from _by_end(one, accounts, [part for part in members if part.node in dialled], scene)
+        if own := [part for part in members if part.node not in dialled]:
+            yield _breakdown(one, [part.node for part in own], _said(own), accounts)
+
+
+def _by_end(one: Collective, accounts: list[Account], callers: list[Account], scene: _Scene) -> Iterator[Breakdown]:
+    """Yield what those say who could not connect: about whom it is likely to be the fault of, and about who may be."""
+    told = {part.node: dials(one.step, part, scene.known) for part in callers}
+    blamed = {node for dialled in told.values() for dial in dialled for node in dial.blamed(scene.culprits)}
+    if blamed:
+        about = [part for part in callers if any(dial.blamed(scene.culprits) for dial in told[part.node])]
+        nodes = tuple(node for node in one.step.group if node in blamed)
+        others = tuple(part.node for part in about if part.node not in blamed)
+        yield replace(_breakdown(one, nodes, _said(about, named=True), accounts), callers=others)
+    rest = [part for part in callers if not all(dial.blamed(scene.culprits) for dial in told[part.node])]
+    if rest:
+        ends = {n for part in rest for dial in told[part.node] if not dial.blamed(scene.culprits) for n in dial.ends}
+        nodes = tuple(node for node in one.step.group if node in ends)
+        said = replace(_said(rest, named=True), fix=_EVERY_WAY)
+        at = next((part.failure.step for part in rest if part.failure.step), "")
+        yield replace(_breakdown(one, nodes, said, accounts), at=at, open=True)
+
+
+def _said(members: Sequence[Account], *, named: bool = False) -> Diagnosis:
+    """Return the diagnosis that these share, with the words of each; `named` puts who says them before."""
+    words = [(part.node, line) for part in members for line in (part.said.evidence if part.said else ())]
+    lines = (f"{node}: {line}" if named and not line.startswith(node) else line for node, line in words)
+    first = next(part.said for part in members if part.said)
+    return replace(first, evidence=tuple(dict.fromkeys(lines)))
 
 
 def _sureness(part: Account) -> int:
@@ -150,7 +205,7 @@ def _to_try(step: Step) -> str:
     """Return what tells more of a step that hangs without a word: GPU to GPU, or node to node."""
     if step.stage is Stage.INSIDE and step.means.by_nccl:
         return "export NCCL_P2P_DISABLE=1"
-    return "ncheck nodes.txt --mesh all --probe none"
+    return _EVERY_WAY
 
 
 def _lost(one: Collective, accounts: list[Account], sound: frozenset[str]) -> Breakdown:
@@ -183,11 +238,12 @@ def _joined(one: Breakdown, other: Breakdown) -> Breakdown:
         cut_off=tuple(dict.fromkeys((*one.cut_off, *other.cut_off))),
         evidence=tuple(dict.fromkeys((*one.evidence, *other.evidence)))[:_MOST_EVIDENCE],
         steps=(*one.steps, *other.steps),
+        callers=tuple(dict.fromkeys((*one.callers, *other.callers))),
     )
 
 
 def _without_own(broken: Breakdown) -> Breakdown:
-    cut_off = tuple(node for node in broken.cut_off if node not in broken.nodes)
+    cut_off = tuple(node for node in broken.cut_off if node not in (*broken.nodes, *broken.callers))
     return replace(broken, cut_off=cut_off, evidence=broken.evidence[:_MOST_EVIDENCE])
 
 
@@ -218,6 +274,13 @@ def told(broken: Breakdown) -> str:
     at = f" in {broken.at}" if broken.at else ""
     maybe = f"; it may also be {_or(broken.others)}" if broken.confidence is Confidence.LOW and broken.others else ""
     lost = f"; {fold(broken.cut_off)} only lost it" if broken.cut_off else ""
+    lost += "; nothing tells which end of the connection is to blame" if broken.open else ""
+    if broken.callers:
+        them = "it" if len(broken.nodes) == 1 else "them"
+        return (
+            f"{places[0]}{times} failed on {fold(broken.nodes)}: {fold(broken.callers)} cannot connect to {them}, and "
+            f"can to others: {broken.meaning}{maybe}{lost}"
+        )
     return f"{places[0]}{times} failed{at} on {fold(broken.nodes)}: {broken.meaning}{maybe}{lost}"
 
 
