@@ -22,7 +22,7 @@ Holders = Mapping[str, str]
 _ALWAYS = "firewall"
 _WITH_WORDS = frozenset({"rank_crashed", "rendezvous_misconfig", "routing"})
 # NCCL WARN socketPollConnect: connect to 10.1.0.3<40113> returned Connection refused, exceeded error retry count (35)
-_IN_VAIN = re.compile(r"No route to host|[Rr]efused|[Tt]imed out")
+_IN_VAIN = re.compile(r"No route to host|[Rr]efused|[Tt]imed out|no answer")
 # filtered: 10.1.0.3 port 41234 from 10.1.0.1: timed out     connect to fd00::3<40113> returned No route to host
 _ADDRESS = re.compile(r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,40})(?![\w.])")
 _WORD = re.compile(r"[\w.-]+")

@@ -151,3 +151,11 @@ def test_a_node_that_names_a_surer_cause_of_its_own_is_asked_first() -> None:
         n3=(broken(one, "system error", memlock),),
     )
     assert (finding.nodes, finding.fix) == (("n3",), "ulimit -l")
+
+
+def test_what_ranks_of_gloo_wait_for_names_the_other_ends() -> None:
+    whole = step(1, "n1", "n2", "n3", "n4", stage=Stage.ALL, means=Means.GLOO)
+    waits = "filtered: 10.1.0.3 port 41234 from 10.1.0.1, 10.1.0.4 port 41235 from 10.1.0.1: no answer within 30 s"
+    (finding,) = found(n1=(broken(whole, waits),), n2=(late(whole),), n3=(late(whole),), n4=(late(whole),))
+    assert finding.nodes == ("n1", "n3", "n4")
+    assert finding.message.endswith(f"; n2 only lost it{NOBODY_KNOWS}")
