@@ -132,8 +132,11 @@ def test_a_rank_under_a_launcher_removes_what_it_leaves_when_it_ends_early(
     ]
 
 
-def test_a_rank_under_a_launcher_says_nothing_of_what_nccl_removed_itself(
+def test_a_rank_under_a_launcher_says_that_all_is_gone_where_nccl_removed_it_itself(
     launched: Callable[[str], list[dict[str, object]]],
 ) -> None:
     lines = launched("hang=collective,at=4")
-    assert [name for line in lines if line["is"] == "removed" for name in line if name in ("gone", "words")] == ["gone"]
+    (held,) = {path for line in lines if line["is"] == "held" for path in line["segments"]}  # type: ignore[attr-defined]
+    assert {**next(line for line in lines if line["is"] == "removed"), "rank": 0} == {
+        "is": "removed", "rank": 0, "gone": [held],
+    }  # fmt: skip
