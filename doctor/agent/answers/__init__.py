@@ -82,7 +82,8 @@ turn         this node's part in one step of the probe; asked and answered once 
                   "carried": {interface or HCA port: {"sent", "received"}} bytes, "version", "library": path,
                   "used": [NCCL's lines of which network it uses], "log": [warnings, and the last lines of a failure],
                   "failure": {"step", "words", "rank": int|null, "code": int|null, "late": bool}|null,
-                  "start": seconds to the first collective|null, "left": [what had to be ended or removed, or may be left]}.
+                  "start": seconds to the first collective|null, "left": [what had to be ended or removed, or
+                  may be left]}.
 """
 
 MODULES = {

@@ -112,7 +112,8 @@ class Turn:
 
     `planned` are the interfaces ("eth0") and HCA ports ("mlx5_0:1") that the plan means for this node, `carried` what
     each moved; `used` are NCCL's own lines of which network it uses, `log` its warnings and the last lines before a
-    failure; `start` the seconds from the question to the first collective; `left` what had to be ended or removed, or may be left.
+    failure; `start` the seconds from the question to the first collective; `left` what had to be ended or removed,
+    or may be left.
     """
 
     step: Step
