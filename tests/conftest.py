@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 CACHE = Path(os.environ.get("NCHECK_CACHE") or Path(__file__).parents[1] / ".cache").resolve()
+LAB = Path(__file__).parent / "lab"
 _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")
 IN_WHEEL = "nvidia/nccl/lib/libnccl.so.2"
 
@@ -24,6 +25,11 @@ def pytest_configure() -> None:
     """Let ^C be heard, here and in what tests start: whoever is started in the background of a script ignores it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the lab, whose tests wait more than they work: at the end the others would wait for them."""
+    items.sort(key=lambda item: LAB not in item.path.parents)
 
 
 @pytest.fixture(scope="session")
