@@ -62,8 +62,8 @@ $(STAMPS)/torch: $(STAMPS)/venv
 run: $(STAMPS)/installed
 	@$(BIN)/ncheck $(if $(NODES),$(NODES),demo) $(ARGS)
 
-# Many tests wait more than they work, and run side by side, few of a file with one worker. Exit code 5, no test, is what ARGS='-k name' may leave;
-# ARGS='-n 0 --pdb' runs one after the other.
+# Many tests wait more than they work, and run side by side, few of a file with one worker. Exit code 5, no test, is
+# what ARGS='-k name' may leave; ARGS='-n 0 --pdb' runs one after the other.
 test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-packages
 	@export NCHECK_INSTALLED=1
 	@$(BIN)/pytest --import-mode=importlib -n 3 --maxschedchunk 4 $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
