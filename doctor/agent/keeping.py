@@ -22,7 +22,7 @@ class KeptChild:
             argv, env=dict(environment, **ENVIRONMENT), cwd="/", start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        self.heard = queue.Queue()
+        self.heard, self.silent = queue.Queue(), False
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self):
@@ -30,6 +30,7 @@ class KeptChild:
             line = decoded(data).strip()
             if line and self.heard.qsize() < _MOST:
                 self.heard.put(line if line.startswith(_OURS) else line[:_WIDEST])
+        self.process.stdout.close()
         self.heard.put(None)
 
     def say(self, message):
@@ -45,17 +46,23 @@ class KeptChild:
             except queue.Empty:
                 return
             if line is None:
+                self.silent = True
                 self.heard.put(None)  # for whoever asks next
                 return
             yield _told(line)
 
     @property
     def lives(self):
-        return self.process.poll() is None
+        """Tell whether it may still say something: what has closed its output is about to end."""
+        return not self.silent and self.process.poll() is None
 
     def end(self):
         """End it and what it started in its group; its output is left to the thread that reads it."""
         end_group(self.process.pid)
+        try:
+            self.process.stdin.close()
+        except OSError:
+            pass  # what it was told last did not come there
         try:
             self.process.wait(1.0)
         except subprocess.TimeoutExpired:
