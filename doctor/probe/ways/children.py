@@ -52,11 +52,12 @@ def run_children(
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Ended]:
     """Run them all at once for `seconds` at the most. Raises OSError where one cannot be started."""
-    began, children, failed = clock(), list[_Child](), list[OSError]()
-    starter = threading.Thread(target=_start, args=(lines, environ, children, failed), daemon=True)
-    starter.start()  # in a thread, for a ^C in the middle of a start would lose what was started
+    began, children, failed, started = clock(), list[_Child](), list[OSError](), threading.Event()
+    # In a thread, for a ^C in the middle of a start would lose what was started; and with an event of its own, for a
+    # thread whose join was interrupted counts as ended from then on.
+    threading.Thread(target=_start, args=(lines, environ, children, failed, started), daemon=True).start()
     try:
-        starter.join()
+        started.wait()
         if failed:
             raise failed[0]
         _heard(children, began + max(0.1, seconds - GRACE), clock)
@@ -66,25 +67,30 @@ def run_children(
             _told(child.process)
         _heard(late, clock() + GRACE, clock)
     finally:
-        starter.join()
+        started.wait()
         for child in children:
             _end(child)
     return [_ended(child, began) for child in children]
 
 
 def _start(
-    lines: Sequence[Sequence[str]], environ: Mapping[str, str], children: list[_Child], failed: list[OSError]
+    lines: Sequence[Sequence[str]],
+    environ: Mapping[str, str],
+    children: list[_Child],
+    failed: list[OSError],
+    started: threading.Event,
 ) -> None:
-    for words in lines:
-        try:
+    try:
+        for words in lines:
             process = subprocess.Popen(
                 list(words), env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, start_new_session=True,
             )  # fmt: skip
-        except OSError as error:
-            failed.append(error)
-            return
-        children.append(_Child(process))
+            children.append(_Child(process))
+    except OSError as error:
+        failed.append(error)
+    finally:
+        started.set()
 
 
 def _heard(children: Sequence[_Child], until: float, clock: Callable[[], float]) -> None:
