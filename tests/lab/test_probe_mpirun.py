@@ -107,7 +107,8 @@ def test_an_interrupt_while_mpirun_runs_leaves_no_mpirun_no_daemon_and_no_rank(l
     listing(lab, [f"{name} slots=2" for name in lab.names[:2]])
     with nothing_left(lab):
         running = begin(lab, *PROBE, "--probe", "nccl", "--probe-launcher", "mpirun")
-        assert eventually(lambda: begun(lab), wanted=True, seconds=HANGS)
+        eventually(lambda: begun(lab) or running.process.poll() is not None, wanted=True, seconds=HANGS)
+        assert begun(lab), running.wait(HANGS)
         running.interrupt()
         run = running.wait(HANGS)
     assert run.exit_code == 130
