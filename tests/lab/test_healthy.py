@@ -51,14 +51,14 @@ def test_ssh_alone_starts_no_python_on_the_nodes(lab: Lab) -> None:
 
 
 def test_a_recording_of_the_lab_replays_to_the_same_verdicts(lab: Lab) -> None:
-    live = examined(lab, "--record", "recording")
+    live = examined(lab, "--record", "recording/healthy")
 
-    replayed = begin(lab, "replay", "recording", "-o", "json").wait(HANGS)
+    replayed = begin(lab, "replay", "recording/healthy", "-o", "json").wait(HANGS)
 
     assert replayed.verdicts() == live.verdicts()
     assert replayed.report["plan"] == live.report["plan"]
     assert replayed.report["recorded"] is True
-    assert {path.stat().st_mode & 0o777 for path in (lab.root / "root/recording").glob("*.json")} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (lab.root / "root/recording/healthy").glob("*.json")} == {0o600}
 
 
 def test_the_proposed_mpirun_line_runs_on_these_nodes(lab: Lab) -> None:

@@ -63,10 +63,10 @@ def test_a_healthy_cluster_is_measured_and_clean(lab: Lab, command: tuple[str, .
 def test_a_slow_host_is_named_after_it_met_two(lab: Lab) -> None:
     told(lab.nodes)
     lab.nodes[2].write("/etc/standin-nccl", f"rate={RATE // 4}")
-    run = probed(lab, "--record", "recording")
+    run = probed(lab, "--record", "recording/probed")
     assert codes(run)["NC710"] == ["node03"]
     assert run.exit_code == 1
-    replayed = begin(lab, "replay", "recording", "-o", "json").wait(HANGS)
+    replayed = begin(lab, "replay", "recording/probed", "-o", "json").wait(HANGS)
     assert (replayed.exit_code, replayed.verdicts()) == (1, run.verdicts())
     assert replayed.report["measurements"] == run.report["measurements"]
     assert replayed.report["probe"] == run.report["probe"]

@@ -108,7 +108,7 @@ def test_an_interrupt_while_mpirun_runs_leaves_no_mpirun_no_daemon_and_no_rank(l
     with nothing_left(lab):
         running = begin(lab, *PROBE, "--probe", "nccl", "--probe-launcher", "mpirun")
         eventually(lambda: begun(lab) or running.process.poll() is not None, wanted=True, seconds=HANGS)
-        assert begun(lab), running.wait(HANGS)
+        assert begun(lab), running.wait(HANGS).report["findings"]
         running.interrupt()
         run = running.wait(HANGS)
     assert run.exit_code == 130

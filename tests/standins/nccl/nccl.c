@@ -433,8 +433,8 @@ static int moved(comm_t *comm, const char *out, size_t outs, char *in, size_t in
         struct pollfd both[2] = {{outs ? comm->next : -1, POLLOUT, 0}, {ins ? comm->previous : -1, POLLIN, 0}};
         if (comm->aborted) return INTERNAL;
         if (poll(both, 2, 50) <= 0) continue;
-        ssize_t gone = both[0].revents ? send(comm->next, out, outs, MSG_NOSIGNAL) : 0;
-        ssize_t come = both[1].revents ? recv(comm->previous, in, ins, 0) : 0;
+        ssize_t gone = both[0].revents ? send(comm->next, out, outs, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+        ssize_t come = both[1].revents ? recv(comm->previous, in, ins, MSG_DONTWAIT) : 0;
         int over = (both[1].revents && come == 0) || (come < 0 && errno != EAGAIN);
         if (over || (gone < 0 && errno != EAGAIN)) {
             say(1, "NET/Socket : Connection closed by remote peer");

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const char *told(const char *variable, const char *path, const char *name, char *room, size_t size) {
-    static char line[1024];
+    static __thread char line[1024]; /* a stream has a thread of its own */
     const char *text = getenv(variable);
     if (!text) {
         FILE *file = fopen(path, "r");
