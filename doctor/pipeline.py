@@ -64,17 +64,7 @@ def examine(
         _save(recorder, evidence, settings, observer)
 
     observer.started(nodes)
-    interrupted = False
-    company = Company(nodes, run.facts, settings)
-    acts = acts_for(company, run.wanted)
-    more = rounds(company, lambda: run.prospect(nodes)) if run.probes else None
-    try:
-        for evidence in gather(nodes, acts, settings, transports(settings), observer, more=more):
-            keep(evidence)
-    except KeyboardInterrupt:  # what is known so far is reported; the exit code tells
-        interrupted = True
-    finally:
-        observer.finished()
+    interrupted = _gathered(nodes, run, keep)
     for node in nodes:
         if node.name not in run.evidence:
             keep(_never_asked(node))
@@ -83,6 +73,21 @@ def examine(
             keep(evidence)
     run.close(_INTERRUPTED if interrupted else _TOO_LATE)
     return run.report(nodes, clock() - began, interrupted=interrupted)
+
+
+def _gathered(nodes: tuple[Node, ...], run: _Run, keep: Callable[[Evidence], None]) -> bool:
+    """Keep all that comes; return whether ^C ended it: what is known by then is reported, and the exit code tells."""
+    company = Company(nodes, run.facts, run.settings)
+    acts = acts_for(company, run.wanted)
+    more = rounds(company, lambda: run.prospect(nodes)) if run.probes else None
+    try:
+        for evidence in gather(nodes, acts, run.settings, transports(run.settings), run.observer, more=more):
+            keep(evidence)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        run.observer.finished()
+    return False
 
 
 def replay(directory: str, settings: Settings, observer: Observer, clock: Clock = time.monotonic) -> Report:
