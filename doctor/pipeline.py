@@ -166,18 +166,18 @@ class _Run:
             self.facts[node] = {**facts_of(replace(evidence, replies=never), missing), **self.facts[node]}
 
     def prospect(self, nodes: Sequence[Node]) -> Prospect:
-        """Judge what touches the plan before anything is measured: the plan to measure under, and what is against it.
+        """Judge what touches the plan, by what is known so far: the plan to measure under, and what is against it.
 
-        Only what can be an error counts. Which nodes --drop-bad leaves out is for all checks to say. A line for MPI is
-        of no concern to ranks that ncheck starts itself.
+        Only what can be an error counts, and nothing that was measured. Which nodes --drop-bad leaves out is for all
+        checks to say. A line for MPI is of no concern to ranks that ncheck starts itself.
         """
         settings = self.settings
         run = copy(self)
         run.checks = [
             one
             for one in self.checks
-            if not measures(one)
-            and (settings.drop_bad or (one.severity is Severity.ERROR and for_the_probe(one, settings)))
+            if settings.drop_bad
+            or (one.severity is Severity.ERROR and not measures(one) and for_the_probe(one, settings))
         ]
         run.facts = dict(self.facts)
         run.close(_TOO_LATE)

@@ -37,7 +37,7 @@ AGAIN = "ncheck probe nodes.txt"
 
 @dataclass(frozen=True)
 class Prospect:
-    """What was judged before anything was measured: the plan, whom --drop-bad left out, and what is against it."""
+    """What can be judged by now: the plan, whom --drop-bad leaves out, and what is against measuring under it."""
 
     plan: LaunchPlan
     dropped: Mapping[str, str]
@@ -53,7 +53,10 @@ def spared_probe(company: Company) -> dict[str, str]:
 def rounds(
     company: Company, prospect: Callable[[], Prospect], clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Act]:
-    """Yield the acts of the probe, or the one that says why there is none."""
+    """Yield the acts of the probe, or the one that says why there is none.
+
+    With --drop-bad it is judged once more when all pairs have met: who is bad by that has no part in larger groups.
+    """
     from doctor.probe.choice import Refused, choose  # noqa: PLC0415  what measures is dear, and read when it is wanted
     from doctor.probe.stages import Stages  # noqa: PLC0415
     from doctor.probe.ways.ground import ground_of  # noqa: PLC0415
@@ -66,7 +69,12 @@ def rounds(
     if isinstance(chosen, Refused):
         yield told(company, refusal(company, chosen.why, chosen.fix), ground.nodes)
         return
-    yield from Stages(ground, chosen, clock, clock() + company.settings.probe_time).acts()
+    stages = Stages(ground, chosen, clock, clock() + company.settings.probe_time)
+    yield from stages.search()
+    if company.settings.drop_bad:
+        now = prospect()
+        yield from stages.leave_out(ground_of(company, now.plan, {**found.dropped, **now.dropped}))
+    yield from stages.groups()
 
 
 def cut_short(probed: Mapping[str, object], why: str) -> dict[str, tuple[Source, Reply]]:

@@ -47,12 +47,25 @@ class Stages:
     out: dict[str, str] = field(default_factory=dict)  # nodes that are asked no more, and why
     roll: Roll = field(default_factory=lambda: Roll({}, set()))
 
-    def acts(self) -> Iterator[Act]:
-        """Yield all acts; each sees what the one before it brought."""
+    def search(self) -> Iterator[Act]:
+        """Yield the acts that tell who is slow; each sees what the one before it brought."""
         yield from self.meet()
         yield from self.inside()
         if len(self.ground.nodes) >= _FEW:
             yield from self.pairs()
+
+    def leave_out(self, ground: Ground) -> Iterator[Act]:
+        """Go on on this ground, and note it on those who are not on it any more. Where nobody is left, all go on."""
+        gone = tuple(node for node in self.ground.nodes if node not in ground.nodes)
+        if not gone or not ground.nodes:
+            return
+        if way := self.chosen.ways.get(Stage.ALL):
+            yield self.skip(way, Stage.ALL, [self.ground.nodes], f"--drop-bad left out {fold(gone)}", gone)
+        self.ground = ground
+
+    def groups(self) -> Iterator[Act]:
+        """Yield the acts of more than two nodes."""
+        if len(self.ground.nodes) >= _FEW:
             yield from self.scaling()
             yield from self.together()
         yield from self.diagnosed()
@@ -176,10 +189,12 @@ class Stages:
         """Say why there is no size to measure; "" where there is one, or where the means has none at all."""
         return "no size fits into the memory that is free" if way.sizes and not sizes else ""
 
-    def skip(self, way: Way, stage: Stage, groups: Sequence[Sequence[str]], why: str) -> Act:
-        """Return the act that asks nothing, and notes of a step why it was not begun."""
+    def skip(
+        self, way: Way, stage: Stage, groups: Sequence[Sequence[str]], why: str, on: Sequence[str] | None = None
+    ) -> Act:
+        """Return the act that asks nothing, and notes of a step why it was not begun: on all its nodes, or on some."""
         steps = self.steps(way, stage, groups, self.sizes(way, stage))
-        told = {node: (skipped(step, why),) for step in steps for node in step.group}
+        told = {node: (skipped(step, why),) for step in steps for node in step.group if on is None or node in on}
         return Act("measuring", frozenset(told), lambda _: dict(told), seconds=1.0)
 
     def steps(self, way: Way, stage: Stage, groups: Iterable[Sequence[str]], sizes: tuple[int, ...]) -> list[Step]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from doctor.collect.probe import MEETING, TURN, probed
+from doctor.hostlist import fold
 from doctor.model.evidence import Evidence, JsonValue, Login, Reply, Status
 from doctor.model.facts import Means, ProbeFacts, Stage, Step
 from doctor.probe.collectives import collectives
@@ -35,15 +36,22 @@ def none_asked() -> dict[str, Reply]:
     return {TURN.key: NOT_ASKED, MEETING.key: NOT_ASKED}
 
 
-def measured(hosts: tuple[Host, ...], slow: Mapping[str, float] | None = None) -> tuple[Host, ...]:
-    """Return the cluster as the probe measured it. `slow` is the share of their NICs' rate that nodes reach."""
+def measured(
+    hosts: tuple[Host, ...], slow: Mapping[str, float] | None = None, left_out: tuple[str, ...] = ()
+) -> tuple[Host, ...]:
+    """Return the cluster as the probe measured it. `slow` is the share of their NICs' rate that nodes reach.
+
+    `left_out` are nodes that --drop-bad left out when all pairs had met.
+    """
     run = _Run({host.name: host for host in hosts}, slow or {})
     run.each([(name,) for name in run.hosts], Stage.INSIDE, SWEEP)
     while pairs := pair_rounds(tuple(run.hosts), collectives(run.known())):
         run.each(pairs, Stage.PAIR, LARGE)
-    for group in scaling_groups(tuple(run.hosts)):
+    run.leave_out(left_out)
+    good = tuple(name for name in run.hosts if name not in left_out)
+    for group in scaling_groups(good):
         run.each([group], Stage.SCALING, LARGE)
-    run.each([tuple(run.hosts)], Stage.ALL, SWEEP)
+    run.each([good], Stage.ALL, SWEEP)
     return tuple(replace(host, probe={MEETING.key: _met(host), **run.replies[host.name]}) for host in hosts)
 
 
@@ -60,11 +68,22 @@ class _Run:
         """Run these groups at once."""
         self.number += 1
         for group in groups:
-            ranks = (1,) * len(group) if stage is Stage.PAIR else tuple(self.hosts[name].gpus for name in group)
-            net = "" if stage is Stage.INSIDE else "IB"
-            step = Step(self.number, stage, Means.NCCL, group, ranks, sizes, net=net)
+            step = self.step(group, stage, sizes)
             for node in group:
                 self.replies.setdefault(node, {})[f"{TURN.key}#{self.number}"] = self.turn(step, node)
+
+    def leave_out(self, nodes: tuple[str, ...]) -> None:
+        """Note on these nodes that they have no part in what follows."""
+        self.number += 1 if nodes else 0
+        asked = step_told(self.step(tuple(self.hosts), Stage.ALL, SWEEP))
+        for node in nodes:
+            why = Reply(Status.NOT_ASKED, f"--drop-bad left out {fold(nodes)}", asked=asked)
+            self.replies[node][f"{TURN.key}#{self.number}"] = why
+
+    def step(self, group: tuple[str, ...], stage: Stage, sizes: tuple[int, ...]) -> Step:
+        ranks = (1,) * len(group) if stage is Stage.PAIR else tuple(self.hosts[name].gpus for name in group)
+        net = "" if stage is Stage.INSIDE else "IB"
+        return Step(self.number, stage, Means.NCCL, group, ranks, sizes, net=net)
 
     def known(self) -> dict[str, ProbeFacts]:
         told = {

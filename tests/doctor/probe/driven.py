@@ -58,6 +58,7 @@ class Driven:
     cluster: str = HEALTHY
     against: tuple[str, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=dict)
+    dropped_later: Mapping[str, str] = field(default_factory=dict)  # with it, when all pairs have met
     seconds: float = 2.0  # of an act in which all goes well
     meeting: Answers = meets
     facts: Mapping[str, Mapping[FactType, object]] = field(default_factory=dict)  # in place of the recorded ones
@@ -76,8 +77,8 @@ class Driven:
 
     def run(self) -> Driven:
         company = Company(tuple(Node(name) for name in self.evidence), self.known, self.settings)
-        prospect = Prospect(LaunchPlan(), self.dropped, self.against)
-        for act in rounds(company, lambda: prospect, lambda: self.now):
+        judged = iter((self.dropped, {**self.dropped, **self.dropped_later}))
+        for act in rounds(company, lambda: Prospect(LaunchPlan(), next(judged), self.against), lambda: self.now):
             began = self.now
             seconds = act.seconds or 0.0
             longest = 0.0

@@ -170,6 +170,29 @@ def test_the_rest_is_measured_without_the_nodes_that_are_left_out() -> None:
     assert driven.known["gpu02"][ProbeFacts] == Absent("left out by --drop-bad")
 
 
+DROPPING = Settings(drop_bad=True)
+
+
+def test_who_is_bad_by_what_the_pairs_told_is_left_out_of_more_nodes_and_that_is_noted() -> None:
+    driven = Driven(dropped_later={"gpu02": "NC710"}, settings=DROPPING).run()
+    assert driven.groups("measuring 2 nodes") == (("gpu01", "gpu03"),)
+    assert driven.groups("measuring all") == (("gpu01", "gpu03", "gpu04"),)
+    (skipped,) = driven.probed("gpu02").skipped
+    assert (skipped.step.stage, skipped.step.group, skipped.why) == (Stage.ALL, ALL, "--drop-bad left out gpu02")
+    assert [driven.probed(node).skipped for node in ("gpu01", "gpu03", "gpu04")] == [(), (), ()]
+
+
+def test_where_nobody_would_be_left_all_are_measured() -> None:
+    driven = Driven(dropped_later=dict.fromkeys(ALL, "NC721"), settings=DROPPING).run()
+    assert (driven.stages(), driven.groups("measuring all")) == (OF_ALL, (ALL,))
+
+
+def test_one_node_that_is_left_meets_nobody() -> None:
+    driven = Driven(dropped_later=dict.fromkeys(ALL[1:], "NC710"), settings=DROPPING).run()
+    assert "measuring all" not in driven.stages()
+    assert driven.probed("gpu01").skipped == ()
+
+
 def test_nodes_that_were_not_reached_have_no_part() -> None:
     driven = Driven(cluster="one-node-down").run()
     assert driven.groups("measuring all") == (("gpu01", "gpu02", "gpu04"),)
