@@ -64,10 +64,17 @@ class Registry:
         """Return the checks that a word means. Raises SettingsError, with what is near, where it means none."""
         if found := self.matching(word):
             return found
+        raise SettingsError(f"no check is called {word!r}: {self._near(word) or self._where_all_are()}")
+
+    def _near(self, word: str) -> str:
         names = [check.name for check in self.checks]
-        near = [name for name in names if word.lower() in name][:3] or get_close_matches(word.lower(), names, n=1)
-        hint = f"did you mean {' or '.join(near)}?" if near else "ncheck list shows them all"
-        raise SettingsError(f"no check is called {word!r}: {hint}")
+        words = [*names, *(check.code for check in self.checks)]
+        near = [one for one in words if word.lower() in one.lower()][:3] or get_close_matches(word.lower(), names, n=1)
+        return f"did you mean {' or '.join(near)}?" if near else ""
+
+    def _where_all_are(self) -> str:
+        lost = "".join(f"; those of the plug-in {one.name} could not be loaded: {one.why}" for one in self.broken)
+        return f"ncheck list shows them all{lost}"
 
 
 def load_checks() -> Registry:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from doctor.errors import EXIT_FINDINGS
+from doctor.hostlist import fold, unfold
 from doctor.printable import printable
 
 if TYPE_CHECKING:
@@ -65,6 +66,15 @@ def against(report: Report, settings: Settings) -> list[str]:
 
     found = objections(report, load_checks().select(()), settings)
     return [line for one in found for line in (one.told, *([f"  try: {one.fix}"] if one.fix else []))]
+
+
+def say_in_vain(settings: Settings, report: Report) -> None:
+    """Tell which nodes --ignore names that are none of this run's: no error, for the next list may have them."""
+    here = {*(node.name for node in report.nodes), *report.dropped}
+    for ignore in settings.ignore:
+        strange = set(unfold(ignore.nodes)) - here if ignore.nodes else set()
+        if strange:
+            say(f"ignore {ignore.check}={ignore.nodes}: {fold(strange)} is not among the nodes, {fold(here)}")
 
 
 def say(words: str) -> None:

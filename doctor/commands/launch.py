@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from doctor.commands.examined import against, all_dropped, examined, say
+from doctor.commands.examined import against, all_dropped, examined, say, say_in_vain
 from doctor.commands.options import CONFIG, COUNTS, GOOD, JOB, KEPT, NETWORK, RANKS, SSH, TIME, WHICH, WITH, options
 from doctor.commands.program import ProgramCommand, program_of
 from doctor.commands.run import one_file, settings_of
@@ -53,6 +53,7 @@ def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -
     from doctor.report.live import observer_for  # noqa: PLC0415  start-up
 
     report = examined(settings, observer_for(sys.stderr, os.environ))
+    say_in_vain(settings, report)
     print_brief(report, sys.stderr, os.environ)
     if report.interrupted:
         say("interrupted: nothing was started")

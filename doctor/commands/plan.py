@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from doctor.commands.examined import against, all_dropped, examined, say
+from doctor.commands.examined import against, all_dropped, examined, say, say_in_vain
 from doctor.commands.options import (
     CONFIG,
     COUNTS,
@@ -58,6 +58,7 @@ def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, 
     from doctor.report.live import observer_for  # noqa: PLC0415  start-up
 
     report = examined(settings, observer_for(sys.stderr, os.environ))
+    say_in_vain(settings, report)
     if report.interrupted:
         say("interrupted: there is no plan")
         return report.exit_code

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from doctor.commands.examined import say_in_vain
 from doctor.commands.options import (
     CONFIG,
     GOOD,
@@ -109,7 +110,9 @@ def run_and_show(work: Work, given: Mapping[str, object], change: Callable[[Sett
     from doctor.report.live import observer_for  # noqa: PLC0415  start-up
 
     report = work(settings, observer_for(sys.stderr, os.environ))
-    return show(report, settings.output, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
+    code = show(report, settings.output, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
+    say_in_vain(settings, report)
+    return code
 
 
 def settings_of(given: Mapping[str, object]) -> Settings:

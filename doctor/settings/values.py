@@ -193,6 +193,8 @@ def _ignored(value: object) -> tuple[str, str | None]:
         raise ValueError(f"{quoted(check)} is no check; write its code or name, as in NC305 or NC305=node07")
     if not equals:
         return check, None
+    if not nodes:
+        raise ValueError(f"{quoted(value)} names no node; write {check}=node07, or {check} alone for all nodes")
     unfold(nodes)
     return check, nodes
 

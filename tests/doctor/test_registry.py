@@ -70,6 +70,16 @@ def test_a_plug_in_that_raises_is_told_and_ours_are_all_there(site: Path) -> Non
     assert registry.broken == (BrokenPlugIn("paint-broken", "OSError: no brush", fix),)
 
 
+def test_a_check_of_a_broken_plug_in_is_none_and_the_answer_says_why(site: Path) -> None:
+    distribution(site, "paint-broken", "paint_broken", "raise OSError('no brush')")
+    with pytest.raises(SettingsError) as caught:
+        load_checks().one("NC999")
+    assert str(caught.value) == (
+        "no check is called 'NC999': ncheck list shows them all; those of the plug-in paint-broken could not be loaded:"
+        " OSError: no brush"
+    )
+
+
 def test_a_plug_in_cannot_take_a_code_that_is_taken(site: Path) -> None:
     distribution(site, "paint-thief", "paint_thief", GOOD.format(code="NC201"))
     registry = load_checks()
@@ -117,6 +127,8 @@ def test_a_word_that_means_no_check_is_an_error_that_says_what_is_near() -> None
         load_checks().select(("nccl-version-difers",))
     with pytest.raises(SettingsError, match="mean nccl-version-differs or nccl-copies-differ or horovod-lacks-nccl"):
         load_checks().select(("NCCL",))
+    with pytest.raises(SettingsError, match="'201': did you mean NC201"):
+        load_checks().one("201")
     with pytest.raises(SettingsError, match="'NC999': ncheck list shows them all"):
         load_checks().select(("NC999",))
     with pytest.raises(SettingsError, match="ncheck list shows them all"):

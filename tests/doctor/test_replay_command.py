@@ -83,6 +83,16 @@ def test_what_is_ignored_is_still_printed(capsys: pytest.CaptureFixture[str]) ->
     assert "ignored NC201 nccl-version-differs  gpu03\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("ignored", "strange"), [
+    ("NC710=nope", "nope"), ("nccl-version-differs=gpu[01-99]", "gpu[05-99]"),
+])  # fmt: skip
+def test_an_ignored_node_that_is_none_of_these_is_told_and_ends_no_run(
+    ignored: str, strange: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", str(FIXTURES / "healthy-4x8-h100"), "--ignore", ignored, "--ignore", "NC201=gpu01"]) == 0
+    assert capsys.readouterr().err == f"ncheck: ignore {ignored}: {strange} is not among the nodes, gpu[01-04]\n"
+
+
 def test_unselected_checks_have_no_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     main(["replay", str(FIXTURES / "healthy-4x8-h100"), "--select", "NC201,NC4", "-o", "json"])
     codes = {verdict["code"] for verdict in json.loads(capsys.readouterr().out)["verdicts"]}
