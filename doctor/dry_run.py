@@ -38,7 +38,7 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
     from doctor.collect.links import CONNECT, LISTEN  # noqa: PLC0415
     from doctor.collect.nccl_pick import PLANNED  # noqa: PLC0415
     from doctor.collect.peers import PEERS  # noqa: PLC0415
-    from doctor.collect.probe import MEETING, TURN  # noqa: PLC0415
+    from doctor.collect.probe import MEETING, SWEEP, TURN  # noqa: PLC0415
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
     first = tuple(source for source in sources if source not in {PEERS, PLANNED, MEETING, TURN, *mesh})
@@ -60,7 +60,8 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
         yield from _answer(PLANNED)
         yield ""
     if TURN in sources and settings.probe != "none":
-        yield from _measured(nodes, (MEETING, TURN), settings)
+        swept = (SWEEP,) if settings.probe_launcher == "mpirun" else ()
+        yield from _measured(nodes, (MEETING, TURN, *swept), settings)
     measured = TURN in sources and settings.probe != "none" and len(nodes) > 1
     between = ", and from node to node as said above" if mesh or edges or measured else ""
     yield f"nothing is written on any node, and nothing is sent anywhere but to this machine{between}"

@@ -21,6 +21,7 @@ from doctor.printable import printable
 
 TURN = Answer("turn")
 MEETING = Answer("meeting")
+SWEEP = Answer("sweep")
 
 _MOST_ROWS, _MOST_DEVICES, _MOST_LINES, _MOST_IDS = 256, 1024, 300, 4096
 _LONGEST_LINE, _LONGEST_WORDS, _LONGEST_PATH = 500, 1000, 4096  # an agent's log has lines of 400 characters
@@ -35,9 +36,13 @@ def probed(evidence: Evidence) -> Read[ProbeFacts]:
     told = {turn: reply for turn, reply in evidence.turns(TURN).items() if isinstance(reply.asked, dict)}
     if not told:
         return _why_none(evidence)
-    note = evidence.reply(TURN)
+    note, swept = evidence.reply(TURN), evidence.turns(SWEEP)
     return ProbeFacts(
-        tuple(_turn(turn, reply) for turn, reply in told.items() if reply.status is not Status.NOT_ASKED),
+        tuple(
+            _swept(_turn(turn, reply), reply, swept.get(turn))
+            for turn, reply in told.items()
+            if reply.status is not Status.NOT_ASKED
+        ),
         tuple(
             Skipped(_step(mapping(reply.asked), turn), reply.reason)
             for turn, reply in told.items()
@@ -104,6 +109,19 @@ def _step(asked: Mapping[str, JsonValue], turn: int) -> Step:
 def _turn(turn: int, reply: Reply) -> Turn:
     timeout = mapping(reply.asked).get("timeout")
     return replace(_answered(turn, reply), seconds=None if timeout is None else number(timeout, _MOST_SECONDS))
+
+
+def _swept(turn: Turn, told: Reply, swept: Reply | None) -> Turn:
+    """Add what ranks had in shared memory that a launcher started: what was swept of it, or that it may be there."""
+    held = told.value.get("held") if isinstance(told.value, dict) else None
+    if not isinstance(held, dict) or not held:
+        return turn
+    try:
+        left = _lines(mapping(swept.value)["left"]) if swept and swept.status is Status.OK else None
+    except (ValueError, LookupError, TypeError):
+        left = None
+    doubtful = _lines([f"{path} may have been left: nobody could look" for path in held])
+    return replace(turn, left=turn.left + (doubtful if left is None else left))
 
 
 def _answered(turn: int, reply: Reply) -> Turn:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, MutableMapping, MutableSet, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from doctor.collect.probe import TURN
+from doctor.collect.probe import SWEEP, TURN
 from doctor.model.act import NotAsked, Told
 from doctor.model.evidence import JsonValue, Reply, Status
 from doctor.probe.ways.rendezvous import leads_astray
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from doctor.model.evidence import Answer
     from doctor.model.facts import Step
     from doctor.probe.ways.way import Ground, Way
+
+TO_SWEEP = 3.0  # seconds that a node has to look after what ranks left
 
 
 @dataclass
@@ -44,20 +46,23 @@ class Parts:
             why = "the time for the run was over before it could begin"
             return {node: (skipped(step, why),) for step in self.steps for node in step.group}
         made = self._by_head(self.way, seconds) if isinstance(self.way, HeadWay) else self._by_agents(seconds)
-        return {node: (*self._noted(node), question) for node, question in made.items()}
+        return {node: (*self._noted(node), *questions) for node, questions in made.items()}
 
-    def _by_agents(self, seconds: float) -> dict[str, Answer | Told]:
+    def _by_agents(self, seconds: float) -> dict[str, tuple[Answer | Told, ...]]:
         made: dict[str, Answer | Told] = {}
         for step in self.steps:
             made.update(self._step(step, self._parts(step, seconds)))
-        return made
+        return {node: (question,) for node, question in made.items()}
 
-    def _by_head(self, way: HeadWay, seconds: float) -> dict[str, Answer | Told]:
-        """Let a program of the head run them; each node's reply is what that told of it."""
+    def _by_head(self, way: HeadWay, seconds: float) -> dict[str, tuple[Answer | Told, ...]]:
+        """Let a program of the head run them; each node's reply is what that told of it, and the node sweeps up."""
         parts = [part for step in self.steps for part in self._parts(step, seconds)]
         replies = way.run(self.ground, parts)
         return {
-            part.node: Told(_turn(part.step), replace(replies[part.node], asked=asked(way, self.ground, part)))
+            part.node: (
+                Told(_turn(part.step), replace(replies[part.node], asked=asked(way, self.ground, part))),
+                *_sweeping(part.step, replies[part.node]),
+            )
             for part in parts
             if part.node in replies
         }
@@ -109,6 +114,12 @@ class Parts:
 def skipped(step: Step, why: str) -> Told:
     """Return what a node is told of a step that is not begun: it replays as what was not measured."""
     return Told(_turn(step), Reply(Status.NOT_ASKED, why, asked=step_told(step)))
+
+
+def _sweeping(step: Step, reply: Reply) -> tuple[Answer, ...]:
+    """Return the question for what ranks may have left in shared memory: nobody else looks after a launcher's."""
+    held = reply.value.get("held") if isinstance(reply.value, dict) else None
+    return (replace(SWEEP, turn=step.round, timeout=TO_SWEEP, arguments={"segments": held}),) if held else ()
 
 
 def _turn(step: Step) -> Answer:

@@ -31,9 +31,10 @@ def test_every_command_and_file_of_every_reader_is_there() -> None:
 
 
 def test_every_answer_says_what_it_reads() -> None:
-    text = told()
+    text = told(probe_launcher="mpirun")
     for name in set(MODULES) - {"ssh-peers"}:
         assert f"  {name}: " in text
+    assert "  sweep: " not in told()
 
 
 def test_the_means_that_a_probe_may_take_say_what_they_read() -> None:

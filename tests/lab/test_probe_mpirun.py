@@ -94,8 +94,8 @@ def test_a_rank_that_hangs_under_the_line_is_ended_with_the_step_and_nothing_is_
     assert run.exit_code == 1
 
 
-def test_a_segment_that_a_hanging_rank_leaves_under_the_line_is_removed_and_told(lab: Lab) -> None:
-    lab.nodes[1].write("/etc/standin-nccl", "shm=leave,hang=collective,at=4,rank=3\n")
+def test_a_segment_that_a_rank_leaves_which_dies_under_the_line_is_removed_and_told(lab: Lab) -> None:
+    lab.nodes[1].write("/etc/standin-nccl", "shm=leave,die=collective,at=4,rank=3\n")
     run = probed(lab, "--probe", "nccl", "--probe-launcher", "mpirun")
     left = [one for one in run.report["findings"] if one["code"] == "NC705" and "node02" in one["nodes"]]
     assert any("/dev/shm/nccl-" in line and "was removed" in line for one in left for line in one["evidence"]), left  # noqa: S108

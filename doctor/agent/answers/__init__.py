@@ -34,8 +34,7 @@ planned-nccl-pick  the same, asked as {"variables": {NAME: value|null}, "interfa
 environment  {"variables": {NAME: value}, "job_variables": {NAME: value}, "secret": [names whose values stayed there],
               "missing": [names of variables whose file is not there],
               "files": {path: [lines] | {"error": why} | null (not there)}}
-limits       {"memlock": int|null (null: unlimited), "open_files": int|null, "stack": int|null, "processes": int|null,
-              "shm": {"total": bytes, "free": bytes}|{"error"}}
+limits       {"memlock": int|null (null: unlimited), "shm": {"total": bytes, "free": bytes}|{"error"}}
 mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
                   "start_up": {"file", "line": int, "text"}|null (no early return),
                   "shells": {"interactive shell"|"login shell": why it gave no answer}};
@@ -59,9 +58,9 @@ listen       asked as {"node": its name, "token": hex, "addresses": [ip], "ports
              and goes on listening until the agent ends, on the needed ports, too, where they are free.
 connect      asked as {"token", "timeout": seconds, "sources": {subnet: [its own ips]}, "targets": [[node, ip, port,
                   subnet, is the port the job's: bool, source ip (without it: all sources of the subnet)]]};
-             says {"reaches": [{"subnet", "source", "tried": int, "reached": int, "round_trip": seconds|null,
-                  "slowest": seconds|null, "slowest_to": node|""}], "broken": [{"source", "target": node, "address",
-                  "subnet", "cause": a LinkCause, "detail": words, "port": int (0: the mesh's own)}],
+             says {"reaches": [{"subnet", "source", "tried": int, "reached": int}], "broken": [{"source",
+                  "target": node, "address", "subnet", "cause": a LinkCause, "detail": words,
+                  "port": int (0: the mesh's own)}],
                   "tried": [nodes, without those of which not every broken one is listed]}.
 tools        {"tools": {name: {"path", "mpi": bool|null (no ELF program: that cannot be seen)}}} of all_reduce_perf,
                  all_reduce_perf_mpi, ib_write_bw, ibv_rc_pingpong: those that are on the PATH of the job's environment.
@@ -84,6 +83,8 @@ turn         this node's part in one step of the probe; asked and answered once 
                   "failure": {"step", "words", "rank": int|null, "code": int|null, "late": bool}|null,
                   "start": seconds to the first collective|null, "left": [what had to be ended or removed, or
                   may be left]}.
+sweep        asked after a step whose ranks a launcher started, as {"segments": {path: inode}} that ranks of this node
+                 had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """
 
 MODULES = {
@@ -106,6 +107,7 @@ MODULES = {
     "tools": "tools",
     "meeting": "meeting",
     "turn": "turn",
+    "sweep": "sweep",
 }
 
 

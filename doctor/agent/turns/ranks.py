@@ -85,7 +85,7 @@ class Rank:
     def look(self):
         """See what it has in shared memory, as long as its number is its own."""
         if not self.ended():
-            self.segments.update(segments.seen(["/proc/{}".format(self.pid)]))
+            self.segments.update(segments.seen(["/proc/{}".format(self.pid)])[0])
 
     def died(self):
         """Tell whether it ended without telling last what it had."""

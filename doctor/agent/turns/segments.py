@@ -10,7 +10,7 @@ import threading
 
 SHM = "/dev/shm"  # noqa: S108  where NCCL and CUDA put theirs
 NAMES = ("nccl-", "cuda.shm.")
-_TO_LOOK = 1.0  # seconds
+_TO_LOOK = 3.0  # seconds
 
 
 def here(folder=SHM):
@@ -28,28 +28,31 @@ def here(folder=SHM):
 
 def held(process="/proc/self", folder=SHM):
     """Return {path: inode} of the segments that a process has mapped or open: it opens one before it maps it."""
-    found = dict(_mapped(process))
+    found = dict(_mapped(process, folder))
+    wanted = tuple(folder + "/" + name for name in NAMES)
     for link in glob.glob(process + "/fd/*"):
         try:
-            found[os.readlink(link)] = os.stat(link).st_ino
+            path = os.readlink(link)
+            if path.startswith(wanted):
+                found[path] = os.stat(link).st_ino
         except OSError:
             pass  # closed meanwhile, or another user's
-    wanted = tuple(folder + "/" + name for name in NAMES)
     return {path: inode for path, inode in found.items() if path.startswith(wanted)}
 
 
-def _mapped(process):
+def _mapped(process, folder):
+    there = os.fsencode(folder)
     try:
         with open(process + "/maps", "rb") as file:
             # 7f0c4e000000-7f0c4e001000 rw-s 00000000 00:1b 42      /dev/shm/nccl-Xy12Zq
-            rows = [line.split(None, 5) for line in file.read().splitlines()]
+            rows = [line.split(None, 5) for line in file.read().splitlines() if there in line]
     except OSError:
         return {}  # it has ended, or is another user's
     return {os.fsdecode(row[5]): int(row[4]) for row in rows if len(row) == 6}
 
 
-def seen(processes, folder=SHM):
-    """Return what these processes have, as far as there is time: one that hangs in a driver may lock its maps."""
+def seen(processes, folder=SHM, seconds=_TO_LOOK):
+    """Return what these processes have, and whether there was time for all: one that hangs may lock its maps."""
     found = {}
 
     def look():
@@ -58,8 +61,8 @@ def seen(processes, folder=SHM):
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
-    thread.join(_TO_LOOK)
-    return dict(found)
+    thread.join(seconds)
+    return dict(found), not thread.is_alive()
 
 
 def removed(before, ours, folder=SHM):
@@ -82,15 +85,22 @@ def still(held, folder=SHM):
     return [path for path, inode in held.items() if there.get(path) == inode]
 
 
-def of_others(folder=SHM):
-    """Return the paths that other processes have, as far as they can be seen from here."""
+def of_others(folder=SHM, seconds=_TO_LOOK):
+    """Return the paths that other processes have that can be seen from here, and whether there was time for all."""
     own = "/proc/{}".format(os.getpid())
-    return set(seen([process for process in glob.glob("/proc/[0-9]*") if process != own], folder))
+    found, whole = seen([process for process in glob.glob("/proc/[0-9]*") if process != own], folder, seconds)
+    return set(found), whole
 
 
-def doubtful(before, folder=SHM):
+def unused(held, seconds=_TO_LOOK, folder=SHM):
+    """Return those of {path: inode} that no other process has; none where there was no time to see them all."""
+    others, whole = of_others(folder, seconds)
+    return {path: inode for path, inode in held.items() if path not in others} if whole else {}
+
+
+def doubtful(before, folder=SHM, seconds=_TO_LOOK):
     """Return words for each that was not there before and that no process has which can be seen from here."""
     new = [path for path, inode in sorted(here(folder).items()) if before.get(path) != inode]
-    had = of_others(folder) if new else set()
+    had = of_others(folder, seconds)[0] if new else set()
     words = "{} came meanwhile, and nothing shows whose it is: it was not removed"
     return [words.format(path) for path in new if path not in had]

@@ -76,7 +76,7 @@ def _json(text: str) -> Line | None:
 
 def _part(ranks: Lines, log: Log, ended: Ended) -> dict[str, JsonValue]:
     failure = _failure(ranks, ended)
-    left: list[JsonValue] = [*_left(ranks)]
+    left: list[JsonValue] = [text for lines in ranks.values() for text in _texts(lines, "removed", "words")]
     library = next((line for lines in ranks.values() for line in lines.get("library", [])), {})
     firsts = [line.get("seconds") for lines in ranks.values() for line in lines.get("first", [])[:1]]
     starts = [second for second in firsts if isinstance(second, (int, float)) and not isinstance(second, bool)]
@@ -86,18 +86,16 @@ def _part(ranks: Lines, log: Log, ended: Ended) -> dict[str, JsonValue]:
         "rows": [*_rows(ranks)] if failure is None else [], "carried": _carried(ranks),
         "version": library.get("version", ""), "library": library.get("path", ""), "used": used, "log": lines,
         "failure": failure, "start": max(starts) if starts and len(starts) == len(ranks) else None, "left": left,
+        "held": _held(ranks),
     }  # fmt: skip
 
 
-def _left(ranks: Lines) -> Iterable[str]:
-    """Yield what ranks removed, and what may be left of those that ended early: by nobody's word it is gone."""
-    for lines in ranks.values():
-        yield from _texts(lines, "removed", "words")
+def _held(ranks: Lines) -> dict[str, JsonValue]:
+    """Return {path: inode} of what ranks had in shared memory, but for what one of them told to be gone."""
     gone = {path for lines in ranks.values() for path in _texts(lines, "removed", "gone")}
-    for rank, lines in ranks.items():
-        held = {*_texts(lines, "held", "segments")} if not lines.get("done") else set()
-        yield from (f"{path} may have been left by rank {rank}, which ended early" for path in sorted(held - gone))
-        gone |= held
+    said = (line.get("segments") for lines in ranks.values() for line in lines.get("held", []))
+    had = {path: inode for many in said if isinstance(many, dict) for path, inode in many.items()}
+    return {path: inode for path, inode in sorted(had.items()) if path not in gone and type(inode) is int}
 
 
 def _texts(lines: Mapping[str, list[Line]], kind: str, name: str) -> Iterable[str]:

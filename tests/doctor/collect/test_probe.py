@@ -54,6 +54,28 @@ def test_a_turn_is_what_was_asked_and_what_was_told() -> None:
     )  # fmt: skip
 
 
+DOUBTFUL = "/dev/shm/nccl-b may have been left: nobody could look"  # noqa: S108  it is only named
+HELD = {**TOLD, "left": ["a was removed"], "held": {"/dev/shm/nccl-b": 5}}  # noqa: S108  it is only named
+
+
+@pytest.mark.parametrize(
+    ("swept", "left"),
+    [
+        ({"answer:sweep#7": Reply(Status.OK, value={"left": ["b was removed"]})}, ("a was removed", "b was removed")),
+        ({"answer:sweep#7": Reply(Status.OK, value={"left": []})}, ("a was removed",)),
+        ({"answer:sweep#7": Reply(Status.OK, value={"left": 5})}, ("a was removed", DOUBTFUL)),
+        ({"answer:sweep#7": Reply(Status.TIMEOUT)}, ("a was removed", DOUBTFUL)),
+        ({"answer:sweep#6": Reply(Status.OK, value={"left": []})}, ("a was removed", DOUBTFUL)),
+        ({}, ("a was removed", DOUBTFUL)),
+    ],
+)
+def test_what_ranks_of_a_launcher_had_was_swept_or_may_be_left(swept: dict[str, Reply], left: tuple[str, ...]) -> None:
+    replies = {"answer:turn#7": Reply(Status.OK, value=HELD, asked=ASKED), **swept}
+    found = probed(Evidence("n1", Login(reached=True), replies=replies))
+    assert isinstance(found, ProbeFacts)
+    assert [turn.left for turn in found.turns] == [left]
+
+
 def test_only_what_the_head_asked_for_counts() -> None:
     found = probed(evidence(_7=Reply(Status.OK, value=TOLD)))
     assert found == Unread("the agent's turn: it was not asked of this node", unanswered=True)

@@ -38,7 +38,7 @@ class Telling:
 
     def held(self):
         """Tell what this process has in shared memory; return it."""
-        held = sorted(segments.seen(["/proc/self"]).items())
+        held = sorted(segments.seen(["/proc/self"])[0].items())
         for start in range(0, len(held), _A_LINE):
             self.say("held", segments=dict(held[start : start + _A_LINE]))
         return dict(held)

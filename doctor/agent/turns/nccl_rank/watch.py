@@ -52,20 +52,18 @@ class Watch:
             thread = threading.Thread(target=self.abort, daemon=True)
             thread.start()
             thread.join(_BEFORE_REMOVING)
-        if self.telling.alone:
-            self._clear(held, everything=status != FAILED)
+        if self.telling.alone and status != FAILED:  # of one that fails by itself another rank may have it, too
+            self._clear(held)
         if self.abort:
             thread.join(_FOR_ABORT - 2 * _BEFORE_REMOVING)
         os._exit(status)
 
-    def _clear(self, held, *, everything):
-        """Remove what abort has not removed by then, as no agent is there to do it, and tell of it.
-
-        What another rank has, too, is its to remove, unless all ranks are to end: then each may be the last that can.
+    def _clear(self, held):
+        """Remove what abort has not removed by then, and tell of it: all ranks are to end, and after a ^C of the head
+        nobody sweeps up.
         """
         ends = time.monotonic() + _BEFORE_REMOVING
         while segments.still(held) and time.monotonic() < ends:
             time.sleep(0.02)
-        others = set() if everything else segments.of_others()
-        words = segments.removed({}, {path: inode for path, inode in held.items() if path not in others})
+        words = segments.removed({}, held)
         self.telling.removed(words, sorted(set(held) - set(segments.still(held))))

@@ -80,7 +80,7 @@ def test_what_nobody_here_has_is_told_and_stays(folder: Path) -> None:
         assert job.stdout
         job.stdout.readline()
         made(folder, "nccl-nobodys")
-        assert segments.doubtful({}, str(folder)) == [
+        assert segments.doubtful({}, str(folder), FAR) == [
             f"{folder}/nccl-nobodys came meanwhile, and nothing shows whose it is: it was not removed"
         ]
         assert (folder / "nccl-nobodys").exists()
@@ -120,16 +120,25 @@ def launched(standins: Callable[..., Path], alone_in_shm: None) -> Iterator[Call
     assert list(SHM.glob(f"nccl-{mark}*")) == []
 
 
-@pytest.mark.parametrize("how", ["hang", "fail"])
-def test_a_rank_under_a_launcher_removes_what_it_leaves_when_it_ends_early(
-    launched: Callable[[str], list[dict[str, object]]], how: str
+def test_a_rank_under_a_launcher_removes_what_it_leaves_when_it_is_told_to_end(
+    launched: Callable[[str], list[dict[str, object]]],
 ) -> None:
-    lines = launched(f"shm=leave,{how}=collective,at=4")
+    lines = launched("shm=leave,hang=collective,at=4")
     (held,) = {path for line in lines if line["is"] == "held" for path in line["segments"]}  # type: ignore[attr-defined]
     assert [{**line, "rank": None} for line in lines if line["is"] == "removed"] == [
         {"is": "removed", "rank": None, "gone": [held]},
         {"is": "removed", "rank": None, "words": [f"{held} (4096 bytes) was removed"]},
     ]
+
+
+def test_a_rank_that_fails_by_itself_tells_what_it_had_and_leaves_it_to_the_sweep(
+    launched: Callable[[str], list[dict[str, object]]],
+) -> None:
+    lines = launched("shm=leave,fail=collective,at=4")
+    (held,) = {path for line in lines if line["is"] == "held" for path in line["segments"]}  # type: ignore[attr-defined]
+    assert [line for line in lines if line["is"] == "removed"] == []
+    assert Path(held).exists()
+    Path(held).unlink()
 
 
 def test_a_rank_under_a_launcher_says_that_all_is_gone_where_nccl_removed_it_itself(

@@ -38,7 +38,7 @@ def test_each_node_has_the_mean_of_its_own_ranks_whoever_spoke_in_between() -> N
     assert told["a"] == {
         "rows": [{**mine, "seconds": 2.0, "fastest": 1.0, "slowest": 4.0}],
         "carried": {"eth0": {"sent": 7, "received": 9}}, "version": "2.21.5", "library": "/lib/libnccl.so.2",
-        "used": [log.strip()], "log": [], "failure": None, "start": 2.0, "left": [],
+        "used": [log.strip()], "log": [], "failure": None, "start": 2.0, "left": [], "held": {},
     }  # fmt: skip
     assert (told["b"]["rows"], told["b"]["start"], told["b"]["failure"]) == (
         [{**mine, "seconds": 4.0, "fastest": 2.0, "slowest": 8.0}],
@@ -103,12 +103,11 @@ def test_times_and_counts_that_cannot_be_are_no_row() -> None:
         assert [part["rows"] for part in told_by_ranks(STEP, ended(said)).values()] == [[], []]
 
 
-def test_what_ranks_removed_is_told_and_what_nobody_says_is_gone_may_be_left() -> None:
+def test_what_ranks_removed_is_told_and_what_nobody_says_is_gone_is_for_the_agent_to_sweep() -> None:
     a, b, c = (f"/dev/shm/nccl-{letter}" for letter in "abc")  # noqa: S108  they are only named
     said = line(0, "held", segments={a: 1, b: 2}) + line(1, "held", segments={b: 2, c: 3}) + through(2, 1.0)
-    said += line(2, "held", segments={f"{a}d": 4})
+    said += line(2, "held", segments={f"{a}d": 4, f"{b}d": "5"})
     said += line(0, "removed", gone=[a, b]) + line(0, "removed", words=[f"{a} (5 bytes) was removed"])
     told = told_by_ranks(STEP, ended(said + line(0, "removed", gone=7, words=[8]), code=1))
-    assert (told["a"]["left"], told["b"]["left"]) == (
-        [f"{a} (5 bytes) was removed", f"{c} may have been left by rank 1, which ended early"], [],
-    )  # fmt: skip
+    assert (told["a"]["left"], told["b"]["left"]) == ([f"{a} (5 bytes) was removed"], [])
+    assert (told["a"]["held"], told["b"]["held"]) == ({c: 3}, {f"{a}d": 4})
