@@ -13,9 +13,12 @@ done
 hostname head
 echo made
 read -r _ || exit
-for place in etc root home; do
-  mkdir -p "$folder/head/$place/upper" "$folder/head/$place/work"
-  mount -t overlay lab -o "lowerdir=$folder/common/$place:/$place,upperdir=$folder/head/$place/upper,workdir=$folder/head/$place/work" "/$place"
-done
+# What a test writes on the head is seen by this lab alone: others may run beside it.
+overlay() {
+  mkdir -p "$folder/head/$1/upper" "$folder/head/$1/work"
+  mount -t overlay lab -o "lowerdir=$2/$1,upperdir=$folder/head/$1/upper,workdir=$folder/head/$1/work" "/$1"
+}
+for place in etc root home; do overlay "$place" "$folder/common/$place:"; done
+overlay usr/local ""
 echo ready
 while read -r _; do :; done

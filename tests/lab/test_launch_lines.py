@@ -74,7 +74,9 @@ def test_the_line_runs_from_a_head_that_is_on_the_other_network_alone(wide_lab: 
         done = launched(wide_lab, line)
 
     assert ended_well(done), done
-    assert not re.search("(?i)warning", done.said), done
+    # mpirun's own race with each ssh that it starts, told now and then, is none of the line's.
+    said = [line for line in done.said.splitlines() if "Warning: setpgid(" not in line]
+    assert not [line for line in said if "warning" in line.lower()], done
 
 
 def test_one_subnet_under_two_names_is_named_by_its_addresses(wide_lab: Lab) -> None:
