@@ -126,20 +126,28 @@ class _Run:
     def open(self, act: Act, *, first: bool = False) -> frozenset[str]:
         """Begin an act with the nodes that are free for it, and return those."""
         end = self.deadline if act.seconds is None else min(self.end_of_all, time.monotonic() + act.seconds)
+        names = [node.name for node in self.nodes if node.name in act.nodes]
+        free = [name for name in names if first or (self.places[name].session and name not in self.busy)]
+        for name in free:  # before it is asked: a program of the head may run all of the act in there
+            self.observer.stage(name, "connecting" if first else act.stage)
         questions = act.ask(max(0.0, end - time.monotonic()))
-        asked = set()
-        for name in (node.name for node in self.nodes if node.name in act.nodes):
-            place = self.places[name]
-            place.acts -= act.seconds is None
-            if first or (place.session and name in questions and name not in self.busy):
-                self.busy.add(name)
-                asked.add(name)
-                self.observer.stage(name, "connecting" if first else act.stage)
-                sources = self.spared(place, questions.get(name, ()))
-                self.work.put((self.examine if first else self.go_on, name, sources))
+        for name in names:
+            self.places[name].acts -= act.seconds is None
+        asked = frozenset(name for name in free if first or name in questions)
+        for name in free:
+            if name in asked:
+                self.begin_with(name, questions.get(name, ()), first=first)
+            else:
+                self.observer.stage(name, "done")
         if act.seconds is not None:  # those that it asks wait for one another: none may wait for its turn
             self.hire(len(self.busy))
-        return frozenset(asked)
+        return asked
+
+    def begin_with(self, name: str, questions: tuple[Source | NotAsked | Told, ...], *, first: bool) -> None:
+        """Give a node its part of an act to a worker."""
+        self.busy.add(name)
+        sources = self.spared(self.places[name], questions)
+        self.work.put((self.examine if first else self.go_on, name, sources))
 
     @staticmethod
     def spared(place: _Place, questions: tuple[Source | NotAsked | Told, ...]) -> tuple[Source, ...]:

@@ -116,6 +116,29 @@ def test_what_the_head_found_out_itself_is_told_as_if_the_node_had() -> None:
     assert evidence.replies == {turn(1).key: said}
 
 
+def test_who_takes_part_in_an_act_is_told_before_it_is_asked_which_may_take_long() -> None:
+    observer, seen = Told(), list[dict[str, str]]()
+
+    def ask(_left: float) -> Questions:
+        seen.append(dict(observer.last))
+        return {"a": (ALSO,)}
+
+    acts = iter([Act("measuring all", frozenset("ab"), ask, seconds=60)])
+    ways = Ways(failing={"down": Cause.REFUSED})
+    list(
+        gather(
+            nodes("a", "b", "down"),
+            [first(["a", "b", "down"], [HELLO])],
+            Settings(),
+            lambda _: ways,
+            observer,
+            more=acts,
+        )
+    )
+    assert seen == [{"a": "measuring all", "b": "measuring all", "down": "done"}]
+    assert observer.last == dict.fromkeys(["a", "b", "down"], "done")
+
+
 def test_nodes_that_wait_for_one_another_are_asked_at_once_whatever_the_width(tmp_path: Path) -> None:
     names = ["a", "b", "c"]
     meet = {
