@@ -160,6 +160,7 @@ def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...]) ->
     settings = Settings(**own, environment=environment, overrides=overrides)
     _identity_is_there(settings.identity)
     _ssh_config_is_there(settings.ssh_config)
+    _mpirun_has_ranks_to_start(settings)
     return settings
 
 
@@ -205,3 +206,10 @@ def _ssh_config_is_there(config: str | None) -> None:
     path = Path(config or "none").expanduser()
     if config not in (None, "none") and (path.is_dir() or not path.exists()):
         raise SettingsError(f"-F: {printable(str(config))} is no file; those that are there: ls ~/.ssh")
+
+
+def _mpirun_has_ranks_to_start(settings: Settings) -> None:
+    """Refuse it before any node is asked: what is measured without NCCL is measured without mpirun."""
+    if settings.probe_launcher == "mpirun" and settings.probe in ("gloo", "tcp"):
+        told = f"--probe-launcher mpirun starts ranks of NCCL, and --probe {settings.probe} has none"
+        raise SettingsError(f"{told}: leave out one of the two")

@@ -186,6 +186,8 @@ def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> 
         ({"ssh_config": "/"}, "-F: / is no file; those that are there: ls ~/.ssh"),
         ({"nodes_file": "a", "hosts": "b"}, "the nodes file and -H each say which nodes: give one of them"),
         ({"hosts": "b", "slurm": True}, "-H and --slurm each say which nodes: give one of them"),
+        ({"probe": "tcp", "probe_launcher": "mpirun"},
+         "--probe-launcher mpirun starts ranks of NCCL, and --probe tcp has none: leave out one of the two"),
         ({"nodes_file": ""}, "the nodes file: a text is wanted"),
         ({"config": "mine.toml"}, "mine.toml: no such file"),
     ],

@@ -43,6 +43,12 @@ def test_sizes_that_are_none_are_refused_before_any_node_is_asked(tmp_path: Path
     assert "--sizes: 'huge' is no size; write bytes a rank, as in 8, 64K, 1M, 1G, 8-1G or 1M,64M,1G" in done.stderr
 
 
+def test_what_mpirun_has_no_ranks_for_is_refused_before_any_node_is_asked(tmp_path: Path) -> None:
+    done = ncheck("probe", "-H", "nowhere.invalid", "--probe", "gloo", "--probe-launcher", "mpirun", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "ranks of NCCL, and --probe gloo has none: leave out one of the two" in done.stderr
+
+
 def test_a_node_that_is_not_reached_stands_against_it_and_the_exit_code_is_1(tmp_path: Path) -> None:
     done = ncheck("probe", "-H", "nowhere.invalid", "-o", "json", cwd=tmp_path)
     assert done.returncode == 1
