@@ -10,8 +10,8 @@ What is lost here every rank loses in every step, and more with each node that i
 rail that is left out, or one slow node among the newcomers.
 
 ## What to type
-`sudo iblinkinfo` shows links between switches that are down or slow; `ncheck probe nodes.txt --probe-time 300` looks
-for a slow node with more time.
+`sudo iblinkinfo` shows links between switches that are down or slow, `sudo ethtool -S NAME` what an Ethernet interface
+lost or was told to hold back; `ncheck probe nodes.txt --probe-time 300` looks for a slow node with more time.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from doctor.probe.expect.hardware import Hardware
 from doctor.probe.search import BOUNDS, Meeting, Search, SlowLink, Suspect, searched
 from doctor.probe.verdicts.seen import busiest, idle_rails, seen_of
 from doctor.probe.verdicts.shortfalls import inside_share
+from doctor.probe.verdicts.wires import FABRIC, by_infiniband
 
 _BARE = Hardware()
 _MANY = 4  # slow ways that are told one by one
@@ -207,5 +208,7 @@ def _ibstat(place: str) -> str:
 
 
 def _way_fix(seen: Scene, link: SlowLink) -> str:
-    by_rdma = any(":" in place for place in _places(seen, link.nodes[0]))
-    return "sudo iblinkinfo" if by_rdma else f"tracepath -n {quote(link.nodes[1])}"
+    one, other = link.nodes
+    turns = [turn for turn in seen.turns(one) if turn.step.group in (link.nodes, link.nodes[::-1])]
+    fabric = any(by_infiniband(turn, seen.hardware.get(one, _BARE)) for turn in turns)
+    return FABRIC if fabric else f"tracepath -n {quote(other)}"

@@ -9,17 +9,18 @@ little as they can: half, as if a tree had carried it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from doctor.hostlist import fold
 from doctor.model.check import Moot, Problem
-from doctor.model.facts import ProbeFacts, Stage
+from doctor.model.facts import ProbeFacts, Stage, Turn
 from doctor.model.report import LEAST_KEPT
 from doctor.probe.collectives import Collective, collectives
 from doctor.probe.expect.expected import expectation
 from doctor.probe.expect.hardware import Hardware
 from doctor.probe.search import Expect
+from doctor.probe.verdicts.wires import shows_links
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Scaled:
     busbw: float
     share: float | None
     ranks: int
+    turns: Mapping[str, Turn]
     efficiency: float | None = None
     best: Scaled | None = None
 
@@ -54,12 +56,12 @@ def poor(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]) -> 
         return
     low = next((one for one in steps if one.efficiency is not None and one.efficiency < LEAST_KEPT), None)
     if low and low.best:
-        yield Problem(_message(low, low.best), _fix(low), tuple(map(_line, steps)), low.nodes)
+        yield Problem(_message(low, low.best), _fix(low, hardware), tuple(map(_line, steps)), low.nodes)
 
 
 def _plain(one: Collective, expect: Expect) -> Scaled:
     should, reached = expect(one), one.busbw or 0.0
-    return Scaled(one.step.group, reached, reached / should if should else None, one.step.world)
+    return Scaled(one.step.group, reached, reached / should if should else None, one.step.world, one.turns)
 
 
 def _middle(alone: list[Scaled]) -> list[Scaled]:
@@ -74,7 +76,7 @@ def _against(one: Scaled, fewer: list[Scaled]) -> Scaled:
     if not kept:
         return one
     efficiency, best = min(kept, key=lambda held: held[0])
-    return Scaled(one.nodes, one.busbw, one.share, one.ranks, efficiency, best)
+    return replace(one, efficiency=efficiency, best=best)
 
 
 def _kept(one: Scaled, fewer: Scaled) -> float | None:
@@ -111,5 +113,5 @@ def _node(one: Scaled) -> str:
     return "node" if len(one.nodes) == 1 else "nodes"
 
 
-def _fix(low: Scaled) -> str:
-    return "ncheck probe nodes.txt --probe-time 300" if low.share is None else "sudo iblinkinfo"
+def _fix(low: Scaled, hardware: Mapping[str, Hardware]) -> str:
+    return "ncheck probe nodes.txt --probe-time 300" if low.share is None else shows_links(low.turns, hardware)

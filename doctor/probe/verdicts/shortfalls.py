@@ -15,6 +15,7 @@ from doctor.probe.expect.expected import NAMED, Expected, expectation, expected
 from doctor.probe.expect.hardware import Hardware
 from doctor.probe.search import searched
 from doctor.probe.verdicts.seen import seen_of
+from doctor.probe.verdicts.wires import shows_links
 
 PEERS_LOW = 0.85  # of what is usual inside nodes of one kind, which differ by a few percent
 _BARE = Hardware()
@@ -152,7 +153,7 @@ def _problem(members: Sequence[Held], hardware: Mapping[str, Hardware]) -> Probl
     limit = f"as {NAMED} says" if should.limited_by == NAMED else f"limited by {should.limited_by}"
     message = f"{place}: {figures}, {limit}{lowered}"
     evidence = [f"{node} is slow with each of its partners" for node in members[0].blamed if node in nodes]
-    return Problem(message, _fix(members[0], seen), (*evidence, *dict.fromkeys(seen)), nodes)
+    return Problem(message, _fix(members[0], seen, hardware), (*evidence, *dict.fromkeys(seen)), nodes)
 
 
 def _where(stage: Stage, nodes: tuple[str, ...]) -> str:
@@ -161,7 +162,7 @@ def _where(stage: Stage, nodes: tuple[str, ...]) -> str:
     return f"between pairs with {fold(nodes)}" if stage is Stage.PAIR else f"on {len(nodes)} nodes"
 
 
-def _fix(one: Held, seen: Sequence[str]) -> str:
+def _fix(one: Held, seen: Sequence[str], hardware: Mapping[str, Hardware]) -> str:
     """Return what to type first: at what is seen, else at the limiting term."""
     if any("GPUDirect" in line for line in seen):
         return "sudo modprobe nvidia_peermem"
@@ -169,13 +170,7 @@ def _fix(one: Held, seen: Sequence[str]) -> str:
         return "nvidia-smi --query-gpu=index,pcie.link.width.current,pcie.link.width.max --format=csv"
     if "NVL" in one.should.limited_by:
         return "nvidia-smi nvlink -s"
-    return "ip -s link" if "TCP" in one.should.limited_by or _by_interfaces(one.run) else "sudo iblinkinfo"
-
-
-def _by_interfaces(run: Collective) -> bool:
-    """Tell whether the plan's devices are known, and no HCA port is among them."""
-    planned = [device for turn in run.turns.values() for device in turn.planned]
-    return bool(planned) and not any(":" in device for device in planned)
+    return shows_links(one.run.turns, hardware)
 
 
 def _below(node: str, reached: float, usual: float, hardware: Hardware, probed: ProbeFacts) -> Problem:

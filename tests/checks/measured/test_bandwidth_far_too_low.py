@@ -24,7 +24,7 @@ def test_what_an_option_names_is_said_to_be_its_word_and_sockets_have_no_fabric_
     turn = replace(part(Stage.ALL, ("n1", "n2", "n3"), 8, 1.0, expect=380.0), planned=("eth0",))
     (finding,) = judge([bandwidth_far_too_low], {name: probed(turn) for name in turn.step.group}).findings
     assert finding.message == "all-reduce on 3 nodes: 1 GB/s of 380 expected (0.00), as --expect says"
-    assert finding.fix == "ip -s link"
+    assert finding.fix == "sudo ethtool -S eth0"
 
 
 def test_what_nccl_says_of_gpudirect_is_evidence() -> None:

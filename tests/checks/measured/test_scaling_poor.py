@@ -48,6 +48,14 @@ def test_without_an_expectation_groups_of_nodes_are_compared_with_one_another() 
     ]  # fmt: skip
 
 
+def test_where_data_goes_by_an_interface_no_fabric_is_to_be_looked_at() -> None:
+    names = ("n1", "n2", "n3")
+    whole = replace(part(Stage.ALL, names, 8, 5.0, expect=10.0), planned=("eth0",))
+    nodes = {name: probed(part(Stage.INSIDE, (name,), 8, 470.0), whole) for name in names}
+    (finding,) = judge([scaling_poor], nodes).findings
+    assert finding.fix == "sudo ethtool -S eth0"
+
+
 def test_it_is_silent_where_the_limit_changes_from_nvlink_to_nics_and_from_two_nodes_to_more() -> None:
     for nodes in (scaled(838.0 / 1.7, 460.0, 382.0, 375.0), unknown(scaled(470.0, 190.0, 100.0, 97.0))):
         verdicts = judge([scaling_poor], nodes).verdicts
