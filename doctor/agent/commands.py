@@ -10,6 +10,7 @@ import time
 LARGEST_OUTPUT = 1024 * 1024  # bytes of stdout and of stderr each; a program that says more is ended
 SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"  # ibstat lies in sbin, off many PATHs
 ENVIRONMENT = {"LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1", "GIT_OPTIONAL_LOCKS": "0"}
+_FIRST = 10  # lines of a log that say when it begins
 _STRIDE = 0.2  # seconds between two looks at a program that ended while a child of its own keeps the pipes open
 
 
@@ -42,6 +43,12 @@ def run(argv, timeout, environment=None, pass_fds=(), *, cwd="/", tail=False):  
 def decoded(data):
     """Return bytes as text that can be read: what is not UTF-8 as hexadecimal numbers."""
     return data.decode("utf-8", "backslashreplace")
+
+
+def thinned(log, word):
+    """Return a log's first lines, and of the rest those that hold the word: a kernel says a hundred kilobytes."""
+    lines = log.splitlines(keepends=True)
+    return "".join(lines[:_FIRST] + [line for line in lines[_FIRST:] if word in line])
 
 
 def not_started(argv, environment, error):

@@ -82,11 +82,13 @@ class Sources:
     def read_command(self, source):
         argv, timeout = list(source["argv"]), source.get("timeout") or self.timeout
         environment = self.job.environment if source.get("job") else self.job.login_environment
-        if source.get("root"):
-            return self.as_root(argv, timeout, environment, bool(source.get("tail")))
-        return commands.run(argv, timeout, environment, tail=bool(source.get("tail")))
+        run = self.as_root if source.get("root") else commands.run
+        reply = run(argv, timeout, environment, tail=bool(source.get("tail")))
+        if source.get("holding"):
+            reply["stdout"] = commands.thinned(reply.get("stdout", ""), source["holding"])
+        return reply
 
-    def as_root(self, argv, timeout, environment, tail):
+    def as_root(self, argv, timeout, environment, *, tail):
         """Run it through sudo where that was asked for. A refusal, sudo's or the program's own, is "denied"."""
         if self.sudo and os.geteuid() != 0:
             # What sudo started belongs to root and cannot be ended by us: timeout, as root, does it.

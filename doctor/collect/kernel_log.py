@@ -9,11 +9,11 @@ from doctor.collect.reader import Reader, trouble
 from doctor.model.evidence import Command, Evidence, Status
 from doctor.model.fact import Read, Unread
 from doctor.model.facts import KernelLogFacts
-from doctor.parse.kernel_messages import message_time, xid_events
+from doctor.parse.kernel_messages import DRIVER, message_time, xid_events
 
 # Of a long log the end is kept: what came last matters most.
-JOURNAL = Command(("journalctl", "-k", "-b", "--no-pager", "-o", "short"), root=True, tail=True)
-DMESG = Command(("dmesg",), root=True, tail=True)
+JOURNAL = Command(("journalctl", "-k", "-b", "--no-pager", "-o", "short"), root=True, tail=True, holding=DRIVER)
+DMESG = Command(("dmesg",), root=True, tail=True, holding=DRIVER)
 
 _NO_MATTER_OF_ROOT = (Status.TIMEOUT, Status.UNANSWERED, Status.FAILED)
 _NAMES = {JOURNAL: "journalctl -k", DMESG: "dmesg"}

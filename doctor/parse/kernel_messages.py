@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from doctor.model.facts import XidEvent
 
+DRIVER = "NVRM"  # what NVIDIA's driver begins its messages with
+
 # [  913.2] NVRM: Xid (PCI:0000:91:00): 79, pid=1234, name=python3, GPU has fallen off the bus.
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\): (\d+)")
 # Nov 20 10:01:02 node07 kernel: Linux version 6.1.0
@@ -17,7 +19,7 @@ _UPTIME = re.compile(r"^(\[ *\d+\.\d+\])")
 
 def xid_events(lines: Iterable[str]) -> tuple[XidEvent, ...]:
     """Return every Xid in the order of the log; the PCI address with its function number, as sysfs has it."""
-    found = ((_XID.search(line), line) for line in lines if "NVRM" in line)
+    found = ((_XID.search(line), line) for line in lines if DRIVER in line)
     return tuple(XidEvent(_address(hit[1]), int(hit[2]), line.strip()) for hit, line in found if hit)
 
 

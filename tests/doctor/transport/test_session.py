@@ -62,6 +62,12 @@ def test_each_source_is_answered_with_status_and_whole_output(ask: Ask, tmp_path
     }
 
 
+def test_of_a_log_its_beginning_is_sent_and_what_holds_a_word(ask: Ask) -> None:
+    log = Command(("seq", "40"), root=True, tail=True, holding="3")
+    said = ask(log).replies[log.key].stdout
+    assert said.split() == [str(line) for line in (*range(1, 11), 13, 23, *range(30, 40))]
+
+
 def test_what_start_up_files_print_is_noise_and_harms_nothing(ask: Ask, tmp_path: Path) -> None:
     banner = tmp_path / "banner"
     program(banner, "echo Welcome to the cluster; printf 'no newline'; exec \"$@\"")
