@@ -7,7 +7,7 @@ from functools import lru_cache
 from ipaddress import ip_address, ip_network
 
 from doctor.collect.reader import LONGEST, Reader, no_answer
-from doctor.collect.shapes import items, mapping, node, number, port, truth, whole, words
+from doctor.collect.shapes import items, mapping, node, port, truth, whole, words
 from doctor.hostlist import quoted
 from doctor.model.evidence import Answer, Evidence, JsonValue
 from doctor.model.fact import Read
@@ -63,11 +63,7 @@ def _reach(said: Mapping[str, JsonValue]) -> Reach:
     tried, reached = whole(said["tried"]), whole(said["reached"])
     if reached > tried:
         raise ValueError(f"{reached} reached of {tried} tried")
-    to = node(said["slowest_to"]) if said["slowest_to"] else ""
-    return Reach(
-        _subnet(said["subnet"]), _address(said["source"]), tried, reached, _seconds(said["round_trip"]),
-        _seconds(said["slowest"]), to,
-    )  # fmt: skip
+    return Reach(_subnet(said["subnet"]), _address(said["source"]), tried, reached)
 
 
 # What a node may say
@@ -92,10 +88,6 @@ def _subnet(value: JsonValue) -> str:
 @lru_cache(maxsize=8192)
 def _network(subnet: str) -> str:
     return str(ip_network(subnet))
-
-
-def _seconds(value: JsonValue) -> float | None:
-    return None if value is None else number(value)
 
 
 def _words(value: JsonValue) -> str:

@@ -48,16 +48,13 @@ def _links(links: LinkFacts, names: frozenset[str]) -> LinkFacts:
     gone = [link for link in links.broken if link.target not in names]
     return replace(
         links,
-        reaches=tuple(_reach(reach, gone, names) for reach in links.reaches),
+        reaches=tuple(_reach(reach, gone) for reach in links.reaches),
         broken=tuple(link for link in links.broken if link.target in names),
         tried_to=links.tried_to & names,
     )
 
 
-def _reach(reach: Reach, gone: list[Link], names: frozenset[str]) -> Reach:
+def _reach(reach: Reach, gone: list[Link]) -> Reach:
     """Count no failure towards a node that is gone; which of the others were reached is not told one by one."""
     lost = sum((link.subnet, link.source, link.port) == (reach.subnet, reach.source, 0) for link in gone)
-    tried = max(reach.reached, reach.tried - lost)
-    if reach.slowest_to and reach.slowest_to not in names:
-        return replace(reach, tried=tried, slowest=None, slowest_to="")
-    return replace(reach, tried=tried)
+    return replace(reach, tried=max(reach.reached, reach.tried - lost))

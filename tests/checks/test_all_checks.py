@@ -55,6 +55,7 @@ PROGRAMS = {
         "kmod": "modprobe",
         "libc-bin": "getent",
         "mawk": "awk",
+        "mount": "mount",
         "netcat-openbsd": "nc",
         "nvidia-smi": "nvidia-smi",
         "openmpi-bin": "mpirun",

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from .host import Host, Nic
 
 TORCH_PORT = 29500
-ROUND_TRIP, SLOWEST = 0.000084, 0.000412  # seconds, of 25G Ethernet behind one switch
 
 
 def link_replies(host: Host) -> dict[str, Reply]:
@@ -39,9 +38,6 @@ def _reach(host: Host, wire: Nic) -> JsonValue:
         "source": wire.ip,
         "tried": len(host.peers),
         "reached": len(host.peers) - len(host.broken),
-        "round_trip": ROUND_TRIP,
-        "slowest": SLOWEST,
-        "slowest_to": host.peers[0],
     }
 
 

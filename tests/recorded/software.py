@@ -93,13 +93,7 @@ def _program(  # noqa: PLR0913, PLR0917  the members of one record
 
 
 def _limits(host: Host) -> JsonValue:
-    return {
-        "memlock": host.memlock,
-        "open_files": 1048576,
-        "stack": 8388608,
-        "processes": 4126000,
-        "shm": {"total": 1081101176832, "free": 1081100128256},
-    }
+    return {"memlock": host.memlock, "shm": {"total": 1081101176832, "free": 1081100128256}}
 
 
 def check_build(host: Host) -> str:

@@ -67,7 +67,6 @@ class _Link:
         self.node, self.source, self.address, self.port, self.subnet, self.job = row
         self.cause, self.detail = "untried", "there was no time left to try it"
         self.phase, self.began, self.moved, self.until = "connect", 0.0, 0.0, 0.0
-        self.trips, self.slow = [], 0.0
         self.sock = self.talk = None
 
     def script(self, token):
@@ -78,23 +77,20 @@ class _Link:
             raise StrangerError
         self.phase = "small"
         for number in range(SMALLS):
-            sent = time.monotonic()
             yield bytes([number]) * SMALL
             if (yield SMALL) != bytes([number]) * SMALL:
                 raise StrangerError
-            self.trips.append(time.monotonic() - sent)
         if not self.job:
             yield from self.large()
 
     def large(self):
-        self.phase, began = "there", time.monotonic()
+        self.phase = "there"
         yield BLOCK
         for _ in range(LARGE // PART):
             yield 1
         self.phase = "back"
         for _ in range(LARGE // PART):
             yield PART
-        self.slow = time.monotonic() - began
 
     def busy(self, now):
         """Return for how many seconds more it counts as busy; 0 and less where it does not."""
@@ -249,16 +245,7 @@ def _reaches(links):
     for link in links:
         if not link.job and link.cause != "untried":
             folded.setdefault((link.subnet, link.source), []).append(link)
-    return [_reach(subnet, source, tried) for (subnet, source), tried in folded.items()]
-
-
-def _reach(subnet, source, tried):
-    good = [link for link in tried if not link.cause]
-    trips = sorted(sorted(link.trips)[len(link.trips) // 2] for link in good)
-    slowest = max(good, key=lambda link: link.slow) if good else None
-    return {
-        "subnet": subnet, "source": source, "tried": len(tried), "reached": len(good),
-        "round_trip": round(trips[len(trips) // 2], 6) if trips else None,
-        "slowest": round(slowest.slow, 6) if slowest else None,
-        "slowest_to": slowest.node if slowest else "",
-    }  # fmt: skip
+    return [
+        {"subnet": subnet, "source": source, "tried": len(tried), "reached": sum(not link.cause for link in tried)}
+        for (subnet, source), tried in folded.items()
+    ]

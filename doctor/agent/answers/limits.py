@@ -5,29 +5,18 @@ import os
 from doctor.agent.files import leaf
 
 # Max locked memory         8388608              8388608              bytes
-_ROWS = {
-    "memlock": "Max locked memory",
-    "open_files": "Max open files",
-    "stack": "Max stack size",
-    "processes": "Max processes",
-}
+_MEMLOCK = "Max locked memory"
 
 READS = ("/proc/self/limits", "statvfs /dev/shm")
 
 
 def answer(sources, arguments, timeout):
-    """Return the soft limits (null: unlimited) and /dev/shm's size; OSError where the kernel does not tell them."""
+    """Return the soft limit (null: unlimited) and /dev/shm's size; OSError where the kernel does not tell it."""
     text = leaf("/proc/self/limits")
     if not isinstance(text, str):
         raise OSError("/proc/self/limits: " + (text or {}).get("error", "it cannot be read"))
-    rows = {line[:26].strip(): line[26:].split()[0] for line in text.splitlines()[1:] if line[26:].split()}
-    said = {name: _number(rows[row]) for name, row in _ROWS.items()}
-    said["shm"] = _shm()
-    return said
-
-
-def _number(word):
-    return None if word == "unlimited" else int(word)
+    soft = text.partition(_MEMLOCK)[2].split()[0]
+    return {"memlock": None if soft == "unlimited" else int(soft), "shm": _shm()}
 
 
 def _shm():

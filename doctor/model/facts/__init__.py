@@ -25,6 +25,7 @@ from doctor.model.facts.software import (
     MpiFacts,
     NcclCopiesFacts,
     NcclCopy,
+    SharedMemory,
 )
 from doctor.model.facts.tools import Tool, ToolFacts
 from doctor.model.facts.ways import WayFacts
@@ -93,6 +94,7 @@ __all__ = [
     "Resolved",
     "Row",
     "Rule",
+    "SharedMemory",
     "Skipped",
     "Slave",
     "Stage",

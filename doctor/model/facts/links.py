@@ -38,17 +38,12 @@ class Link:
 
 @dataclass(frozen=True)
 class Reach:
-    """What one address of this node reached in one subnet. `round_trip` is the median in seconds of small messages,
-    `slowest` the longest of 256 KiB there and back, with the node that it was to.
-    """
+    """How many addresses of others one address of this node reached in one subnet."""
 
     subnet: str
     source: str
     tried: int
     reached: int
-    round_trip: float | None = None
-    slowest: float | None = None
-    slowest_to: str = ""
 
 
 @dataclass(frozen=True)

@@ -97,10 +97,16 @@ class EnvironmentFacts:
 
 
 @dataclass(frozen=True)
+class SharedMemory:
+    """How large /dev/shm is, and how much of it is free, in bytes."""
+
+    total: int
+    free: int
+
+
+@dataclass(frozen=True)
 class LimitsFacts:
-    """Limits of a non-interactive login: locked memory in bytes (None: unlimited), /dev/shm in bytes."""
+    """Limits of a non-interactive login: locked memory in bytes (None: unlimited), and shared memory."""
 
     memlock: int | None
-    open_files: int | None
-    shm_total: int | Unread
-    shm_free: int | Unread
+    shm: SharedMemory | Unread

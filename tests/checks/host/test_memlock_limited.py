@@ -5,7 +5,7 @@ from __future__ import annotations
 from checks.host.memlock_limited import memlock_limited
 from doctor.engine import Facts, judge
 from doctor.model.fact import Absent, Unread
-from doctor.model.facts import HcaPort, IdentityFacts, InfinibandFacts, InterpreterFacts, LimitsFacts
+from doctor.model.facts import HcaPort, IdentityFacts, InfinibandFacts, InterpreterFacts, LimitsFacts, SharedMemory
 from doctor.model.finding import Finding, Outcome, Severity
 
 MIB8 = 8 * 1024 * 1024
@@ -15,7 +15,7 @@ def node(memlock: int | None, user: int = 1000, container: str = "", state: str 
     port = HcaPort("mlx5_0", 1, state, "LinkUp", 200.0, "InfiniBand")
     return {
         "n1": {
-            LimitsFacts: LimitsFacts(memlock, 1024, 2**30, 2**30),
+            LimitsFacts: LimitsFacts(memlock, SharedMemory(2**30, 2**30)),
             InfinibandFacts: InfinibandFacts((port,), "sysfs"),
             IdentityFacts: IdentityFacts("n1", "b00t", "net:[4026531840]", user),
             InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}, container),

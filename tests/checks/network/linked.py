@@ -91,7 +91,7 @@ class Dialler:
         causes = [link.cause for link in broken if link.source == own]
         tried = self.count - 1 - causes.count(LinkCause.UNTRIED)
         failed = len(causes) - causes.count(LinkCause.UNTRIED)
-        return Reach(f"10.{network}.0.0/24", own, tried, tried - failed, 0.0001, 0.002)
+        return Reach(f"10.{network}.0.0/24", own, tried, tried - failed)
 
 
 def link(network: int, one: int, to: int, cause: LinkCause, port: int = 0) -> Link:

@@ -125,9 +125,9 @@ def test_the_jobs_environment_lies_over_the_logins(answered: Answered) -> None:
 
 
 def test_unlimited_is_none_and_an_unread_shm_is_not_zero(answered: Answered) -> None:
-    asked = {"memlock": None, "open_files": 1024, "shm": {"error": "not mounted"}}
+    asked = {"memlock": None, "shm": {"error": "not mounted"}}
     unread = Unread("/dev/shm: not mounted")  # noqa: S108  it is only named
-    assert limits(answered({LIMITS: value(asked)})) == LimitsFacts(None, 1024, unread, unread)
+    assert limits(answered({LIMITS: value(asked)})) == LimitsFacts(None, unread)
 
 
 @pytest.mark.parametrize("reply", [Reply(Status.TIMEOUT, seconds=10), Reply(Status.FAILED, reason="cut")])
@@ -142,7 +142,7 @@ def test_no_horovodrun_and_an_interpreter_that_cannot_be_asked_is_not_no_horovod
 PYTHON: dict[str, object] = {"path": "/usr/bin/python3", "version": "3.11.2", "packages": {}}
 FACTS = {INTERPRETER: InterpreterFacts, ENVIRONMENT: EnvironmentFacts, LIMITS: LimitsFacts}
 LOGIN: dict[str, object] = {"variables": {}, "job_variables": {}, "files": {}}
-LIMIT: dict[str, object] = {"memlock": None, "open_files": 1024, "shm": {"total": 1, "free": 1}}
+LIMIT: dict[str, object] = {"memlock": None, "shm": {"total": 1, "free": 1}}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,8 @@ LIMIT: dict[str, object] = {"memlock": None, "open_files": 1024, "shm": {"total"
         (ENVIRONMENT, LOGIN, "files", None),
         (LIMITS, LIMIT, "memlock", "unlimited"),
         (LIMITS, LIMIT, "memlock", True),
-        (LIMITS, LIMIT, "open_files", [1]),
+        (LIMITS, LIMIT, "memlock", [1]),
+        (LIMITS, LIMIT, "shm", {"total": 1, "free": -1}),
     ],
 )
 def test_what_was_not_told_is_unread_and_not_nothing(

@@ -122,14 +122,14 @@ def test_what_is_left_is_said_in_one_line_and_one_reason_once() -> None:
 def test_what_the_others_told_of_a_node_that_is_gone_goes_with_it(gone: str) -> None:
     broken = Link("10.0.0.1", gone, "10.0.0.3", "10.0.0.0/24", LinkCause.FILTERED)
     links = LinkFacts(
-        (Reach("10.0.0.0/24", "10.0.0.1", 2, 1, 0.001, 0.002, "b"),), (broken,), frozenset({"b", gone})
+        (Reach("10.0.0.0/24", "10.0.0.1", 2, 1),), (broken,), frozenset({"b", gone})
     )  # fmt: skip
     peers = PeerSshFacts((PeerSsh("b", None), PeerSsh(gone, None)))
     known = NameFacts({"b": Resolved(("10.0.0.2",)), gone: Resolved(error="Name or service not known")})
     facts = {"a": {LinkFacts: links, PeerSshFacts: peers, NameFacts: known}, "b": {}, gone: {}}
     assert among(facts, ["a", "b"]) == {
         "a": {
-            LinkFacts: LinkFacts((Reach("10.0.0.0/24", "10.0.0.1", 1, 1, 0.001, 0.002, "b"),), (), frozenset({"b"})),
+            LinkFacts: LinkFacts((Reach("10.0.0.0/24", "10.0.0.1", 1, 1),), (), frozenset({"b"})),
             PeerSshFacts: PeerSshFacts((PeerSsh("b", None),)),
             NameFacts: NameFacts({"b": Resolved(("10.0.0.2",))}),
         },

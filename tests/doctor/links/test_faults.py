@@ -33,7 +33,7 @@ def _of(one: int, count: int, broken: Mapping[Way, LinkCause], subnet: str) -> L
     others = {name(other) for other in range(1, count + 1) if other != one}
     skipped = {link.target for link in told if link.cause is LinkCause.UNTRIED}
     tried = len(others) - len(skipped)
-    reach = Reach(subnet, address(one), tried, tried + len(skipped) - len(told), 0.0001, 0.002)
+    reach = Reach(subnet, address(one), tried, tried + len(skipped) - len(told))
     return LinkFacts((reach,) if tried else (), told, frozenset(others - skipped))
 
 

@@ -1,0 +1,64 @@
+"""NC604: shared memory matters between the GPUs of one node; a machine without them is left alone."""
+
+from __future__ import annotations
+
+from checks.host.shm_small import shm_small
+from doctor.engine import Facts, judge
+from doctor.model.fact import Absent, Unread
+from doctor.model.facts import Gpu, GpuFacts, InterpreterFacts, LimitsFacts, SharedMemory
+from doctor.model.finding import Finding, Outcome, Severity, Verdict
+
+MIB, GIB = 2**20, 2**30
+
+
+def node(total: int, free: int | None = None, container: str = "", gpus: int = 8) -> dict[str, Facts]:
+    return {
+        "n1": {
+            LimitsFacts: LimitsFacts(None, SharedMemory(total, total if free is None else free)),
+            GpuFacts: GpuFacts(tuple(Gpu(index, "H100") for index in range(gpus)), "550", "12.4", "nvml"),
+            InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}, container),
+        }
+    }
+
+
+def found(message: str, fix: str) -> list[Finding]:
+    return [Finding("NC604", "shm-small", Severity.WARNING, ("n1",), message, (), fix)]
+
+
+def outcomes(nodes: dict[str, Facts]) -> list[Outcome]:
+    return [verdict.outcome for verdict in judge([shm_small], nodes).verdicts]
+
+
+def test_the_64_mib_of_a_container_are_told_with_how_to_start_it_with_more() -> None:
+    assert judge([shm_small], node(64 * MIB, container="docker")).findings == found(
+        "shared memory, /dev/shm, has 64 MiB; a job of several GPUs may need 1 GiB", "docker run --shm-size=1g"
+    )
+
+
+def test_on_the_machine_itself_it_is_mounted_larger() -> None:
+    assert judge([shm_small], node(64 * MIB)).findings == found(
+        "shared memory, /dev/shm, has 64 MiB; a job of several GPUs may need 1 GiB",
+        "sudo mount -o remount,size=50% /dev/shm",
+    )
+
+
+def test_one_that_is_large_and_full_is_told_with_how_to_see_of_what() -> None:
+    assert judge([shm_small], node(64 * GIB, 200 * MIB)).findings == found(
+        "of 65536 MiB of shared memory 200 are free", "ls -lhS /dev/shm"
+    )
+
+
+def test_it_is_silent_where_there_is_enough_of_it_and_some_of_it_in_use() -> None:
+    assert outcomes(node(GIB, GIB - 300 * MIB, "docker")) == outcomes(node(500 * GIB)) == [Outcome.PASSED]
+
+
+def test_a_small_one_is_no_news_with_one_gpu_or_with_none() -> None:
+    none = node(64 * MIB, container="docker")
+    none["n1"] = {**none["n1"], GpuFacts: Absent("no NVIDIA device")}
+    assert outcomes(node(64 * MIB, gpus=1)) == outcomes(none) == [Outcome.SKIPPED]
+
+
+def test_one_that_could_not_be_read_is_unknown() -> None:
+    nodes = node(GIB)
+    nodes["n1"] = {**nodes["n1"], LimitsFacts: LimitsFacts(None, Unread("not mounted"))}
+    assert judge([shm_small], nodes).verdicts == [Verdict("shm-small", "NC604", "n1", Outcome.UNKNOWN, "not mounted")]
