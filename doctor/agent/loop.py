@@ -41,6 +41,8 @@ class _Conversation:
         self.work = queue.Queue()
         self.workers = 0
         self.left = {}
+        self.begun = threading.Event()
+        self.begun.set()
 
     def listen(self, incoming):
         try:
@@ -55,6 +57,7 @@ class _Conversation:
         if message.get("do") == "ping":
             self.send({"is": "pong", "id": message.get("id"), "time": time.time()})
         elif message.get("do") == "start":
+            self.begun.clear()
             threading.Thread(target=self.begin, args=(message,), daemon=True).start()
         elif message.get("do") == "collect":
             self.collect(message.get("id"), message.get("sources") or [])
@@ -62,12 +65,17 @@ class _Conversation:
             self.fetched.put((message.get("name"), message.get("text")))
 
     def begin(self, message):
-        """Done beside the listening, for entering the job's environment may be slow and the head may go meanwhile."""
+        """Done beside the listening, for entering the job's environment may be slow and the head may go meanwhile.
+
+        What is to be collected waits for it, and is not read where it fails.
+        """
         more = self.start(message) if self.start else {}
         try:
             self.send(dict(more, **{"is": "started"}))
         except OSError:
-            pass
+            return
+        if "not_entered" not in more:
+            self.begun.set()
 
     def collect(self, number, sources):
         self.left[number] = len(sources)
@@ -82,6 +90,7 @@ class _Conversation:
     def toil(self):
         while True:
             number, source = self.work.get()
+            self.begun.wait()
             try:
                 reply = self.respond(source, self.fetch)
                 self.post(number, source, reply)

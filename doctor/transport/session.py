@@ -39,8 +39,11 @@ class Session:
         self.stream, self.known, self.wanted, self.module = stream, known, wanted, module
         self.lines = Lines(stream)
         self.script = bootstrap("", None)
-        self.requests = self.strays = 0
-        self.answered = False
+        self.posted = b""
+        self.asked: dict[str, Source] = {}
+        self.pinged = (0.0, 0.0)  # when the last ping went: the time of day, and by time.monotonic()
+        self.requests = self.strays = self.pings = 0
+        self.answered = self.starting = False
 
     def greet(self, started: float) -> None:
         """Send the script and the agent, and hear the shell's greeting. `started` is when connecting began."""
@@ -61,48 +64,24 @@ class Session:
         version, path = self._python()
         if self.known.greeting:
             self.known.greeting = replace(self.known.greeting, python=f"{path} ({version})" if version else path)
-        self._send({
+        self._post({
             "do": "start", "command_timeout": self.wanted.command_timeout, "sudo": self.wanted.sudo,
             "setup_timeout": min(30.0, self._left(30.0)), "environment": dict(self.wanted.environment),
         })  # fmt: skip
-        started = self._message("started")
-        if "not_entered" in started:
-            raise SessionEndedError(Cause.NOT_ENTERED, str(started["not_entered"])[:500])
-
-    def read_clock(self) -> None:
-        """Ask the node's time a few times; the quickest answer says it best."""
-        best: tuple[float, float] | None = None
-        for number in range(_PINGS):
-            sent, sent_at = time.time(), time.monotonic()
-            self._send({"do": "ping", "id": number})
-            theirs = self._message("pong").get("time")
-            half = (time.monotonic() - sent_at) / 2
-            if isinstance(theirs, float) and math.isfinite(theirs) and (best is None or half < best[1]):
-                best = (theirs - (sent + half), half)
-            if best and best[1] < _CLOCK_GOOD_ENOUGH:
-                break
-        if best:
-            self.known.clock = best
-            self.known.replies[CLOCK.key] = Reply(Status.OK, value={"offset": best[0], "uncertainty": best[1]})
+        self.starting = True
 
     def collect(self, sources: Sequence[Source]) -> None:
-        """Ask for these, and keep each reply as it comes."""
-        asked = {source.key for source in sources} - {CLOCK.key}
-        if CLOCK.key in {source.key for source in sources}:
-            self.read_clock()
-        if not asked:
-            return
-        turns = {one.key: one.arguments for one in sources if isinstance(one, Answer) and one.turn is not None}
-        self.requests += 1
-        wire: list[JsonValue] = [on_the_wire(source) for source in sources if source.key in asked]
-        self._send({"do": "collect", "id": self.requests, "sources": wire})
-        while asked:
-            told = self._message("replies").get("replies")
-            replies = told if isinstance(told, dict) else {}
-            for key in replies.keys() & asked:
-                self.known.replies[key] = reply_from(replies[key], asked=turns.get(key))
-            self._stray(len(replies.keys() - asked) if replies else 1)
-            asked -= replies.keys()
+        """Ask for these, and keep each reply as it comes. What starts the agent travels with the first questions."""
+        self.asked = {source.key: source for source in sources}
+        if self.asked.pop(CLOCK.key, None):
+            self.pings = _PINGS
+            self._ping()
+        if self.asked:
+            self.requests += 1
+            wire: list[JsonValue] = [on_the_wire(source) for source in self.asked.values()]
+            self._post({"do": "collect", "id": self.requests, "sources": wire})
+        while self.starting or self.pings or self.asked:
+            self._heed(self._message())
 
     def bye(self) -> None:
         """Let the agent go, and close."""
@@ -134,12 +113,14 @@ class Session:
         except ConnectionError:
             return
 
-    def _send(self, message: dict[str, JsonValue]) -> None:
-        self._send_frame(packed(message))
+    def _post(self, message: dict[str, JsonValue]) -> None:
+        """Send it when an answer is waited for, together with what else was posted."""
+        self.posted += packed(message)
 
-    def _send_frame(self, frame: bytes) -> None:
+    def _send_posted(self) -> None:
+        frames, self.posted = self.posted, b""
         try:
-            self.stream.send(frame, self._left(self.wanted.connect_timeout))
+            self.stream.send(frames, self._left(self.wanted.connect_timeout))
         except TimeoutError as error:
             raise self._timed_out("it takes no more input") from error
         except OSError as error:
@@ -155,24 +136,67 @@ class Session:
             return None
         return None
 
-    def _message(self, kind: str) -> dict[str, JsonValue]:
-        """Return the next message of that kind; modules that the agent wants are sent meanwhile."""
-        while True:
-            try:
-                said = self._frame()
-            except TimeoutError as error:
-                raise self._timed_out("not all was answered in time") from error
-            except (OSError, EOFError) as error:
-                raise self._cut(error) from error
-            except FrameError as error:
-                raise SessionEndedError(Cause.FLOODED, f"the node sent what is no answer: {error}") from error
-            self.answered = True
-            if isinstance(said, dict) and said.get("is") == kind:
-                return said
+    def _message(self) -> dict[str, JsonValue]:
+        """Return the next message."""
+        if self.posted:
+            self._send_posted()
+        try:
+            said = self._frame()
+        except TimeoutError as error:
+            raise self._timed_out("not all was answered in time") from error
+        except (OSError, EOFError) as error:
+            raise self._cut(error) from error
+        except FrameError as error:
+            raise SessionEndedError(Cause.FLOODED, f"the node sent what is no answer: {error}") from error
+        self.answered = True
+        return said if isinstance(said, dict) else {}
+
+    def _heed(self, said: dict[str, JsonValue]) -> None:
+        """Take in what a message tells, and count it where that answers nothing."""
+        kind = said.get("is")
+        if kind == "replies":
+            self._keep(said.get("replies"))
+        elif kind == "started" and self.starting:
+            self.starting = False
+            if "not_entered" in said:
+                raise SessionEndedError(Cause.NOT_ENTERED, str(said["not_entered"])[:500])
+        elif kind == "pong" and self.pings:
+            self._read_clock(said.get("time"))
+        else:
             self._stray(1)
-            if isinstance(said, dict) and said.get("is") == "wanted":
-                name = str(said.get("module"))
-                self._send_frame(_module_frame(name, self.module(name)))
+        if kind == "wanted":
+            name = str(said.get("module"))
+            self.posted += _module_frame(name, self.module(name))
+
+    def _keep(self, told: JsonValue) -> None:
+        """Keep each reply to what was asked."""
+        replies = told if isinstance(told, dict) else {}
+        strays = 0 if replies else 1
+        for key, reply in replies.items():
+            source = self.asked.pop(key, None)
+            if source is None:
+                strays += 1
+            else:
+                asked = source.arguments if isinstance(source, Answer) and source.turn is not None else None
+                self.known.replies[key] = reply_from(reply, asked=asked)
+        self._stray(strays)
+
+    def _ping(self) -> None:
+        """Ask the node's time. What was posted before goes with it."""
+        self._post({"do": "ping", "id": self.pings})
+        self.pinged = time.time(), time.monotonic()
+
+    def _read_clock(self, theirs: JsonValue) -> None:
+        """Take in the node's time; of a few answers the quickest says it best."""
+        sent, sent_at = self.pinged
+        half = (time.monotonic() - sent_at) / 2
+        best = self.known.clock
+        if isinstance(theirs, float) and math.isfinite(theirs) and (best is None or half < best[1]):
+            self.known.clock = best = (theirs - (sent + half), half)
+            self.known.replies[CLOCK.key] = Reply(Status.OK, value={"offset": best[0], "uncertainty": half})
+        self.pings = 0 if best and best[1] < _CLOCK_GOOD_ENOUGH else self.pings - 1
+        if self.pings:
+            self._ping()
 
     def _stray(self, count: int) -> None:
         """Count what answers nothing. A node that goes on with it costs the others their time."""

@@ -143,7 +143,8 @@ def test_the_agents_own_deadline_ends_it_where_the_head_says_nothing(
     session = Session(stream, known, wanted, str)
     session.greet(time.monotonic())
     session.start()
-    session._send({"do": "collect", "id": 1, "sources": [on_the_wire(source)]})
+    session._post({"do": "collect", "id": 1, "sources": [on_the_wire(source)]})
+    session._send_posted()
     assert followed.ended(followed.next_process())
     stream.close()
 

@@ -189,11 +189,12 @@ def test_who_waits_in_vain_ends_with_its_time(pair: Pair) -> None:
 def test_a_node_that_ends_in_the_middle_cuts_the_other_off(pair: Pair) -> None:
     asked = [pair.asked(rank, sizes=[1024 * GIB], timeout=100.0) for rank in (0, 1)]
     first, second = pair.agents
-    second.session._send({"do": "collect", "id": 99, "sources": [wire(asked[1])]})
-    first.session._send({"do": "collect", "id": 99, "sources": [wire(asked[0])]})
+    for agent, source in zip((second, first), (asked[1], asked[0]), strict=True):
+        agent.session._post({"do": "collect", "id": 99, "sources": [wire(source)]})
+        agent.session._send_posted()
     await_that(pair.moving)
     second.bye()
-    replies: Any = first.session._message("replies")["replies"]
+    replies: Any = first.session._message()["replies"]
     (said,) = replies.values()
     failure = said["value"]["failure"]
     assert failure["step"].startswith("moving ")
