@@ -18,6 +18,7 @@ import pytest
 CACHE = Path(os.environ.get("NCHECK_CACHE") or Path(__file__).parents[1] / ".cache").resolve()
 LAB = Path(__file__).parent / "lab"
 _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")
+ENVIRON = dict(os.environ)  # as it was found: pip's settings may lie in a home
 IN_WHEEL = "nvidia/nccl/lib/libnccl.so.2"
 
 
@@ -30,6 +31,14 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the lab, whose tests wait more than they work: at the end the others would wait for them."""
     items.sort(key=lambda item: LAB not in item.path.parents)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let no start-up file, key or setting in the home of who runs the tests have a say in them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -98,7 +107,9 @@ def _fetch(release: str, place: Path) -> str:
     """Download the wheel, keep the library alone; whoever looks sees a whole one or none. Return what pip says else."""
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         wanted = f"nvidia-nccl-cu12=={release}"
-        done = subprocess.run([*_PIP_DOWNLOAD, "-d", folder, wanted], check=False, capture_output=True, text=True)
+        done = subprocess.run(
+            [*_PIP_DOWNLOAD, "-d", folder, wanted], env=ENVIRON, check=False, capture_output=True, text=True
+        )
         if done.returncode:
             return (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         (wheel,) = Path(folder).glob("*.whl")

@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ Heard = Callable[[Session], object]
 MINORS = range(6, 15)
 
 
+@cache  # first asked as tests are collected, in the home of who runs them
 def pythons() -> dict[str, str]:
     """Map versions to interpreters: those on PATH, in the folders of NCHECK_PYTHONS, and where pyenv keeps them."""
     kept = [str(folder) for folder in Path.home().glob(".pyenv/versions/*/bin")]
