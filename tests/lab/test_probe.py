@@ -17,7 +17,7 @@ from .promises import HANGS, PATIENT, nothing_left
 
 SIZES = ("--sizes", "1M")
 UNHURRIED = ("--probe-time", "240")  # a bound for what hangs: nothing that is healthy comes near it
-RATE = 20_000_000  # bytes a second that each rank sends
+RATE = 10_000_000  # bytes a second that each rank sends
 
 
 def told(nodes: Iterable[Node], *words: str) -> None:
