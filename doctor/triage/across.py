@@ -96,7 +96,9 @@ _MOST_GPUS = 16
 
 def machines_mixed_up(lines: Sequence[Line]) -> Found:
     """Yield lines in which GPUs of two nodes are taken for neighbours: ranks count on where the GPUs begin anew."""
-    ways = [(line, *_ends_of(found)) for line in lines if (found := _P2P.search(line.text))]
+    ways = [
+        (line, *_ends_of(found)) for line in lines if " via P2P/" in line.text and (found := _P2P.search(line.text))
+    ]
     starts = {rank - device for _, *ends in ways for rank, device in ends}
     most = max((device for _, *ends in ways for _, device in ends), default=0)
     width = min(gcd(*starts), _MOST_GPUS) if starts else 0
@@ -142,7 +144,7 @@ def tests_run_alone(lines: Sequence[Line]) -> Found:
 
 
 # node01:77:77 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]
-_NO_VERBS = re.compile(r"Failed to open libibverbs")
+_NO_VERBS = "Failed to open libibverbs"
 # node01:77:77 [0] NCCL INFO NET/Socket : Using [0]ib0:10.3.0.1<0>
 # mpirun -x NCCL_IB_HCA=mlx5_0 ...
 _WANTS_VERBS = re.compile(r"(?:Using |\])(?:ib\w*|roce\w*):\S+<\d+>|\bNCCL_IB_(?:HCA|GID_INDEX|DISABLE=0)")
@@ -152,8 +154,8 @@ _OFF = re.compile(r"NCCL_IB_DISABLE(?:=| set (?:by environment )?to )1")
 
 def verbs_missing(lines: Sequence[Line]) -> Found:
     """Yield that the InfiniBand library is not there, where somebody means to use it: elsewhere that is no fault."""
-    lacking = next((line for line in lines if _NO_VERBS.search(line.text)), None)
-    wanted = next((line for line in lines if _WANTS_VERBS.search(line.text)), None)
+    lacking = next((line for line in lines if _NO_VERBS in line.text), None)
+    wanted = lacking and next((line for line in lines if _WANTS_VERBS.search(line.text)), None)
     if lacking and wanted and not any(_OFF.search(line.text) for line in lines):
         yield Reading("ibverbs_missing", Grade.LIKELY, ("container_isolation",)), (lacking, wanted)
 

@@ -12,6 +12,7 @@ from doctor.printable import printable
 from doctor.triage.causes import cause_of
 from doctor.triage.lines import Line, read_lines
 from doctor.triage.signature import Grade, Reading, Signature
+from doctor.triage.words import may_tell
 
 MOST_EVIDENCE = 6
 _LONGEST_EVIDENCE = 300
@@ -85,7 +86,7 @@ _TALK = re.compile(
 
 
 def _readings(text: str, signatures: tuple[Signature, ...]) -> Iterator[Reading]:
-    if "NCCL INFO" in text and _TALK.search(text):
+    if not may_tell(text) or ("NCCL INFO" in text and _TALK.search(text)):
         return iter(())
     return (reading for signature in signatures if (reading := signature.read(text)))
 
@@ -109,6 +110,8 @@ _GOES_ON = re.compile(r"Init COMPLETE|\b[Ee]poch\b.*\b[Ll]oss\b|\bstep\b.*\bloss
 
 def _still_there(hits: list[_Hit], lines: Sequence[Line]) -> list[_Hit]:
     """Return the hits without those that the job outlived: it went on after them, or came to its end."""
+    if not hits:
+        return []
     done = max((line.number for line in lines if _DONE.search(line.text)), default=-1)
     went_on = max((line.number for line in lines if _GOES_ON.search(line.text)), default=-1)
     if done >= 0 and all(hit.line.number < done or hit.reading.passing or hit.reading.context for hit in hits):
