@@ -1,7 +1,8 @@
 """Programs that the head runs for the probe: several at once, bounded in time and output, and nothing of them left.
 
 A dead mpirun leaves ssh processes that hold its output open, and one that waits for a silent node heeds no SIGTERM: so
-nothing is read that could block, and at the end everything of its session is killed.
+nothing is read that could block, and at the end everything of its session is killed, and what left the session: it
+bears a mark in its environment.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +21,9 @@ from typing import BinaryIO
 
 MOST = 8 * 1024 * 1024  # bytes of each stream; of more the end is kept
 GRACE = 2.0  # seconds for mpirun to end its ranks and its daemons, once it is told to
+_MARK = "NCHECK_CHILD"  # a variable by which what they started is known
 _STRIDE = 0.2  # seconds between two looks at who ended
 _READ = 65536
-_SESSION = 3  # its place in /proc/PID/stat, counted from the state on
 _ROUNDS = 20  # a process that forks as it is ended is found in the next round
 
 
@@ -53,9 +54,11 @@ def run_children(
 ) -> list[Ended]:
     """Run them all at once for `seconds` at the most. Raises OSError where one cannot be started."""
     began, children, failed, started = clock(), list[_Child](), list[OSError](), threading.Event()
+    mark = os.urandom(16).hex()
+    marked = {**environ, _MARK: mark}
     # In a thread, for a ^C in the middle of a start would lose what was started; and with an event of its own, for a
     # thread whose join was interrupted counts as ended from then on.
-    threading.Thread(target=_start, args=(lines, environ, children, failed, started), daemon=True).start()
+    threading.Thread(target=_start, args=(lines, marked, children, failed, started), daemon=True).start()
     try:
         started.wait()
         if failed:
@@ -68,8 +71,7 @@ def run_children(
         _heard(late, clock() + GRACE, clock)
     finally:
         started.wait()
-        for child in children:
-            _end(child)
+        _end(children, f"{_MARK}={mark}".encode())
     return [_ended(child, began) for child in children]
 
 
@@ -131,20 +133,23 @@ def _told(process: subprocess.Popen[bytes]) -> None:
         process.send_signal(signal.SIGTERM)
 
 
-def _end(child: _Child) -> None:
-    """Kill all of its session, and read no more of it."""
-    if child.process.poll() is None:
-        _kill(child.process.pid)
+def _end(children: Sequence[_Child], mark: bytes) -> None:
+    """Kill all that is left of them, and read no more of it."""
+    for child in children:
+        if child.process.poll() is None:
+            _kill(child.process.pid)
+    leaders = {child.process.pid for child in children}
     for _ in range(_ROUNDS):
-        left = list(_session(child.process.pid))
+        left = [pid for pid in _processes() if _is_left(pid, leaders, mark)]
         for pid in left:
             _kill(pid)
         if not left:
             break
-    for _, stream in _streams(child):
-        stream.close()
-    with suppress(subprocess.TimeoutExpired):  # it sleeps in the kernel then, and ends when it wakes
-        child.process.wait(1.0)
+    for child in children:
+        for _, stream in _streams(child):
+            stream.close()
+        with suppress(subprocess.TimeoutExpired):  # it sleeps in the kernel then, and ends when it wakes
+            child.process.wait(1.0)
 
 
 def _kill(pid: int) -> None:
@@ -152,17 +157,19 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _session(leader: int) -> Iterator[int]:
-    """Yield the processes of a session: a leader that has ended leaves them behind under its number."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                # 4711 (ssh) S 4700 4710 4700 0 -1 ...: state, parent, group, session
-                fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
-            except OSError:
-                continue
-            if len(fields) > _SESSION and fields[0] != b"Z" and int(fields[_SESSION]) == leader:
-                yield int(entry.name)
+def _processes() -> Iterator[int]:
+    return (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+
+
+def _is_left(pid: int, leaders: Collection[int], mark: bytes) -> bool:
+    """Tell whether a process is in a session of ours, which outlives its leader, or was started from one."""
+    try:
+        # 4711 (ssh) S 4700 4710 4700 0 -1 ...: state, parent, group, session
+        state, _, _, session = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:4]
+        ours = int(session) in leaders or mark in Path(f"/proc/{pid}/environ").read_bytes()
+    except (OSError, ValueError):  # it has ended, or is somebody else's
+        return False
+    return ours and state != b"Z"
 
 
 def _ended(child: _Child, began: float) -> Ended:

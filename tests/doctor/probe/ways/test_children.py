@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -43,6 +44,15 @@ def test_a_child_that_outlives_its_parent_and_holds_its_output_is_not_waited_for
     pid, said = one.stdout.split()
     assert (said, one.exit_status, one.late) == ("said", 0, False)
     assert gone(int(pid))
+
+
+def test_one_that_left_the_session_is_ended_all_the_same_and_nobody_else() -> None:
+    script = "import subprocess; print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid)"
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as bystander:
+        (one,) = run_children([[sys.executable, "-c", script]], 60.0, HERE)
+        assert gone(int(one.stdout))
+        assert bystander.poll() is None
+        bystander.kill()
 
 
 def test_one_that_heeds_no_signal_is_killed_with_all_of_its_session_when_its_time_is_over() -> None:
