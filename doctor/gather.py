@@ -257,11 +257,12 @@ class _Run:
 
     def wanted(self, name: str, sources: tuple[Source, ...]) -> Wanted:
         """Return what this node is asked for; one that only later acts ask needs the agent too."""
+        agent = bool(sources) or self.places[name].acts > 0
         environment = self.settings.environment_of(name)
         return Wanted(
-            self.nonce, self.end_of_all, bool(sources) or self.places[name].acts > 0,
-            self.settings.connect_timeout, self.settings.command_timeout, sudo=self.settings.sudo,
-            enter=environment.enter, environment=job_environment(environment, self.environ),
+            self.nonce, self.end_of_all, agent, self.settings.connect_timeout, self.settings.command_timeout,
+            sudo=self.settings.sudo, enter=environment.enter,
+            environment=job_environment(environment, self.environ) if agent else {},
         )  # fmt: skip
 
     def fail(self, name: str, cause: Cause, detail: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ FRAMEWORKS = (
     "torch", "tensorflow", "jax", "horovod", "oneflow", "paddlepaddle", "paddlepaddle-gpu", "deepspeed", "mpi4py",
 )  # fmt: skip
 
+_LOOKING = threading.Lock()
+
 
 def job_environment(asked: JobEnvironment, environ: Mapping[str, str]) -> dict[str, JsonValue]:
     """Return how the agent is to enter the job's environment, as agent/job.py reads it."""
@@ -27,11 +30,16 @@ def job_environment(asked: JobEnvironment, environ: Mapping[str, str]) -> dict[s
     return {"python": asked.python, "setup": asked.setup, "active": active, "avoid": avoid}
 
 
-@cache
 def own_prefix() -> str | None:
     """Return the environment that ncheck alone was installed into; None where a framework lives beside it, or where
-    ncheck lives in the system's own Python.
+    ncheck lives in the system's own Python. Looked for once, though all nodes want it at the same time.
     """
+    with _LOOKING:
+        return _own_prefix()
+
+
+@cache
+def _own_prefix() -> str | None:
     if sys.prefix == sys.base_prefix or any(_installed(name) for name in FRAMEWORKS):
         return None
     return sys.prefix
