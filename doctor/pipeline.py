@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from doctor.acts import acts_for, brought, wanted_facts
 from doctor.advice import PLAN_FACTS
@@ -31,14 +32,16 @@ from doctor.model.finding import Severity
 from doctor.model.head import Head
 from doctor.model.node import Node
 from doctor.model.plan import LaunchPlan
-from doctor.model.report import Report
+from doctor.model.report import Measurement, Probe, Report
 from doctor.observer import Observer
 from doctor.probe.rounds import Prospect, cut_short, rounds
-from doctor.probe.told import measured
-from doctor.record import Recorder, load
+from doctor.probe.why_none import ran_on, why_none
 from doctor.registry import Registry, load_checks
 from doctor.settings import Settings
 from doctor.transport.choose import transports
+
+if TYPE_CHECKING:
+    from doctor.record import Recorder
 
 Clock = Callable[[], float]
 _TOO_LATE = Reply(Status.UNANSWERED, "the node was still busy, or the time was over, when this was to be asked")
@@ -55,9 +58,9 @@ def examine(
     """
     began = clock()
     nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
-    registry = load_checks()
+    registry = load_checks(settings.select)
     run = _Run(settings, registry, registry.select(settings.select), observer, head_of(settings, os.environ))
-    recorder = Recorder(settings.record, [node.name for node in nodes]) if settings.record else None
+    recorder = _recorder(settings.record, nodes) if settings.record else None
 
     def keep(evidence: Evidence) -> None:
         run.take(evidence)
@@ -73,6 +76,12 @@ def examine(
             keep(evidence)
     run.close(_INTERRUPTED if interrupted else _TOO_LATE)
     return run.report(nodes, clock() - began, interrupted=interrupted)
+
+
+def _recorder(directory: str, nodes: Sequence[Node]) -> Recorder:
+    from doctor.record import Recorder  # noqa: PLC0415  few runs are recorded
+
+    return Recorder(directory, [node.name for node in nodes])
 
 
 def _gathered(nodes: tuple[Node, ...], run: _Run, keep: Callable[[Evidence], None]) -> bool:
@@ -92,6 +101,8 @@ def _gathered(nodes: tuple[Node, ...], run: _Run, keep: Callable[[Evidence], Non
 
 def replay(directory: str, settings: Settings, observer: Observer, clock: Clock = time.monotonic) -> Report:
     """Judge a recording as if it had just been collected: no node, no SSH. Raises RecordingError."""
+    from doctor.record import load  # noqa: PLC0415  only here
+
     began = clock()
     recorded = tuple(_distrusted(evidence, directory) for evidence in load(Path(directory)))
     registry = load_checks()
@@ -218,7 +229,7 @@ class _Run:
         return conclusion.report(
             evidence=[self.evidence[node.name] for node in nodes],
             plan=self._plan(nodes, ordered),
-            measured=measured(ordered),
+            measured=_measured(ordered),
             seconds=seconds,
             interrupted=interrupted,
         )
@@ -233,6 +244,14 @@ class _Run:
     def _as_root(self) -> bool:
         """Tell whether the job would run as root, as far as any node said."""
         return any(e.greeting is not None and e.greeting.user_id == 0 for e in self.evidence.values())
+
+
+def _measured(facts: Mapping[str, Facts]) -> tuple[tuple[Measurement, ...], Probe]:
+    if not ran_on(facts):
+        return (), why_none(facts)
+    from doctor.probe.told import measured  # noqa: PLC0415  a run that measured nothing need not load its rules
+
+    return measured(facts)
 
 
 def _save(recorder: Recorder | None, evidence: Evidence, settings: Settings, observer: Observer) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
 from doctor.hostlist import fold
-from doctor.model.check import FactType
-from doctor.model.fact import Absent, Unread
 from doctor.model.facts import Failure, Means, ProbeFacts, Stage
 from doctor.model.report import Measurement, Point, Probe
 from doctor.probe.collectives import Collective, algbw, busbw, collectives
@@ -19,15 +16,13 @@ from doctor.probe.pictures import figures, pairs, traffic
 from doctor.probe.verdicts.gaps import missing_sizes, unverified
 from doctor.probe.verdicts.scaling import scaled
 from doctor.probe.verdicts.traffic import amount
+from doctor.probe.why_none import Facts, ran_on, reasons, why_none
 
-Facts = Mapping[FactType, object]
 Expects = Callable[[Collective], Expected]
 
 ALIKE = 0.05  # bandwidths no further apart than this share are told as one
 UNIT = "GB/s"
 _TOLD_BY = {"agents": "started by ncheck itself", "mpirun": "started by mpirun"}
-# not asked (--probe none)
-_NOT_ASKED = re.compile(r"not asked \((?P<why>.*)\)", re.DOTALL)
 
 
 def measured(facts: Mapping[str, Facts]) -> tuple[tuple[Measurement, ...], Probe]:
@@ -42,56 +37,16 @@ def measured(facts: Mapping[str, Facts]) -> tuple[tuple[Measurement, ...], Probe
 
 def told(facts: Mapping[str, Facts], expects: Expects) -> tuple[tuple[Measurement, ...], Probe]:
     """Return what was measured, the nodes by themselves first and all of them last, and how; or why nothing was."""
-    held = {node: of_node.get(ProbeFacts) for node, of_node in facts.items()}
-    probed = {node: one for node, one in held.items() if isinstance(one, ProbeFacts) and one.turns}
-    ran = tuple(one for one in collectives(probed) if one.step.means is not Means.DIAGNOSTICS)
-    reasons = {node: why for node, one in held.items() if node not in probed and (why := _reason(one))}
+    probed = ran_on(facts)
     if not probed:
-        return (), Probe(ran=False, reason=_no_bandwidth(_folded(_telling(reasons)) or _NOBODY))
+        return (), why_none(facts)
+    ran = tuple(one for one in collectives(probed) if one.step.means is not Means.DIAGNOSTICS)
     made = tuple(_measurements(ran, expects))
-    return made, _probe(probed, ran, reasons, made)
-
-
-_NOBODY = "no check that was selected needs it"
-_REFUSED = "nothing is measured while "
-_UNREACHED = "not reached"
-
-
-def _telling(reasons: Mapping[str, str]) -> dict[str, str]:
-    """Leave out those that were not reached, where others say more: the report tells of them anyway."""
-    reached = {node: why for node, why in reasons.items() if not why.startswith(_UNREACHED)}
-    return reached or dict(reasons)
-
-
-def _no_bandwidth(why: str) -> str:
-    """Say once that nothing was measured, and why."""
-    rest = why.removeprefix(_REFUSED)
-    return f"no bandwidth was measured while {rest}" if rest != why else f"no bandwidth was measured: {why}"
-
-
-def _reason(fact: object) -> str:
-    """Return why a node has nothing to tell; "" for one that was never to be asked."""
-    if isinstance(fact, ProbeFacts):
-        return next((one.why for one in fact.skipped), fact.note or "no step was run")
-    if not isinstance(fact, (Absent, Unread)):
-        return ""
-    inside = _NOT_ASKED.fullmatch(fact.reason)
-    return inside["why"] if inside else fact.reason
-
-
-def _folded(reasons: Mapping[str, str]) -> str:
-    """Return the reasons with their nodes, what most nodes say first; a reason of all needs no names."""
-    groups: dict[str, list[str]] = {}
-    for node, why in reasons.items():
-        groups.setdefault(why, []).append(node)
-    if len(groups) == 1:
-        return next(iter(groups))
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return "; ".join(f"{fold(nodes)}: {why}" for why, nodes in ordered)
+    return made, _probe(probed, ran, reasons(facts), made)
 
 
 def _probe(
-    probed: Mapping[str, ProbeFacts], ran: Sequence[Collective], reasons: Mapping[str, str], made: Sequence[Measurement]
+    probed: Mapping[str, ProbeFacts], ran: Sequence[Collective], untold: Mapping[str, str], made: Sequence[Measurement]
 ) -> Probe:
     turns = [turn for facts in probed.values() for turn in facts.turns]
     first = next((one for one in reversed(ran) if one.step.means is not Means.RDMA), None)
@@ -106,17 +61,17 @@ def _probe(
         rounds=len({turn.step.round for turn in turns}),
         pairs=tuple(pairs(ran)),
         traffic=tuple(traffic(probed)),
-        notes=(*_notes(probed, reasons), *_unmeasured(probed, ran), *_beyond_belief(made)),
+        notes=(*_notes(probed, untold), *_unmeasured(probed, ran), *_beyond_belief(made)),
     )
 
 
-def _notes(probed: Mapping[str, ProbeFacts], reasons: Mapping[str, str]) -> Iterator[str]:
+def _notes(probed: Mapping[str, ProbeFacts], untold: Mapping[str, str]) -> Iterator[str]:
     """Yield what was left out: what the means do not tell of, what was not begun, who had no part."""
     yield from dict.fromkeys(facts.note for facts in probed.values() if facts.note)
     left_out = {(one.step.stage, one.why): one.step for facts in probed.values() for one in facts.skipped}
     for (stage, why), step in left_out.items():
         yield f"{_WHERE[stage].format(len(step.group))} nothing was measured: {why}"
-    for why, nodes in _grouped(reasons):
+    for why, nodes in _grouped(untold):
         yield f"nothing was measured on {fold(nodes)}: {why}"
 
 

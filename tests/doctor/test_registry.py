@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from doctor.errors import SettingsError
 from doctor.model.facts import BrokenPlugIn
-from doctor.registry import Registry, load_checks
+from doctor.registry import TOPICS, Registry, load_checks
 
 GOOD = '''"""Paint is wet"""
 from doctor import NodeView, Problem, Severity, node_check
@@ -109,6 +110,29 @@ def test_a_folder_called_checks_on_the_path_does_not_shadow_ours(
     for name in [name for name in sys.modules if name == "checks" or name.startswith("checks.")]:
         monkeypatch.delitem(sys.modules, name)
     assert "NC201" in {check.code for check in load_checks().checks}
+
+
+def test_what_is_loaded_for_a_selection_is_all_that_it_means() -> None:
+    every = load_checks()
+    of_each = [word for check in every.checks for word in (check.code, check.name)]
+    for word in (*TOPICS, *TOPICS.values(), "nc1", "Network", *of_each):
+        assert load_checks((word,)).select((word,)) == every.select((word,))
+    assert load_checks(("NC1", "nccl-version-differs")).checks == every.checks
+    assert load_checks(("NC1", "versions")).checks == every.select(("NC1", "NC2"))
+
+
+def test_a_selection_leaves_out_the_topics_that_it_cannot_mean() -> None:
+    asking = "import sys; from doctor.registry import load_checks; load_checks(('NC1', 'host')); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, check=True).stdout.split()
+    topics = {name for name in loaded if name.startswith("checks.") and name.count(".") == 1}
+    assert topics == {"checks.ssh", "checks.host"}
+
+
+def test_with_a_plug_in_nothing_is_left_out_so_that_its_codes_are_held_against_all(site: Path) -> None:
+    distribution(site, "paint-thief", "paint_thief", GOOD.format(code="NC201"))
+    registry = load_checks(("NC1",))
+    assert [check.name for check in registry.checks if check.code == "NC201"] == ["nccl-version-differs"]
+    assert [broken.name for broken in registry.broken] == ["paint-thief"]
 
 
 @pytest.mark.parametrize("word", ["NC201", "nc201", "nccl-version-differs"])

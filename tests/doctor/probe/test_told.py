@@ -9,7 +9,8 @@ from doctor.model.facts import Carried, Failure, Means, ProbeFacts, Row, Skipped
 from doctor.model.report import Measurement, Pair, Point, Probe, Traffic
 from doctor.probe.collectives import Collective
 from doctor.probe.expect.expected import Expected
-from doctor.probe.told import Facts, measured, told
+from doctor.probe.told import measured, told
+from doctor.probe.why_none import Facts
 
 GIB = 2**30
 
