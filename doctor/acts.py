@@ -17,7 +17,7 @@ from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening
 from doctor.mesh.ways import MADE_FROM, ask_ways
 from doctor.model.act import Act, NotAsked, Questions
 from doctor.model.check import Check, FactType
-from doctor.model.evidence import Evidence
+from doctor.model.evidence import TURN, Evidence
 from doctor.model.facts import (
     ArrivalFacts,
     IdentityFacts,
@@ -39,17 +39,20 @@ from doctor.probe.rounds import PROBE_FACTS, spared_probe
 from doctor.probe.ways.tools import ask_tools
 from doctor.settings import Settings
 
+Maker = Callable[[Company, float], Questions]
+
 
 @dataclass(frozen=True)
 class Later:
-    """A fact that is asked for in a later act, and the facts that its question is made of.
+    """A fact that each node is asked for in words of its own, in which act, and the facts that they are made of.
 
+    What is made of the listing alone is asked in the first act.
     `ask` None: it is asked in rounds, each made of what the one before it told (doctor/probe). `spared` tells, before
     anything was asked, which nodes have nothing to tell of it, and why.
     """
 
     stage: str
-    ask: Callable[[Company, float], Questions] | None
+    ask: Maker | None
     needs: tuple[FactType, ...]
     spared: Callable[[Company], Mapping[str, str]]
 
@@ -60,15 +63,15 @@ LATER: Mapping[FactType, Later] = {
     LinkFacts: Later("asking its peers", ask_connect, (*_WHERE, ListenFacts), Company.spared),
     ArrivalFacts: Later("asking its peers", ask_arrivals, (LoginFacts, NicFacts, NetSettingsFacts), Company.spared),
     WayFacts: Later("asking its peers", ask_ways, (LoginFacts, *MADE_FROM), Company.spared),
-    NameFacts: Later("asking its peers", ask_names, (LoginFacts,), Company.spared),
+    NameFacts: Later("collecting", ask_names, (), lambda _: {}),
     PeerSshFacts: Later("asking its peers", ask_peers, (LoginFacts,), spared_peers),
     PlannedPickFacts: Later("trying the plan", ask_pick, PLAN_FACTS, spared_pick),
-    ToolFacts: Later("asking its peers", ask_tools, (LoginFacts,), spared_probe),
+    ToolFacts: Later("collecting", ask_tools, (), spared_probe),
     ProbeFacts: Later("measuring", None, PROBE_FACTS, spared_probe),
     MeetingFacts: Later("measuring", None, (), spared_probe),
 }
 
-# The later acts, and the part of the run's deadline after which the next one waits no longer for a node that is busy.
+# The acts, and the part of the run's deadline after which the next one waits no longer for a node that is busy.
 STAGES: Mapping[str, float] = {"collecting": 0.6, "listening": 0.65, "asking its peers": 0.9, "trying the plan": 1.0}
 
 
@@ -91,13 +94,13 @@ def brought(evidence: Evidence, wanted: Collection[FactType], *, first: bool) ->
 
     What is read off the login alone is told anew by each part: a connection may end in any act.
     """
-    return tuple(fact for fact in wanted if _tells(evidence, fact, first=first))
+    answered = {key.rpartition(TURN)[0] for key in evidence.replies} | evidence.replies.keys()
+    return tuple(fact for fact in wanted if _tells(answered, fact, first=first))
 
 
-def _tells(evidence: Evidence, fact: FactType, *, first: bool) -> bool:
+def _tells(answered: Collection[str], fact: FactType, *, first: bool) -> bool:
     sources = reader_of(fact).sources if fact in HOMES else ()
-    told = (source.key in evidence.replies or evidence.turns(source) for source in sources)
-    return not sources or (first and fact not in LATER) or any(told)
+    return not sources or (first and fact not in LATER) or any(source.key in answered for source in sources)
 
 
 def acts_for(company: Company, wanted: Collection[FactType]) -> tuple[Act, ...]:
@@ -105,14 +108,19 @@ def acts_for(company: Company, wanted: Collection[FactType]) -> tuple[Act, ...]:
     later = {fact: LATER[fact] for fact in wanted if fact in LATER}
     spared = {fact: how.spared(company) for fact, how in later.items()}
     names = [node.name for node in company.nodes]
-    first = sources_for(fact for fact in wanted if fact not in LATER)
-    questions: Questions = {name: (*first, *_spared(spared, name)) for name in names}
-    acts = [Act("collecting", frozenset(names), lambda _: questions, STAGES["collecting"])]
-    for stage, until in STAGES.items():
-        makers = {fact: how.ask for fact, how in later.items() if how.ask and how.stage == stage}
-        asked = frozenset(name for name in names if any(name not in spared[fact] for fact in makers))
+    alike = sources_for(fact for fact in wanted if fact not in LATER)
+    first: Questions = {name: (*alike, *_spared(spared, name)) for name in names}
+
+    def makers(stage: str) -> dict[FactType, Maker]:
+        wanted_here = {fact: how.ask for fact, how in later.items() if how.ask and how.stage == stage}
+        return {fact: ask for fact, ask in wanted_here.items() if len(spared[fact]) < len(names)}
+
+    begin, *others = STAGES
+    acts = [Act(begin, frozenset(names), _together(company, makers(begin), first), STAGES[begin])]
+    for stage in others:
+        asked = frozenset(name for name in names if any(name not in spared[fact] for fact in makers(stage)))
         if asked:
-            acts.append(Act(stage, asked, _together(company, tuple(makers.values())), until))
+            acts.append(Act(stage, asked, _together(company, makers(stage), {}), STAGES[stage]))
     if LinkFacts in later and len(spared[LinkFacts]) < len(names):  # who is done still listens for those who are not
         acts.append(Act("listening", frozenset(names), lambda _: {}))
     return tuple(acts)
@@ -124,11 +132,9 @@ def _spared(spared: Mapping[FactType, Mapping[str, str]], name: str) -> Iterator
             yield from (NotAsked(source, reasons[name]) for source in reader_of(fact).sources)
 
 
-def _together(
-    company: Company, makers: tuple[Callable[[Company, float], Questions], ...]
-) -> Callable[[float], Questions]:
+def _together(company: Company, makers: Mapping[FactType, Maker], also: Questions) -> Callable[[float], Questions]:
     def ask(left: float) -> Questions:
-        made = [maker(company, left) for maker in makers]
+        made = [also, *(maker(company, left) for maker in makers.values())]
         names = {name for questions in made for name in questions}
         return {name: tuple(one for questions in made for one in questions.get(name, ())) for name in names}
 

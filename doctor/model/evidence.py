@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
 TURN = "#"  # parts a key from its turn
 JsonValue = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
@@ -32,7 +33,7 @@ class Command:
     tail: bool = False
     holding: str = ""
 
-    @property
+    @cached_property
     def key(self) -> str:
         return "command:" + " ".join(self.argv)
 
@@ -43,7 +44,7 @@ class File:
 
     path: str
 
-    @property
+    @cached_property
     def key(self) -> str:
         return "file:" + self.path
 
@@ -57,7 +58,7 @@ class Tree:
 
     patterns: tuple[str, ...]
 
-    @property
+    @cached_property
     def key(self) -> str:
         return "tree:" + " ".join(self.patterns)
 
@@ -75,7 +76,7 @@ class Answer:
     arguments: JsonValue = field(default=None, compare=False)
     turn: int | None = None
 
-    @property
+    @cached_property
     def key(self) -> str:
         return "answer:" + self.name + ("" if self.turn is None else f"{TURN}{self.turn}")
 

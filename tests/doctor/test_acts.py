@@ -20,7 +20,7 @@ def test_no_fact_is_wanted_twice_for_each_would_be_parsed_twice() -> None:
 
 
 def test_every_later_fact_has_a_stage_and_a_reader() -> None:
-    assert {how.stage for how in LATER.values() if how.ask} == set(STAGES) - {"collecting"}
+    assert {how.stage for how in LATER.values() if how.ask} == set(STAGES)
     assert set(LATER) <= set(HOMES)
 
 

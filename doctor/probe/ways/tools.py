@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def ask_tools(company: Company, left: float) -> Questions:  # noqa: ARG001  every question is told how long it has
-    """Ask every node that was reached."""
-    return {node.name: (TOOLS,) for node in company.reached}
+    """Ask every node."""
+    return {node.name: (TOOLS,) for node in company.nodes}
 
 
 def tools_of(company: Company, node: str) -> dict[str, Tool]:
