@@ -101,10 +101,16 @@ def load(directory: str | os.PathLike[str]) -> tuple[Evidence, ...]:
     except OSError as error:
         raise RecordingError(f"{folder}: {error.strerror or error}") from None
     if not paths:
-        raise RecordingError(f"{folder}: no recording is in it; ncheck --record {folder} nodes.txt makes one")
+        raise RecordingError(f"{folder}: no recording is in it; {_hint(folder)}")
     if len(paths) > MAX_NODES:
         raise RecordingError(f"{folder}: {len(paths)} files, more than the {MAX_NODES} nodes of the largest recording")
     return loaded((str(path), _read(path)) for path in paths)
+
+
+def _hint(folder: Path) -> str:
+    """Say what to name in place of a folder without a recording: one beneath it that has one."""
+    beneath = next((path.parent for path in sorted(folder.glob("*/*.json"))), None)
+    return f"name a folder beneath it, as {beneath}" if beneath else f"ncheck --record {folder} nodes.txt makes one"
 
 
 def loaded(files: Iterable[tuple[str, bytes]]) -> tuple[Evidence, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -34,19 +35,23 @@ def list_checks(output: str) -> None:
         print_list(load_checks(), sys.stdout, os.environ)
 
 
-@click.command(short_help="Parse what a tool printed.")
+@click.command(short_help="Tell what a job's log speaks for; parse what a tool printed.")
 @click.argument("kind")
 @click.argument("file")
 @click.option("-o", "output", type=click.Choice(["json"]), default="json", help="The format: there is one.")
 def read(kind: str, file: str, output: str) -> None:  # noqa: ARG001  accepted, since other commands have it
     """Parse what a tool printed (FILE, - for standard input) as ncheck would, and print it as JSON.
 
+    \b
+    ncheck read log job.log          why the job failed: the cause, its lines, what to type
+    ncheck read ibstat ibstat.txt    what a tool said
+
     KIND is a family of tools; a wrong one is answered with all that there are. A text that says that its tool failed,
     or cannot be read, has an `error` in the answer.
-    """
+    """  # noqa: D301  click's mark of lines that stay as they are
     import json  # noqa: PLC0415  start-up
 
-    text = _text(file)
+    text = _text(kind, file)
     from doctor.read import read_text  # noqa: PLC0415  start-up
 
     click.echo(json.dumps(read_text(kind, text), indent=2))
@@ -60,13 +65,18 @@ def schema() -> None:
     click.echo(schema_text(), nl=False)
 
 
-def _text(file: str) -> str:
+_PACKED = {b"\x1f\x8b": "zcat", b"BZh": "bzcat", b"\xfd7zXZ": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat"}
+
+
+def _text(kind: str, file: str) -> str:
     """Return a file's text; what cannot be decoded is replaced. Raises NcheckError where it cannot be read."""
     from doctor.parse.capture import decoded  # noqa: PLC0415  start-up
 
-    if file == "-":
-        return decoded(sys.stdin.buffer.read())
     try:
-        return decoded(Path(file).read_bytes())
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
         raise NcheckError(f"{file}: {error.strerror}") from error
+    for start, program in _PACKED.items():
+        if data.startswith(start):
+            raise NcheckError(f"{file}: it is compressed; {program} {shlex.quote(file)} | ncheck read {kind} -")
+    return decoded(data)

@@ -29,8 +29,10 @@ _DAY = 86400
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("a text is wanted")
+    if not isinstance(value, str):
+        raise ValueError("a text is wanted")  # noqa: TRY004  a wrong value, told as any other
+    if not value.strip():
+        raise ValueError("it is empty")
     if not value.isprintable():
         raise ValueError("it has characters that cannot be printed")
     return value

@@ -15,7 +15,7 @@ def log_record(text: str) -> dict[str, object]:
     lines = plain_text(text).split("\n")
     found = diagnose(lines)
     if not found:
-        return _no_cause(progress(lines))
+        return _no_cause(progress(lines), _UNKNOWN if text.strip() else _EMPTY)
     best = found[0]
     return {
         "cause": best.cause or None,
@@ -28,11 +28,11 @@ def log_record(text: str) -> dict[str, object]:
     }
 
 
-def _no_cause(sure: Confidence | None) -> dict[str, object]:
+def _no_cause(sure: Confidence | None, unknown: str) -> dict[str, object]:
     """Return what is said of a log without a line that tells of a failure: a job that hangs may leave just such one."""
     told: dict[str, object] = {"evidence": [], "fix": CAUSES["healthy"].fix, "others": []}
     if sure is None:
-        return {"cause": None, "meaning": _UNKNOWN, "confidence": "low", **told, "error": _UNKNOWN}
+        return {"cause": None, "meaning": unknown, "confidence": "low", **told, "error": unknown}
     silent = "; if the job stands still all the same, it does so without a word" if sure is Confidence.LOW else ""
     return {
         "cause": "healthy",
@@ -44,3 +44,4 @@ def _no_cause(sure: Confidence | None) -> dict[str, object]:
 
 
 _UNKNOWN = "no line in it is known to tell of a failure"
+_EMPTY = "the log is empty"

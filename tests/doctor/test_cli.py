@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import fields
 from pathlib import Path
@@ -218,6 +219,13 @@ def test_read_refuses_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Pat
 def test_read_refuses_a_kind_that_is_none_and_names_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "out.txt").write_text("text\n")
     assert "ibstat" in refused(capsys, "read", "ibstt", str(tmp_path / "out.txt"))
+
+
+def test_a_compressed_log_is_answered_with_how_to_unpack_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    packed = tmp_path / "job 1.log.gz"
+    packed.write_bytes(gzip.compress(b"NCCL WARN"))
+    answer = f"ncheck: {packed}: it is compressed; zcat '{packed}' | ncheck read log -\n"
+    assert refused(capsys, "read", "log", str(packed)) == answer
 
 
 def test_our_own_bug_is_exit_code_3_and_a_traceback_only_when_asked_for(

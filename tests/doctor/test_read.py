@@ -228,6 +228,11 @@ def test_a_kind_that_nobody_reads_says_which_there_are() -> None:
         read_text("lspci", "")
 
 
+def test_an_empty_log_is_called_empty_and_no_healthy_one() -> None:
+    said = read_text("log", " \n")
+    assert (said["cause"], said["error"]) == (None, "the log is empty")
+
+
 def test_a_gpu_that_is_lost_is_counted_and_told_of() -> None:
     lost = "|   2  ERR!                    ERR! |   00000000:4B:00.0 ERR! |                 ERR! |\n"
     lost += "|ERR!  ERR!  ERR!             ERR! / ERR! |      GPU is lost      |    ERR!         ERR! |\n"

@@ -213,6 +213,13 @@ def test_a_folder_that_is_no_recording_is_a_line_that_names_it(tmp_path: Path) -
             load(tmp_path / name)
 
 
+def test_a_folder_of_recordings_is_answered_with_one_to_name(tmp_path: Path) -> None:
+    save(tmp_path / "monday", (REACHED,))
+    with pytest.raises(RecordingError) as caught:
+        load(tmp_path)
+    assert str(caught.value) == f"{tmp_path}: no recording is in it; name a folder beneath it, as {tmp_path / 'monday'}"
+
+
 def test_a_missing_node_is_never_a_smaller_healthier_cluster(tmp_path: Path) -> None:
     save(tmp_path, (LOST, REACHED))
     (tmp_path / "gpu02.json").unlink()

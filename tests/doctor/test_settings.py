@@ -188,7 +188,7 @@ def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> 
         ({"hosts": "b", "slurm": True}, "-H and --slurm each say which nodes: give one of them"),
         ({"probe": "tcp", "probe_launcher": "mpirun"},
          "--probe-launcher mpirun starts ranks of NCCL, and --probe tcp has none: leave out one of the two"),
-        ({"nodes_file": ""}, "the nodes file: a text is wanted"),
+        ({"nodes_file": ""}, "the nodes file: it is empty"), ({"hosts": " "}, "-H: it is empty"),
         ({"config": "mine.toml"}, "mine.toml: no such file"),
     ],
 )  # fmt: skip
