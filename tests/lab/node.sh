@@ -11,7 +11,7 @@ mount -t sysfs sysfs sys
 mount -t overlay lab -o "lowerdir=${folder%/*}/sys/bus:sys/bus" sys/bus
 mount --bind /dev dev
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts dev/pts
-mount -t tmpfs -o mode=1777,size=64m shm dev/shm
+mount -t tmpfs -o mode=1777,size=1g shm dev/shm
 mount -t tmpfs -o mode=755,size=32m run run
 mount -t tmpfs -o mode=1777,size=32m tmp tmp
 mkdir run/sshd

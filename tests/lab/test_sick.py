@@ -67,13 +67,17 @@ def test_nvidia_smi_in_uninterruptible_sleep_holds_nothing_up(lab: Lab, healthy:
     others_whole(run, healthy, node.name)
 
 
-@pytest.mark.parametrize("fault", [faults.fill_disks, faults.lock_disks])
-def test_a_full_or_read_only_disk_changes_no_verdict(lab: Lab, healthy: Run, fault: Callable[[object], None]) -> None:
+@pytest.mark.parametrize(
+    ("fault", "told"), [(faults.fill_disks, {("NC604", "node01"): "failed"}), (faults.lock_disks, {})]
+)
+def test_a_full_or_read_only_disk_changes_no_verdict_but_of_shared_memory(
+    lab: Lab, healthy: Run, fault: Callable[[object], None], told: dict[tuple[str, str], str]
+) -> None:
     fault(lab.nodes[0])
 
     run = examined(lab)
 
-    assert run.verdicts() == healthy.verdicts()
+    assert run.verdicts() == {**healthy.verdicts(), **told}
     assert run.exit_code == 0
 
 
