@@ -12,6 +12,7 @@ from doctor.probe.search import PARTNERS, Expect, Search, Suspect, nobody_knows,
 
 Pairs = tuple[tuple[str, str], ...]
 
+FEW = 5  # nodes, among which one pair that noise slows is a good part of all that is known
 TRIED = 4  # partners after which a node that is neither fast nor slow is let be
 
 
@@ -19,8 +20,9 @@ def pair_rounds(names: Sequence[str], done: Sequence[Collective], expect: Expect
     """Return the disjoint pairs of the next round; () when there is nothing more to find.
 
     `done` is all that was measured so far (of it the pairs count). In the first rounds every node meets two others,
-    then only suspects and doubtful links meet again: fewer rounds than 2 log2(N) + 2. A round of which no node told
-    anything counts for nothing and is proposed again: the caller ends it then.
+    then only suspects and doubtful links meet again, and few nodes where noise may have decided: fewer rounds than
+    2 log2(N) + 2. A round of which no node told anything counts for nothing and is proposed again: the caller ends it
+    then.
     """
     names = tuple(dict.fromkeys(names))
     pairs = [one for one in done if one.step.stage is Stage.PAIR]
@@ -31,7 +33,11 @@ def pair_rounds(names: Sequence[str], done: Sequence[Collective], expect: Expect
     if len(rounds) < PARTNERS:
         return _opening(names, met)
     found = searched(pairs, expect)
-    return _closer(names, met, found) or (_strangers(names, met) if _all_low(pairs, expect) else ())
+    return (
+        _closer(names, met, found)
+        or (_strangers(names, met) if _all_low(pairs, expect) else ())
+        or (_once_more(names, pairs) if found.near and len(names) <= FEW else ())
+    )
 
 
 def most_rounds(nodes: int) -> int:
@@ -83,6 +89,16 @@ def _closer(names: tuple[str, ...], met: set[frozenset[str]], found: Search) -> 
             free = {one: None for one in free if one not in pairs[-1]}
     again = (link.nodes for link in found.doubted)
     return (*pairs, *_disjoint(nodes for nodes in again if free.keys() >= set(nodes)))
+
+
+def _once_more(names: tuple[str, ...], pairs: Sequence[Collective]) -> Pairs:
+    """Pair those again that met least often, of these the fastest first: what is usual hangs on them."""
+    reached: dict[tuple[str, ...], list[float]] = {}
+    for one in pairs:
+        if one.busbw is not None and set(names).issuperset(one.step.group):
+            reached.setdefault(tuple(sorted(one.step.group)), []).append(one.busbw)
+    order = sorted(reached, key=lambda pair: (len(reached[pair]), -max(reached[pair])))
+    return tuple(_disjoint((one, other) for one, other in order))
 
 
 def _disjoint(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 
 from doctor.model.facts import Means, Stage, Step
 from doctor.probe.collectives import Collective
@@ -18,16 +18,20 @@ from doctor.probe.verdicts.accounts import account
 # The bus bandwidth in GB/s that a pair should reach, None where nobody can tell.
 Expect = Callable[[Collective], float | None]
 Fair = Mapping[Step, float | None]
+# Two nodes, and the mean of what they reached together.
+Reached = Mapping[frozenset[str], float]
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Shares of what is usual: below `slow` a meeting accuses, from `fast` on it clears; between them it says nothing.
+    """Shares of what is usual: below `slow` a pair accuses, from `fast` on it clears; between them it says nothing.
 
-    A node that was never fast is to blame when so many `witnesses` that are fast with others were slow with it. What
-    is usual is what one node of `one_in` reaches at its best.
+    From `near` on up to `fast`, noise alone may have carried it over a bound. A node that was never fast is to blame
+    when so many `witnesses` that are fast with others were slow with it. What is usual is what one node of `one_in`
+    reaches at its best.
     """
 
+    near: float
     slow: float
     fast: float
     witnesses: int
@@ -35,10 +39,10 @@ class Bounds:
 
 
 # Pairs of healthy nodes lie within about 5 % of one another.
-BOUNDS = Bounds(slow=0.8, fast=0.87, witnesses=1, one_in=8)
+BOUNDS = Bounds(near=0.65, slow=0.8, fast=0.87, witnesses=1, one_in=8)
 # Over sockets, where what is right is not known, a machine that does something else besides halves them with ease, and
 # two that are guests of one machine are far faster than the rest.
-OVER_SOCKETS_BOUNDS = Bounds(slow=0.5, fast=0.6, witnesses=2, one_in=2)
+OVER_SOCKETS_BOUNDS = Bounds(near=0.4, slow=0.5, fast=0.6, witnesses=2, one_in=2)
 # Beyond this share of its expectation nobody believes the expectation any more, and the peers alone say what is usual.
 DOUBTED = 1.25
 PARTNERS = 2  # so many it takes to suspect a node; the rounds go on until so many fast ones bear witness
@@ -48,7 +52,10 @@ SOCKETS = "Socket"  # what NCCL_NET is pinned to where no HCA carries the data
 
 @dataclass(frozen=True)
 class Meeting:
-    """One pair, once. `busbw` is in GB/s, None where it failed; `usual` what a healthy pair of this kind has here."""
+    """One pair, once. `busbw` is in GB/s, None where it failed; `usual` what a healthy pair of this kind has here.
+
+    Whether it is slow, fast or near a bound is told of the mean of all the times that these two came through.
+    """
 
     nodes: tuple[str, str]
     round: int
@@ -56,6 +63,7 @@ class Meeting:
     usual: float | None
     slow: bool  # a failed one, too
     fast: bool
+    near: bool = False
 
     @property
     def share(self) -> float | None:
@@ -116,6 +124,11 @@ class Search:
         """Tell whether so many are slow that what they share is likelier to blame than each of them."""
         return len(self.slow) > 1 and len(self.slow) + len(self.unresolved) >= len(self.fast)
 
+    @property
+    def near(self) -> bool:
+        """Tell whether noise alone may have decided of some pair."""
+        return any(meeting.near for meeting in self.meetings)
+
 
 def nobody_knows(_: Collective) -> float | None:
     """Expect nothing: the peers alone say what is usual."""
@@ -134,7 +147,7 @@ def searched(collectives: Iterable[Collective], expect: Expect = nobody_knows) -
     fast = tuple(dict.fromkeys(node for one in meetings if one.fast for node in one.nodes))
     suspects = _suspects(meetings, frozenset(fast))
     slow = tuple(one for one in suspects if len(one.partners) >= PARTNERS and len(one.witnesses) >= bounds.witnesses)
-    links = _slow_links(meetings, frozenset(fast))
+    links = _slow_links(meetings, frozenset(fast), bounds)
     return Search(
         slow=slow,
         links=tuple(link for link in links if len(link.meetings) > 1),
@@ -161,33 +174,43 @@ def _tells(pair: Collective) -> bool:
 
 
 def _meetings(pairs: tuple[Collective, ...], fair: Fair, bounds: Bounds) -> tuple[Meeting, ...]:
-    usual = _usual(pairs, fair, bounds)
-    return tuple(_meeting(pair, (fair.get(pair.step) or 1.0) * usual if usual else None, bounds) for pair in pairs)
+    reached = _reached(pairs, fair)
+    usual = _usual(reached, bounds, expected=bool(fair))
+    return tuple(_meeting(pair, fair.get(pair.step) or 1.0, reached, usual, bounds) for pair in pairs)
 
 
-def _meeting(pair: Collective, usual: float | None, bounds: Bounds) -> Meeting:
+def _reached(pairs: tuple[Collective, ...], fair: Fair) -> Reached:
+    """Return what pairs reached, as a share of their expectations where these are known, else in GB/s."""
+    held: dict[frozenset[str], list[float]] = {}
+    for pair in pairs:
+        if pair.busbw is not None:
+            held.setdefault(frozenset(pair.step.group), []).append(pair.busbw / (fair.get(pair.step) or 1.0))
+    return {nodes: mean(times) for nodes, times in held.items()}
+
+
+def _meeting(pair: Collective, fair: float, reached: Reached, usual: float | None, bounds: Bounds) -> Meeting:
     one, other = pair.step.group
-    share = pair.busbw / usual if pair.busbw is not None and usual else 0.0
+    share = reached[frozenset(pair.step.group)] / usual if pair.busbw is not None and usual else 0.0
     return Meeting(
-        (one, other), pair.step.round, pair.busbw, usual, slow=share < bounds.slow, fast=share >= bounds.fast
-    )
+        (one, other), pair.step.round, pair.busbw, usual and usual * fair,
+        slow=share < bounds.slow, fast=share >= bounds.fast, near=bounds.near <= share < bounds.fast,
+    )  # fmt: skip
 
 
-def _usual(pairs: tuple[Collective, ...], fair: Fair, bounds: Bounds) -> float | None:
+def _usual(reached: Reached, bounds: Bounds, *, expected: bool) -> float | None:
     """Return what is usual: a share of the expectations where these are known, else GB/s; None where all failed.
 
-    It is the median of the pairs that are not slow beside the best nodes, of which there must be a few: so most of the
-    nodes may be slow. Who reaches the expectation is not slow, however much faster others are.
+    It is the median of the pairs that are rather fast than slow beside the best nodes, of which there must be a few: so
+    most of the nodes may be slow. Who reaches the expectation is not slow, however much faster others are.
     """
-    reached = {pair.step: pair.busbw / (fair.get(pair.step) or 1.0) for pair in pairs if pair.busbw is not None}
     best: dict[str, float] = {}
-    for step, share in reached.items():
-        best.update({node: max(share, best.get(node, 0.0)) for node in step.group})
+    for nodes, share in reached.items():
+        best.update({node: max(share, best.get(node, 0.0)) for node in nodes})
     if not best:
         return None
     upper = sorted(best.values(), reverse=True)[(len(best) - 1) // bounds.one_in]
-    usual = median(share for share in reached.values() if share >= bounds.slow * upper)
-    if not fair or usual > DOUBTED:
+    usual = median(share for share in reached.values() if share >= (bounds.slow + bounds.fast) / 2 * upper)
+    if not expected or usual > DOUBTED:
         return usual
     return 1.0 if len(best) == 2 else min(usual, 1.0)  # noqa: PLR2004  two have no peers
 
@@ -205,10 +228,11 @@ def _suspect(node: str, meetings: tuple[Meeting, ...], fast: frozenset[str]) -> 
     return Suspect(node, meetings, tuple(partner for partner in accusers if partner in fast))
 
 
-def _slow_links(meetings: tuple[Meeting, ...], fast: frozenset[str]) -> tuple[SlowLink, ...]:
-    """Return the pairs of fast nodes that were slow whenever they met."""
+def _slow_links(meetings: tuple[Meeting, ...], fast: frozenset[str], bounds: Bounds) -> tuple[SlowLink, ...]:
+    """Return the pairs of fast nodes that were slow whenever they met, and not only in the mean."""
     held: dict[frozenset[str], list[Meeting]] = {}
     for meeting in meetings:
         if fast.issuperset(meeting.nodes):
             held.setdefault(frozenset(meeting.nodes), []).append(meeting)
-    return tuple(SlowLink(own[0].nodes, tuple(own)) for own in held.values() if all(one.slow for one in own))
+    slow = (own for own in held.values() if all((one.share or 0.0) < bounds.slow for one in own))
+    return tuple(SlowLink(own[0].nodes, tuple(own)) for own in slow)

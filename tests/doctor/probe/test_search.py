@@ -38,6 +38,40 @@ def test_all_slow_nodes_are_found_none_invented_and_the_rounds_are_few(count: in
         assert len(cluster.rounds) < 2 * log2(count) + 2
 
 
+# Clusters in which noise made a slow node look like a healthy one, or a healthy one slow, when each pair had met once.
+NOISY = {
+    3: (139, 151, 822, 1594, 3843), 4: (231, 403, 573, 1063), 5: (129, 230, 877, 994, 1004, 1248, 3155),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("slow", [0, 1, 2])
+@pytest.mark.parametrize("count", NOISY)
+def test_among_few_nodes_no_pair_decides_that_noise_may_have_moved(count: int, slow: int) -> None:
+    if 2 * slow >= count:
+        return
+    for seed in (*SEEDS, *NOISY[count]):
+        random = Random(1000 * count + seed)  # noqa: S311
+        ill = {name: random.uniform(0.3, 0.7) for name in random.sample(nodes(count), slow)}
+        cluster = Cluster(nodes(count), slow=ill, seed=seed)
+        found = cluster.search()
+        assert (seed, blamed(found), found.links, found.unresolved) == (seed, set(ill), (), ())
+        assert len(cluster.rounds) < 2 * log2(count) + 2
+
+
+def test_few_nodes_meet_again_only_where_a_pair_is_near_a_bound() -> None:
+    clear, near = (Cluster(nodes(4), slow={"n01": share}, noise=0.0) for share in (0.5, 0.82))
+    clear.search()
+    near.search()
+    assert (len(clear.rounds), len(near.rounds)) == (2, 5)
+    assert near.rounds[2] == (("n01", "n03"),)
+
+
+def test_a_pair_that_met_twice_is_judged_by_the_mean() -> None:
+    found = Cluster(nodes(4), slow={"n01": 0.82}, noise=0.0).search()
+    assert {(one.near, one.slow, one.fast) for one in found.meetings if "n01" in one.nodes} == {(True, False, False)}
+    assert [suspect.node for suspect in found.unresolved] == ["n01"]
+
+
 def test_sixty_four_nodes_take_no_more_than_five_rounds() -> None:
     cluster = Cluster(nodes(64), slow={"n03": 0.5, "n40": 0.6}, seed=1)
     assert blamed(cluster.search()) == {"n03", "n40"}
