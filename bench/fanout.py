@@ -137,10 +137,15 @@ def rows(title: str, count: int, costs: dict[str, Cost]) -> list[str]:
     return made
 
 
+_HEAD = (
+    "| what | nodes | tool | client CPU, ms a node | wall, s | ncheck's CPU / its | ncheck's wall / its |",
+    "|---|---|---|---|---|---|---|",
+)
+
+
 def bench(sizes: Sequence[int], rounds: int, many: int, say: Callable[[str], None]) -> list[str]:
     """Run everything; return the whole section in Markdown."""
-    table = ["| what | nodes | tool | client CPU, ms a node | wall, s | ncheck's CPU / its | ncheck's wall / its |",
-             "|---|---|---|---|---|---|---|"]  # fmt: skip
+    table = [*_HEAD]
     memory: dict[int, float] = {}
 
     def add(title: str, count: int, jobs: list[Job], times: int) -> None:

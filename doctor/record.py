@@ -10,19 +10,16 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 from doctor.depth import too_deep
 from doctor.errors import RecordingError
 from doctor.model.evidence import Evidence, Reply
 from doctor.redact import redact, redact_value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FORMAT = 1
 MARK = "ncheck_recording"  # the key that says what the file is, and by its number which format
@@ -44,10 +41,10 @@ class Recorder:
         self._directory = Path(directory)
         self._positions: dict[str, list[int]] = {}
         self._saved: dict[str, tuple[int, Path]] = {}
-        count = 0
-        for count, name in enumerate(nodes, 1):
-            self._positions.setdefault(name, []).append(count - 1)
-        self._count = count
+        names = tuple(nodes)
+        for position, name in enumerate(names):
+            self._positions.setdefault(name, []).append(position)
+        self._count = len(names)
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if any(self._directory.iterdir()):
@@ -101,16 +98,12 @@ def load(directory: str | os.PathLike[str]) -> tuple[Evidence, ...]:
     except OSError as error:
         raise RecordingError(f"{folder}: {error.strerror or error}") from None
     if not paths:
-        raise RecordingError(f"{folder}: no recording is in it; {_hint(folder)}")
+        beneath = (f"name a folder beneath it, as {path.parent}" for path in sorted(folder.glob("*/*.json")))
+        hint = next(beneath, f"ncheck --record {folder} nodes.txt makes one")
+        raise RecordingError(f"{folder}: no recording is in it; {hint}")
     if len(paths) > MAX_NODES:
         raise RecordingError(f"{folder}: {len(paths)} files, more than the {MAX_NODES} nodes of the largest recording")
     return loaded((str(path), _read(path)) for path in paths)
-
-
-def _hint(folder: Path) -> str:
-    """Say what to name in place of a folder without a recording: one beneath it that has one."""
-    beneath = next((path.parent for path in sorted(folder.glob("*/*.json"))), None)
-    return f"name a folder beneath it, as {beneath}" if beneath else f"ncheck --record {folder} nodes.txt makes one"
 
 
 def loaded(files: Iterable[tuple[str, bytes]]) -> tuple[Evidence, ...]:
@@ -120,9 +113,8 @@ def loaded(files: Iterable[tuple[str, bytes]]) -> tuple[Evidence, ...]:
     for name, content in files:
         position, count, evidence = decode(content, name)
         if position in found:
-            twin = found[position].node
-            place = f"is node {position + 1} of its recording"
-            raise RecordingError(f"{name}: {place}, and so is {twin}; copy the folder again")
+            twin = f"is node {position + 1} of its recording, and so is {found[position].node}"
+            raise RecordingError(f"{name}: {twin}; copy the folder again")
         found[position] = evidence
         counts.add(count)
     if counts != {len(found)} or sorted(found) != list(range(len(found))):

@@ -87,16 +87,18 @@ def parity_check(  # noqa: PLR0913  each is a word of one declaration
             facts = cluster.each(fact)
             parted = split({node: value for node, held in facts.items() if (value := value_of(held)) is not None})
             if parted:
-                lines = gathered({node: shown(held) for node, held in facts.items()}) if shown else {}
                 odd = facts[parted.odd[-1]]  # on a tie a node of the last side: the others have the value already
-                typed = fix.format(wanted=quote(parted.wanted)) if isinstance(fix, str) else fix(odd, parted.wanted)
-                yield Problem(
-                    message=f"{what}: {parted.told()}",
-                    fix=typed,
-                    evidence=tuple(f"{line} on {fold(nodes)}" for line, nodes in lines.items()),
-                    nodes=parted.odd,
-                )
+                evidence = _evidence({node: shown(held) for node, held in facts.items()} if shown else {})
+                yield Problem(f"{what}: {parted.told()}", _typed(fix, odd, parted.wanted), evidence, parted.odd)
 
         return cluster_check(code, severity, fact, everywhere=everywhere, by_kind=by_kind)(judge)
 
     return made
+
+
+def _typed(fix: str | Callable[[F, str], str], odd: F, wanted: str) -> str:
+    return fix.format(wanted=quote(wanted)) if isinstance(fix, str) else fix(odd, wanted)
+
+
+def _evidence(shown: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(f"{line} on {fold(nodes)}" for line, nodes in gathered(shown).items())
