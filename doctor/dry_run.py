@@ -38,7 +38,7 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
     from doctor.collect.links import CONNECT, LISTEN  # noqa: PLC0415
     from doctor.collect.nccl_pick import PLANNED  # noqa: PLC0415
     from doctor.collect.peers import PEERS  # noqa: PLC0415
-    from doctor.collect.probe import MEETING, SWEEP, TURN  # noqa: PLC0415
+    from doctor.collect.probe import MEETING, TURN  # noqa: PLC0415
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
     first = tuple(source for source in sources if source not in {PEERS, PLANNED, MEETING, TURN, *mesh})
@@ -60,8 +60,7 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
         yield from _answer(PLANNED)
         yield ""
     if TURN in sources and settings.probe != "none":
-        swept = (SWEEP,) if settings.probe_launcher == "mpirun" else ()
-        yield from _measured(nodes, (MEETING, TURN, *swept), settings)
+        yield from _measured(nodes, settings)
     measured = TURN in sources and settings.probe != "none" and len(nodes) > 1
     between = ", and from node to node as said above" if mesh or edges or measured else ""
     yield f"nothing is written on any node, and nothing is sent anywhere but to this machine{between}"
@@ -158,10 +157,10 @@ def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settin
         yield ""
 
 
-def _measured(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settings) -> Iterator[str]:
+def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     """Write what is measured. By which means is decided by what the nodes have; what each reads is told for all."""
     from doctor.agent.answers.turn import MEANS  # noqa: PLC0415
-    from doctor.collect.probe import MEETING  # noqa: PLC0415
+    from doctor.collect.probe import MEETING, SWEEP, TURN  # noqa: PLC0415
     from doctor.probe.choice import ways_open_to  # noqa: PLC0415
 
     means = (
@@ -172,7 +171,7 @@ def _measured(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Se
     where = "inside the node" if len(nodes) == 1 else f"{inside}{between}"
     yield "after that, unless something is against the plan, bandwidth is measured"
     yield f"for {settings.probe_time:.0f} s at the most, {means}, {where}:"
-    for source in sources:
+    for source in (MEETING, TURN, *((SWEEP,) if settings.probe_launcher == "mpirun" else ())):
         if source != MEETING or settings.probe in ("auto", "nccl"):  # others meet elsewhere, or nowhere
             yield from _answer(source)
     for name in ways_open_to(settings.probe):
