@@ -2,7 +2,8 @@
 
 An error touches the plan when its check looks at a fact that the plan is made of, or tells of ncheck itself or of
 the way to a node (NC0, NC1). So does what such a check could not tell, where --fail-on counts the unknown. Neither does
-what was ignored, nor what is bad in another way (a clock, an Xid of last week), nor what the plan itself mends.
+what was ignored, nor what is bad in another way (a clock, an Xid of last week), nor what the plan itself mends. Ranks
+that ncheck starts itself need less than a job: no MPI, and no ssh from node to node.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from doctor.advice import PLAN_FACTS
 from doctor.conclusion.conclusion import excused_pairs
 from doctor.hostlist import fold
 from doctor.model.check import Check, FactType
-from doctor.model.facts import HorovodFacts, ListenFacts, MpiDaemonFacts, MpiFacts, PlannedPickFacts, ProbeFacts
+from doctor.model.facts import (
+    HorovodFacts,
+    ListenFacts,
+    MpiDaemonFacts,
+    MpiFacts,
+    PeerSshFacts,
+    PlannedPickFacts,
+    ProbeFacts,
+)
 from doctor.model.finding import Outcome, Severity
 from doctor.model.report import Report
 from doctor.settings import Settings
@@ -22,10 +31,12 @@ from doctor.settings import Settings
 _ALWAYS = ("NC0", "NC1")
 NOT_REACHED = "NC001"
 
-# What a line relies on although no value in it is made of it: the port of the meeting, and that NCCL follows it.
-RELIED_ON = frozenset((*PLAN_FACTS, ListenFacts, PlannedPickFacts))
+# What a line relies on although no value in it is made of it: the port of the meeting, that NCCL follows it, and the
+# nodes' own ssh.
+RELIED_ON = frozenset((*PLAN_FACTS, ListenFacts, PlannedPickFacts, PeerSshFacts))
 OF_MPI = frozenset((MpiFacts, MpiDaemonFacts))
 BY_MPI = (None, "mpirun", "horovodrun")  # the launchers that need one
+BY_AGENTS = "agents"  # no launcher: ncheck starts the ranks by the connections that it has
 
 # What NCCL would do as it is set now, and does not where the plan sets the variable.
 PICKED_ASTRAY = ("NC304", "NC307", "NC320", "NC321", "NC322", "NC323", "NC325")
@@ -54,7 +65,8 @@ def touches(check: Check, relied: frozenset[FactType]) -> bool:
     """Tell whether the check looks at what the plan is made of."""
     if measures(check):  # measured under the plan, when it had been given out
         return False
-    return check.code.startswith(_ALWAYS) or not relied.isdisjoint((*check.reads, *check.also))
+    always = check.code.startswith(_ALWAYS) and PeerSshFacts not in check.reads
+    return always or not relied.isdisjoint((*check.reads, *check.also))
 
 
 def measures(check: Check) -> bool:
@@ -63,8 +75,8 @@ def measures(check: Check) -> bool:
 
 
 def launcher_of_probe(settings: Settings) -> str:
-    """Return the launcher whose line the probe relies on: one without MPI where ncheck starts the ranks itself."""
-    return "mpirun" if settings.probe_launcher == "mpirun" or settings.probe == "nccl-tests" else "env"
+    """Return what the probe relies on to start its ranks."""
+    return "mpirun" if settings.probe_launcher == "mpirun" or settings.probe == "nccl-tests" else BY_AGENTS
 
 
 def for_the_probe(check: Check, settings: Settings) -> bool:
@@ -79,6 +91,8 @@ def no_use_for(check: Check, launcher: str | None) -> bool:
 
 def relied_on(launcher: str | None) -> frozenset[FactType]:
     """Return the facts that a line of this launcher relies on."""
+    if launcher == BY_AGENTS:
+        return RELIED_ON - OF_MPI - {PeerSshFacts}
     own: frozenset[FactType] = frozenset((HorovodFacts,) if launcher == "horovodrun" else ())
     return (RELIED_ON if launcher in BY_MPI else RELIED_ON - OF_MPI) | own
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from checks.ssh.node_to_node_ssh_fails import node_to_node_ssh_fails
 from doctor import NodeView, Problem, Severity, Unread, node_check
 from doctor.conclusion.conclusion import conclude
-from doctor.conclusion.objections import Objection, objections
+from doctor.conclusion.objections import Objection, launcher_of_probe, objections
 from doctor.engine import Facts
-from doctor.model.evidence import Evidence, Login
-from doctor.model.facts import ClockFacts, GpuFacts, MpiFacts
+from doctor.model.evidence import Cause, Evidence, Login
+from doctor.model.facts import ClockFacts, GpuFacts, MpiFacts, PeerSsh, PeerSshFacts
 from doctor.model.plan import LaunchPlan, Setting
 from doctor.model.report import Probe
 from doctor.settings import Ignore, Settings
@@ -66,13 +67,17 @@ CHECKS = (gpu_is_bad, gpu_is_odd, clock_is_late, mpi_is_odd)
 
 
 def against(  # noqa: PLR0913  each is one thing that may be wrong
-    gpus: object = GOOD, clock: object = RIGHT, mpi: object = None, *, settings: Settings | None = None,
-    checks: tuple[object, ...] = CHECKS, plan: LaunchPlan | None = None, alone: bool = False,
+    gpus: object = GOOD, clock: object = RIGHT, mpi: object = None, *, peers: object = None,
+    settings: Settings | None = None, checks: tuple[object, ...] = CHECKS, plan: LaunchPlan | None = None,
+    alone: bool = False,
 ) -> tuple[Objection, ...]:  # fmt: skip
     """Return what stands against a plan for n1, which has these facts, and n2, which is well and there if not alone."""
     settings = settings or Settings()
-    well: Facts = {GpuFacts: GOOD, ClockFacts: RIGHT, MpiFacts: MpiFacts("Open MPI", "4.1.4")}
-    facts = {"n1": {GpuFacts: gpus, ClockFacts: clock, MpiFacts: mpi or well[MpiFacts]}, "n2": well}
+    well: Facts = {
+        GpuFacts: GOOD, ClockFacts: RIGHT, MpiFacts: MpiFacts("Open MPI", "4.1.4"), PeerSshFacts: PeerSshFacts(()),
+    }  # fmt: skip
+    own = {GpuFacts: gpus, ClockFacts: clock, MpiFacts: mpi, PeerSshFacts: peers}
+    facts = {"n1": {fact: value or well[fact] for fact, value in own.items()}, "n2": well}
     if alone:
         del facts["n2"]
     evidence = [Evidence(node, Login(reached=True)) for node in facts]
@@ -108,6 +113,16 @@ def test_the_way_to_a_node_always_does() -> None:
     assert [one.told for one in against(clock=LATE, checks=(way_in_is_bad,))] == [
         "NC199 way-in-is-bad on n1: it is shut"
     ]
+
+
+def test_the_nodes_own_ssh_matters_to_every_launcher_and_not_to_the_ranks_that_ncheck_starts_itself() -> None:
+    def touched(launcher: str | None) -> bool:
+        failed = PeerSshFacts((PeerSsh("n2", Cause.AUTH_REFUSED, "Permission denied"),))
+        return against(peers=failed, settings=Settings(launcher=launcher), checks=(node_to_node_ssh_fails,)) != ()
+
+    assert [touched(name) for name in (None, "mpirun", "torchrun", "env")] == [True] * 4
+    launchers = [launcher_of_probe(one) for one in (Settings(), Settings(probe_launcher="mpirun"))]
+    assert [touched(launcher) for launcher in launchers] == [False, True]
 
 
 def test_an_mpi_matters_to_the_launchers_that_need_one() -> None:
