@@ -39,23 +39,39 @@ def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
 def judge(checks: Sequence[Check], nodes: Mapping[str, Facts]) -> Judgement:
     """Run the checks over the nodes' facts; `nodes` keeps the order of the listing. Checks of crashes come last."""
     judgement = Judgement()
+    views = _Views(nodes)
     for check in (check for check in checks if CrashFacts not in check.reads):
-        _Run(check, nodes, judgement).run()
+        _Run(check, views, judgement).run()
     seen = {name: {**facts, CrashFacts: CrashFacts(judgement.crashes.get(name, ()))} for name, facts in nodes.items()}
+    views = _Views(seen)
     for check in (check for check in checks if CrashFacts in check.reads):
-        _Run(check, seen, judgement).run()
+        _Run(check, views, judgement).run()
     return judgement
+
+
+@dataclass(frozen=True)
+class _Views:
+    """The nodes' facts, and the views of them that were made: checks that declare the same facts share theirs."""
+
+    nodes: Mapping[str, Facts]
+    made: dict[tuple[FactType, ...], dict[str, NodeView]] = field(default_factory=dict)
+
+    def of(self, declared: tuple[FactType, ...]) -> dict[str, NodeView]:
+        if declared not in self.made:
+            views = (NodeView(name, {fact: facts[fact] for fact in declared}) for name, facts in self.nodes.items())
+            self.made[declared] = {view.name: view for view in views}
+        return self.made[declared]
 
 
 class _Run:
     """One check over all nodes."""
 
-    def __init__(self, check: Check, nodes: Mapping[str, Facts], judgement: Judgement) -> None:
+    def __init__(self, check: Check, views: _Views, judgement: Judgement) -> None:
         self.check = check
         self.judgement = judgement
-        self.nodes = nodes
-        self.views = {name: self._view(name, facts) for name, facts in nodes.items()}
-        self.missing = {name: unreadable({f: view.facts[f] for f in check.reads}) for name, view in self.views.items()}
+        self.nodes = views.nodes
+        self.views = views.of((*check.reads, *check.also))
+        self.missing = {name: unreadable([view.facts[f] for f in check.reads]) for name, view in self.views.items()}
         self.verdicts: dict[str, Verdict] = {}
 
     def run(self) -> None:
@@ -66,9 +82,6 @@ class _Run:
             if name not in self.verdicts:
                 self.verdicts[name] = self._verdict_without(name, why)
         self.judgement.verdicts += [self.verdicts[name] for name in self.nodes]
-
-    def _view(self, name: str, facts: Facts) -> NodeView:
-        return NodeView(name, {fact: facts[fact] for fact in (*self.check.reads, *self.check.also)})
 
     def _judged(self, readable: list[str]) -> None:
         if judge_node := self.check.judge_node:

@@ -6,7 +6,7 @@ Severity, code and page belong to the check; the engine makes findings and verdi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -160,7 +160,7 @@ def _name_and_page(judge: Callable[..., object]) -> tuple[str, str]:
     return judge.__name__.replace("_", "-"), page
 
 
-def unreadable(view: Mapping[FactType, object]) -> Unread | Absent | None:
-    """Return the first fact of a view that is not there; what could not be read outweighs what is absent."""
-    missing = [fact for fact in view.values() if isinstance(fact, (Unread, Absent))]
-    return next((fact for fact in missing if isinstance(fact, Unread)), missing[0] if missing else None)
+def unreadable(facts: Sequence[object]) -> Unread | Absent | None:
+    """Return the first fact that is not there; what could not be read outweighs what is absent."""
+    missing = [fact for fact in facts if isinstance(fact, (Unread, Absent))]
+    return next((fact for fact in missing if isinstance(fact, Unread)), missing[0]) if missing else None

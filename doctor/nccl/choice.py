@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from doctor.model.fact import Absent, Unread
@@ -133,6 +134,7 @@ def _first_that_finds(offers: list[Offer], rules: Iterable[tuple[str, str]]) -> 
     return [], why
 
 
+@lru_cache(maxsize=4096)  # the nodes of a cluster have the same few names
 def _matches(name: str, pattern: str) -> bool:
     """Match as NCCL does: "^" turns the whole list round, "=" makes it exact, in this order; else prefixes count."""
     negated, pattern = pattern.startswith("^"), pattern.removeprefix("^")
