@@ -13,7 +13,7 @@ import time
 
 from doctor.agent.frames import FrameError, framed, packed, read_message, text_of
 
-GATHERED = 0.5  # seconds that a reply may wait for others, to travel in one frame with them; the last waits for none
+GATHERED = 2.0  # seconds that a reply may wait for others, to travel in one frame with them; the last waits for none
 TOGETHER = 1024 * 1024  # bytes of replies from which on they go in another frame
 WORKERS = 4  # sources that are read at once: enough that one that hangs holds up none, few enough for a busy node
 

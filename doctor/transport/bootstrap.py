@@ -145,7 +145,7 @@ def _agent_blob() -> bytes:
         for entry in sorted(entries, key=lambda entry: entry.name):
             name = "" if entry.name == "__init__.py" else "." + entry.name[: -len(".py")]
             texts[package + name] = entry.read_text("utf-8")
-    return zlib.compress(json.dumps(texts).encode(), 9)
+    return zlib.compress(json.dumps(texts).encode())
 
 
 def asked_of(script: str) -> tuple[str, int | None]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CLOCK = Answer("clock")
 _PINGS = 4
-_CLOCK_GOOD_ENOUGH = 0.1  # seconds of uncertainty; skew matters from a whole second on
+_CLOCK_GOOD_ENOUGH = 0.25  # seconds of uncertainty; skew matters from a whole second on
 AFTER_THE_RUN = 5.0  # seconds that an agent may outlive the run whose head says nothing more
 _HEADER = 4
 _LAST_WORDS = 5.0  # seconds for them to come where the other direction is closed
