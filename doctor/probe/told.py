@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
+from doctor.byte_words import size
 from doctor.hostlist import fold
 from doctor.model.facts import Failure, Means, ProbeFacts, Stage
 from doctor.model.report import Measurement, Point, Probe
@@ -15,7 +16,6 @@ from doctor.probe.expect.hardware import Hardware, hardware_of
 from doctor.probe.pictures import figures, pairs, traffic
 from doctor.probe.verdicts.gaps import missing_sizes, unverified
 from doctor.probe.verdicts.scaling import scaled
-from doctor.probe.verdicts.traffic import amount
 from doctor.probe.why_none import Facts, ran_on, reasons, why_none
 
 Expects = Callable[[Collective], Expected]
@@ -79,7 +79,7 @@ def _unmeasured(probed: Mapping[str, ProbeFacts], ran: Sequence[Collective]) -> 
     """Yield which sizes were left out, and what nobody verified."""
     for stage, sizes in missing_sizes(ran).items():
         where = _WHERE[stage].format(max(len(one.step.group) for one in ran if one.step.stage is stage))
-        yield f"{where} not all sizes were measured; left out: {', '.join(map(amount, sizes))}"
+        yield f"{where} not all sizes were measured; left out: {', '.join(map(size, sizes))}"
     if unseen := [node for node, facts in probed.items() if unverified(facts)]:
         yield f"nobody verified all results of {fold(unseen)}"
 

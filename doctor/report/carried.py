@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from doctor.byte_words import moved
 from doctor.model.report import Traffic
 from doctor.report import text as words
 from doctor.report.folding import grouped
-from doctor.report.measured_words import moved
 
 LOOPBACK = "lo"
 _ALIKE = 0.85  # of the middle of its like: less is odd

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from doctor import byte_words
 from doctor.model.report import LEAST_KEPT, Measurement, Pair, Point, Report
 from doctor.report import measured_words as say
 from doctor.report import text as words
@@ -102,7 +103,7 @@ def _curve(page: Page, one: Measurement) -> None:
         last = point is shown[-1]
         style = STYLES[say.standing(one)] if last else "cyan"
         bar = _bar(page, point.busbw / top * room, mark, room)
-        left = f"    {say.size(point.size):>12}  {say.time(point.seconds):>7}  {say.rate(point.busbw):>6}  "
+        left = f"    {byte_words.size(point.size):>12}  {say.time(point.seconds):>7}  {say.rate(point.busbw):>6}  "
         page.verbatim(Text.assemble(left, (bar, style), (_wrong(point), "bold red")))
 
 

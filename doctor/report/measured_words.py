@@ -1,4 +1,4 @@
-"""What was measured, in words: sizes, times, rates, and one sentence a measurement; for the terminal and the page."""
+"""What was measured, in words: times, rates, and one sentence a measurement; for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -93,28 +93,12 @@ def short(value: float) -> str:
     return f"{value:.0f}" if value >= _PLAIN else f"{value:.2g}"
 
 
-def size(number: int) -> str:
-    """Return bytes a rank as they are typed: "64 MiB"."""
-    for unit, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if number >= 1 << unit:
-            return f"{number / (1 << unit):.4g} {name}"
-    return f"{number} B"
-
-
 def time(seconds: float) -> str:
     """Return how long one all-reduce took."""
     for unit, name in ((1.0, "s"), (1e-3, "ms")):
         if seconds >= unit:
             return f"{seconds / unit:.3g} {name}" if seconds < 1000 * unit else f"{seconds / unit:.0f} {name}"
     return f"{seconds / 1e-6:.3g} us"
-
-
-def moved(number: float) -> str:
-    """Return bytes that went over a wire, in 1e9 and the like as its rate is told: "61.2 GB"."""
-    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if number >= unit:
-            return f"{number / unit:.3g} {name}" if number < 1000 * unit else f"{number / unit:.0f} {name}"
-    return f"{number:.0f} B"
 
 
 def rows(curve: Sequence[Point]) -> tuple[Point, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from doctor.byte_words import moved
 from doctor.model.facts import Carried, Interface, Kind, Means, NicFacts, ProbeFacts, Turn
 
 MIB = 2**20
@@ -38,9 +39,9 @@ def strayed(facts: ProbeFacts, nics: NicFacts) -> Strayed | None:
         return None
     turn, others = max(found, key=lambda one: sum(one[1].values()))
     planned = _data_devices(turn)
-    sent = ", ".join(f"{amount(count)} by {device}" for device, count in others.items())
+    sent = ", ".join(f"{moved(count)} by {device}" for device, count in others.items())
     told = f"data left by {' and '.join(others)} and not by {' and '.join(planned)}, as planned: {sent}"
-    return Strayed(f"{told}, and {amount(_sent(turn, planned))} by the plan's", tuple(_lines(turn))[:_MOST_EVIDENCE])
+    return Strayed(f"{told}, and {moved(_sent(turn, planned))} by the plan's", tuple(_lines(turn))[:_MOST_EVIDENCE])
 
 
 def untold(facts: ProbeFacts) -> str:
@@ -55,15 +56,7 @@ def untold(facts: ProbeFacts) -> str:
 
 def _seen(turn: Turn) -> bool:
     """Tell whether the counters moved as they must: what leaves the node leaves it somewhere."""
-    return 2 * sum(moved.sent for moved in turn.carried.values()) >= _least(turn)
-
-
-def amount(count: int) -> str:
-    """Return bytes in words: 1.5 GiB, 312 MiB, 20 KiB."""
-    for unit, size in (("GiB", 2**30), ("MiB", MIB), ("KiB", 2**10)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
-    return f"{count} B"
+    return 2 * sum(counted.sent for counted in turn.carried.values()) >= _least(turn)
 
 
 def _judged(facts: ProbeFacts) -> Iterator[Turn]:
@@ -104,9 +97,9 @@ def _left_by(turn: Turn, related: Collection[str], nics: NicFacts) -> dict[str, 
     """Return the bytes sent by each other device that can leave the node; a card beneath another one counts once."""
     known = {nic.name: nic for nic in nics.interfaces}
     carriers = {
-        device: moved.sent
-        for device, moved in turn.carried.items()
-        if device not in related and moved.sent >= MIB and (":" in device or _leaves(known.get(device)))
+        device: counted.sent
+        for device, counted in turn.carried.items()
+        if device not in related and counted.sent >= MIB and (":" in device or _leaves(known.get(device)))
     }
     beneath = {lower for device in carriers for lower in _beneath(device, nics)}
     return {device: sent for device, sent in carriers.items() if device not in beneath}
@@ -147,6 +140,6 @@ def _parents(name: str, nics: NicFacts) -> set[str]:
 
 
 def _lines(turn: Turn) -> Iterator[str]:
-    for device, moved in sorted(turn.carried.items(), key=lambda one: -one[1].sent):
+    for device, counted in sorted(turn.carried.items(), key=lambda one: -one[1].sent):
         plan = " (of the plan)" if device in turn.planned else ""
-        yield f"{device}{plan}: {amount(moved.sent)} sent, {amount(moved.received)} received"
+        yield f"{device}{plan}: {moved(counted.sent)} sent, {moved(counted.received)} received"

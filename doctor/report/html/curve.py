@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log2, log10
 
+from doctor import byte_words
 from doctor.model.report import Measurement, Point
 from doctor.report import measured_words as say
 
@@ -63,9 +64,9 @@ def curve_of(one: Measurement, title: str) -> Curve | None:
     lines = [_line(one.curve, frame, in_place=in_place) for in_place in (False, True)]
     return Curve(
         title=f"Bus bandwidth by size: {title}",
-        told=f"From {say.size(sizes[0])} to {say.size(sizes[-1])} a rank. {say.verdict(one)}.",
+        told=f"From {byte_words.size(sizes[0])} to {byte_words.size(sizes[-1])} a rank. {say.verdict(one)}.",
         lines=tuple(line for line in lines if line.dots),
-        across=tuple((frame.x(size), say.size(size)) for size in _labelled(sizes, frame)),
+        across=tuple((frame.x(size), byte_words.size(size)) for size in _labelled(sizes, frame)),
         up=tuple((frame.y(tick), f"{tick:g}") for tick in ticks),
         expected=frame.y(one.expected) if one.expected else None,
         expected_words=f"expected {say.rate(one.expected)} {one.unit}" if one.expected else "",
@@ -95,7 +96,7 @@ def _line(curve: Sequence[Point], frame: _Frame, *, in_place: bool) -> Line:
 def _told(point: Point) -> str:
     wrong = f", {point.wrong} wrong" if point.wrong else ""
     place = "in place" if point.in_place else "out of place"
-    return f"{say.size(point.size)}: {say.rate(point.busbw)} GB/s, {say.time(point.seconds)}, {place}{wrong}"
+    return f"{byte_words.size(point.size)}: {say.rate(point.busbw)} GB/s, {say.time(point.seconds)}, {place}{wrong}"
 
 
 def _ticks(most: float) -> list[float]:

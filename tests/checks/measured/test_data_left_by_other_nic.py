@@ -47,9 +47,9 @@ def went(planned: tuple[str, ...], carried: Mapping[str, Carried], one: Step = P
 def test_the_card_that_carried_the_data_instead_is_named_with_what_each_moved() -> None:
     assert judge([data_left_by_other_nic], went(("eth1",), sent(eth0=GIB, eth1=MIB, lo=5 * GIB))).findings == [
         Finding("NC703", "data-left-by-other-nic", Severity.ERROR, ("n1",),
-                "data left by eth0 and not by eth1, as planned: 1 GiB by eth0, and 1 MiB by the plan's",
-                ("lo: 5 GiB sent, 5 GiB received", "eth0: 1 GiB sent, 1 GiB received",
-                 "eth1 (of the plan): 1 MiB sent, 1 MiB received"),
+                "data left by eth0 and not by eth1, as planned: 1.07 GB by eth0, and 1.05 MB by the plan's",
+                ("lo: 5.37 GB sent, 5.37 GB received", "eth0: 1.07 GB sent, 1.07 GB received",
+                 "eth1 (of the plan): 1.05 MB sent, 1.05 MB received"),
                 "ncheck plan nodes.txt --for env"),
     ]  # fmt: skip
 
@@ -105,4 +105,4 @@ def test_the_worst_step_of_several_is_told() -> None:
     )
     nodes: dict[str, Facts] = {"n1": {ProbeFacts: ProbeFacts(turns), NicFacts: NicFacts(NICS)}}
     (finding,) = judge([data_left_by_other_nic], nodes).findings
-    assert finding.message.endswith("as planned: 3 GiB by eth0, and 0 B by the plan's")
+    assert finding.message.endswith("as planned: 3.22 GB by eth0, and 0 B by the plan's")

@@ -90,8 +90,7 @@ def test_shares_stand_as_the_limits_of_the_checks_do() -> None:
     assert [say.tone(share) for share in shares] == [say.WELL, say.WELL, say.WARNED, say.WARNED, say.BAD, say.UNJUDGED]
 
 
-def test_sizes_times_and_rates_are_short() -> None:
-    assert [say.size(n) for n in (8, 1024, 1 << 20, 3 << 29)] == ["8 B", "1 KiB", "1 MiB", "1.5 GiB"]
+def test_times_and_rates_are_short() -> None:
     assert [say.time(s) for s in (9e-6, 0.00123, 1.5)] == ["9 us", "1.23 ms", "1.5 s"]
     assert [say.rate(r) for r in (381.4, 47.94, 9.0, 0.012, 4e-5, 0.0)] == [
         "381",
@@ -101,7 +100,6 @@ def test_sizes_times_and_rates_are_short() -> None:
         "<0.01",
         "0.0",
     ]
-    assert [say.moved(n) for n in (0, 900, 61_200_000_000)] == ["0 B", "900 B", "61.2 GB"]
 
 
 def test_the_foremost_measurement_is_of_all_nodes_or_else_the_nearest_to_it() -> None:
