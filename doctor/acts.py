@@ -13,8 +13,8 @@ from doctor.mesh.arrivals import ask_arrivals
 from doctor.mesh.names import ask_names
 from doctor.mesh.peers import ask_peers, spared_peers
 from doctor.mesh.plan_pick import ask_pick, spared_pick
+from doctor.mesh.routes import MADE_FROM, ask_routes
 from doctor.mesh.tcp import ask_connect, ask_listen, spared_listening
-from doctor.mesh.ways import MADE_FROM, ask_ways
 from doctor.model.act import Act, NotAsked, Questions
 from doctor.model.check import Check, FactType
 from doctor.model.evidence import TURN, Evidence
@@ -32,8 +32,8 @@ from doctor.model.facts import (
     PeerSshFacts,
     PlannedPickFacts,
     ProbeFacts,
+    RouteFacts,
     ToolFacts,
-    WayFacts,
 )
 from doctor.probe.rounds import PROBE_FACTS, spared_probe
 from doctor.probe.ways.tools import ask_tools
@@ -62,7 +62,7 @@ LATER: Mapping[FactType, Later] = {
     ListenFacts: Later("listening", ask_listen, _WHERE, spared_listening),
     LinkFacts: Later("asking its peers", ask_connect, (*_WHERE, ListenFacts), Company.spared),
     ArrivalFacts: Later("asking its peers", ask_arrivals, (LoginFacts, NicFacts, NetSettingsFacts), Company.spared),
-    WayFacts: Later("asking its peers", ask_ways, (LoginFacts, *MADE_FROM), Company.spared),
+    RouteFacts: Later("asking its peers", ask_routes, (LoginFacts, *MADE_FROM), Company.spared),
     NameFacts: Later("collecting", ask_names, (), lambda _: {}),
     PeerSshFacts: Later("asking its peers", ask_peers, (LoginFacts,), spared_peers),
     PlannedPickFacts: Later("trying the plan", ask_pick, PLAN_FACTS, spared_pick),

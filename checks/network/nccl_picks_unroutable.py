@@ -20,20 +20,20 @@ from collections.abc import Iterator
 from doctor import ClusterView, Doubt, Problem, Severity, cluster_check
 from doctor.hostlist import fold
 from doctor.model.fact import Unread
-from doctor.model.facts import EnvironmentFacts, IdentityFacts, NicFacts, WayFacts
+from doctor.model.facts import EnvironmentFacts, IdentityFacts, NicFacts, RouteFacts
 from doctor.nccl.picks import MADE_OF, line_into, picked_seats
 from doctor.reasoning.machines import machines
 from doctor.reasoning.subnets import shared
 
 
-@cluster_check("NC325", Severity.ERROR, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts, WayFacts))
+@cluster_check("NC325", Severity.ERROR, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts, RouteFacts))
 def nccl_picks_unroutable(cluster: ClusterView) -> Iterator[Problem | Doubt]:
     everywhere = shared(machines(cluster.each(NicFacts), cluster.known(IdentityFacts)))
     for node in cluster:
-        if isinstance(why := node.maybe(WayFacts), Unread):
+        if isinstance(why := node.maybe(RouteFacts), Unread):
             yield Doubt(why.reason, (node.name,))
     for name, seat in picked_seats(cluster).items():
-        told = {node: ways.ways.get(seat.ip, "") for node, ways in cluster.known(WayFacts).items()}
+        told = {node: known.routes.get(seat.ip, "") for node, known in cluster.known(RouteFacts).items()}
         cut = {node: why for node, why in told.items() if why}
         if cut:
             fix = line_into(everywhere, "") if everywhere else f"ip route get {seat.ip}"

@@ -39,10 +39,10 @@ from doctor.model.facts import (
     PeerSshFacts,
     PlannedPickFacts,
     ProbeFacts,
+    RouteFacts,
     ToolFacts,
     TopologyFacts,
     UnreadFacts,
-    WayFacts,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ HOMES: Mapping[FactType, str] = {
     NameFacts: "names",
     FirewallFacts: "firewall",
     ArrivalFacts: "arrivals",
-    WayFacts: "ways",
+    RouteFacts: "routes",
     ToolFacts: "tools",
     InfinibandFacts: "infiniband",
     GpuFacts: "gpus",

@@ -9,7 +9,7 @@ from doctor.collect.bonds import BONDING
 from doctor.collect.firewall import IPTABLES, NFT, SERVICES, UFW
 from doctor.collect.names import HOST_NAME, NAMES
 from doctor.collect.net_settings import CONF, NET, SETTINGS
-from doctor.collect.ways import WAYS
+from doctor.collect.routes import ROUTES
 from doctor.model.evidence import JsonValue, Reply, Status
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def net_replies(host: Host) -> dict[str, Reply]:
     return {
         SETTINGS.key: Reply(Status.OK, value=_settings(host), seconds=0.004),
         ARRIVALS.key: Reply(Status.NOT_ASKED, reason="one interface, and no strict rp_filter"),
-        WAYS.key: Reply(Status.NOT_ASKED, reason="wherever NCCL picks lies in a subnet of its own"),
+        ROUTES.key: Reply(Status.NOT_ASKED, reason="wherever NCCL picks lies in a subnet of its own"),
         BONDING.key: Reply(Status.OK, value={}, seconds=0.001),
         SERVICES.key: Reply(Status.OK, exit_status=0, stdout="inactive\nactive\n", seconds=0.01),
         UFW.key: Reply(Status.OK, value=_UFW, seconds=0.001),

@@ -47,7 +47,7 @@ host-name    {"name", "leads_to": LOOKED_UP}, LOOKED_UP being {"addresses": [ip]
 names        asked as {"names": [name]}; says {"names": {name: LOOKED_UP}}.
 arrivals     asked as {"arrivals": [{"interface", "address": own ip, "source": a peer}]}; says {"arrivals": the same,
                   each with "taken": bool}. Nothing is sent: the kernel's routing is asked.
-ways         asked as {"addresses": [ip]}; says {"ways": {ip: null (the kernel knows a way) | why there is none}}.
+routes       asked as {"addresses": [ip]}; says {"routes": {ip: null (the kernel knows one) | why there is none}}.
                  Nothing is sent.
 ssh-peers    asked as {"peers": [{"target": node, "host", "port": int|null, "user": str|null}], "timeout": seconds};
              says {"peers": {target: {"exit_status": int|null (null: it did not end and was ended), "stderr": str,
@@ -100,7 +100,7 @@ MODULES = {
     "host-name": "host_name",
     "names": "names",
     "arrivals": "arrivals",
-    "ways": "ways",
+    "routes": "routes",
     "ssh-peers": "ssh_peers",
     "listen": "listen",
     "connect": "connect",

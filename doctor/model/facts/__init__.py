@@ -15,6 +15,7 @@ from doctor.model.facts.net_settings import Conntrack, InterfaceSettings, NetSet
 from doctor.model.facts.network import Address, Gid, HcaPort, InfinibandFacts, Interface, Kind, NicFacts
 from doctor.model.facts.pcie import PcieFacts, PcieLink, Processor
 from doctor.model.facts.probe import Carried, Failure, Means, MeetingFacts, ProbeFacts, Row, Skipped, Stage, Step, Turn
+from doctor.model.facts.routes import RouteFacts
 from doctor.model.facts.run import BrokenPlugIn, Crash, CrashFacts, JobFacts, PlugInFacts, UnreadFacts
 from doctor.model.facts.software import (
     EnvironmentFacts,
@@ -28,7 +29,6 @@ from doctor.model.facts.software import (
     SharedMemory,
 )
 from doctor.model.facts.tools import Tool, ToolFacts
-from doctor.model.facts.ways import WayFacts
 
 __all__ = [
     "Address",
@@ -92,6 +92,7 @@ __all__ = [
     "Processor",
     "Reach",
     "Resolved",
+    "RouteFacts",
     "Row",
     "Rule",
     "SharedMemory",
@@ -104,6 +105,5 @@ __all__ = [
     "TopologyFacts",
     "Turn",
     "UnreadFacts",
-    "WayFacts",
     "XidEvent",
 ]

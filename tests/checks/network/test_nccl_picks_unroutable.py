@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from checks.network.nccl_picks_unroutable import nccl_picks_unroutable
 from doctor.engine import Facts, judge
 from doctor.model.fact import Absent, Unread
-from doctor.model.facts import WayFacts
+from doctor.model.facts import RouteFacts
 from doctor.model.finding import Finding, Outcome, Severity
 
 from .picked import nic, node
@@ -15,14 +15,14 @@ from .picked import nic, node
 OWN = Absent("wherever NCCL picks on the other nodes lies in a subnet of its own")
 
 
-def asked(facts: Facts, told: WayFacts | Unread | Absent = OWN) -> Facts:
-    return {**facts, WayFacts: told}
+def asked(facts: Facts, told: RouteFacts | Unread | Absent = OWN) -> Facts:
+    return {**facts, RouteFacts: told}
 
 
-def cluster(ways: WayFacts | Unread | Absent) -> dict[str, Facts]:
+def cluster(told: RouteFacts | Unread | Absent) -> dict[str, Facts]:
     """Return two nodes that share the data subnet, of which the second picks one that the first is not in."""
     second = node(nic("ens9", 2, "10.9.0.2"), nic("eth0", 3, "10.1.0.2"))
-    return {"n1": asked(node(nic("eth0", 2, "10.1.0.1")), ways), "n2": asked(second)}
+    return {"n1": asked(node(nic("eth0", 2, "10.1.0.1")), told), "n2": asked(second)}
 
 
 def outcomes(nodes: Mapping[str, Facts]) -> set[Outcome]:
@@ -30,7 +30,7 @@ def outcomes(nodes: Mapping[str, Facts]) -> set[Outcome]:
 
 
 def test_a_pick_to_which_another_node_has_no_way_is_an_error_with_the_name_that_leads_into_one_subnet() -> None:
-    assert judge([nccl_picks_unroutable], cluster(WayFacts({"10.9.0.2": "Network is unreachable"}))).findings == [
+    assert judge([nccl_picks_unroutable], cluster(RouteFacts({"10.9.0.2": "Network is unreachable"}))).findings == [
         Finding("NC325", "nccl-picks-unroutable", Severity.ERROR, ("n2", "n1"),
                 "NCCL on n2 would wait at 10.9.0.2 (ens9): n1 has no way there", ("n1: Network is unreachable",),
                 "export NCCL_SOCKET_IFNAME='=eth0'"),
@@ -38,14 +38,14 @@ def test_a_pick_to_which_another_node_has_no_way_is_an_error_with_the_name_that_
 
 
 def test_where_no_subnet_is_common_the_route_itself_is_to_be_looked_at() -> None:
-    nodes = {"n1": asked(node(nic("eth0", 2, "10.1.0.1")), WayFacts({"10.9.0.2": "Network is unreachable"}))}
-    nodes["n2"] = asked(node(nic("eth0", 2, "10.9.0.2")), WayFacts({"10.1.0.1": ""}))
+    nodes = {"n1": asked(node(nic("eth0", 2, "10.1.0.1")), RouteFacts({"10.9.0.2": "Network is unreachable"}))}
+    nodes["n2"] = asked(node(nic("eth0", 2, "10.9.0.2")), RouteFacts({"10.1.0.1": ""}))
     (finding,) = judge([nccl_picks_unroutable], nodes).findings
     assert finding.fix == "ip route get 10.9.0.2"
 
 
 def test_it_is_silent_where_a_router_leads_there() -> None:
-    assert outcomes(cluster(WayFacts({"10.9.0.2": ""}))) == {Outcome.PASSED}
+    assert outcomes(cluster(RouteFacts({"10.9.0.2": ""}))) == {Outcome.PASSED}
 
 
 def test_it_is_silent_where_all_picks_lie_in_own_subnets() -> None:
@@ -54,7 +54,7 @@ def test_it_is_silent_where_all_picks_lie_in_own_subnets() -> None:
 
 
 def test_a_kernel_that_could_not_be_asked_leaves_it_unknown_there() -> None:
-    verdicts = judge([nccl_picks_unroutable], cluster(Unread("the agent's ways did not end"))).verdicts
+    verdicts = judge([nccl_picks_unroutable], cluster(Unread("the agent's routes did not end"))).verdicts
     assert [(verdict.node, verdict.outcome) for verdict in verdicts] == [
         ("n1", Outcome.UNKNOWN), ("n2", Outcome.PASSED),
     ]  # fmt: skip

@@ -25,7 +25,7 @@ SOURCES: tuple[Source, ...] = (
     Answer("limits"),
     Answer("host-name"),
     Answer("names", arguments={"names": ["127.0.0.1"]}),
-    Answer("ways", arguments={"addresses": ["127.0.0.1", "::1"]}),
+    Answer("routes", arguments={"addresses": ["127.0.0.1", "::1"]}),
     Answer("arrivals", arguments={"arrivals": [{"interface": "lo", "address": "127.0.0.1", "source": "127.0.0.1"}]}),
     Answer("listen", arguments={"node": "here", "token": "0f", "addresses": ["127.0.0.1"], "ports": []}),
     Answer("connect", arguments={"token": "0f", "timeout": 60.0, "sources": {}, "targets": []}),

@@ -1,4 +1,4 @@
-"""To which addresses each node is asked for a way: where NCCL picks, elsewhere, what lies in no subnet of its own."""
+"""To which addresses each node is asked for a route: where NCCL picks, elsewhere, what lies in no subnet of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from doctor.collect.ways import WAYS
+from doctor.collect.routes import ROUTES
 from doctor.model.act import NotAsked, Questions
 from doctor.model.check import NodeView
 from doctor.model.evidence import JsonValue
@@ -23,7 +23,7 @@ MOST = 4096  # addresses that one node is asked about
 _WHY_NOT = "wherever NCCL picks on the other nodes lies in a subnet of its own"
 
 
-def ask_ways(company: Company, left: float) -> Questions:
+def ask_routes(company: Company, left: float) -> Questions:
     """Ask each node whose interfaces are known."""
     nics = company.each(NicFacts)
     views = (NodeView(name, {fact: company.known[name].get(fact, Absent("")) for fact in MADE_FROM}) for name in nics)
@@ -33,6 +33,6 @@ def ask_ways(company: Company, left: float) -> Questions:
         own = {seat.subnet for seat in seats(held)}
         far = (seat.ip for other, seat in picks.items() if other != name and seat.subnet not in own)
         addresses: list[JsonValue] = [*islice(dict.fromkeys(far), MOST)]
-        asked = replace(WAYS, arguments={"addresses": addresses}, timeout=max(1.0, min(10.0, left - 1.0)))
-        questions[name] = (asked if addresses else NotAsked(WAYS, _WHY_NOT),)
+        asked = replace(ROUTES, arguments={"addresses": addresses}, timeout=max(1.0, min(10.0, left - 1.0)))
+        questions[name] = (asked if addresses else NotAsked(ROUTES, _WHY_NOT),)
     return questions

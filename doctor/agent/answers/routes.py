@@ -1,4 +1,4 @@
-"""Whether the kernel knows a way to an address: a UDP socket is connected to it, and nothing is sent."""
+"""Whether the kernel knows a route to an address: a UDP socket is connected to it, and nothing is sent."""
 
 import os
 import socket
@@ -9,8 +9,8 @@ READS = ("the kernel's routing to where other nodes' NCCL would wait (a UDP sock
 
 
 def answer(sources, arguments, timeout):
-    """Return {"ways": {ip: null, or why there is none}}; OSError where the kernel says neither."""
-    return {"ways": {address: _none(address) for address in arguments["addresses"]}}
+    """Return {"routes": {ip: null, or why there is none}}; OSError where the kernel says neither."""
+    return {"routes": {address: _none(address) for address in arguments["addresses"]}}
 
 
 def _none(address):

@@ -1,4 +1,4 @@
-"""To which addresses each node is asked for a way, and what a kernel answers."""
+"""To which addresses each node is asked for a route, and what a kernel answers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from doctor.collect.ways import WAYS
+from doctor.collect.routes import ROUTES
 from doctor.company import Company
 from doctor.engine import Facts
-from doctor.mesh.ways import ask_ways
+from doctor.mesh.routes import ask_routes
 from doctor.model.act import NotAsked
 from doctor.model.evidence import Answer, Login
 from doctor.model.fact import Absent
@@ -30,7 +30,7 @@ from doctor.settings import Settings
 LOGIN = LoginFacts(Login(reached=True))
 ASK = """
 import json, sys
-from doctor.agent.answers.ways import answer
+from doctor.agent.answers.routes import answer
 print(json.dumps(answer(None, {"addresses": ["10.9.0.2"]}, 5.0)))
 """
 
@@ -48,7 +48,7 @@ def node(*ips: str) -> Facts:
 def asked(nodes: Mapping[str, Facts]) -> dict[str, object]:
     """Return what each node is asked, or why it is not."""
     company = Company(tuple(map(Node, nodes)), nodes, Settings())
-    found = {name: question for name, (question,) in ask_ways(company, left=20.0).items()}
+    found = {name: question for name, (question,) in ask_routes(company, left=20.0).items()}
     return {
         name: one.arguments if isinstance(one, Answer) else one.reason if isinstance(one, NotAsked) else one
         for name, one in found.items()
@@ -67,5 +67,5 @@ def test_a_kernel_without_a_route_says_so_and_nothing_is_sent() -> None:
     told = subprocess.run(
         ["unshare", "-rn", sys.executable, "-c", ASK], capture_output=True, text=True, check=True, timeout=60
     )
-    assert json.loads(told.stdout)["ways"]["10.9.0.2"] == "Network is unreachable"
-    assert WAYS.key == "answer:ways"
+    assert json.loads(told.stdout)["routes"]["10.9.0.2"] == "Network is unreachable"
+    assert ROUTES.key == "answer:routes"
