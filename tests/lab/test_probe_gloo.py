@@ -31,7 +31,7 @@ def test_ranks_on_three_hosts_sum_what_is_verified_over_the_plans_interface(torc
     assert not [one for one in run.report["findings"] if one["code"].startswith("NC70")]
     planned, others = sent(run, planned=True), sent(run, planned=False)
     assert {*planned} == {(node.name, node.nics[0]) for node in torch_lab.nodes}
-    assert min(planned.values()) > 2**20
+    assert min(planned.values()) > IDLE  # the smallest size at least: there may be no time for larger ones
     assert max(others.values(), default=0) < IDLE
 
 
