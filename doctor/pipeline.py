@@ -68,9 +68,8 @@ def examine(
 
     observer.started(nodes)
     interrupted = _gathered(nodes, run, keep)
-    for node in nodes:
-        if node.name not in run.evidence:
-            keep(_never_asked(node))
+    for evidence in run.unheard(nodes, "the run ended before this node was asked"):
+        keep(evidence)
     if interrupted:
         for evidence in run.cut_short("ncheck was interrupted"):
             keep(evidence)
@@ -160,6 +159,12 @@ class _Run:
         known.update(joined(known, facts_of(evidence, brought(evidence, self.wanted, first=first))))
         self.evidence[evidence.node] = replace(evidence, replies={})
 
+    def unheard(self, nodes: Sequence[Node], why: str) -> list[Evidence]:
+        """Return what stands for the nodes of which nothing came so far."""
+        login = Login(reached=False, cause=Cause.DEADLINE, detail=why)
+        silent = (node for node in nodes if node.name not in self.evidence)
+        return [Evidence(node.name, login, places=node.places, slots=node.slots) for node in silent]
+
     def _runs_own(self) -> dict[FactType, object]:
         return {PlugInFacts: PlugInFacts(self.registry.broken), JobFacts: JobFacts(self.settings.ifname)}
 
@@ -190,7 +195,9 @@ class _Run:
             if settings.drop_bad
             or (one.severity is Severity.ERROR and not measures(one) and for_the_probe(one, settings))
         ]
-        run.facts = dict(self.facts)
+        run.evidence, run.facts = dict(self.evidence), dict(self.facts)
+        for evidence in self.unheard(nodes, "the run's deadline came, and the node was still busy"):
+            run.take(evidence)
         run.close(_TOO_LATE)
         report = run.concluded(nodes, 0.0, interrupted=False)
         found = objections(report, run.checks, replace(settings, launcher=launcher_of_probe(settings)))
@@ -261,8 +268,3 @@ def _save(recorder: Recorder | None, evidence: Evidence, settings: Settings, obs
             recorder.save(replace(evidence, select=settings.select))
     except RecordingError as error:
         observer.stage(evidence.node, f"not recorded: {error}")
-
-
-def _never_asked(node: Node) -> Evidence:
-    login = Login(reached=False, cause=Cause.DEADLINE, detail="the run ended before this node was asked")
-    return Evidence(node.name, login, places=node.places, slots=node.slots)
