@@ -84,17 +84,17 @@ def cut_short(probed: Mapping[str, object], why: str) -> dict[str, tuple[Source,
     """
     from doctor.probe.questions import skipped  # noqa: PLC0415  what measures is dear, and read when it is wanted
 
-    turns = {node: facts.turns for node, facts in probed.items() if isinstance(facts, ProbeFacts) and facts.turns}
+    begun = {node: facts for node, facts in probed.items() if isinstance(facts, ProbeFacts) and facts.turns}
     again = Reply(Status.FAILED, why, value=AGAIN)
     never: dict[str, tuple[Source, Reply]] = {node: (TURN, again) for node, facts in probed.items() if facts is None}
-    if not turns:
+    if not begun:
         return never
-    number = 1 + max(told[-1].step.round for told in turns.values())
-    first = next(iter(turns.values()))[-1].step
+    number = 1 + max(one.step.round for facts in begun.values() for one in (*facts.turns, *facts.skipped))
+    last = next(iter(begun.values())).turns[-1].step
     stage = Stage.ALL if len(probed) > 1 else Stage.INSIDE
-    step = replace(first, round=number, stage=stage, group=tuple(turns), ranks=(1,) * len(turns))
+    step = replace(last, round=number, stage=stage, group=tuple(begun), ranks=(1,) * len(begun))
     note = skipped(step, why)
-    return {**never, **dict.fromkeys(turns, (note.source, note.reply))}
+    return {**never, **dict.fromkeys(begun, (note.source, note.reply))}
 
 
 def refusal(company: Company, why: str, fix: str) -> NotAsked | Told:

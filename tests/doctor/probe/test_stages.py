@@ -10,7 +10,7 @@ from doctor.collect import facts_of
 from doctor.collect.probe import TURN, probed
 from doctor.model.evidence import Evidence, Login, Reply, Status
 from doctor.model.fact import Absent, Unread
-from doctor.model.facts import Failure, LoginFacts, ProbeFacts, Stage, Step
+from doctor.model.facts import Failure, LoginFacts, ProbeFacts, Skipped, Stage, Step
 from doctor.probe.collectives import collectives
 from doctor.probe.rounds import cut_short
 from doctor.settings import Settings
@@ -231,6 +231,13 @@ def test_what_an_interrupt_cuts_short_is_noted_as_not_tried() -> None:
     )  # fmt: skip
     assert notes["gpu04"] == (TURN, Reply(Status.FAILED, "ncheck was interrupted", value="ncheck probe nodes.txt"))
     assert cut_short({"gpu01": Absent("not asked (--probe none)")}, "ncheck was interrupted") == {}
+
+
+def test_what_is_noted_of_an_interrupt_takes_the_place_of_no_earlier_note() -> None:
+    *measured, last = Driven().run().probed("gpu01").turns
+    earlier = Skipped(last.step, "--drop-bad left out gpu01")
+    notes = cut_short({"gpu01": ProbeFacts(tuple(measured), (earlier,))}, "ncheck was interrupted")
+    assert notes["gpu01"][0].key == f"answer:turn#{last.step.round + 1}"
 
 
 def test_a_recording_of_it_tells_the_same() -> None:
