@@ -89,10 +89,11 @@ def cut_short(probed: Mapping[str, object], why: str) -> dict[str, tuple[Source,
     never: dict[str, tuple[Source, Reply]] = {node: (TURN, again) for node, facts in probed.items() if facts is None}
     if not begun:
         return never
-    number = 1 + max(one.step.round for facts in begun.values() for one in (*facts.turns, *facts.skipped))
+    ran = [turn.step.round for facts in begun.values() for turn in facts.turns]
+    noted = [skip.step.round for facts in begun.values() for skip in facts.skipped]
     last = next(iter(begun.values())).turns[-1].step
     stage = Stage.ALL if len(probed) > 1 else Stage.INSIDE
-    step = replace(last, round=number, stage=stage, group=tuple(begun), ranks=(1,) * len(begun))
+    step = replace(last, round=1 + max(ran + noted), stage=stage, group=tuple(begun), ranks=(1,) * len(begun))
     note = skipped(step, why)
     return {**never, **dict.fromkeys(begun, (note.source, note.reply))}
 
