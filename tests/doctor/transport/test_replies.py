@@ -46,7 +46,7 @@ def test_a_reply_of_the_wrong_shape_is_a_failed_one_that_says_what_is_wrong(said
 def test_every_source_travels_with_its_kind_and_its_key() -> None:
     assert on_the_wire(Command(("a", "b"), timeout=3.0, root=True)) == {
         "kind": "command", "key": "command:a b", "argv": ["a", "b"], "timeout": 3.0, "root": True, "job": False,
-        "tail": False,
+        "tail": False, "holding": "",
     }  # fmt: skip
     assert on_the_wire(File("/f")) == {"kind": "file", "key": "file:/f", "path": "/f"}
     assert on_the_wire(Tree(("/a/*",))) == {"kind": "tree", "key": "tree:/a/*", "patterns": ["/a/*"]}
