@@ -63,7 +63,7 @@ LATER: Mapping[FactType, Later] = {
     LinkFacts: Later("asking its peers", ask_connect, (*_WHERE, ListenFacts), Company.spared),
     ArrivalFacts: Later("asking its peers", ask_arrivals, (LoginFacts, NicFacts, NetSettingsFacts), Company.spared),
     RouteFacts: Later("asking its peers", ask_routes, (LoginFacts, *MADE_FROM), Company.spared),
-    NameFacts: Later("collecting", ask_names, (), lambda _: {}),
+    NameFacts: Later("collecting", ask_names, (), Company.spared),
     PeerSshFacts: Later("asking its peers", ask_peers, (LoginFacts,), spared_peers),
     PlannedPickFacts: Later("trying the plan", ask_pick, PLAN_FACTS, spared_pick),
     ToolFacts: Later("collecting", ask_tools, (), spared_probe),
