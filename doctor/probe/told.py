@@ -16,7 +16,7 @@ from doctor.probe.expect.hardware import Hardware, hardware_of
 from doctor.probe.pictures import figures, pairs, traffic
 from doctor.probe.verdicts.gaps import missing_sizes, unverified
 from doctor.probe.verdicts.scaling import scaled
-from doctor.probe.why_none import Facts, ran_on, reasons, why_none
+from doctor.probe.why_none import Facts, grouped, ran_on, reasons, why_none, with_nodes
 
 Expects = Callable[[Collective], Expected]
 
@@ -71,7 +71,7 @@ def _notes(probed: Mapping[str, ProbeFacts], untold: Mapping[str, str]) -> Itera
     left_out = {(one.step.stage, one.why): one.step for facts in probed.values() for one in facts.skipped}
     for (stage, why), step in left_out.items():
         yield f"{_WHERE[stage].format(len(step.group))} nothing was measured: {why}"
-    for why, nodes in _grouped(untold):
+    for why, nodes in grouped(untold):
         yield f"nothing was measured on {fold(nodes)}: {why}"
 
 
@@ -160,7 +160,7 @@ def _why_failed(one: Collective) -> str:
     said = {node: _failure_words(failure) for node, failure in one.failures.items()}
     silent = dict.fromkeys(one.silent, "told nothing of its part")
     if said or silent:
-        return "; ".join(f"{fold(nodes)}: {why}" for why, nodes in _grouped({**said, **silent}))
+        return with_nodes(grouped({**said, **silent}))
     return "" if one.rows else "no size came to its end on every node"
 
 
@@ -170,13 +170,6 @@ def _failure_words(failure: Failure) -> str:
         return failure.words if known else f"{failure.step}: {failure.words}"
     ended = "its time was over" if failure.late else "it failed"
     return f"{ended} in {failure.step}" if failure.step else ended
-
-
-def _grouped(texts: Mapping[str, str]) -> list[tuple[str, list[str]]]:
-    groups: dict[str, list[str]] = {}
-    for node, text in texts.items():
-        groups.setdefault(text, []).append(node)
-    return list(groups.items())
 
 
 def _inside(ran: Sequence[Collective], expects: Expects) -> Iterator[Measurement]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from doctor.hostlist import fold
 from doctor.model.check import FactType
@@ -38,6 +38,19 @@ def reasons(facts: Mapping[str, Facts]) -> dict[str, str]:
     return {node: why for node, why in told.items() if why}
 
 
+def grouped(texts: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """Return each text once, with the nodes that have it."""
+    groups: dict[str, list[str]] = {}
+    for node, text in texts.items():
+        groups.setdefault(text, []).append(node)
+    return list(groups.items())
+
+
+def with_nodes(groups: Iterable[tuple[str, list[str]]]) -> str:
+    """Return texts in one, each behind its nodes: "node[01-03]: refused; node04: timed out"."""
+    return "; ".join(f"{fold(nodes)}: {text}" for text, nodes in groups)
+
+
 def _telling(told: Mapping[str, str]) -> dict[str, str]:
     """Leave out those that were not reached, where others say more: the report tells of them anyway."""
     reached = {node: why for node, why in told.items() if not why.startswith(_UNREACHED)}
@@ -62,10 +75,7 @@ def _reason(fact: object) -> str:
 
 def _folded(told: Mapping[str, str]) -> str:
     """Return the reasons with their nodes, what most nodes say first; a reason of all needs no names."""
-    groups: dict[str, list[str]] = {}
-    for node, why in told.items():
-        groups.setdefault(why, []).append(node)
+    groups = grouped(told)
     if len(groups) == 1:
-        return next(iter(groups))
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return "; ".join(f"{fold(nodes)}: {why}" for why, nodes in ordered)
+        return groups[0][0]
+    return with_nodes(sorted(groups, key=lambda group: -len(group[1])))
