@@ -116,12 +116,18 @@ def _swept(turn: Turn, told: Reply, swept: Reply | None) -> Turn:
     held = told.value.get("held") if isinstance(told.value, dict) else None
     if not isinstance(held, dict) or not held:
         return turn
+    left = _sweepings(swept) if swept and swept.status is Status.OK else None
+    if left is None:
+        left = _lines([f"{path} may have been left: nobody could look" for path in held])
+    return replace(turn, left=turn.left + left)
+
+
+def _sweepings(swept: Reply) -> tuple[str, ...] | None:
+    """Return what a sweep removed and what had to stay; None where its answer cannot be read."""
     try:
-        left = _lines(mapping(swept.value)["left"]) if swept and swept.status is Status.OK else None
+        return _lines(mapping(swept.value)["left"])
     except (ValueError, LookupError, TypeError):
-        left = None
-    doubtful = _lines([f"{path} may have been left: nobody could look" for path in held])
-    return replace(turn, left=turn.left + (doubtful if left is None else left))
+        return None
 
 
 def _answered(turn: int, reply: Reply) -> Turn:
