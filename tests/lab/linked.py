@@ -46,18 +46,7 @@ def linked(
     **settings: object,
 ) -> Linked:
     """Ask all hosts about their links. `before` is told of each act as it begins: "2 asking its peers"."""
-    names = ",".join(host.name for host in made.hosts)
-    run = replace(
-        Settings(
-            hosts=names,
-            environment=JobEnvironment(rsh=made.rsh),
-            connect_timeout=60.0,
-            command_timeout=60.0,
-            deadline=deadline,
-            width=len(made.hosts),
-        ),
-        **settings,  # type: ignore[arg-type]
-    )
+    run = replace(_patient(made, deadline), **settings)  # type: ignore[arg-type]
     nodes = read_inventory(run, stdin=io.BytesIO(), environ={})
     known: dict[str, dict[type, object]] = {}
     replies: dict[str, Reply] = {}
@@ -69,6 +58,13 @@ def linked(
         if CONNECT.key in evidence.replies:
             replies[evidence.node] = evidence.replies[CONNECT.key]
     return Linked(known, replies)
+
+
+def _patient(made: BareHosts, deadline: float) -> Settings:
+    return Settings(
+        hosts=",".join(host.name for host in made.hosts), environment=JobEnvironment(rsh=made.rsh),
+        connect_timeout=60.0, command_timeout=60.0, deadline=deadline, width=len(made.hosts),
+    )  # fmt: skip
 
 
 def _told(act: Act, number: int, before: Callable[[str], object]) -> Act:

@@ -246,19 +246,6 @@ def strangers() -> Iterator[tuple[int, ...]]:
     """Listen as what is no agent: one that never answers, one with a banner, one that echoes, one that hangs up, one
     that answers a byte at a time.
     """
-
-    def says_its_name(sock: socket.socket) -> None:
-        sock.sendall(b"SSH-2.0-x\r\n")
-        sock.recv(1000)
-        sock.recv(1000)
-
-    def echoes(sock: socket.socket) -> None:
-        while data := sock.recv(1000):
-            sock.sendall(data)
-
-    def hangs_up(sock: socket.socket) -> None:
-        sock.recv(1000)
-
     over = threading.Event()
 
     def drips(sock: socket.socket) -> None:
@@ -266,7 +253,7 @@ def strangers() -> Iterator[tuple[int, ...]]:
             sock.sendall(b"x")
 
     servers = [socket.create_server((OTHER, 0), backlog=1000) for _ in range(5)]
-    for server, manner in zip(servers[1:], (says_its_name, echoes, hangs_up, drips), strict=True):
+    for server, manner in zip(servers[1:], (_says_its_name, _echoes, _hangs_up, drips), strict=True):
         for _ in range(9):
             threading.Thread(target=_serve, args=(server, manner), daemon=True).start()
     yield tuple(int(server.getsockname()[1]) for server in servers)
@@ -275,6 +262,21 @@ def strangers() -> Iterator[tuple[int, ...]]:
         with suppress(OSError):
             server.shutdown(socket.SHUT_RDWR)
         server.close()
+
+
+def _says_its_name(sock: socket.socket) -> None:
+    sock.sendall(b"SSH-2.0-x\r\n")
+    sock.recv(1000)
+    sock.recv(1000)
+
+
+def _echoes(sock: socket.socket) -> None:
+    while data := sock.recv(1000):
+        sock.sendall(data)
+
+
+def _hangs_up(sock: socket.socket) -> None:
+    sock.recv(1000)
 
 
 def _serve(server: socket.socket, manner: Callable[[socket.socket], None]) -> None:
