@@ -73,7 +73,7 @@ lint: $(STAMPS)/installed $(STAMPS)/dev
 	@$(BIN)/ruff check --quiet . || failed=1
 	@$(BIN)/ruff format --quiet --check . || failed=1
 	@$(BIN)/mypy || failed=1
-	@$(BIN)/vermin --quiet --no-tips --violations --target=3.6- doctor/agent || failed=1
+	@$(BIN)/vermin --quiet --no-tips --violations --target=3.6- doctor/ncheck/agent || failed=1
 	@test -z "$$failed"
 
 bench: $(STAMPS)/installed $(STAMPS)/dev system-packages

@@ -26,7 +26,7 @@ import loopback
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 64
-NCHECK = [sys.executable, "-m", "doctor"]
+NCHECK = [sys.executable, "-m", "ncheck"]
 MARK = ("<!-- fan-out: written by bench/fanout.py --write -->", "<!-- end of fan-out -->")
 
 
@@ -100,7 +100,7 @@ def _environ(folder: Path) -> dict[str, str]:
 
 def collections(cluster: loopback.Cluster, count: int) -> list[Job]:
     """Return full collection, and the same agent with the same questions through clush."""
-    import one_way  # noqa: PLC0415  it imports ncheck, which main() has put on the path
+    import one_way
 
     names = ",".join(cluster.first(count))
     clush = ["clush", "-S", "-f", str(WIDTH), "-o", f"-F {cluster.config}", "-w", names, one_way.command()]

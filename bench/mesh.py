@@ -22,9 +22,9 @@ import psutil
 from fanout import ROOT, write
 
 if TYPE_CHECKING:
-    from doctor.model.evidence import Login
-    from doctor.model.finding import Finding
-    from doctor.model.node import Node
+    from ncheck.model.evidence import Login
+    from ncheck.model.finding import Finding
+    from ncheck.model.node import Node
 
 SUBNETS = 2
 WITHIN = 0.20  # of the CPU of one link, between the sizes
@@ -100,8 +100,8 @@ def large_table() -> Iterator[None]:
 
 def measure(size: int) -> Cost:
     """Let so many hosts try all their links, once; end the bench where not all of them were whole."""
-    from tests.lab.linked import linked  # noqa: PLC0415  main() has put the checkout on the path
-    from tests.lab.wires import bare_hosts  # noqa: PLC0415
+    from tests.lab.linked import linked
+    from tests.lab.wires import bare_hosts
 
     watch = Watch()
     with bare_hosts(size, SUBNETS) as made:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import zlib
 
-from doctor.collect import sources_for
-from doctor.engine import facts_wanted
-from doctor.model.evidence import Answer
-from doctor.registry import load_checks
-from doctor.transport.bootstrap import agent_blob
-from doctor.transport.replies import on_the_wire
+from ncheck.facts.parsing import sources_for
+from ncheck.fleet.bootstrap import agent_blob
+from ncheck.fleet.replies import on_the_wire
+from ncheck.judge import facts_wanted
+from ncheck.model.evidence import Answer
+from ncheck.registry import load_checks
 
 # Runs on the node: the texts of the modules and the sources come on standard input, zlib over JSON.
 NODE = """
@@ -21,10 +21,10 @@ import sys, json, zlib, os
 from concurrent.futures import ThreadPoolExecutor
 told = json.loads(zlib.decompress(sys.stdin.buffer.read()).decode())
 boot = {"__name__": "boot"}
-exec(told["texts"]["doctor.agent.boot"], boot)
+exec(told["texts"]["ncheck.agent.boot"], boot)
 sys.meta_path.insert(0, boot["MemoryImporter"](told["texts"]))
-from doctor.agent.frames import packed
-from doctor.agent.sources import Sources
+from ncheck.agent.frames import packed
+from ncheck.agent.sources import Sources
 sources = Sources()
 sources.start({"command_timeout": 10.0, "sudo": False, "setup_timeout": 30.0, "environment": {}})
 with ThreadPoolExecutor(4) as pool:

@@ -55,9 +55,12 @@ def standins() -> Iterator[Path]:
 
 def started(libraries: Path) -> Start:
     """Run a turn of 16 ranks as a node's agent does."""
-    from doctor.agent.answers import meeting, turn  # noqa: PLC0415  main() has put the checkout on the path
-    from doctor.agent.sources import Sources  # noqa: PLC0415
-    from doctor.transport.modules import module_text  # noqa: PLC0415
+    from ncheck.agent.answers import (
+        meeting,
+        turn,
+    )
+    from ncheck.agent.sources import Sources
+    from ncheck.fleet.modules import module_text
 
     environment = {
         **os.environ, "LD_LIBRARY_PATH": str(libraries),
@@ -93,8 +96,9 @@ def _bare(environment: Mapping[str, str]) -> float:
 
 def by_tcp() -> float:
     """Return GB/s each way between two agents over loopback, the slower direction."""
-    from doctor.model.evidence import Answer  # noqa: PLC0415  main() has put the checkout on the path
-    from tests.doctor.agent.agents import Agent, at_once  # noqa: PLC0415
+    from ncheck.model.evidence import Answer
+
+    from tests.ncheck.agent.agents import Agent, at_once
 
     agents = [Agent(), Agent()]
     ports = []

@@ -41,8 +41,8 @@ class Tally:
 
 def tally(nodes: int, slow: int, runs: int) -> Tally:
     """Search so many clusters, each with noise and slow nodes of its own."""
-    from tests.doctor.probe.simulated import Cluster  # noqa: PLC0415  main() has put the checkout on the path
-    from tests.doctor.probe.simulated import nodes as named  # noqa: PLC0415
+    from tests.ncheck.probe.simulated import Cluster
+    from tests.ncheck.probe.simulated import nodes as named
 
     rounds, missed, invented, begun = [], 0, 0, time.process_time()
     for seed in range(runs):

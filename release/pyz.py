@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAIN = "import sys\nfrom doctor.__main__ import main\nsys.exit(main())\n"  # zipapp's own would drop the exit code
+MAIN = "import sys\nfrom ncheck.__main__ import main\nsys.exit(main())\n"  # zipapp's own would drop the exit code
 LEFT_OUT = frozenset(
     {"paramiko", "psutil", "netifaces2", "pyyaml", "tomli"}
 )  # tomli: only Python 3.10 wants it; see make pyz

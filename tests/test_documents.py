@@ -7,15 +7,14 @@ import re
 from pathlib import Path
 
 import click
-
-from doctor.cli import commands
-from doctor.demo import run
-from doctor.observer import Silent
-from doctor.pipeline import replay
-from doctor.registry import load_checks
-from doctor.report import show
-from doctor.settings import Settings
-from doctor.settings.file import read_settings_file
+from ncheck.cli.main import commands
+from ncheck.demo import run
+from ncheck.observer import Silent
+from ncheck.pipeline import replay
+from ncheck.registry import load_checks
+from ncheck.report import show
+from ncheck.settings import Settings
+from ncheck.settings.file import read_settings_file
 
 TREE = Path(__file__).parents[1]
 README = (TREE / "README.md").read_text(encoding="utf-8")
@@ -97,7 +96,7 @@ def test_every_check_is_in_the_changelog_under_its_code() -> None:
 
 def test_every_part_that_architecture_names_is_there() -> None:
     text = (TREE / "docs" / "architecture.md").read_text(encoding="utf-8")
-    # | `doctor/inventory.py`, `hostlist.py` | which nodes | connect |
+    # | `doctor/ncheck/inventory/`, `hostlist.py` | which nodes | connect |
     named = set(re.findall(r"`((?:doctor|checks|tests|fixtures)/[\w./]*)`", text))
     assert {path for path in named if not (TREE / path).exists()} == set()
     assert len(named) > 10

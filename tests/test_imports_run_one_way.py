@@ -10,34 +10,33 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import checks
-import doctor
+import ncheck
+import ncheck_checks
 
-HOMES = {"doctor": Path(doctor.__file__).parent, "checks": Path(checks.__file__).parent}
+HOMES = {"ncheck": Path(ncheck.__file__).parent, "checks": Path(ncheck_checks.__file__).parent}
 
 # What an agent on a node may use beside the standard library, each only where that interpreter has it: torch is the
 # job's own, for gloo's ranks.
 GUESTS = {"psutil", "netifaces", "pynvml", "torch"}
 
-# What a floor may import of the house; whatever is not named here is held by the sort alone.
+# What a part may import of the house; whatever is not named here is held by the rules below alone.
 ALLOWED = {
-    "doctor.model": {"doctor.model"},
-    "doctor.parse": {"doctor.model", "doctor.parse"},
-    "doctor.agent": {"doctor.agent"},
+    "ncheck.agent": {"ncheck.agent"},
+    "ncheck.hostlist": {"ncheck.text"},
+    "ncheck.text": set[str](),
 }
 
-# What a floor never imports: the way to the nodes, and those that call it.
-OUTSIDE = {"doctor.transport", "doctor.gather", "doctor.agent", "doctor.mesh", "doctor.pipeline", "doctor.record"}
-PURE = OUTSIDE | {"doctor.collect", "doctor.engine", "doctor.advice", "doctor.report", "doctor.parse"}
+# What runs things: no part that knows, judges, plans or prints may reach it.
+RUNS = {"ncheck.fleet", "ncheck.agent", "ncheck.pipeline", "ncheck.cli", "ncheck.demo"}
 FORBIDDEN = {
-    "doctor.reasoning": PURE | {"doctor.links", "doctor.nccl"},
-    "doctor.nccl": PURE | {"doctor.links"},
-    "doctor.links": PURE,
-    "checks": OUTSIDE | {"doctor.collect", "doctor.report", "doctor.parse"},
-    "doctor.collect": OUTSIDE | {"doctor.engine", "doctor.advice", "doctor.report"},
-    "doctor.engine": OUTSIDE | {"doctor.collect", "doctor.advice", "doctor.report"},
-    "doctor.advice": OUTSIDE | {"doctor.collect", "doctor.report"},
-    "doctor.report": OUTSIDE | {"doctor.collect"},
+    "ncheck.facts": RUNS | {"ncheck.judge", "ncheck.report", "ncheck.probe"},
+    "ncheck.network": RUNS | {"ncheck.judge", "ncheck.report", "ncheck.probe", "ncheck.plan"},
+    "ncheck.nccl": RUNS | {"ncheck.judge", "ncheck.report", "ncheck.probe", "ncheck.plan"},
+    "ncheck.topology": RUNS | {"ncheck.judge", "ncheck.report", "ncheck.probe", "ncheck.plan"},
+    "ncheck.judge": RUNS | {"ncheck.plan", "ncheck.report", "ncheck.probe"},
+    "ncheck.plan": RUNS | {"ncheck.report", "ncheck.probe"},
+    "ncheck.report": RUNS | {"ncheck.judge", "ncheck.facts", "ncheck.plan", "ncheck.probe"},
+    "ncheck_checks": RUNS | {"ncheck.judge", "ncheck.report", "ncheck.plan"},
 }
 
 
@@ -51,7 +50,7 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 @cache
 def imported(path: Path) -> set[str]:
-    """Return every module that a file imports anywhere in it; `from doctor import y` counts as doctor.y too."""
+    """Return every module that a file imports anywhere in it; `from ncheck import y` counts as ncheck.y too."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -59,59 +58,64 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import"
             found.add(node.module or "")
-            found.update(f"{node.module}.{alias.name}" for alias in node.names if node.module == "doctor")
+            found.update(f"{node.module}.{alias.name}" for alias in node.names if node.module == "ncheck")
     return found
 
 
-def floor(module: str) -> str:
-    """Return the part of the house: doctor.model for doctor.model.facts.gpu, and checks for every check."""
+def part(module: str) -> str:
+    """Return the part of the house: ncheck.facts for ncheck.facts.gpus, and ncheck_checks for every check."""
     parts = module.split(".")
-    return "checks" if parts[0] == "checks" else ".".join(parts[:2])
+    return parts[0] if parts[0] == "ncheck_checks" else ".".join(parts[:2])
 
 
-def floors() -> dict[str, set[str]]:
-    """Return what each floor imports of the others. The package's own front door, doctor, is part of no floor."""
-    known = {floor(name) for name, _ in modules()} - {"doctor"}
-    graph: dict[str, set[str]] = defaultdict(set)
+def at_import(path: Path, known: frozenset[str]) -> set[str]:
+    """Return the modules of the house that a file imports as soon as it is imported itself."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            inside = {f"{node.module}.{alias.name}" for alias in node.names} & known
+            found |= inside or {node.module} & known
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names} & known
+    return found
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    known = frozenset(name for name, _ in modules())
+    graph = {name: at_import(path, known) - {name} for name, path in modules()}
+    assert list(TopologicalSorter(graph).static_order())  # raises CycleError, with the cycle
+
+
+def test_the_lowest_parts_import_nothing_of_the_house_but_what_lies_below() -> None:
     for name, path in modules():
-        if floor(name) in known:
-            graph[floor(name)] |= {floor(other) for other in imported(path)} & known - {floor(name)}
-    return graph
-
-
-def test_no_two_parts_of_the_house_import_each_other() -> None:
-    order = list(TopologicalSorter(floors()).static_order())  # raises CycleError, with the cycle
-    assert order.index("doctor.model") < order.index("checks")
-
-
-def test_the_lower_floors_import_nothing_of_the_house_but_what_lies_below() -> None:
-    for name, path in modules():
-        allowed = ALLOWED.get(floor(name))
-        ours = {floor(other) for other in imported(path) if other.split(".")[0] in HOMES} - {"doctor"}
+        allowed = ALLOWED.get(part(name))
+        ours = {part(other) for other in imported(path) if other.split(".")[0] in HOMES} - {"ncheck"}
         assert allowed is None or ours <= allowed, name
 
 
-def test_judging_collecting_advising_and_reporting_know_no_way_to_a_node() -> None:
-    graph = floors()
-    assert {name: graph[name] & far for name, far in FORBIDDEN.items() if graph[name] & far} == {}
+def test_what_knows_judges_plans_or_reports_runs_nothing() -> None:
+    wrong: dict[str, set[str]] = defaultdict(set)
+    for name, path in modules():
+        wrong[name] |= {part(other) for other in imported(path)} & FORBIDDEN.get(part(name), set())
+    assert {name: parts for name, parts in wrong.items() if parts} == {}
 
 
-def test_the_checks_import_nothing_but_doctor_and_doctor_never_imports_them() -> None:
+def test_the_checks_import_nothing_but_ncheck_and_ncheck_never_imports_them() -> None:
     for name, path in modules():
         roots = {other.split(".")[0] for other in imported(path)}
-        if name.startswith("checks"):
-            assert roots - sys.stdlib_module_names <= {"doctor"}, name
+        if name.startswith("ncheck_checks"):
+            assert roots - sys.stdlib_module_names <= {"ncheck"}, name
         else:
-            assert "checks" not in roots, name
+            assert "ncheck_checks" not in roots, name
 
 
 def test_the_agent_needs_nothing_but_the_standard_library() -> None:
     for name, path in modules():
-        if name.startswith("doctor.agent"):
+        if name.startswith("ncheck.agent"):
             roots = {other.split(".")[0] for other in imported(path)}
-            assert roots - sys.stdlib_module_names <= {"doctor"} | GUESTS, name
+            assert roots - sys.stdlib_module_names <= {"ncheck"} | GUESTS, name
 
 
 def test_paramiko_lives_in_the_ssh_transport_and_in_the_demos_servers_only() -> None:
     users = {name for name, path in modules() if any(other.split(".")[0] == "paramiko" for other in imported(path))}
-    assert {name for name in users if not name.startswith(("doctor.transport.ssh.", "doctor.demo."))} == set()
+    assert {name for name in users if not name.startswith(("ncheck.ssh.", "ncheck.demo."))} == set()

@@ -8,10 +8,9 @@ import sysconfig
 from importlib.metadata import distribution
 from pathlib import Path
 
+import ncheck
+import ncheck_checks
 import pytest
-
-import checks
-import doctor
 
 TREE = Path(__file__).parents[1]
 
@@ -21,15 +20,19 @@ under_make = pytest.mark.skipif(
 
 
 @under_make
-def test_doctor_and_checks_come_from_site_packages() -> None:
+def test_both_packages_come_from_site_packages() -> None:
     site = Path(sysconfig.get_path("purelib"))
-    assert [Path(package.__file__ or "").parents[1] for package in (doctor, checks)] == [site, site]
+    assert [Path(package.__file__ or "").parents[1] for package in (ncheck, ncheck_checks)] == [site, site]
 
 
 @under_make
 def test_the_installed_files_are_those_of_the_tree() -> None:
     site = Path(sysconfig.get_path("purelib"))
-    places = {"doctor": TREE / "doctor", "checks": TREE / "checks", "doctor/fixtures": TREE / "fixtures"}
+    places = {
+        "ncheck": TREE / "doctor/ncheck",
+        "ncheck_checks": TREE / "checks/ncheck_checks",
+        "ncheck/fixtures": TREE / "fixtures",
+    }
     for place, source in places.items():
         for file in source.rglob("*"):
             if file.is_file() and "__pycache__" not in file.parts:
@@ -42,7 +45,7 @@ def test_both_scripts_answer_from_any_folder(tmp_path: Path) -> None:
     for name in ("ncheck", "cluster-ncheck"):
         script = Path(sysconfig.get_path("scripts")) / name
         done = subprocess.run([script, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout) == (0, f"ncheck {doctor.__version__}\n")
+        assert (done.returncode, done.stdout) == (0, f"ncheck {ncheck.__version__}\n")
 
 
 @under_make

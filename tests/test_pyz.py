@@ -10,9 +10,8 @@ import zipfile
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+import ncheck
 import pytest
-
-import doctor
 
 SCRIPT = Path(__file__).parents[1] / "release" / "pyz.py"
 
@@ -40,7 +39,7 @@ def run(pyz: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_it_tells_its_version_with_nothing_installed(pyz: Path) -> None:
     done = run(pyz, "--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"ncheck {doctor.__version__}\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"ncheck {ncheck.__version__}\n", "")
 
 
 def test_it_holds_no_compiled_part_and_no_paramiko(pyz: Path) -> None:
@@ -48,7 +47,7 @@ def test_it_holds_no_compiled_part_and_no_paramiko(pyz: Path) -> None:
     assert [name for name in names if name.endswith((".so", ".pyd", ".pyc"))] == []
     tops = {name.split("/")[0] for name in names}
     assert tops.isdisjoint({"paramiko", "cryptography", "psutil", "yaml"})
-    assert {"doctor", "checks", "click", "rich", "mashumaro", "ClusterShell"} <= tops
+    assert {"ncheck", "checks", "click", "rich", "mashumaro", "ClusterShell"} <= tops
 
 
 def test_it_finds_its_checks_and_their_pages(pyz: Path) -> None:
@@ -80,7 +79,7 @@ def test_its_demo_says_what_it_lacks(pyz: Path) -> None:
 
 
 def test_its_recorded_clusters_are_read_inside_the_file(pyz: Path) -> None:
-    code = f"import sys; sys.path.insert(0, {str(pyz)!r}); from doctor.demo.recordings import recorded_cluster as c; "
+    code = f"import sys; sys.path.insert(0, {str(pyz)!r}); from ncheck.demo.recordings import recorded_cluster as c; "
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code + "print([n.node for n in c('healthy-4x8-h100')])"],
         capture_output=True, text=True, check=False,

@@ -10,11 +10,10 @@ from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
+import ncheck_checks
 import pytest
-
-import checks
-from doctor.model.check import Check
-from doctor.registry import TOPICS, checks_of
+from ncheck.model.check import Check
+from ncheck.registry import TOPICS, checks_of
 
 from .watched import HOSTILE, file_of_tests, watched
 
@@ -24,7 +23,7 @@ CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
 
 MODULES = [
     import_module(found.name)
-    for found in pkgutil.walk_packages(checks.__path__, "checks.")
+    for found in pkgutil.walk_packages(ncheck_checks.__path__, "ncheck_checks.")
     if not found.ispkg
 ]  # fmt: skip
 ALL = [check for module in MODULES for check in checks_of(module)]

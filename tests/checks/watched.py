@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from doctor.engine import Facts, Judgement, judge
-from doctor.model.check import Check
-from doctor.model.facts import LoginFacts
-from doctor.model.finding import Finding, Outcome
+from ncheck.facts.login import LoginFacts
+from ncheck.judge import Facts, Judgement, judge
+from ncheck.model.check import Check
+from ncheck.model.finding import Finding, Outcome
 
 HERE = Path(__file__).parent
 HOSTILE = "; touch /tmp/owned $(reboot)"

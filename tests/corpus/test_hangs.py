@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from doctor.read import read_text
+from ncheck.parse.read import read_text
 
 FOLDER = Path(os.environ["NCHECK_CORPUS"]) / "hangs"
 LEAST_RIGHT, MOST_WRONG = 0.85, 0.05

@@ -28,7 +28,7 @@ def built() -> list[str]:
     if named := os.environ.get("NCHECK"):
         return shlex.split(named)
     beside = Path(sys.executable).with_name("ncheck")
-    return [str(beside)] if beside.exists() else ["env", f"PYTHONPATH={CHECKOUT}", sys.executable, "-m", "doctor"]
+    return [str(beside)] if beside.exists() else ["env", f"PYTHONPATH={CHECKOUT}", sys.executable, "-m", "ncheck"]
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,17 @@ import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from doctor.acts import acts_for, brought, with_needs
-from doctor.collect import facts_of, joined
-from doctor.collect.links import CONNECT
-from doctor.company import Company
-from doctor.gather import gather
-from doctor.inventory import read_inventory
-from doctor.model.act import Act, Questions
-from doctor.model.evidence import Reply
-from doctor.model.facts import LinkFacts, ListenFacts
-from doctor.observer import Observer, Silent
-from doctor.settings import JobEnvironment, Settings
-from doctor.transport.choose import transports
+from ncheck.facts.links import CONNECT, LinkFacts, ListenFacts
+from ncheck.facts.parsing import facts_of, joined
+from ncheck.fleet.choose import transports
+from ncheck.fleet.gather import gather
+from ncheck.inventory.read import read_inventory
+from ncheck.model.cluster import Company
+from ncheck.model.evidence import Reply
+from ncheck.model.phase import Act, Questions
+from ncheck.observer import Observer, Silent
+from ncheck.phases import acts_for, brought, with_needs
+from ncheck.settings import JobEnvironment, Settings
 
 from .wires import BareHosts
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-
-from doctor.model.facts import LinkCause, ListenFacts
+from ncheck.facts.links import LinkCause, ListenFacts
 
 from .conftest import cannot, why_not
 from .linked import Linked, linked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from doctor.model.evidence import Cause
+from ncheck.model.evidence import Cause
 
 from .gpus import BUSES, numa
 from .host import Hca, Host, Nic

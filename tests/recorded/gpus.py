@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doctor.collect.gpus import SMI, SMI_QUERY
-from doctor.collect.kernel_log import DMESG, JOURNAL
-from doctor.collect.nvidia import DEVICES, NVML
-from doctor.collect.topology import TOPO
-from doctor.model.evidence import JsonValue, Reply, Status
+from ncheck.facts.gpus import DEVICES, NVML, SMI, SMI_QUERY
+from ncheck.facts.kernel_log import DMESG, JOURNAL
+from ncheck.facts.topology import TOPO
+from ncheck.model.evidence import JsonValue, Reply, Status
 
 if TYPE_CHECKING:
     from .host import Host
@@ -74,7 +73,7 @@ def _nvml(host: Host) -> JsonValue:
 
 
 def _query(host: Host) -> str:
-    from doctor.parse.nvidia_smi import QUERY  # noqa: PLC0415  the columns, in the order that they are asked for
+    from ncheck.parse.nvidia_smi import QUERY
 
     def cell(column: str, index: int) -> str:
         known = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import NAMESPACE_DNS, uuid5
 
-from doctor.model.evidence import Cause, Reply
+from ncheck.model.evidence import Cause, Reply
 
 H100 = "NVIDIA H100 80GB HBM3"
 A100 = "NVIDIA A100-SXM4-80GB"

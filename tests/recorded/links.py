@@ -5,8 +5,8 @@ from __future__ import annotations
 from ipaddress import ip_interface
 from typing import TYPE_CHECKING
 
-from doctor.collect.links import CONNECT, LISTEN
-from doctor.model.evidence import JsonValue, Reply, Status
+from ncheck.facts.links import CONNECT, LISTEN
+from ncheck.model.evidence import JsonValue, Reply, Status
 
 if TYPE_CHECKING:
     from .host import Host, Nic

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doctor.collect import HOMES, sources_for
-from doctor.collect.tools import TOOLS
-from doctor.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Reply, Status
-from doctor.record import encode
+from ncheck.facts.parsing import HOMES, sources_for
+from ncheck.facts.tools import TOOLS
+from ncheck.fleet.recording import encode
+from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Reply, Status
 
 from .clusters import CLUSTERS
 from .gpus import gpu_replies

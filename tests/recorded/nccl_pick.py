@@ -5,8 +5,8 @@ from __future__ import annotations
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
-from doctor.collect.nccl_pick import PICK, PLANNED
-from doctor.model.evidence import JsonValue, Reply, Status
+from ncheck.facts.nccl_pick import PICK, PLANNED
+from ncheck.model.evidence import JsonValue, Reply, Status
 
 from .software import LIBRARIES
 

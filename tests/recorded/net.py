@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doctor.collect.arrivals import ARRIVALS
-from doctor.collect.bonds import BONDING
-from doctor.collect.firewall import IPTABLES, NFT, SERVICES, UFW
-from doctor.collect.names import HOST_NAME, NAMES
-from doctor.collect.net_settings import CONF, NET, SETTINGS
-from doctor.collect.routes import ROUTES
-from doctor.model.evidence import JsonValue, Reply, Status
+from ncheck.facts.arrivals import ARRIVALS
+from ncheck.facts.bonds import BONDING
+from ncheck.facts.firewall import IPTABLES, NFT, SERVICES, UFW
+from ncheck.facts.names import HOST_NAME, NAMES
+from ncheck.facts.net_settings import CONF, NET, SETTINGS
+from ncheck.facts.routes import ROUTES
+from ncheck.model.evidence import JsonValue, Reply, Status
 
 if TYPE_CHECKING:
     from .host import Host

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doctor.collect.infiniband import IBSTAT, SYSFS
-from doctor.collect.nics import INTERFACES
-from doctor.model.evidence import JsonValue, Reply, Status
+from ncheck.facts.infiniband import IBSTAT, SYSFS
+from ncheck.facts.nics import INTERFACES
+from ncheck.model.evidence import JsonValue, Reply, Status
 
 if TYPE_CHECKING:
     from .host import Hca, Host, Nic

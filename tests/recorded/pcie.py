@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doctor.collect.pcie import LINKS, PROCESSOR
-from doctor.model.evidence import JsonValue, Reply, Status
-from doctor.parse.sysfs_pcie import GPUS, HCAS
+from ncheck.facts.pcie import GPUS, HCAS, LINKS, PROCESSOR
+from ncheck.model.evidence import JsonValue, Reply, Status
 
 from .gpus import BUSES
 

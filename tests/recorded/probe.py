@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from doctor.collect.probe import MEETING, TURN, probed
-from doctor.hostlist import fold
-from doctor.model.evidence import Evidence, JsonValue, Login, Reply, Status
-from doctor.model.facts import Means, ProbeFacts, Stage, Step
-from doctor.probe.collectives import collectives
-from doctor.probe.schedule import pair_rounds, scaling_groups
-from doctor.probe.ways.way import GIB, KIB, MIB, step_told
+from ncheck.facts.probe import Means, ProbeFacts, Stage, Step
+from ncheck.facts.probe_replies import MEETING, TURN, probed
+from ncheck.hostlist import fold
+from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
+from ncheck.probe.collectives import collectives
+from ncheck.probe.methods.method import GIB, KIB, MIB, step_told
+from ncheck.probe.schedule import pair_rounds, scaling_groups
 
 from .host import Hca, Host
 from .software import LIBRARIES

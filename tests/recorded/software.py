@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doctor.collect.environment import ENVIRONMENT
-from doctor.collect.horovod import CHECK_BUILD
-from doctor.collect.interpreter import INTERPRETER
-from doctor.collect.limits import LIMITS
-from doctor.collect.mpi import MPIEXEC, MPIRUN, REAL_PATH
-from doctor.collect.mpi_daemon import MPI_DAEMON
-from doctor.collect.nccl import NCCL
-from doctor.model.evidence import JsonValue, Reply, Status
+from ncheck.facts.environment import ENVIRONMENT
+from ncheck.facts.horovod import CHECK_BUILD
+from ncheck.facts.interpreter import INTERPRETER
+from ncheck.facts.limits import LIMITS
+from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH
+from ncheck.facts.mpi_daemon import MPI_DAEMON
+from ncheck.facts.nccl import NCCL
+from ncheck.model.evidence import JsonValue, Reply, Status
 
 if TYPE_CHECKING:
     from .host import Host

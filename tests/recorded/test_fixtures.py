@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from doctor.collect import HOMES, sources_for
-from doctor.demo.recordings import recorded_cluster, recorded_clusters
-from doctor.model.evidence import Status
-from doctor.model.finding import Outcome
-from doctor.model.report import Report
-from doctor.observer import Silent
-from doctor.pipeline import replay
-from doctor.settings import Settings
+from ncheck.demo.recordings import recorded_cluster, recorded_clusters
+from ncheck.facts.parsing import HOMES, sources_for
+from ncheck.model.evidence import Status
+from ncheck.model.finding import Outcome
+from ncheck.model.report import Report
+from ncheck.observer import Silent
+from ncheck.pipeline import replay
+from ncheck.settings import Settings
 
 from .clusters import CLUSTERS, FOUR
 from .make import files

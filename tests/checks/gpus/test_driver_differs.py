@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from checks.gpus.driver_differs import driver_differs
-from doctor.engine import Facts, judge
-from doctor.model.facts import Gpu, GpuFacts
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Severity
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck_checks.gpus.driver_differs import driver_differs
 
 
 def node(driver: str, model: str = "NVIDIA H100 80GB HBM3") -> Facts:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from checks.gpus.gpu_model_differs import gpu_model_differs
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import Gpu, GpuFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck_checks.gpus.gpu_model_differs import gpu_model_differs
 
 H100, T4 = "NVIDIA H100 80GB HBM3", "Tesla T4"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.gpus.gpu_xid_of_program import gpu_xid_of_program
-from doctor.engine import Facts, judge
-from doctor.model.facts import KernelLogFacts, XidEvent
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.kernel_log import KernelLogFacts, XidEvent
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Severity
+from ncheck_checks.gpus.gpu_xid_of_program import gpu_xid_of_program
 
 FAULT = "NVRM: Xid (PCI:0000:91:00): 31, pid=1234, name=python, MMU Fault"
 

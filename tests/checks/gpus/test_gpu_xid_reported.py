@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from checks.gpus.gpu_xid_reported import gpu_xid_reported
-from doctor.engine import Facts, judge
-from doctor.model.fact import Unread
-from doctor.model.facts import KernelLogFacts, ListingFacts, XidEvent
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.kernel_log import KernelLogFacts, XidEvent
+from ncheck.facts.login import ListingFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.gpus.gpu_xid_reported import gpu_xid_reported
 
 LISTED = ListingFacts(("nodes.txt:1",))
 OFF_THE_BUS = "NVRM: Xid (PCI:0000:91:00): 79, pid=1234, name=python, GPU has fallen off the bus."

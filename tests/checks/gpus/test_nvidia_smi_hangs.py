@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.gpus.nvidia_smi_hangs import nvidia_smi_hangs
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import Gpu, GpuFacts, TopologyFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck.parse.topology_matrix import TopologyFacts
+from ncheck_checks.gpus.nvidia_smi_hangs import nvidia_smi_hangs
 
 GPUS = GpuFacts((Gpu(0, "Tesla V100-SXM2-16GB"),), "550.54", "12.4", "nvml")
 MATRIX = TopologyFacts(("GPU0",), (), {("GPU0", "GPU0"): "X"}, {}, {}, {})

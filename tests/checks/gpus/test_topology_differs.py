@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from checks.gpus.topology_differs import topology_differs
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import Gpu, GpuFacts, TopologyFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck.parse.topology_matrix import TopologyFacts
+from ncheck_checks.gpus.topology_differs import topology_differs
 
 LEGEND = {"NIC0": "mlx5_0"}
 

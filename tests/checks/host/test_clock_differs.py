@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checks.host.clock_differs import clock_differs
-from doctor.engine import Facts, judge
-from doctor.model.fact import Unread
-from doctor.model.facts import ClockFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.clock import ClockFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.host.clock_differs import clock_differs
 
 
 def node(offset: float, uncertainty: float = 0.0) -> Facts:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.host.clock_far_off import clock_far_off
-from doctor.engine import Facts, judge
-from doctor.model.facts import ClockFacts
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.clock import ClockFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Severity
+from ncheck_checks.host.clock_far_off import clock_far_off
 
 
 def node(offset: float) -> Facts:

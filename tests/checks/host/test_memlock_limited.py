@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from checks.host.memlock_limited import memlock_limited
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import HcaPort, IdentityFacts, InfinibandFacts, InterpreterFacts, LimitsFacts, SharedMemory
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.limits import LimitsFacts, SharedMemory
+from ncheck.facts.login import IdentityFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.host.memlock_limited import memlock_limited
 
 MIB8 = 8 * 1024 * 1024
 

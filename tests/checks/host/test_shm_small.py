@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from checks.host.shm_small import shm_small
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import Gpu, GpuFacts, InterpreterFacts, LimitsFacts, SharedMemory
-from doctor.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.limits import LimitsFacts, SharedMemory
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck_checks.host.shm_small import shm_small
 
 MIB, GIB = 2**20, 2**30
 

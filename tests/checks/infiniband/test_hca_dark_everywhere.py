@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from checks.infiniband.hca_dark_everywhere import hca_dark_everywhere
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import GpuFacts, HcaPort, InfinibandFacts
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Severity
+from ncheck_checks.infiniband.hca_dark_everywhere import hca_dark_everywhere
 
 
 def node(*states: str, layer: str = "InfiniBand", card: str = "") -> Facts:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from checks.infiniband.ib_port_count_differs import ib_port_count_differs
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import Gpu, GpuFacts, HcaPort, InfinibandFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck_checks.infiniband.ib_port_count_differs import ib_port_count_differs
 
 
 def node(count: int, model: str = "NVIDIA H100 80GB HBM3") -> Facts:

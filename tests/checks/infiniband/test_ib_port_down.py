@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.infiniband.ib_port_down import ib_port_down
-from doctor.engine import Facts, Judgement, judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import GpuFacts, HcaPort, InfinibandFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.judge import Facts, Judgement, judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.infiniband.ib_port_down import ib_port_down
 
 UP, OFF = ("Active", "LinkUp"), ("Down", "Disabled")
 BY_HAND = "sudo ibportstate -C mlx5_1 -P 1 -D 0 1 enable"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from checks.infiniband.ib_port_initializing import ib_port_initializing
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import GpuFacts, HcaPort, InfinibandFacts
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Severity
+from ncheck_checks.infiniband.ib_port_initializing import ib_port_initializing
 
 
 def node(state: str, layer: str = "InfiniBand") -> Facts:

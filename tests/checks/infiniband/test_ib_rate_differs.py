@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from checks.infiniband.ib_rate_differs import ib_rate_differs
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import GpuFacts, HcaPort, InfinibandFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.infiniband.ib_rate_differs import ib_rate_differs
 
 
 def node(**rates: float) -> Facts:

@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from doctor.engine import Facts
-from doctor.model.facts import (
-    EnvironmentFacts,
-    Gpu,
-    GpuFacts,
-    HcaPort,
-    InfinibandFacts,
-    Means,
-    ProbeFacts,
-    Row,
-    Stage,
-    Step,
-    TopologyFacts,
-    Turn,
-)
-from doctor.probe.expect.hardware import HARDWARE_FACTS
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.probe import Means, ProbeFacts, Row, Stage, Step, Turn
+from ncheck.judge import Facts
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck.parse.topology_matrix import TopologyFacts
+from ncheck.topology.hardware import HARDWARE_FACTS
 
 GIB = 2**30
 H100 = "NVIDIA H100 80GB HBM3"

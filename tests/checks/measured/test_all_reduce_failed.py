@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-
-from checks.measured.all_reduce_failed import all_reduce_failed
-from doctor.engine import Facts, Judgement, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import Failure, LoginFacts, Means, NicFacts, ProbeFacts, Skipped, Stage, Turn
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.login import LoginFacts
+from ncheck.facts.nics import NicFacts
+from ncheck.facts.probe import Failure, Means, ProbeFacts, Skipped, Stage, Turn
+from ncheck.judge import Facts, Judgement, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 
 from .turns import broken, late, probed, rows, step, well
 

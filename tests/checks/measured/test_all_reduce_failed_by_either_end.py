@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from checks.measured.all_reduce_failed import all_reduce_failed
-from doctor.engine import Facts, judge
-from doctor.model.evidence import Login
-from doctor.model.facts import Address, Interface, Kind, LoginFacts, Means, NicFacts, ProbeFacts, Stage, Step, Turn
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.login import LoginFacts
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.facts.probe import Means, ProbeFacts, Stage, Step, Turn
+from ncheck.judge import Facts, judge
+from ncheck.model.evidence import Login
+from ncheck.model.finding import Finding, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 
 from .turns import broken, late, step, well
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.measured.all_reduce_wrong import all_reduce_wrong
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import Means, ProbeFacts, Row, Turn
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.probe import Means, ProbeFacts, Row, Turn
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.measured.all_reduce_wrong import all_reduce_wrong
 
 from .turns import MIB, probed, rows, step, well
 

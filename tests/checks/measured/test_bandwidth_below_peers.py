@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.measured.bandwidth_below_peers import bandwidth_below_peers
-from doctor.engine import Facts, judge
-from doctor.model.facts import Stage
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.probe import Stage
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.measured.bandwidth_below_peers import bandwidth_below_peers
 
 from .bandwidths import inside, part, probed
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.measured.bandwidth_far_too_low import bandwidth_far_too_low
-from doctor.engine import judge
-from doctor.model.facts import Interface, Kind, Means, NicFacts, PcieFacts, PcieLink, ProbeFacts, Stage, Turn
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.nics import Interface, NicFacts
+from ncheck.facts.pcie import PcieFacts, PcieLink
+from ncheck.facts.probe import Means, ProbeFacts, Stage, Turn
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.measured.bandwidth_far_too_low import bandwidth_far_too_low
 
 from .bandwidths import board, inside, part, probed, together
 

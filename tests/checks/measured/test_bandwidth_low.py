@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.measured.bandwidth_low import bandwidth_low
-from doctor.engine import judge
-from doctor.model.facts import ProbeFacts, Stage
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.probe import ProbeFacts, Stage
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.measured.bandwidth_low import bandwidth_low
 
 from .bandwidths import board, inside, part, probed, together
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-
-from checks.measured.data_left_by_other_nic import data_left_by_other_nic
-from doctor.engine import Facts, judge
-from doctor.model.facts import Address, Carried, Interface, Kind, Means, NicFacts, ProbeFacts, Step, Turn
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.facts.probe import Carried, Means, ProbeFacts, Step, Turn
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.measured.data_left_by_other_nic import data_left_by_other_nic
 
 from .turns import MIB, late, sent, step, well
 

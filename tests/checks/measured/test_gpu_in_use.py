@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from checks.measured.gpu_in_use import gpu_in_use
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import Gpu, GpuFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck_checks.measured.gpu_in_use import gpu_in_use
 
 GIB = 2**30
 

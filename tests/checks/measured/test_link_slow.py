@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from checks.measured.link_slow import link_slow
-from doctor.engine import Facts, judge
-from doctor.model.facts import Means, ProbeFacts, Stage, Step, Turn
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.probe import Means, ProbeFacts, Stage, Step, Turn
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.measured.link_slow import link_slow
 
 from .test_node_slow import GIB, RINGS, cluster, facts, turn
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.measured.nccl_diagnostics_found import nccl_diagnostics_found
-from doctor.engine import Facts, judge
-from doctor.model.facts import Failure, Means, ProbeFacts, Stage, Step, Turn
-from doctor.model.finding import Outcome
+from ncheck.facts.probe import Failure, Means, ProbeFacts, Stage, Step, Turn
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Outcome
+from ncheck_checks.measured.nccl_diagnostics_found import nccl_diagnostics_found
 
 STEP = Step(9, Stage.ALL, Means.DIAGNOSTICS, ("n1", "n2"), (2, 2), ())
 HEAD = "a:1 NCCL DIAG === NCCL Diagnostics ==="

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-
-from checks.measured.net_fell_back import net_fell_back
-from doctor.engine import judge
-from doctor.model.facts import Means
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.probe import Means
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.measured.net_fell_back import net_fell_back
 
 from .turns import probed, step, well
 

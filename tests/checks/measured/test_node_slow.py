@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from checks.measured.node_slow import node_slow
-from doctor.engine import Facts, judge
-from doctor.model.facts import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
-from doctor.model.finding import Finding, Outcome, Severity
-from doctor.probe.expect.hardware import HARDWARE_FACTS
+from ncheck.facts.probe import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.topology.hardware import HARDWARE_FACTS
+from ncheck_checks.measured.node_slow import node_slow
 
 GIB = 2**30
 RINGS = {

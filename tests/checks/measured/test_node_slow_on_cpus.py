@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.measured.node_slow_on_cpus import node_slow_on_cpus
-from doctor.engine import judge
-from doctor.model.facts import Means
-from doctor.model.finding import Outcome, Severity
+from ncheck.facts.probe import Means
+from ncheck.judge import judge
+from ncheck.model.finding import Outcome, Severity
+from ncheck_checks.measured.node_slow_on_cpus import node_slow_on_cpus
 
 from .test_node_slow import cluster
 

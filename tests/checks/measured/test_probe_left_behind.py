@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from checks.measured.probe_left_behind import probe_left_behind
-from doctor.engine import judge
-from doctor.model.finding import Finding, Severity
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Severity
+from ncheck_checks.measured.probe_left_behind import probe_left_behind
 
 from .turns import probed, step, well
 

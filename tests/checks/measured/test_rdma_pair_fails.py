@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from checks.measured.rdma_pair_fails import rdma_pair_fails
-from doctor.engine import Facts, judge
-from doctor.model.facts import Failure, ToolFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.probe import Failure
+from ncheck.facts.tools import ToolFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.measured.rdma_pair_fails import rdma_pair_fails
 
 from .rails_by_hand import cluster, pair
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-
-from checks.measured.rdma_pair_slow import rdma_pair_slow
-from doctor.engine import Facts, judge
-from doctor.model.facts import Failure
-from doctor.model.finding import Outcome
-from doctor.probe.verdicts.rails import gate
+from ncheck.facts.probe import Failure
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Outcome
+from ncheck.probe.rails import gate
+from ncheck_checks.measured.rdma_pair_slow import rdma_pair_slow
 
 from .rails_by_hand import cluster, pair
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.measured.scaling_poor import scaling_poor
-from doctor.engine import Facts, judge
-from doctor.model.facts import InfinibandFacts, Means, Stage
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.probe import Means, Stage
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.measured.scaling_poor import scaling_poor
 
 from .bandwidths import part, probed
 

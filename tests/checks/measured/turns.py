@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from doctor.engine import Facts
-from doctor.model.facts import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
+from ncheck.facts.probe import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
+from ncheck.judge import Facts
 
 MIB = 2**20
 SIZES = (MIB, 64 * MIB)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checks.ncheck.check_crashed import check_crashed
-from doctor import NodeView, Problem, Severity, node_check
-from doctor.engine import judge
-from doctor.model.facts import ListingFacts
-from doctor.model.finding import Finding, Outcome
+from ncheck import NodeView, Problem, Severity, node_check
+from ncheck.facts.login import ListingFacts
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Outcome
+from ncheck_checks.ncheck.check_crashed import check_crashed
 
 
 @node_check("NC899", Severity.INFO, ListingFacts)

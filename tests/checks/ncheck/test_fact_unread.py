@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checks.ncheck.fact_unread import fact_unread
-from doctor.engine import Facts, judge
-from doctor.model.fact import Unread
-from doctor.model.facts import UnreadFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.run import UnreadFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.ncheck.fact_unread import fact_unread
 
 HUNG = Unread("nvidia-smi did not end within 10 s and was ended", fix="timeout 10 nvidia-smi")
 

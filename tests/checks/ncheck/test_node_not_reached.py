@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checks.ncheck.node_not_reached import node_not_reached
-from doctor.engine import Facts, judge
-from doctor.model.evidence import Cause, Login
-from doctor.model.facts import LoginFacts
-from doctor.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.facts.login import LoginFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.evidence import Cause, Login
+from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck_checks.ncheck.node_not_reached import node_not_reached
 
 REFUSED = Login(reached=False, cause=Cause.REFUSED, detail="connect to 10.1.0.7 port 22: Connection refused")
 DROPPED = Login(reached=False, cause=Cause.OVERLOADED, detail="dropped 5 times before the banner")

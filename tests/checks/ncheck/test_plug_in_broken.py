@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.ncheck.plug_in_broken import plug_in_broken
-from doctor.engine import judge
-from doctor.model.facts import BrokenPlugIn, PlugInFacts
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.run import BrokenPlugIn, PlugInFacts
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Severity
+from ncheck_checks.ncheck.plug_in_broken import plug_in_broken
 
 BROKEN = BrokenPlugIn("paint-checks", "OSError: no brush", "python3 -m pip uninstall paint-checks")
 

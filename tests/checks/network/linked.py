@@ -5,25 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from doctor.engine import Facts
-from doctor.model.evidence import Login
-from doctor.model.fact import Absent
-from doctor.model.facts import (
-    Address,
-    EnvironmentFacts,
-    Interface,
-    Kind,
-    Link,
-    LinkCause,
-    LinkFacts,
-    ListenFacts,
-    LoadedNcclFacts,
-    LoginFacts,
-    NcclPickFacts,
-    NicFacts,
-    PortState,
-    Reach,
-)
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.links import Link, LinkCause, LinkFacts, ListenFacts, PortState, Reach
+from ncheck.facts.login import LoginFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.nccl_pick import NcclPickFacts
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts
+from ncheck.model.evidence import Login
+from ncheck.model.fact import Absent
+from ncheck.parse.interface_names import Kind
 
 Broken = Mapping[tuple[int, int], LinkCause]
 ALL = range(1, 5)

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from doctor.engine import Facts
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import (
-    Address,
-    EnvironmentFacts,
-    IdentityFacts,
-    InfinibandFacts,
-    Interface,
-    Kind,
-    LinkFacts,
-    ListingFacts,
-    LoadedNcclFacts,
-    NcclPickFacts,
-    NicFacts,
-)
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.links import LinkFacts
+from ncheck.facts.login import IdentityFacts, ListingFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.nccl_pick import NcclPickFacts
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts
+from ncheck.model.fact import Absent, Unread
+from ncheck.parse.interface_names import Kind
 
 NEW, OLD = "2.28.3", "2.21.5"
 LO = Interface("lo", 1, Kind.LOOPBACK, up=True, running=True, mtu=65536, addresses=(Address("127.0.0.1", 8, "host"),))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from doctor.engine import Facts
-from doctor.model.fact import Absent
-from doctor.model.facts import (
-    EnvironmentFacts,
-    Gpu,
-    GpuFacts,
-    HcaPort,
-    IdentityFacts,
-    InfinibandFacts,
-    LoadedNcclFacts,
-)
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.login import IdentityFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.judge import Facts
+from ncheck.model.fact import Absent
+from ncheck.parse.nvidia_smi import Gpu
 
 CONF = "/etc/nccl.conf"
 INFINIBAND = HcaPort("mlx5_0", 1, "Active", "LinkUp", 400.0, "InfiniBand")

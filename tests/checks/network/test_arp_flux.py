@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-
-from checks.network.arp_flux import arp_flux
-from doctor.engine import judge
-from doctor.model.facts import Address, Interface, InterfaceSettings, Kind, NetSettingsFacts, NicFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.net_settings import InterfaceSettings, NetSettingsFacts
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.arp_flux import arp_flux
 
 OFF = InterfaceSettings()
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checks.network.bond_degraded import bond_degraded
-from doctor.engine import judge
-from doctor.model.fact import Absent
-from doctor.model.facts import Bond, BondFacts, Slave
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.bonds import Bond, BondFacts, Slave
+from ncheck.judge import judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.bond_degraded import bond_degraded
 
 LACP, BACKUP = "IEEE 802.3ad Dynamic link aggregation", "fault-tolerance (active-backup)"
 

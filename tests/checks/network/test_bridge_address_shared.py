@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from checks.network.bridge_address_shared import bridge_address_shared
-from doctor.engine import Facts, judge
-from doctor.model.facts import Address, IdentityFacts, Interface, Kind, NicFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.login import IdentityFacts
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.bridge_address_shared import bridge_address_shared
 
 
 def bridge(name: str, ip: str, *, up: bool = True) -> Interface:

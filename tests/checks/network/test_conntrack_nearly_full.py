@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.network.conntrack_nearly_full import conntrack_nearly_full
-from doctor.engine import Judgement, judge
-from doctor.model.facts import Conntrack, InterfaceSettings, NetSettingsFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.net_settings import Conntrack, InterfaceSettings, NetSettingsFacts
+from ncheck.judge import Judgement, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.conntrack_nearly_full import conntrack_nearly_full
 
 
 def judged(conntrack: Conntrack | None) -> Judgement:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.network.duplex_half import duplex_half
-from doctor.engine import judge
-from doctor.model.facts import Address, Interface, Kind, NicFacts
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.duplex_half import duplex_half
 
 ETH0 = Interface(
     "eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=(Address("10.1.0.1", 24),), duplex="full"

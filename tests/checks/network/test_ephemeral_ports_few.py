@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checks.network.ephemeral_ports_few import ephemeral_ports_few
-from doctor.engine import judge
-from doctor.model.fact import Unread
-from doctor.model.facts import InterfaceSettings, NetSettingsFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.net_settings import InterfaceSettings, NetSettingsFacts
+from ncheck.judge import judge
+from ncheck.model.fact import Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.ephemeral_ports_few import ephemeral_ports_few
 
 
 def findings(first: int, last: int, *reserved: tuple[int, int]) -> list[Finding]:

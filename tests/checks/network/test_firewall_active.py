@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from checks.network.firewall_active import firewall_active
-from doctor.engine import Facts, Judgement, judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import (
-    Address,
-    Chain,
-    FirewallFacts,
-    Interface,
-    InterfaceSettings,
-    Kind,
-    Link,
-    LinkCause,
-    LinkFacts,
-    Match,
-    NetSettingsFacts,
-    NicFacts,
-    Reach,
-    Rule,
-)
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.firewall import FirewallFacts
+from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
+from ncheck.facts.net_settings import InterfaceSettings, NetSettingsFacts
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts, Judgement, judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck.parse.packet_filters import Chain, Match, Rule
+from ncheck_checks.network.firewall_active import firewall_active
 
 HIDDEN = Unread("the rules of the packet filter are shown to root only", needs_root=True)
 SSH_ONLY = Chain("inet lab", "in put", (Rule((Match("port", ("22",)),), "accept"),), "drop")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.network.gid_index_set import gid_index_set
-from doctor.engine import judge
-from doctor.model.facts import Gid, HcaPort
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.infiniband import Gid, HcaPort
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.gid_index_set import gid_index_set
 
 from .settings import INFINIBAND, node
 

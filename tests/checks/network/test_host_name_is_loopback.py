@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.network.host_name_is_loopback import host_name_is_loopback
-from doctor.engine import Facts, Judgement, judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import (
-    Address,
-    HostNameFacts,
-    IdentityFacts,
-    Interface,
-    Kind,
-    LinkFacts,
-    NicFacts,
-    Resolved,
-)
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.links import LinkFacts
+from ncheck.facts.login import IdentityFacts
+from ncheck.facts.names import HostNameFacts, Resolved
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts, Judgement, judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.host_name_is_loopback import host_name_is_loopback
 
 ETH0 = Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=(Address("10.1.0.5", 24),))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from checks.network.ib_disabled_by_setting import ib_disabled_by_setting
-from doctor.engine import judge
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.ib_disabled_by_setting import ib_disabled_by_setting
 
 from .settings import CONF, DARK, INFINIBAND, node
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from checks.network.ifname_lets_lo_in import ifname_lets_lo_in
-from doctor.engine import Facts, judge
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.ifname_lets_lo_in import ifname_lets_lo_in
 
 from .picked import alone, docker, nic
 

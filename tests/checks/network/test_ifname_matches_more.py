@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.network.ifname_matches_more import ifname_matches_more
-from doctor.engine import Facts, judge
-from doctor.model.facts import HcaPort, InfinibandFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.ifname_matches_more import ifname_matches_more
 
 from .picked import OLD, alone, nic
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-
-from checks.network.ifname_matches_nothing import ifname_matches_nothing
-from doctor.engine import Facts, judge
-from doctor.model.facts import EnvironmentFacts, NicFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.nics import NicFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.ifname_matches_nothing import ifname_matches_nothing
 
 from .picked import LO, NEW, OLD, alone, docker, nic
 

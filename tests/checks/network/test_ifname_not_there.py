@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.network.ifname_not_there import ifname_not_there
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import Address, Interface, JobFacts, Kind, Link, LinkCause, LinkFacts, NicFacts, Reach
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.facts.run import JobFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.ifname_not_there import ifname_not_there
 
 
 def node(named: str | None, *words: str, links: LinkFacts | None = None) -> Facts:

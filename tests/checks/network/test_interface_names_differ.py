@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from checks.network.interface_names_differ import interface_names_differ
-from doctor.engine import Facts, judge
-from doctor.model.facts import Address, Interface, Kind, NicFacts
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.interface_names_differ import interface_names_differ
 
 
 def node(**addresses: str) -> Facts:

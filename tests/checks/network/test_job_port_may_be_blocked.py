@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.network.job_port_may_be_blocked import job_port_may_be_blocked
-from doctor.engine import Facts, judge
-from doctor.model.facts import LinkCause, PortState
-from doctor.model.finding import Outcome, Severity
+from ncheck.facts.links import LinkCause, PortState
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Outcome, Severity
+from ncheck_checks.network.job_port_may_be_blocked import job_port_may_be_blocked
 
 from .linked import Dialler, link, name
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.network.job_port_taken import job_port_taken
-from doctor.engine import Facts, judge
-from doctor.model.facts import PortState
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.links import PortState
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.job_port_taken import job_port_taken
 
 from .linked import Dialler
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.network.link_cut import link_cut
-from doctor.engine import judge
-from doctor.model.facts import LinkCause
-from doctor.model.finding import Outcome
+from ncheck.facts.links import LinkCause
+from ncheck.judge import judge
+from ncheck.model.finding import Outcome
+from ncheck_checks.network.link_cut import link_cut
 
 from .linked import ALL, cluster, ways
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.network.link_filtered import link_filtered
-from doctor.engine import judge
-from doctor.model.facts import LinkCause
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.links import LinkCause
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.link_filtered import link_filtered
 
 from .linked import ALL, both, cluster, ways
 

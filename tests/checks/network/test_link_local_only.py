@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.network.link_local_only import link_local_only
-from doctor.engine import Facts, judge
-from doctor.model.facts import Address, Interface, Kind, ListingFacts, NicFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.login import ListingFacts
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.link_local_only import link_local_only
 
 FE80 = Address("fe80::5e:10ff:fe00:1", 64, "link")
 APIPA = Address("169.254.7.9", 16, "link")

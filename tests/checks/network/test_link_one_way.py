@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.network.link_one_way import link_one_way
-from doctor.engine import judge
-from doctor.model.facts import LinkCause
-from doctor.model.finding import Outcome
+from ncheck.facts.links import LinkCause
+from ncheck.judge import judge
+from ncheck.model.finding import Outcome
+from ncheck_checks.network.link_one_way import link_one_way
 
 from .linked import ALL, both, cluster, ways
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checks.network.link_refused import link_refused
-from doctor.engine import judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import LinkCause, LinkFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.links import LinkCause, LinkFacts
+from ncheck.judge import judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.link_refused import link_refused
 
 from .linked import ALL, both, cluster, ways
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.network.link_unroutable import link_unroutable
-from doctor.engine import judge
-from doctor.model.facts import LinkCause
-from doctor.model.finding import Outcome
+from ncheck.facts.links import LinkCause
+from ncheck.judge import judge
+from ncheck.model.finding import Outcome
+from ncheck_checks.network.link_unroutable import link_unroutable
 
 from .linked import ALL, both, cluster, ways
 

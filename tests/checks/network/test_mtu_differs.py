@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from checks.network.mtu_differs import mtu_differs
-from doctor.engine import Facts, judge
-from doctor.model.fact import Unread
-from doctor.model.facts import Address, Interface, Kind, NicFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.mtu_differs import mtu_differs
 
 
 def nic(name: str, ip: str, mtu: int = 9000) -> Interface:

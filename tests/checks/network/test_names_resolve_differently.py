@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from checks.network.names_resolve_differently import names_resolve_differently
-from doctor.engine import Facts, Judgement, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import Address, Interface, Kind, NameFacts, NicFacts, Resolved
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.names import NameFacts, Resolved
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts, Judgement, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.names_resolve_differently import names_resolve_differently
 
 OWN = {"n1": "10.1.0.1", "n2": "10.1.0.2", "n3": "10.1.0.3"}
 NOWHERE = Resolved(error="Name or service not known")

@@ -6,11 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from checks.network.nccl_conf_line_ignored import nccl_conf_line_ignored
-from doctor.engine import judge
-from doctor.model.finding import Finding, Outcome, Severity
-from doctor.nccl.leftovers import repaired
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.nccl.leftovers import repaired
+from ncheck_checks.network.nccl_conf_line_ignored import nccl_conf_line_ignored
 
 from .settings import CONF, node
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.network.nccl_picks_broken_network import nccl_picks_broken_network
-from doctor.engine import judge
-from doctor.model.facts import EnvironmentFacts
-from doctor.model.finding import Outcome
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.judge import judge
+from ncheck.model.finding import Outcome
+from ncheck_checks.network.nccl_picks_broken_network import nccl_picks_broken_network
 
 from .linked import ALL, cluster, ways
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.network.nccl_picks_differ import nccl_picks_differ
-from doctor.engine import Facts, judge
-from doctor.model.facts import Interface
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.nics import Interface
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.nccl_picks_differ import nccl_picks_differ
 
 from .picked import OLD, docker, nic, node, picks
 

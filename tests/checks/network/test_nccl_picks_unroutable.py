@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from checks.network.nccl_picks_unroutable import nccl_picks_unroutable
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import RouteFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.routes import RouteFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.nccl_picks_unroutable import nccl_picks_unroutable
 
 from .picked import nic, node
 

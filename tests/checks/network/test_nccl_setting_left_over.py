@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-
-from checks.network.nccl_setting_left_over import nccl_setting_left_over
-from doctor.engine import judge
-from doctor.model.facts import EnvironmentFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.nccl_setting_left_over import nccl_setting_left_over
 
 from .settings import node
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from checks.network.nccl_settings_differ import nccl_settings_differ
-from doctor.engine import judge
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.judge import judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.nccl_settings_differ import nccl_settings_differ
 
 from .settings import node
 

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.network.nccl_would_pick_virtual import nccl_would_pick_virtual
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import (
-    Address,
-    EnvironmentFacts,
-    IdentityFacts,
-    Interface,
-    Kind,
-    Link,
-    LinkCause,
-    LinkFacts,
-    LoadedNcclFacts,
-    NcclPickFacts,
-    NicFacts,
-    Reach,
-)
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
+from ncheck.facts.login import IdentityFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.nccl_pick import NcclPickFacts
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.nccl_would_pick_virtual import nccl_would_pick_virtual
 
 LO = Interface("lo", 1, Kind.LOOPBACK, up=True, running=True, mtu=65536, addresses=(Address("127.0.0.1", 8, "host"),))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from checks.network.neighbour_table_small import neighbour_table_small
-from doctor.engine import Facts, judge
-from doctor.model.facts import Address, Interface, InterfaceSettings, Kind, NetSettingsFacts, NicFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.net_settings import InterfaceSettings, NetSettingsFacts
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.neighbour_table_small import neighbour_table_small
 
 
 def node(number: int, nics: int, most: int, *, one_subnet: bool = False, version: int = 4) -> Facts:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from checks.network.network_lacks_node import network_lacks_node
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import Address, IdentityFacts, Interface, Kind, NicFacts
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.login import IdentityFacts
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.network_lacks_node import network_lacks_node
 
 
 def nic(

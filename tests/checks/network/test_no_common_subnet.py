@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from checks.network.no_common_subnet import no_common_subnet
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import Address, IdentityFacts, Interface, Kind, NicFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.login import IdentityFacts
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.no_common_subnet import no_common_subnet
 
 
 def node(*ips: str, machine: str = "", kind: Kind = Kind.PHYSICAL, routed: bool = False, prefix: int = 24) -> Facts:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from checks.network.no_usable_interface import no_usable_interface
-from doctor.engine import Facts, judge
-from doctor.model.facts import Address, Interface, Kind, ListingFacts, NicFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.login import ListingFacts
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.no_usable_interface import no_usable_interface
 
 LO = Interface("lo", 1, Kind.LOOPBACK, up=True, running=True, mtu=65536, addresses=(Address("127.0.0.1", 8, "host"),))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from checks.network.path_mtu_hole import path_mtu_hole
-from doctor.engine import Facts, judge
-from doctor.model.facts import LinkCause
-from doctor.model.finding import Outcome
+from ncheck.facts.links import LinkCause
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Outcome
+from ncheck_checks.network.path_mtu_hole import path_mtu_hole
 
 from .linked import ALL, Broken, Dialler, cluster, name, ways
 

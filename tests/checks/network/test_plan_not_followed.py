@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.network.plan_not_followed import plan_not_followed
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import Address, NcclPickFacts, NicFacts, PlannedPickFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.nccl_pick import NcclPickFacts, PlannedPickFacts
+from ncheck.facts.nics import Address, NicFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.plan_not_followed import plan_not_followed
 
 from .picked import alone, nic, picks
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checks.network.rp_filter_drops import rp_filter_drops
-from doctor.engine import judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import Arrival, ArrivalFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.arrivals import Arrival, ArrivalFacts
+from ncheck.judge import judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.network.rp_filter_drops import rp_filter_drops
 
 GOOD = Arrival("eth0", "10.1.0.5", "10.1.0.9", taken=True)
 BAD = Arrival("eth1", "10.1.0.6", "10.1.0.9", taken=False)

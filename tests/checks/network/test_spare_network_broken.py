@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from checks.network.spare_network_broken import spare_network_broken
-from doctor.engine import judge
-from doctor.model.facts import LinkCause, LinkFacts, NicFacts
-from doctor.model.finding import Outcome, Severity
+from ncheck.facts.links import LinkCause, LinkFacts
+from ncheck.facts.nics import NicFacts
+from ncheck.judge import judge
+from ncheck.model.finding import Outcome, Severity
+from ncheck_checks.network.spare_network_broken import spare_network_broken
 
 from .linked import ALL, Dialler, cluster, name, ways
 

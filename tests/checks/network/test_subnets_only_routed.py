@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from checks.network.subnets_only_routed import subnets_only_routed
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import Address, Interface, Kind, NicFacts
-from doctor.model.facts.access import IdentityFacts
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.login import IdentityFacts
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.network.subnets_only_routed import subnets_only_routed
 
 
 def node(ip: str, prefix: int = 24, *, routed: bool = True) -> Facts:

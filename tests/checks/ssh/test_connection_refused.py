@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checks.ssh.connection_refused import connection_refused
-from doctor.engine import judge
-from doctor.model.evidence import Cause, Login
-from doctor.model.facts import LoginFacts
-from doctor.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.facts.login import LoginFacts
+from ncheck.judge import judge
+from ncheck.model.evidence import Cause, Login
+from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck_checks.ssh.connection_refused import connection_refused
 
 LOGIN = Login(
     reached=False, cause=Cause.REFUSED, detail="as it was heard", port=22, address="10.1.0.7", user="ann", fix="ssh a"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.ssh.host_name_shared import host_name_shared
-from doctor.engine import Facts, judge
-from doctor.model.facts import IdentityFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.login import IdentityFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.ssh.host_name_shared import host_name_shared
 
 
 def machine(host_name: str, boot_id: str, namespace: str = "net:[1]") -> Facts:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checks.ssh.job_environment_not_entered import job_environment_not_entered
-from doctor.engine import Facts, judge
-from doctor.model.evidence import Cause, Login
-from doctor.model.facts import LoginFacts
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.login import LoginFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.evidence import Cause, Login
+from ncheck.model.finding import Finding, Severity
+from ncheck_checks.ssh.job_environment_not_entered import job_environment_not_entered
 
 
 def node(cause: Cause | None, detail: str = "") -> Facts:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.ssh.login_shell_refuses import login_shell_refuses
-from doctor.engine import Facts, judge
-from doctor.model.evidence import Cause, Login
-from doctor.model.facts import LoginFacts
-from doctor.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.facts.login import LoginFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.evidence import Cause, Login
+from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck_checks.ssh.login_shell_refuses import login_shell_refuses
 
 LOGIN = Login(
     reached=False, cause=Cause.NO_SHELL, detail="as it was heard", port=22, address="10.1.0.7", user="ann", fix="ssh a"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from checks.ssh.node_listed_twice import node_listed_twice
-from doctor.engine import Facts, judge
-from doctor.model.facts import ListingFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.login import ListingFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.ssh.node_listed_twice import node_listed_twice
 
 
 def listed(**places: tuple[str, ...]) -> dict[str, Facts]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from checks.ssh.node_to_node_ssh_fails import node_to_node_ssh_fails
-from doctor.engine import Facts, judge
-from doctor.model.evidence import Cause
-from doctor.model.fact import Absent
-from doctor.model.facts import PeerSsh, PeerSshFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.evidence import Cause
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.ssh.node_to_node_ssh_fails import node_to_node_ssh_fails
 
 UNKNOWN_KEY = "No ED25519 host key is known for n2 and you have requested strict checking."
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checks.ssh.one_machine_twice import one_machine_twice
-from doctor.engine import Facts, judge
-from doctor.model.fact import Unread
-from doctor.model.facts import IdentityFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.login import IdentityFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.ssh.one_machine_twice import one_machine_twice
 
 
 def machine(boot_id: str, namespace: str = "net:[4026531840]", host_name: str = "h") -> Facts:

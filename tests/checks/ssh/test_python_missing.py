@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checks.ssh.python_missing import python_missing
-from doctor.engine import Facts, judge
-from doctor.model.evidence import Cause, Login
-from doctor.model.facts import LoginFacts
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.login import LoginFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.evidence import Cause, Login
+from ncheck.model.finding import Finding, Severity
+from ncheck_checks.ssh.python_missing import python_missing
 
 
 def node(cause: Cause | None, detail: str = "") -> Facts:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checks.ssh.start_up_files_print import start_up_files_print
-from doctor.engine import judge
-from doctor.model.evidence import Cause, Login
-from doctor.model.facts import LoginFacts
-from doctor.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.facts.login import LoginFacts
+from ncheck.judge import judge
+from ncheck.model.evidence import Cause, Login
+from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck_checks.ssh.start_up_files_print import start_up_files_print
 
 
 def test_what_start_up_files_print_is_shown() -> None:

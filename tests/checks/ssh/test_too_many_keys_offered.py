@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from checks.ssh.too_many_keys_offered import too_many_keys_offered
-from doctor.engine import judge
-from doctor.model.evidence import Cause, Login
-from doctor.model.facts import LoginFacts
-from doctor.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.facts.login import LoginFacts
+from ncheck.judge import judge
+from ncheck.model.evidence import Cause, Login
+from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck_checks.ssh.too_many_keys_offered import too_many_keys_offered
 
 LOGIN = Login(
     reached=False,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from checks.versions.framework_differs import framework_differs
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import Gpu, GpuFacts, InterpreterFacts, LoadedNcclFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck_checks.versions.framework_differs import framework_differs
 
 GPUS = GpuFacts((Gpu(0, "NVIDIA H100 80GB HBM3"),), "550.54", "12.4", "nvml")
 

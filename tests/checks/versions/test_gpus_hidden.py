@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-
-from checks.versions.gpus_hidden import gpus_hidden
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import EnvironmentFacts, Gpu, GpuFacts, ListingFacts
-from doctor.model.finding import Finding, Outcome, Severity
-from doctor.reasoning.visible_gpus import visible_gpus
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.login import ListingFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck.topology.gpus import visible_gpus
+from ncheck_checks.versions.gpus_hidden import gpus_hidden
 
 CARDS = tuple(Gpu(index, "NVIDIA H100 80GB HBM3", f"GPU-{index}f00") for index in range(4))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from checks.versions.horovod_differs import horovod_differs
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import GpuFacts, HorovodFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.horovod import HorovodFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.versions.horovod_differs import horovod_differs
 
 
 def node(*operations: str, version: str = "0.28.1") -> Facts:

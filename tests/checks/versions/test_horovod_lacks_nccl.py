@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from checks.versions.horovod_lacks_nccl import horovod_lacks_nccl
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import Gpu, GpuFacts, HorovodFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.horovod import HorovodFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck_checks.versions.horovod_lacks_nccl import horovod_lacks_nccl
 
 GPUS = GpuFacts((Gpu(0, "NVIDIA A100-SXM4-80GB"), Gpu(1, "NVIDIA A100-SXM4-80GB")), "550.54", "12.4", "nvml")
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from checks.versions.interpreter_differs import interpreter_differs
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import GpuFacts, InterpreterFacts
-from doctor.model.finding import Finding, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Severity
+from ncheck_checks.versions.interpreter_differs import interpreter_differs
 
 
 def node(version: str, path: str = "/opt/conda/bin/python") -> Facts:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from checks.versions.mpi_daemon_differs import mpi_daemon_differs
-from doctor.engine import Facts, judge
-from doctor.model.facts import MpiDaemonFacts, MpiProgram
-from doctor.model.facts.daemon import BESIDE, PLAIN
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.mpi_daemon import BESIDE, PLAIN, MpiDaemonFacts, MpiProgram
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.versions.mpi_daemon_differs import mpi_daemon_differs
 
 
 def program(path: str, version: str, *ways: str) -> MpiProgram:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.versions.mpi_daemon_missing import mpi_daemon_missing
-from doctor.engine import Facts, judge
-from doctor.model.facts import EarlyReturn, ListingFacts, MpiDaemonFacts, MpiProgram
-from doctor.model.facts.daemon import BESIDE, INTERACTIVE, LOGIN, PLAIN, USUAL
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.login import ListingFacts
+from ncheck.facts.mpi_daemon import BESIDE, INTERACTIVE, LOGIN, PLAIN, USUAL, EarlyReturn, MpiDaemonFacts, MpiProgram
+from ncheck.judge import Facts, judge
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.versions.mpi_daemon_missing import mpi_daemon_missing
 
 LISTED = ListingFacts(("nodes.txt:1",))
 HELPS = ("mpirun --prefix /opt/openmpi starts it as it is, and the plan's line says so",)

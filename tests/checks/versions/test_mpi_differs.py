@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from checks.versions.mpi_differs import mpi_differs
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import GpuFacts, MpiFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.mpi import MpiFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.versions.mpi_differs import mpi_differs
 
 
 def node(version: str | None, implementation: str = "Open MPI") -> Facts:

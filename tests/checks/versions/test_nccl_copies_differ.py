@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from checks.versions.nccl_copies_differ import nccl_copies_differ
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import InterpreterFacts, LoadedNcclFacts, NcclCopiesFacts, NcclCopy
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.nccl import LoadedNcclFacts, NcclCopiesFacts, NcclCopy
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck_checks.versions.nccl_copies_differ import nccl_copies_differ
 
 WHEEL = NcclCopy("/opt/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2", "2.21.5", "wheel")
 HPCX = NcclCopy("/opt/hpcx/lib/libnccl.so.2", "2.19.3", "environment")

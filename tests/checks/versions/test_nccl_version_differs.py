@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from checks.versions.nccl_version_differs import nccl_version_differs
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent, Unread
-from doctor.model.facts import Gpu, GpuFacts, LoadedNcclFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck_checks.versions.nccl_version_differs import nccl_version_differs
 
 PATH = "/opt/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"
 

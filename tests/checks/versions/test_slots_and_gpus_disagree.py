@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from checks.versions.slots_and_gpus_disagree import slots_and_gpus_disagree
-from doctor.engine import Facts, judge
-from doctor.model.fact import Absent
-from doctor.model.facts import EnvironmentFacts, Gpu, GpuFacts, ListingFacts
-from doctor.model.finding import Finding, Outcome, Severity
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.login import ListingFacts
+from ncheck.judge import Facts, judge
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck_checks.versions.slots_and_gpus_disagree import slots_and_gpus_disagree
 
 
 def node(slots: int | None, gpus: int = 8, shown: str | None = None) -> dict[str, Facts]:

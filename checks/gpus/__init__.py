@@ -1,1 +1,0 @@
-"""GPUs, their driver and their topology."""

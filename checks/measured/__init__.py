@@ -1,1 +1,0 @@
-"""What was measured: bandwidth against what it should be, and the data against what was sent."""

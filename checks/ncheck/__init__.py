@@ -1,1 +1,0 @@
-"""ncheck itself: nodes that were not reached, facts that were not read, broken plug-ins and checks."""

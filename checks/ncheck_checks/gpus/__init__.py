@@ -1,0 +1,3 @@
+"""GPUs, their driver and their topology."""
+
+from __future__ import annotations

@@ -1,0 +1,31 @@
+"""An InfiniBand port waits for a subnet manager
+
+## What it finds
+Ports of HCAs whose link is up and whose state stays at Initializing or Armed: the cable is good, and no subnet
+manager has given the port an address. Ethernet ports have no subnet manager and are left out.
+
+## Why it matters
+NCCL uses Active ports only. Without a subnet manager no port of that fabric becomes Active, and the job falls back to
+TCP, or fails, without naming the cause.
+
+## What to type
+`sudo sminfo -C HCA -P PORT` asks for the subnet manager. If none answers: `sudo systemctl start opensm` on one node,
+or start the one in the switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.network.hca_ports import chosen, problems
+
+
+@cluster_check("NC403", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)
+def ib_port_initializing(cluster: ClusterView) -> Iterator[Problem]:
+    ports = chosen(
+        cluster.each(InfinibandFacts),
+        lambda port: port.state in ("Initializing", "Armed") and port.link_layer != "Ethernet",
+    )
+    return problems(ports, "no subnet manager has answered", "sudo sminfo -C {hca} -P {port}")

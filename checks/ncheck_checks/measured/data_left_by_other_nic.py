@@ -1,0 +1,174 @@
+"""Data left by another NIC than the plan's
+
+## What it finds
+Nodes whose interfaces and HCA ports of the plan carried less than half of what left the node during an all-reduce,
+while others carried the rest: by the kernel's own counters, before and after. The cards beneath a bond, a VLAN or a
+bridge of the plan count as the plan's.
+
+## Why it matters
+The job runs over a management network or a single rail, many times slower than it could, and no error says so.
+
+## What to type
+`ncheck plan nodes.txt --for env` gives the variables that name the plan's interfaces; a route that prefers another card
+shows in `ip route get ADDRESS` on the node that is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from ncheck import Moot, NodeView, Problem, Severity, node_check
+from ncheck.facts.nics import Interface, NicFacts
+from ncheck.facts.probe import Carried, Means, ProbeFacts, Turn
+from ncheck.parse.interface_names import Kind
+from ncheck.text import moved
+
+MIB = 2**20
+
+
+LEAST = 4 * MIB  # bytes below which nothing is said: ssh, monitoring and the ranks' own meeting send as much
+
+
+_MOST_EVIDENCE = 6
+
+
+# How often each size is run at the least, warm-up among them.
+_RUNS: Mapping[Means, int] = {Means.NCCL: 5, Means.NCCL_TESTS: 2, Means.GLOO: 3, Means.TCP: 1}
+
+
+# A bridge of containers leads nowhere by itself, and lo never leaves the node.
+_STAYS = frozenset({Kind.LOOPBACK, Kind.CONTAINER_BRIDGE, Kind.OVERLAY})
+
+
+_ON_TOP = frozenset({Kind.VLAN, Kind.MACVLAN})
+
+
+@dataclass(frozen=True)
+class Strayed:
+    """The worst step of a node: what its data left by instead."""
+
+    told: str
+    evidence: tuple[str, ...]
+
+
+def strayed(facts: ProbeFacts, nics: NicFacts) -> Strayed | None:
+    """Return by which other devices the data of a step left the node; None where it left by the plan's."""
+    found = [(turn, others) for turn in _judged(facts) if (others := _others(turn, nics))]
+    if not found:
+        return None
+    turn, others = max(found, key=lambda one: sum(one[1].values()))
+    planned = _data_devices(turn)
+    sent = ", ".join(f"{moved(count)} by {device}" for device, count in others.items())
+    told = f"data left by {' and '.join(others)} and not by {' and '.join(planned)}, as planned: {sent}"
+    return Strayed(f"{told}, and {moved(_sent(turn, planned))} by the plan's", tuple(_lines(turn))[:_MOST_EVIDENCE])
+
+
+def untold(facts: ProbeFacts) -> str:
+    """Return why the node's traffic cannot be judged; "" where it can."""
+    judged = tuple(_judged(facts))
+    if not judged:
+        return "no step with other nodes told what each of the plan's devices carried"
+    if any(_seen(turn) for turn in judged):
+        return ""
+    return "the counters of no device show the data: they stand still"
+
+
+def _seen(turn: Turn) -> bool:
+    """Tell whether the counters moved as they must: what leaves the node leaves it somewhere."""
+    return 2 * sum(counted.sent for counted in turn.carried.values()) >= _least(turn)
+
+
+def _judged(facts: ProbeFacts) -> Iterator[Turn]:
+    """Yield the turns that sent data to other nodes, and whose planned devices all have counters."""
+    for turn in facts.turns:
+        planned = _data_devices(turn)
+        counted = planned and all(device in turn.carried for device in planned)
+        if turn.step.means in _RUNS and len(turn.step.group) > 1 and turn.rows and counted:
+            yield turn
+
+
+def _data_devices(turn: Turn) -> tuple[str, ...]:
+    """Return the devices of the plan that the data should take: the HCA ports alone, where NCCL is held to them."""
+    ports = tuple(device for device in turn.planned if ":" in device)
+    return ports if turn.step.net == "IB" and ports else turn.planned
+
+
+def _sent(turn: Turn, devices: Collection[str]) -> int:
+    return sum(turn.carried.get(device, Carried(0, 0)).sent for device in devices)
+
+
+def _least(turn: Turn) -> float:
+    """Return the bytes that this node must have sent: each size so often, and all but its own share of it once."""
+    nodes = len(turn.step.group)
+    return sum(row.size for row in turn.rows) * _RUNS[turn.step.means] * (nodes - 1) / nodes
+
+
+def _others(turn: Turn, nics: NicFacts) -> dict[str, int]:
+    """Return what left by other devices, where that is most of what left and the plan's share is missing."""
+    planned = _data_devices(turn)
+    own, missing = _sent(turn, planned), _least(turn)
+    others = _left_by(turn, _related(planned, nics), nics)
+    left = sum(others.values())
+    return others if own < missing and left >= max(LEAST, missing / 2) and own < (own + left) / 2 else {}
+
+
+def _left_by(turn: Turn, related: Collection[str], nics: NicFacts) -> dict[str, int]:
+    """Return the bytes sent by each other device that can leave the node; a card beneath another one counts once."""
+    known = {nic.name: nic for nic in nics.interfaces}
+    carriers = {
+        device: counted.sent
+        for device, counted in turn.carried.items()
+        if device not in related and counted.sent >= MIB and (":" in device or _leaves(known.get(device)))
+    }
+    beneath = {lower for device in carriers for lower in _beneath(device, nics)}
+    return {device: sent for device, sent in carriers.items() if device not in beneath}
+
+
+def _leaves(nic: Interface | None) -> bool:
+    """Tell whether data of the node itself can leave here: it has an address of its own."""
+    return nic is not None and nic.kind not in _STAYS and any(one.scope == "global" for one in nic.addresses)
+
+
+def _related(planned: Collection[str], nics: NicFacts) -> frozenset[str]:
+    """Return the plan's devices, what lies beneath them, what lies on top, and an HCA with its interface."""
+    hcas = {device.partition(":")[0] for device in planned if ":" in device}
+    held = set(planned) | {nic.name for nic in nics.interfaces if nic.hca in hcas}
+    lower = {name for device in held for name in _beneath(device, nics)}
+    upper = {nic.name for nic in nics.interfaces if held & set(_beneath(nic.name, nics))}
+    family = held | lower | upper
+    own = {nic.hca for nic in nics.interfaces if nic.name in held | lower and nic.hca}
+    return frozenset(family | {f"{hca}:{port}" for hca in own for port in range(1, 5)})
+
+
+def _beneath(device: str, nics: NicFacts) -> frozenset[str]:
+    """Return what a device stands on: the slaves of a bond or bridge, the parent of a VLAN, and theirs."""
+    seen: set[str] = set()
+    waiting = [device]
+    while waiting:
+        name = waiting.pop()
+        lower = {nic.name for nic in nics.interfaces if nic.master == name} | _parents(name, nics)
+        waiting.extend(lower - seen)
+        seen |= lower
+    return frozenset(seen - {device})
+
+
+def _parents(name: str, nics: NicFacts) -> set[str]:
+    """Return the card that a VLAN or macvlan hangs on; the other end of a veth pair is no such one."""
+    indexes = {nic.peer_index for nic in nics.interfaces if nic.name == name and nic.kind in _ON_TOP}
+    return {nic.name for nic in nics.interfaces if nic.index in indexes}
+
+
+def _lines(turn: Turn) -> Iterator[str]:
+    for device, counted in sorted(turn.carried.items(), key=lambda one: -one[1].sent):
+        plan = " (of the plan)" if device in turn.planned else ""
+        yield f"{device}{plan}: {moved(counted.sent)} sent, {moved(counted.received)} received"
+
+
+@node_check("NC703", Severity.ERROR, ProbeFacts, NicFacts)
+def data_left_by_other_nic(node: NodeView) -> Iterator[Problem | Moot]:
+    found = strayed(node[ProbeFacts], node[NicFacts])
+    if found:
+        yield Problem(found.told, "ncheck plan nodes.txt --for env", found.evidence)
+    elif why := untold(node[ProbeFacts]):
+        yield Moot(why)

@@ -1,0 +1,37 @@
+"""RDMA between two HCA ports fails
+
+## What it finds
+Pairs of HCA ports of the same rail between which perftest's ib_write_bw, or ibv_rc_pingpong, carries nothing although
+both ports are Active. A port that works with another partner is not named. Where neither program is on the PATH,
+nothing is known.
+
+## Why it matters
+Active only says that the port has a neighbour: partitions, a wrong GID, a filter for RoCE or a switch that lost its
+routes still stop the data. NCCL hangs or ends there with "unhandled system error", where the first rank needs the rail.
+
+## What to type
+The line of the finding repeats the test: first the server on the one node, then the client on the other. For RoCE
+compare `show_gids` on both; for InfiniBand `ibv_devinfo -v` and, with the fabric's keeper, `iblinkinfo`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ncheck import ClusterView, Doubt, Moot, Problem, Severity, cluster_check
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.probe import ProbeFacts
+from ncheck.facts.tools import ToolFacts
+from ncheck.probe.rails import failing, fails_told, line_to_repeat, rails, unmet, why_untried
+
+
+@cluster_check("NC740", Severity.ERROR, ProbeFacts, InfinibandFacts, also=(ToolFacts,))
+def rdma_pair_fails(cluster: ClusterView) -> Iterator[Problem | Doubt | Moot]:
+    tried = rails(cluster.each(ProbeFacts), cluster.each(InfinibandFacts))
+    for found in failing(tried):
+        evidence = tuple(rail.failure.words for rail in found.shown if rail.failure)
+        yield Problem(fails_told(found), line_to_repeat(found.shown[0]), evidence, found.nodes)
+    for node, why in unmet(tried):
+        yield Doubt(why, (node,))
+    for why, nodes in why_untried(tried, cluster.each(ProbeFacts), cluster.known(ToolFacts)).items():
+        yield Moot(why, nodes)

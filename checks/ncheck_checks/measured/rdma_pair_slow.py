@@ -1,0 +1,34 @@
+"""RDMA between two HCA ports is slow
+
+## What it finds
+Pairs of HCA ports of the same rail between which ib_write_bw, from host memory, stays below 0.9 of the port's rate
+(0.875 at 200 Gb/s). A port that is fast with another partner is not named.
+
+## Why it matters
+An all-reduce over all rails is as slow as its slowest. A port that came up with fewer lanes or a lower speed, a card in
+a narrow PCIe slot, a cable with errors and a switch port that others share all look like this; `ibstat` shows only
+the first.
+
+## What to type
+The line of the finding repeats the test. Then, on the named node: `sudo lspci -vv` for the card's LnkSta against its
+LnkCap, and /sys/class/infiniband/mlx5_0/ports/1/counters for symbol_error and link_error_recovery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ncheck import ClusterView, Moot, Problem, Severity, cluster_check
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.probe import ProbeFacts
+from ncheck.facts.tools import ToolFacts
+from ncheck.probe.rails import line_to_repeat, rails, slow, slow_told, unjudged
+
+
+@cluster_check("NC741", Severity.WARNING, ProbeFacts, InfinibandFacts, also=(ToolFacts,))
+def rdma_pair_slow(cluster: ClusterView) -> Iterator[Problem | Moot]:
+    tried = rails(cluster.each(ProbeFacts), cluster.each(InfinibandFacts))
+    for found in slow(tried):
+        yield Problem(slow_told(found), line_to_repeat(found.shown[0]), nodes=found.nodes)
+    for why, nodes in unjudged(tried, cluster.each(ProbeFacts), cluster.known(ToolFacts)).items():
+        yield Moot(why, nodes)

@@ -1,0 +1,36 @@
+"""A setting keeps NCCL off InfiniBand and RoCE ports that are up
+
+## What it finds
+NCCL_IB_DISABLE=1, NCCL_NET=Socket, or an NCCL_IB_HCA that takes none of a node's Active ports, in the environment that
+a job gets or in nccl.conf, on clusters where every node has an Active port.
+
+## Why it matters
+Such lines are typed to find out whether the fabric is to blame, and stay. Then all data goes by TCP over the management
+network: the job runs, at a tenth of its speed or less, and nothing says so unless NCCL_DEBUG=INFO is set.
+
+## What to type
+`unset NCCL_IB_DISABLE`, and look where it is set:
+`grep -sn NCCL_ ~/.bashrc ~/.profile ~/.nccl.conf /etc/nccl.conf /etc/environment`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ncheck import ClusterView, Moot, Problem, Severity, cluster_check
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.hostlist import fold
+from ncheck.nccl.hca import active
+from ncheck.nccl.leftovers import problems, rdma_off, settings_everywhere
+
+
+@cluster_check("NC331", Severity.WARNING, EnvironmentFacts, also=(InfinibandFacts, LoadedNcclFacts))
+def ib_disabled_by_setting(cluster: ClusterView) -> Iterator[Problem | Moot]:
+    ports = {node: active(found.ports) for node, found in cluster.known(InfinibandFacts).items()}
+    if dark := [node.name for node in cluster if not ports.get(node.name)]:
+        yield Moot(f"no Active InfiniBand or RoCE port is known on {fold(dark)}")
+        return
+    own = settings_everywhere(cluster)
+    yield from problems({node: rdma_off(settings, ports[node]) for node, settings in own.items()})

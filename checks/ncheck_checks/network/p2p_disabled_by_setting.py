@@ -1,0 +1,34 @@
+"""A setting keeps the GPUs of a node from each other
+
+## What it finds
+NCCL_P2P_DISABLE=1, NCCL_P2P_LEVEL=LOC or NCCL_SHM_DISABLE=1, in the environment that a job gets or in nccl.conf, on
+nodes with more than one GPU.
+
+## Why it matters
+These are steps of a search for another fault, such as PCIe access control that breaks direct copies. Left behind they
+take NVLink out of the job: data between GPUs of one node goes through main memory, or even out by the network card.
+
+## What to type
+`unset NCCL_P2P_DISABLE`, and look where it is set:
+`grep -sn NCCL_ ~/.bashrc ~/.profile ~/.nccl.conf /etc/nccl.conf /etc/environment`.
+Where direct copies do hang: `ncheck nodes.txt --ignore p2p-disabled-by-setting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ncheck import Moot, NodeView, Problem, Severity, node_check
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.nccl.leftovers import peers_off, settings_of
+
+
+@node_check("NC332", Severity.WARNING, GpuFacts, EnvironmentFacts, also=(LoadedNcclFacts,))
+def p2p_disabled_by_setting(node: NodeView) -> Iterator[Problem | Moot]:
+    if len(node[GpuFacts].gpus) < 2:  # noqa: PLR2004  it takes two
+        yield Moot("fewer than two GPUs")
+        return
+    for named, why in peers_off(settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts))):
+        yield Problem(f"{named.told}: {why}", named.set_to(""))

@@ -1,0 +1,29 @@
+"""Large packets are lost between nodes
+
+## What it finds
+Pairs of nodes that connect and exchange small messages, while of 256 KiB nothing arrives: in the direction that is
+told. One end or both send packets that are larger than what something on the way takes, and nothing tells them so: MTU
+9000 on hosts and 1500 on a switch's port, a tunnel, or a firewall that drops ICMP. It is named where the nodes have no
+other subnet in which all reach each other.
+
+## Why it matters
+Everything starts: logins, rendezvous, the first small collectives. The job hangs at the first large message, with no
+error for a quarter of an hour and more.
+
+## What to type
+`ping -M do -s 8972 10.1.0.7` shows the hole: 8972 is an MTU of 9000 less 28 bytes of headers. Raise the MTU of what is
+between the nodes, or `sudo ip link set dev eth1 mtu 1500` on all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck.network.link_faults import Trouble
+from ncheck.network.link_problems import ALSO, READS, Weight, problems
+
+
+@cluster_check("NC314", Severity.ERROR, *READS, also=ALSO)
+def path_mtu_hole(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+    return problems(cluster, Weight.NEEDED, Trouble.LARGE_LOST)

@@ -1,0 +1,3 @@
+"""The list of nodes, and the way into each of them."""
+
+from __future__ import annotations

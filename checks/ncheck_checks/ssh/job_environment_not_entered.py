@@ -1,0 +1,36 @@
+"""The job's environment could not be entered
+
+## What it finds
+Nodes on which `--setup` or `--enter` failed, or which lack the interpreter that `--python` names: a module that is not
+there, a file that cannot be sourced, a container that does not run.
+
+## Why it matters
+What ncheck would compare is the job's environment, so nothing is read in its place: versions from outside it would look
+right and mean nothing. The job itself would fail there in the same way.
+
+## What to type
+Try it as ncheck does, on that node: `ssh NODE "bash -lc 'module load nccl'"`, or `ssh NODE docker ps` for a container.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+
+from ncheck import Doubt, NodeView, Problem, Severity, node_check
+from ncheck.facts.login import LoginFacts
+from ncheck.model.evidence import Cause
+from ncheck.network.logins import by_ssh, never_got_that_far
+
+
+@node_check("NC126", Severity.ERROR, LoginFacts)
+def job_environment_not_entered(node: NodeView) -> Iterator[Problem | Doubt]:
+    login = node[LoginFacts].login
+    if login.cause is Cause.NOT_ENTERED:
+        yield Problem(
+            message=f"the job's environment could not be entered on {node.name}: {login.detail}",
+            fix=login.fix or f"{by_ssh(quote(node.name), login)} bash -l",
+            evidence=(login.detail,),
+        )
+    elif doubt := never_got_that_far(login, Cause.NOT_ENTERED):
+        yield doubt

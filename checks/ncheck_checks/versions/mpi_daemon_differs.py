@@ -1,0 +1,41 @@
+"""MPI's daemon on a node is of another release than mpirun
+
+## What it finds
+Nodes where the daemon that mpirun's ssh starts (orted, prted, Hydra's proxies) belongs to another release, or another
+MPI, than the mpirun of the first node: the first two numbers count. That happens where two installations stand on one
+machine, and the PATH of a plain ssh login names them in another order than your own.
+
+## Why it matters
+mpirun and its daemons speak a private protocol that changes with each release. A daemon of another one ends at once
+("ORTE was unable to reliably start one or more daemons") or never answers, and mpirun waits for ever.
+
+## What to type
+`ssh NODE 'which -a orted prted mpirun'` shows what comes first there. `mpirun --prefix DIR`, with the folder above
+mpirun's own bin, has its own daemon started on every node that has it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+
+from ncheck import ClusterView, Doubt, Moot, Problem, Severity, cluster_check
+from ncheck.facts.mpi_daemon import MpiDaemonFacts
+from ncheck.mpi import differing, prefix_for, start_of, untold
+
+
+@cluster_check("NC210", Severity.ERROR, MpiDaemonFacts)
+def mpi_daemon_differs(cluster: ClusterView) -> Iterator[Problem | Doubt | Moot]:
+    found = cluster.each(MpiDaemonFacts)
+    start, prefix = start_of(found), prefix_for(found)
+    if start is None:
+        yield Moot("no node has an mpirun whose daemon is known")
+        return
+    if silent := untold(found, start):
+        yield Doubt(f"nothing beside {start.daemon} says of which release it is", silent)
+    if missing := tuple(node for node, facts in found.items() if start.started(facts) is None):
+        yield Moot(f"there is no {start.daemon}: see NC209", missing)
+    helps = (f"mpirun --prefix {prefix} starts mpirun's own, and the plan's line says so",) if prefix else ()
+    for node, daemon in differing(found, start).items():
+        what = f"mpirun of {start.node} is {start.told}, and {daemon.path} is {daemon.implementation} {daemon.version}"
+        yield Problem(what, f"ssh {quote(node)} which -a {start.daemon} mpirun", helps, (node,))

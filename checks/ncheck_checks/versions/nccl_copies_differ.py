@@ -1,0 +1,44 @@
+"""One node has several NCCLs that its job might load
+
+## What it finds
+Nodes on which copies of libnccl of different versions compete for the job: wheels, conda's and torch's own, and what
+LD_LIBRARY_PATH or LD_PRELOAD point to. A system-wide copy beside the job's own competes with nothing, and is not
+named.
+
+## Why it matters
+Which one is loaded then depends on the order of imports and on variables that ssh, mpirun and a batch system each set
+in their own way. The same program runs on one NCCL by hand and on another under a launcher.
+
+## What to type
+`env -u LD_LIBRARY_PATH -u LD_PRELOAD python3 train.py` leaves the job's own copy in force; `python3 -m pip list`
+shows which wheels bring one. Keep one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ncheck import Doubt, NodeView, Problem, Severity, Unread, node_check
+from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.nccl import LoadedNcclFacts, NcclCopiesFacts, NcclCopy
+
+
+@node_check("NC202", Severity.WARNING, NcclCopiesFacts, also=(LoadedNcclFacts, InterpreterFacts))
+def nccl_copies_differ(node: NodeView) -> Iterator[Problem | Doubt]:
+    loaded, python = node.maybe(LoadedNcclFacts), node.maybe(InterpreterFacts)
+    home = python.path.rpartition("/bin/")[0] if isinstance(python, InterpreterFacts) else ""
+    rivals = [copy for copy in node[NcclCopiesFacts].copies if _competes(copy, home)]
+    versions = sorted({copy.version for copy in rivals if not isinstance(copy.version, Unread)})
+    if len(versions) > 1:
+        used = f"the job loads {loaded.version}" if isinstance(loaded, LoadedNcclFacts) else "which wins is not known"
+        evidence = tuple(f"{copy.version} at {copy.path} ({copy.origin})" for copy in rivals)
+        yield Problem(f"NCCL {' and '.join(versions)} compete for the job; {used}", "python3 -m pip list", evidence)
+    for copy in rivals:
+        if isinstance(copy.version, Unread) and len(rivals) > 1:
+            yield Doubt(f"the version of {copy.path} is not known: {copy.version.reason}")
+
+
+def _competes(copy: NcclCopy, home: str) -> bool:
+    """Tell whether the job might load it: conda's copies count in the job's own environment only."""
+    own = home != "" and copy.path.startswith(home + "/")
+    return copy.origin in ("wheel", "torch", "environment") or (copy.origin == "conda" and own)

@@ -1,1 +1,0 @@
-"""NICs, and which of them a job should use."""

@@ -1,1 +1,0 @@
-"""The list of nodes, and the way into each of them."""

@@ -1,1 +1,0 @@
-"""Versions and software: what must be the same on every node."""

@@ -1,1 +1,0 @@
-"""One module a launcher: how its line is spelled."""

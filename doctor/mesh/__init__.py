@@ -1,1 +1,0 @@
-"""Node to node: who must be able to reach whom."""

@@ -1,1 +1,0 @@
-"""Frozen data that the whole house shares: no I/O, no judgement."""

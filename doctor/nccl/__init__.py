@@ -1,1 +1,0 @@
-"""What NCCL does by its own rules, and what it said itself: which interface it picks. Pure, over facts alone."""

@@ -1,0 +1,66 @@
+"""ncheck, the doctor for multi-node GPU clusters: the names that a check or a program of your own may use.
+
+Importing this package does no I/O and pulls in nothing heavy; each name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ncheck.model.check import Check, ClusterView, Doubt, Moot, NodeView, Problem, cluster_check, node_check
+    from ncheck.model.fact import Absent, Unread
+    from ncheck.model.finding import Finding, Severity
+    from ncheck.model.report import Report
+    from ncheck.parity import Split, parity_check, split
+
+
+__version__ = "0.1.0"
+
+
+_HOMES = {
+    "Absent": "ncheck.model.fact",
+    "Check": "ncheck.model.check",
+    "ClusterView": "ncheck.model.check",
+    "Doubt": "ncheck.model.check",
+    "Finding": "ncheck.model.finding",
+    "Moot": "ncheck.model.check",
+    "NodeView": "ncheck.model.check",
+    "Problem": "ncheck.model.check",
+    "Report": "ncheck.model.report",
+    "Severity": "ncheck.model.finding",
+    "Split": "ncheck.parity",
+    "Unread": "ncheck.model.fact",
+    "cluster_check": "ncheck.model.check",
+    "node_check": "ncheck.model.check",
+    "parity_check": "ncheck.parity",
+    "split": "ncheck.parity",
+}
+
+
+__all__ = [
+    "Absent",
+    "Check",
+    "ClusterView",
+    "Doubt",
+    "Finding",
+    "Moot",
+    "NodeView",
+    "Problem",
+    "Report",
+    "Severity",
+    "Split",
+    "Unread",
+    "__version__",
+    "cluster_check",
+    "node_check",
+    "parity_check",
+    "split",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

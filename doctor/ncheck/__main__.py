@@ -1,0 +1,48 @@
+"""The door: answers --version before anything heavy is imported, then hands over to cli.py."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+import ncheck
+
+# Python looks for garbage in cycles at every 700th new object, and a start makes 80,000 that all stay. As it ends it
+# looks through all that is there, several times: a fifth of a run's CPU for objects that go with the process anyway.
+_RARELY = (100_000, 20, 50)
+
+
+def main() -> int:
+    """Run the command line and return its exit code."""
+    if sys.argv[1:] == ["--version"]:
+        print(f"ncheck {ncheck.__version__}")  # noqa: T201  the one answer that needs nothing else
+        return 0
+    current_folder_last(sys.path, _current_folder(), os.path.dirname(os.path.dirname(ncheck.__file__)))  # noqa: PTH120
+    gc.set_threshold(*_RARELY)
+    from ncheck.cli.main import main as run
+
+    code = run(sys.argv[1:])
+    gc.freeze()
+    return code
+
+
+def current_folder_last(path: list[str], folder: str, home: str) -> None:
+    """Put the current folder behind everything installed, unless our own package lies there (a checkout).
+
+    `python -m` puts it first, and so does a PYTHONPATH with an empty entry; a training repository often has a folder
+    called checks or a file called json.py, and neither is ours. It stays on the path for plug-ins written there.
+    """
+    if folder != home:
+        path.sort(key=lambda entry: entry in ("", folder))
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109  pathlib is dear
+    except FileNotFoundError:  # it was removed under us
+        return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,251 @@
+"""Connects to the other nodes' agents, from each of this node's own addresses, and tells how each link carries data.
+
+One thread; few links are tried at once, in the order that was given: the head rotates it, so that all nodes dial at
+once and none is dialled by all. A link that waits in silence gives its place to the next one.
+"""
+
+import errno
+import os
+import resource
+import selectors
+import socket
+import time
+from collections import deque
+
+from ncheck.agent.dial import PATIENCE, hang_up, not_connected, socket_from
+from ncheck.agent.wire import BLOCK, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
+
+AT_ONCE, AT_MOST = 8, 256  # links that are busy, and all that are open
+# Seconds of silence after which a link no longer counts as busy: a kernel answers a SYN at once, a node that works a
+# little later.
+UNANSWERED, QUIET = 0.3, 1.0
+LONGEST = 20.0  # seconds for one link, however much it moves: who answers a byte at a time would hold up the run
+MOST_BROKEN = 4096  # links that are told one by one; the nodes of those beyond do not count as tried
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_PHASES = {  # what silence means, by what was waited for
+    "connect": ("filtered", "no answer within {:.0f} s"),
+    "hello": ("cut", "it connected, and nothing came back within {:.0f} s"),
+    "small": ("cut", "small messages stopped coming back for {:.0f} s"),
+    "there": ("large-lost", "small messages pass; of 256 KiB sent nothing more arrived for {:.0f} s"),
+    "back": ("large-lost-back", "small messages pass; of 256 KiB sent back nothing more arrived for {:.0f} s"),
+}
+
+READS = (
+    "connects to where the others listen, from each of its own addresses: small messages, then 256 KiB there and back",
+    "connects to the job's ports on the first node: small messages alone",
+)
+
+
+def answer(sources, arguments, timeout):
+    """Return {"reaches", "broken", "tried"}: see answers/__init__.py."""
+    links = [_Link(row) for row in rows(arguments)]
+    _Run(links, arguments["token"], time.monotonic() + min(arguments["timeout"], timeout)).run()
+    broken = list(_told_once(link for link in links if link.cause))
+    unlisted = {link.node for link in broken[MOST_BROKEN:]}
+    return {
+        "reaches": _reaches(links),
+        "broken": [link.told() for link in broken[:MOST_BROKEN]],
+        "tried": sorted({link.node for link in links if link.cause != "untried"} - unlisted),
+    }
+
+
+def rows(arguments):
+    """Yield [node, source, address, port, subnet, job] of each link: who names no source has all of the subnet."""
+    for node, address, port, subnet, job, *source in arguments["targets"]:
+        for own in source or arguments["sources"][subnet]:
+            yield [node, own, address, port, subnet, job]
+
+
+class StrangerError(Exception):
+    """Something answers there that is not the agent of that node."""
+
+
+class _Link:
+    """One way, from one of our addresses to one of another node's. `cause` is "" once it carried all."""
+
+    def __init__(self, row):
+        self.node, self.source, self.address, self.port, self.subnet, self.job = row
+        self.cause, self.detail = "untried", "there was no time left to try it"
+        self.phase, self.began, self.moved, self.until = "connect", 0.0, 0.0, 0.0
+        self.sock = self.talk = None
+
+    def script(self, token):
+        """Say what is said on it; wire.Talk explains the form."""
+        self.phase = "hello"
+        yield proof(token, self.node, "client")
+        if (yield PROOF) != proof(token, self.node, "server"):
+            raise StrangerError
+        self.phase = "small"
+        for number in range(SMALLS):
+            yield bytes([number]) * SMALL
+            if (yield SMALL) != bytes([number]) * SMALL:
+                raise StrangerError
+        if not self.job:
+            yield from self.large()
+
+    def large(self):
+        self.phase = "there"
+        yield BLOCK
+        for _ in range(LARGE // PART):
+            yield 1
+        self.phase = "back"
+        for _ in range(LARGE // PART):
+            yield PART
+
+    def busy(self, now):
+        """Return for how many seconds more it counts as busy; 0 and less where it does not."""
+        return min(self.moved + (UNANSWERED if self.phase == "connect" else QUIET), self.began + PATIENCE) - now
+
+    def told(self):
+        port = self.port if self.job else 0
+        return {
+            "source": self.source, "target": self.node, "address": self.address, "subnet": self.subnet,
+            "cause": self.cause, "detail": self.detail, "port": port,
+        }  # fmt: skip
+
+
+class _Run:
+    def __init__(self, links, token, ends):
+        self.waiting, self.token, self.ends = deque(links), token, ends
+        self.selector = selectors.DefaultSelector()
+        self.open, self.spent = set(), 0.0  # seconds; those in which this process was stopped are not among them
+        self.at_most = min(AT_MOST, max(8, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
+
+    def run(self):
+        """Try all links, until none is left or the time is over."""
+        while (self.waiting or self.open) and time.monotonic() < self.ends:
+            self.begin_some()
+            before = time.monotonic()  # what came while this process was stopped is read before anybody is called late
+            for key, _ in self.selector.select(self.nap(before)):
+                self.heed(key.data)
+            self.spent += min(time.monotonic() - before, PATIENCE)
+            for link in [link for link in self.open if before - link.moved > PATIENCE or self.spent > link.until]:
+                self.close(link, *_late(link, silent=before - link.moved > PATIENCE))
+        for link in list(self.open):
+            self.close(link, "untried", "the time was over before it could be told")
+        self.selector.close()
+
+    def nap(self, now):
+        """Return how long to wait for a socket: until a link is late, or gives its place to the next one."""
+        if not self.open:
+            return 0.0
+        due = min(link.moved for link in self.open) + PATIENCE - now
+        if self.waiting:
+            due = min([due, *(left for left in (link.busy(now) for link in self.open) if left > 0)])
+        return max(0.001, min(due, self.ends - now))
+
+    def begin_some(self):
+        now = time.monotonic()
+        busy = sum(link.busy(now) > 0 for link in self.open)
+        while self.waiting and busy < AT_ONCE and len(self.open) < self.at_most:
+            link = self.waiting.popleft()
+            if not self.begin(link):
+                return
+            busy += link in self.open
+
+    def begin(self, link):
+        """Start to connect. Return whether there was room for it; where there was none, it waits for its turn."""
+        link.began = link.moved = time.monotonic()
+        link.until = self.spent + LONGEST
+        try:
+            link.sock = socket_from(link.source)
+            link.sock.setblocking(0)
+            link.sock.connect((link.address, link.port))
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            return self.not_begun(link, error)
+        self.open.add(link)
+        self.selector.register(link.sock, selectors.EVENT_WRITE, link)
+        return True
+
+    def not_begun(self, link, error):
+        if error.errno in _NO_ROOM and self.open:
+            if link.sock:
+                link.sock.close()
+            self.waiting.appendleft(link)
+            return False
+        if error.errno in _NO_ROOM:
+            self.close(link, "untried", "this node has no socket for it: {}".format(error.strerror))
+        else:
+            self.close(link, *not_connected(error, 0.0))
+        return True
+
+    def heed(self, link):
+        if link.phase == "connect" and not self.connected(link):
+            return
+        try:
+            if link.talk.go_on():
+                link.moved = time.monotonic()
+        except StrangerError:
+            self.close(link, "stranger", "something else answers there than the agent of {}".format(link.node))
+        except (EOFError, OSError) as error:
+            self.close(link, *_ended(link.phase, error))
+        else:
+            self.go_on(link)
+
+    def connected(self, link):
+        """Begin to talk, or say why not."""
+        number = link.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if number:
+            error = OSError(number, os.strerror(number))
+            self.close(link, *not_connected(error, time.monotonic() - link.began))
+            return False
+        link.moved = time.monotonic()
+        link.talk = Talk(link.sock, link.script(self.token))
+        return True
+
+    def go_on(self, link):
+        if link.talk.ended:
+            self.close(link, "")
+        else:
+            self.selector.modify(link.sock, selectors.EVENT_WRITE if link.talk.sending else selectors.EVENT_READ, link)
+
+    def close(self, link, cause, detail=""):
+        link.cause, link.detail = cause, detail
+        if link in self.open:
+            self.open.discard(link)
+            self.selector.unregister(link.sock)
+        if link.sock:
+            hang_up(link.sock)
+        link.sock = link.talk = None
+
+
+def _late(link, silent):
+    """Return the cause and the words for a link that gave no sign of life, or that came to no end."""
+    if link.phase == "hello" and link.talk.held:
+        return "stranger", "something else answers there than the agent of {}".format(link.node)
+    if not silent:
+        return "cut", "it connected, and was not through with 512 KiB after {:.0f} s".format(LONGEST)
+    cause, words = _PHASES[link.phase]
+    return cause, words.format(PATIENCE)
+
+
+def _ended(phase, error):
+    if phase == "hello" and isinstance(error, (EOFError, ConnectionResetError)):
+        return "stranger", "what answers there hung up, as our agent does not"
+    how = "closed in the middle" if isinstance(error, EOFError) else "cut: {}".format(error.strerror)
+    return "cut", "it connected and was {}".format(how)
+
+
+def _told_once(links):
+    """Yield the broken links; what there was no time for once a node and subnet."""
+    seen = set()
+    for link in links:
+        key = (link.node, link.subnet, link.job)
+        if link.cause != "untried" or key not in seen:
+            yield link
+        if link.cause == "untried":
+            seen.add(key)
+
+
+def _reaches(links):
+    """Fold the links by subnet and own address; those to the job's ports are told only where they are broken."""
+    folded = {}
+    for link in links:
+        if not link.job and link.cause != "untried":
+            folded.setdefault((link.subnet, link.source), []).append(link)
+    return [
+        {"subnet": subnet, "source": source, "tried": len(tried), "reached": sum(not link.cause for link in tried)}
+        for (subnet, source), tried in folded.items()
+    ]

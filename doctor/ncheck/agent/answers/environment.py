@@ -1,0 +1,85 @@
+"""The variables that steer NCCL, MPI and gloo here, and NCCL's configuration files. Secrets never leave the node."""
+
+import fnmatch
+import os
+
+from ncheck.agent.files import leaf
+
+# One pattern a line of thought: libraries, launchers, what a launcher sets, where programs and libraries come from.
+PATTERNS = (
+    "NCCL_*", "UCX_*", "UCC_*", "GLOO_*", "TP_SOCKET_*", "TORCH_NCCL_*", "FI_*", "RDMAV_*", "MLX5_*", "IBV_*",
+    "OMPI_*", "OPAL_*", "PMIX_*", "PMI_*", "PRTE_*", "I_MPI_*", "MPICH_*", "HYDRA_*", "HOROVOD_*", "HCOLL_*",
+    "MASTER_*", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TF_CONFIG", "SLURM_JOB_ID", "SLURM_NNODES",
+    "CUDA_*", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "ROCR_VISIBLE_DEVICES", "OMP_NUM_THREADS",
+    "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV",
+    "LOADEDMODULES", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+)  # fmt: skip
+# A partition key of InfiniBand (NCCL_IB_PKEY) is no secret: KEY counts only as a word of its own.
+SECRET = (
+    "*TOKEN*", "*_KEY", "*_KEY_*", "*APIKEY*", "*SECRET*", "*PASSW*", "*CREDENTIAL*", "*AUTH*", "*_PROXY",
+)  # fmt: skip
+
+# Variables whose value is a file that NCCL reads.
+FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
+
+READS = (
+    "the agent's own environment variables, by name: " + " ".join(PATTERNS),
+    "values of names like " + " ".join(SECRET) + " stay on the node",
+    "$NCCL_CONF_FILE or ~/.nccl.conf, /etc/nccl.conf",
+    "whether the files that " + " and ".join(FILES) + " name are there",
+)
+
+
+def answer(sources, arguments, timeout):
+    """Return the login's variables, the job's where a set-up changed them, and the lines of the files."""
+    login, secret = chosen(sources.job.login_environment)
+    job, more = chosen(sources.job.environment)
+    files = {path: _lines(path) for path in _paths(sources.job.environment)}
+    return {
+        "variables": login,
+        "job_variables": job,
+        "secret": sorted(set(secret + more)),
+        "files": files,
+        "missing": _missing(sources.job.environment, files),
+    }
+
+
+def _missing(environment, files):
+    """Name the variables of FILES, in the environment or else in the first file that sets them, that lead nowhere."""
+    lines = [line for found in files.values() if isinstance(found, list) for line in found]
+    values = dict(line.split("=", 1) for line in reversed(lines) if "=" in line)
+    values.update(environment)
+    return [name for name in FILES if values.get(name) and not os.path.exists(values[name])]
+
+
+def chosen(environment):
+    """Part the variables that matter here from those whose values are nobody's business."""
+    names = [name for name in environment if any(fnmatch.fnmatchcase(name, pattern) for pattern in PATTERNS)]
+    hidden = [name for name in names if any(fnmatch.fnmatchcase(name.upper(), word.upper()) for word in SECRET)]
+    return {name: _clean(environment[name]) for name in sorted(names) if name not in hidden}, hidden
+
+
+def _clean(value):
+    """Write bytes that are not UTF-8, which Python keeps as lone surrogates, as hexadecimal numbers."""
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _paths(environment):
+    """Name NCCL's files in the order in which it reads them."""
+    named = environment.get("NCCL_CONF_FILE")
+    home = os.path.join(os.path.expanduser("~"), ".nccl.conf")
+    return [named or home, "/etc/nccl.conf"]
+
+
+def _lines(path):
+    if not os.path.exists(path):
+        return None
+    text = leaf(path) if not os.path.islink(path) else leaf(os.path.realpath(path))
+    if not isinstance(text, str):
+        return text or {"error": "it is a folder"}
+    return [line if not _secret_line(line) else line.partition("=")[0] + "=<hidden>" for line in text.splitlines()]
+
+
+def _secret_line(line):
+    name = line.partition("=")[0].strip().upper()
+    return any(fnmatch.fnmatchcase(name, word.upper()) for word in SECRET)

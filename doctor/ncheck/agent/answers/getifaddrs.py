@@ -1,0 +1,55 @@
+"""The C library's getifaddrs: every interface with its flags and addresses, in the order that NCCL sees."""
+
+import ctypes
+import os
+import socket
+import struct
+
+from ncheck.agent.answers.addresses import described
+
+
+class _Address(ctypes.Structure):
+    pass
+
+
+_Address._fields_ = [
+    ("next", ctypes.POINTER(_Address)),
+    ("name", ctypes.c_char_p),
+    ("flags", ctypes.c_uint),
+    ("address", ctypes.c_void_p),
+    ("netmask", ctypes.c_void_p),
+    ("destination", ctypes.c_void_p),
+    ("data", ctypes.c_void_p),
+]
+
+
+def getifaddrs():
+    """Return {name: (flags, [addresses])}, as the C library tells it; links without an address are there too."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    first = ctypes.POINTER(_Address)()
+    if libc.getifaddrs(ctypes.byref(first)) != 0:
+        raise OSError(ctypes.get_errno(), "getifaddrs: " + os.strerror(ctypes.get_errno()))
+    told, entry = {}, first
+    try:
+        while entry:
+            one = entry.contents
+            name = one.name.decode("utf-8", "backslashreplace")
+            flags, addresses = told.get(name, (one.flags, []))
+            address = _address(one)
+            told[name] = (flags, [*addresses, address] if address else addresses)
+            entry = one.next
+    finally:
+        libc.freeifaddrs(first)
+    return told
+
+
+def _address(one):
+    if not one.address:
+        return None
+    family = struct.unpack("H", ctypes.string_at(one.address, 2))[0]
+    if family not in (socket.AF_INET, socket.AF_INET6):
+        return None
+    # struct sockaddr_in: family, port, address. struct sockaddr_in6: family, port, flow, address.
+    offset, size = (4, 4) if family == socket.AF_INET else (8, 16)
+    packed = ctypes.string_at(one.address + offset, size)
+    return described(family, packed, one.netmask and ctypes.string_at(one.netmask + offset, size))

@@ -1,0 +1,111 @@
+"""The GPUs as NVML tells them. pynvml comes from the head, and only to nodes where PCI or the driver shows a device."""
+
+import glob
+import os
+import sys
+import types
+
+from ncheck.agent.answers import MissingError
+from ncheck.agent.files import line_of
+
+NVIDIA = "0x10de"
+_DISPLAY = ("0x0300", "0x0302")  # VGA and 3D controllers: PCI classes of GPUs
+
+READS = (
+    "/sys/bus/pci/devices/*/{vendor,class}, /dev/nvidiactl, /proc/driver/nvidia",
+    "NVML through pynvml, which is sent to nodes with an NVIDIA device: driver, CUDA, name, UUID, PCI address, memory",
+)
+
+
+def answer(sources, arguments, timeout):
+    """Return driver, CUDA and GPUs; MissingError with no NVIDIA device, OSError naming the function that failed."""
+    devices = on_pci()
+    if not devices and not os.path.exists("/dev/nvidiactl") and not os.path.exists("/proc/driver/nvidia"):
+        raise MissingError("no NVIDIA device on PCI, no /dev/nvidiactl, no driver")
+    nvml = started(_nvml(sources.fetch))
+    try:
+        return told(nvml, devices)
+    finally:
+        nvml.nvmlShutdown()
+
+
+def started(nvml):
+    """Return pynvml once it has found the driver; OSError with NVML's own words."""
+    _called("nvmlInit", nvml.nvmlInit, nvml.NVMLError)
+    return nvml
+
+
+def on_pci():
+    """Return the PCI addresses of NVIDIA GPUs, driver or no driver."""
+    found = []
+    for path in sorted(glob.glob("/sys/bus/pci/devices/*/vendor")):
+        folder = os.path.dirname(path)
+        if line_of(path) == NVIDIA and (line_of(folder + "/class") or "")[:6] in _DISPLAY:
+            found.append(os.path.basename(folder))
+    return found
+
+
+def _nvml(fetch):
+    text = fetch("pynvml") if fetch else None
+    if text:
+        module = types.ModuleType("pynvml")
+        sys.modules["pynvml"] = module
+        exec(compile(text, "<ncheck pynvml>", "exec"), module.__dict__)  # noqa: S102  what the head itself sent
+        return module
+    try:
+        import pynvml
+    except ImportError:
+        raise OSError("a GPU is there, and pynvml is neither here nor on the head") from None
+    return pynvml
+
+
+def _called(name, function, failing, *arguments):
+    try:
+        return function(*arguments)
+    except failing as error:
+        raise OSError("{}: {}".format(name, error)) from None
+
+
+def told(nvml, devices):
+    """Return what NVML tells of driver and GPUs; each function that fails is named in "errors"."""
+    errors = {}
+
+    def ask(name, *arguments):
+        """Return what NVML says, or None with the function's name noted."""
+        try:
+            said = getattr(nvml, name)(*arguments)
+        except (nvml.NVMLError, AttributeError) as error:
+            errors[name] = str(error)
+            return None
+        return said.decode("utf-8", "backslashreplace") if isinstance(said, bytes) else said
+
+    cuda = ask("nvmlSystemGetCudaDriverVersion_v2") or ask("nvmlSystemGetCudaDriverVersion")
+    count = _called("nvmlDeviceGetCount", nvml.nvmlDeviceGetCount, nvml.NVMLError)
+    gpus = [_gpu(index, ask) for index in range(count)]
+    return {
+        "driver": ask("nvmlSystemGetDriverVersion") or "",
+        "cuda": "{}.{}".format(cuda // 1000, cuda % 1000 // 10) if cuda else "",
+        "gpus": [gpu for gpu in gpus if gpu],
+        "errors": errors,
+        "devices": len(devices),
+    }
+
+
+def _gpu(index, ask):
+    handle = ask("nvmlDeviceGetHandleByIndex", index)
+    if handle is None:
+        return None
+    memory, pci = ask("nvmlDeviceGetMemoryInfo", handle), ask("nvmlDeviceGetPciInfo", handle)
+    return {
+        "index": index, "name": ask("nvmlDeviceGetName", handle) or "", "uuid": ask("nvmlDeviceGetUUID", handle) or "",
+        "pci": _address(pci), "memory_total": memory and memory.total, "memory_used": memory and memory.used,
+    }  # fmt: skip
+
+
+def _address(pci):
+    """Write 00000000:0F:00.0 as the kernel does: 0000:0f:00.0."""
+    if pci is None:
+        return ""
+    text = pci.busId.decode() if isinstance(pci.busId, bytes) else str(pci.busId)
+    domain, _, rest = text.lower().partition(":")
+    return domain[-4:] + ":" + rest

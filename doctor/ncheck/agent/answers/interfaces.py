@@ -1,0 +1,145 @@
+"""Every interface of this network namespace, in the kernel's order: addresses by getifaddrs, the rest from sysfs."""
+
+import os
+import socket
+
+from ncheck.agent.answers.ethtool import driver_of
+from ncheck.agent.answers.interfaces_otherwise import addresses_by_library
+from ncheck.agent.files import leaf, line_of, number_in
+
+NET = "/sys/class/net"
+IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x1, 0x8, 0x40
+
+
+READS = (
+    "getifaddrs(3): every interface with its addresses",
+    "/sys/class/net/*/{type,operstate,mtu,speed,duplex,address,ifindex,iflink,uevent,master,lower_*}",
+    "/sys/class/net/*/{bonding,bridge,tun_flags,wireless,phy80211,device,device/driver,device/numa_node,device/infiniband}",
+    "/proc/net/vlan/*, /proc/net/route, /proc/net/ipv6_route",
+)
+
+
+def answer(sources, arguments, timeout):
+    """Return {"interfaces": [...], "default_routes": [...], "source": "getifaddrs"|"psutil"|"netifaces"}."""
+    told, source = _addresses()
+    interfaces = [_interface(name, *told[name]) for name in told]
+    interfaces.sort(key=lambda interface: interface["index"])
+    return {"interfaces": interfaces, "default_routes": default_routes(), "source": source}
+
+
+def _addresses():
+    """Ask the C library; a Python without ctypes asks by psutil or netifaces, where it has one of them."""
+    try:
+        from ncheck.agent.answers.getifaddrs import getifaddrs
+    except ImportError:
+        return addresses_by_library()
+    return getifaddrs(), "getifaddrs"
+
+
+def _interface(name, flags, addresses):
+    base = NET + "/" + name
+    device = _real(base + "/device")
+    index, iflink = number_in(base + "/ifindex"), number_in(base + "/iflink")
+    return {
+        "name": name, "index": index if index is not None else _index_of(name), "flags": flags, "addresses": addresses,
+        "up": bool(flags & IFF_UP), "running": bool(flags & IFF_RUNNING), "loopback": bool(flags & IFF_LOOPBACK),
+        "type": number_in(base + "/type"), "operstate": line_of(base + "/operstate"), "mtu": number_in(base + "/mtu"),
+        "speed": _not_minus_one(number_in(base + "/speed")), "duplex": _duplex(line_of(base + "/duplex")),
+        "mac": line_of(base + "/address") or None,
+        "master": _last(_real(base + "/master")), "lower": _lower(base),
+        "device": device, "driver": _last(_real(base + "/device/driver")) or driver_of(name), "pci": _pci(device),
+        "numa": _not_minus_one(number_in(base + "/device/numa_node")), "devtype": _devtype(base),
+        "bond": os.path.isdir(base + "/bonding"), "bridge": os.path.isdir(base + "/bridge"),
+        "tun": os.path.exists(base + "/tun_flags"),
+        "wireless": os.path.isdir(base + "/wireless") or os.path.exists(base + "/phy80211"),
+        "vlan_id": _vlan(name), "peer_index": iflink if iflink not in (index, 0) else None, "hca": _hca(base),
+    }  # fmt: skip
+
+
+def _index_of(name):
+    try:
+        return socket.if_nametoindex(name)
+    except OSError:
+        return 0
+
+
+def _real(path):
+    return os.path.realpath(path) if os.path.exists(path) else None
+
+
+def _last(path):
+    return os.path.basename(path) if path else None
+
+
+def _not_minus_one(number):
+    return None if number is not None and number < 0 else number
+
+
+def _duplex(word):
+    return word if word in ("full", "half") else None
+
+
+def _lower(base):
+    try:
+        return sorted(entry[len("lower_") :] for entry in os.listdir(base) if entry.startswith("lower_"))
+    except OSError:
+        return []
+
+
+def _pci(device):
+    """Find the PCI address in /sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0 or above a virtio device."""
+    for part in reversed((device or "").split("/")):
+        if len(part.split(":")) == 3 and "." in part:
+            return part
+    return None
+
+
+def _devtype(base):
+    text = leaf(base + "/uevent")
+    # The line looks like this: DEVTYPE=bond
+    for line in text.splitlines() if isinstance(text, str) else ():
+        if line.startswith("DEVTYPE="):
+            return line[len("DEVTYPE=") :]
+    return None
+
+
+def _vlan(name):
+    text = leaf("/proc/net/vlan/" + name)
+    # bond0.100  VID: 100	 REORDER_HDR: 1  dev->priv_flags: 1021
+    words = text.split() if isinstance(text, str) else []
+    return int(words[words.index("VID:") + 1]) if "VID:" in words else None
+
+
+def _hca(base):
+    try:
+        return min(os.listdir(base + "/device/infiniband"))
+    except (OSError, ValueError):
+        return None
+
+
+def default_routes():
+    """Return the interfaces of the default routes, lowest metric first, IPv4 before IPv6, each once."""
+    routes = sorted(_ipv4_defaults()) + sorted(_ipv6_defaults())
+    names = []
+    for _, name in routes:
+        if name not in names:
+            names.append(name)
+    return names
+
+
+def _ipv4_defaults():
+    text = leaf("/proc/net/route")
+    # eth0	00000000	0102000A	0003	0	0	100	00000000	0	0	0
+    for line in (text if isinstance(text, str) else "").splitlines()[1:]:
+        fields = line.split()
+        if len(fields) > 7 and fields[1] == fields[7] == "00000000" and int(fields[3], 16) & 1:
+            yield int(fields[6]), fields[0]
+
+
+def _ipv6_defaults():
+    text = leaf("/proc/net/ipv6_route")
+    # 000...0 00 000...0 00 fe80...1 00000400 00000001 00000000 00000003     eth0   (dest, plen, src, plen, hop, metric)
+    for line in (text if isinstance(text, str) else "").splitlines():
+        fields = line.split()
+        if len(fields) == 10 and fields[1] == "00" and not fields[0].strip("0") and fields[9] != "lo":
+            yield int(fields[5], 16), fields[9]

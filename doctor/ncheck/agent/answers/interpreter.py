@@ -1,0 +1,99 @@
+"""The job's interpreter on this node, asked by a child, and what is installed for it, without importing any of it."""
+
+import json
+import os
+
+from ncheck.agent.answers import MissingError
+from ncheck.agent.commands import run
+from ncheck.agent.files import leaf
+
+PACKAGES = (
+    "torch", "tensorflow", "tensorflow-gpu", "horovod", "jax", "jaxlib", "oneflow", "paddlepaddle", "paddlepaddle-gpu",
+    "deepspeed", "mpi4py", "accelerate", "lightning", "pytorch-lightning", "transformers", "megatron-core",
+    "mxnet", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x",
+    "nvidia-nccl-cu11", "nvidia-nccl-cu12", "nvidia-nccl-cu13",
+)  # fmt: skip
+
+# Runs in the job's interpreter, which may be old: 2.7 answers too. The folder that it starts in is no part of its path.
+_ASK = r"""
+import sys, os, json, re
+sys.path = [p for p in sys.path if p]
+names = sys.argv[1:]
+def plain(name): return re.sub(r"[-_.]+", "-", name).lower()
+found = {}
+for folder in sys.path:
+    try: entries = os.listdir(folder)
+    except OSError: continue
+    for entry in entries:
+        # torch-2.3.0+cu121.dist-info   mpi4py-3.1.4.egg-info   horovod-0.28.1-py3.10.egg-info
+        m = re.match(r"(.+?)-(\d[^-]*)(-py[\d.]+)?\.(dist-info|egg-info)$", entry)
+        if m: found.setdefault(plain(m.group(1)), m.group(2))
+print("ncheck:" + json.dumps({"version": ".".join(map(str, sys.version_info[:3])), "path": sys.executable,
+    "prefix": sys.prefix, "packages": dict((n, found[plain(n)]) for n in names if plain(n) in found)}))
+"""
+
+READS = (
+    "the job's python3, run with -B -c: its version, its prefix, and the names of *.dist-info and *.egg-info",
+    "/.dockerenv, /run/.containerenv, /.singularity.d, /run/.nerdctl, /.enroot, /proc/1/environ, /proc/1/cgroup",
+)
+
+
+def answer(sources, arguments, timeout):
+    """Return what the job's interpreter is; MissingError where there is none, OSError where it does not run."""
+    job = sources.job
+    if job.looking:
+        raise OSError(job.how)
+    if not job.path:
+        raise MissingError("no python3 on the PATH")
+    said = asked_of(job, timeout)
+    return {
+        "path": job.path, "real_path": os.path.realpath(job.path), "version": said["version"], "prefix": said["prefix"],
+        "how": job.how, "packages": said["packages"], "container": container(job.login_environment),
+        "host_name": os.uname().nodename,
+    }  # fmt: skip
+
+
+def asked_of(job, timeout):
+    """Ask the interpreter itself, as the job would start it."""
+    reply = run([job.path, "-B", "-c", _ASK, *PACKAGES], timeout, job.environment)
+    # ncheck:{"version": "3.10.12", ...}     after whatever a sitecustomize prints
+    told = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
+    if not told:
+        words = reply.get("stderr", "").strip().splitlines()
+        why = words[-1] if words else reply.get("reason") or "no answer"
+        raise OSError("{} does not run: {}".format(job.path, why))
+    return json.loads(told[-1][len("ncheck:") :])
+
+
+def container(environment):
+    """Name the container that this node is, by the marks that each kind leaves; "" for none."""
+    marks = (
+        ("/.dockerenv", "docker"), ("/run/.containerenv", "podman"), ("/.singularity.d", "apptainer"),
+        ("/run/.nerdctl", "containerd"),
+    )  # fmt: skip
+    if environment.get("KUBERNETES_SERVICE_HOST"):
+        return "kubernetes"
+    if environment.get("ENROOT_ROOTFS") or os.path.exists("/.enroot"):
+        return "enroot"
+    for path, name in marks:
+        if os.path.exists(path):
+            return name
+    return _init_says() or _control_group_says()
+
+
+def _init_says():
+    # container=lxc     (in the environment of the first process, where it may be read)
+    text = leaf("/proc/1/environ")
+    for variable in text.split("\0") if isinstance(text, str) else ():
+        if variable.startswith("container="):
+            return variable[len("container=") :] or "container"
+    return ""
+
+
+def _control_group_says():
+    # 12:devices:/docker/3b6e0c...    |    0::/kubepods.slice/kubepods-burstable.slice/...
+    text = leaf("/proc/1/cgroup")
+    for word, name in (("kubepods", "kubernetes"), ("/docker", "docker"), ("/lxc", "lxc"), ("libpod", "podman")):
+        if isinstance(text, str) and word in text:
+            return name
+    return ""

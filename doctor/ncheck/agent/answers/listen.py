@@ -1,0 +1,198 @@
+"""Listens for the other nodes' agents until this one ends: on addresses of the node, and on the ports of the job.
+
+Whoever connects has ten seconds to prove that it belongs to this run, and is closed otherwise. One thread serves all;
+what a peer may send is bounded, and so is its time. A stream of the probe is handed over to the turn that it is for.
+"""
+
+import errno
+import resource
+import selectors
+import socket
+import threading
+import time
+
+from ncheck.agent.answers.port_owner import owner_of
+from ncheck.agent.dial import reset_at_its_end
+from ncheck.agent.streams import ARRIVED
+from ncheck.agent.wire import BLOCK, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
+
+TO_PROVE, IDLE, LONGEST = 10.0, 15.0, 90.0  # seconds for a peer to prove itself, to be silent, and in all
+AT_MOST = 512  # peers at once
+_PAUSE = 0.2  # seconds without new peers where this system gives no more sockets
+
+READS = (
+    "listens on its own addresses, on ports that the kernel picks, for the run's other nodes, until the run ends",
+    "listens on a port that the job needs there (--master-port, --need-port, its launcher's own)",
+    "/proc/net/tcp, /proc/net/tcp6, /proc/*/fd, where such a port is taken: by whom",
+)
+
+
+def answer(sources, arguments, timeout):
+    """Return {"ports": {address: port}, "failed": {address: why}, "needed": [...]}: see answers/__init__.py."""
+    server = _Server(arguments["token"], arguments["node"])
+    needed = [server.need(wanted) for wanted in arguments["ports"]]
+    ports, failed = {}, {}
+    for address in arguments["addresses"]:
+        try:
+            ports[address] = server.listen(address, 0)
+        except (OSError, ValueError) as error:
+            failed[address] = str(error)
+    threading.Thread(target=server.serve, daemon=True).start()
+    return {"ports": ports, "failed": failed, "needed": needed}
+
+
+class _Peer:
+    def __init__(self, sock, script, now):
+        self.talk = Talk(sock, script)
+        self.began, self.moved, self.known, self.ticket = now, now, False, None
+
+    def late(self, now):
+        if not self.known:
+            return now - self.began > TO_PROVE
+        return now - self.moved > IDLE or now - self.began > LONGEST
+
+
+class _Server:
+    def __init__(self, token, node):
+        self.expected, self.said = proof(token, node, "client"), proof(token, node, "server")
+        self.of_stream = proof(token, node, "stream")
+        self.selector = selectors.DefaultSelector()
+        self.listeners = []
+        self.peers = {}
+        self.at_most = min(AT_MOST, max(8, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
+        self.deaf_until = 0.0
+
+    def listen(self, address, port):
+        """Listen at one address and return the port."""
+        v6 = ":" in address
+        sock = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            # As torch's store and the launchers do: what only waits for its TIME_WAIT to end does not count as taken.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if v6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address == "::" else 1)
+            sock.bind((address, port))
+            sock.listen(1024)
+            sock.setblocking(0)
+        except (OSError, OverflowError):
+            sock.close()
+            raise
+        self.listeners.append(sock)
+        return sock.getsockname()[1]
+
+    def need(self, wanted):
+        """Take a port of the job's as the job would: on all addresses, of both families where there are two."""
+        port, state = wanted["port"], {"free": False, "taken_by": "", "error": ""}
+        try:
+            self.everywhere(port)
+            state["free"] = True
+        except (OSError, OverflowError) as error:
+            if getattr(error, "errno", None) == errno.EADDRINUSE:
+                state["taken_by"] = owner_of(port)
+            else:
+                state["error"] = getattr(error, "strerror", None) or str(error)
+        return dict(state, port=port, assumed=bool(wanted.get("assumed")))
+
+    def everywhere(self, port):
+        try:
+            self.listen("::", port)
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                raise
+            self.listen("0.0.0.0", port)  # noqa: S104  no IPv6 here; all addresses is what the job would take
+
+    def serve(self):
+        """Serve until the process ends. Nothing that a peer does, or the system lacks, ends it."""
+        for sock in self.listeners:
+            self.selector.register(sock, selectors.EVENT_READ)
+        while True:
+            try:
+                self.turn()
+            except Exception:  # noqa: BLE001  a thread of its own: there is nobody to be told, and others to be served
+                time.sleep(_PAUSE)
+
+    def turn(self):
+        began = time.monotonic()
+        for key, _ in self.selector.select(1.0 if self.peers or self.deaf_until else None):
+            if key.data is None:
+                self.welcome(key.fileobj)
+            elif key.data.talk.sock in self.peers:
+                self.heed(key.data)
+        for peer in [peer for peer in self.peers.values() if peer.late(began)]:
+            self.drop(peer)
+        if self.deaf_until and time.monotonic() > self.deaf_until:
+            self.hear()
+
+    def welcome(self, listener):
+        """Accept who is there. Where there is no room, who has longest not proved himself makes it, or all wait."""
+        try:
+            sock = listener.accept()[0]
+        except (BlockingIOError, ConnectionError):
+            return
+        except OSError:
+            self.turn_deaf()
+            return
+        sock.setblocking(0)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        reset_at_its_end(sock)  # and leaves no TIME_WAIT on a port of the job's
+        peer = _Peer(sock, self.script(sock), time.monotonic())
+        self.peers[sock] = peer
+        self.selector.register(sock, selectors.EVENT_READ, peer)
+        if len(self.peers) > self.at_most:
+            self.drop(next((one for one in self.peers.values() if not one.known), peer))
+
+    def script(self, sock):
+        """Say what is said to one peer; Talk explains the form."""
+        said = yield PROOF
+        if said not in (self.expected, self.of_stream):
+            return
+        self.peers[sock].known = True
+        if said == self.of_stream:
+            self.peers[sock].ticket = yield PROOF
+            yield self.said
+            return
+        yield self.said
+        for _ in range(SMALLS):
+            yield (yield SMALL)
+        for _ in range(LARGE // PART):
+            yield PART
+            yield b"+"
+        yield BLOCK
+        yield 1  # nothing comes: who connected ends it, and so has the port in TIME_WAIT that is nobody's
+
+    def heed(self, peer):
+        try:
+            if peer.talk.go_on():
+                peer.moved = time.monotonic()
+        except (OSError, EOFError):
+            self.drop(peer)
+            return
+        if peer.talk.ended and peer.ticket:
+            ARRIVED.put(peer.ticket, self.let_go(peer))
+        elif peer.talk.ended:
+            self.drop(peer)
+        else:
+            events = selectors.EVENT_WRITE if peer.talk.sending else selectors.EVENT_READ
+            self.selector.modify(peer.talk.sock, events, peer)
+
+    def drop(self, peer):
+        """Close it. Who has the wrong proof is hung up on before anything was said: it knows a stranger by that."""
+        self.let_go(peer).close()
+
+    def let_go(self, peer):
+        """Serve it no longer, and return its socket."""
+        sock = peer.talk.sock
+        self.peers.pop(sock, None)
+        self.selector.unregister(sock)
+        return sock
+
+    def turn_deaf(self):
+        if not self.deaf_until:
+            for sock in self.listeners:
+                self.selector.unregister(sock)
+        self.deaf_until = time.monotonic() + _PAUSE
+
+    def hear(self):
+        self.deaf_until = 0.0
+        for sock in self.listeners:
+            self.selector.register(sock, selectors.EVENT_READ)

@@ -1,0 +1,198 @@
+"""MPI's programs on this node: the mpirun that a job would start, and the daemon that mpirun's ssh would start here.
+
+mpirun's ssh gets a shell that is neither interactive nor a login shell. Where that one does not find a daemon, the
+shells that a person gets are asked, and the usual folders looked into: the reason lies between them.
+"""
+
+import glob
+import os
+import pwd
+import re
+import shutil
+import time
+
+from ncheck.agent.commands import run
+from ncheck.agent.files import leaf
+
+STARTERS = ("mpirun", "mpiexec")
+DAEMONS = ("orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy")
+SHELLS = (("interactive shell", "-ic"), ("login shell", "-lc"))
+USUAL = ("/usr/bin", "/usr/local/bin", "/opt/*/bin", "/opt/*/*/bin", "/usr/local/*/bin", "/usr/lib64/*/bin",
+         "/usr/mpi/*/*/bin")  # fmt: skip
+READS = (
+    "mpirun, mpiexec, {} on the PATH, and what these say: mpirun --version, orted --version, and beside them "
+    "ompi_info --parsable".format(", ".join(DAEMONS)),
+    "where none is found: bash -ic and bash -lc 'command -v orted' (zsh, ksh where that is the login shell), "
+    "the line of ~/.bashrc that returns early, and " + ", ".join(USUAL),
+)
+AT_MOST = 8  # daemons that are tried: more are no longer an answer
+CANNOT_RUN = (126, 127)  # the exit status of the loader, and of a shell, for what cannot be started
+_KEPT = ("ompi:version:full", "path:prefix:", "prefix_by_default")  # of ompi_info's two thousand lines
+_EACH = 4.0  # seconds for one program
+_LONGEST = 600  # characters of what one says
+_POSIX = ("bash", "zsh", "ksh", "dash", "sh")
+_TOLD = "ncheck-found:"
+_LOOK = 'for name in {}; do printf \'\\n{}%s=%s\\n\' "$name" "$(command -v "$name")"; done'
+# *) return;;     |     [ -z "$PS1" ] && return     |     [[ $- != *i* ]] && exit 0
+_RETURN = re.compile(r"(?:^|[;&|{)]|\b(?:then|else)\s)\s*(?:return|exit)\b")
+# case $- in     |     if [ -z "$PS1" ]; then     |     tty -s || return
+_ASKS = re.compile(r"\$-|\bPS1\b|-t [012]\b|tty -s|\*i\*")
+_REACH = 3  # lines above a return that may ask whether somebody is there
+
+
+def answer(sources, arguments, timeout):
+    """Return {"starter", "daemons", "shells", "start_up"}: see the package."""
+    return _Search(sources.job, time.monotonic() + timeout).answer()
+
+
+class _Search:
+    """`places` maps each daemon's path to the ways by which it is found."""
+
+    def __init__(self, job, ends):
+        self.job = job
+        self.ends = ends
+        self.shells = {}
+        self.places = {}
+        self.infos = {}
+
+    def answer(self):
+        starter, by = self.starter()
+        self.note("plain login", self.on_path(DAEMONS, self.job.login_environment))
+        if starter:
+            self.note("beside mpirun", self.beside(starter))
+        if not starter or not self.served(starter):
+            for name, how in SHELLS:
+                self.shells[name] = self.asked(how)
+                self.note(name, {n: path for n, path in self.shells[name].items() if n in DAEMONS})
+            self.note("usual folder", self.installed())
+        if not starter:
+            starter, by = self.from_shells()
+        return {
+            "starter": self.started(starter, by) if starter else None,
+            "daemons": [self.tried(path, ways) for path, ways in list(self.places.items())[:AT_MOST]],
+            "shells": {name: said["error"] for name, said in self.shells.items() if "error" in said},
+            "start_up": returns_early(os.path.expanduser("~/.bashrc")) if self.shells else None,
+        }
+
+    def starter(self):
+        """Find the job's own mpirun, else the plain login's. An interpreter's folder that ncheck put first is none."""
+        plain = self.on_path(STARTERS, self.job.login_environment)
+        entered = self.job.asked.get("setup") or self.job.how.startswith("active")
+        job = self.on_path(STARTERS, self.job.environment) if entered else {}
+        first = next(iter(job.values()), None) or next(iter(plain.values()), None)
+        return first, "plain login" if first in plain.values() else "job's environment"
+
+    def from_shells(self):
+        for by, found in self.shells.items():
+            for name in STARTERS:
+                if name in found:
+                    return found[name], by
+        return None, ""
+
+    def note(self, way, found):
+        for path in found.values() if isinstance(found, dict) else found:
+            self.places.setdefault(path, []).append(way)
+
+    def served(self, starter):
+        """Tell whether the plain login finds one of the daemons that lie beside mpirun."""
+        names = {os.path.basename(path) for path in self.beside(starter)}
+        found = {os.path.basename(path) for path, ways in self.places.items() if "plain login" in ways}
+        return bool(names & found)
+
+    def on_path(self, names, environment):
+        path = environment.get("PATH", os.defpath)
+        found = {name: shutil.which(name, path=path) for name in names}
+        return {name: os.path.abspath(place) for name, place in found.items() if place}
+
+    def beside(self, starter):
+        folders = dict.fromkeys((os.path.dirname(starter), os.path.dirname(os.path.realpath(starter))))
+        return _programs(folders)
+
+    def installed(self):
+        return _programs(folder for pattern in USUAL for folder in sorted(glob.iglob(pattern)))
+
+    def asked(self, how):
+        """Ask the shell that a person would get; {"error": why} where it gives no answer."""
+        shell = pwd.getpwuid(os.getuid()).pw_shell if _known_user() else ""
+        shell = shell if os.path.basename(shell) in _POSIX else shutil.which("bash") or "/bin/sh"
+        look = _LOOK.format(" ".join(STARTERS + DAEMONS), _TOLD)
+        path = self.job.login_environment.get("PATH", os.defpath)  # as it is, with no folder of ours behind it
+        reply = self.run(["env", "PATH=" + path, shell, how, look], self.job.login_environment)
+        said = [line for line in reply.get("stdout", "").splitlines() if line.startswith(_TOLD)]
+        if not said:
+            words = reply.get("reason") or "it printed no answer"
+            return {"error": "{} {}: {}".format(shell, how, words)}
+        pairs = (line[len(_TOLD) :].partition("=") for line in said)
+        return {name: path for name, _, path in pairs if os.path.isabs(path)}
+
+    def started(self, path, by):
+        return dict(self.described(path, [by]), says=self.words([path, "--version"], path), prefixed=None)
+
+    def tried(self, path, ways):
+        """Describe a daemon and how it runs. None of them stays: they know no --version, or end for want of a job."""
+        plain = self.words([path, "--version"], "" if "plain login" in ways else path)
+        lost = plain["exit_status"] in CANNOT_RUN and "plain login" in ways
+        return dict(
+            self.described(path, ways), says=plain, prefixed=self.words([path, "--version"], path) if lost else None
+        )
+
+    def described(self, path, ways):
+        real = os.path.realpath(path)
+        folder = os.path.dirname(real)
+        if folder not in self.infos:
+            self.infos[folder] = self.info(folder)
+        return {"path": path, "real_path": real, "by": ways, "info": self.infos[folder]}
+
+    def info(self, folder):
+        """Return what the programs beside it say of the whole installation."""
+        for name, words in (("ompi_info", "--parsable"), ("mpiexec.hydra", "--version"), ("orterun", "--version"),
+                            ("mpirun", "--version")):  # fmt: skip
+            program = os.path.join(folder, name)
+            if os.access(program, os.X_OK):
+                said = self.words([program, words], program)["said"].splitlines()
+                kept = [line for line in said if name != "ompi_info" or any(word in line for word in _KEPT)]
+                return "\n".join(kept)[:_LONGEST]
+        return ""
+
+    def words(self, argv, path):
+        """Run it, with its own libraries on LD_LIBRARY_PATH where a path is given, as mpirun --prefix has it."""
+        environment = dict(self.job.login_environment)
+        if path:
+            prefix = os.path.dirname(os.path.dirname(path))
+            own = [os.path.join(prefix, "lib"), environment.get("LD_LIBRARY_PATH", "")]
+            environment["LD_LIBRARY_PATH"] = ":".join(part for part in own if part)
+        reply = self.run(argv, environment)
+        said = (reply.get("stdout", "") + "\n" + reply.get("stderr", "")).strip()
+        most = 64 * _LONGEST if argv[-1] == "--parsable" else _LONGEST
+        return {"said": said[:most], "exit_status": reply.get("exit_status"), "status": reply["status"],
+                "reason": reply.get("reason", "")}  # fmt: skip
+
+    def run(self, argv, environment):
+        left = min(_EACH, self.ends - time.monotonic())
+        if left < 0.2:  # too little for any shell
+            return {"status": "timeout", "reason": "there was no time left for it"}
+        return run(argv, left, environment)
+
+
+def returns_early(path):
+    """Return the line of a start-up file that ends it where no person is there, None where there is none."""
+    text = leaf(path) if not os.path.islink(path) else leaf(os.path.realpath(path))
+    lines = text.splitlines() if isinstance(text, str) else []
+    for number, line in enumerate(lines):
+        above = lines[max(0, number - _REACH) : number + 1]
+        if _RETURN.search(line.partition("#")[0]) and any(_ASKS.search(one) for one in above):
+            return {"file": "~/.bashrc", "line": number + 1, "text": line.strip()[:200]}
+    return None
+
+
+def _programs(folders):
+    paths = (os.path.join(folder, name) for folder in folders for name in DAEMONS)
+    return [path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)]
+
+
+def _known_user():
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return True

@@ -1,0 +1,24 @@
+"""Every libnccl on this node with the version that it says itself, and the one that the job's interpreter loads."""
+
+import time
+
+from ncheck.agent.answers import nccl_places
+from ncheck.agent.answers.nccl_loaded import loaded
+from ncheck.agent.answers.nccl_places import found
+from ncheck.agent.answers.nccl_version import Asking
+
+READS = (
+    "libnccl.so* in LD_PRELOAD, LD_LIBRARY_PATH, the job's site-packages (nvidia/nccl/lib, torch/lib) and prefix, "
+    + ", ".join(nccl_places.SYSTEM + nccl_places.CONDA),
+    "ldconfig -p",
+    "each copy, opened by a python3 of its own that calls ncclGetVersion",
+    "the job's python3, run with -B -c: its path, its prefix and where torch lies; and with -B -S -c: ncclGetVersion",
+    "the tables of torch's libtorch_cuda.so, which is not run",
+)
+
+
+def answer(sources, arguments, timeout):
+    """Return {"copies": [...], "loaded": {...}|None}."""
+    asking = Asking(sources.job, time.monotonic() + timeout)
+    copies = [asking.copy(place) for place in found(sources.job)]
+    return {"copies": copies, "loaded": loaded(sources.job, copies, asking)}

@@ -1,0 +1,37 @@
+"""The NCCL that the job would load, and the environment in which ncclGetUniqueId and the ranks run."""
+
+from ncheck.agent.answers import MissingError
+from ncheck.agent.answers.nccl_loaded import loaded
+from ncheck.agent.answers.nccl_version import Asking
+from ncheck.agent.commands import ENVIRONMENT
+
+
+def job_nccl(sources, ends):
+    """Return (path, version) of the copy that the job's interpreter loads; MissingError where none can be driven.
+
+    It is looked for once: what was found is kept for the turns to come.
+    """
+    told = sources.kept.get("nccl") or loaded(sources.job, ("a copy may be there",), Asking(sources.job, ends))
+    if told is None:
+        raise MissingError("no NCCL that the job's interpreter would load")
+    if "error" in told:
+        raise MissingError(told["error"])
+    sources.kept["nccl"] = told
+    if told["static"]:
+        raise MissingError("NCCL is {}, which ncheck does not drive".format(told["how"]))
+    return told["path"], told["version"]
+
+
+def set_over(environment, variables, above):
+    """Return a child's environment: `variables` count over the job's, None takes one away; `above` counts over all.
+
+    Whatever names a file that NCCL would write, such as NCCL_TOPO_DUMP_FILE, is left out.
+    """
+    held = {name: value for name, value in environment.items() if not _dumps(name)}
+    held.update((name, value) for name, value in variables.items() if value is not None)
+    gone = [name for name, value in variables.items() if value is None]
+    return dict({name: value for name, value in held.items() if name not in gone}, **dict(ENVIRONMENT, **above))
+
+
+def _dumps(name):
+    return name.startswith("NCCL_") and "DUMP" in name

@@ -1,0 +1,92 @@
+"""Which copy of NCCL the job's interpreter loads, decided as the dynamic loader would, without importing torch.
+
+torch's libtorch_cuda.so either has NCCL inside or asks for libnccl.so.2, which the loader looks for in: LD_PRELOAD; the
+library's DT_RPATH, where it has no DT_RUNPATH; LD_LIBRARY_PATH; DT_RUNPATH; the loader's cache; and where all of that
+fails torch itself opens the wheel nvidia-nccl. Wheels of torch have carried either kind of path.
+"""
+
+import os
+
+from ncheck.agent.answers import nccl_places
+from ncheck.agent.answers.nccl_version import built_as
+from ncheck.agent.elf import Library
+
+_TORCH = ("libtorch_cuda.so", "libtorch_cuda_cpp.so", "libtorch_cuda_cu.so")
+_NAME = "libnccl.so.2"
+
+
+def loaded(job, copies, asking):
+    """Return {"version", "path", "static", "how"}, {"error"}, or None where no NCCL would load at all."""
+    if not job.path:
+        return {"error": "no interpreter to ask"} if copies else None
+    said = nccl_places.layout(job)
+    if not said["prefix"]:
+        return {"error": "{} did not say where its packages lie".format(job.path)}
+    torch = said["torch"] and _by_torch(job, said, asking)
+    return torch or _without_torch(job, said, copies, asking)
+
+
+def _by_torch(job, said, asking):
+    for name in _TORCH:
+        path = os.path.join(said["torch"], "lib", name)
+        if os.path.exists(path):
+            try:
+                library = Library(path)
+            except (OSError, ValueError) as error:
+                return {"error": "torch's {}: {}".format(name, error)}
+            if any(needed.startswith("libnccl.so") for needed in library.needed()):
+                return _resolved(job, said, library, asking)
+            version, _ = built_as(path)
+            if version:
+                return {"version": version, "path": path, "static": True, "how": "inside torch's own " + name}
+    return None
+
+
+def _resolved(job, said, library, asking):
+    path, how = _as_the_loader(job, said, library)
+    if not path:
+        return {"error": "torch asks for {}, and the loader finds none".format(_NAME)}
+    return _asked(asking, job, path, how)
+
+
+def _as_the_loader(job, said, library):
+    """Return the path and the words for where it was found, (None, "") without any."""
+    rpath, runpath = library.search_paths()
+    wheels = [os.path.join(folder, "nvidia", "nccl", "lib") for folder in said["path"]]
+    for entry in nccl_places.preloaded(job.environment):
+        return entry, "LD_PRELOAD"
+    steps = (
+        (rpath, "DT_RPATH of torch's library"),
+        (nccl_places.library_path(job.environment), "LD_LIBRARY_PATH"),
+        (runpath, "DT_RUNPATH of torch's library"),
+        ([os.path.dirname(path) for path in nccl_places.loader_cache()], "the loader's cache"),
+        (wheels, "the wheel, opened by torch itself"),
+    )
+    for folders, how in steps:
+        for folder in folders:
+            path = os.path.join(folder, _NAME)
+            if os.path.exists(path):
+                return path, how
+    return None, ""
+
+
+def _without_torch(job, said, copies, asking):
+    """No torch with CUDA: other frameworks open libnccl.so.2 by name, or the wheel beside them."""
+    why = "torch here is built without NCCL" if said["torch"] else "no torch here"
+    wheels = [os.path.join(folder, "nvidia", "nccl", "lib", _NAME) for folder in said["path"]]
+    steered = [os.path.join(folder, _NAME) for folder in nccl_places.library_path(job.environment)]
+    steered += nccl_places.preloaded(job.environment)
+    wheel = next((path for path in wheels if os.path.exists(path)), None)
+    if wheel and not any(os.path.exists(path) for path in steered):
+        return _asked(asking, job, wheel, "the wheel nvidia-nccl of this interpreter ({})".format(why))
+    version, path = asking.version(job.path, _NAME, job.environment)
+    if isinstance(version, dict):
+        return dict(version) if copies and "cannot open shared object" not in version["error"] else None
+    return {"version": version, "path": path, "static": False, "how": "opened by name ({})".format(why)}
+
+
+def _asked(asking, job, path, how):
+    version, real = asking.version(job.path, path, job.environment)
+    if isinstance(version, dict):
+        return {"error": "{}: {}".format(path, version["error"])}
+    return {"version": version, "path": real, "static": False, "how": how}

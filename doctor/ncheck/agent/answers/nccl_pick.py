@@ -1,0 +1,90 @@
+"""Which address NCCL itself picks here: ncclGetUniqueId, called in a child of the job's interpreter.
+
+It needs no GPU and no driver. The answer is that of the job's environment and of NCCL's own configuration files, or of
+a plan's variables set over that environment. The identifier comes with a listening socket, which ends with the child.
+"""
+
+import json
+import time
+
+from ncheck.agent.answers import MissingError
+from ncheck.agent.answers.nccl_job import set_over
+from ncheck.agent.answers.nccl_loaded import loaded
+from ncheck.agent.answers.nccl_version import Asking, spelled
+from ncheck.agent.commands import run
+
+READS = (
+    "the libnccl that the job loads, opened by the job's python3, run with -B -S -c: ncclGetVersion, ncclGetUniqueId",
+    "the files that this NCCL reads by itself: $NCCL_CONF_FILE or ~/.nccl.conf, /etc/nccl.conf",
+)
+
+# Set over the job's own, and over the files: no log of NCCL's is written anywhere, not even one that a file asks for.
+_QUIET = {"NCCL_DEBUG": "VERSION", "NCCL_DEBUG_FILE": ""}
+
+# Runs in a child of its own, for a library can end the process that opens it. Old interpreters can run it, too. By the
+# time that NCCL has answered, the lines of its files have become variables, which libc shows and os.environ does not.
+_ASK = r"""
+import binascii, ctypes, json, os, sys
+library, libc = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None)
+libc.getenv.restype = ctypes.c_char_p
+number, name = ctypes.c_int(), ctypes.create_string_buffer(128)
+library.ncclGetVersion(ctypes.byref(number))
+code = library.ncclGetUniqueId(name)
+def words(function, argument):
+    said = getattr(library, function, None)
+    if said is None: return ""
+    said.restype, said.argtypes = ctypes.c_char_p, [type(argument)]
+    return (said(argument) or b"").decode("utf-8", "replace").strip()
+error = code and (words("ncclGetLastError", ctypes.c_void_p()) or words("ncclGetErrorString", ctypes.c_int(code)))
+paths = [line.split(None, 5)[-1].strip() for line in open("/proc/self/maps") if "libnccl.so" in line]
+print("\nncheck:" + json.dumps({
+    "number": number.value, "path": paths[0] if paths else "", "code": code, "words": error or "",
+    "id": None if code else binascii.hexlify(name.raw).decode(),
+    "rendezvous": (libc.getenv(b"NCCL_COMM_ID") or b"").decode("utf-8", "replace"),
+}))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+def answer(sources, arguments, timeout):
+    """Return {"version", "path", "code", "id", "words", "rendezvous", "asked"}, or {"error", "asked"}."""
+    asked = arguments or {}
+    asking = _Picking(sources.job, time.monotonic() + timeout, asked.get("variables") or {})
+    told = loaded(sources.job, ("a copy may be there",), asking)
+    if told is None:
+        raise MissingError("no NCCL that the job's interpreter would load")
+    if told.get("static"):
+        raise MissingError("NCCL is {}, which is not run: nobody can ask it".format(told["how"]))
+    if "error" in told:
+        return {"error": told["error"], "asked": asked}
+    return dict(asking.said, version=told["version"], path=told["path"], asked=asked)
+
+
+class _Picking(Asking):
+    """Asks the copy that the job loads for its version and, in the same child, for its pick."""
+
+    def __init__(self, job, ends, variables):
+        Asking.__init__(self, job, ends)
+        self.variables = variables
+        self.said = {}
+
+    def version(self, python, library, environment):
+        """Return (version | {"error"}, path), and keep what else was said."""
+        left = max(0.1, self.ends - time.monotonic())
+        reply = run([python, "-B", "-S", "-c", _ASK, library], left, set_over(environment, self.variables, _QUIET))
+        lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
+        if lines:
+            said = json.loads(lines[-1][len("ncheck:") :])
+            self.said = {name: said[name] for name in ("code", "id", "words", "rendezvous")}
+            return spelled(said["number"]), said["path"] or library
+        return {"error": _why(reply, left)}, ""
+
+
+def _why(reply, seconds):
+    if reply.get("status") == "timeout":
+        return "NCCL did not answer within {:.0f} s which address it picks".format(seconds)
+    words = reply.get("stderr", "").strip().splitlines()
+    status = reply.get("exit_status")
+    ending = " (exit status {})".format(status) if status else ""
+    return (words[-1] if words else reply.get("reason") or "it ended without an answer") + ending

@@ -1,0 +1,94 @@
+"""Where copies of libnccl lie: where the loader, the job's interpreter and the usual packages would put them."""
+
+import glob
+import json
+import os
+import re
+
+from ncheck.agent.commands import run
+
+_COPY = re.compile(r"libnccl\.so(\.\d+)*$")  # libnccl.so.2.21.5, and not libnccl-net.so or libnccl-tuner.so
+
+SYSTEM = (
+    "/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64", "/usr/local/lib", "/usr/local/lib64",
+    "/usr/local/cuda*/lib64", "/usr/local/cuda*/lib", "/usr/local/nccl*/lib", "/opt/nccl*/lib", "/opt/nccl*/build/lib",
+    "/opt/nvidia/nccl*/lib", "/opt/nvidia/hpc_sdk/Linux_*/*/comm_libs/nccl/lib",
+    "/opt/nvidia/hpc_sdk/Linux_*/*/comm_libs/*/nccl/lib", "/usr/local/lib/python3*/dist-packages/nvidia/nccl/lib",
+)  # fmt: skip
+CONDA = ("/opt/conda/lib", "/opt/miniconda3/lib", "~/miniconda3/lib", "~/anaconda3/lib")
+
+# Whatever fails in it ends it: an interpreter that cannot look for torch is not one without torch.
+_ASK = r"""
+import sys, json, importlib.util
+sys.path = [p for p in sys.path if p]
+spec = importlib.util.find_spec("torch")
+torch = list(spec.submodule_search_locations)[0] if spec and spec.submodule_search_locations else None
+print("ncheck:" + json.dumps({"path": [p for p in sys.path if p], "prefix": sys.prefix, "torch": torch}))
+"""
+
+
+def found(job):
+    """Return [{"path", "origin", "seen_as"}]: each real path once, under the first origin that shows it."""
+    copies = {}
+    for origin, folder_or_file in _candidates(job):
+        for path in _copies_in(folder_or_file):
+            real = os.path.realpath(path)
+            copy = copies.setdefault(real, {"path": real, "origin": origin, "seen_as": []})
+            if path not in copy["seen_as"]:
+                copy["seen_as"].append(path)
+    return list(copies.values())
+
+
+def _candidates(job):
+    """Yield (origin, file or folder), what weighs more first."""
+    said = layout(job)
+    prefixes = [prefix for prefix in (said["prefix"], job.environment.get("CONDA_PREFIX")) if prefix]
+    conda = [prefix for prefix in prefixes if os.path.isdir(os.path.join(prefix, "conda-meta"))]
+    rows = (
+        ("environment", preloaded(job.environment) + library_path(job.environment)),
+        ("loader", loader_cache()),
+        ("wheel", [os.path.join(folder, "nvidia", "nccl", "lib") for folder in said["path"]]),
+        ("torch", [os.path.join(said["torch"], "lib")] if said["torch"] else []),
+        ("conda", [os.path.join(prefix, "lib") for prefix in conda] + [os.path.expanduser(f) for f in CONDA]),
+        ("system", [os.path.join(prefix, "lib") for prefix in prefixes if prefix not in conda]),
+        ("system", [folder for pattern in SYSTEM for folder in sorted(glob.glob(pattern))]),
+    )
+    for origin, places in rows:
+        for place in places:
+            yield origin, place
+
+
+def _copies_in(folder_or_file):
+    if os.path.isfile(folder_or_file):
+        return [folder_or_file] if _COPY.search(folder_or_file) else []
+    paths = sorted(glob.glob(os.path.join(glob.escape(folder_or_file), "libnccl.so*")))
+    return [path for path in paths if _COPY.search(path) and os.path.isfile(path)]
+
+
+def preloaded(environment):
+    """Return LD_PRELOAD's copies of libnccl."""
+    entries = re.split(r"[\s:]+", environment.get("LD_PRELOAD", ""))
+    return [entry for entry in entries if _COPY.search(entry)]
+
+
+def library_path(environment):
+    """Return LD_LIBRARY_PATH's folders."""
+    return [folder for folder in re.split("[:;]", environment.get("LD_LIBRARY_PATH", "")) if folder]
+
+
+def loader_cache():
+    """Return the copies that the loader's cache names, in its order."""
+    reply = run(["ldconfig", "-p"], 5.0)
+    # 	libnccl.so.2 (libc6,x86-64) => /lib/x86_64-linux-gnu/libnccl.so.2
+    lines = [line.partition(" => ") for line in reply.get("stdout", "").splitlines()]
+    return [path.strip() for name, _, path in lines if name.strip().startswith("libnccl.so")]
+
+
+def layout(job):
+    """Ask the job's interpreter for its path, its prefix and torch's folder, without importing torch."""
+    said = {"path": [], "prefix": None, "torch": None}
+    if job.path and not hasattr(job, "layout"):
+        reply = run([job.path, "-B", "-c", _ASK], 10.0, job.environment)
+        told = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
+        job.layout = json.loads(told[-1][len("ncheck:") :]) if told else said
+    return getattr(job, "layout", said)

@@ -1,0 +1,69 @@
+"""Reading files and the small trees of sysfs: bounded, and each failure in words."""
+
+import errno
+import glob
+import os
+
+from ncheck.agent.commands import decoded
+
+LARGEST_FILE = 1024 * 1024
+LARGEST_LEAF = 64 * 1024  # one file of a tree
+LARGEST_TREE = 4 * 1024 * 1024  # and all of a tree
+MOST_PATHS = 20000
+
+
+def read_file(path):
+    """Return the reply for one file; its value is the text."""
+    try:
+        with open(os.path.expanduser(path), "rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        return failed(error)
+    return {"status": "ok", "value": decoded(data[:LARGEST_FILE]), "truncated": len(data) > LARGEST_FILE}
+
+
+def failed(error):
+    """Return the reply for a reading that the system refused."""
+    status = {errno.ENOENT: "missing", errno.ENOTDIR: "missing", errno.EACCES: "denied", errno.EPERM: "denied"}
+    return {"status": status.get(error.errno, "failed"), "reason": error.strerror or str(error)}
+
+
+def read_tree(patterns):
+    """Return the reply for a tree: each path that matches, with its text, its target, None, or why not.
+
+    No match at all is an empty mapping: whether that means absent is for the parser to say.
+    """
+    paths = sorted({path for pattern in patterns for path in glob.iglob(pattern)})
+    values, size, cut = {}, 0, len(paths) > MOST_PATHS
+    for path in paths[:MOST_PATHS]:
+        values[path] = leaf(path)
+        size += len(path) + len(str(values[path]))
+        if size > LARGEST_TREE:
+            cut = True
+            break
+    return {"status": "ok", "value": values, "truncated": cut}
+
+
+def leaf(path):
+    """Return a link's real path, None for a folder, a file's text, or {"error": why} (EINVAL is common in sysfs)."""
+    if os.path.islink(path):
+        return os.path.realpath(path)
+    try:
+        with open(path, "rb") as file:
+            return decoded(file.read(LARGEST_LEAF))
+    except OSError as error:
+        return None if error.errno == errno.EISDIR else {"error": error.strerror or str(error)}
+
+
+def line_of(path):
+    """Return a small file's text without the newline at its end, None where it cannot be read."""
+    text = leaf(path) if not os.path.islink(path) else None
+    return text.strip() if isinstance(text, str) else None
+
+
+def number_in(path, text_base=10):
+    """Return a small file's number, None where there is none to be read."""
+    try:
+        return int(line_of(path) or "", text_base)
+    except ValueError:
+        return None

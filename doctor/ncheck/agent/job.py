@@ -1,0 +1,127 @@
+"""The job's environment on this node: what --setup leaves behind, and the interpreter that the job would use."""
+
+import json
+import os
+import shutil
+import sys
+
+from ncheck.agent.commands import run
+
+# The user's line runs in a login bash, where `module` and `conda` are functions; without bash in a login sh. What it
+# prints goes to stderr. Its own exit status decides, as in a script without `set -e`; `exit` in it counts as failure.
+_AFTER_SETUP = (
+    'echo ncheck-setup >&2; eval "$NCHECK_SETUP" 1>&2 || exit 97; unset NCHECK_SETUP; '
+    'exec "$NCHECK_PYTHON" -I -S -c "$NCHECK_DUMP"'
+)
+_BEGINS = "ncheck-setup\n"  # what stands above it on stderr was said by start-up files
+_DUMP = "import json,os,sys;os.write(int(os.environ['NCHECK_FD']),json.dumps(dict(os.environ)).encode())"
+_OURS = ("NCHECK_SETUP", "NCHECK_PYTHON", "NCHECK_DUMP", "NCHECK_FD", "SHLVL", "_")
+# ERROR: Unable to locate a modulefile for 'nccl'     |     Lmod has detected the following error: ... unknown: "nccl"
+_MODULE_ERRORS = ("Unable to locate a modulefile", "Lmod has detected the following error", "command not found")
+
+
+class NotEnteredError(Exception):
+    """The set-up failed, or the interpreter that was named is not there; its words say how."""
+
+
+class Job:
+    """`asked` holds python, setup, active (the head's VIRTUAL_ENV and CONDA_PREFIX) and avoid (ncheck's own prefix)."""
+
+    def __init__(self, asked, environment):
+        self.asked = asked
+        self.login_environment = dict(environment)
+        self.environment = dict(environment)
+        self.path, self.how = None, "looking for python3 on the PATH does not come to an end"
+        self.looking = True
+
+    def enter(self, timeout):
+        """Run the set-up and find the interpreter; NotEnteredError with the set-up's own words."""
+        if self.asked.get("setup"):
+            self.environment = self._after_setup(self.asked["setup"], timeout)
+        self.path, self.how = self._interpreter()
+        self.looking = False
+        if self.asked.get("python") and not self.path:
+            raise NotEnteredError("--python {}: there is no such program here".format(self.asked["python"]))
+        folder, path = os.path.dirname(self.path or ""), self.environment.get("PATH", "")
+        if folder and path.partition(":")[0] != folder:
+            self.environment["PATH"] = folder + (":" + path if path else "")
+
+    def _after_setup(self, setup, timeout):
+        shell = shutil.which("bash") or "/bin/sh"
+        reading, writing = os.pipe()
+        own = {"NCHECK_SETUP": setup, "NCHECK_PYTHON": sys.executable, "NCHECK_DUMP": _DUMP, "NCHECK_FD": str(writing)}
+        try:
+            with _Collected(reading) as collected:
+                reply = run([shell, "-l", "-c", _AFTER_SETUP], timeout, dict(self.login_environment, **own), (writing,))
+                os.close(writing)
+                text = collected.text()
+        finally:
+            os.close(reading)
+        said = reply.get("stderr", "").rpartition(_BEGINS)[2].strip()
+        if not text or any(words in said for words in _MODULE_ERRORS):
+            raise NotEnteredError(_why(setup, reply, said))
+        return {name: value for name, value in json.loads(text).items() if name not in _OURS}
+
+    def _interpreter(self):
+        asked = self.asked.get("python")
+        if asked:
+            return self._found(asked), "--python"
+        for variable, how in (("VIRTUAL_ENV", "active venv"), ("CONDA_PREFIX", "active conda")):
+            prefix = self._own_active(variable) or (self.asked.get("active") or {}).get(variable)
+            path = prefix and self._found(os.path.join(prefix, "bin", "python3"))
+            if path:
+                return path, how
+        return self._first_on_path(), "python3 on PATH"
+
+    def _own_active(self, variable):
+        """Return what the set-up itself activated on this node: it outweighs what is active on the head."""
+        return self.environment.get(variable) if self.asked.get("setup") else None
+
+    def _found(self, program):
+        return shutil.which(os.path.expanduser(program), path=self.environment.get("PATH", os.defpath))
+
+    def _first_on_path(self):
+        """Find python3 as a shell would, past the one that ncheck alone was installed into."""
+        avoid = self.asked.get("avoid")
+        for folder in self.environment.get("PATH", os.defpath).split(":"):
+            path = shutil.which("python3", path=folder or ".")
+            if path and not (avoid and os.path.dirname(path) == os.path.join(avoid, "bin")):
+                return path
+        return None
+
+
+class _Collected:
+    """Reads a pipe to its end in a thread, so that what writes there is never held up."""
+
+    def __init__(self, number):
+        import threading
+
+        self.number = number
+        self.parts = []
+        self.thread = threading.Thread(target=self._read, daemon=True)
+
+    def _read(self):
+        data = os.read(self.number, 65536)
+        while data:
+            self.parts.append(data)
+            data = os.read(self.number, 65536)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *ignored):
+        self.thread.join(1.0)
+
+    def text(self):
+        self.thread.join(1.0)
+        return b"".join(self.parts).decode("utf-8", "surrogateescape")
+
+
+def _why(setup, reply, said):
+    last = said.splitlines()[-1] if said else ""
+    if reply["status"] == "timeout":
+        return "--setup '{}' did not end in {:.0f} s{}".format(setup, reply["seconds"], ": " + last if last else "")
+    ending = reply.get("exit_status")
+    known = "" if ending in (None, 0, 97) else " (exit status {})".format(ending)
+    return "--setup '{}' failed{}{}".format(setup, known, ": " + last if last else reply.get("reason", ""))

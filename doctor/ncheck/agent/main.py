@@ -1,0 +1,37 @@
+"""The agent on a node: its streams are standard input and output."""
+
+import os
+
+from ncheck.agent.guard import guarded
+from ncheck.agent.loop import serve
+from ncheck.agent.sources import Sources
+
+
+def main(seconds):
+    """Serve the head until it is done or gone, `seconds` at most; end everything that was started. Never returns."""
+    guarded(_serve, seconds)
+
+
+def _serve():
+    sources = Sources()
+    serve(read_exactly, write_all, sources.respond, sources.start)
+    sources.end()
+
+
+def read_exactly(wanted):
+    """Return that many bytes of standard input, fewer at its end."""
+    parts = []
+    while wanted:
+        data = os.read(0, min(wanted, 1048576))
+        if not data:
+            break
+        parts.append(data)
+        wanted -= len(data)
+    return b"".join(parts)
+
+
+def write_all(data):
+    """Write all of it to standard output."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(1, view) :]

@@ -1,0 +1,117 @@
+"""One source, one reply: the dispatch, and the one place where whatever goes wrong is turned into a reply."""
+
+import os
+import threading
+import time
+from importlib import import_module
+
+from ncheck.agent import commands, files
+from ncheck.agent.answers import MODULES, MissingError
+from ncheck.agent.job import Job, NotEnteredError
+
+_PATIENCE = 3.0  # seconds beyond a source's own time, which it should have kept by itself
+
+
+def within(seconds, work, *arguments):
+    """Return [what `work` returned], or [] where it did not come back in time; it is then left to itself."""
+    returned = []
+    thread = threading.Thread(target=lambda: returned.append(work(*arguments)), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return list(returned)
+
+
+class Sources:
+    """This node's answers. `start` is told first how: {"command_timeout", "sudo", "environment"}."""
+
+    def __init__(self, environ=None):
+        self.timeout = 10.0
+        self.sudo = False
+        self.job = Job({}, os.environ if environ is None else environ)
+        self.fetch = None
+        self.kept = {}  # what answers keep for later ones until the agent ends
+        self.endings = []  # what is to be done where the agent ends in the middle of an answer
+
+    def start(self, message):
+        """Enter the job's environment. Return what to add to the "started" message: why it was not entered, if so."""
+        self.timeout = message.get("command_timeout") or self.timeout
+        self.sudo = bool(message.get("sudo"))
+        self.job = Job(message.get("environment") or {}, self.job.login_environment)
+        limit = message.get("setup_timeout") or 30.0
+        said = within(limit + _PATIENCE, self.entered, limit)
+        return said[0] if said else {}
+
+    def entered(self, limit):
+        """Enter the job's environment, and return what is to be said of that."""
+        try:
+            self.job.enter(limit)
+        except NotEnteredError as error:
+            return {"not_entered": str(error)}
+        return {}
+
+    def end(self):
+        """Undo what answers that still run have begun, as far as the end of all processes does not."""
+        for ending in list(self.endings):
+            within(_PATIENCE, ending)
+
+    def respond(self, source, fetch=None):
+        """Return one source's reply. Nothing is raised, whatever the node is like.
+
+        Each is read in a thread of its own: what sleeps in the kernel (a file system that hangs) is left there.
+        """
+        self.fetch = fetch or self.fetch
+        limit = (source.get("timeout") or self.timeout) + _PATIENCE
+        replies = within(limit, self.read, source)
+        why = "it did not come back within {:.0f} s: a file system or a driver that hangs".format(limit)
+        return replies[0] if replies else {"status": "timeout", "reason": why, "seconds": round(limit, 4)}
+
+    def read(self, source):
+        """Read one source, however long that takes, and turn whatever goes wrong into a reply."""
+        started = time.monotonic()
+        try:
+            reply = getattr(self, "read_" + str(source.get("kind")))(source)
+        except MissingError as error:
+            reply = {"status": "missing", "reason": str(error)}
+        except OSError as error:
+            reply = files.failed(error)
+        except Exception as error:  # noqa: BLE001  one answer that breaks must not cost the others
+            reply = {"status": "failed", "reason": "{}: {}".format(type(error).__name__, error)}
+        reply.setdefault("seconds", round(time.monotonic() - started, 4))
+        return reply
+
+    def read_command(self, source):
+        argv, timeout = list(source["argv"]), source.get("timeout") or self.timeout
+        environment = self.job.environment if source.get("job") else self.job.login_environment
+        run = self.as_root if source.get("root") else commands.run
+        reply = run(argv, timeout, environment, tail=bool(source.get("tail")))
+        if source.get("holding"):
+            reply["stdout"] = commands.thinned(reply.get("stdout", ""), source["holding"])
+        return reply
+
+    def as_root(self, argv, timeout, environment, *, tail):
+        """Run it through sudo where that was asked for. A refusal, sudo's or the program's own, is "denied"."""
+        if self.sudo and os.geteuid() != 0:
+            # What sudo started belongs to root and cannot be ended by us: timeout, as root, does it.
+            argv = ["sudo", "-n", "timeout", "-s", "KILL", str(int(timeout) + 1), *argv]
+        reply = commands.run(argv, timeout, environment, tail=tail)
+        if reply.get("exit_status") and any(words in reply["stderr"] for words in _REFUSALS):
+            reply["status"] = "denied"
+            reply["reason"] = reply["stderr"].strip().splitlines()[-1]
+        return reply
+
+    def read_file(self, source):
+        return files.read_file(source["path"])
+
+    def read_tree(self, source):
+        return files.read_tree(source["patterns"])
+
+    def read_answer(self, source):
+        if source["name"] not in MODULES:
+            return {"status": "failed", "reason": "this agent knows no {}".format(source["name"])}
+        module = import_module("ncheck.agent.answers." + MODULES[source["name"]])
+        timeout = source.get("timeout") or self.timeout
+        return {"status": "ok", "value": module.answer(self, source.get("arguments"), timeout)}
+
+
+# sudo: a password is required     |     dmesg: read kernel buffer failed: Operation not permitted
+_REFUSALS = ("a password is required", "not in the sudoers", "not allowed to", "not permitted", "ermission denied")

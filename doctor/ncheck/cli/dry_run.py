@@ -1,0 +1,211 @@
+"""`--dry-run`: what would be run and read, on which node, in words that can be typed. Nothing is connected to."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
+from ncheck.agent.answers import MODULES
+from ncheck.fleet.link import REMOTE_COMMAND
+from ncheck.hostlist import fold
+from ncheck.model.evidence import Answer, Command, File, Source, Tree
+from ncheck.model.node import Node
+from ncheck.settings import JobEnvironment, Settings
+
+_NONCE = "0123456789abcdef"  # stands for the run's own, which is random
+
+
+def dry_run(settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the text. Raises NcheckError for a listing that cannot be used, as the run itself would."""
+    from ncheck.inventory.read import read_inventory
+
+    nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=environ)
+    return "\n".join(_told(nodes, _sources(settings), settings))
+
+
+def _sources(settings: Settings) -> tuple[Source, ...]:
+    from ncheck.facts.parsing import sources_for
+    from ncheck.phases import wanted_facts
+    from ncheck.registry import load_checks
+
+    return sources_for(wanted_facts(load_checks().select(settings.select), settings))
+
+
+def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:
+    from ncheck.facts.links import (
+        CONNECT,
+        LISTEN,
+    )
+    from ncheck.facts.nccl_pick import PLANNED
+    from ncheck.facts.probe_replies import (
+        MEETING,
+        TURN,
+    )
+    from ncheck.facts.ssh_peers import PEERS
+
+    mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
+    first = tuple(source for source in sources if source not in {PEERS, PLANNED, MEETING, TURN, *mesh})
+    edges = _edges(nodes, settings) if PEERS in sources else {}
+    many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
+    yield f"nothing was run: this is what would be, on {many},"
+    yield f"within {settings.deadline:.0f} s, {settings.connect_timeout:.0f} s for each login"
+    yield ""
+    yield from _logins(nodes, settings, agent=bool(first or edges))
+    if first:
+        yield "there, a python3 reads ncheck's agent from its standard input, keeps it in memory, and reads:"
+        for source in first:
+            yield from _source(source, settings)
+        yield ""
+    yield from _mesh(nodes, mesh, settings)
+    yield from _peers(nodes, edges, settings)
+    if PLANNED in sources and len(nodes) > 1:
+        yield "last, where the plan sets what NCCL reads, each node on which there is an NCCL, under those variables:"
+        yield from _answer(PLANNED)
+        yield ""
+    if TURN in sources and settings.probe != "none":
+        yield from _measured(nodes, settings)
+    measured = TURN in sources and settings.probe != "none" and len(nodes) > 1
+    between = ", and from node to node as said above" if mesh or edges or measured else ""
+    yield f"nothing is written on any node, and nothing is sent anywhere but to this machine{between}"
+
+
+def _logins(nodes: tuple[Node, ...], settings: Settings, *, agent: bool) -> Iterator[str]:
+    yield "one connection a node:"
+    for node in nodes:
+        yield f"  {node.name}: {_connection(node, settings)}"
+    yield ""
+    for environment, members in _by_environment(nodes, settings).items():
+        yield f"on {fold(node.name for node in members)}, its standard input begins with this line:"
+        yield f"  {_script(settings, environment, agent=agent)}"
+        yield from _entering(environment)
+        yield ""
+
+
+def _connection(node: Node, settings: Settings) -> str:
+    """Write the login as a line for ssh, whatever transport makes it."""
+    if node.local:
+        return f"(this machine, without ssh) /bin/sh -c {shlex.quote(REMOTE_COMMAND)}"
+    rsh = settings.environment_of(node.name).rsh
+    if rsh:
+        return f"{rsh.replace('{node}', shlex.quote(node.name))} {shlex.quote(REMOTE_COMMAND)}"
+    argv = ["ssh", "-T"]
+    pairs = (
+        ("-F", settings.ssh_config), ("-i", settings.identity),
+        ("-p", node.port or settings.port), ("-l", node.user or settings.user),
+    )  # fmt: skip
+    for option, value in pairs:
+        argv += [option, str(value)] if value else []
+    return shlex.join([*argv, "--", node.name, REMOTE_COMMAND])
+
+
+def _by_environment(nodes: tuple[Node, ...], settings: Settings) -> dict[JobEnvironment, list[Node]]:
+    found: dict[JobEnvironment, list[Node]] = {}
+    for node in nodes:
+        found.setdefault(settings.environment_of(node.name), []).append(node)
+    return found
+
+
+def _script(settings: Settings, environment: JobEnvironment, *, agent: bool) -> str:
+    from ncheck.fleet.bootstrap import bootstrap
+
+    seconds = settings.deadline + (settings.probe_time if settings.probe != "none" else 0.0) if agent else None
+    entered = {"enter": environment.enter, "python": environment.python, "setup": environment.setup}
+    return bootstrap(_NONCE, seconds, **entered).script
+
+
+def _entering(environment: JobEnvironment) -> Iterator[str]:
+    if environment.setup:
+        yield f"  the job's environment is what this leaves behind: bash -l -c {shlex.quote(environment.setup)}"
+    if environment.python:
+        yield f"  the job's interpreter: {environment.python}"
+
+
+def _source(source: Source, settings: Settings) -> Iterator[str]:
+    if isinstance(source, Command):
+        root = "sudo -n " if source.root and settings.sudo else ""
+        where = "   (in the job's environment)" if source.job else ""
+        limit = f"{source.timeout or settings.command_timeout:.0f}"
+        yield f"  run   LC_ALL=C timeout {limit} {root}{shlex.join(source.argv)}{where}"
+    elif isinstance(source, File):
+        yield f"  file  {source.path}"
+    elif isinstance(source, Tree):
+        yield from (f"  files {pattern}" for pattern in source.patterns)
+    else:
+        yield from _answer(source)
+
+
+def _answer(source: Answer) -> Iterator[str]:
+    if source.name not in MODULES:
+        yield "  clock the node's time, a few times, over the connection"
+        return
+    for line in import_module(f"ncheck.agent.answers.{MODULES[source.name]}").READS:
+        yield f"  {source.name}: {line}"
+
+
+def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settings) -> Iterator[str]:
+    """Write what is listened on and connected to. The addresses are the nodes' own: they are known once they tell."""
+    from ncheck.facts.links import named_ports
+
+    if settings.mesh != "none" and len(nodes) > 1:
+        others = "other" if len(nodes) == 2 else f"{len(nodes) - 1} others"  # noqa: PLR2004  a pair
+        who = f"each node, and the {others} by every address in the subnets that they share:"
+    else:
+        who = "the first node alone, for the job's ports:"
+        sources = sources[:1] if settings.mesh != "none" or named_ports(settings) else ()
+    if sources:
+        yield f"then, where the login worked, {who}"
+        for source in sources:
+            yield from _answer(source)
+        yield from (f"  listen: on port {port} of the first node that is reached" for port in named_ports(settings))
+        yield ""
+
+
+def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
+    """Write what is measured. By which means is decided by what the nodes have; what each reads is told for all."""
+    from ncheck.agent.answers.turn import MEANS
+    from ncheck.facts.probe_replies import (
+        MEETING,
+        SWEEP,
+        TURN,
+    )
+    from ncheck.probe.choice import ways_open_to
+
+    means = (
+        "by what the nodes have (--probe none leaves it out)" if settings.probe == "auto" else f"by {settings.probe}"
+    )
+    between = "between pairs of nodes" + ("" if settings.probe == "tcp" else ", and between all")
+    inside = "" if settings.probe in ("tcp", "gloo") else "inside each node, "
+    where = "inside the node" if len(nodes) == 1 else f"{inside}{between}"
+    yield "after that, unless something is against the plan, bandwidth is measured"
+    yield f"for {settings.probe_time:.0f} s at the most, {means}, {where}:"
+    for source in (MEETING, TURN, *((SWEEP,) if settings.probe_launcher == "mpirun" else ())):
+        if source != MEETING or settings.probe in ("auto", "nccl"):  # others meet elsewhere, or nowhere
+            yield from _answer(source)
+    for name in ways_open_to(settings.probe):
+        yield from (f"  turn by {name}: {line}" for line in import_module(f"ncheck.agent.turns.{MEANS[name]}").READS)
+    yield ""
+
+
+def _edges(nodes: tuple[Node, ...], settings: Settings) -> dict[str, tuple[Node, ...]]:
+    from ncheck.network.ssh_edges import edges
+
+    found = edges(len(nodes), settings.mesh)
+    return {nodes[one].name: tuple(nodes[other] for other in others) for one, others in found.items()}
+
+
+def _peers(nodes: tuple[Node, ...], edges: Mapping[str, tuple[Node, ...]], settings: Settings) -> Iterator[str]:
+    """Write each node's own ssh to the others. All of them are written: who asks for a dry run wants to see."""
+    from ncheck.agent.answers.ssh_peers import line
+
+    if edges:
+        which = "each node" if len(edges) == len(nodes) else f"each of {len(edges)} of the {len(nodes)} nodes"
+        yield f"then, where the login worked, {which} runs:"
+    for name, peers in edges.items():
+        for peer in peers:
+            asked = {"host": peer.name, "port": peer.port or settings.port, "user": peer.user or settings.user}
+            yield f"  {name}: {shlex.join(line(asked, settings.connect_timeout))}"
+    if edges:
+        yield ""

@@ -1,0 +1,105 @@
+"""What the kernel would do with packets of other nodes, by its own routing: asked, and nothing was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, cast
+
+from ncheck.facts.net_settings import NetSettingsFacts
+from ncheck.facts.nics import NicFacts
+from ncheck.facts.reader import Reader, no_answer
+from ncheck.model.evidence import Answer, Evidence, JsonValue
+from ncheck.model.fact import Read
+from ncheck.model.phase import NotAsked, Questions
+from ncheck.network.subnets import Seat, seats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ncheck.model.cluster import Company
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A packet from `source`, which is another node's address, that comes in by `interface` for its `address`."""
+
+    interface: str
+    address: str
+    source: str
+    taken: bool  # False: the reverse path filter drops it
+
+
+@dataclass(frozen=True)
+class ArrivalFacts:
+    """One arrival for each own address and each subnet that other nodes would send to it from."""
+
+    arrivals: tuple[Arrival, ...]
+
+
+ARRIVALS = Answer("arrivals")
+
+
+def arrivals(evidence: Evidence) -> Read[ArrivalFacts]:
+    """Read them; a node on which nothing could come in by a wrong interface was not asked, and is Absent."""
+    reply = evidence.reply(ARRIVALS)
+    if why := no_answer(ARRIVALS, reply):
+        return why
+    said = cast("Mapping[str, list[Mapping[str, object]]]", reply.value)
+    return ArrivalFacts(tuple(_arrival(one) for one in said["arrivals"]))
+
+
+def _arrival(one: Mapping[str, object]) -> Arrival:
+    """Raise ValueError for what is no address and TypeError for what is no yes or no."""
+    taken = one["taken"]
+    if not isinstance(taken, bool):
+        raise TypeError(f"{taken!r} is neither true nor false")
+    address, source = (str(ip_address(str(one[key]))) for key in ("address", "source"))
+    return Arrival(str(one["interface"]), address, source, taken)
+
+
+READERS = (Reader(ArrivalFacts, (ARRIVALS,), arrivals),)
+
+
+STRICT = 1  # net.ipv4.conf.*.rp_filter: 0 off, 1 strict, 2 loose
+
+
+_WHY_NOT = "no packet of another node can come in by a wrong interface: one interface, or no strict rp_filter"
+
+
+def ask_arrivals(company: Company, left: float) -> Questions:
+    """Ask each node whose interfaces and settings are known; of the others nothing will be known."""
+    held = {name: [seat for seat in seats(nics) if ":" not in seat.ip] for name, nics in company.each(NicFacts).items()}
+    questions: Questions = {}
+    for name, settings in company.each(NetSettingsFacts).items():
+        if name in held:
+            packets: list[JsonValue] = list(_packets(name, held, settings))
+            asked = replace(ARRIVALS, arguments={"arrivals": packets}, timeout=max(1.0, min(10.0, left - 1.0)))
+            questions[name] = (asked if packets else NotAsked(ARRIVALS, _WHY_NOT),)
+    return questions
+
+
+def _packets(name: str, held: Mapping[str, list[Seat]], settings: NetSettingsFacts) -> Iterator[JsonValue]:
+    own = held[name]
+    if len({seat.interface.name for seat in own}) < 2:  # noqa: PLR2004  by one interface all goes out that came in
+        return
+    for seat in own:
+        if settings.effective(seat.interface.name).rp_filter == STRICT:
+            for source in _senders(name, seat, held):
+                yield {"interface": seat.interface.name, "address": seat.ip, "source": source}
+
+
+def _senders(name: str, seat: Seat, held: Mapping[str, list[Seat]]) -> Iterator[str]:
+    """Yield an address for each subnet that others send from to this one: its own or, where no subnet is common to the
+    two nodes, that of the other's interface of the same name (each a rail, which routers join).
+    """
+    seen: set[str] = set()
+    mine = {one.subnet for one in held[name]}
+    for other, theirs in held.items():
+        apart = not mine & {one.subnet for one in theirs}
+        for one in theirs if other != name else ():
+            sends = one.subnet == seat.subnet or (apart and one.interface.name == seat.interface.name)
+            if sends and one.subnet not in seen and one.ip != seat.ip:
+                seen.add(one.subnet)
+                yield one.ip

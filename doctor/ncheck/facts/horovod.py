@@ -1,0 +1,61 @@
+"""Versions and software, as the job would have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ncheck.facts.interpreter import INTERPRETER, packages
+from ncheck.facts.reader import Reader, trouble
+from ncheck.model.evidence import Command, Evidence, Status
+from ncheck.model.fact import Absent, Read, Unread
+from ncheck.parse.horovod_build import parse_build
+
+
+@dataclass(frozen=True)
+class HorovodFacts:
+    """What `horovodrun --check-build` says: each set holds the names marked [X]."""
+
+    version: str
+    frameworks: frozenset[str]
+    controllers: frozenset[str]
+    operations: frozenset[str]
+
+
+# It imports every framework that it was built with: seconds each, on a cold page cache.
+CHECK_BUILD = Command(("horovodrun", "--check-build"), timeout=30.0, job=True)
+
+
+_FIX = "horovodrun --check-build"
+
+
+def horovod(evidence: Evidence) -> Read[HorovodFacts]:
+    """Read the build; a crash while it probes is Unread, with its words, even where the version was printed before."""
+    reply = evidence.reply(CHECK_BUILD)
+    installed = packages(evidence).get("horovod")
+    if reply.status is Status.MISSING:
+        return _without_command(evidence, installed)
+    why = trouble(CHECK_BUILD, reply)
+    if isinstance(why, Unread) and reply.status is not Status.OK:
+        return why
+    build = parse_build(reply.stdout + "\n" + reply.stderr)
+    if why or build.error or build.version is None:
+        return Unread(f"horovodrun --check-build failed: {build.error or (why.reason if why else '')}", fix=_FIX)
+    return HorovodFacts(build.version, _built(build.frameworks), _built(build.controllers), _built(build.operations))
+
+
+def _without_command(evidence: Evidence, installed: str | None) -> Unread | Absent:
+    asked = trouble(INTERPRETER, evidence.reply(INTERPRETER))
+    if isinstance(asked, Unread):
+        return Unread(f"no horovodrun, and whether Horovod is installed could not be asked: {asked.reason}")
+    if installed:
+        reason = f"Horovod {installed} is installed, and horovodrun is not on the PATH of a non-interactive login"
+        return Unread(reason, fix="python3 -m horovod.runner.launch --check-build")
+    return Absent("Horovod is not installed")
+
+
+def _built(block: Mapping[str, bool]) -> frozenset[str]:
+    return frozenset(name for name, there in block.items() if there)
+
+
+READERS = (Reader(HorovodFacts, (CHECK_BUILD, INTERPRETER), horovod),)

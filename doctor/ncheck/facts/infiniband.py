@@ -1,0 +1,263 @@
+"""NICs and InfiniBand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ncheck.facts.reader import Reader, trouble
+from ncheck.model.evidence import Command, Evidence, Reply, Status, Tree
+from ncheck.model.fact import Absent, Read, Unread
+from ncheck.parse.ibstat import Adapter, Port, parse_ibstat, rate_of, tool_error
+
+
+@dataclass(frozen=True)
+class Gid:
+    """One entry of a port's GID table that is in use. `kind` is "IB/RoCE v1" or "RoCE v2"."""
+
+    index: int
+    address: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class HcaPort:
+    """One port of one HCA. `state`: Down, Initializing, Armed, Active; `physical`: LinkUp, Polling, Disabled, Sleep,
+    PortConfigurationTraining, LinkErrorRecovery, PhyTest; `rate` in Gb/s; `link_layer`: InfiniBand, Ethernet, OmniPath.
+    `gids` are the first of an Ethernet port's.
+    """
+
+    hca: str
+    port: int
+    state: str
+    physical: str
+    rate: float | None
+    link_layer: str
+    lid: int | None = None
+    sm_lid: int | None = None
+    firmware: str = ""
+    hca_type: str = ""
+    node_guid: str = ""
+    port_guid: str = ""
+    pci: str = ""
+    numa: int | None = None
+    netdev: str = ""
+    gids: tuple[Gid, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """As NCCL_IB_HCA and the probe name it: mlx5_0:1."""
+        return f"{self.hca}:{self.port}"
+
+
+@dataclass(frozen=True)
+class InfinibandFacts:
+    """Every HCA port that the node shows. `source` is "ibstat" or "sysfs": both tell the same."""
+
+    ports: tuple[HcaPort, ...]
+    source: str
+
+
+_ROOT = "/sys/class/infiniband"
+
+
+PATTERNS = tuple(
+    f"{_ROOT}/*/{path}"
+    for path in (
+        "node_guid", "fw_ver", "hca_type", "device", "device/numa_node", "device/net/*",
+        "ports/*/state", "ports/*/phys_state", "ports/*/rate", "ports/*/link_layer", "ports/*/lid", "ports/*/sm_lid",
+        "ports/*/gids/[0-9]", "ports/*/gid_attrs/ndevs/0", "ports/*/gid_attrs/types/[0-9]",
+    )
+)  # fmt: skip
+
+
+_GIDS = 10  # of the 256 places of a table; an address has two, and the first addresses stand first
+
+
+_STATES = {1: "Down", 2: "Initializing", 3: "Armed", 4: "Active", 5: "Active"}
+
+
+_PHYSICAL = {
+    1: "Sleep", 2: "Polling", 3: "Disabled", 4: "PortConfigurationTraining", 5: "LinkUp", 6: "LinkErrorRecovery",
+    7: "PhyTest",
+}  # fmt: skip
+
+
+SysfsTree = Mapping[str, object]
+
+
+def devices_in(tree: SysfsTree) -> tuple[str, ...]:
+    """Return the names of the devices, in the order in which ibstat prints them."""
+    return tuple(sorted({path.split("/")[4] for path in tree if path.startswith(_ROOT + "/")}))
+
+
+def ports_in(tree: SysfsTree) -> tuple[HcaPort, ...]:
+    """Return every port. Raises ValueError or KeyError where a port shows no state."""
+    return tuple(_port(tree, device, number) for device in devices_in(tree) for number in _numbers(tree, device))
+
+
+def whereabouts(tree: SysfsTree, device: str, number: int) -> tuple[str, int | None, str]:
+    """Return a device's PCI address, its NUMA node and its network interface: what ibstat does not tell."""
+    link = _text(tree, f"{_ROOT}/{device}/device")
+    numa = _text(tree, f"{_ROOT}/{device}/device/numa_node")
+    node = int(numa) if numa.lstrip("-").isdigit() else -1
+    pci = link.rsplit("/", 1)[-1] if link.count(":") > 1 else ""
+    return pci, node if node >= 0 else None, _netdev(tree, device, number)
+
+
+def gids(tree: SysfsTree, device: str, number: int) -> tuple[Gid, ...]:
+    """Return the first GIDs of an Ethernet port; an empty place shows zeros, and its type cannot be read."""
+    place = f"{_ROOT}/{device}/ports/{number}"
+    if _text(tree, f"{place}/link_layer") != "Ethernet":
+        return ()
+    found = (
+        Gid(index, _text(tree, f"{place}/gids/{index}"), _text(tree, f"{place}/gid_attrs/types/{index}"))
+        for index in range(_GIDS)
+    )
+    return tuple(gid for gid in found if gid.kind and gid.address.strip("0:"))
+
+
+def _numbers(tree: SysfsTree, device: str) -> Iterable[int]:
+    prefix = f"{_ROOT}/{device}/ports/"
+    return sorted({int(path[len(prefix) :].split("/")[0]) for path in tree if path.startswith(prefix)})
+
+
+def _port(tree: SysfsTree, device: str, number: int) -> HcaPort:
+    place = f"{_ROOT}/{device}/ports/{number}"
+    pci, numa, netdev = whereabouts(tree, device, number)
+    return HcaPort(
+        hca=device,
+        port=number,
+        state=_STATES[_leading(tree, f"{place}/state")],
+        physical=_PHYSICAL.get(_leading(tree, f"{place}/phys_state"), "unknown"),
+        rate=rate_of(_text(tree, f"{place}/rate")),
+        link_layer=_text(tree, f"{place}/link_layer"),
+        lid=_hex(tree, f"{place}/lid"),
+        sm_lid=_hex(tree, f"{place}/sm_lid"),
+        firmware=_text(tree, f"{_ROOT}/{device}/fw_ver"),
+        hca_type=_text(tree, f"{_ROOT}/{device}/hca_type"),
+        node_guid=_guid(_text(tree, f"{_ROOT}/{device}/node_guid")),
+        port_guid=_guid(_text(tree, f"{place}/gids/0")),
+        pci=pci,
+        numa=numa,
+        netdev=netdev,
+        gids=gids(tree, device, number),
+    )
+
+
+def _netdev(tree: SysfsTree, device: str, number: int) -> str:
+    """Return the interface of this very port where the GID table names it, else the first of the device."""
+    if named := _text(tree, f"{_ROOT}/{device}/ports/{number}/gid_attrs/ndevs/0"):
+        return named
+    prefix = f"{_ROOT}/{device}/device/net/"
+    names = sorted(path[len(prefix) :] for path in tree if path.startswith(prefix))
+    return names[0] if names else ""
+
+
+def _text(tree: SysfsTree, path: str) -> str:
+    value = tree.get(path)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _leading(tree: SysfsTree, path: str) -> int:
+    """Return the number before the words: "4: ACTIVE" is 4."""
+    return int(_text(tree, path).partition(":")[0])
+
+
+def _hex(tree: SysfsTree, path: str) -> int | None:
+    text = _text(tree, path)
+    return int(text, 16) if text else None
+
+
+def _guid(text: str) -> str:
+    """Return the last 64 bits of a GUID or GID as ibstat prints them: a088:c203:00e3:142a is 0xa088c20300e3142a."""
+    digits = text.replace(":", "")[-16:]
+    return f"0x{digits}" if digits else ""
+
+
+IBSTAT = Command(("ibstat",))
+
+
+SYSFS = Tree(PATTERNS)
+
+
+_NOTHING = Absent("no InfiniBand or RoCE device")
+
+
+def infiniband(evidence: Evidence) -> Read[InfinibandFacts]:
+    """Read every port of every HCA."""
+    said, shown = evidence.reply(IBSTAT), _tree(evidence)
+    if said.status in (Status.TIMEOUT, Status.UNANSWERED, Status.DENIED, Status.FAILED):
+        return _unread(said)
+    if said.status is Status.MISSING:
+        return _from_sysfs(shown)
+    devices = devices_in(shown) if isinstance(shown, dict) else ()
+    if not said.succeeded or not said.stdout.strip():
+        return _failed(said, shown, devices)
+    adapters = parse_ibstat(said.stdout)
+    unseen = sorted(set(devices) - {adapter.name for adapter in adapters})
+    if unseen or not adapters or any(adapter.cut for adapter in adapters):
+        return Unread(f"ibstat does not tell of {', '.join(unseen) or 'all it began with'}", fix="ibstat")
+    tree = shown if isinstance(shown, dict) else {}
+    return InfinibandFacts(tuple(_infiniband_port(tree, one, port) for one in adapters for port in one.ports), "ibstat")
+
+
+def _unread(said: Reply) -> Unread:
+    why = trouble(IBSTAT, said)
+    return why if isinstance(why, Unread) else Unread("ibstat gave no answer", fix="ibstat")
+
+
+def _tree(evidence: Evidence) -> dict[str, object] | Unread:
+    """Return what sysfs shows; no such folder means no device."""
+    reply = evidence.reply(SYSFS)
+    if reply.status is Status.MISSING:
+        return {}
+    if reply.succeeded and isinstance(reply.value, dict):
+        return dict(reply.value)
+    return Unread(f"/sys/class/infiniband: {reply.reason or reply.status.value}", fix="ls /sys/class/infiniband")
+
+
+def _from_sysfs(shown: dict[str, object] | Unread) -> Read[InfinibandFacts]:
+    if isinstance(shown, Unread):
+        return shown
+    ports = ports_in(shown)
+    if devices_in(shown) and not ports:
+        return Unread(f"{devices_in(shown)[0]} shows no port", fix="ls /sys/class/infiniband/*/ports")
+    return InfinibandFacts(ports, "sysfs") if ports else _NOTHING
+
+
+def _failed(said: Reply, shown: dict[str, object] | Unread, devices: tuple[str, ...]) -> Unread | Absent:
+    """Weigh an ibstat that failed or printed nothing against sysfs."""
+    if isinstance(shown, dict) and not devices and not parse_ibstat(said.stdout):
+        return _NOTHING
+    words = tool_error(said.stdout + "\n" + said.stderr) or (said.stderr or said.stdout).strip() or "it printed nothing"
+    seen = f", while /sys/class/infiniband shows {', '.join(devices)}" if devices else ""
+    return Unread(f"ibstat failed: {words.splitlines()[-1]}{seen}", fix="ibstat")
+
+
+def _infiniband_port(tree: dict[str, object], adapter: Adapter, port: Port) -> HcaPort:
+    """Join what ibstat says of a port with where sysfs shows the device. Raises ValueError for a port with no state."""
+    if port.state is None:
+        raise ValueError(f"ibstat says nothing of port {port.number} of {adapter.name}")
+    pci, numa, netdev = whereabouts(tree, adapter.name, port.number)
+    return HcaPort(
+        hca=adapter.name,
+        port=port.number,
+        state=port.state,
+        physical=port.physical or "unknown",
+        rate=port.rate,
+        link_layer=port.link_layer or "",
+        lid=port.lid,
+        sm_lid=port.sm_lid,
+        firmware=adapter.firmware or "",
+        hca_type=adapter.type or "",
+        node_guid=adapter.node_guid or "",
+        port_guid=port.guid or "",
+        pci=pci,
+        numa=numa,
+        netdev=netdev,
+        gids=gids(tree, adapter.name, port.number),
+    )
+
+
+READERS = (Reader(InfinibandFacts, (IBSTAT, SYSFS), infiniband),)

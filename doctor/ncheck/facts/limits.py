@@ -1,0 +1,52 @@
+"""Versions and software, as the job would have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ncheck.facts.reader import LONGEST, Reader, no_answer
+from ncheck.facts.shapes import mapping, whole, words
+from ncheck.model.evidence import Answer, Evidence, JsonValue
+from ncheck.model.fact import Read, Unread
+
+
+@dataclass(frozen=True)
+class SharedMemory:
+    """How large /dev/shm is, and how much of it is free, in bytes."""
+
+    total: int
+    free: int
+
+
+@dataclass(frozen=True)
+class LimitsFacts:
+    """Limits of a non-interactive login: locked memory in bytes (None: unlimited), and shared memory."""
+
+    memlock: int | None
+    shm: SharedMemory | Unread
+
+
+LIMITS = Answer("limits")
+
+
+_SHM = "/dev/shm"  # noqa: S108  it is only named, never written to
+
+
+def limits(evidence: Evidence) -> Read[LimitsFacts]:
+    """Read the limits; null is unlimited."""
+    reply = evidence.reply(LIMITS)
+    if why := no_answer(LIMITS, reply):
+        return why
+    said = mapping(reply.value)
+    memlock = said["memlock"]
+    return LimitsFacts(None if memlock is None else whole(memlock), _shared(said["shm"]))
+
+
+def _shared(value: JsonValue) -> SharedMemory | Unread:
+    said = mapping(value)
+    if "error" in said:
+        return Unread(f"{_SHM}: {words(said['error'])[:LONGEST]}")
+    return SharedMemory(whole(said["total"]), whole(said["free"]))
+
+
+READERS = (Reader(LimitsFacts, (LIMITS,), limits),)

@@ -1,0 +1,80 @@
+"""Versions and software, as the job would have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ncheck.facts.mpi_daemon import MPI_DAEMON, PLAIN, MpiDaemonFacts, mpi_daemon
+from ncheck.facts.reader import Reader, trouble
+from ncheck.model.evidence import Command, Evidence, Status
+from ncheck.model.fact import Absent, Read, Unread
+from ncheck.parse.mpi_version import parse_mpi
+
+
+@dataclass(frozen=True)
+class MpiFacts:
+    """The mpirun that a job would start: the job's environment's, else a plain login's, else that of a person's shell.
+
+    `implementation`: Open MPI, MPICH, Intel MPI, Spectrum MPI.
+    """
+
+    implementation: str
+    version: str
+    path: str = ""
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The leading numbers of the version: (4, 1, 4); letters such as in 4.1.0rc1 end them."""
+        numbers: list[int] = []
+        for part in self.version.split("."):
+            digits = part[: len(part) - len(part.lstrip("0123456789"))]
+            if not digits:
+                break
+            numbers.append(int(digits))
+            if digits != part:
+                break
+        return tuple(numbers)
+
+
+MPIRUN = Command(("mpirun", "--version"))
+
+
+MPIEXEC = Command(("mpiexec", "--version"))
+
+
+# A virtual environment's mpirun shadows the system's: only the real path tells two installations apart.
+REAL_PATH = Command(("sh", "-c", 'found=$(command -v mpirun || command -v mpiexec) && readlink -f "$found"'))
+
+
+def mpi(evidence: Evidence) -> Read[MpiFacts]:
+    """Read mpirun's version, or mpiexec's where there is no mpirun. The job's own outweighs the plain login's."""
+    if elsewhere := _elsewhere(evidence):
+        return elsewhere
+    command = MPIEXEC if evidence.reply(MPIRUN).status is Status.MISSING else MPIRUN
+    reply = evidence.reply(command)
+    if why := trouble(command, reply):
+        return Absent("no mpirun on the PATH of a non-interactive login") if isinstance(why, Absent) else why
+    said = parse_mpi(reply.stdout + "\n" + reply.stderr)
+    if said is None or said.implementation is None or said.version is None:
+        words = (reply.stdout or reply.stderr).strip().splitlines() or ["nothing"]
+        return Unread(f"{' '.join(command.argv)} says nothing known: {words[0]}", fix=" ".join(command.argv))
+    return MpiFacts(said.implementation, said.version, _line(evidence, REAL_PATH))
+
+
+def _elsewhere(evidence: Evidence) -> MpiFacts | None:
+    """Return the mpirun that only the job's environment, or only a person's shell, finds; None where none is known."""
+    if not evidence.reply(MPI_DAEMON).succeeded:
+        return None
+    found = mpi_daemon(evidence)
+    mpirun = found.starter if isinstance(found, MpiDaemonFacts) else None
+    if mpirun is None or PLAIN in mpirun.found_by or not (mpirun.implementation and mpirun.version):
+        return None
+    return MpiFacts(mpirun.implementation, mpirun.version, mpirun.real_path)
+
+
+def _line(evidence: Evidence, command: Command) -> str:
+    reply = evidence.reply(command)
+    return reply.stdout.strip() if reply.succeeded else ""
+
+
+READERS = (Reader(MpiFacts, (MPIRUN, MPIEXEC, REAL_PATH, MPI_DAEMON), mpi),)

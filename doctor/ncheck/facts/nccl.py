@@ -1,0 +1,125 @@
+"""Versions and software, as the job would have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from shlex import quote
+from typing import cast
+
+from ncheck.facts.interpreter import INTERPRETER, packages
+from ncheck.facts.reader import Reader, trouble
+from ncheck.model.evidence import Answer, Evidence
+from ncheck.model.fact import Absent, Read, Unread
+from ncheck.parse.nccl_version import version_text
+
+
+@dataclass(frozen=True)
+class NcclCopy:
+    """One libnccl on the node, as "2.21.5"; `origin` is loader, wheel, conda, torch, system or environment."""
+
+    path: str
+    version: str | Unread
+    origin: str
+    cuda: str = ""  # what it was built for: "12.4", "" when it does not say
+
+
+@dataclass(frozen=True)
+class NcclCopiesFacts:
+    """Every copy of libnccl that was found, the real path of each once."""
+
+    copies: tuple[NcclCopy, ...]
+
+
+@dataclass(frozen=True)
+class LoadedNcclFacts:
+    """The copy that the job's interpreter loads, asked by ncclGetVersion. `static` when torch has it linked in."""
+
+    version: str
+    path: str
+    static: bool = False
+
+
+NCCL = Answer("nccl")
+
+
+Said = Mapping[str, object]
+
+
+_WITHOUT_NCCL = {"mpi4py"}  # it lives in many an interpreter that no GPU job ever sees
+
+
+_OF_AN_ENVIRONMENT = frozenset({"wheel", "conda", "torch", "environment"})
+
+
+def copies(evidence: Evidence) -> Read[NcclCopiesFacts]:
+    """Read every copy; a version that could not be told is Unread within its copy."""
+    value = _said(evidence)
+    if isinstance(value, (Unread, Absent)):
+        return value
+    found = _copies(value)
+    return NcclCopiesFacts(found) if found else Absent("no libnccl on this node")
+
+
+def loaded(evidence: Evidence) -> Read[LoadedNcclFacts]:
+    """Read the copy that the job's interpreter loads.
+
+    Where no framework lives in that interpreter and other environments hold a copy, the job's own is not known.
+    """
+    value = _said(evidence)
+    if isinstance(value, (Unread, Absent)):
+        return value
+    said = cast("Said | None", value["loaded"])
+    if said and said.get("error"):
+        return Unread(f"the job's interpreter could not load NCCL: {said['error']}", fix="ncheck explain NC201")
+    path = str(said.get("path") or "") if said else ""
+    elsewhere = [copy for copy in _copies(value) if copy.origin in _OF_AN_ENVIRONMENT and copy.path != path]
+    frameworks = packages(evidence).keys() - _WITHOUT_NCCL
+    if elsewhere and not frameworks and not _within(value, path):
+        return _other_environment(elsewhere[0])
+    if said is None:
+        return Absent("no NCCL that the job's interpreter would load")
+    version = version_text(cast("str | int", said["version"]))
+    return LoadedNcclFacts(version, path, static=bool(said.get("static")))
+
+
+def _said(evidence: Evidence) -> Said | Unread | Absent:
+    reply = evidence.reply(NCCL)
+    if why := trouble(NCCL, reply):
+        return Absent("no libnccl on this node") if isinstance(why, Absent) else why
+    return cast("Said", reply.value)
+
+
+def _copies(value: Said) -> tuple[NcclCopy, ...]:
+    return tuple(_copy(one) for one in cast("list[Said]", value["copies"]))
+
+
+def _copy(one: Said) -> NcclCopy:
+    version = one.get("version")
+    told = isinstance(version, (str, int))
+    why = version.get("error") if isinstance(version, dict) else "it does not say"
+    return NcclCopy(
+        path=str(one["path"]),
+        version=version_text(cast("str | int", version)) if told else Unread(f"{one['path']}: {why}"),
+        origin=str(one.get("origin") or "system"),
+        cuda=str(one.get("cuda") or ""),
+    )
+
+
+def _within(value: Said, path: str) -> bool:
+    """Tell whether the loaded copy belongs to an environment itself rather than to the whole node."""
+    return any(copy.path == path and copy.origin in _OF_AN_ENVIRONMENT for copy in _copies(value))
+
+
+def _other_environment(copy: NcclCopy) -> Unread:
+    prefix = copy.path.split("/lib/")[0]
+    return Unread(
+        f"no framework lives in the interpreter that was asked; {copy.path} belongs to another environment",
+        fix=f"ncheck --python {quote(prefix + '/bin/python')} nodes.txt",
+    )
+
+
+READERS = (
+    Reader(NcclCopiesFacts, (NCCL,), copies),
+    Reader(LoadedNcclFacts, (NCCL, INTERPRETER), loaded),
+)

@@ -1,0 +1,121 @@
+"""What the kernel was told about networks, by sysctl: filters, ARP, neighbours, ports, tracked connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from ncheck.facts.reader import Reader, no_answer
+from ncheck.model.evidence import Evidence, Tree
+from ncheck.model.fact import Read, Unread
+
+
+@dataclass(frozen=True)
+class InterfaceSettings:
+    """net.ipv4.conf.NAME.*, as set; what holds is made of these and of those of "all"."""
+
+    rp_filter: int = 0
+    arp_ignore: int = 0
+    arp_announce: int = 0
+    arp_filter: int = 0
+
+
+@dataclass(frozen=True)
+class Conntrack:
+    """Connections that netfilter keeps track of in this network namespace, and how many there may be."""
+
+    count: int
+    most: int
+
+
+@dataclass(frozen=True)
+class NetSettingsFacts:
+    """`conf` is net.ipv4.conf by interface, "all" among them.
+
+    `ephemeral` is the range that the kernel takes a client's port from, both ends included, and `reserved` the ranges
+    that it leaves out. `neighbours` maps the family, 4 or 6, to the most entries of its neighbour table; one that is
+    not shown (a container, IPv6 off) is not there. `conntrack` is None where netfilter tracks nothing.
+    """
+
+    conf: Mapping[str, InterfaceSettings]
+    ephemeral: tuple[int, int]
+    reserved: tuple[tuple[int, int], ...] = ()
+    neighbours: Mapping[int, int] = field(default_factory=dict)
+    conntrack: Conntrack | None = None
+
+    @property
+    def ports(self) -> int:
+        """How many ports a client may get."""
+        first, last = self.ephemeral
+        return last - first + 1 - sum(max(0, min(last, b) - max(first, a) + 1) for a, b in self.reserved)
+
+    def effective(self, name: str) -> InterfaceSettings:
+        """Return what holds for an interface: the greater of its own value and that of "all"."""
+        own, every = self.conf.get(name, InterfaceSettings()), self.conf["all"]
+        return InterfaceSettings(
+            rp_filter=max(own.rp_filter, every.rp_filter),
+            arp_ignore=max(own.arp_ignore, every.arp_ignore),
+            arp_announce=max(own.arp_announce, every.arp_announce),
+            arp_filter=max(own.arp_filter, every.arp_filter),
+        )
+
+
+NET = "/proc/sys/net"
+
+
+CONF = ("rp_filter", "arp_ignore", "arp_announce", "arp_filter")
+
+
+SETTINGS = Tree((
+    *(f"{NET}/ipv4/conf/*/{name}" for name in CONF),
+    f"{NET}/ipv4/ip_local_port_range",
+    f"{NET}/ipv4/ip_local_reserved_ports",
+    f"{NET}/ipv[46]/neigh/default/gc_thresh3",
+    f"{NET}/netfilter/nf_conntrack_count",
+    f"{NET}/netfilter/nf_conntrack_max",
+))  # fmt: skip
+
+
+def net_settings(evidence: Evidence) -> Read[NetSettingsFacts]:
+    """Read the settings. Raises KeyError or ValueError where the kernel shows none of what it always has."""
+    reply = evidence.reply(SETTINGS)
+    if why := no_answer(SETTINGS, reply):
+        return why
+    tree = cast("Mapping[str, object]", reply.value)
+    conf = {name: _interface(tree, name) for name in _interfaces(tree)}
+    if "all" not in conf:
+        return Unread("/proc/sys/net/ipv4/conf/all is not there: these settings cannot be read here")
+    first, last = str(tree[f"{NET}/ipv4/ip_local_port_range"]).split()
+    return NetSettingsFacts(conf, (int(first), int(last)), tuple(_reserved(tree)), _neighbours(tree), _conntrack(tree))
+
+
+def _interfaces(tree: Mapping[str, object]) -> list[str]:
+    # /proc/sys/net/ipv4/conf/bond0.100/rp_filter
+    return [path.split("/")[6] for path in tree if path.startswith(f"{NET}/ipv4/conf/") and path.endswith("/rp_filter")]
+
+
+def _interface(tree: Mapping[str, object], name: str) -> InterfaceSettings:
+    return InterfaceSettings(*(int(str(tree[f"{NET}/ipv4/conf/{name}/{key}"])) for key in CONF))
+
+
+def _reserved(tree: Mapping[str, object]) -> Iterator[tuple[int, int]]:
+    # 8080,9148,30000-32767
+    text = tree.get(f"{NET}/ipv4/ip_local_reserved_ports")
+    for part in str(text or "").strip().split(","):
+        if part:
+            first, _, last = part.partition("-")
+            yield int(first), int(last or first)
+
+
+def _neighbours(tree: Mapping[str, object]) -> dict[int, int]:
+    most = {family: tree.get(f"{NET}/ipv{family}/neigh/default/gc_thresh3") for family in (4, 6)}
+    return {family: int(text) for family, text in most.items() if isinstance(text, str)}
+
+
+def _conntrack(tree: Mapping[str, object]) -> Conntrack | None:
+    count, most = (tree.get(f"{NET}/netfilter/nf_conntrack_{name}") for name in ("count", "max"))
+    return Conntrack(int(count), int(most)) if isinstance(count, str) and isinstance(most, str) else None
+
+
+READERS = (Reader(NetSettingsFacts, (SETTINGS,), net_settings),)

@@ -1,0 +1,312 @@
+"""NICs and InfiniBand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from ipaddress import ip_interface
+from typing import cast
+
+from ncheck.facts.reader import Reader, no_answer
+from ncheck.hostlist import quoted
+from ncheck.model.evidence import Answer, Evidence
+from ncheck.model.fact import Read
+from ncheck.parse.interface_names import Kind, kind_by_name
+
+
+@dataclass(frozen=True)
+class Address:
+    """One address with its prefix length: ("10.1.0.7", 24). `scope` is global, link or host."""
+
+    ip: str
+    prefix: int
+    scope: str = "global"
+
+    @cached_property  # every check of networks asks for it, and a node may have ten thousand addresses
+    def network(self) -> str:
+        """The subnet, as "10.1.0.0/24"."""
+        from ipaddress import ip_interface
+
+        return str(ip_interface(f"{self.ip}/{self.prefix}").network)
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One interface, in the kernel's order (by `index`), which is the order in which NCCL looks.
+
+    `speed` is in Mb/s (None: the driver does not say), `pci` like "0000:3b:00.0", `numa` None where there is none.
+    `up` is the administrative state, `running` whether it has a carrier (IFF_RUNNING).
+    `uplink` marks what stands in where a network namespace has no wire of its own: the end of a veth pair that is a
+    container's only way out. It is not `usable`, and a plan that must name something may name it.
+    """
+
+    name: str
+    index: int
+    kind: Kind
+    up: bool
+    running: bool
+    mtu: int
+    addresses: tuple[Address, ...] = ()
+    driver: str = ""
+    pci: str = ""
+    numa: int | None = None
+    speed: int | None = None
+    duplex: str = ""  # full, half; "" where the driver does not say
+    mac: str = ""
+    master: str = ""
+    hca: str = ""  # the InfiniBand or RoCE device behind it: mlx5_0
+    default_route: bool = False
+    uplink: bool = False
+    peer_index: int | None = None  # the index of what it hangs on or is paired with, in this namespace or another
+
+    @property
+    def usable(self) -> bool:
+        """Tell whether data of a job could leave here: a real wire, up, with an address of more than link scope."""
+        addressed = any(address.scope == "global" for address in self.addresses)
+        return self.kind in CARRIES_DATA and self.up and self.running and addressed
+
+
+# A management controller shows itself to its host as a network card on USB: the same addresses on every machine.
+BMC_DRIVERS = frozenset({"cdc_ether", "cdc_eem", "cdc_ncm", "rndis_host"})
+
+
+CARRIES_DATA = frozenset({Kind.PHYSICAL, Kind.CLOUD, Kind.INFINIBAND, Kind.BOND, Kind.VLAN, Kind.BRIDGE, Kind.MACVLAN})
+
+
+@dataclass(frozen=True)
+class NicFacts:
+    """Every interface of the node's network namespace, lo and veth included."""
+
+    interfaces: tuple[Interface, ...]
+
+    @cached_property
+    def candidates(self) -> tuple[Interface, ...]:
+        """Return what a job may be told to use: every usable interface, and where there is none the uplinks."""
+        usable = tuple(nic for nic in self.interfaces if nic.usable)
+        return usable or tuple(nic for nic in self.interfaces if nic.uplink)
+
+    @cached_property
+    def met_at(self) -> tuple[tuple[Interface, Address], ...]:
+        """Return the addresses at which others can meet the node, in the kernel's order; link-local ones are none."""
+        from ipaddress import ip_address
+
+        held = ((nic, address) for nic in self.candidates for address in nic.addresses if nic.driver not in BMC_DRIVERS)
+        return tuple((nic, one) for nic, one in held if one.scope == "global" and not ip_address(one.ip).is_link_local)
+
+
+# enp3s0f0np0, bond0.100, eth0:1 (as older tools name a second address)
+_NAME = re.compile(r"[^\s/]{1,64}")
+
+
+_MOST = 8192  # interfaces of one node: a thousand containers leave as many
+
+
+Link = Mapping[str, object]  # one interface as the agent's `interfaces` says it
+
+
+INTERFACES = Answer("interfaces")
+
+
+_LOOPBACK, _INFINIBAND, _NO_LINK_LAYER, _PPP, _ETHERNET = 772, 32, 65534, 512, 1  # ARPHRD_*, as in sysfs `type`
+
+
+_CLOUD_DRIVERS = frozenset({"virtio_net", "ena", "gve", "gvnic", "hv_netvsc", "mana", "vmxnet3", "xen_netfront", "vif"})
+
+
+_USB_DRIVERS = frozenset({"cdc_ether", "rndis_host", "cdc_ncm", "cdc_subset", "cdc_mbim", "qmi_wwan", "ipheth"})
+
+
+_BY_DEVTYPE = {
+    "wlan": Kind.WIFI,
+    "bond": Kind.BOND,
+    "vlan": Kind.VLAN,
+    "vxlan": Kind.OVERLAY,
+    "geneve": Kind.OVERLAY,
+    "macvlan": Kind.MACVLAN,
+    "macvtap": Kind.MACVLAN,
+    "ipvlan": Kind.MACVLAN,
+    "wireguard": Kind.TUN,
+    "wwan": Kind.OTHER,
+    "gadget": Kind.OTHER,
+}
+
+
+# What `ethtool -i` calls the drivers that have no device on a bus.
+_BY_DRIVER = {
+    "veth": Kind.VETH,
+    "tun": Kind.TUN,
+    "macvlan": Kind.MACVLAN,
+    "macvtap": Kind.MACVLAN,
+    "ipvlan": Kind.MACVLAN,
+    "ipvtap": Kind.MACVLAN,
+    "vxlan": Kind.OVERLAY,
+    "geneve": Kind.OVERLAY,
+    "bonding": Kind.BOND,
+    "team": Kind.BOND,
+    "802.1Q VLAN Support": Kind.VLAN,
+    "dummy": Kind.OTHER,
+    "openvswitch": Kind.OTHER,
+}
+
+
+_NO_WAY_OUT = frozenset({Kind.LOOPBACK, Kind.BRIDGE, Kind.CONTAINER_BRIDGE, Kind.BOND_SLAVE})
+
+
+def nics(evidence: Evidence) -> Read[NicFacts]:
+    """Read every interface of the namespace that the agent ran in."""
+    reply = evidence.reply(INTERFACES)
+    if why := no_answer(INTERFACES, reply):
+        return why
+    value = cast("Mapping[str, list[object]]", reply.value)
+    told = cast("list[Link]", value["interfaces"])
+    if len(told) > _MOST:
+        raise ValueError(f"{len(told)} interfaces are more than any node has")
+    links = {_name(link): link for link in told}
+    routes = [str(name) for name in value.get("default_routes") or []]
+    return NicFacts(with_uplinks(tuple(_interface(link, links, routes) for link in links.values())))
+
+
+def kind_of(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
+    """Tell what an interface is. `links` are all of the namespace, for its master and for what lies beneath it."""
+    if link.get("loopback") or link.get("type") == _LOOPBACK:
+        return Kind.LOOPBACK
+    if links.get(str(link.get("master")), {}).get("bond"):
+        return Kind.BOND_SLAVE
+    if link.get("type") == _INFINIBAND:
+        return Kind.INFINIBAND
+    if link.get("bridge") or link.get("devtype") == "bridge":
+        return _bridge(link, links, routed=routed)
+    return _by_devtype(link) or _by_device(link) or _by_driver(link) or _by_pairing(link)
+
+
+def with_uplinks(interfaces: tuple[Interface, ...]) -> tuple[Interface, ...]:
+    """Mark the ways out of a namespace that has no wire of its own.
+
+    There, an addressed end of a veth pair leads out, and so does anything else that carries the default route.
+    """
+    if any(nic.usable for nic in interfaces):
+        return interfaces
+    return tuple(replace(nic, uplink=_leads_out(nic)) for nic in interfaces)
+
+
+def _leads_out(nic: Interface) -> bool:
+    addressed = any(address.scope == "global" for address in nic.addresses)
+    if not (nic.up and nic.running and addressed) or nic.master or nic.kind in _NO_WAY_OUT:
+        return False
+    return nic.kind is Kind.VETH or nic.default_route
+
+
+def _bridge(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
+    """Tell a LAN's bridge from one that only containers hang on: the former has a wire or carries the default route."""
+    ports = [links[name] for name in cast("list[str]", link.get("lower") or []) if name in links]
+    if kind_by_name(str(link["name"])) is Kind.CONTAINER_BRIDGE:
+        return Kind.CONTAINER_BRIDGE
+    wired = any(port.get("device") or port.get("bond") or port.get("vlan_id") for port in ports)
+    return Kind.BRIDGE if wired or routed else Kind.CONTAINER_BRIDGE
+
+
+def _by_devtype(link: Link) -> Kind | None:
+    if kind := _BY_DEVTYPE.get(str(link.get("devtype"))):
+        return kind
+    if link.get("wireless"):
+        return Kind.WIFI
+    if link.get("bond"):
+        return Kind.BOND
+    if link.get("vlan_id") is not None:
+        return Kind.VLAN
+    if link.get("tun") or link.get("type") in (_NO_LINK_LAYER, _PPP):
+        return Kind.TUN
+    return None
+
+
+def _by_device(link: Link) -> Kind | None:
+    """Tell by the driver of the device on the bus behind it; None where there is none."""
+    driver = str(link.get("driver") or "")
+    if not (link.get("device") or link.get("pci")):
+        return None
+    if driver in _USB_DRIVERS:
+        return Kind.OTHER
+    return Kind.CLOUD if driver in _CLOUD_DRIVERS else Kind.PHYSICAL
+
+
+def _by_driver(link: Link) -> Kind | None:
+    """Tell by the driver of what has no device; a veth with the name of a container's bridge is taken for one."""
+    kind = _BY_DRIVER.get(str(link.get("driver") or ""))
+    named = kind_by_name(str(link["name"]))
+    return Kind.CONTAINER_BRIDGE if kind is Kind.VETH and named is Kind.CONTAINER_BRIDGE else kind
+
+
+def _by_pairing(link: Link) -> Kind:
+    """Tell a veth's end by the peer that iflink names; what is left has only its name."""
+    named = kind_by_name(str(link["name"]))
+    if named in (Kind.OVERLAY, Kind.VETH, Kind.OTHER, Kind.CONTAINER_BRIDGE):
+        return named
+    if link.get("peer_index") and link.get("type") in (_ETHERNET, None):
+        return Kind.VETH
+    if link.get("type") is None:
+        return named or Kind.PHYSICAL
+    return Kind.OTHER
+
+
+def _interface(link: Link, links: Mapping[str, Link], routes: list[str]) -> Interface:
+    name = _name(link)
+    return Interface(
+        name=name,
+        index=_index(link),
+        kind=kind_of(link, links, routed=name in routes),
+        up=bool(link.get("up")),
+        running=bool(link.get("running")),
+        mtu=_number(link, "mtu") or 0,
+        addresses=tuple(_address(one) for one in cast("list[Link]", link.get("addresses") or [])),
+        driver=_text(link, "driver"),
+        pci=_text(link, "pci"),
+        numa=_number(link, "numa"),
+        speed=_number(link, "speed"),
+        duplex=_text(link, "duplex"),
+        mac=_text(link, "mac"),
+        master=_text(link, "master"),
+        hca=_text(link, "hca"),
+        default_route=name in routes,
+        peer_index=_number(link, "peer_index"),
+    )
+
+
+def _name(link: Link) -> str:
+    """Return its name. Raises ValueError for what a kernel gives none: it comes to stand in lines to type."""
+    name = str(link["name"])
+    if not _NAME.fullmatch(name) or not name.isprintable():
+        raise ValueError(f"{quoted(name)} is the name of no interface")
+    return name
+
+
+def _address(one: Link) -> Address:
+    """Return an address that is one. Raises ValueError for anything else, for it comes to stand in lines to type."""
+    ip = str(one["ip"])
+    whole = 128 if ":" in ip else 32
+    prefix = _number(one, "prefix")
+    told = ip_interface((ip, whole if prefix is None else prefix))
+    if "%" in ip:
+        raise ValueError(f"{ip} bears a zone, and getifaddrs gives none")
+    return Address(str(told.ip), told.network.prefixlen, str(one.get("scope") or "global"))
+
+
+def _index(link: Link) -> int:
+    """Return the index, by which NCCL's order goes. Raises TypeError where there is none."""
+    index = _number(link, "index")
+    if index is None:
+        raise TypeError(f"the index of {link['name']} is no number")
+    return index
+
+
+def _text(link: Link, key: str) -> str:
+    return str(link.get(key) or "")
+
+
+def _number(link: Link, key: str) -> int | None:
+    value = link.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+READERS = (Reader(NicFacts, (INTERFACES,), nics),)

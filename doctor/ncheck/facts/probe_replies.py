@@ -1,0 +1,402 @@
+"""What the node told of its part in each step of the probe, and where ranks can meet that it leads.
+
+What was asked is the head's own word (`Reply.asked`); what came back is the node's, and is held to shape and bounds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from ipaddress import ip_address
+
+from ncheck.facts.probe import Carried, Failure, Means, MeetingFacts, ProbeFacts, Row, Skipped, Stage, Step, Turn
+from ncheck.facts.reader import Reader, trouble
+from ncheck.facts.shapes import items, mapping, node, number, port, whole, words
+from ncheck.model.evidence import Answer, Evidence, JsonValue, Reply, Status
+from ncheck.model.fact import Absent, Read, Unread
+from ncheck.parse.nccl_tests import NcclTests, NotNcclTestsError, parse_nccl_tests
+from ncheck.parse.perftest import Perftest, parse_pingpong, parse_write_bw
+from ncheck.text import printable
+
+TURN = Answer("turn")
+
+
+MEETING = Answer("meeting")
+
+
+SWEEP = Answer("sweep")
+
+
+_MOST_ROWS, _MOST_DEVICES, _MOST_LINES, _MOST_IDS = 256, 1024, 300, 4096
+
+
+_LONGEST_LINE, _LONGEST_WORDS, _LONGEST_PATH = 500, 1000, 4096  # an agent's log has lines of 400 characters
+
+
+_LEAST_SECONDS, _MOST_SECONDS = 1e-9, 1e6
+
+
+_MOST_BYTES = 2**64
+
+
+_ROUNDED = 1.001  # by so much may equal times differ that were means or were rounded
+
+
+_ID = 256  # hexadecimal digits of an ncclUniqueId
+
+
+def probed(evidence: Evidence) -> Read[ProbeFacts]:
+    """Return the turns of this part of the evidence. Only what the head asked for counts."""
+    told = {turn: reply for turn, reply in evidence.turns(TURN).items() if isinstance(reply.asked, dict)}
+    if not told:
+        return _why_none(evidence)
+    note, swept = evidence.reply(TURN), evidence.turns(SWEEP)
+    return ProbeFacts(
+        tuple(
+            _swept(_turn(turn, reply), reply, swept.get(turn))
+            for turn, reply in told.items()
+            if reply.status is not Status.NOT_ASKED
+        ),
+        tuple(
+            Skipped(_step(mapping(reply.asked), turn), reply.reason)
+            for turn, reply in told.items()
+            if reply.status is Status.NOT_ASKED
+        ),
+        note.reason if note.status is Status.NOT_ASKED else "",
+    )
+
+
+def meeting(evidence: Evidence) -> Read[MeetingFacts]:
+    """Return where ranks can meet. That it has no such place is for the step to tell, which then fails."""
+    reply = evidence.reply(MEETING)
+    why = trouble(MEETING, reply)
+    if isinstance(why, Absent) and reply.status is Status.NOT_ASKED:
+        return why
+    if why:
+        return MeetingFacts(why=_words(reply.reason) or why.reason)
+    try:
+        return _meeting(mapping(reply.value))
+    except (ValueError, LookupError, TypeError) as error:
+        return MeetingFacts(why=f"its answer cannot be read: {error}")
+
+
+READERS = (Reader(ProbeFacts, (TURN,), probed), Reader(MeetingFacts, (MEETING,), meeting))
+
+
+def _why_none(evidence: Evidence) -> Unread | Absent:
+    """Say why there is no turn. Where the head says that it could not measure, those are its words."""
+    reply = evidence.reply(TURN)
+    if reply.status is Status.UNANSWERED and evidence.recorded:
+        return Absent("the recording holds no probe")
+    if reply.status is Status.FAILED and reply.reason:
+        return Unread(reply.reason, fix=_line_of_ours(reply.value))
+    return trouble(TURN, reply) or Unread("no step of the probe was asked of this node")
+
+
+def _line_of_ours(value: JsonValue) -> str:
+    """Return the line of ncheck's that the head gave with its words; "" for whatever else stands there."""
+    line = value if isinstance(value, str) else ""
+    # ncheck probe nodes.txt --force   |   ncheck explain NC208
+    return line if re.fullmatch(r"ncheck [A-Za-z0-9. -]{1,80}", line) else ""
+
+
+# What was asked
+
+
+def _step(asked: Mapping[str, JsonValue], turn: int) -> Step:
+    expect = asked.get("expect")
+    group = tuple(map(node, items(asked["group"])))
+    ranks = tuple(whole(count, 2**20, least=1) for count in items(asked["ranks"]))
+    if not group or len(set(group)) < len(group) or len(ranks) != len(group):
+        raise ValueError("its nodes and their ranks do not fit together")
+    return Step(
+        turn, Stage(asked["stage"]), Means(asked["means"]), group, ranks,
+        tuple(whole(size, _MOST_BYTES) for size in items(asked["sizes"])),
+        _words(asked.get("launcher")), _words(asked.get("net")),
+        None if expect is None else number(expect, 1e9),
+    )  # fmt: skip
+
+
+# What came back
+
+
+def _turn(turn: int, reply: Reply) -> Turn:
+    timeout = mapping(reply.asked).get("timeout")
+    return replace(_answered(turn, reply), seconds=None if timeout is None else number(timeout, _MOST_SECONDS))
+
+
+def _swept(turn: Turn, told: Reply, swept: Reply | None) -> Turn:
+    """Add what ranks had in shared memory that a launcher started: what was swept of it, or that it may be there."""
+    held = told.value.get("held") if isinstance(told.value, dict) else None
+    if not isinstance(held, dict) or not held:
+        return turn
+    left = _sweepings(swept) if swept and swept.status is Status.OK else None
+    if left is None:
+        left = _lines([f"{path} may have been left: nobody could look" for path in held])
+    return replace(turn, left=turn.left + left)
+
+
+def _sweepings(swept: Reply) -> tuple[str, ...] | None:
+    """Return what a sweep removed and what had to stay; None where its answer cannot be read."""
+    try:
+        return _lines(mapping(swept.value)["left"])
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def _answered(turn: int, reply: Reply) -> Turn:
+    asked = mapping(reply.asked)
+    step = _step(asked, turn)
+    planned = tuple(_text(device, 64) for device in items(asked.get("planned", [])))
+    if reply.status is not Status.OK or reply.truncated:
+        return Turn(step, (), planned, failure=_unanswered(reply))
+    try:
+        return _told(step, planned, shaped(step, asked, mapping(reply.value)))
+    except (ValueError, LookupError, TypeError, ArithmeticError) as error:
+        return Turn(step, (), planned, failure=Failure("", f"what it told cannot be read: {printable(str(error))}"))
+
+
+def _unanswered(reply: Reply) -> Failure:
+    late = reply.status is Status.TIMEOUT
+    cut = "its answer was cut off" if reply.truncated else ""
+    words = cut or _words(reply.reason) or f"the agent's part ended: {reply.status.value}"
+    return Failure("", words, late=late)
+
+
+def _told(step: Step, planned: tuple[str, ...], said: Mapping[str, JsonValue]) -> Turn:
+    rows = tuple(_rows(step, items(said["rows"], _MOST_ROWS)))
+    failure = _failure(said.get("failure"))
+    if not rows and failure is None and step.means not in (Means.DIAGNOSTICS, Means.RDMA):
+        failure = Failure("", "it ended and told of no size")
+    start = said.get("start")
+    return Turn(
+        step, rows, planned, dict(_carried(mapping(said.get("carried", {})))),
+        _text(said.get("version"), 100), _text(said.get("library"), _LONGEST_PATH),
+        _lines(said.get("used")), _lines(said.get("log")), failure,
+        None if start is None else number(start, _MOST_SECONDS), _lines(said.get("left")),
+    )  # fmt: skip
+
+
+def _rows(step: Step, said: list[JsonValue]) -> Iterator[Row]:
+    seen: set[tuple[int, bool]] = set()
+    for row in map(mapping, said):
+        size, in_place = whole(row["size"], _MOST_BYTES), row["in_place"]
+        if not isinstance(in_place, bool) or (size, in_place) in seen or (step.sizes and size not in step.sizes):
+            raise ValueError("a size in it was not asked for, or is told twice")
+        seen.add((size, in_place))
+        median, fastest, slowest = (
+            number(row[name], _MOST_SECONDS, _LEAST_SECONDS) for name in ("seconds", "fastest", "slowest")
+        )
+        if not fastest <= median * _ROUNDED or not median <= slowest * _ROUNDED:
+            raise ValueError("its times contradict each other")
+        wrong = row.get("wrong")
+        yield Row(size, in_place, median, fastest, slowest, None if wrong is None else whole(wrong, _MOST_BYTES))
+
+
+def _carried(said: Mapping[str, JsonValue]) -> Iterator[tuple[str, Carried]]:
+    if len(said) > _MOST_DEVICES:
+        raise ValueError("more devices than a node has")
+    for device, moved in said.items():
+        counts = mapping(moved)
+        yield _text(device, 64), Carried(whole(counts["sent"], _MOST_BYTES), whole(counts["received"], _MOST_BYTES))
+
+
+def _failure(said: JsonValue) -> Failure | None:
+    if said is None:
+        return None
+    told = mapping(said)
+    rank, code = told.get("rank"), told.get("code")
+    return Failure(
+        _words(told.get("step")), _words(told.get("words")),
+        None if rank is None else whole(rank, 2**20),
+        None if code is None else whole(code, 2**31, least=-(2**31)),
+        late=told.get("late") is True,
+    )  # fmt: skip
+
+
+def _meeting(said: Mapping[str, JsonValue]) -> MeetingFacts:
+    ids = tuple(_id(one) for one in items(said.get("ids") or [], _MOST_IDS))
+    address, store = "", 0
+    if said.get("address") is not None:
+        address, store = str(ip_address(_text(said["address"], 64))), port(said.get("port"))
+    version, library = _text(said.get("version"), 100), _text(said.get("path"), _LONGEST_PATH)
+    return MeetingFacts(ids, address, store, version, library)
+
+
+def _id(value: JsonValue) -> str:
+    if not isinstance(value, str) or len(value) != _ID or not set(value) <= set("0123456789abcdef"):
+        raise ValueError("an id in it is none of NCCL's")
+    return value
+
+
+def _lines(value: JsonValue) -> tuple[str, ...]:
+    """Return the lines as text that can be shown; of too many the last."""
+    return tuple(_text(line, _LONGEST_LINE) for line in items([] if value is None else value, math.inf)[-_MOST_LINES:])
+
+
+def _words(value: JsonValue) -> str:
+    return _text(value, _LONGEST_WORDS)
+
+
+def _text(value: JsonValue, longest: int) -> str:
+    return "" if value is None else printable(words(value), longest)
+
+
+Told = Mapping[str, JsonValue]
+
+
+_TOOL_OUTPUT_MOST_LINES = 200
+
+
+_NOT_EXECUTABLE, _NO_COMMAND = 126, 127
+
+
+# So all_reduce_perf ends that found wrong elements, or less than NCCL_TESTS_MIN_BW; its table is whole.
+_DISCONTENT = 1
+
+
+# gpu-a:4711:4711 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.1.0.7<0>
+_USED = re.compile(r"NCCL INFO (?:NET/\S+ ?: ?Using|Using network) .*")
+
+
+# gpu-a:4711:4711 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.1.0.7<42113> failed
+_WARNED = re.compile(r"NCCL WARN .*")
+
+
+def shaped(step: Step, asked: Told, value: Told) -> Told:
+    """Return a turn's value with the rows and the failure that its program's output tells; any other as it is."""
+    if step.means not in (Means.NCCL_TESTS, Means.RDMA) or value.get("failure"):
+        return value
+    output = mapping(value["output"])
+    return {**value, **(_rdma(step, asked, output) if step.means is Means.RDMA else _nccl_tests(step, output))}
+
+
+def _tool_output_text(output: Told, stream: str) -> str:
+    said = output.get(stream)
+    return said if isinstance(said, str) else ""
+
+
+def _tool_output_lines(texts: Iterable[str], pattern: re.Pattern[str]) -> list[JsonValue]:
+    found: list[JsonValue] = [*dict.fromkeys(hit[0] for text in texts for hit in pattern.finditer(text))]
+    return found[:_TOOL_OUTPUT_MOST_LINES]
+
+
+def _ended(output: Told) -> tuple[str, bool]:
+    """Say how the program ended, where that was not well; and whether its time was over."""
+    if output.get("status") == "timeout":
+        return f"it did not end within {output.get('seconds')} s and was ended", True
+    if output.get("status") != "ok":
+        return str(output.get("reason") or output.get("status")), False
+    code = output.get("exit_status")
+    if code == 0:
+        return "", False
+    return "it was ended" if code is None else f"it ended with exit status {code}", False
+
+
+def _tool_output_failure(step: str, words: str, output: Told, *, late: bool = False) -> JsonValue:
+    return {"step": step, "words": words, "rank": None, "code": output.get("exit_status"), "late": late}
+
+
+# nccl-tests
+
+
+def _nccl_tests(step: Step, output: Told) -> Told:
+    said, errors = _tool_output_text(output, "stdout"), _tool_output_text(output, "stderr")
+    try:
+        found = parse_nccl_tests(said)
+    except NotNcclTestsError as error:
+        found, none = NcclTests(), str(error)
+    else:
+        none = ""
+    failed = _why_no_test(step, found, output, none)
+    last = [line for line in (errors or said).splitlines() if line.strip()][-20:] if failed else []
+    return {
+        "rows": [] if failed else _test_rows(step, found),
+        "version": found.nccl,
+        "used": _tool_output_lines((errors, said), _USED),
+        "log": [*_tool_output_lines((errors, said), _WARNED), *found.errors, *last],
+        "failure": failed,
+    }
+
+
+def _why_no_test(step: Step, found: NcclTests, output: Told, none: str) -> JsonValue:
+    """Say why the table is none of this step; None where it is all of it.
+
+    A build without MPI, started by mpirun, tests each process alone and passes: that is no test of the network.
+    """
+    how, late = _ended(output)
+    how = "" if found.whole and output.get("exit_status") == _DISCONTENT else how
+    if found.tables > 1 or (found.ranks and found.world != step.world and not how):
+        alone = f"{found.tables} tables of {found.world} rank each" if found.tables > 1 else f"{found.world} ranks"
+        words = f"all_reduce_perf ran {alone}, and {step.world} ranks together were asked for: built without MPI"
+        return _tool_output_failure("start", words, output)
+    if how or not found.whole:
+        words = next(iter(found.errors), "") or how or none or "its table is not whole: it was cut off, or not readable"
+        return _tool_output_failure("all_reduce_perf", words, output, late=late)
+    if not found.ranks:
+        return _tool_output_failure("all_reduce_perf", "its table does not tell how many ranks took part", output)
+    return None
+
+
+def _test_rows(step: Step, found: NcclTests) -> list[JsonValue]:
+    """Return the rows of the sizes that were asked for; each is the mean of the tool's iterations.
+
+    Where its sum of wrong elements is more than its rows tell, the largest size has the rest.
+    """
+    rows = [row for row in found.rows if not step.sizes or row.size in step.sizes]
+    told = sum(row.wrong or 0 for row in found.rows)
+    rest = max(0, (found.out_of_bounds or 0) - told)
+    largest = max((row.size for row in rows), default=0)
+    return [
+        {
+            "size": row.size, "in_place": row.in_place, "seconds": row.seconds, "fastest": row.seconds,
+            "slowest": row.seconds, "wrong": _wrong(row.wrong, rest if row.size == largest else 0),
+        }
+        for row in rows
+    ]  # fmt: skip
+
+
+def _wrong(counted: int | None, rest: int) -> int | None:
+    return counted if not rest else (counted or 0) + rest
+
+
+# perftest and ibverbs-utils
+
+
+def _rdma(step: Step, asked: Told, output: Told) -> Told:
+    """Return the one size of a pair. A server that ended well need not tell it: its client does."""
+    tool = str(asked.get("tool", ""))
+    said = "\n".join(_tool_output_text(output, stream) for stream in ("stdout", "stderr"))
+    found = (parse_pingpong if tool.startswith("ibv_") else parse_write_bw)(said)
+    how, late = _ended(output)
+    failed = None
+    if how or (not found.rows and not asked.get("serves")):
+        words = "; ".join(found.errors) or how or f"{tool} ended and told no bandwidth"
+        failed = _tool_output_failure("connect" if _unmet(found, output) else "write", words, output, late=late)
+    rows: list[JsonValue] = [_written(step, found)] if found.rows and not failed else []
+    log: list[JsonValue] = [*found.errors]
+    return {"rows": rows, "version": tool, "failure": failed, "log": log}
+
+
+def _unmet(found: Perftest, output: Told) -> bool:
+    """Tell whether the two never met by TCP: then nothing is known of the HCAs."""
+    if output.get("status") not in ("ok", "timeout") or output.get("exit_status") in (_NOT_EXECUTABLE, _NO_COMMAND):
+        return True
+    met = "remote address" in _tool_output_text(output, "stdout")
+    return not met and (output.get("status") == "timeout" or any(_TCP.search(error) for error in found.errors))
+
+
+# Couldn't connect to 10.1.0.7:18515     |      Unable to init the socket connection
+_TCP = re.compile(r"ouldn't connect|Could not connect|socket|[Cc]onnection (?:refused|reset)|[Tt]imed out")
+
+
+def _written(step: Step, found: Perftest) -> JsonValue:
+    row = found.rows[-1]
+    seconds = row.size * 8 / (row.average * 1e9)
+    size = row.size if row.size in step.sizes else (step.sizes or (row.size,))[-1]
+    scaled = seconds * size / row.size
+    return {
+        "size": size, "in_place": False, "seconds": scaled, "fastest": scaled, "slowest": scaled, "wrong": None,
+    }  # fmt: skip

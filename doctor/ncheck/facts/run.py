@@ -1,0 +1,55 @@
+"""What the run itself has to say: what it was told, facts that were not read, broken plug-ins, crashed checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ncheck.model.fact import Unread
+
+
+@dataclass(frozen=True)
+class UnreadFacts:
+    """The facts that should have been readable on a reached node and were not, by name ("GpuFacts")."""
+
+    unread: Mapping[str, Unread]
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """What the user said of the job, the same on every node. `ifname`: the interface that it is to use (--ifname)."""
+
+    ifname: str | None = None
+
+
+@dataclass(frozen=True)
+class BrokenPlugIn:
+    """A distribution or module whose checks could not be loaded, and why."""
+
+    name: str
+    why: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class PlugInFacts:
+    """The plug-ins that are broken in this run: the same on every node, since none of their checks saw any."""
+
+    broken: tuple[BrokenPlugIn, ...]
+
+
+@dataclass(frozen=True)
+class Crash:
+    """A check that raised instead of judging."""
+
+    check: str
+    code: str
+    module: str
+    why: str
+
+
+@dataclass(frozen=True)
+class CrashFacts:
+    """The checks that crashed on this node. Checks that read it are run last."""
+
+    crashes: tuple[Crash, ...]

@@ -1,0 +1,121 @@
+"""Getting there: the listing, the login, who answered, its clock, and its own ssh to the other nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ncheck.facts.reader import Reader, trouble
+from ncheck.hostlist import is_name, is_v6, quoted
+from ncheck.model.evidence import Answer, Cause, Evidence, JsonValue, Status
+from ncheck.model.fact import Absent, Read, Unread
+from ncheck.model.phase import NotAsked, Questions
+from ncheck.network.ssh_edges import edges
+from ncheck.ssh.messages import cause_of, telling_line
+
+if TYPE_CHECKING:
+    from ncheck.model.cluster import Company
+    from ncheck.model.node import Node
+    from ncheck.settings import Settings
+
+
+@dataclass(frozen=True)
+class PeerSsh:
+    """One edge: this node ran `ssh target true` in batch mode. `cause` is None when it worked."""
+
+    target: str
+    cause: Cause | None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class PeerSshFacts:
+    """The edges that this node tried: all others up to 16 nodes, else the edges of Open MPI's tree."""
+
+    peers: tuple[PeerSsh, ...]
+
+
+PEERS = Answer("ssh-peers")
+
+
+_OURS = 255  # ssh's own exit status; any other is that of the remote shell
+
+
+def peers(evidence: Evidence) -> Read[PeerSshFacts]:
+    """Read each edge. A node that had to try none is absent here: no launch opens ssh from it."""
+    reply = evidence.reply(PEERS)
+    if reply.status is Status.MISSING:
+        return Unread("no ssh program there to reach the other nodes with")
+    if why := trouble(PEERS, reply):
+        return why
+    said = reply.value["peers"] if isinstance(reply.value, dict) else None
+    if not isinstance(said, dict):
+        raise TypeError("peers is no mapping")
+    if not said:
+        return Absent("no ssh to other nodes was tried from here")
+    return PeerSshFacts(tuple(_edge(target, answer) for target, answer in said.items()))
+
+
+def _edge(target: str, answer: JsonValue) -> PeerSsh:
+    """Read one edge. Raises ValueError for a target that no listing can have: it comes to stand in a line to type."""
+    if not (is_name(target) or is_v6(target)):
+        raise ValueError(f"{quoted(target)} is no host")
+    if not isinstance(answer, dict):
+        raise TypeError("a peer's answer is no mapping")
+    status, stderr = answer["exit_status"], str(answer["stderr"])
+    if status == 0:
+        return PeerSsh(target, None)
+    if answer.get("cut_short"):
+        return PeerSsh(target, Cause.DEADLINE, "there was no time left to try it")
+    return PeerSsh(target, _cause(status, stderr), telling_line(stderr) or _silent(status, answer.get("seconds")))
+
+
+def _cause(status: JsonValue, stderr: str) -> Cause:
+    known = cause_of(stderr)
+    if status is None:
+        return known or Cause.STALLED
+    return known or (Cause.CLOSED if status == _OURS else Cause.NO_SHELL)
+
+
+def _silent(status: JsonValue, seconds: JsonValue) -> str:
+    if status is None:
+        return f"ssh did not end within {seconds:.0f} s" if isinstance(seconds, float) else "it was never tried"
+    return f"ssh ended with exit status {status} and no words"
+
+
+READERS = (Reader(PeerSshFacts, (PEERS,), peers),)
+
+
+_LEAST_FOR_A_PEER = 3.0  # seconds for one node's login to another, where many are to be tried
+
+
+def spared_peers(company: Company) -> dict[str, str]:
+    """Return the nodes from which no launch opens ssh, and why that is so."""
+    found = edges(len(company.nodes), company.settings.mesh)
+    others = (node.name for number, node in enumerate(company.nodes) if number not in found)
+    return company.spared() or dict.fromkeys(others, "no launch opens ssh from here")
+
+
+def ask_peers(company: Company, left: float) -> Questions:
+    """Ask each node at the beginning of an edge for the nodes at its ends, those that were reached at all."""
+    standing = {node.name for node in company.reached}
+    questions: Questions = {}
+    for number, others in edges(len(company.nodes), company.settings.mesh).items():
+        ends = [company.nodes[other] for other in others]
+        targets = [_peer(end, company.settings) for end in ends if end.name in standing]
+        questions[company.nodes[number].name] = (_question(targets, company.settings, left),)
+    return questions
+
+
+def _question(targets: list[JsonValue], settings: Settings, left: float) -> Answer | NotAsked:
+    if not targets:
+        return NotAsked(PEERS, "no ssh to other nodes was tried from here: none of them was reached")
+    each = min(settings.connect_timeout, max(_LEAST_FOR_A_PEER, left / (1 + len(targets) // 6)))
+    asked: JsonValue = {"peers": targets, "timeout": each}
+    return replace(PEERS, arguments=asked, timeout=max(1.0, left - 1.0))
+
+
+def _peer(node: Node, settings: Settings) -> JsonValue:
+    """Return how a node is reached, as the listing names it."""
+    return {"target": node.name, "host": node.name, "port": node.port or settings.port,
+            "user": node.user or settings.user}  # fmt: skip

@@ -1,0 +1,170 @@
+"""What travels to a node: a line of POSIX shell that greets and starts a python3, and the agent as one blob of zlib.
+
+The shell's lines carry the run's marker in front. It is put together on the node from two halves, so that a shell or a
+terminal that echoes the script does not look like an answer:
+
+    MARK hello | MARK host NAME | MARK boot ID | MARK net NAMESPACE | MARK uid N | MARK end     the greeting
+    MARK in                                  inside --enter's container
+    MARK go VERSION PATH                     a python3 runs; its frames follow
+    MARK none                                no python3 that can run the agent
+    MARK left STATUS                         --enter's command ended with this status
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import threading
+import zlib
+from dataclasses import dataclass
+from functools import cache
+
+# Where python3 lies on nodes whose bare PATH has none: RHEL 8 keeps one for itself, images for training use conda.
+CANDIDATES = (
+    "python3", "/usr/bin/python3", "/usr/local/bin/python3", "/usr/libexec/platform-python", "/opt/conda/bin/python3",
+    '"$HOME/miniconda3/bin/python3"', '"$HOME/anaconda3/bin/python3"', "/opt/venv/bin/python3",
+)  # fmt: skip
+
+
+_MAKING = threading.Lock()
+
+
+# Any Python from 2.6 on must be able to read this and say no: 86 tells the shell to try the next one. The first
+# argument is the marker, then the blob's size and the agent's own deadline in seconds.
+_LOADER = r"""
+import sys,os
+try:
+ v=sys.version_info
+ if v<(3,6): raise ImportError("it is Python %d.%d, and 3.6 is the oldest that will do"%v[:2])
+ import zlib,json,threading,subprocess
+except ImportError as e:
+ sys.stderr.write("%s: %s\n"%(sys.executable,e))
+ sys.exit(86)
+try:
+ __import__("signal").alarm(60)
+ os.write(1,("%s go %d.%d.%d %s\n"%((sys.argv[1],)+v[:3]+(sys.executable,))).encode("utf-8","replace"))
+ d=[]
+ n=int(sys.argv[2])
+ while n:
+  c=os.read(0,n)
+  if not c: os._exit(4)
+  d.append(c)
+  n-=len(c)
+ t=json.loads(zlib.decompress(b"".join(d)).decode())
+ g={"__name__":"boot"}
+ exec(t["ncheck.agent.boot"],g)
+ g["boot"](t,float(sys.argv[3]))
+except BaseException as e:
+ sys.stderr.write("%s: %r\n"%(sys.executable,e))
+ os._exit(3)
+"""
+
+
+_GREETING = (
+    "m={first};m=${{m}}{second};h=;b=;u=;{{ read -r h</proc/sys/kernel/hostname||h=`uname -n`;"
+    "read -r b</proc/sys/kernel/random/boot_id;s=`readlink /proc/self/ns/net`;"
+    "while read -r k u v;do case $k in Uid:)break;;esac;done</proc/self/status||u=`id -u`;}} 2>/dev/null;"
+    'printf \'\\n%s hello\\n\' "$m";for l in "host $h" "boot $b" "net $s" "uid $u" end;'
+    'do printf \'%s %s\\n\' "$m" "$l";done;'
+)
+
+
+_PYTHON = (
+    'l={loader};for p in {candidates};do command -v "$p">/dev/null 2>&1||continue;'
+    '"$p" -I -B -u -c "$l" "$m" {size} {seconds};case $? in 1|2|86|126|127);;*)exit;;esac;done;'
+)
+
+
+# Where only the user's set-up brings a python3 (module load python on RHEL 7), that one runs the agent.
+_AFTER_SETUP = (
+    'export l m;export s={setup};bash -lc \'eval "$s">&2;command -v python3>/dev/null||exit 86;'
+    'exec python3 -I -B -u -c "$l" "$m" {size} {seconds}\';case $? in 1|2|86|126|127);;*)exit;;esac;'
+)
+
+
+_NONE = "printf '%s none\\n' \"$m\""
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """One node's script (a line), and the blob that follows it; empty where no agent is wanted."""
+
+    marker: str
+    script: str
+    blob: bytes = b""
+
+    @property
+    def sent(self) -> bytes:
+        """All that is written to the node before it answers."""
+        return self.script.encode() + b"\n" + self.blob
+
+
+def bootstrap(
+    nonce: str, seconds: float | None, *, enter: str | None = None, python: str | None = None, setup: str | None = None
+) -> Bootstrap:
+    """Make the script for one node. `seconds` is the agent's own deadline there; None wants the greeting only.
+
+    `nonce` is 8 or more letters and digits that no earlier run used. `enter` is the user's own shell words and is
+    meant to be read by the shell; everything else is quoted.
+    """
+    first, second = "ncheck-" + nonce[:4], nonce[4:]
+    script = _GREETING.format(first=first, second=second)
+    if seconds is None:
+        return Bootstrap(first + second, script + "exit 0")
+    blob = agent_blob()
+    start = _start(len(blob), seconds, python, setup)
+    return Bootstrap(first + second, script + (_entered(enter, first, second, start) if enter else start), blob)
+
+
+def _start(size: int, seconds: float, python: str | None, setup: str | None) -> str:
+    candidates = " ".join((*CANDIDATES, *((shlex.quote(python),) if python else ())))
+    numbers = {"size": size, "seconds": f"{seconds:.0f}"}
+    start = _PYTHON.format(candidates=candidates, loader=_loader(), **numbers)
+    if setup:
+        start += _AFTER_SETUP.format(setup=shlex.quote(";".join(setup.strip().split("\n"))), **numbers)
+    return start + _NONE
+
+
+def _entered(enter: str, first: str, second: str, start: str) -> str:
+    inner = f"m={first};m=${{m}}{second};printf '%s in\\n' \"$m\";{start}"
+    return f"{' '.join(enter.split(chr(10)))} /bin/sh -c {shlex.quote(inner)};printf '%s left %s\\n' \"$m\" $?"
+
+
+@cache
+def _loader() -> str:
+    """Return the loader as one word of shell: a newline would end the script's only line."""
+    escaped = _LOADER.strip().replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return shlex.quote(f'exec("{escaped}")')
+
+
+def agent_blob() -> bytes:
+    """Return the agent's modules, name to text, as zlib over JSON; made once, though all nodes ask at the same time."""
+    with _MAKING:
+        return _agent_blob()
+
+
+@cache
+def _agent_blob() -> bytes:
+    from importlib.resources import files
+
+    texts = {"ncheck": ""}
+    for package in ("ncheck.agent", "ncheck.agent.answers", "ncheck.agent.turns"):
+        entries = (entry for entry in files(package).iterdir() if entry.name.endswith(".py"))
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            name = "" if entry.name == "__init__.py" else "." + entry.name[: -len(".py")]
+            texts[package + name] = entry.read_text("utf-8")
+    return zlib.compress(json.dumps(texts).encode())
+
+
+def asked_of(script: str) -> tuple[str, int | None]:
+    """Return the marker of a script that came over the wire and its blob's size (None: greeting only).
+
+    For servers that present a recorded node: they answer as a shell would, and run no shell.
+    """
+    # m=ncheck-0f3a;m=${m}99bc12;h=;...   |   ... "$m" 21034 57;case $? in ...
+    halves = re.match(r"m=(ncheck-\w+);m=\$\{m\}(\w+);", script)
+    if halves is None:
+        raise ValueError("not a script of ours")
+    size = re.search(r'"\$m" (\d+) \d+;case \$\?', script)
+    return halves[1] + halves[2], int(size[1]) if size else None

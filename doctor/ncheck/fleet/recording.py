@@ -1,0 +1,309 @@
+"""A recording: one JSON file a node, from which `ncheck replay` and the demo run everything after collection.
+
+Secrets are cut out before anything is written. What is read back is not trusted: its size is bounded, every type is
+held to, and a folder that lacks one of its nodes is refused, since a report of fewer nodes would look healthier.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from ncheck.errors import RecordingError
+from ncheck.model.evidence import Evidence, Reply, too_deep
+from ncheck.redact import redact, redact_value
+
+FORMAT = 1
+
+
+MARK = "ncheck_recording"  # the key that says what the file is, and by its number which format
+
+
+MAX_FILE = 64 * 2**20  # bytes: far above any node's answers, far below this machine's memory
+
+
+MAX_NODES = 20_000
+
+
+DEEPEST = 48  # levels: a reply's value may have 32 of its own
+
+
+_LONGEST_NAME = 120  # characters of a file's name: file systems end at 255 bytes
+
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@")
+
+
+class Recorder:
+    """Writes evidence as it comes, so that a run that is cut short loses nothing of what it had."""
+
+    def __init__(self, directory: str | os.PathLike[str], nodes: Iterable[str]) -> None:
+        """Make the folder, mode 0700. It must be new or empty: two runs in one folder would be neither.
+
+        Raises RecordingError. Call it before connecting: nobody wants to hear of a full disk after the run.
+        """
+        self._directory = Path(directory)
+        self._positions: dict[str, list[int]] = {}
+        self._saved: dict[str, tuple[int, Path]] = {}
+        names = tuple(nodes)
+        for position, name in enumerate(names):
+            self._positions.setdefault(name, []).append(position)
+        self._count = len(names)
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if any(self._directory.iterdir()):
+                raise RecordingError(f"{self._directory}: not empty; name a new folder for --record")
+            self._directory.chmod(0o700)
+        except OSError as error:
+            why = error.strerror or error
+            raise RecordingError(f"{self._directory}: {why}; name another folder for --record") from None
+
+    def save(self, evidence: Evidence) -> Path:
+        """Write one node's evidence, all of it or nothing, mode 0600, and return where.
+
+        What comes of a node later is added to what is there of it.
+        """
+        position, path = self._place(evidence.node)
+        try:
+            if path.exists():
+                _, _, before = decode(path.read_bytes(), str(path))
+                evidence = replace(evidence, replies={**before.replies, **evidence.replies})
+            _write(path, encode(evidence, position, self._count).encode("ascii"))
+        except OSError as error:
+            raise RecordingError(f"{path}: {error.strerror or error}") from None
+        return path
+
+    def _place(self, node: str) -> tuple[int, Path]:
+        """Return a node's place in the listing and its file: a new one for each time that it is listed."""
+        if self._positions[node]:
+            position = self._positions[node].pop(0)
+            self._saved[node] = (position, self._directory / f"{_file_name(node, position, self._directory)}.json")
+        return self._saved[node]
+
+
+def save(directory: str | os.PathLike[str], evidence: Iterable[Evidence]) -> None:
+    """Write a whole cluster, in this order."""
+    nodes = tuple(evidence)
+    recorder = Recorder(directory, (node.node for node in nodes))
+    for node in nodes:
+        recorder.save(node)
+
+
+def load(directory: str | os.PathLike[str]) -> tuple[Evidence, ...]:
+    """Return the recorded nodes in the order of their listing, each with `recorded` set.
+
+    Raises RecordingError for whatever is wrong with the folder or one of its files.
+    """
+    folder = Path(directory)
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
+    except NotADirectoryError:
+        raise RecordingError(f"{folder}: a recording is a folder with one file a node; name the folder") from None
+    except OSError as error:
+        raise RecordingError(f"{folder}: {error.strerror or error}") from None
+    if not paths:
+        beneath = (f"name a folder beneath it, as {path.parent}" for path in sorted(folder.glob("*/*.json")))
+        hint = next(beneath, f"ncheck --record {folder} nodes.txt makes one")
+        raise RecordingError(f"{folder}: no recording is in it; {hint}")
+    if len(paths) > MAX_NODES:
+        raise RecordingError(f"{folder}: {len(paths)} files, more than the {MAX_NODES} nodes of the largest recording")
+    return loaded((str(path), _read(path)) for path in paths)
+
+
+def loaded(files: Iterable[tuple[str, bytes]]) -> tuple[Evidence, ...]:
+    """Return the nodes of files that were read already (those inside a zip, say), each with its name for errors."""
+    found: dict[int, Evidence] = {}
+    counts: set[int] = set()
+    for name, content in files:
+        position, count, evidence = decode(content, name)
+        if position in found:
+            twin = f"is node {position + 1} of its recording, and so is {found[position].node}"
+            raise RecordingError(f"{name}: {twin}; copy the folder again")
+        found[position] = evidence
+        counts.add(count)
+    if counts != {len(found)} or sorted(found) != list(range(len(found))):
+        raise RecordingError(
+            f"{len(found)} nodes are there of a recording of {'/'.join(map(str, sorted(counts)))}: "
+            "a file is missing or belongs to another recording; copy the whole folder again"
+        )
+    return tuple(found[position] for position in sorted(found))
+
+
+def encode(evidence: Evidence, position: int, count: int) -> str:
+    """Return one node's file: its place in the listing and its evidence, secrets cut out, defaults left out."""
+    document = {MARK: FORMAT, "position": position, "of": count, "evidence": _lean(_redacted(evidence))}
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def decode(content: bytes, name: str) -> tuple[int, int, Evidence]:
+    """Return (position, count of nodes, evidence) of one file. `name` is for the words of a RecordingError."""
+    try:
+        document = json.loads(content, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise RecordingError(f"{name}: nested deeper than any recording") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise RecordingError(f"{name}: truncated or not a recording ({error})") from None
+    if too_deep(document, DEEPEST):
+        raise RecordingError(f"{name}: nested deeper than any recording")
+    _hold_format(document, name)
+    position, count = document.get("position"), document.get("of")
+    if type(position) is not int or type(count) is not int or not 0 <= position < count <= MAX_NODES:
+        raise RecordingError(f"{name}: its position {position!r} of {count!r} is not one of a recording")
+    return position, count, _evidence(document.get("evidence"), name)
+
+
+def _hold_format(document: object, name: str) -> None:
+    number = document.get(MARK) if isinstance(document, dict) else None
+    if type(number) is not int or number < 1:
+        raise RecordingError(f"{name}: not a recording of ncheck")
+    if number > FORMAT:
+        newer = f"newer than this ncheck reads ({FORMAT}); install the ncheck that wrote it"
+        raise RecordingError(f"{name}: format {number}, {newer}")
+    if unknown := set(document) - {MARK, "position", "of", "evidence"}:  # type: ignore[call-overload]  # a dict by now
+        raise RecordingError(f"{name}: unknown field {min(unknown)!r}")
+
+
+def _evidence(document: object, name: str) -> Evidence:
+    if isinstance(document, dict) and "recorded" in document:
+        raise RecordingError(f"{name}: unknown field 'recorded'")
+    try:
+        evidence = _decoder()(document)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise RecordingError(f"{name}: {str(error)[:300]}") from None
+    if where := _strayed(document, _plain(evidence)):
+        raise RecordingError(f"{name}: unknown or wrong field {where!r}")
+    return replace(evidence, recorded=True)
+
+
+@cache
+def _decoder() -> Callable[[object], Evidence]:
+    """Return a decoder that takes no value of another type than the one declared: 1 is no "1", true is no 1."""
+    from mashumaro.codecs.basic import BasicDecoder
+    from mashumaro.dialect import Dialect
+
+    class Strict(Dialect):
+        serialization_strategy = {  # noqa: RUF012  mashumaro's own form
+            str: {"deserialize": _exactly(str)},
+            int: {"deserialize": _exactly(int)},
+            bool: {"deserialize": _exactly(bool)},
+            float: {"deserialize": _number},
+            get_type_hints(Reply)["value"]: {"deserialize": _as_it_is},  # any JSON, already JSON
+        }
+
+    return BasicDecoder(Evidence, default_dialect=Strict).decode
+
+
+def _exactly(kind: type) -> Callable[[object], object]:
+    def held(value: object) -> object:
+        if type(value) is not kind:
+            raise TypeError(f"{value!r} is not of type {kind.__name__}")
+        return value
+
+    return held
+
+
+def _number(value: object) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]  # no other gets there
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)  # type: ignore[arg-type]  # int or float, as was just seen
+
+
+def _as_it_is(value: object) -> object:
+    return value
+
+
+def _refuse_constant(constant: str) -> object:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _strayed(given: object, understood: object, where: str = "evidence") -> str:
+    """Return the first place where the file says something that was not understood word for word."""
+    if isinstance(given, dict) and isinstance(understood, dict):
+        inner = (_strayed(v, understood[k], k) if k in understood else k for k, v in given.items())
+        return next((place for place in inner if place), "")
+    return "" if given == understood and type(given) is not dict else where
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401  JSON, of dataclasses
+    """Return the JSON form of a record, every field written out."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return getattr(value, "value", value)
+
+
+def _lean(value: object) -> Any:  # noqa: ANN401  JSON, of dataclasses
+    """Return the JSON form of a record without the fields that stand at their defaults."""
+    if is_dataclass(value) and not isinstance(value, type):
+        told = ((field, getattr(value, field.name)) for field in fields(value))
+        return {field.name: _lean(inner) for field, inner in told if inner != _default(field)}
+    if isinstance(value, Mapping):
+        return {name: _lean(inner) for name, inner in value.items()}
+    return _plain(value)
+
+
+def _default(field: Field[Any]) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _redacted(evidence: Evidence) -> Evidence:
+    replies = {redact(key): _reply(reply) for key, reply in evidence.replies.items()}
+    greeting = evidence.greeting and _strings(evidence.greeting)
+    return replace(evidence, replies=replies, login=_strings(evidence.login), greeting=greeting, recorded=False)
+
+
+def _reply(reply: Reply) -> Reply:
+    plain: Reply = _strings(reply)
+    return replace(plain, value=redact_value(reply.value))
+
+
+def _strings(record: Any) -> Any:  # noqa: ANN401  a record in, the same record out
+    """Redact the plain strings of a login, greeting or reply."""
+    told = {field.name: getattr(record, field.name) for field in fields(record)}
+    return replace(record, **{name: redact(text) for name, text in told.items() if type(text) is str})
+
+
+def _file_name(node: str, position: int, directory: Path) -> str:
+    """Return a name that any file system takes, for any host name: odd bytes as %XX, long ones cut and numbered."""
+    plain = "".join(chr(b) if chr(b) in _PLAIN else f"%{b:02X}" for b in node.encode("utf-8", "surrogatepass"))
+    name = "%2E" + plain[1:] if plain.startswith(".") else plain
+    unsure = not name or len(name) > _LONGEST_NAME or (directory / f"{name}.json").exists()
+    return f"{name[:_LONGEST_NAME]}%{position:05d}" if unsure else name
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write beside and rename: whoever looks sees the whole file or none."""
+    beside = path.with_name(f".{secrets.token_hex(8)}.part")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            raise RecordingError(f"{path}: not a file")
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE + 1)
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror or error}") from None
+    if len(content) > MAX_FILE:
+        raise RecordingError(f"{path}: more than {MAX_FILE // 2**20} MiB, larger than any node's recording")
+    return content

@@ -1,0 +1,201 @@
+"""Facts to verdicts: runs every selected check on every node, and never lets one of them end the run.
+
+The rules for absent, unknown, needs-root and not-reached stand here once, so that no check has to know them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.run import Crash, CrashFacts
+from ncheck.hostlist import fold
+from ncheck.model.check import Check, ClusterView, FactType, Moot, NodeView, Problem, Said, unreadable
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.finding import Finding, Outcome, Verdict
+
+Facts = Mapping[FactType, object]
+
+
+@dataclass
+class Judgement:
+    """What all checks said: one verdict a node and check, and the findings, in the order of the checks."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    crashes: dict[str, tuple[Crash, ...]] = field(default_factory=dict)
+
+
+def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
+    """Return every fact that some check declares, and the kind of GPU where a check is judged by kind."""
+    wanted: dict[FactType, None] = {}
+    for check in checks:
+        wanted.update(dict.fromkeys((*check.reads, *check.also)))
+        if check.by_kind:
+            wanted[GpuFacts] = None
+    return tuple(wanted)
+
+
+def judge(checks: Sequence[Check], nodes: Mapping[str, Facts]) -> Judgement:
+    """Run the checks over the nodes' facts; `nodes` keeps the order of the listing. Checks of crashes come last."""
+    judgement = Judgement()
+    views = _Views(nodes)
+    for check in (check for check in checks if CrashFacts not in check.reads):
+        _Run(check, views, judgement).run()
+    seen = {name: {**facts, CrashFacts: CrashFacts(judgement.crashes.get(name, ()))} for name, facts in nodes.items()}
+    views = _Views(seen)
+    for check in (check for check in checks if CrashFacts in check.reads):
+        _Run(check, views, judgement).run()
+    return judgement
+
+
+@dataclass(frozen=True)
+class _Views:
+    """The nodes' facts, and the views of them that were made: checks that declare the same facts share theirs."""
+
+    nodes: Mapping[str, Facts]
+    made: dict[tuple[FactType, ...], dict[str, NodeView]] = field(default_factory=dict)
+
+    def of(self, declared: tuple[FactType, ...]) -> dict[str, NodeView]:
+        if declared not in self.made:
+            views = (NodeView(name, {fact: facts[fact] for fact in declared}) for name, facts in self.nodes.items())
+            self.made[declared] = {view.name: view for view in views}
+        return self.made[declared]
+
+
+class _Run:
+    """One check over all nodes."""
+
+    def __init__(self, check: Check, views: _Views, judgement: Judgement) -> None:
+        self.check = check
+        self.judgement = judgement
+        self.nodes = views.nodes
+        self.views = views.of((*check.reads, *check.also))
+        self.missing = {name: unreadable([view.facts[f] for f in check.reads]) for name, view in self.views.items()}
+        self.verdicts: dict[str, Verdict] = {}
+
+    def run(self) -> None:
+        readable = [name for name, why in self.missing.items() if why is None]
+        self._judged(readable)
+        self._lacking(readable, self.missing)
+        for name, why in self.missing.items():
+            if name not in self.verdicts:
+                self.verdicts[name] = self._verdict_without(name, why)
+        self.judgement.verdicts += [self.verdicts[name] for name in self.nodes]
+
+    def _judged(self, readable: list[str]) -> None:
+        if judge_node := self.check.judge_node:
+            for name in readable:
+                self._shown([name], judge_node, self.views[name])
+        elif judge_cluster := self.check.judge_cluster:
+            for members in self._groups(readable).values():
+                view = ClusterView(tuple(self.views[name] for name in members))
+                self._shown(members, judge_cluster, view)
+
+    def _groups(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """Part the nodes by kind, where the check is judged by kind."""
+        groups: dict[str, list[str]] = {}
+        for name in names:
+            groups.setdefault(self._kind(name), []).append(name)
+        return groups
+
+    def _kind(self, name: str) -> str:
+        """Name a node's kind. One whose GPUs could not be read belongs to the only kind there is, if there is one."""
+        if not self.check.by_kind:
+            return ""
+        gpus = self.nodes[name][GpuFacts]
+        if not isinstance(gpus, Unread):
+            return " + ".join(gpus.models) if isinstance(gpus, GpuFacts) else ""
+        kinds = {" + ".join(g.models) for facts in self.nodes.values() if isinstance(g := facts[GpuFacts], GpuFacts)}
+        return kinds.pop() if len(kinds) == 1 else _KIND_UNREAD
+
+    def _shown(self, names: list[str], judge: Callable[..., Iterable[Said]], view: NodeView | ClusterView) -> None:
+        """Let the check judge one view, and turn what it says into findings and verdicts."""
+        if isinstance(view, ClusterView) and len(self.nodes) == 1 and not self.check.alone:
+            alone = "absent: one node has none to differ from"
+            self.verdicts[names[0]] = self._verdict(names[0], Outcome.SKIPPED, alone)
+            return
+        try:
+            said = list(judge(view))
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a broken check ends no run: it is a verdict and NC004
+            self._crashed(names, f"{type(error).__name__}: {error}")
+            return
+        for word in said:
+            self._say(word, word.nodes or tuple(names))
+        for name in names:
+            if name not in self.verdicts:
+                self.verdicts[name] = self._well(name, view)
+
+    def _well(self, name: str, view: NodeView | ClusterView) -> Verdict:
+        """Return the verdict where nothing is wrong: passed, unless the node was compared with no other."""
+        if isinstance(view, NodeView) or self.check.alone or len(view.nodes) > 1:
+            return self._verdict(name, Outcome.PASSED)
+        others = [why for other, why in self.missing.items() if other != name]
+        if any(isinstance(why, Unread) for why in others):
+            return self._verdict(name, Outcome.UNKNOWN, "no other node could be read to compare it with")
+        if self._kind(name) == _KIND_UNREAD:
+            return self._verdict(name, Outcome.UNKNOWN, "its GPUs could not be read, so its kind is not known")
+        if None in others:
+            return self._verdict(name, Outcome.SKIPPED, "absent: it is the only one of its kind")
+        return self._verdict(name, Outcome.PASSED)
+
+    def _say(self, word: Said, nodes: tuple[str, ...]) -> None:
+        """Set the verdict of the nodes that a word is about: the gravest outcome counts, and its first reason stays."""
+        outcome, reason = _meaning(word)
+        for name in nodes:
+            earlier = self.verdicts.get(name)
+            if earlier is None or _GRAVITY.index(outcome) < _GRAVITY.index(earlier.outcome):
+                self.verdicts[name] = self._verdict(name, outcome, reason)
+        if isinstance(word, Problem):
+            check, evidence = self.check, tuple(map(bounded, word.evidence))
+            finding = Finding(check.code, check.name, check.severity, nodes, bounded(word.message), evidence, word.fix)
+            self.judgement.findings.append(finding)
+
+    def _crashed(self, names: list[str], why: str) -> None:
+        crash = Crash(self.check.name, self.check.code, self.check.module, why)
+        for name in names:
+            self.verdicts[name] = self._verdict(name, Outcome.CRASHED, why)
+            self.judgement.crashes[name] = (*self.judgement.crashes.get(name, ()), crash)
+
+    def _lacking(self, readable: list[str], missing: Mapping[str, Unread | Absent | None]) -> None:
+        """Fail the nodes that lack what others of their kind have, where the check asks for it everywhere."""
+        if not self.check.everywhere:
+            return
+        holders = self._groups(readable)
+        absent = {name: why.reason for name, why in missing.items() if isinstance(why, Absent)}
+        for kind, lacking in self._groups(absent).items():
+            if having := holders.get(kind):
+                message = f"{absent[lacking[0]]}, and {fold(having)} has it"
+                self._say(Problem(message, f"ncheck explain {self.check.code}", (), tuple(lacking)), tuple(lacking))
+
+    def _verdict(self, node: str, outcome: Outcome, reason: str = "") -> Verdict:
+        return Verdict(self.check.name, self.check.code, node, outcome, bounded(reason))
+
+    def _verdict_without(self, node: str, why: Unread | Absent | None) -> Verdict:
+        """Return the verdict where a fact is not there: absent is skipped, needs-root is skipped, the rest unknown."""
+        if isinstance(why, Absent):
+            return self._verdict(node, Outcome.SKIPPED, f"absent: {why.reason}")
+        if isinstance(why, Unread) and why.needs_root:
+            return replace(self._verdict(node, Outcome.SKIPPED, f"needs root: {why.reason}"), needs_root=True)
+        return self._verdict(node, Outcome.UNKNOWN, why.reason if why else "no verdict was reached")
+
+
+def bounded(words: str) -> str:
+    """Cut what is too long to read: a node may say a mebibyte where it should say a version."""
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."
+
+
+_LONGEST = 8000  # characters: the words for a thousand nodes that are all different are shorter
+
+
+_KIND_UNREAD = "unread"
+
+
+_GRAVITY = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED)
+
+
+def _meaning(word: Said) -> tuple[Outcome, str]:
+    if isinstance(word, Problem):
+        return Outcome.FAILED, word.message
+    return (Outcome.SKIPPED, f"absent: {word.reason}") if isinstance(word, Moot) else (Outcome.UNKNOWN, word.reason)

@@ -1,0 +1,3 @@
+"""Frozen data that the whole house shares: no I/O, no judgement."""
+
+from __future__ import annotations

@@ -1,0 +1,170 @@
+"""A check: a pure function of declared facts that yields problems. It runs nothing and is shown nothing else.
+
+Severity, code and page belong to the check; the engine makes findings and verdicts of what it yields.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from ncheck.model.fact import Absent, Read, Unread
+from ncheck.model.finding import Severity
+
+T = TypeVar("T")
+
+
+FactType = type[object]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong. A node check leaves `nodes` empty: it is about the node that it was shown."""
+
+    message: str
+    fix: str
+    evidence: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What could not be told although the facts were read. It makes the verdict unknown on these nodes."""
+
+    reason: str
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Moot:
+    """Why there is nothing to judge although the facts were read: no such hardware or software. Skipped, not passed."""
+
+    reason: str
+    nodes: tuple[str, ...] = ()
+
+
+Said = Problem | Doubt | Moot
+
+
+class UndeclaredReadError(Exception):
+    """A check asked for a fact that it does not declare: the check is wrong, not the cluster."""
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """One node as one check may see it: its declared facts and nothing else."""
+
+    name: str
+    facts: Mapping[FactType, object]
+
+    def __getitem__(self, fact: type[T]) -> T:
+        """Return a fact of `reads`: it is there, or the engine would not have asked."""
+        return cast("T", self._declared(fact))
+
+    def maybe(self, fact: type[T]) -> Read[T]:
+        """Return a fact of `also`: it may be Unread or Absent."""
+        return cast("Read[T]", self._declared(fact))
+
+    def _declared(self, fact: FactType) -> object:
+        if fact not in self.facts:
+            raise UndeclaredReadError(f"the check reads {fact.__name__} and does not declare it")
+        return self.facts[fact]
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """The nodes whose declared facts could all be read, in the order of the listing."""
+
+    nodes: tuple[NodeView, ...]
+
+    def __iter__(self) -> Iterator[NodeView]:
+        return iter(self.nodes)
+
+    def each(self, fact: type[T]) -> dict[str, T]:
+        """Map node names to a fact of `reads`."""
+        return {node.name: node[fact] for node in self.nodes}
+
+    def known(self, fact: type[T]) -> dict[str, T]:
+        """Map node names to a fact of `also`, of the nodes that have it."""
+        held = {node.name: node.maybe(fact) for node in self.nodes}
+        return {name: value for name, value in held.items() if isinstance(value, fact)}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check, ready to run. Exactly one of the two judges is there.
+
+    `everywhere`: what one node has, every node must have (of its kind); those that lack it fail.
+    `by_kind`: a cluster check is run once for each group of nodes with the same GPU models.
+    `alone`: a cluster check has something to say of a run with one node too.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    page: str
+    reads: tuple[FactType, ...]
+    also: tuple[FactType, ...] = ()
+    judge_node: Callable[[NodeView], Iterable[Said]] | None = None
+    judge_cluster: Callable[[ClusterView], Iterable[Said]] | None = None
+    everywhere: bool = False
+    by_kind: bool = False
+    alone: bool = False
+    module: str = ""
+
+    @property
+    def title(self) -> str:
+        """The page's first line."""
+        return self.page.strip().splitlines()[0]
+
+
+NodeJudge = Callable[[NodeView], Iterable[Said]]
+
+
+ClusterJudge = Callable[[ClusterView], Iterable[Said]]
+
+
+def node_check(
+    code: str, severity: Severity, *reads: FactType, also: tuple[FactType, ...] = ()
+) -> Callable[[NodeJudge], Check]:
+    """Make a check that looks at one node at a time; named after the function, its page is the module's docstring."""
+
+    def made(judge: NodeJudge) -> Check:
+        name, page = _name_and_page(judge)
+        return Check(code, name, severity, page, reads, also, judge_node=judge, module=judge.__module__)
+
+    return made
+
+
+def cluster_check(  # noqa: PLR0913  each is a word of one declaration
+    code: str,
+    severity: Severity,
+    *reads: FactType,
+    also: tuple[FactType, ...] = (),
+    everywhere: bool = False,
+    by_kind: bool = False,
+    alone: bool = False,
+) -> Callable[[ClusterJudge], Check]:
+    """Make a check that compares nodes; it is named after the function, its page is the module's docstring."""
+
+    def made(judge: ClusterJudge) -> Check:
+        name, page = _name_and_page(judge)
+        return Check(
+            code, name, severity, page, reads, also,
+            judge_cluster=judge, everywhere=everywhere, by_kind=by_kind, alone=alone, module=judge.__module__,
+        )  # fmt: skip
+
+    return made
+
+
+def _name_and_page(judge: Callable[..., object]) -> tuple[str, str]:
+    page = sys.modules[judge.__module__].__doc__ or ""
+    return judge.__name__.replace("_", "-"), page
+
+
+def unreadable(facts: Sequence[object]) -> Unread | Absent | None:
+    """Return the first fact that is not there; what could not be read outweighs what is absent."""
+    missing = [fact for fact in facts if isinstance(fact, (Unread, Absent))]
+    return next((fact for fact in missing if isinstance(fact, Unread)), missing[0]) if missing else None

@@ -1,0 +1,228 @@
+"""Evidence: what is asked of a node, and what it answered, raw.
+
+A source says what to read; a reply is what came back. Neither is judged here, and nothing is parsed on the node.
+A recording is one `Evidence` a node, as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+TURN = "#"  # parts a key from its turn
+
+
+JsonValue = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program to run on the node under LC_ALL=C, its standard input closed.
+
+    `timeout` is in seconds (None: the run's --command-timeout). `root` marks what an ordinary user can never do on a
+    default machine: it is run through `sudo -n` when --sudo was given, and by the plain user otherwise.
+    `tail` keeps the end of an output that is too long, not its beginning.
+    `holding` is for logs: the first lines are sent, and of the rest those that hold this word.
+    `job` runs it in the job's environment (the job's interpreter first on PATH) instead of the plain login's.
+    """
+
+    argv: tuple[str, ...]
+    timeout: float | None = None
+    root: bool = False
+    job: bool = False
+    tail: bool = False
+    holding: str = ""
+
+    @cached_property
+    def key(self) -> str:
+        return "command:" + " ".join(self.argv)
+
+
+@dataclass(frozen=True)
+class File:
+    """A file's text. The reply's value is that text."""
+
+    path: str
+
+    @cached_property
+    def key(self) -> str:
+        return "file:" + self.path
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Small files and links that match glob patterns (sysfs). The reply's value maps each path to its text.
+
+    A symbolic link answers with its real path, a folder with None, an unreadable file with {"error": why}.
+    """
+
+    patterns: tuple[str, ...]
+
+    @cached_property
+    def key(self) -> str:
+        return "tree:" + " ".join(self.patterns)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one of the agent's own functions says: `interfaces`, `gpus`, `interpreter` and so on (agent/answers).
+
+    `arguments` are handed to that function; they are no part of the key, so one node answers one name once. What is
+    asked again and again (the rounds of the probe) has a `turn`, and each turn its own reply.
+    """
+
+    name: str
+    timeout: float | None = None
+    arguments: JsonValue = field(default=None, compare=False)
+    turn: int | None = None
+
+    @cached_property
+    def key(self) -> str:
+        return "answer:" + self.name + ("" if self.turn is None else f"{TURN}{self.turn}")
+
+
+Source = Command | File | Tree | Answer
+
+
+class Status(str, Enum):
+    """How the reading itself went; whether a program's exit status is good is for the parser to say."""
+
+    OK = "ok"
+    MISSING = "missing"  # no such program, file or module
+    DENIED = "denied"  # it is there, and this user may not
+    TIMEOUT = "timeout"  # it did not end in its time and was ended
+    FAILED = "failed"  # the system or the agent could not do it: see reason
+    NOT_ASKED = "not-asked"  # there is nothing that this node could have told: see reason
+    UNANSWERED = "unanswered"  # the connection ended before this was answered
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One source's answer. `seconds` is how long it took on the node; `truncated` says that output was cut off.
+
+    `asked` is what the head wanted of a source that has turns: its own word, never the node's.
+    """
+
+    status: Status
+    reason: str = ""
+    exit_status: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+    value: JsonValue = None
+    seconds: float = 0.0
+    truncated: bool = False
+    asked: JsonValue = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Tell whether the reading went well, ended with exit status 0 if it was a program, and came whole."""
+        return self.status is Status.OK and self.exit_status in (None, 0) and not self.truncated
+
+
+class Cause(str, Enum):
+    """Why a node could not be used: each value has one check in checks/ssh, of nearly the same name."""
+
+    NAME_UNKNOWN = "name-unknown"  # the name does not resolve
+    REFUSED = "refused"  # RST: nothing listens on that port
+    FILTERED = "filtered"  # no answer to SYN within the time
+    UNROUTABLE = "unroutable"  # no route, network or host unreachable
+    NOT_SSH = "not-ssh"  # something listens, and it is not an SSH server
+    SILENT = "silent"  # TCP connects, no SSH banner comes: sshd is frozen
+    STALLED = "stalled"  # a banner came, the key exchange or login stopped: large packets lost
+    HOST_KEY_UNKNOWN = "host-key-unknown"
+    HOST_KEY_CHANGED = "host-key-changed"
+    HOST_KEY_REVOKED = "host-key-revoked"
+    AUTH_REFUSED = "auth-refused"
+    TOO_MANY_KEYS = "too-many-keys"
+    PERSON_WANTED = "person-wanted"  # keyboard-interactive or an expired password
+    SLURM_JOB_WANTED = "slurm-job-wanted"  # pam_slurm_adopt: no job of yours there
+    OVERLOADED = "overloaded"  # MaxStartups drops, retried in vain: infrastructure, never the node's fault
+    NO_SHELL = "no-shell"  # nologin, or a shell that ends at once
+    NO_PYTHON = "no-python"  # reached; no python3 >= 3.6 to run the agent
+    NOT_ENTERED = "not-entered"  # --setup or --enter failed on the node
+    CLOSED = "closed"  # the connection ended before all was answered
+    FLOODED = "flooded"  # more output than any answer could be
+    DEADLINE = "deadline"  # the run's own deadline came first: infrastructure
+    TRANSPORT = "transport"  # our side could not: no ssh binary, too few file descriptors, a jump host that fails
+
+
+# What the node is never blamed for.
+INFRASTRUCTURE = frozenset({Cause.OVERLOADED, Cause.DEADLINE, Cause.TRANSPORT})
+
+
+@dataclass(frozen=True)
+class Login:
+    """How the way into a node went. `reached` means: host key verified, logged in, and a shell answered.
+
+    A node may be reached and still have a cause (no-python, not-entered, closed): then the shell answered and the
+    agent could not do its work, or not all of it.
+    """
+
+    reached: bool
+    cause: Cause | None = None
+    detail: str = ""  # the words of the library, ssh or the node, one line
+    transport: str = ""  # paramiko, openssh, rsh, local, recorded
+    address: str = ""  # the address that was connected to, "" when it never came to that
+    port: int = 0
+    user: str = ""
+    attempts: int = 1
+    seconds: float = 0.0  # from the first attempt to the shell's first answer, or to the failure
+    offered_keys: tuple[str, ...] = ()  # "ED25519 SHA256:... ~/.ssh/id_ed25519", as they were offered
+    host_key: str = ""  # "ssh-ed25519 SHA256:..."
+    fix: str = ""  # a command line for this very case, where the transport knows one
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What the node's shell told before any Python ran. `noise` is what start-up files printed on stdout before us."""
+
+    host_name: str = ""
+    boot_id: str = ""
+    network_namespace: str = ""  # "net:[4026531840]"
+    user_id: int | None = None
+    python: str = ""  # the python3 that will run the agent, "" where there is none
+    noise: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that one node answered. `replies` are keyed by `Source.key`."""
+
+    node: str
+    login: Login
+    greeting: Greeting | None = None
+    replies: Mapping[str, Reply] = field(default_factory=dict)
+    clock_offset: float | None = None  # seconds that the node's clock is ahead of ours
+    clock_uncertainty: float | None = None  # half of the round trip that it was measured by, seconds
+    places: tuple[str, ...] = ()  # where the node is listed: "nodes.txt:3"
+    slots: int | None = None
+    select: tuple[str, ...] = ()  # what --select named, or the command itself: what else there is was not asked
+    recorded: bool = False  # it was read from a file, not from a live node
+
+    def reply(self, source: Source) -> Reply:
+        """Return the node's answer; one that was never asked or never came is UNANSWERED, and says so."""
+        cause = self.login.cause
+        why = f"{cause.value}: {self.login.detail}" if cause else "it was not asked of this node"
+        return self.replies.get(source.key, Reply(Status.UNANSWERED, reason=why))
+
+    def turns(self, source: Source) -> dict[int, Reply]:
+        """Return the replies to a source that was asked in turns, by turn and in their order."""
+        told = {key: key.rpartition(TURN) for key in self.replies}
+        found = {int(turn): key for key, (name, _, turn) in told.items() if name == source.key and turn.isdecimal()}
+        return {turn: self.replies[found[turn]] for turn in sorted(found)}
+
+
+def too_deep(value: object, most: int) -> bool:
+    """Tell whether lists and mappings nest deeper than `most` levels."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(most):
+        if not level:
+            return False
+        level = [item for held in level for item in _inside(held) if isinstance(item, (dict, list))]
+    return bool(level)
+
+
+def _inside(held: list[object] | dict[str, object]) -> Iterable[object]:
+    return held.values() if isinstance(held, dict) else held

@@ -1,0 +1,106 @@
+"""Who differs from whom, by majority and with no golden file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from shlex import quote
+from typing import Generic, TypeVar
+
+from ncheck.hostlist import fold
+from ncheck.model.check import Check, ClusterView, Problem, cluster_check
+from ncheck.model.finding import Severity
+
+V = TypeVar("V", bound=Hashable)
+
+
+F = TypeVar("F")
+
+
+@dataclass(frozen=True)
+class Split(Generic[V]):
+    """Nodes that do not agree. `groups` are the values with their nodes, the largest group first.
+
+    `majority` is the value that more than half of the nodes have; None on a tie, where no side is to blame.
+    """
+
+    groups: tuple[tuple[V, tuple[str, ...]], ...]
+
+    @property
+    def majority(self) -> V | None:
+        """Return the value of more than half of all nodes, or None."""
+        value, nodes = self.groups[0]
+        return value if 2 * len(nodes) > sum(len(members) for _, members in self.groups) else None
+
+    @property
+    def odd(self) -> tuple[str, ...]:
+        """Return the nodes outside the majority; without one, every node."""
+        groups = self.groups if self.majority is None else self.groups[1:]
+        return tuple(node for _, nodes in groups for node in nodes)
+
+    @property
+    def wanted(self) -> V:
+        """Return the value to come to: the majority's, or on a tie the first side's."""
+        return self.groups[0][0]
+
+    def told(self) -> str:
+        """Say who has what: "2.18.3 on node[01-03], 2.21.5 on node04 (3 to 1)"."""
+        sides = ", ".join(f"{value} on {fold(nodes)}" for value, nodes in self.groups)
+        return f"{sides} ({' to '.join(str(len(nodes)) for _, nodes in self.groups)})"
+
+
+def split(values: Mapping[str, V]) -> Split[V] | None:
+    """Return how the nodes' values part, or None where all agree (or there are none)."""
+    groups = gathered(values)
+    if len(groups) < 2:  # noqa: PLR2004  it takes two to differ
+        return None
+    return Split(tuple(sorted(groups.items(), key=lambda group: -len(group[1]))))
+
+
+def gathered(values: Mapping[str, V]) -> dict[V, tuple[str, ...]]:
+    """Return each value with the nodes that have it, in the order in which they first come."""
+    groups: dict[V, tuple[str, ...]] = {}
+    for node, value in values.items():
+        groups[value] = (*groups.get(value, ()), node)
+    return groups
+
+
+def parity_check(  # noqa: PLR0913  each is a word of one declaration
+    code: str,
+    severity: Severity,
+    fact: type[F],
+    *,
+    what: str,
+    fix: str | Callable[[F, str], str],
+    shown: Callable[[F], str] | None = None,
+    everywhere: bool = False,
+    by_kind: bool = True,
+) -> Callable[[Callable[[F], str | None]], Check]:
+    """Make a check of a function that returns what must be equal on all nodes; None leaves a node out.
+
+    `what` begins the message; `{wanted}` in `fix` becomes the value to come to, or `fix` is a function of an odd node's
+    fact and that value; `shown` returns a node's evidence.
+    """
+
+    def made(value_of: Callable[[F], str | None]) -> Check:
+        @wraps(value_of)
+        def judge(cluster: ClusterView) -> Iterator[Problem]:
+            facts = cluster.each(fact)
+            parted = split({node: value for node, held in facts.items() if (value := value_of(held)) is not None})
+            if parted:
+                odd = facts[parted.odd[-1]]  # on a tie a node of the last side: the others have the value already
+                evidence = _evidence({node: shown(held) for node, held in facts.items()} if shown else {})
+                yield Problem(f"{what}: {parted.told()}", _typed(fix, odd, parted.wanted), evidence, parted.odd)
+
+        return cluster_check(code, severity, fact, everywhere=everywhere, by_kind=by_kind)(judge)
+
+    return made
+
+
+def _typed(fix: str | Callable[[F, str], str], odd: F, wanted: str) -> str:
+    return fix.format(wanted=quote(wanted)) if isinstance(fix, str) else fix(odd, wanted)
+
+
+def _evidence(shown: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(f"{line} on {fold(nodes)}" for line, nodes in gathered(shown).items())

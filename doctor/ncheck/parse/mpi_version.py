@@ -1,0 +1,159 @@
+"""`mpirun --version` and `ompi_info`: which MPI it is, and which version."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ncheck.parse.capture import lines_of
+
+# mpirun (Open MPI) 5.0.11, mpirun.real (OpenRTE) 4.0.3, mpirun (IBM Spectrum MPI) 10.3.0.0
+_MPIRUN = re.compile(
+    r"(?:^|[ \t`'\"#])[\w./\-]+ \((Open MPI|OpenRTE|IBM Spectrum MPI|IBM Platform MPI)\) (\d[^\s`'\"]*)", re.MULTILINE
+)
+
+
+# Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022
+_LIBRARY = re.compile(r"\bOpen MPI v(\d[^\s,]*), package:")
+
+
+# HYDRA build details:
+_HYDRA = re.compile(r"HYDRA build details|^[ \t]*MPICH2? Version:", re.MULTILINE)
+
+
+#     Version:                                 4.1.2
+_HYDRA_VERSION = re.compile(r"^[ \t]*(?:MPICH2? )?Version:\s+(\S+)", re.MULTILINE)
+
+
+#     Release Date:                            Wed Jun  7 15:22:45 CDT 2023
+_HYDRA_DATE = re.compile(r"^[ \t]*(?:MPICH2? )?Release [Dd]ate:\s+(\S.*?)\s*$", re.MULTILINE)
+
+
+# Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: 16752)
+# Intel(R) MPI Library for Linux* OS, 64-bit applications, Version 4.1  Build 20120831
+_INTEL = re.compile(r"Intel\(R\) MPI Library.*?Version +(\d[\w.]*(?: +Update +\d+)?)(?:,? +Build +(\w+))?")
+
+
+# "MVAPICH2 Version:       2.3.7" of mpichversion, "MVAPICH2 2.3.6 Mon March 29 22:00:00 EST 2021" of mpiname
+_MVAPICH = re.compile(r"^[ \t]*(MVAPICH2?(?:-\w+)?)(?: Version:)?\s+(\d\S*)", re.MULTILINE)
+
+
+# MPI VERSION    : CRAY MPICH version 8.1.28.15 (ANL base 3.4a2)
+_CRAY = re.compile(r"\bCRAY MPICH version (\S+)", re.IGNORECASE)
+
+
+# Microsoft MPI Startup Program [Version 10.1.12498.18]
+_MICROSOFT = re.compile(r"Microsoft MPI .*?Version (\d[\d.]*)")
+
+
+# prte (PRRTE) 3.0.13
+_PRRTE = re.compile(r"\bprte(?:run)? \(PRRTE\) (\S+)")
+
+
+#                 Open MPI: 1.7a1r27338
+_INFO = re.compile(r"^[ \t]*Open MPI:\s+(\S+)", re.MULTILINE)
+
+
+#   Open MPI repo revision: v4.1.4
+_INFO_REPO = re.compile(r"^[ \t]*Open MPI (?:repo|SVN) revision:\s+(\S+)", re.MULTILINE)
+
+
+#   Open MPI release date: May 26, 2022
+_INFO_DATE = re.compile(r"^[ \t]*Open MPI release date:\s+(\S.*?)\s*$", re.MULTILINE)
+
+
+#                  MPI API: 3.1.0
+_INFO_API = re.compile(r"^[ \t]*MPI API:\s+(\S+)", re.MULTILINE)
+
+
+# ompi:version:full:5.0.11
+_PARSABLE = re.compile(
+    r"^\s*(ompi:version:full|ompi:version:repo|ompi:version:release_date|mpi-api:version:full):(.+?)\s*$"
+)
+
+
+# bash: mpirun: command not found; FileNotFoundError: [Errno 2] No such file or directory: 'mpirun'
+_MISSING = re.compile(
+    r"(?=.*\b(?:mpirun|mpiexec|ompi_info|orterun|prterun)\b)"
+    r".*(?:not found|No .*file or directory|can be found in|no mpi\w+ in|error while loading shared|Unknown MPI impl)"
+)
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """What the text says; None is: not in it.
+
+    `implementation` is Open MPI, MPICH, Intel MPI, Spectrum MPI, MVAPICH2, Cray MPICH or Microsoft MPI.
+    """
+
+    implementation: str | None = None
+    version: str | None = None
+    build: str | None = None
+    release_date: str | None = None
+    prrte: str | None = None
+    repo: str | None = None
+    api: str | None = None
+    error: str | None = None
+
+
+@lru_cache(maxsize=32)  # one text is as good as the same on every node
+def parse_mpi(text: str) -> Mpi | None:
+    """Read the answer of mpirun, mpiexec or ompi_info; None where it is of none of them."""
+    plain = "\n".join(lines_of(text))
+    if found := _MPIRUN.search(plain):
+        name = "Spectrum MPI" if found[1].startswith("IBM") else "Open MPI"
+        return Mpi(name, found[2].rstrip(",.;"), prrte=_first(_PRRTE, plain))
+    if found := _LIBRARY.search(plain):
+        return Mpi("Open MPI", found[1])
+    if found := _INTEL.search(plain):
+        return Mpi("Intel MPI", " ".join(found[1].split()), build=found[2])
+    if named := _named(plain):
+        return named
+    if _HYDRA.search(plain):
+        return Mpi("MPICH", _first(_HYDRA_VERSION, plain), release_date=_first(_HYDRA_DATE, plain))
+    return _parsable(plain) or _info(plain) or _missing(plain)
+
+
+def _named(text: str) -> Mpi | None:
+    """Read those that give their name and version in a line."""
+    if found := _MVAPICH.search(text):
+        return Mpi(found[1], found[2])
+    for name, pattern in (("Cray MPICH", _CRAY), ("Microsoft MPI", _MICROSOFT)):
+        if version := _first(pattern, text):
+            return Mpi(name, version)
+    return None
+
+
+def _parsable(text: str) -> Mpi | None:
+    """Read `ompi_info --parsable`."""
+    found = {entry[1]: entry[2] for line in text.split("\n") if (entry := _PARSABLE.match(line))}
+    version = found.get("ompi:version:full")
+    if version is None:
+        return None
+    return Mpi(
+        "Open MPI",
+        version,
+        release_date=found.get("ompi:version:release_date"),
+        repo=found.get("ompi:version:repo"),
+        api=found.get("mpi-api:version:full"),
+    )
+
+
+def _info(text: str) -> Mpi | None:
+    """Read `ompi_info` as people see it."""
+    version = _first(_INFO, text)
+    if version is None:
+        return None
+    date, repo, api = (_first(pattern, text) for pattern in (_INFO_DATE, _INFO_REPO, _INFO_API))
+    return Mpi("Open MPI", version, release_date=date, repo=repo, api=api)
+
+
+def _missing(text: str) -> Mpi | None:
+    line = next((line for line in text.split("\n") if _MISSING.search(line)), None)
+    return Mpi(error=line.strip()) if line else None
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str | None:
+    found = pattern.search(text)
+    return found[1] if found else None

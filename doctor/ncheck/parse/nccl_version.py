@@ -1,0 +1,161 @@
+"""NCCL's version: the number that ncclGetVersion returns, and the words in logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ncheck.parse.capture import lines_of
+
+# NCCL version 2.18.1+cuda11.0, RCCL version 2.6.4+hip3.5, RCCL version : 2.22.3-develop
+_LOGGED = re.compile(r"[NR]CCL version (?:: )?([0-9]\w*(?:\.\w+)+(?:\+(?:cuda|hip)\w+(?:\.\w+)*)?)")
+
+
+# node05:3662915:3662915 [0] NCCL INFO cudaDriverVersion 12010
+_DRIVER = re.compile(r"cudaDriverVersion (\d+)")
+
+
+# >>> torch.cuda.nccl.version()
+# (2, 19, 3)
+_TORCHS = re.compile(r"nccl\.version\(\).*\n\s*(?:\((\d+), (\d+), (\d+)\)|(\d{4,5}))[ \t]*$", re.MULTILINE)
+
+
+# node05:3662915:3662915 [0] NCCL INFO Bootstrap : Using ib0:192.168.99.105<0>
+_SPOKEN = re.compile(r"\bNCCL (?:INFO|WARN) ")
+
+
+_FOUR_DIGITS = 10000  # up to 2.8 the code is X*1000 + Y*100 + Z, from 2.9 on X*10000 + Y*100 + Z (NCCL, nccl.h)
+
+
+@dataclass(frozen=True)
+class NcclLog:
+    """The versions that a log names, each once, in order; and the CUDA version of the driver as it printed it."""
+
+    versions: tuple[str, ...]
+    cuda_driver: str | None
+    spoken: bool  # whether NCCL says anything at all
+
+
+def decode_version(code: int) -> str:
+    """Return "2.18.3" for 21803 and "2.7.8" for 2708."""
+    major = 1000 if code < _FOUR_DIGITS else _FOUR_DIGITS
+    return f"{code // major}.{code % major // 100}.{code % 100}"
+
+
+def version_text(version: str | int) -> str:
+    """Return the version as 2.18.3, whether it came as a code or in words."""
+    if isinstance(version, int) or version.isdigit():
+        return decode_version(int(version))
+    return version.partition("+")[0]
+
+
+def parse_log(text: str) -> NcclLog:
+    """Read a job's log; a line may be anyone's, only NCCL's own words count."""
+    plain = "\n".join(lines_of(text))
+    driver = _DRIVER.search(plain)
+    spoken = _SPOKEN.search(plain) is not None
+    versions = dict.fromkeys([*_LOGGED.findall(plain), *(_torchs(found) for found in _TORCHS.finditer(plain))])
+    return NcclLog(tuple(versions), driver[1] if driver else None, spoken)
+
+
+def _torchs(found: re.Match[str]) -> str:
+    """Return the version that torch.cuda.nccl.version() tells: a tuple, or up to torch 1.9 the code."""
+    return decode_version(int(found[4])) if found[4] else ".".join(found.groups()[:3])
+
+
+# ii  libnccl2                               2.27.7-1+cuda12.4      amd64   NVIDIA Collective Communication Library
+_DPKG = re.compile(r"(?:^|\s)(?:ii|hi)\s+([a-z0-9][\w.+:\-]+)\s+(\d\S*)")
+
+
+# libnccl2/unknown,now 2.27.7-1+cuda12.4 amd64 [installed]
+_APT = re.compile(r"^\s*([\w.+\-]*nccl[\w.+\-]*)/\S+\s+(\d\S*)")
+
+
+# libnccl-2.22.3-1+cuda12.5.x86_64
+_RPM = re.compile(
+    r"(?:^|\s)(libnccl(?:-devel|-static)?)-(\d[\w.+~^]*-\d[\w.+~^]*?)(?:\.(?:x86_64|aarch64|ppc64le))?\s*$"
+)
+
+
+# libnccl.x86_64                  2.22.3-1+cuda12.5               @cuda-rhel9-x86_64
+_DNF = re.compile(r"^\s*(libnccl(?:-devel|-static)?)\.(?:x86_64|aarch64|ppc64le)\s+(\d\S*)")
+
+
+# nvidia-nccl-cu12==2.21.5, nvidia-nccl-cu12         2.21.5
+_PIP = re.compile(r"(?:^|\s)(nvidia-nccl(?:-cu\d+)?)(?:==|\s+)(\d[\w.]*)")
+
+
+# nccl                      2.21.5.1             h3a97aeb_0    conda-forge
+_CONDA = re.compile(r"^\s*(nccl)\s+(\d[\w.]*)\s+\w+(?:\s|$)")
+
+
+# "Package: libnccl2" of apt show, "Name: nvidia-nccl-cu13" of pip show, with "Version: 2.30.4" under it
+_NAMED = re.compile(r"^\s*(?:Package|Name)\s*:\s*(\S*nccl\S*)\s*$")
+
+
+_VERSIONED = re.compile(r"^\s*Version\s*:\s*(\d\S*)\s*$")
+
+
+# 2.27.7-1+cuda12.4
+_VERSION = re.compile(r"^([\d.]+)(?:-[^+]*)?(?:\+cuda([\d.]+))?$")
+
+
+_ROWS = {"dpkg": (_DPKG, _APT), "rpm": (_RPM, _DNF), "conda": (_CONDA, _PIP), "pip": (_PIP,)}
+
+
+_OURS = re.compile(r"(?:libnccl2|libnccl-dev|libnccl(?:-devel|-static)?|nccl|nvidia-nccl(?:-cu\d+)?)$")
+
+
+@dataclass(frozen=True)
+class NcclPackages:
+    """The NCCL packages of one manager's listing, by name, and the others of it, which may only look like one."""
+
+    manager: str
+    found: Mapping[str, str]
+    others: tuple[str, ...] = ()
+
+    @property
+    def version_and_cuda(self) -> tuple[str | None, str | None]:
+        """Return ("2.27.7", "12.4") of 2.27.7-1+cuda12.4, and ("2.21.5", "12") of nvidia-nccl-cu12 2.21.5."""
+        name, text = next(iter(sorted(self.found.items(), key=lambda entry: len(entry[0]))), ("", ""))
+        version, in_name = _VERSION.match(text), re.search(r"-cu(\d+)$", name)
+        cuda = version[2] if version else None
+        return version[1] if version else text or None, cuda or (in_name[1] if in_name else None)
+
+
+def parse_packages(text: str) -> NcclPackages | None:
+    """Read a listing, or a grep of it; None where no row has to do with NCCL, by its name at least.
+
+    libvncclient1 and a local repository's package are no NCCL, and a listing of these alone says: it is not there.
+    """
+    lines = lines_of(text)
+    for manager, patterns in _ROWS.items():
+        rows = list(_rows(lines, patterns))
+        names = {name for name, _ in rows}
+        if "nccl" in names if manager == "conda" else any("nccl" in name for name in names):
+            return _packages(manager, rows)
+    shown = list(_shown(lines))
+    return _packages("pip" if "nvidia-" in shown[0][0] else "dpkg", shown) if shown else None
+
+
+def _rows(lines: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        if row := next((found for pattern in patterns if (found := pattern.search(line))), None):
+            yield row[1], row[2]
+
+
+def _shown(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    name = ""
+    for line in lines:
+        if named := _NAMED.match(line):
+            name = named[1]
+        elif name and (version := _VERSIONED.match(line)):
+            yield name, version[1]
+            name = ""
+
+
+def _packages(manager: str, rows: Sequence[tuple[str, str]]) -> NcclPackages:
+    names = {name: name.partition(":")[0] for name, _ in rows}
+    found = {names[name]: version for name, version in rows if _OURS.match(names[name])}
+    return NcclPackages(manager, found, tuple(name for name, _ in rows if not _OURS.match(names[name])))

@@ -1,0 +1,216 @@
+"""GPUs, how they hang together, and what the kernel said of them."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ncheck.parse.capture import lines_of
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU; memory in bytes, the PCI address as "0000:0f:00.0"."""
+
+    index: int
+    name: str
+    uuid: str = ""
+    pci: str = ""
+    memory_total: int | None = None
+    memory_used: int | None = None
+
+
+QUERY = ("index", "name", "uuid", "pci.bus_id", "memory.total", "memory.used", "driver_version")
+
+
+_MIB = 1 << 20
+
+
+# | NVIDIA-SMI 610.43.02              KMD Version: 610.47        CUDA UMD Version: 13.3     |
+# NVIDIA-SMI version  : 550.54.15
+# DRIVER version      : 550.54.15
+_TOOL = re.compile(r"NVIDIA-SMI\s+(?:version\s*:\s*)?([\d.]+)")
+
+
+_DRIVER = re.compile(r"(?:Driver|KMD) Version\s*:\s*([\d.]+)", re.IGNORECASE)
+
+
+_CUDA = re.compile(r"CUDA (?:UMD )?Version\s*:\s*([\d.]+)")
+
+
+# |   0  NVIDIA H100 80GB HBM3          On  |   00000000:19:00.0 Off |                    0 |
+_TABLE_ROW = re.compile(
+    r"\|\s*(?P<index>\d+)\s+(?P<name>\S.*?)\s+(?P<mode>On|Off|WDDM|TCC|MCDM|N/A|ERR!)\s*"
+    r"\|\s*(?P<pci>[0-9A-Fa-f]{4,8}:\S+)\s"
+)
+
+
+# |ERR!   38C    P5    49W / 450W |   2021MiB / 23028MiB |      0%   E. Process |
+_SECOND_ROW = re.compile(r"\|\s*(?P<fan>ERR!|N/A|\d+\s*%)\s.*?(?:\|\s*(?P<used>\d+)MiB\s*/\s*(?P<total>\d+)MiB)?")
+
+
+# GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5269b708-0000-0000-0000-000000000000)
+_LISTED = re.compile(r"^\s*GPU (?P<index>\d+): (?P<name>.+?)(?: \(UUID: (?P<uuid>[\w-]+)\)?)?\s*$")
+
+
+#          Link 11: 25 GB/s
+_LINK = re.compile(r"^\s*Link (\d+):\s*(<inactive>|[\d.]+ GB/s)")
+
+
+# GPU 00000000:07:00.0
+_BLOCK = re.compile(r"^\s*GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s*$")
+
+
+#     Product Name                          : NVIDIA A10
+_ENTRY = re.compile(r"^\s*([\w ]+?)\s+:\s+(.*?)\s*$")
+
+
+# index, name, driver_version, memory.total [MiB]
+_HEADING = re.compile(
+    r"^\s*(?=.*(?:\b(?:gpu_)?name\b|\buuid\b|pci\.bus_id|driver_version|memory\.|mig\.mode|\.gpu\b))"
+    r"[a-z][\w.]*(?: \[\w+\])?(?:, [a-z][\w.]*(?: \[[\w%]+\])?)*\s*$"
+)
+
+
+# Failed to initialize NVML: Driver/library version mismatch
+_FAILURE = re.compile(
+    r"Failed to initialize NVML.*|NVIDIA-SMI has failed because.*|No devices were found|Unable to determine the device"
+    r" handle.*|[^|\n]*GPU is lost[^|\n]*|.*[Cc]ommand not found.*|.*couldn't find libnvidia-ml.*"
+    r"|.*Insufficient Permissions.*"
+)
+
+
+@dataclass(frozen=True)
+class Smi:
+    """What one capture says. `count` is what it says itself, or how many GPUs it shows; None is: not in the text."""
+
+    driver: str | None = None
+    cuda: str | None = None
+    tool: str | None = None
+    gpus: tuple[Gpu, ...] = ()
+    count: int = 0
+    persistence: tuple[str | None, ...] = ()
+    fans: tuple[str | None, ...] = ()
+    links: tuple[tuple[str, ...], ...] = ()  # the speed of each NVLink, a GPU at a time
+    error: str | None = None
+
+
+def parse_smi(text: str) -> Smi:
+    """Read any of nvidia-smi's human outputs; a failure in its own words stands in `error`."""
+    lines = lines_of(text)
+    if any(_BLOCK.match(line) for line in lines):
+        return _query_blocks(lines)
+    if listed := [found for line in lines if (found := _LISTED.match(line))]:
+        return _listing(lines, listed)
+    return _headed_csv(lines) or _table(lines)
+
+
+def smi_failure(text: str) -> str | None:
+    """Return nvidia-smi's own words for why it could not answer."""
+    found = _FAILURE.search(text)
+    return found[0].strip() if found else None
+
+
+def parse_query(text: str) -> tuple[tuple[Gpu, ...], str]:
+    """Read `nvidia-smi --query-gpu=<QUERY> --format=csv,noheader,nounits`: the GPUs and the driver.
+
+    Raises ValueError for a GPU that is lost and for what is no such row: the words stand in the message.
+    """
+    rows = [row for row in csv.reader(lines_of(text), skipinitialspace=True) if row]
+    for row in rows:
+        broken = next((cell for cell in row[:2] if cell.startswith("[") or "ERR!" in cell), None)
+        if broken or any("GPU is lost" in cell for cell in row) or len(row) != len(QUERY):
+            raise ValueError(f"nvidia-smi says: {', '.join(row)}")
+    gpus = tuple(_queried(row) for row in rows)
+    return gpus, rows[0][-1] if rows else ""
+
+
+def pci_address(text: str) -> str:
+    """Return a PCI address as sysfs writes it: 00000000:0F:00.0 is 0000:0f:00.0."""
+    domain, _, rest = text.strip().lower().partition(":")
+    return f"{domain[-4:]}:{rest}"
+
+
+def _queried(row: Sequence[str]) -> Gpu:
+    index, name, uuid, pci, total, used, _driver = row
+    return Gpu(int(index), name, uuid, pci_address(pci), _mib(total), _mib(used))
+
+
+def _headed_csv(lines: Sequence[str]) -> Smi | None:
+    """Read a query that kept its heading, whatever it asked for: "index, name, driver_version, memory.total [MiB]"."""
+    start = next((at for at, line in enumerate(lines) if _HEADING.match(line)), None)
+    if start is None:
+        return None
+    titles = [title.partition(" [")[0].strip() for title in lines[start].split(",")]
+    found = (dict(zip(titles, (cell.strip() for cell in line.split(",")), strict=False)) for line in lines[start + 1 :])
+    rows = [row for row in found if len(row) == len(titles)]
+    gpus = tuple(Gpu(at, row.get("name") or row.get("gpu_name", "")) for at, row in enumerate(rows))
+    modes = tuple({"Enabled": "On", "Disabled": "Off"}.get(row.get("persistence_mode", "")) for row in rows)
+    return Smi(rows[0].get("driver_version") if rows else None, gpus=gpus, count=len(gpus), persistence=modes)
+
+
+def _mib(cell: str | None) -> int | None:
+    return int(cell) * _MIB if cell and cell.isdigit() else None
+
+
+def _table(lines: Sequence[str]) -> Smi:
+    text = "\n".join(lines)
+    gpus: list[Gpu] = []
+    modes: list[str | None] = []
+    fans: list[str | None] = []
+    for number, line in enumerate(lines):
+        if not (row := _TABLE_ROW.search(line)):
+            continue
+        below = next((line for line in lines[number + 1 :] if line.strip()), "")
+        second = _SECOND_ROW.search(below)
+        usage = re.search(r"(\d+)MiB\s*/\s*(\d+)MiB", below) if second else None
+        used, total = usage.groups() if usage else (None, None)
+        gpus.append(Gpu(int(row["index"]), row["name"], "", pci_address(row["pci"]), _mib(total), _mib(used)))
+        modes.append(row["mode"] if row["mode"] in ("On", "Off") else None)
+        fans.append(second["fan"] if second else None)
+    tool, driver = _first(_TOOL, text), _first(_DRIVER, text)
+    error = smi_failure(text)
+    return Smi(driver or tool, _first(_CUDA, text), tool, tuple(gpus), len(gpus), tuple(modes), tuple(fans), (), error)
+
+
+def _query_blocks(lines: Sequence[str]) -> Smi:
+    """Read `nvidia-smi -q`: one block a GPU, each a GPU's PCI address and indented entries."""
+    starts = [number for number, line in enumerate(lines) if _BLOCK.match(line)]
+    gpus: list[Gpu] = []
+    modes: list[str | None] = []
+    for index, (start, end) in enumerate(zip(starts, [*starts[1:], len(lines)], strict=True)):
+        entries = _entries(lines[start + 1 : end])
+        pci = pci_address(lines[start].split()[1])
+        gpus.append(Gpu(index, entries.get("Product Name", ""), entries.get("GPU UUID", ""), pci))
+        modes.append(entries.get("Persistence Mode"))
+    head = _entries(lines[: starts[0]])
+    attached = head.get("Attached GPUs", "")
+    count = int(attached) if attached.isdigit() else len(gpus)
+    return Smi(head.get("Driver Version"), head.get("CUDA Version"), None, tuple(gpus), count, tuple(modes))
+
+
+def _entries(lines: Sequence[str]) -> dict[str, str]:
+    found = (entry for line in lines if (entry := _ENTRY.match(line)))
+    entries: dict[str, str] = {}
+    for entry in found:
+        entries.setdefault(entry[1], entry[2])
+    return entries
+
+
+def _listing(lines: Sequence[str], listed: Sequence[re.Match[str]]) -> Smi:
+    """Read `nvidia-smi -L`, and `nvlink --status`, which is the same list with a line a link under each GPU."""
+    links: list[list[str]] = []
+    for line in lines:
+        if _LISTED.match(line):
+            links.append([])
+        elif links and (link := _LINK.match(line)):
+            links[-1].append(link[2])
+    gpus = tuple(Gpu(int(one["index"]), one["name"], one["uuid"] or "") for one in listed)
+    return Smi(gpus=gpus, count=len(gpus), links=tuple(tuple(each) for each in links if each))
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str | None:
+    found = pattern.search(text)
+    return found[1] if found else None

@@ -1,0 +1,121 @@
+"""Reports that frameworks print about themselves: torch's collect_env, sglang's check_env, DeepSpeed's ds_report."""
+
+from __future__ import annotations
+
+import re
+
+from ncheck.parse.capture import lines_of
+
+Record = dict[str, object]
+
+
+# "CUDA used to build PyTorch: 12.1", or in vLLM's form "CUDA used to build PyTorch   : 12.6"
+_TORCH = {
+    "pytorch": "PyTorch version",
+    "cuda_build": "CUDA used to build PyTorch",
+    "rocm_build": "ROCM used to build PyTorch",
+    "cuda_runtime": "CUDA runtime version",
+    "driver": "Nvidia driver version",
+    "os": "OS",
+    "python": "Python version",
+    "is_cuda_available": "Is CUDA available",
+}
+
+
+# "NVCC: Cuda compilation tools, release 12.1, V12.1.105"
+_SGLANG = {
+    "pytorch": "PyTorch",
+    "python": "Python",
+    "cuda_available": "(?:CUDA|ROCM|ROCm) available",
+    "driver": "(?:CUDA|ROCM|ROCm) Driver Version",
+    "cuda_home": "(?:CUDA|ROCM|ROCm)_HOME",
+    "nvcc": "NVCC",
+}
+
+
+# GPU 0,1,2,3: NVIDIA A100-SXM4-80GB
+_GPUS = re.compile(r"^\s*(GPU \d[\d,]*): (.+?)\s*$")
+
+
+# torch cuda version ............... 12.8
+_DEEPSPEED = {
+    "torch": "torch version",
+    "deepspeed": "deepspeed info",
+    "torch_cuda": "torch cuda version",
+    "nvcc": "nvcc version",
+    "hip": "torch hip version",
+    "wheel": r"deepspeed wheel compiled w\.",
+    "npu": "torch_npu version",
+    "cann": "ascend_cann version",
+    "shm": r"shared memory \(/dev/shm\) size",
+}
+
+
+# sparse_attn ............ [NO] ....... [OKAY]
+_OP = re.compile(r"(?:^|\s)(\w+)[ .]+\[(\w+)\] \.+ \[(\w+)\]")
+
+
+# DeepSpeed C++/CUDA extension op report
+_DS_HEAD = re.compile(r"DeepSpeed (?:C\+\+/CUDA extension op report|general environment info)")
+
+
+_NONE = ("None", "", "N/A")
+
+
+def parse_collect_env(text: str) -> Record | None:
+    """Return what torch's collect_env says, in its own words ("Could not collect", "N/A"); None for another text."""
+    plain = "\n".join(lines_of(text))
+    found: Record = {key: _entry(plain, label) for key, label in _TORCH.items()}
+    return found if found["pytorch"] is not None and found["cuda_build"] is not None else None
+
+
+def parse_check_env(text: str) -> Record | None:
+    """Return what sglang's check_env says; `gpus` are pairs such as ("GPU 0,1", "NVIDIA A100-SXM4-80GB")."""
+    plain = "\n".join(lines_of(text))
+    found: Record = {key: _entry(plain, label) for key, label in _SGLANG.items()}
+    if found["pytorch"] is None or found["cuda_available"] is None:
+        return None
+    gpus = (row for line in lines_of(text) if (row := _GPUS.match(line)))
+    return {**found, "gpus": [[row[1], row[2]] for row in gpus]}
+
+
+def _entry(text: str, label: str) -> str | None:
+    """Return what stands behind a label, at the start of a line or after blanks where two lines were joined."""
+    found = re.search(rf"(?:^[ \t]*|\s\s|[#>] ){label}[ \t]*:[ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
+    return found[1] if found else None
+
+
+def parse_ds_report(text: str) -> Record | None:
+    """Return DeepSpeed's report: versions (None where it says None), shm_gb, ops {name: [installed, compatible]}."""
+    lines = lines_of(text)
+    entries = {key: _dotted(lines, label) for key, label in _DEEPSPEED.items()}
+    if entries["deepspeed"] is None and entries["wheel"] is None and not any(_DS_HEAD.search(line) for line in lines):
+        return None
+    shm = entries.pop("shm")
+    record: Record = {key: _said(value) for key, value in entries.items()}
+    record["deepspeed"] = str(record["deepspeed"] or "").split(",")[0] or None
+    ops = (row for line in lines if (row := _OP.search(line)))
+    return {
+        **record,
+        "shm_gb": _gigabytes(shm),
+        "ops": {row[1]: [row[2], row[3]] for row in ops},
+        "mismatch": _mismatch(record["nvcc"], record["torch_cuda"]),
+    }
+
+
+def _said(value: str | None) -> str | None:
+    return None if value in _NONE or (value or "").startswith("[FAIL]") else value
+
+
+def _gigabytes(text: str | None) -> float | None:
+    found = re.match(r"([\d.]+) ([MGT])B", text or "")  # "15.25 GB"
+    return float(found[1]) * {"M": 1 / 1024, "G": 1, "T": 1024}[found[2]] if found else None
+
+
+def _dotted(lines: list[str], label: str) -> str | None:
+    pattern = re.compile(rf"(?:^|\s){label} \.+\s+(.*?)\s*$")
+    return next((found[1] for line in lines if (found := pattern.search(line))), None)
+
+
+def _mismatch(nvcc: object, torch_cuda: object) -> str | None:
+    return f"nvcc {nvcc} vs torch cuda {torch_cuda}" if nvcc and torch_cuda and nvcc != torch_cuda else None

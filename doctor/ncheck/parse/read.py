@@ -1,0 +1,293 @@
+"""`ncheck read KIND FILE`: what a saved output of some tool says, as one JSON object.
+
+The kinds are families of tools; which tool of the family speaks is told from the text. Keys and their meaning are those
+that the facts have; what the text does not hold is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+
+from ncheck.errors import NcheckError
+from ncheck.parse.horovod_build import parse_build
+from ncheck.parse.ib_tools import (
+    is_software,
+    lists_devices,
+    parse_devices,
+    parse_devinfo,
+    parse_ibstatus,
+    parse_netdevs,
+    parse_opainfo,
+    parse_port_table,
+    parse_rdma_links,
+)
+from ncheck.parse.ibstat import Adapter, Port, failed_devices, parse_ibstat, tool_error
+from ncheck.parse.interfaces import VIRTUAL, class_of, data_nic, parse_interfaces
+from ncheck.parse.mpi_version import parse_mpi
+from ncheck.parse.nccl_tests import parse_nccl_tests
+from ncheck.parse.nccl_version import NcclPackages, parse_log, parse_packages
+from ncheck.parse.nvidia_smi import Smi, parse_smi
+from ncheck.parse.python_reports import parse_check_env, parse_collect_env, parse_ds_report
+from ncheck.parse.topology_matrix import closest_nics, parse_topology
+from ncheck.triage.record import log_record
+
+Record = dict[str, object]
+
+
+class UnknownKindError(NcheckError):
+    """Nobody reads that kind of text: says which kinds there are."""
+
+
+def read_text(kind: str, text: str) -> Record:
+    """Return what a text of this kind says; `error` says why, where it cannot be read.
+
+    Raises UnknownKindError for a kind that is none of KINDS.
+    """
+    if kind not in _READERS:
+        raise UnknownKindError(f"no such kind: {kind!r}; try one of: {', '.join(KINDS)}")
+    try:
+        return _READERS[kind](text)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        return {"error": str(error)}
+
+
+_NO_TOPOLOGY: Mapping[str, object] = {
+    "gpus": None,
+    "nics": [],
+    "pairs": {},
+    "nic_legend": {},
+    "legend_unreadable": [],
+    "closest_nics_gpu0": [],
+    **dict.fromkeys(("closest_level_gpu0", "cpu_affinity_gpu0", "numa_affinity_gpu0")),
+    **dict.fromkeys(("has_gpu_numa_id_column", "gpu_numa_id_gpu0")),
+}
+
+
+def _topology(text: str) -> Record:
+    try:
+        facts, unreadable = parse_topology(text)
+    except ValueError as error:
+        return {**_NO_TOPOLOGY, "error": str(error)}
+    nics, level = closest_nics(facts, "GPU0")
+    return {
+        "gpus": len(facts.gpus),
+        "nics": list(facts.nics or facts.legend),
+        "pairs": {f"{one}-{other}": path for (one, other), path in facts.pairs.items() if one != other},
+        "nic_legend": dict(facts.legend),
+        "legend_unreadable": list(unreadable),
+        "closest_nics_gpu0": list(nics),
+        "closest_level_gpu0": level or None,
+        "cpu_affinity_gpu0": facts.cpu_affinity.get("GPU0"),
+        "numa_affinity_gpu0": facts.numa_affinity.get("GPU0"),
+        "has_gpu_numa_id_column": facts.gpu_numa_id is not None,
+        "gpu_numa_id_gpu0": (facts.gpu_numa_id or {}).get("GPU0"),
+        "error": None,
+    }
+
+
+def _infiniband(text: str) -> Record:
+    """Read any tool of InfiniBand: the first whose words are there."""
+    if adapters := parse_ibstat(text):
+        why = tool_error(text)
+        return {
+            "tool": "ibstat",
+            "cas": [_adapter(one) for one in adapters],
+            "devices_missing": failed_devices(why),
+            "error": why,
+        }
+    if hcas := parse_devinfo(text):
+        return {"tool": "ibv_devinfo", "hcas": hcas, "software_device": is_software(hcas), "error": tool_error(text)}
+    if netdevs := parse_netdevs(text):
+        return {"tool": "ibdev2netdev", "map": netdevs, "error": tool_error(text)}
+    for tool, parse in _PORT_TOOLS.items():
+        if ports := parse(text):
+            return {"tool": tool, "ports": ports, "error": tool_error(text)}
+    if (devices := parse_devices(text)) or lists_devices(text):
+        return {"tool": "ibv_devices", "devices": devices, "error": tool_error(text)}
+    why = tool_error(text)
+    return {"tool": None, "cas": [], "error": why or "no output of an InfiniBand tool", "meaning": _meaning(why)}
+
+
+_PORT_TOOLS: Mapping[str, Callable[[str], list[Record]]] = {
+    "ibstatus": parse_ibstatus,
+    "opainfo": parse_opainfo,
+    "rdma link": parse_rdma_links,
+    "table": parse_port_table,
+}
+
+
+def _meaning(why: str | None) -> str | None:
+    if why and "'mthca0'" in why and "No such file" in why:
+        return "no IB device at all (mthca0 is only the first default name)"
+    return None
+
+
+def _adapter(adapter: Adapter) -> Record:
+    record: Record = {
+        "ca": adapter.name,
+        "ca_type": adapter.type,
+        "firmware": adapter.firmware,
+        "node_guid": adapter.node_guid,
+        "number_of_ports": adapter.ports_said,
+        "ports": [_port(port) for port in adapter.ports],
+    }
+    return {**record, "truncated": True} if adapter.cut else record
+
+
+def _port(port: Port) -> Record:
+    return {
+        "port": port.number,
+        "state": port.state,
+        "physical_state": port.physical,
+        "rate": port.rate,
+        "link_layer": port.link_layer,
+        "port_guid": port.guid,
+        "base_lid": port.lid,
+        "sm_lid": port.sm_lid,
+    }
+
+
+def _interfaces(text: str) -> Record:
+    try:
+        tool, seen = parse_interfaces(text)
+    except ValueError as error:
+        return {"format": None, "interfaces": [], "virtual_or_unusable": [], "data_nic": None, "error": str(error)}
+    rows = [{"name": one.name, "cls": class_of(one, seen), "state": one.state, "ipv4": one.ipv4} for one in seen]
+    return {
+        "format": tool,
+        "interfaces": rows,
+        "virtual_or_unusable": [row["name"] for row in rows if row["cls"] in VIRTUAL],
+        "data_nic": data_nic(seen),
+        "error": None,
+    }
+
+
+def _versions(text: str) -> Record:
+    """Read any text that tells versions: reports before single tools, since reports quote them."""
+    if (found := parse_collect_env(text)) is not None:
+        return {"format": "torch_collect_env", **found}
+    if (found := parse_check_env(text)) is not None:
+        return {"format": "sglang_check_env", **found}
+    if (found := parse_ds_report(text)) is not None:
+        return {"format": "ds_report", **found}
+    return _horovod(text) or _packages(text) or _mpi(text) or _nccl(text) or _no_version(text)
+
+
+def _no_version(text: str) -> Record:
+    why = tool_error(text) or "no version in it that is known"
+    return {"format": None, **dict.fromkeys(("mpi", "version", "horovod", "nccl", "cuda_driver")), "error": why}
+
+
+def _horovod(text: str) -> Record | None:
+    build = parse_build(text)
+    if build.version is None and not build.probed:
+        return None
+    return {
+        "format": "horovod_check_build",
+        "horovod": build.version,
+        "frameworks": dict(build.frameworks),
+        "controllers": dict(build.controllers),
+        "operations": dict(build.operations),
+        "error": build.error,
+    }
+
+
+def _packages(text: str) -> Record | None:
+    found = parse_packages(text)
+    if found is None:
+        return None
+    version, cuda = found.version_and_cuda
+    return {
+        "format": found.manager,
+        **_by_name(found),
+        "nccl": version,
+        "cuda": cuda,
+        "not_nccl": list(found.others),
+    }
+
+
+def _by_name(packages: NcclPackages) -> Record:
+    if packages.manager == "dpkg":
+        return {"libnccl2": packages.found.get("libnccl2"), "libnccl_dev": packages.found.get("libnccl-dev")}
+    return {"packages": dict(packages.found)}
+
+
+def _mpi(text: str) -> Record | None:
+    found = parse_mpi(text)
+    if found is None:
+        return None
+    return {
+        "format": "mpi",
+        "mpi": found.implementation,
+        "version": found.version,
+        "build": found.build,
+        "release_date": found.release_date,
+        "prrte": found.prrte,
+        "repo": found.repo,
+        "mpi_api": found.api,
+        "error": found.error,
+    }
+
+
+def _nccl(text: str) -> Record | None:
+    log = parse_log(text)
+    if not (log.versions or log.cuda_driver or log.spoken):
+        return None
+    return {"format": "nccl_log", "nccl": list(log.versions), "cuda_driver": log.cuda_driver}
+
+
+def _smi(text: str) -> Record:
+    smi = parse_smi(text)
+    if smi == Smi():
+        smi = Smi(error="no output of nvidia-smi")
+    speeds = {speed for links in smi.links for speed in links} - {"<inactive>"}
+    return {
+        "driver": smi.driver,
+        "cuda": smi.cuda,
+        "nvidia_smi": smi.tool,
+        "gpus": smi.count or None,
+        "names": [gpu.name for gpu in smi.gpus if gpu.name],
+        "gpu0": smi.gpus[0].name or None if smi.gpus else None,
+        "persistence_gpu0": smi.persistence[0] if smi.persistence else None,
+        "fan_gpu0": smi.fans[0] if smi.fans else None,
+        "links_per_gpu": len(smi.links[0]) if smi.links else None,
+        "link_speed": speeds.pop() if len(speeds) == 1 else None,
+        "error": smi.error,
+    }
+
+
+def _nccl_tests(text: str) -> Record:
+    """Read all_reduce_perf's table or its -J file; the environment in that file is left where it is."""
+    found = parse_nccl_tests(text)
+    return {
+        "collective": found.collective or None,
+        "nccl_tests": found.version or None,
+        "nccl": found.nccl or None,
+        "ranks": [{"rank": rank.rank, "host": rank.host, "gpu": rank.name} for rank in found.ranks],
+        "rows": [asdict(row) for row in found.rows],
+        "tables": found.tables,
+        "out_of_bounds": found.out_of_bounds,
+        "average_busbw": found.average,
+        "whole": found.whole,
+        "error": "; ".join(found.errors) or None,
+    }
+
+
+_INFINIBAND_KINDS = (
+    "ibstat", "ibstatus", "ibv_devinfo", "ibv_devices", "ibdev2netdev", "opainfo", "ib_table", "ib_error",
+)  # fmt: skip
+
+
+_READERS: Mapping[str, Callable[[str], Record]] = {
+    "topo": _topology,
+    **dict.fromkeys(_INFINIBAND_KINDS, _infiniband),
+    **dict.fromkeys(("nics", "ip-addr", "ifconfig"), _interfaces),
+    "versions": _versions,
+    "smi": _smi,
+    **dict.fromkeys(("log", "hangs"), log_record),
+    "nccl-tests": _nccl_tests,
+}
+
+
+KINDS = tuple(_READERS)

@@ -1,0 +1,247 @@
+"""GPUs, how they hang together, and what the kernel said of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ncheck.parse.capture import lines_of
+
+
+@dataclass(frozen=True)
+class TopologyFacts:
+    """`nvidia-smi topo -m`: `pairs` maps (row, column) to X, NV12, PIX, PXB, PHB, NODE or SYS, in both directions.
+
+    `nics` are the names of the columns or rows as printed (NIC0 or mlx5_0), `legend` maps NIC0 to mlx5_0.
+    `cpu_affinity` and `numa_affinity` map GPU0 to "0-31,64-95" and "0".
+    """
+
+    gpus: tuple[str, ...]
+    nics: tuple[str, ...]
+    pairs: Mapping[tuple[str, str], str]
+    legend: Mapping[str, str]
+    cpu_affinity: Mapping[str, str]
+    numa_affinity: Mapping[str, str]
+    gpu_numa_id: Mapping[str, str] | None = None  # None: the driver prints no such column
+
+
+RANK = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4, "SOC": 4}
+
+
+_LEVEL = r"(?:NV\d{1,2}|PIX|PXB|PHB|NODE|SYS|SOC|X)"
+
+
+_TITLES = ("CPU Affinity", "GPU NUMA ID", "NUMA Affinity")
+
+
+#         GPU0    GPU1    NIC0    CPU Affinity    NUMA Affinity   GPU NUMA ID
+#         GPU0  GPU1  CPU Affinity  NUMA
+_TITLE = re.compile(r"(CPU\s+Affinity)|(GPU\s+NUMA\s+ID)|(NUMA(?:\s+Affinity)?)")
+
+
+# NIC6NIC7, mlx5_0mlx5_1: headings that a paste has run together
+_NAME = re.compile(r"(?:GPU|NIC|mlx)?(?:(?!GPU\d|NIC\d|mlx\d)\S)+")
+
+
+# GPU0     X      NV18    NODENODE    SYS0-35,72-107      0               N/A
+_ROW = re.compile(rf"(?:^|(?<=\s))((?:GPU|NIC)\d+(?=\s|{_LEVEL})|\S+(?=\s))\s*((?:{_LEVEL}\s*)+)(?![A-Za-z=_:])(.*)$")
+
+
+_CELL = re.compile(_LEVEL)
+
+
+# 0-55,112-167    0N/A
+_PLACE = re.compile(r"N/A|[0-9][0-9,\-]*")
+
+
+# "S     SYS     0-31,64-95      0               N/A": a terminal wraps in the middle of a word
+_REST_OF_ROW = re.compile(r"^[NVPIXBHODESYCA0-9,/\s\-]+$")
+
+
+# "  NIC0: mlx5_0" under "NIC Legend:"
+_LEGEND = re.compile(r"^\s*((?:NIC|HCA)\d+):\s*(.*?)\s*$")
+
+
+_TWO = 2  # one name alone may stand in any sentence
+
+
+_DEVICE = re.compile(r"(?!(?:GPU|NIC|NV)\d+$)(?=\D*\d)[A-Za-z][\w.\-]*")
+
+
+@dataclass(frozen=True)
+class _Row:
+    name: str
+    cells: tuple[str, ...]
+    tail: str
+    indent: int  # where the last cell stands, in columns before the tail begins: negative
+
+
+def parse_topology(text: str) -> tuple[TopologyFacts, tuple[str, ...]]:
+    """Return the matrix, and the NICs whose line in the legend names no device.
+
+    Raises ValueError where there is no such matrix: another one (`topo -p2p`), or nothing of the kind.
+    """
+    lines = [line.replace("|", " ") for line in lines_of(text)]
+    head, first = _heading(lines)
+    rows = _rows(lines[first:], _names(head))
+    names = _agreed(head, rows)
+    if not rows:
+        raise ValueError("no matrix of `nvidia-smi topo -m`: no row of X, NV#, PIX, PXB, PHB, NODE or SYS")
+    if strange := next((word for row in rows if (word := _strange_cell(row, names))), None):
+        raise ValueError(f"no matrix of `nvidia-smi topo -m`: {strange} is no path between two devices")
+    legend, unreadable = _legends(lines)
+    gpus = tuple(name for name in names if _is_gpu(name))
+    if not gpus:
+        raise ValueError("no matrix of `nvidia-smi topo -m`: no GPU among its rows and columns")
+    places = _places(head, names, rows)
+    facts = TopologyFacts(
+        gpus=gpus,
+        nics=tuple(name for name in names if not _is_gpu(name)),
+        pairs=_pairs(names, rows),
+        legend=legend,
+        cpu_affinity=_of_gpus(places, "CPU Affinity"),
+        numa_affinity=_of_gpus(places, "NUMA Affinity"),
+        gpu_numa_id=_of_gpus(places, "GPU NUMA ID") if "GPU NUMA ID" in _titles(head) else None,
+    )
+    return facts, unreadable
+
+
+def closest_nics(facts: TopologyFacts, gpu: str) -> tuple[tuple[str, ...], str]:
+    """Return the NICs on the shortest path to this GPU, and the level of that path ("" where there is no NIC)."""
+    paths = {nic: facts.pairs[gpu, nic] for nic in facts.nics if (gpu, nic) in facts.pairs}
+    near = min((RANK.get(level, len(RANK)) for level in paths.values()), default=None)
+    nics = tuple(nic for nic, level in paths.items() if RANK.get(level, len(RANK)) == near)
+    return nics, paths[nics[0]] if nics else ""
+
+
+def _is_gpu(name: str) -> bool:
+    return bool(re.fullmatch(r"GPU\d+", name))
+
+
+def _heading(lines: Sequence[str]) -> tuple[str, int]:
+    """Return the line of column names, put together where it was wrapped, and the number of the line after it."""
+    for start, line in enumerate(lines):
+        found = re.search(r"(?<![\w-])GPU\d+(?![\w:.]|\s*:)", line)
+        if not found or _row(line, ()) or (len(_names(line[found.start() :])) < _TWO and not _titles(line)):
+            continue
+        end = start + 1
+        while end < len(lines) and lines[end].strip() and not _row(lines[end], ()):
+            end += 1
+        wrapped = lines[start:end]
+        return _joined(wrapped, max(map(len, wrapped)))[found.start() :], end
+    return "", 0
+
+
+def _titles(head: str) -> tuple[str, ...]:
+    return tuple(_title(found) for found in _TITLE.finditer(head))
+
+
+def _title(found: re.Match[str]) -> str:
+    return _TITLES[(found.lastindex or 1) - 1]
+
+
+def _names(head: str) -> tuple[str, ...]:
+    """Return the columns that are devices; a name has a number in it, the words of a cut-off title have none."""
+    words = _NAME.findall(_TITLE.sub(" ", head))
+    return tuple(dict.fromkeys(word for word in words if re.search(r"\d", word)))
+
+
+def _row(line: str, names: Sequence[str]) -> _Row | None:
+    found = _ROW.search(line.expandtabs())
+    if not found or not _may_name_a_row(found[1], names):
+        return None
+    cells = list(_CELL.finditer(found[2]))
+    return _Row(found[1], tuple(cell[0] for cell in cells), found[3], cells[-1].start() - len(found[2]))
+
+
+def _may_name_a_row(word: str, names: Sequence[str]) -> bool:
+    if names:
+        return word in names
+    return bool(re.search(r"\d", word)) and not _CELL.fullmatch(word)
+
+
+def _rows(lines: Sequence[str], names: Sequence[str]) -> list[_Row]:
+    """Return the rows of the first matrix; a line of cells alone goes on with the row above it."""
+    pieces: list[list[str]] = []
+    seen: set[str] = set()
+    for line in lines:
+        row = _row(line, names)
+        if row and row.name in seen:
+            break  # another matrix begins
+        if row:
+            seen.add(row.name)
+            pieces.append([line])
+        elif pieces and line.strip() and _REST_OF_ROW.match(line):
+            pieces[-1].append(line)
+    widest = max((len(piece) for group in pieces if len(group) > 1 for piece in group[:-1]), default=0)
+    rows = (_row(_joined(group, widest), names) for group in pieces)
+    return [row for row in rows if row]
+
+
+def _strange_cell(row: _Row, names: Sequence[str]) -> str | None:
+    """Return the first word where a cell should be that is none: OK or CNS of `topo -p2p`. A cut-off SY is no such."""
+    words = row.tail.split()
+    if len(row.cells) >= len(names) or not words or not re.match("[A-Z?]", words[0]):
+        return None
+    return None if any(level.startswith(words[0]) for level in ("NV", *RANK)) else words[0]
+
+
+def _joined(pieces: Sequence[str], width: int) -> str:
+    """Put a wrapped line together: a full line was cut wherever it was, a shorter one lost the spaces at its end."""
+    return "".join(piece if len(piece) >= width else piece + " " for piece in pieces[:-1]) + pieces[-1]
+
+
+def _agreed(head: str, rows: Sequence[_Row]) -> tuple[str, ...]:
+    """Return the names in order: the columns', unless the heading is missing or cut."""
+    columns, labels = _names(head), tuple(row.name for row in rows)
+    return columns if len(columns) >= len(labels) else labels
+
+
+def _pairs(names: Sequence[str], rows: Iterable[_Row]) -> Mapping[tuple[str, str], str]:
+    """Return both directions of each pair; a direction that was cut off is taken from the other one."""
+    pairs: dict[tuple[str, str], str] = {}
+    for row in rows:
+        pairs.update({(row.name, column): cell for column, cell in zip(names, row.cells, strict=False)})
+    for (one, other), level in tuple(pairs.items()):
+        pairs.setdefault((other, one), level)
+    return pairs
+
+
+def _places(head: str, names: Sequence[str], rows: Iterable[_Row]) -> Mapping[str, Mapping[str, str]]:
+    """Map each row to its affinity columns, by title."""
+    titles = _title_columns(head, names)
+    return {row.name: _placed(row, titles) for row in rows if len(row.cells) >= len(names)}
+
+
+def _title_columns(head: str, names: Sequence[str]) -> Mapping[str, int]:
+    """Map each title to its distance from the last device's column."""
+    flat = head.expandtabs()
+    last = flat.rfind(names[-1]) if names else 0
+    return {_title(title): title.start() - last for title in _TITLE.finditer(flat)}
+
+
+def _placed(row: _Row, titles: Mapping[str, int]) -> dict[str, str]:
+    """Give each value its title: in order where none is blank, by where it stands where some are.
+
+    A blank cell is narrower than its title, so that what follows stands too far left: the later title wins a tie.
+    """
+    values = list(_PLACE.finditer(row.tail))
+    if len(values) >= len(titles):
+        return dict(zip(titles, (value[0] for value in values), strict=False))
+    placed = dict.fromkeys(titles, "")
+    for value in values:
+        stands = value.start() - row.indent
+        placed[min(titles, key=lambda title: (abs(titles[title] - stands), -titles[title]))] = value[0]
+    return placed
+
+
+def _of_gpus(places: Mapping[str, Mapping[str, str]], title: str) -> dict[str, str]:
+    return {name: place[title] for name, place in places.items() if _is_gpu(name) and title in place}
+
+
+def _legends(lines: Iterable[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the NIC legend, and the names whose line holds no device: drivers print garbage there past 32 NICs."""
+    found = [entry.groups() for line in lines if (entry := _LEGEND.match(line))]
+    readable = {name: device for name, device in found if _DEVICE.fullmatch(device)}
+    return readable, tuple(name for name, _ in found if name not in readable)

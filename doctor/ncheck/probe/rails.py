@@ -1,0 +1,243 @@
+"""What perftest or ibverbs-utils told of pairs of HCA ports: which failed, which are slow, and which end it is.
+
+ib_write_bw writes from host memory here: its gates are those of published acceptance tests without GPUDirect.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.probe import Failure, Means, ProbeFacts, Row, Step, Turn
+from ncheck.facts.tools import ToolFacts
+from ncheck.hostlist import fold
+from ncheck.probe.collectives import turns_by_step
+from ncheck.text import printable
+
+GATE = 0.9  # of the port's rate: 180 of 200, 360 of 400 Gb/s
+
+
+GATE_FROM_HOST = {200.0: 0.875}  # HDR from host memory: 175 of 200
+
+
+REACH = "ibv_rc_pingpong"
+
+
+MET_BY_TCP = "connect"  # the step of a failure before the two had met
+
+
+Port = tuple[str, str]  # node and "mlx5_0:1"
+
+
+@dataclass(frozen=True)
+class Rail:
+    """One pair of ports as its two nodes told of it; `gbits` is None where it failed, or only proves that it works.
+
+    `rate` is the lower of the two ports' in Gb/s, None where one is not known.
+    """
+
+    ports: tuple[Port, Port]
+    gbits: float | None
+    rate: float | None
+    failure: Failure | None
+    met: bool = True
+
+    @property
+    def slow(self) -> bool:
+        """Tell whether it stays below the gate of its rate."""
+        return self.gbits is not None and self.rate is not None and self.gbits < gate(self.rate)
+
+    @property
+    def bad(self) -> bool:
+        """Tell whether one of its ends is to be blamed: who never met by TCP proves nothing."""
+        return self.slow or (self.failure is not None and self.met)
+
+    @property
+    def nodes(self) -> tuple[str, str]:
+        return self.ports[0][0], self.ports[1][0]
+
+    def told(self) -> str:
+        """Name its two ends."""
+        return " and ".join(f"{node} {port}" for node, port in self.ports)
+
+
+def gate(rate: float) -> float:
+    """Return the Gb/s that a healthy port of this rate reaches from host memory."""
+    return rate * GATE_FROM_HOST.get(rate, GATE)
+
+
+def rails(probed: Mapping[str, ProbeFacts], held: Mapping[str, InfinibandFacts]) -> tuple[Rail, ...]:
+    """Return every pair of ports that was tried, in the order of the rounds."""
+    tried = {step: turns for step, turns in turns_by_step(probed).items() if step.means is Means.RDMA}
+    return tuple(
+        _rail(step, turns, held)
+        for step, turns in tried.items()
+        if len(step.group) == len(turns) > 1 and all(turn.planned for turn in turns.values())
+    )
+
+
+def _rail(step: Step, turns: Mapping[str, Turn], held: Mapping[str, InfinibandFacts]) -> Rail:
+    server, client = (turns[node] for node in step.group)
+    ends = (step.group[0], server.planned[0]), (step.group[1], client.planned[0])
+    failures = [turn.failure for turn in (client, server) if turn.failure]
+    failure = next((one for one in failures if one.step != MET_BY_TCP), failures[0] if failures else None)
+    row = next(iter((*client.rows, *server.rows)), None)
+    if failure is None and row is None:
+        failure = Failure("", "neither end told of anything")
+    rates = [rate for end in ends if (rate := _rate(held, end)) is not None]
+    rate = min(rates) if len(rates) == len(ends) else None
+    proves = client.version == REACH or failure is not None or row is None
+    met = failure is None or (failure.step != MET_BY_TCP and bool(failure.step))
+    return Rail(ends, None if proves or row is None else _gbits(row), rate, failure, met)
+
+
+def _gbits(row: Row) -> float:
+    return row.size * 8 / row.seconds / 1e9
+
+
+def _rate(held: Mapping[str, InfinibandFacts], end: Port) -> float | None:
+    node, name = end
+    ports = held[node].ports if node in held else ()
+    return next((port.rate for port in ports if port.name == name), None)
+
+
+def second_partners(bad: Sequence[tuple[str, str]], good: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return disjoint pairs of the nodes of bad ones, each with a node of a good one, else with one of another bad one.
+
+    Who was in a good pair too needs no other.
+    """
+    well = list(dict.fromkeys(node for pair in good for node in pair))
+    suspects = [node for node in dict.fromkeys(node for pair in bad for node in pair) if node not in well]
+    met = {frozenset(pair) for pair in bad}
+    found: list[tuple[str, str]] = []
+    while suspects:
+        node = suspects.pop(0)
+        others = (other for other in (*well, *suspects) if frozenset((node, other)) not in met)
+        if (partner := next(others, None)) is not None:
+            (well if partner in well else suspects).remove(partner)
+            found.append((node, partner))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """The ends of bad pairs that did well with nobody, with the pairs that showed it."""
+
+    ports: tuple[Port, ...]
+    shown: tuple[Rail, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(node for node, _ in self.ports))
+
+
+def failing(tried: tuple[Rail, ...]) -> Iterator[Suspects]:
+    """Yield, a suspect or a pair of them at a time, the ports that fail. Who never met by TCP is no suspect."""
+    bad = tuple(rail for rail in tried if rail.failure and rail.met)
+    yield from _suspects(bad, {end for rail in tried if rail.failure is None for end in rail.ports})
+
+
+def slow(tried: tuple[Rail, ...]) -> Iterator[Suspects]:
+    """Yield the ports that are slow, and were fast enough with nobody."""
+    bad = tuple(rail for rail in tried if rail.slow)
+    yield from _suspects(bad, {end for rail in tried if rail.gbits is not None and not rail.slow for end in rail.ports})
+
+
+def unmet(tried: tuple[Rail, ...]) -> Iterator[tuple[str, str]]:
+    """Yield (node, why) of those whose tools never met, where no other pair proved the same port."""
+    proved = {end for rail in tried if rail.failure is None for end in rail.ports}
+    for rail in tried:
+        if rail.failure and not rail.met:
+            for node, port in rail.ports:
+                if (node, port) not in proved:
+                    yield node, f"{port}: the two never met by TCP: {printable(rail.failure.words)}"
+
+
+def _suspects(bad: tuple[Rail, ...], good: set[Port]) -> Iterator[Suspects]:
+    """Fold bad pairs by the ends that are left when those that did well elsewhere are taken out.
+
+    Where both ends did well with others, both are named: it is what lies between them.
+    """
+    found: dict[tuple[Port, ...], list[Rail]] = {}
+    for rail in bad:
+        left = tuple(end for end in rail.ports if end not in good) or rail.ports
+        found.setdefault(left, []).append(rail)
+    often = {end for ends, shown in found.items() if len(ends) == 1 or len(shown) > 1 for end in ends}
+    for ends, shown in found.items():
+        if len(ends) == 1 or not often & set(ends):
+            yield Suspects(ends, tuple(shown))
+
+
+_TOOLS = {"ib_write_bw", "ibv_rc_pingpong"}
+
+
+_DEVICE = re.compile(r"([A-Za-z0-9_.-]{1,64}):(\d{1,3})$")  # mlx5_0:1
+
+
+def fails_told(found: Suspects) -> str:
+    """Say which ports fail, and with whom."""
+    first = found.shown[0]
+    words = printable(first.failure.words) if first.failure else ""
+    if len(found.ports) == 1:
+        return f"RDMA fails at {_name(found.ports[0])}, with {_partners(found)}: {words}"
+    return f"RDMA fails between {first.told()}: {words}"
+
+
+def slow_told(found: Suspects) -> str:
+    """Say how fast the ports were, and what they should have been."""
+    worst = min(found.shown, key=lambda rail: rail.gbits or 0.0)
+    measured = f"{worst.gbits or 0.0:.0f} Gb/s of {worst.rate or 0.0:.0f}, less than {gate(worst.rate or 0.0):.0f}"
+    if len(found.ports) == 1:
+        return f"RDMA is slow at {_name(found.ports[0])}, with {_partners(found)}: {measured}"
+    return f"RDMA is slow between {worst.told()}: {measured}"
+
+
+def line_to_repeat(rail: Rail) -> str:
+    """Return the line that repeats the test of a pair: the server in the background, then the client."""
+    (server, one), (client, other) = rail.ports
+    devices = [_DEVICE.match(name) for name in (one, other)]
+    if not all(devices):
+        return "ibv_devinfo -v"
+    ends = [f"ib_write_bw -d {device[1]} -i {int(device[2])} -F --report_gbits" for device in devices if device]
+    called, caller = shlex.quote(server), shlex.quote(client)
+    return f"ssh {called} timeout 20 {ends[0]} & sleep 2; ssh {caller} timeout 20 {ends[1]} {called}"
+
+
+def why_untried(
+    tried: tuple[Rail, ...], probed: Mapping[str, ProbeFacts], tools: Mapping[str, ToolFacts]
+) -> dict[str, tuple[str, ...]]:
+    """Return why no rail of a node was tried, with the nodes."""
+    there = {node for rail in tried for node, _ in rail.ports}
+    found: dict[str, tuple[str, ...]] = {}
+    for node in probed:
+        if node not in there:
+            held = tools.get(node)
+            has = held is not None and held.tools.keys() & _TOOLS
+            why = "its HCA ports were not tried" if has else _NO_TOOL
+            found[why] = (*found.get(why, ()), node)
+    return found
+
+
+_NO_TOOL = "neither ib_write_bw (apt-get install perftest) nor ibv_rc_pingpong is on the PATH: RDMA was not tried"
+
+
+def unjudged(
+    tried: tuple[Rail, ...], probed: Mapping[str, ProbeFacts], tools: Mapping[str, ToolFacts]
+) -> dict[str, tuple[str, ...]]:
+    """Return why nothing is known of how fast a node's rails are, with the nodes."""
+    measured = {node for rail in tried if rail.gbits is not None and rail.rate is not None for node, _ in rail.ports}
+    why = dict(why_untried(tried, probed, tools))
+    known = {node for nodes in why.values() for node in nodes}
+    rest = tuple(node for node in probed if node not in measured | known)
+    return {**why, **({"no bandwidth of its rails was measured": rest} if rest else {})}
+
+
+def _name(port: Port) -> str:
+    return f"{port[0]} {port[1]}"
+
+
+def _partners(found: Suspects) -> str:
+    return fold(node for rail in found.shown for node, port in rail.ports if (node, port) not in found.ports)

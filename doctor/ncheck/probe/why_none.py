@@ -1,0 +1,88 @@
+"""Why nothing was measured, as the report tells it. Most runs measure nothing, and need not load told.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from ncheck.facts.probe import ProbeFacts
+from ncheck.hostlist import fold
+from ncheck.model.check import FactType
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.report import Probe
+
+Facts = Mapping[FactType, object]
+
+
+# not asked (--probe none)
+_NOT_ASKED = re.compile(r"not asked \((?P<why>.*)\)", re.DOTALL)
+
+
+_NOBODY = "no check that was selected needs it"
+
+
+_REFUSED = "nothing is measured while "
+
+
+_UNREACHED = "not reached"
+
+
+def ran_on(facts: Mapping[str, Facts]) -> dict[str, ProbeFacts]:
+    """Return the nodes on which something was begun."""
+    held = {node: of_node.get(ProbeFacts) for node, of_node in facts.items()}
+    return {node: one for node, one in held.items() if isinstance(one, ProbeFacts) and one.turns}
+
+
+def why_none(facts: Mapping[str, Facts]) -> Probe:
+    """Return the probe that was none."""
+    return Probe(ran=False, reason=_no_bandwidth(_folded(_telling(reasons(facts))) or _NOBODY))
+
+
+def reasons(facts: Mapping[str, Facts]) -> dict[str, str]:
+    """Return why nothing was begun, of the nodes that say so."""
+    ran = ran_on(facts)
+    told = {node: _reason(of_node.get(ProbeFacts)) for node, of_node in facts.items() if node not in ran}
+    return {node: why for node, why in told.items() if why}
+
+
+def grouped(texts: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """Return each text once, with the nodes that have it."""
+    groups: dict[str, list[str]] = {}
+    for node, text in texts.items():
+        groups.setdefault(text, []).append(node)
+    return list(groups.items())
+
+
+def with_nodes(groups: Iterable[tuple[str, list[str]]]) -> str:
+    """Return texts in one, each behind its nodes: "node[01-03]: refused; node04: timed out"."""
+    return "; ".join(f"{fold(nodes)}: {text}" for text, nodes in groups)
+
+
+def _telling(told: Mapping[str, str]) -> dict[str, str]:
+    """Leave out those that were not reached, where others say more: the report tells of them anyway."""
+    reached = {node: why for node, why in told.items() if not why.startswith(_UNREACHED)}
+    return reached or dict(told)
+
+
+def _no_bandwidth(why: str) -> str:
+    """Say once that nothing was measured, and why."""
+    rest = why.removeprefix(_REFUSED)
+    return f"no bandwidth was measured while {rest}" if rest != why else f"no bandwidth was measured: {why}"
+
+
+def _reason(fact: object) -> str:
+    """Return why a node has nothing to tell; "" for one that was never to be asked."""
+    if isinstance(fact, ProbeFacts):
+        return next((one.why for one in fact.skipped), fact.note or "no step was run")
+    if not isinstance(fact, (Absent, Unread)):
+        return ""
+    inside = _NOT_ASKED.fullmatch(fact.reason)
+    return inside["why"] if inside else fact.reason
+
+
+def _folded(told: Mapping[str, str]) -> str:
+    """Return the reasons with their nodes, what most nodes say first; a reason of all needs no names."""
+    groups = grouped(told)
+    if len(groups) == 1:
+        return groups[0][0]
+    return with_nodes(sorted(groups, key=lambda group: -len(group[1])))

@@ -1,0 +1,373 @@
+"""The report as one page by itself: no script, nothing fetched, light and dark, and fit for paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from math import floor, log2, log10
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from ncheck.model.finding import Outcome, Severity
+from ncheck.model.plan import LaunchPlan
+from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Report
+from ncheck.parity import gathered as values_gathered
+from ncheck.report import measured as say
+from ncheck.report import text as words
+from ncheck.report.console import badness, caveats, interpreter, meaning, standing, summed, topics
+from ncheck.report.folding import Block, Told, blocks, grouped, told
+from ncheck.report.listing import topic_of
+from ncheck.report.measured import Heat, Line, carried, gathered, heat, odd_words
+from ncheck.report.text import lines, node_set
+from ncheck.text import export
+from ncheck.text import size as size_text
+
+_LONGEST_NAME = 18  # of a node, beside the picture of the pairs
+
+
+def as_html(report: Report) -> str:
+    """Return the page. What nodes wrote is text in it, whatever it looks like."""
+    style = Markup(_own("page.css"))  # noqa: S704  our own file
+    text = _template().render(view=view_of(report), style=style)
+    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")  # whatever it is written to, it says the same
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True, finalize=_clean, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    environment.filters.update(folded=node_set, place=_place, cut=_cut)
+    return environment.from_string(_own("page.html"))
+
+
+def _own(name: str) -> str:
+    return files("ncheck.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _clean(value: object) -> object:
+    """Show as ? what is invisible or changes the direction of text; line ends stay."""
+    return "\n".join(lines(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _place(number: float) -> str:
+    return f"{number:.1f}"
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
+
+
+WIDTH, HEIGHT = 760, 340
+
+
+LEFT, RIGHT, TOP, BOTTOM = 56, 24, 30, 44
+
+
+_TICKS = 5
+
+
+_LABEL = 62  # the room that a size needs below the drawing
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One size at its place, with the words that a pointer over it shows."""
+
+    x: float
+    y: float
+    told: str
+    wrong: bool
+
+
+@dataclass(frozen=True)
+class CurveLine:
+    """One way of the same all-reduce: a line through its dots."""
+
+    name: str
+    in_place: bool
+    dots: tuple[Dot, ...]
+
+    @property
+    def path(self) -> str:
+        """The line as SVG has it."""
+        return " ".join(f"{'L' if place else 'M'}{dot.x:.1f},{dot.y:.1f}" for place, dot in enumerate(self.dots))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The drawing. `expected` is the height of the expected line, None where nothing is expected."""
+
+    title: str
+    told: str
+    lines: tuple[CurveLine, ...]
+    across: tuple[tuple[float, str], ...]
+    up: tuple[tuple[float, str], ...]
+    expected: float | None
+    expected_words: str
+    tone: str
+
+
+def curve_of(one: Measurement, title: str) -> Curve | None:
+    """Return the drawing of a measurement; None where it has no curve of two sizes."""
+    sizes = sorted({point.size for point in one.curve if point.size > 0})
+    if len(sizes) < 2:  # noqa: PLR2004  one size is no curve
+        return None
+    ticks = _ticks(max([one.expected or 0.0, *(point.busbw for point in one.curve)]))
+    frame = _Frame(log2(sizes[0]), log2(sizes[-1]), ticks[-1])
+    lines = [_line(one.curve, frame, in_place=in_place) for in_place in (False, True)]
+    return Curve(
+        title=f"Bus bandwidth by size: {title}",
+        told=f"From {size_text(sizes[0])} to {size_text(sizes[-1])} a rank. {say.verdict(one)}.",
+        lines=tuple(line for line in lines if line.dots),
+        across=tuple((frame.x(size), size_text(size)) for size in _labelled(sizes, frame)),
+        up=tuple((frame.y(tick), f"{tick:g}") for tick in ticks),
+        expected=frame.y(one.expected) if one.expected else None,
+        expected_words=f"expected {say.rate(one.expected)} {one.unit}" if one.expected else "",
+        tone=say.standing(one),
+    )
+
+
+@dataclass(frozen=True)
+class _Frame:
+    least: float
+    most: float
+    top: float
+
+    def x(self, size: int) -> float:
+        return LEFT + (log2(size) - self.least) / (self.most - self.least) * (WIDTH - LEFT - RIGHT)
+
+    def y(self, busbw: float) -> float:
+        return HEIGHT - BOTTOM - busbw / self.top * (HEIGHT - TOP - BOTTOM)
+
+
+def _line(curve: Sequence[Point], frame: _Frame, *, in_place: bool) -> CurveLine:
+    points = sorted((p for p in curve if p.in_place is in_place and p.size > 0), key=lambda point: point.size)
+    dots = tuple(Dot(frame.x(p.size), frame.y(p.busbw), _told(p), bool(p.wrong)) for p in points)
+    return CurveLine("in place" if in_place else "out of place", in_place, dots)
+
+
+def _told(point: Point) -> str:
+    wrong = f", {point.wrong} wrong" if point.wrong else ""
+    place = "in place" if point.in_place else "out of place"
+    return f"{size_text(point.size)}: {say.rate(point.busbw)} GB/s, {say.time(point.seconds)}, {place}{wrong}"
+
+
+def _ticks(most: float) -> list[float]:
+    """Return round steps from nothing to the first at or above the most."""
+    rough = (most or 1.0) / (_TICKS - 1)
+    unit = 10.0 ** floor(log10(rough))
+    step = next(factor * unit for factor in (1, 2, 2.5, 5, 10) if factor * unit >= rough)
+    count = int(-(-(most or 1.0) // step))
+    return [float(f"{step * place:.6g}") for place in range(count + 1)]
+
+
+def _labelled(sizes: Sequence[int], frame: _Frame) -> Sequence[int]:
+    """Return the sizes that have room for a label, the largest always; that one ends where the drawing does."""
+    kept, free = [sizes[-1]], frame.x(sizes[-1]) - 1.5 * _LABEL
+    for size in reversed(sizes[:-1]):
+        if frame.x(size) <= free:
+            kept.append(size)
+            free = frame.x(size) - _LABEL
+    return kept[::-1]
+
+
+MATRIX = 48  # nodes that a picture of the pairs has room for
+
+
+NUMBERED = 24  # up to here each cell has its number in it
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the picture of pairs."""
+
+    column: int
+    row: int
+    text: str
+    told: str
+    tone: str
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The picture of node by node: cells by column and row, and in words who is odd."""
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    usual: str
+    odd: tuple[str, ...]
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One size as nccl-tests tabulates it: out of place, then in place; None where it was not measured."""
+
+    size: int
+    out: Point | None
+    within: Point | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measurement: what, how it stands, and what came of it."""
+
+    title: str
+    told: str
+    tone: str
+    share: float | None
+    curve: Curve | None
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything on the page, in its order."""
+
+    report: Report
+    nodes: str
+    kind: str
+    standing: str
+    caveats: tuple[str, ...]
+    figures: tuple[tuple[str, str, str], ...]  # a number, what it is, how it stands
+    findings: tuple[tuple[str, tuple[Block, ...]], ...]
+    foremost: Measured | None
+    measured: tuple[Measured, ...]
+    pairs: Pairs | None
+    carried: tuple[Line, ...]
+    settings: tuple[tuple[str, str], ...]
+    lines: tuple[tuple[str, str, tuple[str, ...]], ...]
+    topics: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    table: tuple[tuple[NodeSummary, str], ...]
+    outcomes: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]
+    total: str
+    meaning: str
+
+
+def view_of(report: Report) -> View:
+    """Return what the page shows of this report."""
+    found = blocks(report.findings, {node.name for node in report.nodes})
+    kind, how = standing(report, found)
+    first = say.foremost(report.measurements) if report.probe.ran else None
+    by = first.by if first else ""
+    return View(
+        report=report,
+        nodes=words.node_set([node.name for node in report.nodes]),
+        kind=kind,
+        standing=how,
+        caveats=tuple(caveats(report)),
+        figures=tuple(_figures(report, found, first)),
+        findings=_findings(found),
+        foremost=_measured(first, by) if first else None,
+        measured=tuple(_measured(one, by) for one in report.measurements if one is not first),
+        pairs=_pairs(report),
+        carried=carried(report.probe.traffic, together=say.together(report.measurements)),
+        settings=tuple(_settings(report.plan)),
+        lines=tuple(
+            (by_what, line, report.plan.reasons.get(by_what, ())) for by_what, line in report.plan.lines.items()
+        ),
+        topics=tuple(_topics(report)),
+        table=tuple((node, interpreter(node) if node.reached else "") for node in report.nodes),
+        outcomes=tuple(_outcomes(report)),
+        total=" \N{MIDDLE DOT} ".join(summed(report, found)),
+        meaning=f"exit code {report.exit_code}: {meaning(report)}",
+    )
+
+
+def _figures(report: Report, found: Sequence[Block], first: Measurement | None) -> Iterator[tuple[str, str, str]]:
+    if first and first.measured is not None:
+        yield f"{say.rate(first.measured)} {first.unit}", words.line(first.what), say.standing(first)
+        if first.ratio is not None and first.expected is not None:
+            yield say.percent(first.ratio), f"of {say.rate(first.expected)} {first.unit} expected", say.standing(first)
+    reached = sum(node.reached for node in report.nodes)
+    yield f"{reached} of {len(report.nodes)}", "nodes reached", say.WELL if reached == len(report.nodes) else say.BAD
+    for severity, tone in ((Severity.ERROR, say.BAD), (Severity.WARNING, say.WARNED)):
+        number = sum(block.severity is severity and not block.ignored for block in found)
+        yield str(number), f"{severity.value}{'' if number == 1 else 's'}", tone if number else say.WELL
+    unknown = len({one.check for one in report.verdicts if one.outcome in (Outcome.UNKNOWN, Outcome.CRASHED)})
+    yield str(unknown), "checks could not tell", "doubtful" if unknown else say.WELL
+
+
+def _findings(found: Sequence[Block]) -> tuple[tuple[str, tuple[Block, ...]], ...]:
+    """Return the findings under their headings, as the terminal has them: what is worst first."""
+    categories: dict[str, list[Block]] = {}
+    for block in sorted(found, key=badness):
+        categories.setdefault(topic_of(block.code), []).append(block)
+    return tuple((topic, tuple(same)) for topic, same in categories.items())
+
+
+def _measured(one: Measurement, by: str) -> Measured:
+    points = {(point.size, point.in_place): point for point in one.curve}
+    sizes = sorted({point.size for point in one.curve})
+    rows = tuple(Row(size, points.get((size, False)), points.get((size, True))) for size in sizes)
+    title = say.title(one, by)
+    kept = f"; keeps {share} of what fewer nodes have" if (share := say.kept(one)) else ""
+    return Measured(title, say.verdict(one) + kept, say.standing(one), one.ratio, curve_of(one, title), rows)
+
+
+def _pairs(report: Report) -> Pairs | None:
+    drawn = heat(report.probe, report.measurements, MATRIX)
+    if not drawn:
+        return None
+    cells = tuple(
+        _cell(drawn, column, row, pair)
+        for row, one in enumerate(drawn.names)
+        for column, other in enumerate(drawn.names)
+        if (pair := drawn.cells.get((one, other)))
+    )
+    odd = tuple(odd_words(drawn, one) for one in gathered(drawn, report.probe.pairs))
+    usual = f"{say.rate(drawn.usual)} GB/s is {'expected' if drawn.expected else 'usual here'}"
+    return Pairs(drawn.names, drawn.labels, cells, usual, odd, drawn.left_out)
+
+
+def _cell(drawn: Heat, column: int, row: int, pair: Pair) -> Cell:
+    share = drawn.share(pair)
+    who = f"{drawn.names[row]} and {drawn.names[column]}"
+    if pair.busbw is None or share is None:
+        return Cell(column, row, "\N{MULTIPLICATION SIGN}", f"{who}: failed", say.BAD)
+    shown = say.short(pair.busbw) if len(drawn.names) <= NUMBERED else ""
+    return Cell(column, row, shown, f"{who}: {say.rate(pair.busbw)} GB/s, {say.percent(share)}", say.tone(share))
+
+
+def _settings(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
+    """Yield each variable as a line to type, or that it needs none, with its reason."""
+    for name, setting in plan.env.items():
+        own = {node: held[name].value or "" for node, held in plan.per_node.items() if name in held}
+        if setting.value is not None:
+            yield export(words.line(name), words.line(setting.value)), setting.reason
+        elif own:
+            for value, nodes in values_gathered(own).items():
+                yield f"{export(words.line(name), words.line(value))}  # on {words.node_set(nodes)}", setting.reason
+        else:
+            yield f"# {name} {'can stay unset' if setting.decided else 'is not decided'}", setting.reason
+
+
+def _topics(report: Report) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+    """Yield what the nodes have by topic: each value with the nodes that have it, what most have first."""
+    asked = {node.name: interpreter(node) for node in report.nodes if node.reached}
+    lost = {node.name: f"not reached: {node.cause or 'no cause known'}" for node in report.nodes if not node.reached}
+    for topic, values in {"python": asked, **topics(report), "unreached": lost}.items():
+        if values:
+            yield topic, tuple((value, words.node_set(nodes)) for value, nodes in grouped(values))
+
+
+_ORDER = (Outcome.FAILED, Outcome.CRASHED, Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.PASSED)
+
+
+def _outcomes(report: Report) -> Iterator[tuple[str, tuple[tuple[str, str, str], ...]]]:
+    """Yield the verdicts by outcome, folded: which checks, on which nodes, and why."""
+    for outcome in _ORDER:
+        folded = told(report.verdicts, lambda verdict, outcome=outcome: verdict.outcome is outcome)  # type: ignore[misc]
+        number = sum(verdict.outcome is outcome for verdict in report.verdicts)
+        if folded:
+            yield f"{number} {outcome.value}", tuple(_verdict(one) for one in folded)
+
+
+def _verdict(one: Told) -> tuple[str, str, str]:
+    return ", ".join(one.checks), words.node_set(one.nodes), one.reason

@@ -1,0 +1,504 @@
+"""What was measured, in words: times, rates, and one sentence a measurement; for the terminal and the page."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median, median_high
+
+from rich.text import Text
+
+from ncheck.model.report import FAR_TOO_LOW, LEAST_KEPT, LOW, Measurement, Pair, Point, Probe, Report, Traffic
+from ncheck.report import text as words
+from ncheck.report.folding import grouped
+from ncheck.report.page import Page
+from ncheck.text import moved
+from ncheck.text import size as size_text
+
+ROWS = 10  # sizes of a curve that are shown
+
+
+WELL, WARNED, BAD, UNJUDGED = "well", "warned", "bad", "unjudged"
+
+
+_WHOLE = 100  # rates from here on need no decimals
+
+
+_PLAIN = 20  # rates from here on need none where room is short
+
+
+_LEAST = 0.01  # GB/s: less is not told apart
+
+
+_KINDS = ("all", "scaling", "inside", "pair", "rail")  # the first that is there speaks for the run
+
+
+def tone(ratio: float | None) -> str:
+    """Return how a share of what is expected, or usual, stands."""
+    if ratio is None:
+        return UNJUDGED
+    return WELL if ratio >= LOW else WARNED if ratio >= FAR_TOO_LOW else BAD
+
+
+def standing(one: Measurement) -> str:
+    """Return how a measurement stands: what failed is bad, whatever was expected."""
+    return BAD if one.failed else tone(one.ratio)
+
+
+def foremost(measurements: Sequence[Measurement]) -> Measurement | None:
+    """Return the one that speaks for the run: all nodes, or what comes nearest to it."""
+    for stage in _KINDS:
+        if same := [one for one in measurements if one.stage == stage]:
+            return max(same, key=lambda one: (one.ranks, bool(one.curve)))
+    return measurements[0] if measurements else None
+
+
+def title(one: Measurement, by: str) -> str:
+    """Return "all-reduce on 4 nodes, 32 ranks"; what carried it only where that is not `by`, what carries the rest."""
+    nodes = words.node_set(one.nodes)
+    where = "" if one.stage == "all" or not nodes else f" ({nodes})" if one.stage == "scaling" else f" on {nodes}"
+    ranks = f", {words.count(one.ranks, 'rank')}" if one.stage in ("all", "scaling") and one.ranks else ""
+    other = f", by {one.by}" if one.by and one.by != by else ""
+    return words.line(f"{one.what}{where}{ranks}{other}")
+
+
+def together(measurements: Sequence[Measurement]) -> bool:
+    """Tell whether all nodes ran at once, or at least tried to."""
+    return any(one.stage == "all" for one in measurements)
+
+
+def kept(one: Measurement) -> str:
+    """Return "98 %", what so many nodes keep of what fewer have; "" where that cannot be told.
+
+    Without an expectation the share is a lower bound (a tree between two nodes carries its data once), so that more
+    than all of it says nothing.
+    """
+    if one.efficiency is None or (one.ratio is None and one.efficiency > 1):
+        return ""
+    return percent(one.efficiency)
+
+
+def verdict(one: Measurement) -> str:
+    """Return "381 of 400 GB/s expected (95 %): limited by the NICs; 7 of 8 rails", or why there is less to say."""
+    if one.failed or one.measured is None:
+        return words.line(f"failed: {one.failed}" if one.failed else "not measured")
+    seen = f"{rate(one.measured)} {one.unit}"
+    if one.expected is None or one.ratio is None:
+        return words.line(
+            f"{seen}; what to expect is not known" + (f": {'; '.join(one.unknown)}" if one.unknown else "")
+        )
+    named = one.limited_by.startswith("--")  # --expect: no term, but an option that says so
+    terms = [f"{'as' if named else 'limited by'} {one.limited_by}{' says' if named else ''}"] if one.limited_by else []
+    why = ": " + "; ".join([*terms, *one.lowered_by]) if terms or one.lowered_by else ""
+    return words.line(f"{rate(one.measured)} of {rate(one.expected)} {one.unit} expected ({percent(one.ratio)}){why}")
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def rate(value: float) -> str:
+    """Return a rate in GB/s with the figures that tell something: "381", "47.9", "0.012"."""
+    if value >= _WHOLE:
+        return f"{value:.0f}"
+    if value >= 1 or value == 0:
+        return f"{value:.1f}"
+    return f"{value:.2g}" if value >= _LEAST else f"<{_LEAST}"
+
+
+def short(value: float) -> str:
+    """Return a rate in GB/s in three characters, for a cell."""
+    return f"{value:.0f}" if value >= _PLAIN else f"{value:.2g}"
+
+
+def time(seconds: float) -> str:
+    """Return how long one all-reduce took."""
+    for unit, name in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= unit:
+            return f"{seconds / unit:.3g} {name}" if seconds < 1000 * unit else f"{seconds / unit:.0f} {name}"
+    return f"{seconds / 1e-6:.3g} us"
+
+
+def rows(curve: Sequence[Point]) -> tuple[Point, ...]:
+    """Return the out-of-place points by size, some of them where they are many: the largest always."""
+    points = sorted((point for point in curve if not point.in_place), key=lambda point: point.size)
+    points = points or sorted(curve, key=lambda point: point.size)
+    if len(points) <= ROWS:
+        return tuple(points)
+    last = len(points) - 1
+    return tuple(points[place] for place in sorted({round(last * step / (ROWS - 1)) for step in range(ROWS)}))
+
+
+STYLES = {WELL: "green", WARNED: "bold yellow", BAD: "bold red", UNJUDGED: "cyan"}
+
+
+SHOWN = 8  # measurements of one stage, and devices that carried something odd
+
+
+ODD_PAIRS = 4
+
+
+_LONGEST_NAME = 14
+
+
+_GROUPS = ("scaling", "all")
+
+
+def print_measured(page: Page, report: Report) -> None:
+    """Print the section, where anything was measured."""
+    if not report.probe.ran:
+        return
+    page.gap()
+    page.say("Measured", style="bold underline")
+    recorded = " (recorded, not measured now)" if report.recorded else ""
+    page.say(f"{words.line(report.probe.reason)}{recorded}", "  ", style="dim")
+    for note in report.probe.notes:
+        page.say(words.line(note), Text(f"  {page.signs.warned} ", "yellow"))
+    first = foremost(report.measurements)
+    by = first.by if first else ""
+    if first:
+        _sentence(page, first, by)
+        _curve(page, first)
+    steps = _steps(report.measurements)
+    told = [one for one in steps if one.stage == "scaling" and standing(one) == WELL]
+    rest = [one for one in report.measurements if one is not first and one not in told]
+    for stage in ("inside", "pair", "rail", "scaling", "all", ""):
+        _stage(page, [one for one in rest if one.stage == stage], by)
+    if steps:
+        _scaling(page, steps)
+    if drawn := heat(report.probe, report.measurements):
+        _heat(page, drawn, report.probe.pairs)
+    _carried(page, report)
+
+
+def _stage(page: Page, same: Sequence[Measurement], by: str) -> None:
+    """Print the measurements of one stage. Of pairs the picture shows the rest: the worst is named, and what failed."""
+    if same and same[0].stage in ("pair", "rail"):
+        worst = min((one for one in same if one.measured is not None), key=lambda o: o.measured or 0.0, default=None)
+        same = [*([worst] if worst else []), *(one for one in same if one.measured is None)]
+    for one in same[:SHOWN]:
+        _sentence(page, one, by)
+    if len(same) > SHOWN:
+        page.say(f"and {len(same) - SHOWN} more of these: -o json has them all", "    ", style="dim")
+
+
+def _sentence(page: Page, one: Measurement, by: str) -> None:
+    judged = standing(one)
+    sign = {WELL: page.signs.well, WARNED: page.signs.warned, BAD: page.signs.bad}
+    style = STYLES[judged]
+    text = Text.assemble((title(one, by), "bold"), ": ", (verdict(one), style if not one.failed else "red"))
+    page.say(text, Text(f"  {sign.get(judged, page.signs.dot)} ", style=style))
+
+
+def _scaling(page: Page, steps: Sequence[Measurement]) -> None:
+    """Print "by the number of nodes: 1 node 471 GB/s, 2 nodes 468 GB/s, 4 nodes 381 GB/s (keep 98 %)"."""
+    held = ", each against what its own links give" if any(kept(one) and one.ratio for one in steps) else ""
+    parts: list[str | tuple[str, str]] = [(f"by the number of nodes{held}: ", "bold")]
+    for place, one in enumerate(steps):
+        share_kept = f" (keep {share})" if (share := kept(one)) else ""
+        style = STYLES[WARNED if (one.efficiency or 1.0) < LEAST_KEPT else UNJUDGED]
+        nodes = "1 node" if one.stage == "inside" else f"{len(one.nodes)} nodes"
+        parts += [", "] if place else []
+        parts.append((f"{nodes} {rate(one.measured or 0.0)} {one.unit}{share_kept}", style))
+    page.say(Text.assemble(*parts), "  ")
+
+
+def _steps(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """Return what the number of nodes is told by: one node, some, all; nothing where they cannot be compared."""
+    alone = [one for one in measurements if one.stage == "inside" and one.measured and one.ranks > 1][:1]
+    more = sorted((one for one in measurements if one.stage in _GROUPS and one.measured), key=lambda o: len(o.nodes))
+    return [*alone, *more] if any(one.efficiency is not None for one in more) else []
+
+
+def _curve(page: Page, one: Measurement) -> None:
+    """Print a row a size: bytes a rank, the time, the bus bandwidth, a bar; and where the expected value lies."""
+    shown = rows(one.curve)
+    if not shown:
+        return
+    top = max([one.expected or 0.0, *(point.busbw for point in shown)])
+    wrong = any(point.wrong for point in shown)
+    room = page.width - 35 - (14 if wrong else 0)
+    mark = max(round(room * one.expected / top), 1) if one.expected else None
+    expected = f"{page.signs.upright} = {rate(one.expected)} expected" if one.expected else ""
+    heading = f"    {'bytes a rank':>12}  {'time':>7}  {'GB/s':>6}  "
+    page.verbatim(f"{heading}{expected:>{room}}".rstrip(), style="dim")
+    for point in shown:
+        last = point is shown[-1]
+        style = STYLES[standing(one)] if last else "cyan"
+        bar = _bar(page, point.busbw / top * room, mark, room)
+        left = f"    {size_text(point.size):>12}  {time(point.seconds):>7}  {rate(point.busbw):>6}  "
+        page.verbatim(Text.assemble(left, (bar, style), (_wrong(point), "bold red")))
+
+
+def _wrong(point: Point) -> str:
+    return f"  {point.wrong} wrong" if point.wrong else ""
+
+
+def _bar(page: Page, cells: float, mark: int | None, room: int) -> str:
+    """Return a bar of so many cells, in parts of one where the terminal can; `mark` shows where it stays below."""
+    parts = page.signs.parts
+    whole, part = divmod(round(cells * len(parts)), len(parts))
+    drawn = f"{parts[-1] * whole + (parts[part - 1] if part else ''):<{room}}"
+    if mark and drawn[mark - 1] == " ":
+        drawn = drawn[: mark - 1] + page.signs.upright + drawn[mark:]
+    return drawn.rstrip()
+
+
+def _heat(page: Page, drawn: Heat, pairs: Sequence[Pair]) -> None:
+    usual = f"{rate(drawn.usual)} GB/s is {'expected' if drawn.expected else 'usual here'}"
+    page.say(f"node to node, one rank each, in GB/s ({usual}):", "  ", style="bold")
+    if drawn.names:
+        _matrix(page, drawn)
+    if drawn.left_out:
+        page.say(f"{words.count(drawn.left_out, 'further pair')} as usual: -o json has them all", "    ", style="dim")
+    told = gathered(drawn, pairs)
+    for odd in told[:ODD_PAIRS]:
+        page.say(words.line(odd_words(drawn, odd)), Text(f"    {page.signs.warned} ", STYLES[BAD]))
+    if len(told) > ODD_PAIRS:
+        page.say(f"and {len(told) - ODD_PAIRS} more such: -o json has them all", "    ", style="dim")
+
+
+def _matrix(page: Page, drawn: Heat) -> None:
+    """Print who stands on the left met who stands above; a dot where they did not meet alone."""
+    numbered = drawn.labels[0] not in drawn.names[0]
+    full = [f"{label} {words.line(name)}" if numbered else words.line(name)
+            for label, name in zip(drawn.labels, drawn.names, strict=True)]  # fmt: skip
+    left = min(max(len(name) for name in full), _LONGEST_NAME)
+    texts = {order: "x" if pair.busbw is None else short(pair.busbw) for order, pair in drawn.cells.items()}
+    width = max(3, *(len(text) for text in (*texts.values(), *drawn.labels)))
+    page.verbatim(f"    {'':{left}}" + "".join(f" {label:>{width}}" for label in drawn.labels), style="dim")
+    for name, shown in zip(drawn.names, full, strict=True):
+        row = Text(f"    {shown[:left]:{left}}")
+        for other in drawn.names:
+            pair = drawn.cells.get((name, other))
+            style = "dim" if pair is None else STYLES[tone(drawn.share(pair) or 0.0)]
+            row.append(" " + f"{texts.get((name, other), page.signs.dot if name != other else ''):>{width}}", style)
+        row.rstrip()
+        page.verbatim(row)
+
+
+def _carried(page: Page, report: Report) -> None:
+    lines = carried(report.probe.traffic, together=together(report.measurements))
+    for line in lines[:SHOWN]:
+        page.say(line.text, Text(f"  {page.signs.warned} ", "bold yellow") if line.odd else "  ")
+    if len(lines) > SHOWN:
+        page.say(f"and {len(lines) - SHOWN} more devices: -o json has them all", "    ", style="dim")
+
+
+LOOPBACK = "lo"
+
+
+_ALIKE = 0.85  # of the middle of its like: less is odd
+
+
+_CARRIED_LEAST = 1_000_000  # bytes: less are words between ranks that measured nothing
+
+
+_SOME = 0.01  # of what the plan's devices carry: less by another is what ssh and the like send
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line about these devices; `odd` where something is not as the plan means it."""
+
+    text: str
+    odd: bool = False
+
+
+def carried(traffic: Sequence[Traffic], *, together: bool = True) -> tuple[Line, ...]:
+    """Return what the plan's devices carried, those of them that carried less, and what went by others.
+
+    Where the nodes did not all run `together`, each had its own steps: none of them is odd for having had fewer.
+    """
+    if max((one.sent for one in traffic), default=0) < _CARRIED_LEAST:
+        return ()
+    planned = [one for one in traffic if one.planned]
+    within = [one for one in traffic if not one.planned and one.device == LOOPBACK]
+    others = [one for one in traffic if not one.planned and one.device != LOOPBACK]
+    usual = median(one.sent for one in planned) if planned else 0.0
+    least = usual * _ALIKE if together else 0.0
+    lines = [
+        *_well([one for one in planned if one.sent >= least]),
+        *_less([o for o in planned if o.sent < least], usual),
+    ]
+    total = sum(one.sent for one in planned)
+    astray = _others([one for one in others if one.sent > _SOME * total / max(len(others), 1)], bool(planned))
+    return (*lines, *astray, *_within([one for one in within if one.sent > _SOME * usual]))
+
+
+def _well(same: Sequence[Traffic]) -> list[Line]:
+    if not same:
+        return []
+    if any(one.sent for one in same):
+        return [Line(f"sent by {_devices(same)}: {_amount(same)}")]
+    return [Line(f"sent by {_devices(same)}: nothing", odd=True)]
+
+
+def _less(same: Sequence[Traffic], usual: float) -> list[Line]:
+    told = {f"{one.node} {one.device}": moved(one.sent) if one.sent else "nothing" for one in same}
+    return [Line(words.line(f"sent by {who}: {amount}, where the others sent {moved(usual)}"), odd=True)
+            for who, amount in told.items()]  # fmt: skip
+
+
+def _others(same: Sequence[Traffic], planned: bool) -> list[Line]:  # noqa: FBT001  whether there was a plan
+    if not same:
+        return []
+    stray = ", and the plan means others" if planned else ""
+    return [Line(f"sent by {_devices(same)}: {_amount(same)}{stray}", odd=planned)]
+
+
+def _within(same: Sequence[Traffic]) -> list[Line]:
+    """Tell of loopback: what goes by it leaves by no NIC."""
+    return [Line(f"sent inside the node, by {_devices(same)}: {_amount(same)}")] if same else []
+
+
+def _amount(same: Sequence[Traffic]) -> str:
+    least, most = (moved(pick(one.sent for one in same)) for pick in (min, max))
+    each = " each" if len(same) > 1 else ""
+    return f"{least}{each}" if least == most else f"{least} to {most}{each}"
+
+
+def _devices(same: Sequence[Traffic]) -> str:
+    """Return "mlx5_[0-7]:1 on gpu[01-04]", the nodes that have the same devices together."""
+    by_node: dict[str, list[str]] = {}
+    for one in same:
+        by_node.setdefault(one.node, []).append(one.device)
+    folded = {node: _folded(devices) for node, devices in by_node.items()}
+    return "; ".join(f"{words.line(devices)} on {words.node_set(nodes)}" for devices, nodes in grouped(folded))
+
+
+def _folded(devices: Sequence[str]) -> str:
+    """Fold "mlx5_0:1", "mlx5_1:1" to mlx5_[0-1]:1, by port."""
+    ports: dict[str, list[str]] = {}
+    for device in devices:
+        name, _, port = device.partition(":")
+        ports.setdefault(port, []).append(name)
+    return ", ".join(words.node_set(names) + (f":{port}" if port else "") for port, names in ports.items())
+
+
+MOST = 16  # nodes that a matrix has room for
+
+
+LONGEST_LABEL = 4
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A matrix of these nodes. `labels` are what parts their names; `shares` are of what is usual, None for a failure.
+
+    `usual` is in GB/s: what was expected of a pair, or else what nodes reach at their best. `odd` are the pairs
+    below it, the worst first; `left_out` counts the pairs that stand in no cell, all of them well.
+    """
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    cells: Mapping[tuple[str, str], Pair]
+    usual: float
+    expected: bool
+    odd: tuple[Pair, ...]
+    left_out: int
+
+    def share(self, pair: Pair) -> float | None:
+        """Return the pair's bandwidth over what is usual; None where it failed."""
+        return None if pair.busbw is None else pair.busbw / self.usual
+
+
+def heat(probe: Probe, measurements: Sequence[Measurement], most: int = MOST) -> Heat | None:
+    """Return the picture; None where there is none to draw: fewer than two pairs, or none that gave anything."""
+    there = [pair.busbw for pair in probe.pairs if pair.busbw]
+    if len(probe.pairs) < 2 or not there:  # noqa: PLR2004  one pair is no picture
+        return None
+    should = {one.expected for one in measurements if one.stage == "pair" and one.measured is not None}
+    expected = min((value for value in should if value), default=None) if None not in should else None
+    usual = expected or _usual(probe.pairs)
+    odd = sorted((p for p in probe.pairs if (p.busbw or 0.0) < LOW * usual), key=lambda pair: pair.busbw or 0.0)
+    names = _shown(probe.pairs, odd, most)
+    shown = [pair for pair in probe.pairs if set(pair.nodes) <= set(names)]
+    cells = {order: pair for pair in shown for order in (pair.nodes, pair.nodes[::-1])}
+    return Heat(names, labels(names), cells, usual, bool(expected), tuple(odd), len(probe.pairs) - len(shown))
+
+
+def _usual(pairs: Sequence[Pair]) -> float:
+    """Return the middle of what nodes reach at their best: a slow node makes every pair of its own slow."""
+    best: dict[str, float] = {}
+    for pair in pairs:
+        for node in pair.nodes:
+            best[node] = max(best.get(node, 0.0), pair.busbw or 0.0)
+    return median_high(one for one in best.values() if one)
+
+
+@dataclass(frozen=True)
+class Odd:
+    """Pairs that are slow for one reason as far as the picture shows: all of one node's, or one by itself."""
+
+    nodes: tuple[str, ...]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def best(self) -> float | None:
+        """The best of them in GB/s; None where all failed."""
+        return max((pair.busbw for pair in self.pairs if pair.busbw is not None), default=None)
+
+
+def gathered(drawn: Heat, pairs: Sequence[Pair]) -> tuple[Odd, ...]:
+    """Return the odd pairs, those of a node together that is odd with everybody it met, the largest group first."""
+    well, left, found = _ever_well(drawn, pairs), list(drawn.odd), []
+    while left:
+        counts = Counter(node for pair in left for node in pair.nodes if node not in well)
+        node, number = max(counts.items(), key=lambda one: one[1], default=("", 0))
+        if number > 1:
+            same = tuple(pair for pair in left if node in pair.nodes)
+            found.append(Odd((node,), same))
+        else:
+            same = (left[0],)
+            found.append(Odd(left[0].nodes, same))
+        taken = frozenset(same)
+        left = [pair for pair in left if pair not in taken]
+    return tuple(found)
+
+
+def odd_words(drawn: Heat, odd: Odd) -> str:
+    """Return "gpu03 with each of 3 others: 21.4 GB/s at best, 43 % of that"."""
+    who = f"{odd.nodes[0]} with each of {len(odd.pairs)} others" if len(odd.nodes) == 1 else " and ".join(odd.nodes)
+    if odd.best is None:
+        return f"{who}: failed"
+    best = " at best" if len(odd.pairs) > 1 else ""
+    return f"{who}: {rate(odd.best)} GB/s{best}, {percent(odd.best / drawn.usual)} of that"
+
+
+def _ever_well(drawn: Heat, pairs: Sequence[Pair]) -> frozenset[str]:
+    """Return the nodes that were not odd with somebody."""
+    odd = frozenset(drawn.odd)
+    return frozenset(node for pair in pairs if pair not in odd for node in pair.nodes)
+
+
+def _shown(pairs: Sequence[Pair], odd: Sequence[Pair], most: int) -> tuple[str, ...]:
+    """Return all nodes, sorted as people do, or those of the worst pairs where all are too many."""
+    every = {node for pair in pairs for node in pair.nodes}
+    if len(every) > most:
+        every = set(list(dict.fromkeys(node for pair in odd for node in pair.nodes))[:most])
+    return tuple(sorted(every, key=_natural))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d{1,9})", name)]
+
+
+def labels(names: Sequence[str]) -> tuple[str, ...]:
+    """Return what is left of the names without what all share ("01" of gpu01), or their numbers where that is long."""
+    if len(names) < 2:  # noqa: PLR2004  one name differs from none
+        return tuple(f"{place}" for place in range(1, len(names) + 1))
+    before = _shared(names).rstrip("0123456789")
+    after = _shared([name[len(before) :][::-1] for name in names])[::-1].lstrip("0123456789")
+    cut = tuple(name[len(before) : len(name) - len(after)] for name in names)
+    if all(0 < len(label) <= LONGEST_LABEL for label in cut):
+        return cut
+    return tuple(str(place) for place in range(1, len(names) + 1))
+
+
+def _shared(names: Sequence[str]) -> str:
+    """Return the letters that all begin with."""
+    first, last = min(names), max(names)
+    return first[: next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]

@@ -1,0 +1,117 @@
+"""A page of styled lines on a terminal or in a file: wrapping, colour, and the few signs that lines are made with."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+PIPED_WIDTH = 80
+
+
+WIDEST = 120  # lines of prose longer than this are hard to read
+
+
+NARROWEST = 40
+
+
+LONGEST = 4000  # characters of one paragraph; no check has that much to say, and a sick node might
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What stands before a line: what is wrong, doubtful, left out, well, to be typed; and what bars are made of."""
+
+    bad: str = "✗"
+    warned: str = "!"
+    doubtful: str = "?"
+    skipped: str = "-"
+    well: str = "✓"
+    type_this: str = "→"
+    dot: str = "·"
+    upright: str = "┊"
+    parts: str = "▏▎▍▌▋▊▉█"  # of a bar: an eighth of a cell, two, and so on to the whole cell
+
+
+ASCII = Signs(bad="x", well="+", type_this="->", dot="|", upright="|", parts="#")
+
+
+class _Paper(Console):
+    """A console that says so when its reader went away, where rich would end the process with exit code 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+class Page:
+    """Prints line by line. Nothing that it is given is ever read as markup."""
+
+    def __init__(self, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:
+        self.width = _width(stream)
+        self.signs = Signs() if _encodes(stream, "".join(vars(Signs()).values())) else ASCII
+        self.console: Console = _Paper(
+            file=stream, width=self.width, highlight=False, markup=False, emoji=False, soft_wrap=True,
+            color_system="standard" if _colored(stream, environ, color) else None, force_terminal=True, no_color=False,
+        )  # fmt: skip
+
+    def say(self, text: Text | str, first: Text | str = "", style: str = "") -> None:
+        """Print text wrapped to the page, its further lines under the first one, which `first` stands before.
+
+        A word that is longer than the page, such as a path, is not broken: it could not be copied any more.
+        """
+        begin = first if isinstance(first, Text) else Text(first)
+        body = text.copy() if isinstance(text, Text) else Text(text, style=style)
+        room = max(self.width - begin.cell_len, NARROWEST // 2)
+        body.truncate(LONGEST)
+        for number, line in enumerate(body.divide(_breaks(body.plain, room))):
+            line.rstrip()
+            self.verbatim(line, begin if number == 0 else Text(" " * begin.cell_len))
+
+    def verbatim(self, text: Text | str, first: Text | str = "", style: str = "") -> None:
+        """Print one line as it is, however long: something to copy is never broken or cut."""
+        body = text if isinstance(text, Text) else Text(text, style=style)
+        self.console.print(Text.assemble(first, body))
+
+    def gap(self) -> None:
+        self.console.print()
+
+
+def _breaks(plain: str, room: int) -> list[int]:
+    """Return where lines of at most `room` cells end, only ever before a word."""
+    breaks, start = [], 0
+    for word in re.finditer(r"\S+", plain):  # "gives", "no", "answer"
+        if word.start() > start and cell_len(plain[start : word.end()]) > room:
+            start = word.start()
+            breaks.append(start)
+    return breaks
+
+
+def _width(stream: TextIO) -> int:
+    if not stream.isatty():
+        return PIPED_WIDTH
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except OSError:
+        return PIPED_WIDTH
+    return max(NARROWEST, min(WIDEST, columns or PIPED_WIDTH))
+
+
+def _colored(stream: TextIO, environ: Mapping[str, str], color: bool | None) -> bool:  # noqa: FBT001  three-valued
+    """Obey --color and --no-color, then NO_COLOR (if not empty) and TERM=dumb, then whether it is a terminal."""
+    if color is not None:
+        return color
+    return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM", "dumb") != "dumb"
+
+
+def _encodes(stream: TextIO, signs: str) -> bool:
+    try:
+        signs.encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,3 @@
+"""SSH by paramiko."""
+
+from __future__ import annotations

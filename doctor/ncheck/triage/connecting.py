@@ -1,0 +1,196 @@
+"""Connections that did not come about: an address may tell of a wrong interface, else the error says what is wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from ncheck.triage.signature import Grade, Reading, Signature, row
+
+# What an address betrays before any error does.
+_LOOPBACK = re.compile(r"(?:::ffff:)?127\.|::1$|localhost$")
+
+
+# docker0, virbr0, link-local
+_BRIDGE = re.compile(r"(?:::ffff:)?(?:172\.17\.|192\.168\.122\.|169\.254\.)|fe80:", re.IGNORECASE)
+
+
+# a netmask, or nothing
+_NO_ADDRESS = re.compile(r"(?:::ffff:)?(?:255\.|0\.0\.0\.0)")
+
+
+_TO_LOOPBACK = Reading(
+    "wrong_nic",
+    Grade.LIKELY,
+    ("hostname_loopback",),
+    "connect",
+    meaning="a rank told the others a loopback address",
+)
+
+
+_TO_BRIDGE = Reading(
+    "wrong_nic",
+    Grade.LIKELY,
+    ("container_isolation", "routing"),
+    "connect",
+    meaning="a rank told the others an address that leads nowhere: of a bridge, or of one link",
+)
+
+
+_TO_NOBODY = Reading(
+    "rendezvous_misconfig",
+    Grade.CERTAIN,
+    (),
+    "connect",
+    meaning="the address to meet at is none that a node can have",
+)
+
+
+_BLOCKED = Reading(
+    "firewall",
+    Grade.LIKELY,
+    ("routing",),
+    "connect",
+    meaning="the other node is there and lets the connection not in",
+)
+
+
+_NO_ROUTE = Reading("routing", Grade.LIKELY, ("wrong_nic",), "connect")
+
+
+_SWALLOWED = Reading(
+    "firewall",
+    Grade.LIKELY,
+    ("routing", "wrong_nic"),
+    "connect",
+    meaning="connections to the other node vanish: a firewall, or an interface that leads elsewhere",
+)
+
+
+_NOBODY_THERE = Reading(
+    "rank_crashed",
+    Grade.POSSIBLE,
+    ("firewall", "wrong_nic"),
+    "connect",
+    meaning="nobody listens at the address that a rank gave: it died, or gave a wrong one",
+)
+
+
+_UNTOLD = Reading("firewall", Grade.POSSIBLE, ("wrong_nic", "routing"), "connect")
+
+
+_ERRORS = (
+    (re.compile(r"No route to"), _BLOCKED),
+    (re.compile(r"unreachable"), _NO_ROUTE),
+    (re.compile(r"timed out|[Tt]imeout"), _SWALLOWED),
+    (re.compile(r"refused"), _NOBODY_THERE),
+)
+
+
+def _sorted(found: re.Match[str]) -> Reading:
+    """Return the reading of a line that gives the address and, after it, the error."""
+    address, why = found["address"].strip("[]"), found["why"]
+    if _NO_ADDRESS.match(address):
+        return _TO_NOBODY
+    if _LOOPBACK.match(address):
+        return _TO_LOOPBACK
+    return _TO_BRIDGE if _BRIDGE.match(address) else _by_error(why)
+
+
+def _by_error(why: str) -> Reading:
+    return next((reading for pattern, reading in _ERRORS if pattern.search(why)), _UNTOLD)
+
+
+def _error_alone(found: re.Match[str]) -> Reading:
+    return _by_error(found["why"])
+
+
+def _retried(found: re.Match[str]) -> Reading:
+    """Return the reading of a try that is repeated: the first ones only tell that the other rank is not up yet."""
+    grade = Grade.POSSIBLE if int(found["times"] or 0) >= _OFTEN else Grade.ECHO
+    return replace(_by_error(found["why"]), grade=grade, passing=True)
+
+
+_OFTEN = 10  # tries, the last of them a second apart: by then every rank should be up
+
+
+def _rendezvous(found: re.Match[str]) -> Reading:
+    """Return the reading of a store that cannot be met: the host is what MASTER_ADDR or the endpoint was."""
+    return _TO_NOBODY if _NO_ADDRESS.match(found["address"].strip("[]")) else _STORE
+
+
+def _rendezvous_retried(found: re.Match[str]) -> Reading:
+    reading = _rendezvous(found)
+    return replace(reading, grade=Grade.POSSIBLE, passing=True) if reading is _STORE else reading
+
+
+_STORE = Reading(
+    "rendezvous_misconfig",
+    Grade.LIKELY,
+    ("firewall", "hostname_loopback", "dns_failure"),
+    "store",
+    meaning="nobody answers at the address where the ranks are to meet",
+)
+
+
+SIGNATURES = (
+    # NCCL WARN socketStartConnect: Connect to 10.1.0.3<40113> failed : No route to host
+    # NCCL WARN socketPollConnect: Connect to 10.1.0.3<40113> returned 113(No route to host) errno 115(...)
+    Signature(re.compile(r"Connect to (?P<address>[\w.:%-]+)<\d+> (?:failed ?:|returned)(?P<why>.*)"), _sorted),
+    # NCCL WARN ncclOsSocketPollConnect: connect to 10.1.0.3<40113> returned Connection refused, exceeded error retry
+    # NCCL WARN socketPollConnect to 10.1.0.3<40113> failed with error No route to host
+    Signature(re.compile(r"(?:connect|Connect) to (?P<address>[\w.:%-]+)<\d+> (?:returned|failed with error)"
+                         r"(?P<why>.*)"), _sorted),
+    # NCCL WARN socketPollConnect: connect returned No route to host, exceeded error retry count (34)
+    Signature(re.compile(r"connect returned (?P<why>[\w ]{1,80}), exceeded error retry count"), _error_alone),
+    # NCCL WARN Call to connect timeout : Connection refused
+    Signature(re.compile(r"Call to connect (?:timeout|failed) ?: (?P<why>.*)"), _error_alone),
+    # NCCL INFO misc/socket.cc:505 -> 2 (Operation now in progress)
+    row(
+        r"socket\.cc:\d+ -> 2 \(Operation now in progress\)",
+        "firewall",
+        Grade.POSSIBLE,
+        "wrong_nic",
+        "routing",
+        tag="connect",
+    ),
+    # NCCL INFO socketPollConnect: connect returned No route to host, retrying (26/34) after sleep for 2600 msec
+    Signature(re.compile(r"connect returned (?P<why>[\w ]{1,80}), retrying(?: \((?P<times>\d{1,4})/)?"), _retried),
+    # [node03][[311,1],5][btl_tcp_endpoint.c:796] connect() to 172.17.0.1 failed: Connection refused (111)
+    #   Message:    connect() to 192.168.122.1:1040 failed
+    Signature(re.compile(r"connect\(\) to (?P<address>[\d.]+|[0-9a-f:]+)(?::\d+)? failed(?P<why>.*)"), _sorted),
+    # sock.c:268 UCX ERROR connect(fd=61, dest_addr=172.17.0.1:37423) failed: Connection refused
+    Signature(re.compile(r"dest_addr=(?P<address>[\d.]+):\d+\) failed: (?P<why>.*)"), _sorted),
+    # [c10d] The client socket has failed to connect to [node01]:29500 (errno: 110 - Connection timed out)
+    Signature(re.compile(r"client socket has failed to connect to \[(?P<address>[^\]]*)\]"), _rendezvous_retried),
+    # [E socket.cpp:793] [c10d] The client socket has timed out after 60s while trying to connect to (node01, 29500).
+    Signature(re.compile(r"client socket has timed out after \w+ while trying to connect to \(?(?P<address>[^,) ]*)"),
+              _rendezvous),
+    # DistNetworkError: The client socket has failed to connect to any network address of (node01, 29500)
+    Signature(re.compile(r"(?:failed to connect to any network address of|failed to connect/validate to host) "
+                         r"\(?(?P<address>[^,) ]*)"), _rendezvous),
+    # RuntimeError: connect() timed out. Original timeout was 1800000 ms.
+    row(r"connect\(\) timed out\. Original timeout was|RendezvousConnectionError", "rendezvous_misconfig", Grade.LIKELY,
+        "firewall", "hostname_loopback", tag="store"),
+    # [proxy:0:0@n1] HYDU_sock_connect (sock.c:268): unable to connect from "n1" to "n2" (No route to host)
+    row(r"HYDU_sock_connect .*(?:No route to host|Connection timed out)|check for firewalls!", "firewall", Grade.LIKELY,
+        "routing"),
+    # A process or daemon was unable to complete a TCP connection
+    row(r"unable to complete a TCP connection", "firewall", Grade.LIKELY, "wrong_nic", "container_isolation"),
+    # Ncat: No route to host.
+    row(r"^(?:Ncat|nc|curl|telnet)\b.*No route to host", "firewall", Grade.LIKELY, "routing"),
+    # From 10.1.0.3 icmp_seq=1 Destination Host Prohibited
+    row(r"Destination Host Prohibited|Packet filtered|\[UFW BLOCK\]|icmp-host-prohibited|FINAL_REJECT:", "firewall",
+        Grade.CERTAIN),
+    # OSError: [Errno 113] No route to host
+    row(r"Errno 113\] No route to host", "firewall", Grade.LIKELY, "routing", tag="connect"),
+    # OSError: [Errno 101] Network is unreachable
+    row(r"Network is unreachable", "routing", Grade.LIKELY, "wrong_nic", tag="connect"),
+    # ping: local error: message too long, mtu=1500
+    row(r"[Mm]essage too long|Frag needed and DF set|fragmentation needed", "mtu_mismatch", Grade.CERTAIN),
+    # kernel: IPv4: martian source 10.1.0.3 from 10.1.0.4, on dev eth1
+    row(r"martian source", "routing", Grade.LIKELY, "wrong_nic", passing=True),
+    # ssh: connect to host node07 port 22: No route to host
+    row(r"ssh: connect to host \S+ port \d+: (?:No route to host|Connection timed out)", "firewall", Grade.LIKELY,
+        "routing", "ssh_auth"),
+)  # fmt: skip

@@ -1,0 +1,125 @@
+"""What CUDA and the driver say: as NCCL, torch, nccl-tests and the kernel quote it."""
+
+from __future__ import annotations
+
+import re
+
+from ncheck.facts.kernel_log import FATAL, HARMLESS
+from ncheck.triage.signature import Grade, Reading, Signature, row
+
+_SECONDARY = 45  # the driver cleans up after another Xid
+
+
+def _xid(found: re.Match[str]) -> Reading | None:
+    number = int(found[1])
+    if number in HARMLESS or number == _SECONDARY:
+        return None
+    if number in FATAL:
+        return Reading("gpu_fault", Grade.CERTAIN, ("fabric_manager",), fix="sudo journalctl -k -g Xid")
+    return Reading("rank_crashed", Grade.POSSIBLE, ("gpu_fault", "software_bug"), fix="sudo journalctl -k -g Xid")
+
+
+_MEMORY = frozenset({"memory"})
+
+
+SIGNATURES = (
+    # NCCL WARN Cuda failure 2 'out of memory'
+    row(r"Cuda failure (?:\d+ )?'out of memory'|CUDA out of memory|CUDA error: out of memory|OutOfMemoryError: CUDA",
+        "gpu_oom", Grade.CERTAIN, "rank_crashed", tag="memory"),
+    # NCCL WARN Failed to CUDA calloc 6291456 bytes
+    row(r"Failed to CUDA calloc|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED|CUDA_ERROR_OUT_OF_MEMORY",
+        "gpu_oom", Grade.LIKELY, "rank_crashed", tag="memory"),
+    # XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.
+    row(r"RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate)|torch\.(?:cuda\.)?OutOfMemoryError",
+        "gpu_oom", Grade.CERTAIN, "rank_crashed", tag="memory"),
+    # NCCL WARN Cuda failure 711 'peer mapping resources exhausted'
+    row(r"peer mapping resources exhausted|cudaErrorTooManyPeers", "peer_limit", Grade.CERTAIN, explains=_MEMORY),
+    # nThread 1 nGpus 16 minBytes 8 maxBytes 134217728 step: 2(factor)
+    row(r"nThread \d+ nGpus (?:9|[1-9]\d) ", "peer_limit", Grade.LIKELY, "gpu_oom", context=True, explains=_MEMORY),
+    # CUDA error at bandwidthTest.cu:256 code=802(cudaErrorSystemNotReady) "cudaSetDevice(currentDevice)"
+    row(r"system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY|(?:returned|code=|\() ?802\b",
+        "fabric_manager", Grade.CERTAIN),
+    # NCCL WARN MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX configuration
+    row(r"MNNVL .*available but not (?:working|supported)", "fabric_manager", Grade.LIKELY, "nvls_failure",
+        fix="nvidia-imex-ctl -N"),
+    # nv-fabricmanager: Failed to start NVIDIA fabric manager service
+    row(r"Failed to start (?:the )?NVIDIA [Ff]abric ?[Mm]anager|nvidia-fabricmanager\.service: (?:Failed|Main process "
+        r"exited)|fabric manager .{0,200}version .{0,200}(?:don't|doesn't|does not|not) match",
+        "fabric_manager", Grade.CERTAIN),
+    # RuntimeError: CUDA driver version is insufficient for CUDA runtime version
+    row(r"CUDA driver version is insufficient|cudaErrorInsufficientDriver|NVIDIA driver on your system is too old",
+        "driver_insufficient", Grade.CERTAIN, "version_mismatch"),
+    # nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your driver
+    row(r"unsatisfied condition: cuda|compiled with an unsupported toolchain|cudaErrorUnsupportedPtxVersion",
+        "driver_insufficient", Grade.CERTAIN, "version_mismatch"),
+    # CUDA error: forward compatibility was attempted on non supported HW
+    row(r"forward compatibility was attempted on non supported HW|cudaErrorCompatNotSupportedOnDevice",
+        "driver_insufficient", Grade.CERTAIN, "version_mismatch"),
+    # Failed to initialize NVML: Driver/library version mismatch
+    row(r"Driver/library version mismatch|NVRM: API mismatch", "driver_insufficient", Grade.CERTAIN, "version_mismatch",
+        meaning="the driver's kernel module and its libraries are of two versions: it was updated and not reloaded",
+        fix="cat /proc/driver/nvidia/version"),
+    # RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU
+    row(r"Found no NVIDIA driver|couldn't communicate with the NVIDIA driver|libcuda\.so\.1: cannot open shared object",
+        "driver_insufficient", Grade.CERTAIN, "container_isolation"),
+    # NCCL WARN Failed to find CUDA library libcuda.so (NCCL_CUDA_PATH='') :
+    row(r"Failed to find CUDA library libcuda", "driver_insufficient", Grade.LIKELY, "container_isolation"),
+    # NCCL WARN Cuda failure 205 'mapping of buffer object failed'
+    row(r"mapping of buffer object failed", "p2p_unsupported", Grade.POSSIBLE, "p2p_acs_iommu", "software_bug"),
+    # NCCL WARN Cuda failure 100 'no CUDA-capable device is detected'
+    row(r"no CUDA-capable device is detected|cudaErrorNoDevice|No CUDA GPUs are available", "gpu_mapping",
+        Grade.LIKELY, "driver_insufficient", "container_isolation", "gpu_fault",
+        meaning="the rank sees no GPU: none is given to it, or the driver does not run"),
+    # NCCL WARN Cuda failure 'API call is not supported in the installed CUDA driver'
+    row(r"not supported in the installed CUDA driver|cudaErrorCallRequiresNewerDriver", "driver_insufficient",
+        Grade.CERTAIN, "version_mismatch"),
+    # NCCL WARN Cuda failure 98 'invalid device function'
+    row(r"invalid device function|no kernel image is available|cudaErrorNoKernelImageForDevice|is not compatible with "
+        r"the current PyTorch installation",
+        "arch_unsupported", Grade.CERTAIN, "driver_insufficient"),
+    # RuntimeError: CUDA error: invalid device ordinal
+    row(r"invalid device ordinal|cudaErrorInvalidDevice\b", "gpu_mapping", Grade.CERTAIN),
+    # CUDA error: all CUDA-capable devices are busy or unavailable
+    row(r"devices are busy or unavailable|cudaErrorDevicesUnavailable", "gpu_mapping", Grade.LIKELY, "gpu_fault",
+        fix="nvidia-smi --query-gpu=index,compute_mode --format=csv"),
+    # NCCL WARN Cuda failure 217 'peer access is not supported between these two devices'
+    row(r"peer access is not supported between these two devices|cudaErrorPeerAccessUnsupported", "p2p_unsupported",
+        Grade.CERTAIN),
+    # Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401
+    row(r"Failed to bind NVLink SHARP(?!.*[Pp]roceeding without)", "nvls_failure", Grade.CERTAIN, "fabric_manager",
+        tag="nvls"),
+    # NCCL INFO Proceeding without NVLS support.
+    row(r"[Pp]roceeding without NVLS support", "", context=True, explains=frozenset({"nvls"})),
+    # transport/nvls.cc:244 NCCL WARN Cuda failure 1 'invalid argument'
+    row(r"nvls\.cc:\d+ .*Cuda failure", "nvls_failure", Grade.CERTAIN, "fabric_manager", tag="nvls"),
+    # NCCL WARN Cuda failure 401 'the operation cannot be performed in the present state'
+    row(r"operation cannot be performed in the present state", "nvls_failure", Grade.LIKELY, "fabric_manager"),
+    # RuntimeError: CUDA error: uncorrectable ECC error encountered
+    row(r"(?:uncorrectable|pending) ECC error|uncorrectable/|ECC error encountered|cudaErrorECCUncorrectable",
+        "gpu_fault", Grade.CERTAIN),
+    # CUDA error: uncorrectable NVLink error detected during the execution
+    row(r"uncorrectable NVLink error|cudaErrorNvlinkUncorrectable|hardware stack error", "gpu_fault", Grade.CERTAIN),
+    # NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
+    Signature(re.compile(r"NVRM: Xid \([^)]*\): (\d+)"), _xid),
+    # NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.
+    row(r"has fallen off the bus|GPU is lost\.|SXid \([^)]*\): \d+, Fatal", "gpu_fault", Grade.CERTAIN,
+        fix="sudo journalctl -k -g NVRM"),
+    # Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error
+    row(r"Unable to determine the device handle for GPU", "gpu_fault", Grade.CERTAIN, fix="sudo journalctl -k -g NVRM"),
+    # NCCL WARN Cuda failure 719 'unspecified launch failure'
+    row(r"unspecified launch failure|cudaErrorLaunchFailure", "gpu_fault", Grade.POSSIBLE, "rank_crashed",
+        "software_bug"),
+    # RuntimeError: CUDA error: an illegal memory access was encountered
+    row(r"illegal memory access was encountered|device-side assert triggered|misaligned address", "rank_crashed",
+        Grade.LIKELY, "software_bug", "gpu_fault", fix="export CUDA_LAUNCH_BLOCKING=1"),
+    # NCCL WARN Cuda failure 999 'unknown error'
+    row(r"Cuda failure (?:\d+ )?'(?:unknown error|initialization error)'", "driver_insufficient", Grade.POSSIBLE,
+        "gpu_fault", "software_bug"),
+    # Verification error @ element 1: val = 0.000000, ref = 4.000000
+    row(r"Verification error @ element", "p2p_acs_iommu", Grade.LIKELY, "p2p_unsupported", "gpu_fault"),
+    #     ACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-
+    row(r"ACSCtl:.*ReqRedir\+", "p2p_acs_iommu", Grade.POSSIBLE, "gpudirect_rdma", passing=True),
+    # kernel: DMAR: [DMA Read] Request device [3b:00.0] fault addr 0x7f000000 [fault reason 06]
+    row(r"DMAR: .*fault addr|AMD-Vi: .*IO_PAGE_FAULT", "p2p_acs_iommu", Grade.LIKELY, "gpudirect_rdma",
+        fix="cat /proc/cmdline"),
+)  # fmt: skip

@@ -1,0 +1,112 @@
+"""InfiniBand and RoCE: completions, queue pairs, locked memory, devices; in NCCL's, UCX's and the kernel's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ncheck.triage.signature import Grade, Reading, Signature, row
+
+# By the number of ibv_wc_status. 5 (flushed) follows an earlier error of the same queue pair.
+_COMPLETIONS: Mapping[int, Reading] = {
+    1: Reading("mtu_mismatch", Grade.POSSIBLE, ("collective_mismatch", "ib_fabric"), "ib"),
+    4: Reading("gpudirect_rdma", Grade.LIKELY, ("p2p_acs_iommu",), "ib",
+               meaning="an HCA may not touch the GPU's memory: PCIe ACS, the IOMMU or GPUDirect RDMA is in the way",
+               fix="export NCCL_NET_GDR_LEVEL=LOC"),
+    5: Reading("ib_fabric", Grade.ECHO, ("rank_crashed",), "ib"),
+    **dict.fromkeys((9, 10, 11), Reading("gpudirect_rdma", Grade.LIKELY, ("p2p_acs_iommu", "ib_fabric"), "ib",
+                                         fix="export NCCL_NET_GDR_LEVEL=LOC")),
+    12: Reading("ib_fabric", Grade.POSSIBLE, ("roce_gid", "ib_wrong_hca", "routing", "rank_crashed"), "ib",
+                meaning="the other HCA does not answer: cable, port, switch, GID or MTU, or its rank died"),
+    13: Reading("ib_fabric", Grade.POSSIBLE, ("rank_crashed", "roce_gid"), "ib"),
+}  # fmt: skip
+
+
+_ANY_COMPLETION = Reading("ib_fabric", Grade.POSSIBLE, ("roce_gid",), "ib")
+
+
+def _completion(found: re.Match[str]) -> Reading:
+    return _COMPLETIONS.get(int(found[1]), _ANY_COMPLETION)
+
+
+# By errno's number or its words.
+_NO_ANSWER = Reading(
+    "ib_fabric",
+    Grade.POSSIBLE,
+    ("roce_gid", "ib_wrong_hca", "routing"),
+    "qp",
+    meaning="an HCA gets no answer from the other one's address: rail, cable, GID or route",
+)
+
+
+_QUEUE_PAIR = (
+    (re.compile(r"110\b|timed out"), _NO_ANSWER),
+    (re.compile(r"\b22\b|Invalid argument"), Reading("roce_gid", Grade.LIKELY, ("ib_fabric", "ib_wrong_hca"), "qp")),
+    (re.compile(r"\b19\b|No such device"), Reading("ib_wrong_hca", Grade.LIKELY, ("container_isolation",), "qp")),
+    (re.compile(r"\b101\b|unreachable"), Reading("roce_gid", Grade.LIKELY, ("routing", "ib_wrong_hca"), "qp")),
+    (re.compile(r"\b61\b|No data"), Reading("roce_gid", Grade.POSSIBLE, ("ib_fabric",), "qp")),
+)
+
+
+def _queue_pair(found: re.Match[str]) -> Reading:
+    why = found[1]
+    return next((reading for pattern, reading in _QUEUE_PAIR if pattern.search(why)), _NO_ANSWER)
+
+
+_IB = frozenset({"ib", "qp"})
+
+
+SIGNATURES = (
+    # NCCL WARN NET/IB: Got completion from peer 10.1.0.3<40001> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=0 len=0
+    Signature(re.compile(r"Got completion (?:from peer .*?)?with (?:error |status=(?:\w+\()?)(\d+)"), _completion),
+    # Completion with error at client / Failed status 12: wr_id 0 syndrom 0x81
+    Signature(re.compile(r"Failed status (\d+): wr_id"), _completion),
+    # NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1, curr state INIT
+    Signature(re.compile(r"ibv_modify_qp(?:\([^)]*\))? failed(?:: | with )?(?:error )?([^,]*)"), _queue_pair),
+    # Failed to modify QP 312 to RTR
+    row(r"[Ff]ailed to modify QP .*to RTR", "roce_gid", Grade.POSSIBLE, "ib_fabric", "routing", tag="qp"),
+    # [1712000000.1] ib_mlx5_log.c:171 UCX ERROR Transport retry count exceeded on mlx5_0:1/RoCE (synd 0x15 vend 0x81)
+    row(r"[Tt]ransport retry count exceeded|Endpoint timeout", "ib_fabric", Grade.POSSIBLE, "roce_gid", "rank_crashed",
+        tag="ib"),
+    # NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory
+    row(r"(?:ibv_(?:create_cq|create_qp|create_srq|reg_mr\w*)|ibv_exp_\w+|mlx5dv_create_qp)\b.*Cannot allocate memory",
+        "memlock_limit", Grade.CERTAIN, tag="memlock", fix="ulimit -l"),
+    # NCCL WARN Call to ibv_reg_mr failed
+    row(r"Call to ibv_(?:reg_mr|create_cq|create_qp) failed *$", "memlock_limit", Grade.LIKELY, tag="memlock",
+        fix="ulimit -l"),
+    # Please set max locked memory (ulimit -l) to 'unlimited' (current: 64 kbytes)
+    row(r"set max locked memory|libibverbs: Warning: RLIMIT_MEMLOCK is \d+ bytes|allocate some locked memory|"
+        r"max locked memory +\(kbytes, -l\) \d{1,6}$",
+        "memlock_limit", Grade.LIKELY, fix="ulimit -l"),
+    # NCCL WARN Call to ibv_reg_mr_iova2 failed with error Bad address
+    row(r"ibv_reg_(?:mr\w*|dmabuf_mr)\b.*(?:Bad address|Invalid argument|[Nn]ot supported|Operation not permitted)",
+        "gpudirect_rdma", Grade.LIKELY, "p2p_acs_iommu", fix="export NCCL_NET_GDR_LEVEL=LOC"),
+    # NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'
+    row(r"GPU Direct RDMA Disabled for HCA", "gpudirect_rdma", Grade.POSSIBLE, passing=True),
+    # cat: /sys/kernel/mm/memory_peers/nv_mem/version: No such file or directory
+    row(r"memory_peers/\S*: No such file|modprobe: .*(?:nvidia[-_]peermem|nv_peer_mem)|"
+        r"nvidia[-_]peermem.*(?:Invalid argument|Unknown "
+        r"symbol|[Ff]ail)",
+        "gpudirect_rdma"),
+    # NCCL WARN NET/IB : Unable to open device mlx5_1
+    row(r"NET/IB ?: Unable to open device|Call to ibv_open_device failed", "container_isolation", Grade.LIKELY,
+        "ib_wrong_hca", meaning="a device of /dev/infiniband may not be opened here",
+        fix="ls -l /dev/infiniband"),
+    # NCCL WARN NET/IB : Got async event : port error
+    row(r"Got async (?:error )?event ?: (?:port|QP fatal|device fatal|LID|SM)", "ib_fabric"),
+    # NCCL WARN NET/IB : mlx5_0:1 Got async event : local access violation work queue error
+    row(r"Got async (?:error )?event ?: local access violation", "mtu_mismatch", Grade.POSSIBLE, "gpudirect_rdma",
+        "software_bug"),
+    # NCCL WARN NET/IB : Attempted to connect incompatible devices: 0(mlx5_0) and 3(mlx5_9)
+    row(r"connect incompatible devices|NICs of only one link type", "ib_wrong_hca", Grade.LIKELY),
+    # kernel: mlx5_core 0000:3b:00.0: mlx5_0: Port: 1 Link DOWN
+    row(r"mlx\d.{0,200}Link (?:DOWN|down)\b", "ib_fabric", Grade.LIKELY, fix="ibstat"),
+    # State: Down
+    row(r"^\s*(?:State: Down\b|Physical state: (?:Polling|Disabled))", "ib_fabric", Grade.LIKELY,
+        "ib_wrong_hca", context=True, explains=_IB),
+    # libibverbs: Warning: couldn't load driver 'libmlx5-rdmav34.so': cannot open shared object file
+    row(r"libibverbs: Warning: (?:couldn't load driver|no userspace device-specific driver)", "ibverbs_missing",
+        Grade.LIKELY, "container_isolation", passing=True),
+    # NCCL WARN NET/IB: read failed in ncclIbRoceGetVersionNum: Invalid argument
+    row(r"ncclIbRoceGetVersionNum", "software_bug", Grade.LIKELY, "container_isolation", "roce_gid"),
+)  # fmt: skip

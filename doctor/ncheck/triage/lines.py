@@ -1,0 +1,61 @@
+"""A log made fit to be searched: bounded, without colours, each line with who wrote it where that can be told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+MOST_LINES = 200_000  # about what a job of a thousand ranks writes at INFO before it works
+
+
+LONGEST = 2000
+
+
+# \x1b[36m(RayWorkerWrapper pid=77, ip=10.1.0.3)\x1b[0m
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\^?\[(?:3\d|0|1)m")
+
+
+# node01:16112:87142 [3] NCCL INFO Using network IB
+_HOST = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]{0,252}):\d+:\d+ \[\d+\]")
+
+
+# [rank12]:[E817 17:53:34.227 ProcessGroupNCCL.cpp:1515], [PG 0 Rank 12], [1,3]<stdout>:
+_RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\[PG [^\]]{0,120}?Rank (\d+)\]|^\[\d+,(\d+)\]<std")
+
+
+# [2026-04-22 21:47:20], [E817 17:53:34.227531918 ...]
+_CLOCK = re.compile(r"\b(\d\d:\d\d:\d\d(?:\.\d+)?)\b")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line. `number` counts from 0; `host` and `rank` are "" where the line does not tell."""
+
+    number: int
+    text: str
+    host: str = ""
+    rank: str = ""
+
+    @property
+    def clock(self) -> str:
+        """The time of day in it, as it stands there; "" where there is none."""
+        found = _CLOCK.search(self.text)
+        return found[1] if found else ""
+
+
+def read_lines(lines: Iterable[str]) -> list[Line]:
+    """Return the lines that say something, cut to bounds; what is beyond MOST_LINES is not read."""
+    return [_line(number, raw) for number, raw in enumerate(islice(lines, MOST_LINES)) if raw.strip()]
+
+
+def _line(number: int, raw: str) -> Line:
+    text = raw[:LONGEST].rstrip()
+    if "\x1b" in text or "[0m" in text:
+        text = _COLOUR.sub("", text)
+    host = _HOST.search(text) if " [" in text else None
+    rank = _RANK.search(text) if "[" in text else None
+    return Line(
+        number, text.replace("**", ""), host[1] if host else "", next(filter(None, rank.groups()), "") if rank else ""
+    )

@@ -1,0 +1,52 @@
+"""The machine itself: shared memory, open files, killed and crashed processes, clocks."""
+
+from __future__ import annotations
+
+from ncheck.triage.signature import Grade, row
+
+SIGNATURES = (
+    # NCCL WARN Error: failed to extend /dev/shm/nccl-a1b2c3 to 9637892 bytes, error: No space left on device (28)
+    row(r"(?:/dev/shm|posix_fallocate|shared memory segment|nccl-shm).*No space left on device", "shm_too_small",
+        Grade.CERTAIN),
+    # NCCL WARN Error: failed to extend /dev/shm/nccl-a1b2c3 to 9637892 bytes
+    row(r"failed to extend /dev/shm/\S+ to \d+ bytes|posix_fallocate failed|Error while creating shared memory segment",
+        "shm_too_small", Grade.LIKELY, "software_bug"),
+    # NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl-a1 (size 9637888), error: No such file
+    row(r"Error while attaching to shared memory segment", "container_isolation", Grade.POSSIBLE, "same_hostname",
+        "software_bug", meaning="a rank of this machine, by its name, does not see the other one's shared memory"),
+    # RuntimeError: unable to write to file </torch_1034_2891>: No space left on device (28)
+    row(r"</torch_\w+>.*No space left on device|out of shared memory|insufficient shared memory|"
+        r"not enough space for /dev/shm|not enough free space in /dev/shm",
+        "shm_too_small", Grade.CERTAIN),
+    # RuntimeError: DataLoader worker (pid 2117) is killed by signal: Bus error.
+    row(r"Bus error", "shm_too_small", Grade.LIKELY, "rank_crashed", "gpu_fault"),
+    # NCCL WARN socketTryAccept: Accept failed: Too many open files
+    row(r"[Tt]oo many open files", "nofile_limit", Grade.CERTAIN, explains=frozenset({"port", "own-port"})),
+    # kernel: Out of memory: Killed process 31337 (python3) total-vm:512000000kB
+    row(r"Out of memory: Kill|oom-kill:|oom_reaper:|[Dd]etected \d+ oom.kill event|OOMKilled|out-of-memory handler",
+        "rank_crashed", Grade.CERTAIN, "gpu_oom", meaning="the machine ran out of memory and killed a rank",
+        fix="sudo journalctl -k -g oom"),
+    # command terminated with exit code 137
+    row(r"exit(?:ed)?(?: with)?(?: status)?(?: code)?:? 137\b|signal 9\b|\bSIGKILL\b|signal: killed", "rank_crashed",
+        Grade.LIKELY, "gpu_oom", meaning="a rank was killed, most often because memory ran out",
+        fix="sudo journalctl -k -g oom"),
+    # [0]<stderr>:Killed
+    row(r"(?:^|[:\s])Killed\s*$", "rank_crashed", Grade.LIKELY, "gpu_oom", meaning="a rank was killed",
+        fix="sudo journalctl -k -g oom"),
+    # python3[4021]: segfault at 10 ip 00007f3a sp 00007ffc error 4 in libnccl.so.2.18.3[7f3a+200000]
+    row(r"segfault at .* in libnccl", "software_bug", Grade.POSSIBLE, "rank_crashed", "version_mismatch"),
+    # [node03:04021] *** Process received signal: Segmentation fault (11)
+    row(r"Segmentation fault|\bsegfault at |Caught signal 11|\bSIGSEGV\b|signal 11\b", "rank_crashed", Grade.LIKELY,
+        "software_bug", "version_mismatch"),
+    # ModuleNotFoundError: No module named 'flash_attn'
+    row(r"(?:^|[\s:>])(?:ModuleNotFound|Import)Error: ", "rank_crashed", Grade.POSSIBLE,
+        meaning="a rank's interpreter cannot import a module", fix="python3 -m pip check"),
+    # ValueError: could not convert string to float
+    row(r"(?:^|[\s:>])(?:Value|Key|Index|Type|Attribute|FileNotFound|Assertion|Name|Permission|UnicodeDecode|"
+        r"ZeroDivision|Memory|JSONDecode)Error: ",
+        "rank_crashed", Grade.POSSIBLE, meaning="a rank stopped at an error of its own program"),
+    # -> 10.1.0.3:6783 failed host clock skew of 33166s exceeds 900s limit
+    row(r"clock skew of \d+|clock difference against peer|[Cc]lock skew too great|(?:Rewound|Expired) credential|"
+        r"certificate .*is not yet valid", "clock_skew",
+        Grade.CERTAIN),
+)  # fmt: skip

@@ -1,0 +1,140 @@
+"""Gloo: its pairs tell who could not be reached; its devices, which address it was given."""
+
+from __future__ import annotations
+
+import re
+
+from ncheck.triage.signature import Grade, Reading, Signature, row
+
+_MESH = frozenset({"gloo"})
+
+
+_OWN_NAME = Reading("hostname_loopback", Grade.CERTAIN, ("gloo_bad_address", "wrong_nic"), explains=_MESH,
+                    fix='getent hosts "$(hostname)"')  # fmt: skip
+
+
+_NO_MESH = Reading("gloo_bad_address", Grade.POSSIBLE, ("hostname_loopback", "wrong_nic", "firewall"), "gloo",
+                   meaning="gloo's ranks cannot reach each other's addresses", fix="ip -br address")  # fmt: skip
+
+
+_FILTERED = Reading("firewall", Grade.LIKELY, ("gloo_bad_address", "routing", "wrong_nic"), "gloo")
+
+
+def _peer(found: re.Match[str]) -> Reading:
+    """Return what the address and the error of a pair that was not made say."""
+    if found["address"].startswith(("127.", "::1", "::ffff:127.")):
+        return _OWN_NAME
+    return _FILTERED if re.search(r"No route|timed out", found["why"]) else _NO_MESH
+
+
+_WAITS = frozenset({"waits"})
+
+
+_SIGNALS = {
+    -6: Reading("", Grade.ECHO, tag="gone"),  # abort: the watchdog's own way to end a process
+    -15: Reading("", Grade.ECHO, tag="gone"),  # ended by the launcher, after another one
+    -7: Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",)),  # SIGBUS: memory that the file system has not
+}
+
+
+_KILLED = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), meaning="a rank was killed, most often because the"
+                  " machine or its container ran out of memory", fix="sudo journalctl -k -g oom")  # fmt: skip
+
+
+_LEFT = Reading("rank_crashed", Grade.ECHO)
+
+
+def _exit(found: re.Match[str]) -> Reading:
+    code = int(found[1])
+    return _SIGNALS.get(code, _KILLED if code < 0 else _LEFT)
+
+
+def _joined(found: re.Match[str]) -> Reading:
+    """Return what a barrier of the store says: more workers than the world has are those of an earlier run."""
+    world, workers = int(found[1]), int(found[2])
+    stale = "more ranks joined than the world has: the store of an earlier run was used again"
+    missing = f"{world - workers} of {world} ranks never joined"
+    return Reading("rendezvous_misconfig", Grade.LIKELY, ("rank_crashed", "firewall"), "store",
+                   meaning=stale if workers > world else missing)  # fmt: skip
+
+
+SIGNATURES = (
+    # timed out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:14215
+    Signature(re.compile(r"SO_ERROR: (?P<why>[^,]{0,80}),? remote=\[(?P<address>[^\]]{0,80})\]"), _peer),
+    # [.../gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:19033: Connection refused
+    Signature(re.compile(r"pair\.cc:\d+\] connect \[(?P<address>[^\]]*)\]:\d+: (?P<why>.*)"), _peer),
+    # remote=[127.0.0.1]:14215
+    row(r"^\s*remote=\[127\.", "hostname_loopback", Grade.CERTAIN, "gloo_bad_address", "wrong_nic", context=True,
+        explains=_MESH),
+    # RuntimeError: Gloo connectFullMesh failed with [.../pair.cc:144] no error
+    row(r"Gloo connectFullMesh failed", "gloo_bad_address", Grade.POSSIBLE, "hostname_loopback", "wrong_nic",
+        "firewall", tag="gloo", fix="ip -br address"),
+    # [W ProcessGroupGloo.cpp:721] Warning: Unable to resolve hostname to a (local) address. Using the loopback address
+    row(r"Unable to resolve hostname to a \(local\) address", "hostname_loopback", Grade.LIKELY, "gloo_bad_address",
+        "wrong_nic", context=True, explains=_MESH),
+    # RuntimeError: [enforce fail at gloo/transport/tcp/device.cc:83] ifa != nullptr. Unable to find address for: eth9
+    row(r"Unable to find address for:", "no_interface", Grade.CERTAIN, "gloo_bad_address", "wrong_nic"),
+    # [enforce fail at gloo/transport/tcp/device.cc:84] ifa != nullptr. Unable to find interface for: [10.1.0.9]
+    row(r"Unable to find interface for:|makeDeviceForHostname\(\)|gloo/transport/tcp/device\.cc.*(?:bind|rv != -1)",
+        "gloo_bad_address", Grade.CERTAIN, "hostname_loopback", "wrong_nic"),
+    # [enforce fail at gloo/transport/tcp/pair.cc:446] op.preamble.length <= op.nbytes. 256000 vs 128000
+    row(r"op\.preamble\.length <= op\.nbytes|op\.getOpcode\(\) ==", "collective_mismatch", Grade.CERTAIN),
+    # [enforce fail at gloo/transport/tcp/pair.cc:211] ss1.ss_family == ss2.ss_family. 2 vs 10
+    row(r"ss1\.ss_family == ss2\.ss_family", "gloo_bad_address", Grade.LIKELY, "wrong_nic",
+        meaning="one rank has an IPv4 address and another one an IPv6 address"),
+    # [.../pair.cc:589] Read error [10.1.0.3]:3977: Connection reset by peer
+    row(r"(?:Read|Write) error \[.*(?:reset by peer|Broken pipe)|Connection closed by peer \[", "rank_crashed",
+        Grade.ECHO, "firewall", tag="gone"),
+    # RuntimeError: [.../unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation to complete
+    row(r"Timed out waiting \d+ms for (?:recv|send) operation|Application timeout caused pair closure",
+        "slow_rank_timeout", Grade.ECHO, "rank_crashed", "collective_mismatch", tag="waits"),
+    # RuntimeError: Every node should have a unique IP address. Got 2 nodes with 1 unique IP addresses
+    row(r"Every node should have a unique IP address", "wrong_nic", Grade.LIKELY, "gloo_bad_address", "same_hostname"),
+    # [E socket.cpp:472] [c10d] The server socket has failed to listen on any local network address.
+    row(r"failed to listen on any local network address|EADDRINUSE", "port_in_use", Grade.CERTAIN, tag="port"),
+    # OSError: [Errno 98] Address already in use
+    row(r"(?:RuntimeError|OSError|error|Error): (?:\[Errno 98\] )?Address already in use", "port_in_use", Grade.CERTAIN,
+        tag="port"),
+    # [W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29400 (errno: 98 - Address already in use).
+    row(r"(?<!Call to bind failed: )(?<!Call to bind failed : )Address already in use",
+        "port_in_use", Grade.POSSIBLE, tag="port", passing=True),
+    # Timed out initializing process group in store based barrier (world_size=2, worker_count=1, timeout=0:30:00)
+    Signature(re.compile(r"world_size=(\d{1,9}), worker_count=(\d{1,9}),"), _joined),
+    # torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients. 1/2 clients joined.
+    row(r"waiting for clients\. \d+/\d+ clients joined|RendezvousTimeoutError|RendezvousClosedError",
+        "rendezvous_misconfig", Grade.LIKELY, "rank_crashed", "firewall", tag="store"),
+    # ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected
+    row(r"environment variable \w+ expected, but not set|error initializing torch\.distributed using|"
+        r"Error initializing torch\.distributed using",
+        "rendezvous_misconfig", Grade.CERTAIN),
+    # [3] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store, got error: ...
+    row(r"ncclUniqueId from \[0\] via c10d.*got error", "rank_crashed", Grade.ECHO, "rendezvous_misconfig",
+        tag="store",
+        meaning="rank 0 never told the others where to meet: its own log says why"),
+    # [c10d] The IPv4 network addresses of (node01, 29500) cannot be retrieved (gai error: -2 - ...).
+    row(r"The IPv4 network addresses of .* cannot be retrieved|getaddrinfo failed|gaierror", "dns_failure",
+        Grade.CERTAIN, "rendezvous_misconfig", fix="getent hosts NODE"),
+    # [c10d] The IPv6 network addresses of (node01, 29500) cannot be retrieved (gai error: -2 - ...).
+    row(r"The IPv6 network addresses of .* cannot be retrieved", "dns_failure", Grade.POSSIBLE, "rendezvous_misconfig",
+        passing=True),
+    # RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint(
+    row(r"Detected mismatch between collectives on ranks|Collectives differ in the following aspects",
+        "collective_mismatch", Grade.CERTAIN),
+    # Culprit rank 22; Error type: SIZE_OR_SYNTAX_MISMATCH
+    row(r"Error type: \w*MISMATCH", "collective_mismatch", Grade.LIKELY, "slow_rank_timeout"),
+    # ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 3 (pid: 974) of binary: ...
+    Signature(re.compile(r"\bexitcode ?: (-?\d{1,5})\b"), _exit),
+    # [E ProcessGroupNCCL.cpp:475] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, ...)
+    row(r"(?:Watchdog caught|caught) collective operation timeout|Timeout at NCCL work|timed out in blocking wait",
+        "slow_rank_timeout", Grade.ECHO, "rank_crashed", "collective_mismatch", tag="waits"),
+    # [E ProcessGroupNCCL.cpp:1414] [PG 0 Rank 5] Heartbeat monitor timed out!
+    row(r"Heartbeat monitor timed out|RuntimeError: Socket Timeout|wait timeout after \d+ms", "slow_rank_timeout",
+        Grade.ECHO, "rank_crashed", "collective_mismatch", tag="waits"),
+    # with training_args.main_process_first(desc="dataset map pre-processing"):
+    row(r"main_process_first\(|rank_zero_first\(|torch_distributed_zero_first\(", "slow_rank_timeout"),
+    # Running tokenizer on dataset:  88%|########  | 383700/433643 [29:55<03:25, 2432.70 examples/s]
+    row(r"(?:^|\s)(?:Map|Filter|[Tt]okeniz|[Pp]repar|[Pp]re-?process|[Dd]ownload|Generating|[Ss]aving|[Cc]ach|Extract|"
+        r"Building|Convert|Evaluat|Validat|Running tokenizer)[^|]{0,80}\d%\|",
+        "slow_rank_timeout", Grade.LIKELY, context=True, explains=_WAITS,
+        meaning="one rank works on its own longer than the others wait for it"),
+)  # fmt: skip

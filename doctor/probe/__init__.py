@@ -1,1 +1,0 @@
-"""The probe: real all-reduces under the plan, what they should have given, and which node is slow."""

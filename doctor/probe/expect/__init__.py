@@ -1,1 +1,0 @@
-"""What an all-reduce should give: computed from the links that were found."""

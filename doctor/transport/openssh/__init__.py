@@ -1,1 +1,0 @@
-"""SSH by the ssh program itself, and commands that stand in for it."""

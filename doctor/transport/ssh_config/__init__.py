@@ -1,1 +1,0 @@
-"""What ssh configuration says of each node, as OpenSSH reads it."""

@@ -1,0 +1,47 @@
+"""Files and trees: text, links, folders, and why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ncheck.agent.files import LARGEST_FILE, read_file, read_tree
+from ncheck.agent.sources import Sources
+
+
+def test_a_tree_tells_text_links_folders_and_failures_apart(tmp_path: Path) -> None:
+    (tmp_path / "port").mkdir()
+    (tmp_path / "port" / "state").write_text("4: ACTIVE\n")
+    (tmp_path / "device").symlink_to(tmp_path / "port")
+    assert read_tree([f"{tmp_path}/*", f"{tmp_path}/port/*", "/proc/self/mem"])["value"] == {
+        f"{tmp_path}/device": f"{tmp_path}/port",
+        f"{tmp_path}/port": None,
+        f"{tmp_path}/port/state": "4: ACTIVE\n",
+        "/proc/self/mem": {"error": "Input/output error"},
+    }
+
+
+def test_no_match_is_an_empty_tree() -> None:
+    assert read_tree(["/no/such/*"]) == {"status": "ok", "value": {}, "truncated": False}
+
+
+def test_a_file_that_is_too_long_says_so() -> None:
+    reply = read_file("/dev/zero")
+    assert (reply["truncated"], len(reply["value"])) == (True, LARGEST_FILE)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [("/no/such/file", "missing"), ("/proc/self/mem", "failed"), ("/proc", "failed")]
+)
+def test_a_file_that_cannot_be_read_says_why(path: str, status: str) -> None:
+    reply = Sources({}).respond({"kind": "file", "path": path})
+    assert reply["status"] == status
+    assert reply["reason"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [{}, {"kind": "no-such"}, {"kind": "command"}, {"kind": "answer", "name": "no-such"}, {"kind": "tree"}],
+)
+def test_a_question_that_makes_no_sense_is_a_failed_reply(source: dict[str, str]) -> None:
+    assert Sources({}).respond(source)["status"] == "failed"

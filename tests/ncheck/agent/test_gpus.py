@@ -1,0 +1,105 @@
+"""GPUs by the real pynvml over a stand-in for the driver's library, compiled here, whose functions fail to order."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ncheck.agent.answers import MissingError
+from ncheck.agent.answers.gpus import answer, on_pci
+from ncheck.agent.sources import Sources
+from ncheck.model.evidence import JsonValue
+
+needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler to make a library with")
+
+NVML = r"""
+#include <string.h>
+#include <stdio.h>
+#include <stdlib.h>
+static int fails(const char *name) { const char *n = getenv("FAILS"); return n && !strcmp(n, name) ? 15 : 0; }
+int nvmlInitWithFlags(unsigned flags) { return fails("nvmlInitWithFlags"); }
+int nvmlInit_v2(void) { return fails("nvmlInitWithFlags"); }
+int nvmlShutdown(void) { return 0; }
+const char *nvmlErrorString(int code) { return code == 15 ? "GPU is lost" : "Unknown Error"; }
+int nvmlSystemGetDriverVersion(char *text, unsigned size) { snprintf(text, size, "550.54.15"); return 0; }
+int nvmlSystemGetCudaDriverVersion_v2(int *number) { *number = 12040; return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) { *handle = (void *)(long)(index + 1); return 0; }
+int nvmlDeviceGetName(void *h, char *text, unsigned size) { snprintf(text, size, "NVIDIA H100 80GB HBM3"); return 0; }
+int nvmlDeviceGetUUID(void *h, char *text, unsigned size) { snprintf(text, size, "GPU-%ld", (long)h); return 0; }
+struct memory { unsigned long long total, free, used; };
+int nvmlDeviceGetMemoryInfo(void *h, struct memory *m) {
+  m->total = 85899345920ULL; m->used = 1024; m->free = m->total - m->used; return fails("nvmlDeviceGetMemoryInfo");
+}
+struct pci { char legacy[16]; unsigned domain, bus, device, id, subsystem; char text[32]; };
+int nvmlDeviceGetPciInfo_v3(void *h, struct pci *p) {
+  memset(p, 0, sizeof *p); snprintf(p->text, 32, "00000000:%02lX:00.0", 14 + (long)h); return 0;
+}
+"""
+
+ASK = """
+import json
+import pynvml
+from ncheck.agent.answers.gpus import started, told
+try:
+    print(json.dumps(told(started(pynvml), ["0000:0f:00.0", "0000:10:00.0"])))
+except OSError as error:
+    print(json.dumps(str(error)))
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("driver")
+    (folder / "nvml.c").write_text(NVML)
+    library = folder / "libnvidia-ml.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", str(library), str(folder / "nvml.c")], check=True)
+    return folder
+
+
+def asked(driver: Path, fails: str = "") -> JsonValue:
+    path = os.pathsep.join(sys.path)
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "FAILS": fails, "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", ASK], env=environment, capture_output=True, text=True, check=True)
+    said: JsonValue = json.loads(done.stdout)
+    return said
+
+
+def gpu(index: int, memory: int | None = 85899345920) -> JsonValue:
+    return {
+        "index": index, "name": "NVIDIA H100 80GB HBM3", "uuid": f"GPU-{index + 1}",
+        "pci": f"0000:{15 + index:02x}:00.0", "memory_total": memory, "memory_used": None if memory is None else 1024,
+    }  # fmt: skip
+
+
+@needs_compiler
+def test_gpus_are_told_as_nvml_knows_them(driver: Path) -> None:
+    assert asked(driver) == {
+        "driver": "550.54.15", "cuda": "12.4", "gpus": [gpu(0), gpu(1)], "errors": {}, "devices": 2,
+    }  # fmt: skip
+
+
+@needs_compiler
+def test_a_function_that_fails_is_named_and_the_rest_is_told(driver: Path) -> None:
+    said = asked(driver, "nvmlDeviceGetMemoryInfo")
+    assert isinstance(said, dict)
+    assert said["errors"] == {"nvmlDeviceGetMemoryInfo": "GPU is lost"}
+    assert said["gpus"] == [gpu(0, None), gpu(1, None)]
+
+
+@needs_compiler
+def test_a_driver_that_does_not_answer_at_all_is_named(driver: Path) -> None:
+    assert asked(driver, "nvmlInitWithFlags") == "nvmlInit: GPU is lost"
+
+
+@pytest.mark.skipif(bool(on_pci()), reason="this machine has an NVIDIA GPU")
+def test_a_node_without_any_nvidia_device_is_not_sent_pynvml() -> None:
+    sources = Sources({})
+    sources.fetch = lambda _: pytest.fail("pynvml was fetched")
+    with pytest.raises(MissingError):
+        answer(sources, None, 5.0)

@@ -1,0 +1,56 @@
+"""The agent on every interpreter from 3.6 on that this machine has: nodes hold other people's images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from ncheck.model.evidence import Answer, Command, Evidence, File, Source, Status, Tree
+
+Ask = Callable[..., Evidence]
+SOURCES: tuple[Source, ...] = (
+    Command(("uname", "-n")),
+    Command(("no-such-program",)),
+    Command(("sleep", "60"), timeout=0.2),
+    File("/proc/version"),
+    Tree(("/sys/class/net/lo", "/sys/class/net/lo/mtu")),
+    Answer("clock"),
+    Answer("interfaces"),
+    Answer("interpreter"),
+    Answer("nccl"),
+    Answer("nccl-pick"),
+    Answer("environment"),
+    Answer("limits"),
+    Answer("host-name"),
+    Answer("names", arguments={"names": ["127.0.0.1"]}),
+    Answer("routes", arguments={"addresses": ["127.0.0.1", "::1"]}),
+    Answer("arrivals", arguments={"arrivals": [{"interface": "lo", "address": "127.0.0.1", "source": "127.0.0.1"}]}),
+    Answer("listen", arguments={"node": "here", "token": "0f", "addresses": ["127.0.0.1"], "ports": []}),
+    Answer("connect", arguments={"token": "0f", "timeout": 60.0, "sources": {}, "targets": []}),
+    Answer("gpus"),
+)
+MAY_BE_MISSING = (Answer("gpus"), Answer("nccl-pick"))
+EXPECTED = {
+    "command:no-such-program": Status.MISSING,
+    "command:sleep 60": Status.TIMEOUT,
+}
+
+
+def test_every_source_is_answered(ask: Ask, monkeypatch: pytest.MonkeyPatch, python3: str) -> None:
+    monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", (python3,))
+    evidence = ask(*SOURCES)
+    assert evidence.login.cause is None, evidence.login.detail
+    statuses = {source.key: evidence.reply(source).status for source in SOURCES if source not in MAY_BE_MISSING}
+    assert statuses == {key: EXPECTED.get(key, Status.OK) for key in statuses}, evidence.replies
+    assert {evidence.reply(source).status for source in MAY_BE_MISSING} <= {Status.OK, Status.MISSING}
+
+
+def test_nothing_is_written_where_it_runs(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, python3: str, tmp_path: Path
+) -> None:
+    for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", (python3,))
+    ask(*SOURCES)
+    assert list(tmp_path.rglob("*")) == []

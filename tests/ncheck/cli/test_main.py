@@ -1,0 +1,269 @@
+"""The command line: which command is meant, and that whatever goes wrong is one line and an exit code."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import jsonschema
+import pytest
+from ncheck.cli.main import commands, main
+from ncheck.errors import EXIT_USAGE
+from ncheck.settings import JobEnvironment, Settings
+
+
+def told(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    """Run a command line; return its exit code, its output and its errors."""
+    code = main(args)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def refused(capsys: pytest.CaptureFixture[str], *args: str) -> str:
+    """Run a command line that must be refused in one line; return the line."""
+    code, out, err = told(capsys, *args)
+    assert (code, out) == (EXIT_USAGE, "")
+    assert err.startswith("ncheck: ")
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    assert err.rstrip("\n").isprintable()
+    return err
+
+
+def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = told(capsys, "--help")
+    assert code == 0
+    assert sorted(commands.commands) == [
+        "check",
+        "demo",
+        "explain",
+        "launch",
+        "list",
+        "local",
+        "plan",
+        "probe",
+        "read",
+        "replay",
+        "schema",
+    ]
+    assert all(f"\n  {name} " in out for name in commands.commands)
+
+
+def options_of(*names: str) -> set[str]:
+    """Return the options of these commands that are settings."""
+    others = {"nodes", "config", "color", "dry_run"}
+    return {param.name or "" for name in names for param in commands.commands[name].params} - others
+
+
+def test_each_setting_has_an_option_and_each_option_is_a_setting() -> None:
+    job = {field.name for field in fields(JobEnvironment)}
+    elsewhere = {
+        "nodes_file", "environment", "overrides", "local", "rehearsal", "program", "drop_bad", "good_nodes",
+        "probe_wanted",
+    }  # fmt: skip
+    wanted = {field.name for field in fields(Settings)} - elsewhere | job
+    assert options_of("check", "plan") - {"drop_bad", "good_nodes"} == wanted
+
+
+def test_an_unknown_option_is_refused_with_what_is_near(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--porrt" in (line := refused(capsys, "nodes.txt", "--porrt", "22"))
+    assert "--port" in line.replace("--porrt", "")
+
+
+@pytest.mark.parametrize(("typed", "hint"), [
+    ("--selct", " Did you mean '--select'?"), ("--json", " Did you mean '-o json'?"), ("--verbose", ""),
+])  # fmt: skip
+def test_an_option_is_not_taken_for_one_that_looks_otherwise(
+    capsys: pytest.CaptureFixture[str], typed: str, hint: str
+) -> None:
+    wanted = f"ncheck: No such option '{typed}'.{hint}".rstrip(".") + " (see ncheck check --help)\n"
+    assert refused(capsys, "nodes.txt", typed) == wanted
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "ssh", "-1", ""])
+def test_a_port_that_is_none_is_refused(capsys: pytest.CaptureFixture[str], port: str) -> None:
+    line = f"ncheck: --port: a whole number from 1 to 65535 is wanted, not '{port}'\n"
+    assert refused(capsys, "-p", port) == line
+
+
+@pytest.mark.parametrize("option", ["--width", "--deadline", "--connect-timeout", "--command-timeout"])
+def test_a_time_or_width_of_nothing_is_refused(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    assert option in refused(capsys, option, "0")
+
+
+def test_a_misspelt_file_is_answered_with_the_file_that_is_near(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("nodes.txt").write_text("node01\n")
+    assert refused(capsys, "node.txt") == "ncheck: no such file or command: 'node.txt'; did you mean nodes.txt?\n"
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("chek", "check"), ("help", "--help"), ("version", "--version")])
+def test_a_misspelt_command_is_answered_with_the_command_that_is_near(
+    capsys: pytest.CaptureFixture[str], typed: str, meant: str
+) -> None:
+    line = f"ncheck: no such file or command: '{typed}'; did you mean {meant}?\n"
+    assert refused(capsys, typed, "nodes.txt") == line
+
+
+def test_a_host_in_place_of_a_file_is_told_the_way(capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "gpu-17.cluster")
+    assert line == "ncheck: no such file or command: 'gpu-17.cluster'; a host by name is -H gpu-17.cluster\n"
+
+
+def test_a_file_in_a_folder_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "'no/such/nodes.txt'" in refused(capsys, "no/such/nodes.txt")
+
+
+@pytest.mark.parametrize("name", ["$(touch owned)", "`touch owned`", "a;touch owned", "a\x1b[2J\x1b]0;t\x07b", "a\nb"])
+def test_a_name_with_shell_signs_or_escapes_runs_nothing_and_steers_no_terminal(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(capsys, name)
+    refused(capsys, "-H", name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_files_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes.txt"
+    nodes.write_text("node01\n")
+    assert "one nodes file at a time: what is 'more.txt'?" in refused(capsys, str(nodes), "more.txt")
+
+
+def test_a_folder_in_place_of_a_file_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert str(tmp_path) in refused(capsys, str(tmp_path))
+
+
+def test_an_empty_file_is_refused_and_no_green_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes.txt"
+    nodes.write_text("# nobody\n\n")
+    assert str(nodes) in refused(capsys, str(nodes))
+
+
+def test_a_file_that_is_no_text_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes.bin"
+    nodes.write_bytes(bytes(range(256)) * 8)
+    refused(capsys, str(nodes))
+
+
+def test_a_dangling_link_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "nodes.txt").symlink_to(tmp_path / "gone")
+    assert "nodes.txt" in refused(capsys, str(tmp_path / "nodes.txt"))
+
+
+@pytest.mark.parametrize("option", ["--select", "--ignore"])
+def test_a_check_that_is_none_is_refused_with_what_is_near(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    assert "nccl-version-differs" in refused(capsys, "-H", "localhost", option, "nccl-version-difers")
+
+
+def test_a_fail_on_word_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "errors" in refused(capsys, "-H", "localhost", "--fail-on", "errors")
+
+
+def test_a_recording_that_is_none_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    refused(capsys, "replay", str(tmp_path))
+    refused(capsys, "replay", str(tmp_path / "gone"))
+
+
+@pytest.mark.parametrize("word", ["NC201", "nc201", "nccl-version-differs"])
+def test_explain_prints_the_page_of_a_code_or_a_name(capsys: pytest.CaptureFixture[str], word: str) -> None:
+    code, out, err = told(capsys, "explain", word)
+    assert (code, err) == (0, "")
+    assert out.startswith("# NC201 nccl-version-differs\n")
+    assert all(f"\n## {heading}\n" in out for heading in ("What it finds", "Why it matters", "What to type"))
+
+
+def test_explain_of_no_check_says_what_is_near(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean nccl-version-differs?" in refused(capsys, "explain", "nccl-versions-differ")
+    assert "name one" in refused(capsys, "explain", "versions")
+
+
+def test_list_prints_every_check_and_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = told(capsys, "list")
+    assert code == 0
+    _, as_json, _ = told(capsys, "list", "-o", "json")
+    rows = json.loads(as_json)
+    assert {"code": "NC201", "name": "nccl-version-differs", "severity": "error", "topic": "Versions",
+            "title": "NCCL is not the same on every node"} in rows  # fmt: skip
+    assert all(f"  {row['code']} {row['name']} " in out for row in rows)
+
+
+def test_schema_prints_a_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = told(capsys, "schema")
+    assert code == 0
+    jsonschema.Draft202012Validator.check_schema(json.loads(out))
+
+
+def test_read_prints_what_a_saved_output_says_as_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    saved = tmp_path / "mpirun.txt"
+    saved.write_bytes(b"mpirun (Open MPI) 4.1.6\n\nReport bugs to http://www.open-mpi.org/community/help/\n")
+    code, plain, _ = told(capsys, "read", "versions", str(saved))
+    assert code == 0
+    assert "4.1.6" in json.dumps(json.loads(plain))
+    assert told(capsys, "read", "versions", str(saved), "-o", "json") == (0, plain, "")
+
+
+def test_read_refuses_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(capsys, "read", "ibstat", "gone.txt") == "ncheck: gone.txt: No such file or directory\n"
+
+
+def test_read_refuses_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert str(tmp_path) in refused(capsys, "read", "ibstat", str(tmp_path))
+
+
+def test_read_refuses_a_kind_that_is_none_and_names_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "out.txt").write_text("text\n")
+    assert "ibstat" in refused(capsys, "read", "ibstt", str(tmp_path / "out.txt"))
+
+
+def test_a_compressed_log_is_answered_with_how_to_unpack_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    packed = tmp_path / "job 1.log.gz"
+    packed.write_bytes(gzip.compress(b"NCCL WARN"))
+    answer = f"ncheck: {packed}: it is compressed; zcat '{packed}' | ncheck read log -\n"
+    assert refused(capsys, "read", "log", str(packed)) == answer
+
+
+def test_our_own_bug_is_exit_code_3_and_a_traceback_only_when_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("by\x1b[2Jzero")
+
+    monkeypatch.setattr(commands.commands["schema"], "callback", broken)
+    code, out, err = told(capsys, "schema")
+    assert (code, out) == (3, "")
+    assert "ZeroDivisionError: by?[2Jzero (test_main.py:" in err
+    assert "NCHECK_DEBUG=1" in err
+    assert "Traceback" not in err
+    monkeypatch.setenv("NCHECK_DEBUG", "1")
+    assert "Traceback" in told(capsys, "schema")[2]
+
+
+def test_whoever_ends_the_process_from_inside_cannot_make_it_green(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leaves(*_: object) -> None:
+        raise SystemExit(0)  # as a library or a plug-in might
+
+    monkeypatch.setattr(commands.commands["schema"], "callback", leaves)
+    assert told(capsys, "schema")[0] == 3
+
+
+def test_a_file_called_like_a_command_is_read_by_its_path(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("list").write_text("# nobody\n")
+    assert "./list" in refused(capsys, "./list")
+
+
+def test_an_interrupt_is_exit_code_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands.commands["schema"], "callback", interrupted)
+    assert told(capsys, "schema") == (130, "", "ncheck: interrupted\n")

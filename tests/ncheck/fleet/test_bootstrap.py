@@ -1,0 +1,82 @@
+"""The line of shell, under each shell that a node's /bin/sh may be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from ncheck.fleet.bootstrap import asked_of, bootstrap
+from ncheck.fleet.link import REMOTE_COMMAND
+
+NONCE = "0f3a99bc12d4e5f6"
+
+
+def shells() -> list[list[str]]:
+    """Return the POSIX shells that are here."""
+    named = [["dash"], ["bash", "--posix"], ["bash"], ["busybox", "sh"], ["ksh"], ["mksh"], ["zsh", "--emulate", "sh"]]
+    return [shell for shell in named if shutil.which(shell[0])]
+
+
+def answered(shell: list[str], sent: bytes) -> list[str]:
+    done = subprocess.run(
+        [*shell, "-c", 'IFS= read -r line && eval "$line"'], input=sent, capture_output=True, timeout=60, check=False
+    )
+    return done.stdout.decode().split("\n")
+
+
+def greeting(marker: str) -> list[str]:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    told = [f"host {os.uname().nodename}", f"boot {boot}", f"net {Path('/proc/self/ns/net').readlink()}"]
+    return ["", *(f"{marker} {line}" for line in ("hello", *told, f"uid {os.getuid()}", "end"))]
+
+
+@pytest.mark.parametrize("shell", shells(), ids=" ".join)
+def test_the_greeting_is_the_same_under_every_shell(shell: list[str]) -> None:
+    script = bootstrap(NONCE, None)
+    assert answered(shell, script.sent) == [*greeting(script.marker), ""]
+
+
+@pytest.mark.parametrize("shell", shells(), ids=" ".join)
+def test_the_agent_starts_under_every_shell(shell: list[str]) -> None:
+    script = bootstrap(NONCE, 60.0)
+    told = answered(shell, script.sent)
+    assert told[:-2] == greeting(script.marker)
+    assert told[-2].startswith(f"{script.marker} go 3.")
+    assert told[-1] == ""
+
+
+@pytest.mark.parametrize("enter", ["env", "env A=1 sh -c 'exec \"$@\"' sh", "env\n"])
+@pytest.mark.parametrize("shell", shells(), ids=" ".join)
+def test_what_is_entered_may_be_any_words_of_shell(shell: list[str], enter: str) -> None:
+    script = bootstrap(NONCE, 60.0, enter=enter)
+    told = answered(shell, script.sent)
+    assert told[len(greeting(script.marker)) :][0] == f"{script.marker} in"
+    assert told[-2] == f"{script.marker} left 0"
+
+
+def test_the_script_is_one_line_and_short() -> None:
+    script = bootstrap(NONCE, 60.0, enter="docker exec -i\ntrain", python="/opt/my python/bin/python3").script
+    assert "\n" not in script
+    assert len(script) < 3000  # the shell reads it byte by byte
+
+
+def test_an_echo_of_the_script_is_not_taken_for_an_answer() -> None:
+    script = bootstrap(NONCE, 60.0, enter="env")
+    assert script.marker not in script.script
+
+
+def test_a_server_can_tell_what_a_script_asks_for() -> None:
+    greeting_only, agent = bootstrap(NONCE, None), bootstrap(NONCE, 57.0)
+    assert asked_of(greeting_only.script) == (greeting_only.marker, None)
+    assert asked_of(agent.script) == (agent.marker, len(agent.blob))
+    entered = bootstrap(NONCE, 57.0, enter="docker exec -i train")
+    assert asked_of(entered.script) == (entered.marker, len(entered.blob))
+    with pytest.raises(ValueError, match="not a script of ours"):
+        asked_of("ls -l")
+
+
+def test_the_remote_command_reads_alike_in_every_login_shell() -> None:
+    assert not set("\\\n!`") & set(REMOTE_COMMAND)

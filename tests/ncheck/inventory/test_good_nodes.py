@@ -1,0 +1,102 @@
+"""--good-nodes: the list of the nodes without errors, in the form in which it came."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from ncheck.errors import SettingsError
+from ncheck.inventory.good_nodes import listing_of, writable, write_good
+from ncheck.inventory.read import read_inventory
+from ncheck.settings import Settings
+
+
+def again(text: str, *bad: str) -> str:
+    """Read a host file and write it again without these nodes."""
+    nodes = read_inventory(Settings(nodes_file="-"), stdin=io.BytesIO(text.encode()), environ={})
+    return listing_of(nodes, {node.name for node in nodes} - set(bad))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "node01 slots=8 max_slots=16\nnode02 slots=8 max_slots=16\n",
+        "node01:8\nnode02:8\n",
+        "ada@node01\nada@node02:4\n",
+        "[fe80::1%eth0]:2222\nfe80::2\n",
+        "# rack 1\nnode[01-16]:8   # all of it\n\n# rack 2\nnode17\n",
+        "node01 port=2222 user=ada\n",
+    ],
+)
+def test_where_all_are_good_the_file_comes_out_as_it_went_in(text: str) -> None:
+    assert again(text) == text
+
+
+def test_a_bad_nodes_line_is_left_out_and_every_comment_stays() -> None:
+    text = "# rack 1\nnode01 slots=8  # the head\n\n# rack 2\nnode02 slots=4\nnode03 slots=8\n"
+    assert again(text, "node02") == "# rack 1\nnode01 slots=8  # the head\n\n# rack 2\nnode03 slots=8\n"
+
+
+def test_a_range_stays_a_range_with_a_hole_in_it() -> None:
+    assert again("ada@node[01-16]:8  # ours\n", "node07") == "ada@node[01-06,08-16]:8  # ours\n"
+
+
+def test_a_range_of_two_dimensions_becomes_as_many_lines_as_it_needs() -> None:
+    assert again("rack[1-2]-n[1-2] slots=8\n", "rack2-n2") == "rack1-n[1-2] slots=8\nrack2-n1 slots=8\n"
+
+
+def test_a_name_that_is_listed_twice_keeps_both_lines() -> None:
+    assert again("node01\nnode02\nnode01\n", "node02") == "node01\nnode01\n"
+
+
+def test_the_lines_of_a_carriage_return_file_come_out_as_plain_lines() -> None:
+    assert again("node01 slots=8\r\nnode02 slots=8\r\n", "node01") == "node02 slots=8\n"
+
+
+def test_a_list_of_hosts_stays_a_list_for_hosts() -> None:
+    settings = Settings(hosts="ada@a:8, node[1-3],[::1]:22")
+    nodes = read_inventory(settings, stdin=io.BytesIO(), environ={})
+    good = {node.name for node in nodes} - {"node2"}
+    text = listing_of(nodes, good)
+    assert text == "ada@a:8,node[1,3],[::1]:22\n"
+    assert [n.name for n in read_inventory(Settings(hosts=text), stdin=io.BytesIO(), environ={})] == [
+        "a", "node1", "node3", "::1",
+    ]  # fmt: skip
+
+
+def test_a_slurm_allocation_becomes_a_node_list() -> None:
+    environ = {"SLURM_JOB_NODELIST": "node[01-04]", "SLURM_NTASKS_PER_NODE": "8"}
+    nodes = read_inventory(Settings(slurm=True), stdin=io.BytesIO(), environ=environ)
+    assert listing_of(nodes, {"node01", "node02", "node04"}) == "node[01-02,04]\n"
+
+
+def test_the_file_is_written_whole_over_an_older_one_and_nothing_else_is_left(tmp_path: Path) -> None:
+    target = tmp_path / "good.txt"
+    target.write_text("old\n")
+    nodes = read_inventory(Settings(hosts="a,b"), stdin=io.BytesIO(), environ={})
+    write_good(str(target), nodes, {"b"})
+    assert (target.read_text(), list(tmp_path.iterdir())) == ("b\n", [target])
+
+
+def test_what_cannot_be_written_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    nodes = read_inventory(Settings(hosts="a"), stdin=io.BytesIO(), environ={})
+    with pytest.raises(SettingsError, match=r"--good-nodes: .*/gone/good.txt: No such file or directory"):
+        write_good(str(tmp_path / "gone" / "good.txt"), nodes, {"a"})
+
+
+def test_the_list_that_is_read_is_not_written_over_by_whatever_name(tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes.txt"
+    nodes.write_text("a\n")
+    (tmp_path / "link").symlink_to(nodes)
+    for name in ("nodes.txt", "link", "../" + tmp_path.name + "/nodes.txt"):
+        with pytest.raises(SettingsError, match="is the list that is read: name another file"):
+            writable(str(tmp_path / name), str(nodes))
+
+
+def test_what_is_no_file_to_write_is_refused_before_any_node_is_asked(tmp_path: Path) -> None:
+    for path, why in (("-", "a file is wanted"), (os.devnull, "is no plain file"), (f"{tmp_path}/no/g", "no folder"),
+                      ("/dev/stdout", "is no plain file"), ("/proc/self/fd/1", "is no plain file")):  # fmt: skip
+        with pytest.raises(SettingsError, match=why):
+            writable(path, None)

@@ -1,0 +1,284 @@
+"""Each launcher's line, whole, as a shell would get it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from dataclasses import replace
+
+import pytest
+from ncheck.facts.mpi import MpiFacts
+from ncheck.local_host import Head
+from ncheck.model.plan import LAUNCHERS
+from ncheck.network.subnets import Seats
+from ncheck.plan.launch import Host, Launch, Maker, NoLineError, OutOfBand, Way
+from ncheck.plan.launchers import open_mpi_line
+from ncheck.plan.networks import Network
+from ncheck.plan.plan import LINES
+
+from .jobs import MPI_MAKERS, SUBNET, launch, line, mpi_line
+
+FRONT = "env NCCL_SOCKET_IFNAME==eth0 GLOO_SOCKET_IFNAME=eth0 "
+OMPI = "mpirun -np 4 -H n1:2,n2:2 --bind-to none --map-by slot --mca pml ob1 "
+X = "-x NCCL_SOCKET_IFNAME==eth0 -x GLOO_SOCKET_IFNAME=eth0 -x PATH -x LD_LIBRARY_PATH python train.py"
+GENV = "-iface eth0 -genv NCCL_SOCKET_IFNAME '=eth0' -genv GLOO_SOCKET_IFNAME eth0 python train.py"
+
+
+@pytest.mark.parametrize(("implementation", "version", "wanted"), [
+    ("Open MPI", "4.1.4",
+     f"{OMPI}--mca btl '^openib' --mca btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include {SUBNET} {X}"),
+    ("Open MPI", "5.0.11", f"{OMPI}--mca btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include eth0 {X}"),
+    ("MPICH", "5.0.2", f"mpiexec -launcher ssh -hosts n1:2,n2:2 -n 4 {GENV}"),
+    ("Intel MPI", "2021.18", f"mpiexec -bootstrap ssh -hosts n1,n2 -ppn 2 -n 4 {GENV}"),
+])  # fmt: skip
+def test_each_mpi_has_its_own_line(implementation: str, version: str, wanted: str) -> None:
+    assert mpi_line(implementation, version, launch()) == wanted
+
+
+def test_library_path_is_passed_on_only_where_it_is_set_for_mpirun_warns_of_it_otherwise() -> None:
+    assert " -x PATH python train.py" in mpi_line("Open MPI", "4.1.4", launch(libraries=False))
+
+
+def test_mpiruns_own_daemons_have_a_network_of_their_own_where_this_machine_is_not_on_the_jobs() -> None:
+    other = launch(out_of_band=OutOfBand("10.2.0.0/24", ("eno9", "eth0"), "said why"))
+    assert f"btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include 10.2.0.0/24 " in mpi_line("Open MPI", "4.1.4", other)
+    assert f"btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include eno9,eth0 " in mpi_line("Open MPI", "5.0.11", other)
+    assert "oob" not in mpi_line("Open MPI", "5.0.11", launch(out_of_band=OutOfBand(why="said why")))
+    assert "said why" in open_mpi_line(replace(other, mpi=MpiFacts("Open MPI", "4.1.4"))).reasons
+
+
+@pytest.mark.parametrize("implementation", ["MPICH", "Intel MPI"])
+def test_hydra_is_told_no_interface_that_this_machine_has_not(implementation: str) -> None:
+    here, elsewhere = launch(head=Head({"10.1.0.9": "eth0"})), launch(head=Head({"10.9.0.9": "eno1"}))
+    assert " -iface eth0 " in mpi_line(implementation, "5.0", here)
+    assert "-iface" not in mpi_line(implementation, "5.0", elsewhere)
+    told = "no -iface eth0: this machine has none, and mpiexec would stop; ranks find a way themselves"
+    assert MPI_MAKERS[implementation](elsewhere).reasons == (told,)
+
+
+def worker(index: int) -> str:
+    workers = '{"cluster": {"worker": ["10.1.0.1:2222", "10.1.0.2:2222"]}'
+    return f'TF_CONFIG={workers}, "task": {{"type": "worker", "index": {index}}}}}'
+
+
+@pytest.mark.parametrize(("launcher", "wanted"), [
+    ("horovodrun",
+     "env GLOO_SOCKET_IFNAME=eth0 horovodrun -np 4 -H n1:2,n2:2 --network-interfaces eth0 python train.py"),
+    ("torchrun",
+     (f"# on n1:\n{FRONT}torchrun --nnodes=2 --node-rank=0 --master-addr=10.1.0.1 --master-port=29400 "
+     "--nproc-per-node=2 train.py\n"
+     f"# on n2:\n{FRONT}torchrun --nnodes=2 --node-rank=1 --master-addr=10.1.0.1 --master-port=29400 "
+     "--nproc-per-node=2 train.py")),
+    ("srun",
+     ("srun -N 2 -w 'n[1-2]' --ntasks-per-node=2 --gpus-per-node=2 "
+     "--export=ALL,NCCL_SOCKET_IFNAME==eth0,GLOO_SOCKET_IFNAME=eth0 python train.py")),
+    ("deepspeed",
+     (r"printf '%s slots=%s\n' n1 2 n2 2 > deepspeed.hosts && "
+     f"{FRONT}deepspeed --hostfile deepspeed.hosts --master_addr 10.1.0.1 --master_port 29500 train.py")),
+    ("accelerate",
+     (f"# on n1:\n{FRONT}accelerate launch --multi_gpu --num_machines 2 --num_processes 4 --machine_rank 0 "
+     "--main_process_ip 10.1.0.1 --main_process_port 29500 train.py\n"
+     f"# on n2:\n{FRONT}accelerate launch --multi_gpu --num_machines 2 --num_processes 4 --machine_rank 1 "
+     "--main_process_ip 10.1.0.1 --main_process_port 29500 train.py")),
+    ("paddle",
+     (f"# on n1:\n{FRONT}python -m paddle.distributed.launch --master 10.1.0.1:38714 --nnodes 2 --rank 0 "
+     "--host 10.1.0.1 --nproc_per_node 2 train.py\n"
+     f"# on n2:\n{FRONT}python -m paddle.distributed.launch --master 10.1.0.1:38714 --nnodes 2 --rank 1 "
+     "--host 10.1.0.2 --nproc_per_node 2 train.py")),
+    ("oneflow",
+     (f"# on n1:\n{FRONT}python -m oneflow.distributed.launch --nproc_per_node 2 --nnodes 2 --node_rank 0 "
+     "--master_addr 10.1.0.1 --master_port 9988 train.py\n"
+     f"# on n2:\n{FRONT}python -m oneflow.distributed.launch --nproc_per_node 2 --nnodes 2 --node_rank 1 "
+     "--master_addr 10.1.0.1 --master_port 9988 train.py")),
+    ("tensorflow", f"# on n1:\n{FRONT}'{worker(0)}' python train.py\n# on n2:\n{FRONT}'{worker(1)}' python train.py"),
+])  # fmt: skip
+def test_each_launcher_has_its_own_line(launcher: str, wanted: str) -> None:
+    assert line(launcher, launch()) == wanted
+
+
+def test_every_launcher_that_can_be_asked_for_has_a_maker() -> None:
+    assert set(LAUNCHERS) == {"mpirun", "env", "nccl.conf", *LINES}
+
+
+@pytest.mark.parametrize(("launcher", "wanted"), [
+    ("horovodrun", "env NCCL_DEBUG=WARN horovodrun -np 2 -H localhost:2 python train.py"),
+    ("torchrun", "env NCCL_DEBUG=WARN torchrun --standalone --nproc-per-node=2 train.py"),
+    ("srun",
+     "srun -N 1 --ntasks-per-node=2 --gpus-per-node=2 --export=ALL,NCCL_DEBUG=WARN python train.py"),
+    ("deepspeed", "env NCCL_DEBUG=WARN deepspeed --num_gpus 2 train.py"),
+    ("accelerate", "env NCCL_DEBUG=WARN accelerate launch --multi_gpu --num_machines 1 --num_processes 2 train.py"),
+    ("paddle", "env NCCL_DEBUG=WARN python -m paddle.distributed.launch --nproc_per_node 2 train.py"),
+    ("oneflow",
+     ("env NCCL_DEBUG=WARN python -m oneflow.distributed.launch --nproc_per_node 2 --nnodes 1 --node_rank 0 "
+     "--master_addr 127.0.0.1 --master_port 9988 train.py")),
+    ("tensorflow", "env NCCL_DEBUG=WARN python train.py"),
+])  # fmt: skip
+def test_one_node_alone_meets_nobody(launcher: str, wanted: str) -> None:
+    alone = Launch((Host("localhost", 2, 2),), None, {"NCCL_DEBUG": "WARN"}, Way())
+    assert line(launcher, alone) == wanted
+
+
+@pytest.mark.parametrize(("program", "wanted"), [
+    (("python", "train.py", "--lr", "0.1"), "train.py --lr 0.1"),
+    (("python3.11", "-u", "train.py"), "train.py"),
+    (("train.py",), "train.py"),
+    (("python", "-m", "mine.train", "a b"), "-m mine.train 'a b'"),
+    (("/opt/conda/bin/python", "train.py"), "--no-python /opt/conda/bin/python train.py"),
+    (("python", "-O", "train.py"), "--no-python python -O train.py"),
+    (("./train", "$HOME;reboot"), "--no-python ./train '$HOME;reboot'"),
+])  # fmt: skip
+def test_the_program_is_handed_over_as_a_launcher_takes_it_and_each_word_is_quoted(
+    program: tuple[str, ...], wanted: str
+) -> None:
+    alone = Launch((Host("localhost", 2),), None, {}, Way(), program=program)
+    assert line("torchrun", alone) == f"torchrun --standalone --nproc-per-node=2 {wanted}"
+
+
+def test_mpirun_runs_the_program_word_for_word() -> None:
+    job = launch(program=("python", "-c", "print('a b')", "*"), variables={})
+    assert mpi_line("Open MPI", "5.0.11", job).endswith(
+        """ -x PATH -x LD_LIBRARY_PATH python -c 'print('"'"'a b'"'"')' '*'"""
+    )
+
+
+def test_the_numa_profile_is_the_other_published_recipe() -> None:
+    assert " -H n1:2,n2:2 --map-by numa --mca " in mpi_line("Open MPI", "4.1.4", launch(profile="numa"))
+
+
+def test_a_prefix_is_named_where_a_login_does_not_find_the_daemon() -> None:
+    prefixed = mpi_line("Open MPI", "4.1.4", launch(prefix="/opt/open mpi", as_root=True))
+    assert prefixed.startswith("mpirun --allow-run-as-root --prefix '/opt/open mpi' -np 4 ")
+
+
+def test_the_way_in_is_told_to_the_launchers_that_log_in() -> None:
+    way = Way(2222, "ada", "~/.ssh/job", None)
+    job = launch(way=way, variables={})
+    assert "--mca plm_rsh_args '-p 2222 -l ada -i ~/.ssh/job' " in mpi_line("Open MPI", "4.1.4", job)
+    assert " -p 2222 -i '~/.ssh/job' " in line("horovodrun", job)
+    told = "its ssh must be told -p 2222 -l ada -i ~/.ssh/job by ~/.ssh/config"
+    assert told in LINES["horovodrun"](job).reasons
+    assert told in LINES["deepspeed"](job).reasons
+
+
+@pytest.mark.parametrize(("cards", "subnets", "wanted"), [
+    (("eth0", "eth0"), ("10.1.0.0/24", "10.2.0.0/24"), " --mca btl_tcp_if_include eth0 "),
+    (("eno1", "enp3s0"), ("10.1.0.0/24", "10.2.0.0/24"), " --mca btl_tcp_if_include 10.1.0.0/24,10.2.0.0/24 "),
+    (("eno1", "enp3s0"), ("fd00::/64", "fd00::/64"), ""),
+])  # fmt: skip
+def test_ranks_of_open_mpi_are_never_told_a_name_that_some_node_has_not(
+    cards: tuple[str, ...], subnets: tuple[str, ...], wanted: str
+) -> None:
+    job = launch(cards=cards)
+    assert job.network
+    own: Seats = {
+        host: (replace(held[0], subnet=subnet),)
+        for (host, held), subnet in zip(job.network.members.items(), subnets, strict=True)
+    }
+    made = mpi_line("Open MPI", "4.1.4", replace(job, network=Network("", own)))
+    assert wanted in made if wanted else "btl_tcp" not in made
+
+
+def test_a_value_with_a_comma_stands_in_front_of_srun() -> None:
+    job = launch(cards=("eno1", "enp3s0"), variables={"NCCL_SOCKET_IFNAME": "=eno1,enp3s0", "NCCL_DEBUG": "WARN"})
+    assert line("srun", job).startswith("env NCCL_SOCKET_IFNAME==eno1,enp3s0 srun -N 2 ")
+    assert " --export=ALL,NCCL_DEBUG=WARN " in line("srun", job)
+
+
+@pytest.mark.parametrize(("names", "wanted"), [
+    (("n01", "n02", "n10"), "'n[01-02,10]'"),
+    (("r1n1", "r1n2", "r2n1", "r2n2"), "'r[1-2]n[1-2]'"),
+    (("n1.example.org", "n2.example.org"), "n1.example.org,n2.example.org"),
+    (("n1-ib", "n2-ib", "m7"), "n1-ib,n2-ib,m7"),
+])  # fmt: skip
+def test_slurm_is_given_no_list_with_something_behind_its_last_bracket(names: tuple[str, ...], wanted: str) -> None:
+    assert f" -w {wanted} --ntasks-per-node=2 " in line("srun", launch(*names))
+
+
+def test_deepspeed_says_which_variables_it_keeps_to_itself() -> None:
+    assert LINES["deepspeed"](launch()).reasons == (
+        "it writes deepspeed.hosts here, in the form that deepspeed reads, and needs pdsh here",
+        (
+            "deepspeed passes GLOO_SOCKET_IFNAME to no other node: "
+            r"printf '%s\n' GLOO_SOCKET_IFNAME=eth0 >> ~/.deepspeed_env"
+        ),
+    )
+
+
+def six(job: Launch) -> Launch:
+    hosts = tuple(replace(host, address=f"fd00::{index}") for index, host in enumerate(job.hosts, 1))
+    return replace(job, hosts=hosts)
+
+
+@pytest.mark.parametrize("launcher", ["horovodrun", "srun", "deepspeed"])
+def test_hosts_that_are_listed_by_ipv6_have_no_line_where_colons_mean_slots(launcher: str) -> None:
+    with pytest.raises(NoLineError, match="list host names"):
+        line(launcher, launch("fd00::1", "fd00::2"))
+
+
+def test_nodes_may_meet_by_ipv6_where_the_launcher_takes_it() -> None:
+    assert "--master-addr=fd00::1 --master-port=29400" in line("torchrun", six(launch()))
+    assert '["[fd00::1]:2222", "[fd00::2]:2222"]' in line("tensorflow", six(launch()))
+    with pytest.raises(NoLineError, match="takes no IPv6 address"):
+        line("paddle", six(launch()))
+
+
+@pytest.mark.parametrize("maker", [LINES[name] for name in ("torchrun", "accelerate", "paddle", "oneflow",
+                                                           "tensorflow", "deepspeed")])  # fmt: skip
+def test_without_an_address_there_is_no_meeting_and_no_line(maker: Maker) -> None:
+    job = launch()
+    nowhere = replace(job, hosts=(replace(job.hosts[0], address=""), job.hosts[1]))
+    with pytest.raises(NoLineError, match="no address is known at which n1 and the other nodes meet"):
+        maker(nowhere)
+
+
+def test_slots_that_differ_have_a_line_where_the_launcher_can_say_so() -> None:
+    job = launch()
+    uneven = replace(job, hosts=(job.hosts[0], replace(job.hosts[1], slots=4)))
+    assert "--nproc-per-node=4" in line("torchrun", uneven)
+    for launcher in ("srun", "accelerate", "oneflow"):
+        with pytest.raises(NoLineError, match="is one number for all nodes, and their slots differ"):
+            line(launcher, uneven)
+
+
+def test_nodes_without_a_gpu_have_no_word_of_gpus() -> None:
+    job = launch()
+    bare = replace(job, hosts=tuple(replace(host, gpus=0) for host in job.hosts))
+    assert "gpu" not in line("srun", bare)
+
+
+@pytest.mark.parametrize(("name", "code", "out"), [(os.uname().nodename, 0, "=eth1"), ("elsewhere", 1, "")])
+def test_one_line_for_all_sets_each_nodes_own_where_it_runs_and_stops_elsewhere(name: str, code: int, out: str) -> None:
+    job = launch(program=("printenv", "NCCL_SOCKET_IFNAME"), variables={})
+    here = replace(job.hosts[0], own={"NCCL_SOCKET_IFNAME": "=eth1"}, host_name=name)
+    words = replace(job, hosts=(here, job.hosts[1])).program_anywhere
+    ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stdout.strip()) == (code, out)
+
+
+@pytest.mark.parametrize("word", ["$HOME", "it's", "a;b", "*", "%n", "a\nb", "", "--name=a b", "\\", "`x`", "(1)"])
+def test_deepspeed_has_no_line_for_words_that_the_nodes_shells_would_change(word: str) -> None:
+    with pytest.raises(NoLineError, match="to the nodes' shells unquoted: put it into a script"):
+        line("deepspeed", launch(program=("python", "train.py", word)))
+    alone = Launch((Host("localhost", 2),), None, {}, Way(), program=("python", "train.py", word))
+    assert shlex.split(line("deepspeed", alone))[-1] == word
+
+
+def test_deepspeed_takes_words_with_blanks() -> None:
+    made = line("deepspeed", launch(program=("python", "train.py", "a b", "--lr=0.1", "né")))
+    assert made.endswith(" train.py 'a b' --lr=0.1 'né'")
+
+
+def test_deepspeed_has_no_line_for_values_that_are_each_nodes_own() -> None:
+    job = launch()
+    own = replace(job.hosts[0], own={"NCCL_SOCKET_IFNAME": "=eth1"})
+    with pytest.raises(NoLineError, match="NCCL_SOCKET_IFNAME is each node's own; torchrun starts such a program"):
+        line("deepspeed", replace(job, hosts=(own, job.hosts[1])))
+
+
+def test_a_line_that_is_typed_on_each_node_has_its_own_value() -> None:
+    job = launch(variables={})
+    hosts = tuple(replace(host, own={"NCCL_SOCKET_IFNAME": f"=eth{n}"}) for n, host in enumerate(job.hosts))
+    first, second = line("torchrun", replace(job, hosts=hosts)).splitlines()[1::2]
+    assert first.startswith("env NCCL_SOCKET_IFNAME==eth0 torchrun ")
+    assert second.startswith("env NCCL_SOCKET_IFNAME==eth1 torchrun ")

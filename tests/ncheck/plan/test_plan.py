@@ -1,0 +1,217 @@
+"""The launch plan: what is set and what is left, with reasons, and the line that the MPI found takes."""
+
+from __future__ import annotations
+
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.login import LoginFacts
+from ncheck.judge import Facts
+from ncheck.local_host import Head
+from ncheck.model.evidence import Cause, Login
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.node import Node
+from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.plan import PLAN_FACTS
+from ncheck.plan.plan import propose
+from ncheck.settings import Settings
+
+from .links import linked
+from .planned import ACTIVE, AUTOMATIC, COMPOSE, DOCKER, NODES, node, plan
+
+
+def test_every_fact_that_a_plan_reads_is_declared() -> None:
+    assert set(node("eth0 10.1.0.1")) == set(PLAN_FACTS)
+
+
+def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> None:
+    assert plan(node(DOCKER, "eth0 10.1.0.1"), node(DOCKER, "eth0 10.1.0.2")) == LaunchPlan(
+        env={
+            "NCCL_SOCKET_IFNAME": Setting(
+                None, "nothing to set: NCCL picks 10.1.0.0/24 on every node as it is",
+                (f"eth0 leads to 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n[1-2]",),
+            ),
+        },
+        lines={
+            "mpirun": "mpirun -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' "
+            "--mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include 10.1.0.0/24 "
+            "-x NCCL_DEBUG=WARN -x PATH python train.py",
+        },
+        reasons={
+            "mpirun": (
+                "for Open MPI 4.1.4; 16 ranks: the listed slots, else the GPUs",
+                "held to 10.1.0.0/24: by itself it tries every interface, docker0 too, and may hang",
+            ),
+        },
+    )  # fmt: skip
+
+
+def test_mpirun_is_allowed_to_run_as_root_where_the_job_or_the_one_who_types_it_is_root() -> None:
+    found = linked({"n1": node("eth0 10.1.0.1"), "n2": node("eth0 10.1.0.2")})
+
+    def allowed(*, user_is_root: bool, head: Head | None) -> bool:
+        made = propose(NODES, found, Settings(), user_is_root=user_is_root, head=head)
+        return made.lines["mpirun"].startswith("mpirun --allow-run-as-root ")
+
+    here = {"10.1.0.9": "eth0"}
+    assert allowed(user_is_root=True, head=None)
+    assert allowed(user_is_root=False, head=Head(here, root=True))
+    assert not allowed(user_is_root=False, head=Head(here))
+
+
+def test_library_path_is_passed_on_where_a_node_or_this_machine_sets_it() -> None:
+    def passed(*names: str, head: Head | None = None) -> bool:
+        set_ = EnvironmentFacts(dict.fromkeys(names, "/opt/lib"), {})
+        found = linked({f"n{n}": node(f"eth0 10.1.0.{n}", EnvironmentFacts=set_) for n in (1, 2)})
+        made = propose(NODES, found, Settings(), user_is_root=False, head=head)
+        return "-x LD_LIBRARY_PATH" in made.lines["mpirun"]
+
+    assert (passed(), passed("LD_LIBRARY_PATH")) == (False, True)
+    assert passed(head=Head({"10.1.0.9": "eth0"}, frozenset({"LD_LIBRARY_PATH"})))
+
+
+def test_a_bridge_in_the_way_makes_it_name_the_card_exactly() -> None:
+    made = plan(node(COMPOSE, "eth0 10.1.0.1"), node("eth0 10.1.0.2"), port=2222, root=True)
+    assert made.env == {
+        "NCCL_SOCKET_IFNAME": Setting(
+            "=eth0",
+            "as it is, NCCL would use br-5b1d7c3e9f20 and eth0 on n1; the job belongs to 10.1.0.0/24",
+            (
+                f"eth0 leads to 10.1.0.0/24; NCCL picks br-5b1d7c3e9f20 ({AUTOMATIC}): n1",
+                f"eth0 leads to 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n2",
+            ),
+        )
+    }
+    assert made.lines == {
+        "mpirun": "mpirun --allow-run-as-root -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 "
+        "--mca btl '^openib' --mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include 10.1.0.0/24 "
+        "--mca plm_rsh_args '-p 2222' -x NCCL_SOCKET_IFNAME==eth0 -x NCCL_DEBUG=WARN "
+        "-x PATH python train.py",
+    }
+
+
+def test_without_rdma_the_fastest_shared_subnet_is_the_jobs() -> None:
+    made = plan(
+        node("eth0 10.1.0.1 1000 default", "eth1 10.2.0.1 100000"),
+        node("eth0 10.1.0.2 1000 default", "eth1 10.2.0.2 100000"),
+    )
+    assert made.env["NCCL_SOCKET_IFNAME"].value == "=eth1"
+    assert "--mca btl_tcp_if_include 10.2.0.0/24" in made.lines["mpirun"]
+
+
+def test_with_rdma_ranks_may_meet_where_nccl_meets_by_itself() -> None:
+    made = plan(
+        node("eth0 10.1.0.1 1000 default", "eth1 10.2.0.1 100000", infiniband=ACTIVE),
+        node("eth0 10.1.0.2 1000 default", "eth1 10.2.0.2 100000", infiniband=ACTIVE),
+    )
+    assert made.env["NCCL_SOCKET_IFNAME"].value is None
+
+
+def test_names_that_differ_are_one_list_where_no_node_has_two_of_them() -> None:
+    made = plan(node(COMPOSE, "eno1 10.1.0.1"), node(COMPOSE, "enp3s0 10.1.0.2"))
+    assert made.env["NCCL_SOCKET_IFNAME"].value == "=eno1,enp3s0"
+
+
+def test_names_that_differ_are_set_node_by_node_where_a_list_would_be_read_in_another_order() -> None:
+    made = plan(
+        node("eth0 192.0.2.1", "eth1 10.1.0.1"),
+        node("eth1 198.51.100.2", "eth2 10.1.0.2"),
+        node("eth2 203.0.113.3", "eth1 10.1.0.3"),
+        nodes=(*NODES, Node("n3")),
+    )
+    assert made.env["NCCL_SOCKET_IFNAME"].value is None
+    assert {node: own["NCCL_SOCKET_IFNAME"].value for node, own in made.per_node.items()} == {
+        "n1": "=eth1", "n2": "=eth2", "n3": "=eth1",
+    }  # fmt: skip
+    assert made.notes == (
+        "NCCL_SOCKET_IFNAME on n[1,3]: echo NCCL_SOCKET_IFNAME==eth1 | sudo tee -a /etc/nccl.conf",
+        "NCCL_SOCKET_IFNAME on n2: echo NCCL_SOCKET_IFNAME==eth2 | sudo tee -a /etc/nccl.conf",
+    )
+
+
+def test_a_setting_that_leads_astray_is_overruled() -> None:
+    astray = EnvironmentFacts({"NCCL_SOCKET_IFNAME": "^docker0"}, {})
+    made = plan(node(DOCKER, "eth0 10.1.0.1", environment=astray), node(DOCKER, "eth0 10.1.0.2", environment=astray))
+    assert made.env["NCCL_SOCKET_IFNAME"].value == "=eth0"
+
+
+def test_nodes_that_share_no_subnet_get_no_value_and_are_told_which_check_says_more() -> None:
+    made = plan(node("eth0 10.1.0.1"), node("eth0 10.2.0.2"))
+    why = "no subnet is common to all nodes: 10.1.0.0/24 on n1, 10.2.0.0/24 on n2; see ncheck explain NC305"
+    lines = ("10.1.0.0/24 on n1", "10.2.0.0/24 on n2")
+    assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, why, lines, decided=False)}
+    assert "if_include" not in made.lines["mpirun"]
+
+
+def test_where_routers_join_the_nodes_the_way_out_is_the_jobs() -> None:
+    made = plan(node(COMPOSE, "eth0 10.1.0.1 default"), node(COMPOSE, "eth0 10.2.0.2 default"))
+    assert made.env["NCCL_SOCKET_IFNAME"].value == "=eth0"
+    assert "--mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0" in made.lines["mpirun"]
+
+
+def test_pods_whose_only_way_out_is_a_veth_pair_are_healthy() -> None:
+    made = plan(node("eth0 10.244.1.7 veth default"), node("eth0 10.244.1.8 veth default"))
+    assert made.env["NCCL_SOCKET_IFNAME"].value is None
+
+
+def test_gloo_is_told_one_exact_name_where_a_framework_uses_it() -> None:
+    torch = InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {"torch": "2.3.1"})
+    made = plan(node("eth0 10.1.0.1", InterpreterFacts=torch), node("eth0 10.1.0.2", InterpreterFacts=torch))
+    why = "gloo takes the address of the host's own name, often 127.0.1.1; eth0 leads to 10.1.0.0/24 everywhere"
+    assert made.env["GLOO_SOCKET_IFNAME"] == Setting("eth0", why)
+    differing = plan(node("eno1 10.1.0.1", InterpreterFacts=torch), node("eth0 10.1.0.2", InterpreterFacts=torch))
+    assert differing.env["GLOO_SOCKET_IFNAME"].value is None
+    assert {node: own["GLOO_SOCKET_IFNAME"].value for node, own in differing.per_node.items()} == {
+        "n1": "eno1", "n2": "eth0",
+    }  # fmt: skip
+
+
+def test_interfaces_that_could_not_be_read_leave_the_value_open() -> None:
+    made = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2", NicFacts=Unread("no answer")))
+    why = "the interfaces of n2 could not be read, so none can be named for all nodes"
+    assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, why, ("n2: no answer",), decided=False)}
+
+
+def test_a_node_that_was_not_reached_stays_in_the_line_and_is_named() -> None:
+    lost: Facts = {LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))}
+    made = plan(node("eth0 10.1.0.1"), lost)
+    assert "-np 16 -H n1:8,n2:8 " in made.lines["mpirun"]
+    assert made.notes == ("the plan is for all listed nodes; n2 was not reached and is taken to be like the rest",)
+
+
+def test_no_plan_is_made_of_nothing() -> None:
+    lost: Facts = {LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))}
+    assert plan(lost, lost) == LaunchPlan(
+        env={"NCCL_SOCKET_IFNAME": Setting(None, "not known: no node was reached", decided=False)},
+        notes=("no node was reached: there is nothing to plan with",),
+    )
+
+
+def test_one_machine_alone_needs_no_network() -> None:
+    made = plan(node("eth0 10.1.0.1", gpus=2), nodes=(Node("this", places=("local",)),))
+    assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, "one node alone needs no network between nodes")}
+    assert made.lines == {
+        "mpirun": "mpirun -np 2 -H localhost:2 --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' "
+        "-x NCCL_DEBUG=WARN -x PATH python train.py",
+    }
+
+
+def test_slots_are_those_of_the_list_else_the_gpus_else_one() -> None:
+    bare = node("eth0 10.1.0.3", GpuFacts=Absent("no NVIDIA GPU"))
+    nodes = (Node("n1", slots=4), Node("n2"), Node("n3"))
+    made = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2"), bare, nodes=nodes)
+    assert "-np 13 -H n1:4,n2:8,n3:1 " in made.lines["mpirun"]
+
+
+def test_gpus_that_could_not_be_read_are_not_one_and_the_plan_says_so() -> None:
+    dark = node("eth0 10.1.0.8", GpuFacts=Unread("nvidia-smi did not end"))
+    told = plan(node("eth0 10.1.0.7"), dark)
+    assert "-np 16 -H n1:8,n2:8 " in told.lines["mpirun"]
+    assert told.notes == ("the GPUs of n2 could not be read: the slots there are taken to be like the rest",)
+    listed = plan(node("eth0 10.1.0.7"), dark, nodes=(Node("n1"), Node("n2", slots=4)))
+    assert "-np 12 -H n1:8,n2:4 " in listed.lines["mpirun"]
+    assert listed.notes == ()
+
+
+def test_an_environment_that_could_not_be_read_is_taken_to_be_empty_and_the_plan_says_so() -> None:
+    told = plan(node("eth0 10.1.0.7"), node("eth0 10.1.0.8", environment=Unread("cut off")))
+    assert told.notes == ("the environment of n2 could not be read: NCCL's variables are taken to be unset there",)

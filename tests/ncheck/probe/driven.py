@@ -1,0 +1,138 @@
+"""A probe whose acts are taken one by one: recorded nodes that answer each question as a test says, on a clock of ours.
+
+What they answer goes the way of all evidence: it is parsed and joined, and the next act sees the facts of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ncheck.facts.parsing import facts_of, joined
+from ncheck.facts.probe import MeetingFacts, ProbeFacts
+from ncheck.fleet.recording import load
+from ncheck.model.check import FactType
+from ncheck.model.cluster import Company
+from ncheck.model.evidence import Answer, Evidence, Reply, Status
+from ncheck.model.node import Node
+from ncheck.model.phase import NotAsked, Told
+from ncheck.model.plan import LaunchPlan
+from ncheck.phases import brought
+from ncheck.probe.steps import PROBE_FACTS, Prospect, rounds
+from ncheck.settings import Settings
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+HEALTHY = "healthy-4x8-h100"
+
+# What a node answers to a turn's arguments: a value, a reply, or None where it stays silent.
+Answers = Callable[[Mapping[str, Any]], "dict[str, Any] | Reply | None"]
+
+
+def well(arguments: Mapping[str, Any], rate: float = 40e9) -> dict[str, Any]:
+    """Answer as a healthy node does: every size in turn, at one rate."""
+    rows = [
+        {"size": size, "in_place": False, "seconds": time, "fastest": time, "slowest": time, "wrong": 0}
+        for size in arguments["sizes"]
+        for time in [1e-5 + size / rate]
+    ]
+    return {"rows": rows, "version": "2.21.5", "start": 1.0}
+
+
+def fails(words: str = "it broke", *, late: bool = False) -> dict[str, Any]:
+    return {"rows": [], "failure": {"step": "init", "words": words, "late": late}}
+
+
+def meets(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer where ranks meet: as many ids as are wanted."""
+    return {"ids": [f"{number:0256x}" for number in range(arguments["count"])], "version": "2.21.5", "path": "/lib/x"}
+
+
+@dataclass
+class Driven:
+    """`told` are the acts that were taken: what each was called, and which nodes it asked in which groups."""
+
+    answers: Answers = well
+    settings: Settings = field(default_factory=Settings)
+    cluster: str = HEALTHY
+    against: tuple[str, ...] = ()
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    dropped_later: Mapping[str, str] = field(default_factory=dict)  # with it, when all pairs have met
+    seconds: float = 2.0  # of an act in which all goes well
+    meeting: Answers = meets
+    facts: Mapping[str, Mapping[FactType, object]] = field(default_factory=dict)  # in place of the recorded ones
+    now: float = 100.0
+
+    def __post_init__(self) -> None:
+        evidence = load(FIXTURES / self.cluster)
+        self.evidence = {one.node: replace(one, replies={}, recorded=False) for one in evidence}
+        self.known = {
+            one.node: {**facts_of(one, set(PROBE_FACTS) - {MeetingFacts}), **self.facts.get(one.node, {})}
+            for one in evidence
+        }
+        self.told: list[tuple[str, tuple[tuple[str, ...], ...]]] = []
+        self.asked: list[Mapping[str, Any]] = []
+        self.replies: dict[str, dict[str, Reply]] = {name: {} for name in self.evidence}
+
+    def run(self) -> Driven:
+        company = Company(tuple(Node(name) for name in self.evidence), self.known, self.settings)
+        judged = iter((self.dropped, {**self.dropped, **self.dropped_later}))
+        for act in rounds(company, lambda: Prospect(LaunchPlan(), next(judged), self.against), lambda: self.now):
+            began = self.now
+            seconds = act.seconds or 0.0
+            longest = 0.0
+            groups: dict[tuple[str, ...], None] = {}
+            for name, questions in act.ask(seconds).items():
+                replies = {}
+                for question in questions:
+                    key, reply = self.reply(name, question, groups)
+                    longest = max(longest, reply.seconds if reply else seconds)
+                    if reply:
+                        replies[key] = reply
+                self.take(name, replies)
+            self.now = began + longest
+            self.told.append((act.stage, tuple(groups)))
+        return self
+
+    def reply(self, name: str, question: Any, groups: dict[tuple[str, ...], None]) -> tuple[str, Reply | None]:
+        if isinstance(question, NotAsked):
+            return question.source.key, Reply(Status.NOT_ASKED, question.reason)
+        if isinstance(question, Told):
+            return question.source.key, question.reply
+        assert isinstance(question, Answer)
+        arguments: Any = question.arguments
+        if question.name == "meeting":
+            said = self.meeting({**arguments, "node": name})
+        else:
+            self.asked.append(arguments)
+            groups[tuple(arguments["group"])] = None
+            said = self.answers(arguments)
+        if isinstance(said, dict):
+            late = bool((said.get("failure") or {}).get("late"))
+            said = Reply(Status.OK, value=said, seconds=arguments.get("timeout", 0.0) if late else self.seconds)
+        asked = arguments if question.turn is not None else None
+        return question.key, replace(said, asked=asked) if said else None
+
+    def take(self, name: str, replies: dict[str, Reply]) -> None:
+        self.replies[name].update(replies)
+        evidence = replace(self.evidence[name], replies=replies)
+        wanted = brought(evidence, (ProbeFacts, MeetingFacts), first=False)
+        self.known[name] = joined(self.known[name], facts_of(evidence, wanted))
+
+    def stages(self) -> list[str]:
+        """Return what the acts were called, that asked somebody something."""
+        return [stage for stage, groups in self.told if groups]
+
+    def groups(self, stage: str) -> tuple[tuple[str, ...], ...]:
+        return next(groups for name, groups in self.told if name == stage)
+
+    def probed(self, node: str) -> ProbeFacts:
+        held = self.known[node][ProbeFacts]
+        assert isinstance(held, ProbeFacts), held
+        return held
+
+
+def evidence_of(driven: Driven) -> list[Evidence]:
+    """Return what a recording of it would hold, of the probe alone."""
+    return [replace(one, replies=driven.replies[name], recorded=True) for name, one in driven.evidence.items()]

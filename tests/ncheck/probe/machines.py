@@ -1,0 +1,132 @@
+"""Machines by hand, and what collectives on them measured: facts as the readers make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.nics import Interface, NicFacts
+from ncheck.facts.pcie import PcieFacts, PcieLink, Processor
+from ncheck.facts.probe import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
+from ncheck.parse.interface_names import Kind
+from ncheck.parse.nvidia_smi import Gpu
+from ncheck.parse.topology_matrix import TopologyFacts
+from ncheck.probe.collectives import Collective, collectives
+from ncheck.topology.hardware import Hardware
+
+V100, A100, H100, H200 = "Tesla V100-SXM2-32GB", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA H200"
+A100_PCIE, H100_NVL, B200, L40S = "NVIDIA A100 80GB PCIe", "NVIDIA H100 NVL", "NVIDIA B200", "NVIDIA L40S"
+GIB = 2**30
+GEN = {3: 8.0, 4: 16.0, 5: 32.0}
+AMD, SAPPHIRE_RAPIDS = Processor("AuthenticAMD", 25, 1), Processor("GenuineIntel", 6, 143)
+
+# Eight V100s in a cube: NVLinks of each pair that has any (nvidia-smi topo -m of such a machine).
+CUBE = {
+    (0, 1): 1, (0, 2): 1, (0, 3): 2, (0, 4): 2, (1, 2): 2, (1, 3): 1, (1, 5): 2, (2, 3): 2, (2, 6): 1, (3, 7): 1,
+    (4, 5): 1, (4, 6): 1, (4, 7): 2, (5, 6): 2, (5, 7): 1, (6, 7): 2,
+}  # fmt: skip
+
+
+def matrix(count: int, level: str, special: Mapping[tuple[int, int], str] | None = None) -> TopologyFacts:
+    """Return a matrix in which all pairs have one level, but for the special ones."""
+    names = tuple(f"GPU{index}" for index in range(count))
+    pairs = {(one, other): "X" if one == other else level for one in names for other in names}
+    for (one, other), own in (special or {}).items():
+        pairs[names[one], names[other]] = pairs[names[other], names[one]] = own
+    return TopologyFacts(names, (), pairs, {}, {}, {})
+
+
+def lanes(generation: int = 5, width: int = 16, most: int = 16) -> tuple[PcieLink, ...]:
+    """Return a device's own link."""
+    return (PcieLink(width, GEN[generation], most, GEN[generation]),)
+
+
+def board(
+    model: str,
+    count: int,
+    level: str = "NV18",
+    special: Mapping[tuple[int, int], str] | None = None,
+    pcie: PcieFacts | None = None,
+) -> Hardware:
+    """Return a node of so many GPUs of one model."""
+    gpus = tuple(Gpu(index, model, pci=f"0000:{16 + index:x}:00.0") for index in range(count))
+    return Hardware(GpuFacts(gpus, "550.54", "12.4", "nvml"), matrix(count, level, special), pcie)
+
+
+def bus(count: int, generation: int, processor: Processor | None = None, **narrow: int) -> PcieFacts:
+    """Return the PCIe links of so many GPUs at x16; `narrow` maps "GPU3" to its lanes."""
+    links = {f"0000:{16 + index:x}:00.0": lanes(generation, narrow.get(f"GPU{index}", 16)) for index in range(count)}
+    return PcieFacts(links, {}, processor)
+
+
+def rail(index: int, rate: float = 400, state: str = "Active") -> HcaPort:
+    """Return the port of one HCA."""
+    return HcaPort(f"mlx5_{index}", 1, state, "LinkUp", rate, "InfiniBand", pci=f"0000:{64 + index:x}:00.0")
+
+
+def with_rails(hardware: Hardware, *ports: HcaPort) -> Hardware:
+    """Return the same node with these HCAs."""
+    return replace(hardware, infiniband=InfinibandFacts(ports, "sysfs"))
+
+
+def rails(count: int, rate: float = 400) -> tuple[HcaPort, ...]:
+    """Return so many rails of one rate."""
+    return tuple(rail(index, rate) for index in range(count))
+
+
+def wired(speed: int | None, kind: Kind = Kind.PHYSICAL, name: str = "eth0") -> Hardware:
+    """Return a node with one interface."""
+    return Hardware(nics=NicFacts((Interface(name, 2, kind, up=True, running=True, mtu=1500, speed=speed),)))
+
+
+def settings(**variables: str) -> EnvironmentFacts:
+    """Return an environment."""
+    return EnvironmentFacts(variables, {})
+
+
+def places(count: int) -> tuple[str, ...]:
+    """Return the HCA ports that a plan means."""
+    return tuple(f"mlx5_{index}:1" for index in range(count))
+
+
+def ran(  # noqa: PLR0913  what a step and its turns are made of
+    stage: Stage,
+    nodes: Sequence[str],
+    ranks: int | Sequence[int],
+    busbw: float | None = 1.0,
+    *,
+    planned: tuple[str, ...] = (),
+    round_: int = 1,
+    means: Means = Means.NCCL,
+    size: int = GIB,
+    net: str = "",
+    expect: float | None = None,
+    version: str = "2.23.4",
+    used: tuple[str, ...] = (),
+    carried: Mapping[str, Carried] | None = None,
+) -> Collective:
+    """Return a collective that reached so much bus bandwidth; None for one that failed."""
+    counts = (ranks,) * len(nodes) if isinstance(ranks, int) else tuple(ranks)
+    step = Step(round_, stage, means, tuple(nodes), counts, (size,), net=net, expect=expect)
+    return of_step(step, busbw, planned=planned, version=version, used=used, carried=carried or {})
+
+
+def of_step(  # type: ignore[no-untyped-def]
+    step: Step,
+    busbw: float | None,
+    **turn,  # noqa: ANN003  what a Turn has
+) -> Collective:
+    """Return what all nodes of a step told."""
+    factor = 2 * (step.world - 1) / step.world if step.world > 1 else 1.0
+    seconds = step.sizes[-1] * factor / ((busbw or 1.0) * 1e9)
+    rows = (
+        (Row(step.sizes[-1], in_place=False, seconds=seconds, fastest=seconds, slowest=seconds, wrong=0),)
+        if busbw is not None
+        else ()
+    )
+    failure = None if busbw is not None else Failure("init", "connection refused")
+    told = Turn(step, rows, failure=failure, **turn)
+    return collectives({node: ProbeFacts((told,)) for node in step.group})[0]

@@ -1,0 +1,298 @@
+"""The model is held to what others measured and published: each row is a system, what it should give, what it gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.pcie import PcieFacts
+from ncheck.facts.probe import Carried, Means, Stage
+from ncheck.probe.expected import Expected, expectation, expected
+from ncheck.topology.hardware import HARDWARE_FACTS, Hardware, hardware_of
+
+from tests.ncheck.probe.machines import (
+    A100,
+    A100_PCIE,
+    AMD,
+    B200,
+    CUBE,
+    H100,
+    H100_NVL,
+    H200,
+    L40S,
+    SAPPHIRE_RAPIDS,
+    V100,
+    board,
+    bus,
+    lanes,
+    places,
+    rail,
+    rails,
+    ran,
+    settings,
+    with_rails,
+)
+
+HGX = board(H100, 8)
+
+
+def alone(hardware: Hardware, ranks: int, **told: str) -> Expected:
+    return expected(ran(Stage.INSIDE, ["n1"], ranks, **told), {"n1": hardware})  # type: ignore[arg-type]
+
+
+def together(hardware: Hardware, nodes: int, rate: float, ranks: int = 8, rails_: int = 8) -> Expected:
+    names = [f"n{number}" for number in range(1, nodes + 1)]
+    held = with_rails(hardware, *rails(rails_, rate))
+    run = ran(Stage.ALL, names, ranks, planned=places(rails_))
+    return expected(run, dict.fromkeys(names, held))
+
+
+CUBE_OF_V100 = board(V100, 8, "SYS", {pair: f"NV{links}" for pair, links in CUBE.items()})
+BRIDGED = board(A100_PCIE, 4, "NODE", {(0, 1): "NV12", (2, 3): "NV12"}, bus(4, 4, AMD))
+
+# System, model, published, published over model as it was found. Sources: acceptance gates of Azure's node health
+# checks and of Oracle's, nccl-tests runs of S. Bekman's ml-engineering book and of Oracle's troubleshooting guide.
+INSIDE = [
+    ("8 x V100 in a cube, gate", alone(CUBE_OF_V100, 8), 120.0, 110.0, 0.92),
+    ("8 x A100", alone(board(A100, 8, "NV12"), 8), 240.0, 235.0, 0.98),
+    ("8 x A100, another cloud", alone(board(A100, 8, "NV12"), 8), 240.0, 230.2, 0.96),
+    ("8 x A100, gate", alone(board(A100, 8, "NV12"), 8), 240.0, 228.0, 0.95),
+    ("2 x A100 PCIe, NVLink bridges, gate", alone(board(A100_PCIE, 2, "NV12"), 2), 240.0, 193.0, 0.80),
+    ("2 x H100 NVL, 12 links bridged, gate", alone(board(H100_NVL, 2, "NV12"), 2), 247.2, 208.0, 0.84),
+    ("4 x A100 PCIe, two bridged pairs, gate", alone(BRIDGED, 4), 24.0, 25.0, 1.04),
+    ("8 x H200 without NVLS", alone(replace(board(H200, 8), environment=settings(NCCL_NVLS_ENABLE="0")), 8),
+     370.8, 365.6, 0.986),
+    ("4 of 8 x H200 without NVLS", alone(replace(board(H200, 8), environment=settings(NCCL_NVLS_ENABLE="0")), 4),
+     370.8, 363.3, 0.980),
+    ("5 of 8 x H200", alone(board(H200, 8), 5), 420.2, 414.2, 0.986),
+    ("6 of 8 x H200", alone(board(H200, 8), 6), 450.3, 435.6, 0.967),
+    ("7 of 8 x H200", alone(board(H200, 8), 7), 472.8, 460.0, 0.973),
+    ("8 x H200", alone(board(H200, 8), 8), 490.3, 473.1, 0.965),
+    ("8 x H100, gate", alone(HGX, 8), 490.3, 460.0, 0.94),
+    ("8 x H200, gate", alone(board(H200, 8), 8), 490.3, 431.0, 0.88),
+    ("4 of 8 x B200", alone(board(B200, 8), 4), 721.8, 673.2, 0.933),
+    ("5 of 8 x B200", alone(board(B200, 8), 5), 721.8, 677.8, 0.939),
+    ("8 x B200 without NVLS", alone(replace(board(B200, 8), environment=settings(NCCL_NVLS_ENABLE="0")), 8),
+     721.8, 682.2, 0.945),
+    ("6 of 8 x B200", alone(board(B200, 8), 6), 763.0, 778.2, 1.02),
+    ("7 of 8 x B200", alone(board(B200, 8), 7), 801.2, 811.2, 1.01),
+    ("8 x B200", alone(board(B200, 8), 8), 830.9, 838.0, 1.01),
+]  # fmt: skip
+
+BETWEEN = [
+    ("2 x 8 H100, 8 x 400G", together(HGX, 2, 400), 490.3, 471.2, 0.96),
+    ("4 x 8 B200, 8 x 400G", together(board(B200, 8), 4, 400), 400.0, 381.8, 0.955),
+    ("4 x 8 H200, 8 x 400G", together(board(H200, 8), 4, 400), 400.0, 364.9, 0.91),
+    ("many x 8 A100, 8 x 200G, gate", together(board(A100, 8, "NV12"), 8, 200), 200.0, 185.0, 0.93),
+]
+
+
+@pytest.mark.parametrize(("system", "found", "model", "published", "ratio"), INSIDE + BETWEEN)
+def test_the_model_gives_what_was_published(
+    system: str, found: Expected, model: float, published: float, ratio: float
+) -> None:
+    assert found.busbw is not None, system
+    assert round(found.busbw, 1) == model
+    assert published / found.busbw == pytest.approx(ratio, abs=0.006)
+
+
+@pytest.mark.parametrize(("found", "gate"), [
+    (together(board(A100, 8, "NV12"), 2, 200), 150.0), (together(HGX, 2, 400), 250.0),
+    (together(board(B200, 8), 2, 400), 250.0),
+])  # fmt: skip
+def test_conservative_gates_of_two_nodes_are_met_by_what_is_expected(found: Expected, gate: float) -> None:
+    assert found.busbw is not None
+    assert gate < found.busbw
+
+
+def test_nvls_begins_where_it_was_seen_to_begin() -> None:
+    terms = {n: alone(board(B200, 8), n).limited_by.split(":")[0] for n in (4, 5, 6, 8)}
+    assert terms == {
+        4: "ring over NVLink", 5: "ring over NVLink", 6: "NVLS over 6 GPUs", 8: "NVLS over 8 GPUs",
+    }  # fmt: skip
+    assert alone(board(H200, 8), 3).limited_by == "ring over NVLink: 18 NVLinks x 20.6 GB/s"
+
+
+def test_the_limiting_term_is_named() -> None:
+    assert alone(HGX, 8).limited_by == "NVLS over 8 GPUs: 18 NVLinks x 20.6 GB/s"
+    assert together(HGX, 4, 400).limited_by == "NIC sum: 8 x 400 Gb/s"
+    assert together(HGX, 2, 100).limited_by == "NIC sum: 8 x 100 Gb/s, twice between two nodes"
+    assert alone(BRIDGED, 4).limited_by == "PCIe 4.0 x16 between GPUs"
+
+
+def test_nvls_that_is_off_lowers_it_and_says_where() -> None:
+    off = replace(HGX, environment=settings(NCCL_NVLS_ENABLE="0"))
+    assert alone(off, 8) == Expected(
+        18 * 20.6, "ring over NVLink: 18 NVLinks x 20.6 GB/s", ("no NVLS: NCCL_NVLS_ENABLE=0 in the environment on n1",)
+    )
+    for on in ("1", "2"):
+        assert alone(replace(HGX, environment=settings(NCCL_NVLS_ENABLE=on)), 8) == alone(HGX, 8)
+
+
+def test_an_algorithm_that_is_pinned_may_leave_nvls_out() -> None:
+    for value, lowered in (("Ring", True), ("^NVLS", True), ("Ring,NVLS", False), ("^Tree", False)):
+        found = alone(replace(HGX, environment=settings(NCCL_ALGO=value)), 8)
+        assert (value, bool(found.lowered_by)) == (value, lowered)
+
+
+def test_an_old_nccl_has_no_nvls() -> None:
+    assert alone(HGX, 8, version="2.16.5").lowered_by == ("NCCL 2.16.5 has no NVLS (2.17 has)",)
+    assert alone(HGX, 8, version="").lowered_by == ()
+
+
+def test_a_gpu_with_fewer_nvlinks_is_named() -> None:
+    lost = board(A100, 8, "NV12", {(3, other): "NV11" for other in (0, 1, 2, 4, 5, 6, 7)})
+    found = alone(lost, 8)
+    assert (found.busbw, found.lowered_by) == (220.0, ("11 NVLinks at GPU3 of n1, more at its other GPUs",))
+
+
+def test_four_gpus_that_are_linked_without_a_switch_have_the_links_of_all_pairs() -> None:
+    assert alone(board(A100, 4, "NV4"), 4).busbw == 240.0
+    assert alone(board(H100, 4, "NV6"), 4).limited_by == "ring over NVLink: 18 NVLinks x 20.6 GB/s"
+
+
+def test_a_rail_that_is_missing_lowers_the_sum_by_its_share() -> None:
+    names = ["n1", "n2", "n3", "n4"]
+    whole = with_rails(HGX, *rails(8))
+    hurt = with_rails(HGX, *rails(7), rail(7, state="Down"))
+    run = ran(Stage.ALL, names, 8, planned=places(8))
+    found = expected(run, {**dict.fromkeys(names, whole), "n3": hurt})
+    assert found == Expected(350.0, "NIC sum: 7 x 400 Gb/s", ("7 of 8 rails on n3, mlx5_7 port 1 is Down",))
+
+
+def test_rails_that_nccl_itself_leaves_out_are_missing_too() -> None:
+    names = ["n1", "n2", "n3"]
+    said = "n1:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>"
+    run = ran(Stage.ALL, names, 8, planned=places(8))
+    few = replace(run, turns={**run.turns, "n2": replace(run.turns["n2"], used=(said,))})
+    found = expected(few, dict.fromkeys(names, with_rails(HGX, *rails(8))))
+    assert (found.busbw, found.lowered_by) == (100.0, ("2 of 8 rails on n2",))
+
+
+def test_a_rail_at_a_lower_rate_is_named() -> None:
+    names = ["n1", "n2", "n3"]
+    slow = with_rails(HGX, *rails(7), rail(7, rate=200))
+    run = ran(Stage.ALL, names, 8, planned=places(8))
+    found = expected(run, {**dict.fromkeys(names, with_rails(HGX, *rails(8))), "n2": slow})
+    assert (found.busbw, found.limited_by, found.lowered_by) == (
+        375.0, "NIC sum: 7 x 400 Gb/s + 1 x 200 Gb/s", ("mlx5_7 of n2 runs at 200 of 400 Gb/s",)
+    )  # fmt: skip
+
+
+def test_an_hca_with_half_of_its_lanes_lowers_the_sum() -> None:
+    names = ["n1", "n2", "n3"]
+    hcas = {f"mlx5_{index}": lanes() for index in range(8)}
+    narrow = PcieFacts({}, {**hcas, "mlx5_2": lanes(width=8)})
+    held = with_rails(HGX, *rails(8))
+    run = ran(Stage.ALL, names, 8, planned=places(8))
+    found = expected(run, {**dict.fromkeys(names, replace(held, pcie=PcieFacts({}, hcas))),
+                           "n1": replace(held, pcie=narrow)})  # fmt: skip
+    assert found.busbw == pytest.approx(376.8, abs=0.1)
+    assert found.lowered_by == ("PCIe x8 of x16 at mlx5_2 of n1",)
+
+
+def test_two_functions_of_one_card_share_its_link() -> None:
+    ports = tuple(HcaPort(f"mlx5_{n}", 1, "Active", "LinkUp", 200, "InfiniBand", pci=f"0000:40:00.{n}") for n in (0, 1))
+    held = replace(HGX, infiniband=InfinibandFacts(ports, "sysfs"), pcie=PcieFacts({}, {"mlx5_0": lanes(4)}))
+    run = ran(Stage.ALL, ["n1", "n2", "n3"], 8, planned=("mlx5_0:1", "mlx5_1:1"))
+    found = expected(run, dict.fromkeys(["n1", "n2", "n3"], held))
+    assert found.busbw == pytest.approx(26.8, abs=0.1)
+
+
+def test_one_rank_a_node_measures_one_nic() -> None:
+    held = with_rails(HGX, *rails(8))
+    run = ran(Stage.PAIR, ["n1", "n2"], 1, planned=places(8))
+    assert expected(run, {"n1": held, "n2": held}) == Expected(50.0, "one NIC: 1 x 400 Gb/s")
+
+
+def test_one_rank_a_node_is_held_to_the_nic_that_carried_its_data() -> None:
+    held = with_rails(HGX, rail(0, rate=100), rail(1, rate=400))
+    run = ran(Stage.PAIR, ["n1", "n2"], 1, planned=places(2), carried={"mlx5_1:1": Carried(10**9, 10**9)})
+    assert expected(run, {"n1": held, "n2": held}).busbw == 50.0
+
+
+def test_a_gpu_with_few_lanes_lowers_what_its_nic_can_carry() -> None:
+    held = with_rails(HGX, *rails(8))
+    narrow = replace(held, pcie=bus(8, 5, GPU0=8))
+    run = ran(Stage.PAIR, ["n1", "n2"], 1, planned=places(8))
+    found = expected(run, {"n1": held, "n2": narrow})
+    assert found.busbw == pytest.approx(26.8, abs=0.1)
+    assert (found.limited_by, found.lowered_by) == ("PCIe 5.0 x8 of GPU 0", ("PCIe x8 of x16 at GPU 0 of n2",))
+
+
+def test_pcie_gpus_are_held_to_their_slowest_link_and_the_way_between_processors() -> None:
+    near = board(L40S, 4, "NODE", pcie=bus(4, 4, SAPPHIRE_RAPIDS))
+    assert alone(near, 4) == Expected(20.0, "PCIe 4.0 x16 between GPUs, through the host bridge of an Intel processor")
+    far = board(L40S, 4, "SYS", {(0, 1): "PIX", (2, 3): "PIX"}, bus(4, 5, SAPPHIRE_RAPIDS))
+    assert alone(far, 4) == Expected(22.0, "the way between the processors (Intel)")
+    narrow = board(L40S, 4, "PXB", pcie=bus(4, 4, AMD, GPU2=8))
+    assert alone(narrow, 4) == Expected(12.0, "PCIe 4.0 x8 between GPUs", ("PCIe x8 of x16 at GPU2 of n1",))
+
+
+@pytest.mark.parametrize(("hardware", "what"), [
+    (Hardware(), "how the GPUs of n1 are connected (nvidia-smi topo -m)"),
+    (replace(HGX, topology=None), "how the GPUs of n1 are connected (nvidia-smi topo -m)"),
+    (board("NVIDIA X900", 8), "how fast the NVLinks of NVIDIA X900 are"),
+    (board(L40S, 8, "PIX"), "the PCIe links of the GPUs of n1"),
+    (board(L40S, 8, "PIX", pcie=bus(7, 4)), "the PCIe link of GPU7 of n1"),
+    (board(L40S, 8, "SYS", pcie=bus(8, 4)), "the way between the processors of n1"),
+    (replace(HGX, environment=settings(NCCL_P2P_DISABLE="1")),
+     "what host memory carries: NCCL_P2P_DISABLE is set on n1"),
+    (board(H100, 4), "how 8 ranks share the 4 GPUs of n1"),
+])  # fmt: skip
+def test_an_unknown_part_of_a_node_is_named_and_nothing_is_expected(hardware: Hardware, what: str) -> None:
+    assert alone(hardware, 8) == Expected(None, unknown=(what,))
+
+
+def test_gpus_of_different_models_in_one_node_leave_it_unknown() -> None:
+    assert HGX.gpus is not None
+    gpus = (replace(HGX.gpus.gpus[0], name=H200), *HGX.gpus.gpus[1:])
+    mixed = replace(HGX, gpus=replace(HGX.gpus, gpus=gpus))
+    assert alone(mixed, 8).unknown == (
+        "how GPUs of different models do together (NVIDIA H100 80GB HBM3, NVIDIA H200 in n1)",
+    )
+
+
+def test_nodes_of_different_models_are_held_to_the_weaker_one() -> None:
+    run = ran(Stage.ALL, ["n1", "n2"], 8, planned=places(8))
+    weaker = with_rails(board(A100, 8, "NV12"), *rails(8))
+    found = expected(run, {"n1": with_rails(HGX, *rails(8)), "n2": weaker})
+    assert found == Expected(240.0, "ring over NVLink: 12 NVLinks x 20 GB/s")
+
+
+def test_a_node_of_which_nothing_is_known_leaves_the_whole_unknown() -> None:
+    run = ran(Stage.ALL, ["n1", "n2"], 8, planned=places(8))
+    found = expected(run, {"n1": with_rails(HGX, *rails(8))})
+    assert found == Expected(None, unknown=("how the GPUs of n2 are connected (nvidia-smi topo -m)", "the HCAs of n2"))
+
+
+def test_a_port_without_a_rate_or_one_that_nobody_knows_leaves_it_unknown() -> None:
+    silent = with_rails(HGX, replace(rail(0), rate=None))
+    run = ran(Stage.ALL, ["n1", "n2", "n3"], 8, planned=places(1))
+    assert expected(run, dict.fromkeys(run.step.group, silent)).unknown[0] == "the rate of mlx5_0 of n1"
+    assert expected(run, dict.fromkeys(run.step.group, with_rails(HGX))).unknown[0] == "mlx5_0:1 of n1"
+
+
+def test_one_rank_alone_is_a_test_of_the_library_and_expects_nothing() -> None:
+    found = alone(board(H100, 1), 1)
+    assert found == Expected(None, unknown=("what one rank alone should give: it moves nothing over any link",))
+
+
+def test_what_the_user_expects_counts_for_all_nodes_and_for_nothing_else() -> None:
+    run = ran(Stage.ALL, ["n1", "n2"], 8, expect=300.0)
+    assert expected(run, {}) == Expected(300.0, "--expect")
+    assert expected(ran(Stage.PAIR, ["n1", "n2"], 1, expect=300.0), {}).busbw is None
+
+
+def test_one_pair_of_hca_ports_is_held_to_its_rate() -> None:
+    run = ran(Stage.RAIL, ["n1", "n2"], 1, planned=("mlx5_3:1",), means=Means.RDMA)
+    assert expectation(dict.fromkeys(run.step.group, with_rails(Hardware(), *rails(8, 200))))(run) == 25.0
+
+
+def test_facts_that_are_not_there_are_none() -> None:
+    facts: Mapping[type[object], object] = dict.fromkeys(HARDWARE_FACTS)
+    assert hardware_of(facts) == hardware_of({}) == Hardware()
+    assert HGX.gpus is not None
+    assert hardware_of({type(HGX.gpus): HGX.gpus}) == Hardware(gpus=HGX.gpus)

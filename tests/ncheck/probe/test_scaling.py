@@ -1,0 +1,59 @@
+"""Scaling efficiency: each size against the best of fewer nodes, by what its own links should give."""
+
+from __future__ import annotations
+
+import pytest
+from ncheck.facts.probe import Means, Stage
+from ncheck.probe.collectives import Collective
+from ncheck.probe.scaling import scaled
+from ncheck.probe.search import nobody_knows
+
+from tests.ncheck.probe.machines import ran
+
+NAMES = tuple(f"n{number}" for number in range(1, 9))
+
+
+def run(count: int, busbw: float, ranks: int = 8, means: Means = Means.NCCL) -> Collective:
+    stage = Stage.INSIDE if count == 1 else Stage.SCALING if count < len(NAMES) else Stage.ALL
+    return ran(stage, NAMES[:count], ranks, busbw, means=means)
+
+
+def efficiencies(*runs: Collective, **expected: float) -> list[float | None]:
+    """Return the efficiency of each size; `expected` maps "n4" to what four nodes should give."""
+    found = scaled(runs, lambda one: expected.get(f"n{len(one.step.group)}"))
+    return [None if one.efficiency is None else round(one.efficiency, 3) for one in found]
+
+
+def test_each_size_is_held_against_the_best_of_fewer_nodes() -> None:
+    runs = (run(2, 90.0), run(4, 98.0), run(8, 70.0))
+    assert efficiencies(*runs, n2=100.0, n4=100.0, n8=100.0) == [None, 1.089, 0.714]
+
+
+def test_a_fall_that_the_links_explain_costs_nothing() -> None:
+    runs = (run(1, 480.0), run(2, 470.0), run(4, 390.0))
+    assert efficiencies(*runs, n1=490.0, n2=490.0, n4=400.0) == [None, 0.979, 0.995]
+
+
+def test_one_node_is_compared_only_where_it_is_known_what_to_expect() -> None:
+    assert efficiencies(run(1, 480.0), run(4, 100.0)) == [None, None]
+
+
+@pytest.mark.parametrize(("ranks", "efficiency"), [(8, 1.875), (1, 1.0)])
+def test_two_nodes_count_as_if_a_tree_had_carried_them_where_nobody_knows(ranks: int, efficiency: float) -> None:
+    """A tree between two nodes of 8 makes 2R(n-1)/n of R: 1.875. With one rank each it makes no more than R."""
+    assert efficiencies(run(2, 100.0, ranks), run(4, 100.0, ranks)) == [None, efficiency]
+
+
+def test_groups_with_other_numbers_of_ranks_are_not_compared() -> None:
+    assert efficiencies(run(4, 100.0), ran(Stage.ALL, NAMES, (8,) * 7 + (4,), 100.0)) == [None, None]
+
+
+def test_a_run_on_cpus_and_one_that_failed_tell_nothing() -> None:
+    failed = ran(Stage.ALL, NAMES, 8, None)
+    assert scaled((run(4, 1.0, 1, Means.GLOO), failed), nobody_knows) == ()
+
+
+def test_of_nodes_by_themselves_the_median_counts() -> None:
+    alone = [ran(Stage.INSIDE, (name,), 8, busbw) for name, busbw in (("n1", 200.0), ("n2", 480.0), ("n3", 470.0))]
+    (one,) = scaled(alone, nobody_knows)
+    assert (one.nodes, round(one.busbw)) == (("n3",), 470)

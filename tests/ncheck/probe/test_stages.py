@@ -1,0 +1,256 @@
+"""The stages of the probe: their order, their time, and who is asked no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ncheck.facts.login import LoginFacts
+from ncheck.facts.parsing import facts_of
+from ncheck.facts.probe import Failure, ProbeFacts, Skipped, Stage, Step
+from ncheck.facts.probe_replies import TURN, probed
+from ncheck.model.evidence import Evidence, Login, Reply, Status
+from ncheck.model.fact import Absent, Unread
+from ncheck.probe.collectives import collectives
+from ncheck.probe.steps import cut_short
+from ncheck.settings import Settings
+
+from .driven import Answers, Driven, evidence_of, fails, meets, well
+
+ALL = ("gpu01", "gpu02", "gpu03", "gpu04")
+OF_ALL = [
+    "measuring inside", "measuring pairs, round 1", "measuring pairs, round 2", "measuring 2 nodes", "measuring all",
+]  # fmt: skip
+
+
+def outside(arguments: Mapping[str, Any], *nodes: str) -> bool:
+    """Tell whether one of these nodes meets others in this step."""
+    return arguments["stage"] != "inside" and not set(nodes).isdisjoint(arguments["group"])
+
+
+def test_each_node_comes_first_then_pairs_then_some_then_all() -> None:
+    driven = Driven().run()
+    assert driven.stages() == OF_ALL
+    assert driven.groups("measuring inside") == tuple((node,) for node in ALL)
+    assert driven.groups("measuring pairs, round 1") == (("gpu01", "gpu02"), ("gpu03", "gpu04"))
+    assert driven.groups("measuring all") == (ALL,)
+    assert [skipped for node in ALL for skipped in driven.probed(node).skipped] == []
+
+
+def test_what_ran_at_the_same_time_has_one_number_and_each_turn_is_asked_once() -> None:
+    driven = Driven().run()
+    asked = [(one["round"], one["node"]) for one in driven.asked]
+    assert len(asked) == len(set(asked))
+    assert {one["round"] for one in driven.asked} == {1, 2, 3, 4, 5}
+    assert all(one.whole for one in collectives({node: driven.probed(node) for node in ALL}))
+
+
+def test_pairs_have_one_rank_a_node_and_all_have_every_gpu() -> None:
+    ranks = {Stage(one["stage"]): one["ranks"] for one in Driven().run().asked}
+    assert ranks == {
+        Stage.INSIDE: [8], Stage.PAIR: [1, 1], Stage.SCALING: [8, 8], Stage.ALL: [8, 8, 8, 8],
+    }  # fmt: skip
+
+
+def test_each_step_has_a_rendezvous_of_its_own_and_its_nodes_the_same_one() -> None:
+    ids: dict[tuple[str, str], set[tuple[int, str]]] = {}
+    for one in Driven().run().asked:
+        ids.setdefault((one["group"][0], one["id"]), set()).add((one["round"], one["group"][0]))
+        assert len(one["id"]) == 256
+    assert all(len(steps) == 1 for steps in ids.values())
+
+
+def test_the_ranks_of_a_step_are_counted_through_its_nodes() -> None:
+    last = {one["node"]: (one["first"], one["gpus"]) for one in Driven().run().asked if one["stage"] == "all"}
+    assert last == {node: (8 * place, list(range(8))) for place, node in enumerate(ALL)}
+
+
+def test_the_network_is_pinned_where_nodes_meet() -> None:
+    nets = {(one["stage"], one["net"], one["variables"].get("NCCL_NET")) for one in Driven().run().asked}
+    assert nets == {("inside", "", None), ("pair", "IB", "IB"), ("scaling", "IB", "IB"), ("all", "IB", "IB")}
+
+
+def test_a_node_that_fails_by_itself_is_asked_no_more_and_the_rest_go_on() -> None:
+    driven = Driven(lambda asked: fails() if "gpu02" in asked["group"] else well(asked)).run()
+    assert driven.groups("measuring all") == (("gpu01", "gpu03", "gpu04"),)
+    assert [turn.failure for turn in driven.probed("gpu02").turns] == [Failure("init", "it broke")]
+
+
+def test_a_node_that_hangs_with_two_partners_is_asked_no_more_and_they_are() -> None:
+    driven = Driven(lambda asked: fails("late", late=True) if outside(asked, "gpu02") else well(asked)).run()
+    assert driven.groups("measuring all") == (("gpu01", "gpu03", "gpu04"),)
+    assert {turn.step.group for turn in driven.probed("gpu02").turns if turn.failure} >= {("gpu01", "gpu02")}
+    assert driven.now - 100 < Settings().probe_time
+
+
+def test_a_node_that_says_nothing_more_is_asked_no_more() -> None:
+    driven = Driven(lambda asked: None if outside(asked, "gpu03") and asked["node"] == "gpu03" else well(asked)).run()
+    assert driven.groups("measuring all") == (("gpu01", "gpu02", "gpu04"),)
+    assert [one.silent for one in collectives({n: driven.probed(n) for n in ALL}) if not one.whole] == [("gpu03",)]
+
+
+def test_where_all_pairs_fail_nothing_is_measured_of_all_and_that_is_told() -> None:
+    driven = Driven(lambda asked: fails() if outside(asked, *ALL) else well(asked)).run()
+    assert "measuring all" not in driven.stages()
+    last = driven.probed("gpu01").skipped[-1]
+    assert (last.step.stage, last.step.group) == (Stage.ALL, ALL)
+    assert last.why.startswith("fewer than two nodes are left to measure (gpu01: it failed with ")
+
+
+def test_little_time_is_kept_for_all_nodes_together_and_the_rest_says_so() -> None:
+    driven = Driven(settings=Settings(probe_time=16)).run()
+    assert driven.stages()[-1] == "measuring all"
+    skipped = driven.probed("gpu01").skipped
+    assert Stage.PAIR in {one.step.stage for one in skipped}
+    assert {one.why for one in skipped} == {"the time for the probe was over (--probe-time)"}
+
+
+def test_no_time_at_all_measures_nothing_and_says_so_of_every_stage() -> None:
+    driven = Driven(settings=Settings(probe_time=1)).run()
+    assert driven.stages() == []
+    stages = [one.step.stage for one in driven.probed("gpu01").skipped]
+    assert stages == [Stage.INSIDE, Stage.PAIR, Stage.SCALING, Stage.ALL]
+
+
+def test_a_step_that_hangs_costs_no_more_than_its_own_time() -> None:
+    for broken in ("inside", "pair", "scaling", "all"):
+        driven = Driven(_late_at(broken)).run()
+        assert driven.now - 100 <= Settings().probe_time
+
+
+def _late_at(stage: str) -> Answers:
+    return lambda asked: fails(late=True) if asked["stage"] == stage else well(asked)
+
+
+def test_a_node_where_ranks_cannot_meet_fails_in_its_own_words_and_leads_no_other() -> None:
+    def meeting(asked: Mapping[str, Any]) -> dict[str, Any]:
+        return {"ids": []} if asked["node"] == "gpu01" else meets(asked)
+
+    driven = Driven(meeting=meeting).run()
+    assert [one.failure for one in driven.probed("gpu01").turns if one.failure] == [
+        Failure("meeting", "it told of no place where ranks can meet")
+    ]
+    assert driven.groups("measuring all") == (("gpu02", "gpu03", "gpu04"),)
+
+
+def test_named_sizes_are_those_of_the_nodes_and_of_all_and_bound_the_others() -> None:
+    sizes = {one["stage"]: one["sizes"] for one in Driven(settings=Settings(sizes=(8, 2**22))).run().asked}
+    assert sizes == {"inside": [8, 2**22], "pair": [2**20], "scaling": [2**20], "all": [8, 2**22]}
+
+
+def test_no_size_is_asked_for_that_the_gpus_have_no_room_for() -> None:
+    sizes = {tuple(one["sizes"]) for one in Driven(settings=Settings(sizes=(2**20, 64 * 2**30))).run().asked}
+    assert sizes == {(2**20,), (2**20, 2**26, 2**30)}
+
+
+def test_what_stands_against_the_plan_is_told_and_nothing_is_asked() -> None:
+    driven = Driven(against=("NC402 ib-port-polling on gpu02: it polls", "another", "a third")).run()
+    assert driven.told == [("measuring", ())]
+    why = (
+        "nothing is measured while this stands against the plan: NC402 ib-port-polling on gpu02: it polls "
+        "(and 2 more like it)"
+    )
+    assert [driven.known[node][ProbeFacts] for node in ALL] == [Absent(why)] * 4
+
+
+def test_who_has_asked_for_it_is_left_without_an_answer_then() -> None:
+    for settings in (Settings(probe="nccl"), Settings(probe_wanted=True)):
+        driven = Driven(settings=settings, against=("NC201 one thing",)).run()
+        why = "nothing is measured while this stands against the plan: NC201 one thing"
+        assert driven.known["gpu01"][ProbeFacts] == Unread(why, fix="ncheck explain NC201")
+
+
+def test_force_measures_all_the_same() -> None:
+    assert Driven(settings=Settings(force=True), against=("one thing",)).run().stages() == OF_ALL
+
+
+def test_the_rest_is_measured_without_the_nodes_that_are_left_out() -> None:
+    driven = Driven(dropped={"gpu02": "NC402"}, settings=Settings(probe="nccl")).run()
+    assert driven.groups("measuring all") == (("gpu01", "gpu03", "gpu04"),)
+    assert driven.known["gpu02"][ProbeFacts] == Absent("left out by --drop-bad")
+
+
+DROPPING = Settings(drop_bad=True)
+
+
+def test_who_is_bad_by_what_the_pairs_told_is_left_out_of_more_nodes_and_that_is_noted() -> None:
+    driven = Driven(dropped_later={"gpu02": "NC710"}, settings=DROPPING).run()
+    assert driven.groups("measuring 2 nodes") == (("gpu01", "gpu03"),)
+    assert driven.groups("measuring all") == (("gpu01", "gpu03", "gpu04"),)
+    (skipped,) = driven.probed("gpu02").skipped
+    assert (skipped.step.stage, skipped.step.group, skipped.why) == (Stage.ALL, ALL, "--drop-bad left out gpu02")
+    assert [driven.probed(node).skipped for node in ("gpu01", "gpu03", "gpu04")] == [(), (), ()]
+
+
+def test_where_nobody_would_be_left_all_are_measured() -> None:
+    driven = Driven(dropped_later=dict.fromkeys(ALL, "NC721"), settings=DROPPING).run()
+    assert (driven.stages(), driven.groups("measuring all")) == (OF_ALL, (ALL,))
+
+
+def test_one_node_that_is_left_meets_nobody() -> None:
+    driven = Driven(dropped_later=dict.fromkeys(ALL[1:], "NC710"), settings=DROPPING).run()
+    assert "measuring all" not in driven.stages()
+    assert driven.probed("gpu01").skipped == ()
+
+
+def test_nodes_that_were_not_reached_have_no_part() -> None:
+    driven = Driven(cluster="one-node-down").run()
+    assert driven.groups("measuring all") == (("gpu01", "gpu02", "gpu04"),)
+
+
+def test_a_node_that_is_lost_on_the_way_is_asked_no_more() -> None:
+    def lost(asked: Mapping[str, Any]) -> dict[str, Any] | None:
+        if asked["node"] == "gpu04" and asked["stage"] == "pair":
+            login = driven.known["gpu04"][LoginFacts]
+            assert isinstance(login, LoginFacts)
+            driven.known["gpu04"] = {**driven.known["gpu04"], LoginFacts: _cut(login)}
+            return None
+        return well(asked)
+
+    driven = Driven(lost)
+    driven.run()
+    assert driven.groups("measuring all") == (("gpu01", "gpu02", "gpu03"),)
+
+
+def _cut(login: LoginFacts) -> LoginFacts:
+    from ncheck.model.evidence import Cause
+
+    return replace(login, login=replace(login.login, cause=Cause.CLOSED))
+
+
+def test_what_an_interrupt_cuts_short_is_noted_as_not_tried() -> None:
+    driven = Driven().run()
+    early = {node: ProbeFacts(driven.probed(node).turns[:1]) for node in ALL[:3]}
+    notes = cut_short({**early, "gpu04": None}, "ncheck was interrupted")
+    source, reply = notes["gpu01"]
+    facts = probed(Evidence("gpu01", Login(reached=True), replies={source.key: reply}))
+    assert isinstance(facts, ProbeFacts)
+    (skipped,) = facts.skipped
+    assert (skipped.step.stage, skipped.step.group, skipped.why) == (
+        Stage.ALL, ("gpu01", "gpu02", "gpu03"), "ncheck was interrupted",
+    )  # fmt: skip
+    assert notes["gpu04"] == (TURN, Reply(Status.FAILED, "ncheck was interrupted", value="ncheck probe nodes.txt"))
+    assert cut_short({"gpu01": Absent("not asked (--probe none)")}, "ncheck was interrupted") == {}
+
+
+def test_what_is_noted_of_an_interrupt_takes_the_place_of_no_earlier_note() -> None:
+    *measured, last = Driven().run().probed("gpu01").turns
+    earlier = Skipped(last.step, "--drop-bad left out gpu01")
+    notes = cut_short({"gpu01": ProbeFacts(tuple(measured), (earlier,))}, "ncheck was interrupted")
+    assert notes["gpu01"][0].key == f"answer:turn#{last.step.round + 1}"
+
+
+def test_a_recording_of_it_tells_the_same() -> None:
+    driven = Driven(lambda asked: fails("late", late=True) if outside(asked, "gpu02") else well(asked)).run()
+    for evidence in evidence_of(driven):
+        assert facts_of(evidence, [ProbeFacts])[ProbeFacts] == driven.known[evidence.node][ProbeFacts]
+
+
+def test_steps_are_read_back_as_they_were_asked() -> None:
+    turns = Driven(settings=Settings(expect=380.0)).run().probed("gpu01").turns
+    assert turns[-1].step == Step(
+        5, Stage.ALL, turns[0].step.means, ALL, (8, 8, 8, 8),
+        (8, 65536, 2**20, 2**24, 2**28, 2**30), "agents", "IB", 380.0,
+    )  # fmt: skip
+    assert turns[-1].planned == (*(f"mlx5_{number}:1" for number in range(8)), "eno1")

@@ -1,0 +1,153 @@
+"""The report as a page: whole against golden files, by itself, safe with hostile text, and fit for a screen reader."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.model.report import Pair, Report, Traffic
+from ncheck.report import show
+from ncheck.report.html import as_html
+
+from .measurements import MEASURED, everywhere, probe, slow_node
+
+GOLDEN = Path(__file__).parent / "golden"
+VOID = {"meta", "line", "path", "rect", "br"}
+HOSTILE = "</style></svg></title><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u202e"
+
+
+class Page(HTMLParser):
+    """Every tag with its attributes, and all text; what is opened must be closed in its turn."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+def every_page(reports: dict[str, Report]) -> dict[str, str]:
+    measured = {f"measured_{name}": made(reports["mixed_nccl"]) for name, made in MEASURED.items()}
+    return {name: as_html(report) for name, report in {**reports, **measured, "evil": evil(reports["healthy"])}.items()}
+
+
+def evil(report: Report) -> Report:
+    """Return a report in which every word of a node would like to be a part of the page."""
+    finding = Finding(
+        "NC201", "nccl-version-differs", Severity.ERROR, ("node01",), HOSTILE, (HOSTILE,) * 5, f"echo {HOSTILE}"
+    )
+    unknown = Verdict("gpu-count-differs", "NC501", "node02", Outcome.UNKNOWN, HOSTILE)
+    nodes = tuple(
+        replace(node, interpreter=HOSTILE, detail=HOSTILE, host_name=HOSTILE, facts={HOSTILE: HOSTILE})
+        for node in report.nodes
+    )
+    one = everywhere(by=HOSTILE, limited_by=HOSTILE, lowered_by=(HOSTILE,))
+    lost = everywhere(measured=None, curve=(), stage="pair", failed=HOSTILE)
+    ran = probe((Pair(("node01", "node02"), 1.0), Pair(("node01", "node03"), None)),
+                (Traffic("node01", HOSTILE, 10**10, 0, planned=True),))  # fmt: skip
+    plan = LaunchPlan({HOSTILE: Setting(HOSTILE, HOSTILE)}, {"mpirun": HOSTILE}, (HOSTILE,), {"mpirun": (HOSTILE,)})
+    return replace(
+        report, nodes=nodes, findings=(finding,), verdicts=(*report.verdicts, unknown), measurements=(one, lost),
+        probe=replace(ran, reason=HOSTILE), plan=plan,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["healthy", "slow_node"])
+def test_each_page_is_as_its_golden_file_says(name: str, reports: dict[str, Report]) -> None:
+    page = as_html(MEASURED[name](reports["healthy"]))
+    golden = GOLDEN / f"{name}.html"
+    if os.environ.get("NCHECK_GOLDEN") == "write":
+        golden.write_text(page, encoding="ascii")
+    assert page == golden.read_text(encoding="ascii")
+
+
+def test_every_page_is_well_formed_and_needs_nothing_but_itself(reports: dict[str, Report]) -> None:
+    for name, text in every_page(reports).items():
+        page = Page(text)
+        outside = {"href", "src", "srcset", "action", "data", "poster", "xlink:href"}
+        assert (name, [tag for tag, attributes in page.tags if outside & set(attributes)]) == (name, [])
+        assert {"script", "link", "iframe", "object", "img", "a"} & {tag for tag, _ in page.tags} == set()
+        assert "url(" not in text
+        assert "@import" not in text
+        policy = next(one["content"] for one in page.named("meta") if one.get("http-equiv"))
+        assert policy == "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def test_what_a_node_wrote_is_text_wherever_it_stands(reports: dict[str, Report]) -> None:
+    text = as_html(evil(reports["healthy"]))
+    page = Page(text)
+    assert "<script" not in text
+    assert "\u202e" not in text
+    assert "&#8238;" not in text
+    assert [attributes for _, attributes in page.tags if any(name.startswith("on") for name in attributes)] == []
+    shown = HOSTILE.replace("\u202e", "?")
+    assert page.text.count(shown) > 15
+    assert f"echo {shown}" in page.text
+
+
+def test_pictures_tables_and_parts_have_names_for_those_who_do_not_see_them(reports: dict[str, Report]) -> None:
+    page = Page(as_html(slow_node(reports["mixed_nccl"])))
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    drawings = page.named("svg")
+    assert len(drawings) == 2
+    for attributes in (*drawings, *page.named("section")):
+        assert set((attributes["aria-labelledby"] or "").split()) <= set(ids)
+    assert {attributes["role"] for attributes in drawings} == {"img"}
+    assert len(page.named("caption")) == len(page.named("table"))
+    assert all("scope" in attributes for attributes in page.named("th"))
+    assert page.named("html") == [{"lang": "en"}]
+    assert [tag for tag, _ in page.tags if tag == "h1"] == ["h1"]
+
+
+def test_each_size_has_its_time_and_both_rates_as_nccl_tests_tabulates_them(reports: dict[str, Report]) -> None:
+    text = as_html(slow_node(reports["healthy"]))
+    # <tr><th scope="row">1048576</th><td>891.26</td><td>1.18</td><td>2.28</td><td>0</td>...
+    rows = re.findall(r'<tr><th scope="row">(\d+)</th>(.*?)</tr>', text)
+    assert [int(size) >> 20 for size, _ in rows] == [1, 4, 16, 64, 256, 512, 1024]
+    assert re.findall(r"<td>(.*?)</td>", rows[-1][1]) == ["9813.09", "109.42", "212.00", "0"] * 2
+
+
+def test_where_nothing_was_measured_the_page_says_why_and_draws_nothing(reports: dict[str, Report]) -> None:
+    page = Page(as_html(reports["healthy"]))
+    assert page.named("svg") == []
+    assert "no bandwidth was measured: " in page.text
+
+
+def test_the_page_is_the_same_whatever_the_streams_encoding(reports: dict[str, Report]) -> None:
+    raw = io.BytesIO()
+    report = slow_node(reports["one_down"])
+    stream = io.TextIOWrapper(raw, encoding="latin-1")
+    assert show(report, "html", stream, {}) == 1
+    assert raw.getvalue().decode("ascii") == as_html(report)

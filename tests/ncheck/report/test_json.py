@@ -1,0 +1,73 @@
+"""The report for programs: the whole of it, in the published schema, in ASCII."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from ncheck.model.report import SCHEMA, Measurement, Report
+from ncheck.report.json import as_json
+from ncheck.report.schema import MEMBERS, RECORDS, report_schema, schema_text
+
+PUBLISHED = Path(__file__).parents[3] / "docs" / "report.schema.json"
+
+
+def closed_schema() -> dict[str, Any]:
+    """Return the schema with every record closed: a member that it does not describe is an error here."""
+    schema = report_schema()
+    for definition in schema["$defs"].values():
+        if "properties" in definition:
+            definition["additionalProperties"] = False
+    return schema
+
+
+def test_each_report_is_valid_by_the_schema_and_has_no_member_that_it_lacks(named_report: tuple[str, Report]) -> None:
+    _, report = named_report
+    report = dataclasses.replace(
+        report, measurements=(Measurement("all-reduce busbw", 371.2, 390.0, "GB/s", "NIC", ("node01", "node02")),)
+    )
+    jsonschema.Draft202012Validator(closed_schema()).validate(json.loads(as_json(report)))
+
+
+def test_it_is_the_report_word_for_word(reports: dict[str, Report]) -> None:
+    report = reports["mixed_nccl"]
+    assert json.loads(as_json(report)) == json.loads(json.dumps(dataclasses.asdict(report)))
+
+
+def test_the_schema_and_the_exit_code_come_first_and_each_record_has_a_line(reports: dict[str, Report]) -> None:
+    lines = as_json(reports["healthy"]).splitlines()
+    assert lines[:3] == ["{", f'  "schema": "{SCHEMA}",', '  "exit_code": 0,']
+    assert sum('"outcome": "passed"' in line for line in lines) == 36
+
+
+def test_what_a_node_wrote_cannot_steer_a_terminal_through_json(reports: dict[str, Report]) -> None:
+    out = as_json(reports["hostile"])
+    assert out.isascii()
+    assert [char for char in out if not char.isprintable() and char != "\n"] == []
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)
+def test_every_member_has_its_words_and_no_words_are_left_over(record: type[Any]) -> None:
+    assert set(MEMBERS[record.__name__]) == {field.name for field in dataclasses.fields(record)}
+
+
+def test_the_schema_is_a_schema_of_draft_2020_12() -> None:
+    schema = report_schema()
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.skipif(not PUBLISHED.exists(), reason="docs/ is not beside the tests")
+def test_the_published_schema_is_the_one_that_ncheck_prints() -> None:
+    assert PUBLISHED.read_text(encoding="utf-8") == schema_text()
+
+
+def test_a_record_that_lacks_a_member_is_refused_by_the_schema(reports: dict[str, Report]) -> None:
+    plain = json.loads(as_json(reports["healthy"]))
+    del plain["verdicts"][0]["outcome"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(plain, report_schema())

@@ -1,0 +1,105 @@
+"""What the exit code is, and what --ignore does and does not do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from ncheck import NodeView, Problem, Severity, Unread, node_check
+from ncheck.conclude import Conclusion, conclude
+from ncheck.judge import Facts
+from ncheck.model.evidence import Cause, Evidence, Login
+from ncheck.model.finding import Finding, Outcome
+from ncheck.settings import Ignore, Settings
+
+
+@dataclass(frozen=True)
+class Colour:
+    name: str
+
+
+@node_check("NC801", Severity.ERROR, Colour)
+def node_is_red(node: NodeView) -> Iterator[Problem]:
+    if node[Colour].name == "red":
+        yield Problem("it is red", "paint it")
+
+
+@node_check("NC802", Severity.WARNING, Colour)
+def node_is_pale(node: NodeView) -> Iterator[Problem]:
+    if node[Colour].name == "pale":
+        yield Problem("it is pale", "paint it")
+
+
+@node_check("NC803", Severity.INFO, Colour)
+def check_is_broken(node: NodeView) -> Iterator[Problem]:
+    raise ZeroDivisionError(node.name)
+
+
+def concluded(settings: Settings, *checks: object, **colours: object) -> Conclusion:
+    facts: dict[str, Facts] = {n: {Colour: Colour(c) if isinstance(c, str) else c} for n, c in colours.items()}
+    return conclude(checks or (node_is_red, node_is_pale), facts, settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "colour", "exit_code"),
+    [
+        (("error", "unknown"), "blue", 0),
+        (("error", "unknown"), "red", 1),
+        (("error", "unknown"), "pale", 0),
+        (("warning", "unknown"), "pale", 1),
+        (("warning",), "red", 1),
+        (("error", "unknown"), Unread("it hung"), 1),
+        (("error",), Unread("it hung"), 0),
+        (("error", "unknown"), Unread("kernel log", needs_root=True), 0),
+        (("never",), "red", 0),
+        (("never",), Unread("it hung"), 0),
+    ],
+)
+def test_the_exit_code_is_1_for_what_is_as_bad_as_fail_on(
+    fail_on: tuple[str, ...], colour: object, exit_code: int
+) -> None:
+    assert concluded(Settings(fail_on=fail_on), a="blue", b=colour).exit_code() == exit_code
+
+
+def test_a_crashed_check_is_never_green() -> None:
+    assert concluded(Settings(), check_is_broken, a="blue").exit_code() == 1
+
+
+def test_what_is_ignored_still_fails_is_lowered_and_is_still_there() -> None:
+    conclusion = concluded(Settings(ignore=(Ignore("node-is-red"),)), a="red")
+    assert [verdict.outcome for verdict in conclusion.verdicts] == [Outcome.FAILED, Outcome.PASSED]
+    assert conclusion.findings == (
+        Finding("NC801", "node-is-red", Severity.INFO, ("a",), "it is red", (), "paint it", ignored=True),
+    )
+    assert conclusion.exit_code() == 0
+
+
+def test_ignoring_on_some_nodes_leaves_the_others_standing() -> None:
+    conclusion = concluded(Settings(ignore=(Ignore("NC801", "a"),)), a="red", b="red")
+    assert [(finding.nodes, finding.severity, finding.ignored) for finding in conclusion.findings] == [
+        (("b",), Severity.ERROR, False),
+        (("a",), Severity.INFO, True),
+    ]
+    assert conclusion.exit_code() == 1
+
+
+def test_an_unknown_that_is_ignored_does_not_decide_the_exit_code() -> None:
+    settings = Settings(ignore=(Ignore("NC801"), Ignore("NC802")))
+    assert concluded(settings, a=Unread("it hung")).exit_code() == 0
+
+
+def test_what_several_nodes_share_is_one_finding() -> None:
+    conclusion = concluded(Settings(), a="red", b="blue", c="red")
+    assert [finding.nodes for finding in conclusion.findings] == [("a", "c")]
+
+
+def test_the_worst_finding_comes_first() -> None:
+    conclusion = concluded(Settings(), node_is_pale, node_is_red, a="pale", b="red")
+    assert [finding.severity for finding in conclusion.findings] == [Severity.ERROR, Severity.WARNING]
+
+
+def test_a_node_that_was_not_reached_is_never_green_even_where_no_selected_check_needs_it() -> None:
+    lost = Evidence("a", Login(reached=False, cause=Cause.REFUSED))
+    assert concluded(Settings(), a="blue").exit_code([lost]) == 1
+    assert concluded(Settings(fail_on=("never",)), a="blue").exit_code([lost]) == 0

@@ -1,0 +1,153 @@
+"""--drop-bad: the run goes on with the nodes without errors, on what is known already."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ncheck.blockers import bad_nodes
+from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
+from ncheck.facts.names import NameFacts, Resolved
+from ncheck.facts.probe import Means, ProbeFacts, Skipped, Stage, Step, Turn
+from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
+from ncheck.judge import Facts
+from ncheck.model.cluster import among
+from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.model.report import NodeSummary, Probe, Report
+from ncheck.observer import Silent
+from ncheck.pipeline import replay
+from ncheck.registry import load_checks
+from ncheck.report.console import left_out
+from ncheck.report.json import as_json
+from ncheck.settings import Ignore, Settings
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+POLLING = Finding("NC402", "ib-port-polling", Severity.ERROR, ("b",), "mlx5_3 polls", (), "ibstat mlx5_3")
+UNKNOWN = Verdict("gpu-count-differs", "NC501", "c", Outcome.UNKNOWN, "nvidia-smi hangs")
+
+
+def replayed(cluster: str, **told: object) -> Report:
+    settings = replace(Settings(launcher="mpirun", drop_bad=True), **told)  # type: ignore[arg-type]
+    return replay(str(FIXTURES / cluster), settings, Silent())
+
+
+def report(*findings: Finding, verdicts: tuple[Verdict, ...] = (), plan: LaunchPlan | None = None) -> Report:
+    nodes = tuple(NodeSummary(name, reached=True) for name in ("a", "b", "c"))
+    return Report(1, nodes, verdicts, findings, plan or LaunchPlan(), (), Probe(ran=False, reason=""), "1", 1.0, ())
+
+
+def bad(one: Report, settings: Settings | None = None) -> dict[str, str]:
+    return bad_nodes(one, load_checks().select(()), settings or Settings())
+
+
+def test_a_node_with_an_error_is_dropped_and_all_else_is_judged_without_it() -> None:
+    judged = replayed("port-polling")
+    assert list(judged.dropped) == ["gpu02"]
+    assert judged.dropped["gpu02"].startswith("NC402 ib-port-polling: ")
+    assert [node.name for node in judged.nodes] == ["gpu01", "gpu03", "gpu04"]
+    assert {verdict.node for verdict in judged.verdicts} == {"gpu01", "gpu03", "gpu04"}
+    assert (judged.exit_code, judged.findings) == (0, ())
+    assert " -np 24 -H gpu01:8,gpu03:8,gpu04:8 " in judged.plan.lines["mpirun"]
+    assert '"dropped": {"gpu02": "NC402' in as_json(judged)
+
+
+def test_a_node_that_was_not_reached_is_dropped_with_its_cause() -> None:
+    judged = replayed("one-node-down")
+    assert judged.dropped == {"gpu03": "not reached: refused: connect to 10.20.0.13 port 22: Connection refused"}
+    assert judged.exit_code == 0
+
+
+def test_without_it_no_node_is_dropped() -> None:
+    judged = replayed("port-polling", drop_bad=False)
+    assert (judged.dropped, len(judged.nodes)) == ({}, 4)
+
+
+def test_a_healthy_cluster_loses_nobody() -> None:
+    assert replayed("healthy-4x8-h100").dropped == {}
+
+
+def test_what_names_an_error_or_could_not_tell_is_bad_and_the_rest_is_not() -> None:
+    assert bad(report(POLLING, verdicts=(UNKNOWN,))) == {
+        "b": "NC402 ib-port-polling: mlx5_3 polls",
+        "c": "NC501 gpu-count-differs could not tell: nvidia-smi hangs",
+    }
+
+
+def test_with_force_what_could_not_be_told_does_no_harm_and_an_error_still_does() -> None:
+    assert list(bad(report(POLLING, verdicts=(UNKNOWN,)), Settings(force=True))) == ["b"]
+
+
+def test_what_is_ignored_makes_no_node_bad() -> None:
+    settings = Settings(ignore=(Ignore("NC501", "c"),))
+    assert bad(report(replace(POLLING, ignored=True), verdicts=(UNKNOWN,)), settings) == {}
+
+
+def test_a_warning_makes_no_node_bad() -> None:
+    assert bad(report(replace(POLLING, severity=Severity.WARNING))) == {}
+
+
+def test_what_the_plan_itself_mends_makes_no_node_bad() -> None:
+    astray = Finding("NC304", "nccl-would-pick-virtual", Severity.ERROR, ("a", "b", "c"), "docker0", (), "x")
+    mends = LaunchPlan({"NCCL_SOCKET_IFNAME": Setting("=eth0", "docker0 is no way out")})
+    assert (list(bad(report(astray))), bad(report(astray, plan=mends))) == (["a", "b", "c"], {})
+
+
+def test_what_could_not_be_told_of_what_the_plan_mends_makes_no_node_bad_either() -> None:
+    dark = replace(UNKNOWN, code="NC304", check="nccl-would-pick-virtual")
+    mends = LaunchPlan({"NCCL_SOCKET_IFNAME": Setting("=eth0", "docker0 is no way out")})
+    assert (list(bad(report(verdicts=(dark,)))), bad(report(verdicts=(dark,), plan=mends))) == (["c"], {})
+
+
+def test_what_is_left_is_said_in_one_line_and_one_reason_once() -> None:
+    told = left_out({"n07": "NC402 ib-port-polling: mlx5_3", "n09": "NC402 ib-port-polling: mlx5_3", "n12": "off"}, 16)
+    assert told == "13 of 16, without n[07,09]: NC402 ib-port-polling: mlx5_3; n12: off"
+
+
+@pytest.mark.parametrize("gone", ["c"])
+def test_what_the_others_told_of_a_node_that_is_gone_goes_with_it(gone: str) -> None:
+    broken = Link("10.0.0.1", gone, "10.0.0.3", "10.0.0.0/24", LinkCause.FILTERED)
+    links = LinkFacts(
+        (Reach("10.0.0.0/24", "10.0.0.1", 2, 1),), (broken,), frozenset({"b", gone})
+    )  # fmt: skip
+    peers = PeerSshFacts((PeerSsh("b", None), PeerSsh(gone, None)))
+    known = NameFacts({"b": Resolved(("10.0.0.2",)), gone: Resolved(error="Name or service not known")})
+    facts = {"a": {LinkFacts: links, PeerSshFacts: peers, NameFacts: known}, "b": {}, gone: {}}
+    assert among(facts, ["a", "b"]) == {
+        "a": {
+            LinkFacts: LinkFacts((Reach("10.0.0.0/24", "10.0.0.1", 1, 1),), (), frozenset({"b"})),
+            PeerSshFacts: PeerSshFacts((PeerSsh("b", None),)),
+            NameFacts: NameFacts({"b": Resolved(("10.0.0.2",))}),
+        },
+        "b": {},
+    }
+
+
+def test_what_ran_with_a_node_that_is_left_out_says_nothing_of_the_others_alone() -> None:
+    inside, pair, whole = (
+        Turn(Step(round_, stage, Means.NCCL, group, (8,) * len(group), (8,)), ())
+        for round_, stage, group in (
+            (1, Stage.INSIDE, ("a",)),
+            (2, Stage.PAIR, ("a", "b")),
+            (3, Stage.ALL, tuple("abc")),
+        )
+    )
+    later = Skipped(Step(4, Stage.SCALING, Means.NCCL, ("a", "c"), (8, 8), (8,)), "no time")
+    facts: dict[str, Facts] = {
+        name: {ProbeFacts: ProbeFacts((inside, pair, whole), (later,), "a note")} for name in "abc"
+    }
+    why = (
+        "it ran with a node that is left out: list the others alone (--good-nodes FILE), and ncheck probe measures them"
+    )
+    assert among(facts, ["a", "b"])["a"][ProbeFacts] == ProbeFacts(
+        (inside, pair), (Skipped(whole.step, why),), "a note"
+    )
+    assert among(facts, ["a", "b", "c"])["a"][ProbeFacts] == facts["a"][ProbeFacts]
+
+
+def test_a_node_is_not_bad_because_nothing_was_measured() -> None:
+    unmeasured = Verdict("all-reduce-failed", "NC701", "b", Outcome.UNKNOWN, "the time was over")
+    assert bad(report(verdicts=(unmeasured,))) == {}
+    slow = Finding("NC710", "node-slow", Severity.ERROR, ("b",), "it is slow", (), "nvidia-smi -q")
+    assert bad(report(slow)) == {"b": "NC710 node-slow: it is slow"}

@@ -1,0 +1,181 @@
+"""What a hostile node answers can crash no check, steer no terminal, and come to stand in no line but in quotes.
+
+Each recorded answer of a healthy cluster is made hostile in many ways, all chosen by a seed, and judged.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from ncheck.fleet.recording import load, save
+from ncheck.model.evidence import Evidence, Reply, Status
+from ncheck.model.plan import LAUNCHERS
+from ncheck.model.report import Report
+from ncheck.observer import Silent
+from ncheck.pipeline import replay
+from ncheck.report import show
+from ncheck.settings import Settings
+
+Nodes = tuple[Evidence, ...]
+Path_ = tuple[str | int, ...]
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+CLUSTERS = ("healthy-4x8-h100", "names-that-differ", "one-way-and-hole")
+TRIES = 2  # of each answer
+
+# Each is a name, path, address or value in which a shell, a terminal or a program would find what to do.
+HOSTILE = (
+    "$(PWNED)", "`PWNED`", "eth0;PWNED", "--PWNED", "-oProxyCommand=PWNED", "a\nPWNED", "a\r\nPWNED\n",
+    "\x1b]0;PWNED\x07", "\x1b[2J", "eth0 PWNED", "eth0'PWNED", 'eth0"PWNED', "eth0\\PWNED", "\u202ePWNED",
+    "\u2028PWNED", "é", "", " ", "*", "=eth0", "^eth0", "x" * 300, "../../PWNED", "\x00", "10.0.0.1;PWNED",
+    "10.20.0.0/24 PWNED", "fe80::1%$(PWNED)", "fe80::1%\nPWNED", "::", "inf", "nan", "1e999", "²", "&PWNED", "|PWNED",
+    ">PWNED", "#PWNED", "{PWNED,b}",
+)  # fmt: skip
+NO_TEXT: tuple[Any, ...] = (
+    None, True, -1, 0, 65536, 2**63, 10**400, 1.5, 1e308, [], {}, [None], [[]], {"": {}}, {"error": "$(PWNED)"},
+    {"error": []}, "x" * 2**20, [[[[[[[[]]]]]]]], [{}] * 70000,
+)  # fmt: skip
+
+# What a shell would obey, where it stands in neither quotes nor a comment.
+ALIVE = ("$(PWNED", "`PWNED", ";PWNED", "\nPWNED", "&PWNED", "|PWNED", ">PWNED", "{PWNED", " PWNED", "\u2028", "\u202e")
+
+KEYS = [
+    (cluster, key)
+    for cluster in CLUSTERS
+    for key, reply in load(FIXTURES / cluster)[1].replies.items()
+    if reply.status is Status.OK
+]
+
+
+def places(value: Any, at: Path_ = ()) -> Iterator[Path_]:
+    yield at
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, held in inner:
+        yield from places(held, (*at, key))
+
+
+def at(value: Any, place: Path_) -> Any:
+    for key in place:
+        value = value[key]
+    return value
+
+
+def put(value: Any, place: Path_, new: Any) -> Any:
+    if not place:
+        return new
+    if isinstance(value, dict):
+        return {**value, place[0]: put(value[place[0]], place[1:], new)}
+    return [put(held, place[1:], new) if number == place[0] else held for number, held in enumerate(value)]
+
+
+def renamed(value: Any, old: str, new: str) -> Any:
+    if isinstance(value, dict):
+        return {renamed(key, old, new): renamed(held, old, new) for key, held in value.items()}
+    if isinstance(value, list):
+        return [renamed(held, old, new) for held in value]
+    if isinstance(value, str):
+        return value.replace(old, new) if len(old) > 2 else new if value == old else value
+    return value
+
+
+def hostile(nodes: Nodes, key: str, chance: Random) -> Nodes:
+    """Change one value of one node's answer; or, everywhere on one node or on all, one word of it."""
+    reply = nodes[1].replies[key]
+    if reply.value is None or chance.random() < 0.5:
+        said = reply.stdout.split() if reply.value is None else list(words(reply.value))
+        old = chance.choice(said or ["x"])
+        new = chance.choice((*HOSTILE, old + chance.choice(HOSTILE)))
+        which = chance.choice((range(1, 2), range(len(nodes))))
+        return tuple(everywhere(node, old, new) if place in which else node for place, node in enumerate(nodes))
+    place = chance.choice(list(places(reply.value)))
+    changed = replace(reply, value=put(reply.value, place, chance.choice((*HOSTILE, *NO_TEXT))))
+    return (nodes[0], replace(nodes[1], replies={**nodes[1].replies, key: changed}), *nodes[2:])
+
+
+def words(value: Any) -> Iterator[str]:
+    for place in places(value):
+        for word in (at(value, place), *place[-1:]):
+            if isinstance(word, str) and word:
+                yield word
+
+
+def everywhere(node: Evidence, old: str, new: str) -> Evidence:
+    def told(reply: Reply) -> Reply:
+        return replace(reply, value=renamed(reply.value, old, new), stdout=renamed(reply.stdout, old, new))
+
+    return replace(node, replies={key: told(reply) for key, reply in node.replies.items()})
+
+
+def bare(line: str) -> str:
+    """Return what a shell reads of a line outside of single quotes; in double ones, what it obeys there."""
+    found: list[str] = []
+    quote, escaped = "", False
+    for char in line:
+        if escaped or (char == "\\" and quote != "'"):
+            escaped = not escaped
+        elif char == quote:
+            quote = ""
+        elif not quote and char in "'\"":
+            quote = char
+        elif not quote or (quote == '"' and (char in "$`" or "".join(found)[-1:] in ("$", "`", "("))):
+            found.append(char)
+    assert not quote, line
+    return "".join(found)
+
+
+def lines(report: Report) -> Iterator[str]:
+    yield from (finding.fix for finding in report.findings if finding.fix)
+    yield from (line for launcher, line in report.plan.lines.items() if launcher != "nccl.conf")
+
+
+def hold_lines(held: list[str]) -> None:
+    """Hold lines to type to what they may be, also those that ssh hands on to a second shell."""
+    for line in held:
+        assert all(char.isprintable() or char == "\n" for char in line), line
+        alive = bare(line)
+        assert not [word for word in ALIVE if word in alive], line
+        told = shlex.split(line, comments=True)
+        assert not [word for word in told if word.startswith(("--PWNED", "-oProxy"))], line
+        if told[:1] == ["ssh"] and len(told) > 2:
+            assert not [word for word in ALIVE if word in bare(" ".join(told[2:]))], line
+    told_all = "\n".join(f"check() {{\n:\n{line}\n}}" for line in held)
+    assert subprocess.run(["bash", "-n"], input=told_all.encode(), check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("cluster", "key"), KEYS)
+def test_an_answer_made_hostile_harms_nothing(cluster: str, key: str, tmp_path: Path) -> None:
+    chance, nodes = Random(f"{cluster} {key}"), load(FIXTURES / cluster)  # noqa: S311  the same in every run
+    held = [line for number in range(TRIES) for line in judged(hostile(nodes, key, chance), tmp_path / str(number))]
+    hold_lines(held)
+
+
+@pytest.mark.parametrize("old", ["eno1", "gpu02", "10.20.0.12"])
+def test_a_name_or_address_that_steers_the_plan_may_be_anything(old: str, tmp_path: Path) -> None:
+    nodes = load(FIXTURES / "docker0-and-veth")
+    held: list[str] = []
+    for number, new in enumerate(HOSTILE):
+        sick = tuple(everywhere(node, old, new) for node in nodes)
+        held += judged(sick, tmp_path / str(number), tuple(LAUNCHERS)[number % len(LAUNCHERS)])
+    hold_lines(held)
+
+
+def judged(nodes: Nodes, folder: Path, launcher: str | None = None) -> list[str]:
+    """Judge them, hold what is printed to what a terminal may get, and return the lines to type."""
+    save(folder, nodes)
+    report = replay(str(folder), Settings(launcher=launcher, program=("python", "train.py")), Silent())
+    assert [verdict for verdict in report.verdicts if verdict.outcome.value == "crashed"] == []
+    assert all(row.isprintable() for row in report.plan.lines.get("nccl.conf", "").split("\n"))
+    assert all(len(finding.message) < 10000 for finding in report.findings)
+    for form in ("console", "json", "html"):
+        page = io.StringIO()
+        show(report, form, page, {"COLUMNS": "120"}, color=False)
+        assert all(char.isprintable() or char == "\n" for char in page.getvalue())
+    return list(lines(report))

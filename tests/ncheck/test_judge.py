@@ -1,0 +1,180 @@
+"""One verdict a node and check, whatever the facts and the checks do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ncheck import Absent, ClusterView, Doubt, NodeView, Problem, Severity, Unread, cluster_check, node_check, split
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.run import Crash, CrashFacts
+from ncheck.judge import Facts, Judgement, facts_wanted, judge
+from ncheck.model.finding import Finding, Outcome, Verdict
+from ncheck.parse.nvidia_smi import Gpu
+
+
+@dataclass(frozen=True)
+class Colour:
+    name: str
+
+
+@dataclass(frozen=True)
+class Weight:
+    grams: int
+
+
+@node_check("NC801", Severity.ERROR, Colour)
+def node_is_red(node: NodeView) -> Iterator[Problem | Doubt]:
+    if node[Colour].name == "red":
+        yield Problem("it is red", "paint it")
+    if node[Colour].name == "dim":
+        yield Doubt("too dark to tell")
+
+
+@cluster_check("NC802", Severity.WARNING, Colour, everywhere=True)
+def colour_differs(cluster: ClusterView) -> Iterator[Problem]:
+    parted = split({name: colour.name for name, colour in cluster.each(Colour).items()})
+    if parted:
+        yield Problem(parted.told(), "paint them", nodes=parted.odd)
+
+
+@cluster_check("NC803", Severity.ERROR, Colour, by_kind=True)
+def colour_differs_within_a_kind(cluster: ClusterView) -> Iterator[Problem]:
+    parted = split({name: colour.name for name, colour in cluster.each(Colour).items()})
+    if parted:
+        yield Problem(parted.told(), "paint them", nodes=parted.odd)
+
+
+@node_check("NC804", Severity.ERROR, Colour)
+def check_is_broken(node: NodeView) -> Iterator[Problem]:
+    raise ZeroDivisionError(node.name)
+
+
+@node_check("NC805", Severity.ERROR, Colour)
+def check_reads_too_much(node: NodeView) -> Iterator[Problem]:
+    yield Problem(str(node[Weight].grams), "weigh it")
+
+
+def outcomes(judgement: Judgement) -> dict[str, tuple[str, str]]:
+    return {verdict.node: (verdict.outcome.value, verdict.reason) for verdict in judgement.verdicts}
+
+
+def colours(**names: object) -> dict[str, Facts]:
+    return {node: {Colour: Colour(v) if isinstance(v, str) else v} for node, v in names.items()}
+
+
+def test_a_node_check_fails_passes_and_doubts_node_by_node() -> None:
+    judgement = judge([node_is_red], colours(a="red", b="blue", c="dim"))
+    assert judgement.verdicts == [
+        Verdict("node-is-red", "NC801", "a", Outcome.FAILED, "it is red"),
+        Verdict("node-is-red", "NC801", "b", Outcome.PASSED),
+        Verdict("node-is-red", "NC801", "c", Outcome.UNKNOWN, "too dark to tell"),
+    ]
+    assert judgement.findings == [Finding("NC801", "node-is-red", Severity.ERROR, ("a",), "it is red", (), "paint it")]
+
+
+def test_what_is_unread_is_unknown_what_is_absent_is_skipped_and_what_needs_root_says_so() -> None:
+    nodes = colours(a=Unread("it hung"), b=Absent("no paint"), c=Unread("kernel log", needs_root=True))
+    assert judge([node_is_red], nodes).verdicts == [
+        Verdict("node-is-red", "NC801", "a", Outcome.UNKNOWN, "it hung"),
+        Verdict("node-is-red", "NC801", "b", Outcome.SKIPPED, "absent: no paint"),
+        Verdict("node-is-red", "NC801", "c", Outcome.SKIPPED, "needs root: kernel log", needs_root=True),
+    ]
+
+
+def test_a_cluster_check_fails_the_odd_node_and_leaves_the_unread_one_unknown() -> None:
+    judgement = judge([colour_differs], colours(a="blue", b="blue", c="red", d=Unread("it hung")))
+    assert outcomes(judgement) == {
+        "a": ("passed", ""),
+        "b": ("passed", ""),
+        "c": ("failed", "blue on [a-b], red on c (2 to 1)".replace("[a-b]", "a,b")),
+        "d": ("unknown", "it hung"),
+    }
+
+
+def test_a_tie_names_both_sides_and_fails_all() -> None:
+    judgement = judge([colour_differs], colours(a="blue", b="red"))
+    assert [finding.nodes for finding in judgement.findings] == [("a", "b")]
+    assert {outcome for outcome, _ in outcomes(judgement).values()} == {"failed"}
+
+
+def test_what_others_have_fails_those_that_lack_it_where_it_is_asked_for_everywhere() -> None:
+    judgement = judge([colour_differs], colours(a="blue", b="blue", c=Absent("no paint")))
+    assert outcomes(judgement)["c"] == ("failed", "no paint, and a,b has it")
+    assert [finding.nodes for finding in judgement.findings] == [("c",)]
+
+
+def test_what_no_node_has_is_skipped_on_all() -> None:
+    nodes = colours(a=Absent("no paint"), b=Absent("no paint"))
+    assert {outcome for outcome, _ in outcomes(judge([colour_differs], nodes)).values()} == {"skipped"}
+
+
+def test_nodes_are_compared_within_their_kind() -> None:
+    def node(model: str, colour: str) -> Facts:
+        return {Colour: Colour(colour), GpuFacts: GpuFacts((Gpu(0, model),), "550", "12.4", "nvml")}
+
+    mixed = {"a": node("H100", "blue"), "b": node("H100", "blue"), "c": node("A100", "red"), "d": node("A100", "red")}
+    judgement = judge([colour_differs_within_a_kind], mixed)
+    assert {outcome for outcome, _ in outcomes(judgement).values()} == {"passed"}
+    assert facts_wanted([colour_differs_within_a_kind]) == (Colour, GpuFacts)
+
+
+def test_one_node_alone_has_none_to_differ_from() -> None:
+    judgement = judge([colour_differs], colours(a="blue"))
+    assert outcomes(judgement) == {"a": ("skipped", "absent: one node has none to differ from")}
+
+
+def test_a_node_that_was_compared_with_no_other_has_not_passed() -> None:
+    judgement = judge([colour_differs], colours(a="blue", b=Unread("it hung"), c=Unread("it hung")))
+    assert outcomes(judgement)["a"] == ("unknown", "no other node could be read to compare it with")
+
+
+def test_the_only_one_of_its_kind_is_compared_with_none_and_one_whose_kind_is_not_known_is_unknown() -> None:
+    def node(model: str | None, colour: str) -> Facts:
+        gpus = GpuFacts((Gpu(0, model),), "550", "12.4", "nvml") if model else Unread("it hung")
+        return {Colour: Colour(colour), GpuFacts: gpus}
+
+    two = {"a": node("H100", "blue"), "b": node("H100", "blue"), "c": node("A100", "red")}
+    assert outcomes(judge([colour_differs_within_a_kind], two)) == {
+        "a": ("passed", ""),
+        "b": ("passed", ""),
+        "c": ("skipped", "absent: it is the only one of its kind"),
+    }
+    dark = {**two, "d": node("A100", "red"), "e": node(None, "red")}
+    assert outcomes(judge([colour_differs_within_a_kind], dark))["e"] == (
+        "unknown", "its GPUs could not be read, so its kind is not known",
+    )  # fmt: skip
+
+
+def test_a_check_that_raises_is_crashed_and_the_others_run() -> None:
+    judgement = judge([check_is_broken, node_is_red], colours(a="blue"))
+    assert [(verdict.code, verdict.outcome) for verdict in judgement.verdicts] == [
+        ("NC804", Outcome.CRASHED),
+        ("NC801", Outcome.PASSED),
+    ]
+    crash = Crash("check-is-broken", "NC804", __name__, "ZeroDivisionError: a")
+    assert judgement.crashes == {"a": (crash,)}
+
+
+def test_a_check_that_exits_does_not_end_the_run() -> None:
+    @node_check("NC806", Severity.ERROR, Colour)
+    def check_exits(node: NodeView) -> Iterator[Problem]:
+        raise SystemExit(node.name)
+
+    assert outcomes(judge([check_exits], colours(a="blue"))) == {"a": ("crashed", "SystemExit: a")}
+
+
+def test_a_check_of_crashes_runs_last_and_sees_them() -> None:
+    @node_check("NC800", Severity.ERROR, CrashFacts)
+    def crash_seen(node: NodeView) -> Iterator[Problem]:
+        for crash in node[CrashFacts].crashes:
+            yield Problem(crash.code, "mend it")
+
+    judgement = judge([crash_seen, check_is_broken], colours(a="blue"))
+    assert [finding.message for finding in judgement.findings] == ["NC804"]
+
+
+def test_a_check_is_shown_only_what_it_declares() -> None:
+    judgement = judge([check_reads_too_much], {"a": {Colour: Colour("red"), Weight: Weight(3)}})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.CRASHED]
+    assert "does not declare" in judgement.verdicts[0].reason

@@ -1,0 +1,118 @@
+"""The door: what is answered at once, and what cannot shadow us."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import ncheck
+import pytest
+from ncheck.__main__ import current_folder_last
+
+HOME = str(Path(ncheck.__file__).parent.parent)
+
+
+def run_ncheck(*args: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": HOME, "PYTHONDONTWRITEBYTECODE": "1", **environ}
+    argv = [sys.executable, "-m", "ncheck", *args]
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_version_is_answered_before_anything_heavy_is_imported(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['ncheck', '--version']; from ncheck.__main__ import main; main(); print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": HOME},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    answer, modules = done.stdout.splitlines()
+    assert answer == f"ncheck {ncheck.__version__}"
+    heavy = {"click", "rich", "dataclasses", "inspect", "pathlib", "subprocess", "paramiko", "mashumaro", "json"}
+    assert heavy & set(modules.split()) == set()
+
+
+@pytest.mark.parametrize("pythonpath", [HOME, os.pathsep + HOME])
+def test_files_and_folders_of_the_current_folder_shadow_nothing_of_ours(tmp_path: Path, pythonpath: str) -> None:
+    for name in ("json", "click", "rich", "difflib"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('shadowed by " + name + "')")
+    for name in ("doctor", "checks", "tests", "reports", "ncheck_checks"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise SystemExit('shadowed by {name}')")
+    done = run_ncheck("list", cwd=tmp_path, PYTHONPATH=pythonpath)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "NC201 nccl-version-differs" in done.stdout
+
+
+def test_the_current_folder_stays_on_the_path_behind_everything_installed() -> None:
+    path = ["/here", "/lib", "", "/site-packages"]
+    current_folder_last(path, "/here", "/site-packages")
+    assert path == ["/lib", "/site-packages", "/here", ""]
+
+
+def test_in_a_checkout_the_path_is_left_alone() -> None:
+    path = ["/checkout", "/lib"]
+    current_folder_last(path, "/checkout", "/checkout")
+    assert path == ["/checkout", "/lib"]
+
+
+def test_a_current_folder_that_is_gone_is_no_traceback(tmp_path: Path) -> None:
+    code = f"import os; os.chdir({str(tmp_path)!r}); os.rmdir({str(tmp_path)!r}); import ncheck.__main__ as m; m.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "list"], env={**os.environ, "PYTHONPATH": HOME}, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert "NC201" in done.stdout
+
+
+def test_the_reader_of_a_pipe_may_leave_early_without_a_word(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "ncheck", "list"]
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        argv,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": HOME},
+        stdout=write,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full to write to")
+def test_a_full_disk_under_the_output_is_one_line(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "ncheck", "list"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": HOME}, text=True,
+            stdout=full, stderr=subprocess.PIPE, timeout=60, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, "ncheck: not all could be written: No space left on device\n")
+
+
+def test_a_closed_output_is_no_traceback(tmp_path: Path) -> None:
+    script = f'"{sys.executable}" -m ncheck list >&-'
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": HOME}, text=True, stderr=subprocess.PIPE,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_encoding_without_our_signs_is_no_reason_to_fail(tmp_path: Path) -> None:
+    done = run_ncheck("explain", "NC201", cwd=tmp_path, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")

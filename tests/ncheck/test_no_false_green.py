@@ -1,0 +1,97 @@
+"""Whatever a node of a healthy cluster does not answer, the run is no longer clean, unless another source tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ncheck.facts.firewall import IPTABLES
+from ncheck.fleet.recording import load, save
+from ncheck.model.evidence import Evidence, Reply, Status
+from ncheck.model.report import Report
+from ncheck.observer import Silent
+from ncheck.pipeline import replay
+from ncheck.settings import Settings
+
+HEALTHY = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")
+
+TREES = ("tree:/sys/",)  # ibstat and NVML tell what it shows
+QUERY = "index,name,uuid,pci.bus_id,memory.total,memory.used,driver_version --format=csv,noheader,nounits"
+UNENDED = {"timeout"}  # a program that hangs is a sickness, whoever else tells the same
+UNASKED = {"timeout", "failed", "unanswered"}
+
+# What a clean run can do without, why, and which loss of it is missed all the same. All else is always missed.
+TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
+    "answer:clock": ("the clock's offset stands in the evidence itself", set()),
+    "command:mpiexec --version": ("asked only where there is no mpirun", set()),
+    'command:sh -c found=$(command -v mpirun || command -v mpiexec) && readlink -f "$found"': ("tells a path", set()),
+    "command:nft -j list ruleset": ("this user is shown no rule anyway", UNASKED),
+    IPTABLES.key: ("this user is shown no rule anyway", UNASKED),
+    "command:journalctl -k -b --no-pager -o short": ("this user sees no kernel message anyway", UNASKED),
+    "command:dmesg": ("this user sees no kernel message anyway", UNASKED),
+    "answer:gpus": ("nvidia-smi tells them, too", set()),
+    "answer:meeting": ("that ranks met is told by their turns", set()),
+    "answer:tools": ("tells what might have been measured besides", set()),
+    "command:grep -m4 -E ^(vendor_id|cpu family|model) /proc/cpuinfo": ("NVLink's GPUs need no way by the CPU", set()),
+    "command:nvidia-smi": ("NVML tells them, too", UNENDED),
+    f"command:nvidia-smi --query-gpu={QUERY}": ("NVML tells them, too", UNENDED),
+}
+
+# A program that is not there, where another one answers for it, or where that is a warning of its own.
+MAY_BE_MISSING = {
+    "command:mpirun --version",
+    "command:ibstat",
+    "answer:interpreter",
+    "command:systemctl is-active firewalld ufw",
+}
+
+ANSWERED = [
+    key
+    for key, reply in HEALTHY[0].replies.items()
+    if not key.startswith(TREES) and reply.status is not Status.NOT_ASKED
+]
+
+
+def losses(reply: Reply) -> Iterator[tuple[str, Reply]]:
+    """Yield the ways in which an answer can be lost. A program's half of an answer is each parser's own test."""
+    for status in Status:
+        if status not in (Status.OK, Status.NOT_ASKED):  # that one is the word of the head
+            yield status.value, Reply(status, reason="lost", seconds=10.0, asked=reply.asked)
+    yield "cut", replace(reply, truncated=True)
+    if reply.exit_status is not None:
+        yield "exit status 1", replace(reply, exit_status=1)
+        yield "empty", replace(reply, stdout="", stderr="")
+    if reply.value is not None:
+        wrong: tuple[Any, ...] = (None, [], "x", 7)
+        for value in wrong:
+            yield f"value {value!r}", replace(reply, value=value)
+
+
+def judged(nodes: tuple[Evidence, ...], folder: Path) -> Report:
+    save(folder, nodes)
+    return replay(str(folder), Settings(), Silent())
+
+
+def test_the_cluster_is_healthy_to_begin_with(tmp_path: Path) -> None:
+    assert judged(HEALTHY, tmp_path / "whole").exit_code == 0
+
+
+@pytest.mark.parametrize("key", ANSWERED)
+def test_what_one_node_does_not_answer_is_missed(key: str, tmp_path: Path) -> None:
+    first, *others = HEALTHY
+    missed = set()
+    for number, (loss, reply) in enumerate(losses(first.replies[key])):
+        sick = replace(first, replies={**first.replies, key: reply})
+        report = judged((sick, *others), tmp_path / str(number))
+        assert not [verdict for verdict in report.verdicts if verdict.outcome.value == "crashed"]
+        missed |= {loss} if report.exit_code else set()
+    every = {loss for loss, _ in losses(first.replies[key])}
+    must = TOLD_OTHERWISE[key][1] if key in TOLD_OTHERWISE else every
+    assert missed >= (must - {"missing"} if key in MAY_BE_MISSING else must)
+
+
+def test_every_source_that_is_told_otherwise_is_one_that_is_asked_for() -> None:
+    assert {*TOLD_OTHERWISE, *MAY_BE_MISSING} <= HEALTHY[0].replies.keys()

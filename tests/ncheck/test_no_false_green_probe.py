@@ -1,0 +1,137 @@
+"""Whatever a healthy cluster's probe loses: the run is no longer clean, or the report says what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ncheck.fleet.recording import load, save
+from ncheck.model.evidence import Evidence, Reply, Status
+from ncheck.model.finding import Outcome
+from ncheck.model.report import Report
+from ncheck.observer import Silent
+from ncheck.pipeline import replay
+from ncheck.settings import Settings
+
+HEALTHY = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")
+EVERYBODY = range(len(HEALTHY))
+TURNS = [key for key in HEALTHY[0].replies if key.startswith("answer:turn#")]
+STAGES = {HEALTHY[0].replies[key].asked["stage"]: key for key in TURNS}  # type: ignore[call-overload, index]
+LAST = [STAGES["all"]]
+
+Damage = Callable[[Reply], Reply | None]
+
+
+def value(**new: Any) -> Damage:
+    return lambda reply: replace(reply, value={**as_mapping(reply.value), **new})
+
+
+def row(**new: Any) -> Damage:
+    return lambda reply: value(rows=[{**one, **new} for one in as_mapping(reply.value)["rows"]])(reply)
+
+
+def rows(change: Callable[[list[Any]], list[Any]]) -> Damage:
+    return lambda reply: value(rows=change(as_mapping(reply.value)["rows"]))(reply)
+
+
+def asked(**new: Any) -> Damage:
+    return lambda reply: replace(reply, asked={**as_mapping(reply.asked), **new})
+
+
+def status(told: Status, reason: str = "") -> Damage:
+    return lambda reply: replace(reply, status=told, reason=reason, value=None)
+
+
+def as_mapping(held: Any) -> dict[str, Any]:
+    copied: dict[str, Any] = deepcopy(held)
+    return copied
+
+
+def gone(_: Reply) -> None:
+    """Lose it, with what was asked."""
+
+
+def still(reply: Reply) -> Reply | None:
+    moved = {device: {"sent": 0, "received": 0} for device in as_mapping(reply.value)["carried"]}
+    return value(carried=moved)(reply)
+
+
+def damaged(nodes: Collection[int], keys: Collection[str], damage: Damage) -> tuple[Evidence, ...]:
+    def of(node: Evidence) -> Evidence:
+        held = {key: damage(reply) if key in keys else reply for key, reply in node.replies.items()}
+        return replace(node, replies={key: reply for key, reply in held.items() if reply is not None})
+
+    return tuple(of(node) if place in nodes else node for place, node in enumerate(HEALTHY))
+
+
+def judged(nodes: tuple[Evidence, ...], folder: Path) -> Report:
+    save(folder / "recorded", nodes)
+    return replay(str(folder / "recorded"), Settings(), Silent())
+
+
+UNREADABLE: dict[str, Damage] = {
+    "no rows": value(rows=[]), "rows of another shape": value(rows={}), "a row twice": rows(lambda told: told[:1] * 2),
+    "a size that nobody asked for": row(size=4711), "no time": row(seconds=0.0), "a negative time": row(seconds=-1.0),
+    "no number": row(seconds=float("nan")), "for ever": row(slowest=float("inf")), "a text": row(wrong="0"),
+    "times that contradict": row(fastest=1e5, slowest=1e-8), "a negative count": row(wrong=-1),
+    "nothing": lambda reply: replace(reply, value=None), "cut off": lambda reply: replace(reply, truncated=True),
+    "a failure": value(failure={"step": "init", "words": "the moon is full"}), "a wrong sum": row(wrong=1),
+    "time-out": status(Status.TIMEOUT), "no answer": status(Status.UNANSWERED), "failed": status(Status.FAILED, "no"),
+    "not begun": status(Status.NOT_ASKED, "the time for the probe was over (--probe-time)"),
+    "nodes that do not fit": asked(group=["gpu01"]), "no ranks": asked(ranks=[]), "no stage": asked(stage="x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_part_in_all_nodes_together_that_cannot_count_is_no_clean_run(name: str, tmp_path: Path) -> None:
+    assert judged(damaged([0], LAST, UNREADABLE[name]), tmp_path).exit_code == 1
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_node_that_tells_nothing_of_a_stage_is_missed(stage: str, tmp_path: Path) -> None:
+    assert judged(damaged([0], [STAGES[stage]], gone), tmp_path).exit_code == 1
+
+
+def test_where_nobody_tells_of_all_nodes_together_that_is_missed(tmp_path: Path) -> None:
+    assert judged(damaged(EVERYBODY, LAST, gone), tmp_path).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("nodes", "damage"), [([0], rows(lambda told: told[:-2])), ([1, 2], rows(lambda told: told[:2]))]
+)
+def test_a_size_that_some_nodes_do_not_tell_of_is_missed(nodes: list[int], damage: Damage, tmp_path: Path) -> None:
+    assert judged(damaged(nodes, LAST, damage), tmp_path).exit_code == 1
+
+
+SAID: dict[str, tuple[Damage, str]] = {
+    "not verified": (row(wrong=None), "NC702"),
+    "no counters": (value(carried={}), "NC703"),
+    "counters that stand still": (still, "NC703"),
+    "no device of the plan": (asked(planned=[]), "NC703"),
+    "not a word of the network": (value(used=[]), "NC704"),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_cannot_be_judged_does_not_pass(name: str, tmp_path: Path) -> None:
+    damage, code = SAID[name]
+    report = judged(damaged([0], TURNS, damage), tmp_path)
+    mine = [one.outcome for one in report.verdicts if (one.code, one.node) == (code, "gpu01")]
+    assert mine in ([Outcome.SKIPPED], [Outcome.UNKNOWN])
+
+
+def test_sizes_that_everybody_left_out_are_told_in_the_report(tmp_path: Path) -> None:
+    report = judged(damaged(EVERYBODY, LAST, rows(lambda told: told[:-2])), tmp_path)
+    assert report.probe is not None
+    assert report.probe.notes == ("on all 4 nodes together not all sizes were measured; left out: 1 GiB",)
+
+
+def test_a_node_that_claims_to_be_faster_than_the_others_makes_nobody_faster(tmp_path: Path) -> None:
+    whole = judged(HEALTHY, tmp_path / "whole")
+    lied = judged(damaged([0], LAST, row(seconds=1e-8, fastest=1e-8, slowest=1e-8)), tmp_path / "lied")
+    measured = [[one.measured for one in report.measurements if one.stage == "all"] for report in (whole, lied)]
+    assert measured[1] == pytest.approx(measured[0], rel=0.01)

@@ -1,0 +1,147 @@
+"""Checks are found by one door; a broken plug-in is told, and never ends a run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ncheck.errors import SettingsError
+from ncheck.facts.run import BrokenPlugIn
+from ncheck.registry import TOPICS, Registry, load_checks
+
+GOOD = '''"""Paint is wet"""
+from ncheck import NodeView, Problem, Severity, node_check
+from ncheck.facts import IdentityFacts
+
+@node_check("{code}", Severity.INFO, IdentityFacts)
+def paint_is_wet(node: NodeView):
+    yield Problem("wet", "wait")
+'''
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give a folder on the path, as site-packages is; forget what was imported from it afterwards."""
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name.startswith("paint"):
+            del sys.modules[name]
+
+
+def distribution(site: Path, name: str, module: str, text: str | None) -> None:
+    info = site / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[ncheck.checks]\n{name} = {module}\n")
+    (info / "RECORD").write_text(f"{module}.py,,\n")
+    if text is not None:
+        (site / f"{module}.py").write_text(text)
+
+
+def ours() -> tuple[str, ...]:
+    return tuple(check.code for check in load_checks().checks)
+
+
+def test_our_checks_are_there_in_the_order_of_their_codes() -> None:
+    codes = ours()
+    assert list(codes) == sorted(codes)
+    assert {"NC001", "NC002", "NC003", "NC004", "NC201"} <= set(codes)
+
+
+def test_a_plug_in_adds_its_checks(site: Path) -> None:
+    before = ours()
+    distribution(site, "paint-checks", "paint_good", GOOD.format(code="NC999"))
+    registry = load_checks()
+    assert tuple(check.code for check in registry.checks) == (*before, "NC999")
+    assert registry.broken == ()
+
+
+def test_a_plug_in_that_raises_is_told_and_ours_are_all_there(site: Path) -> None:
+    before = ours()
+    distribution(site, "paint-broken", "paint_broken", "raise OSError('no brush')")
+    registry = load_checks()
+    assert tuple(check.code for check in registry.checks) == before
+    fix = "python3 -m pip uninstall paint-broken"
+    assert registry.broken == (BrokenPlugIn("paint-broken", "OSError: no brush", fix),)
+
+
+def test_a_check_of_a_broken_plug_in_is_none_and_the_answer_says_why(site: Path) -> None:
+    distribution(site, "paint-broken", "paint_broken", "raise OSError('no brush')")
+    with pytest.raises(SettingsError) as caught:
+        load_checks().one("NC999")
+    assert str(caught.value) == (
+        "no check is called 'NC999': ncheck list shows them all; those of the plug-in paint-broken could not be loaded:"
+        " OSError: no brush"
+    )
+
+
+def test_a_plug_in_cannot_take_a_code_that_is_taken(site: Path) -> None:
+    distribution(site, "paint-thief", "paint_thief", GOOD.format(code="NC201"))
+    registry = load_checks()
+    assert [check.name for check in registry.checks if check.code == "NC201"] == ["nccl-version-differs"]
+    assert [broken.why for broken in registry.broken] == [
+        "its check paint-is-wet has the code NC201, which nccl-version-differs has already"
+    ]
+
+
+def test_a_plug_in_whose_module_comes_from_elsewhere_is_broken(site: Path, tmp_path_factory: pytest.TempPathFactory,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    elsewhere = tmp_path_factory.mktemp("training")
+    (elsewhere / "paint_shadowed.py").write_text(GOOD.format(code="NC998"))
+    distribution(site, "paint-shadowed", "paint_shadowed", GOOD.format(code="NC999"))
+    monkeypatch.syspath_prepend(elsewhere)
+    (broken,) = load_checks().broken
+    intruder = elsewhere / "paint_shadowed.py"
+    assert broken.why == f"ImportError: paint_shadowed comes from {intruder}, not from the distribution paint-shadowed"
+
+
+def test_what_is_loaded_for_a_selection_is_all_that_it_means() -> None:
+    every = load_checks()
+    of_each = [word for check in every.checks for word in (check.code, check.name)]
+    for word in (*TOPICS, *TOPICS.values(), "nc1", "Network", *of_each):
+        assert load_checks((word,)).select((word,)) == every.select((word,))
+    assert load_checks(("NC1", "nccl-version-differs")).checks == every.checks
+    assert load_checks(("NC1", "versions")).checks == every.select(("NC1", "NC2"))
+
+
+def test_a_selection_leaves_out_the_topics_that_it_cannot_mean() -> None:
+    asking = "import sys; from ncheck.registry import load_checks; load_checks(('NC1', 'host')); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, check=True).stdout.split()
+    topics = {name for name in loaded if name.startswith("ncheck_checks.") and name.count(".") == 1}
+    assert topics == {"ncheck_checks.ssh", "ncheck_checks.host"}
+
+
+def test_with_a_plug_in_nothing_is_left_out_so_that_its_codes_are_held_against_all(site: Path) -> None:
+    distribution(site, "paint-thief", "paint_thief", GOOD.format(code="NC201"))
+    registry = load_checks(("NC1",))
+    assert [check.name for check in registry.checks if check.code == "NC201"] == ["nccl-version-differs"]
+    assert [broken.name for broken in registry.broken] == ["paint-thief"]
+
+
+@pytest.mark.parametrize("word", ["NC201", "nc201", "nccl-version-differs"])
+def test_a_check_is_meant_by_code_or_name(word: str) -> None:
+    assert [check.code for check in load_checks().meant(word)] == ["NC201"]
+
+
+def test_checks_are_meant_by_the_start_of_a_code_or_by_topic() -> None:
+    registry = load_checks()
+    assert {check.code[:3] for check in registry.meant("NC2")} == {"NC2"}
+    assert registry.meant("versions") == registry.meant("NC2")
+
+
+def test_a_word_that_means_no_check_is_an_error_that_says_what_is_near() -> None:
+    with pytest.raises(SettingsError, match="did you mean nccl-version-differs"):
+        load_checks().select(("nccl-version-difers",))
+    with pytest.raises(SettingsError, match="mean nccl-version-differs or nccl-copies-differ or horovod-lacks-nccl"):
+        load_checks().select(("NCCL",))
+    with pytest.raises(SettingsError, match="'201': did you mean NC201"):
+        load_checks().one("201")
+    with pytest.raises(SettingsError, match="'NC999': ncheck list shows them all"):
+        load_checks().select(("NC999",))
+    with pytest.raises(SettingsError, match="ncheck list shows them all"):
+        Registry(()).select(("anything",))

