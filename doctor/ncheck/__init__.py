@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ncheck.model.check import Check, ClusterView, Doubt, Moot, NodeView, Problem, cluster_check, node_check
+    from ncheck.model.check import Check, Inconclusive, NotApplicable, Problem, cluster_check, node_check
+    from ncheck.model.cluster import Cluster, NodeView
     from ncheck.model.fact import Absent, Unread
     from ncheck.model.finding import Finding, Severity
     from ncheck.model.report import Report
@@ -22,11 +23,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "Absent": "ncheck.model.fact",
     "Check": "ncheck.model.check",
-    "ClusterView": "ncheck.model.check",
-    "Doubt": "ncheck.model.check",
+    "Cluster": "ncheck.model.cluster",
+    "Inconclusive": "ncheck.model.check",
     "Finding": "ncheck.model.finding",
-    "Moot": "ncheck.model.check",
-    "NodeView": "ncheck.model.check",
+    "NotApplicable": "ncheck.model.check",
+    "NodeView": "ncheck.model.cluster",
     "Problem": "ncheck.model.check",
     "Report": "ncheck.model.report",
     "Severity": "ncheck.model.finding",
@@ -42,11 +43,11 @@ _HOMES = {
 __all__ = [
     "Absent",
     "Check",
-    "ClusterView",
-    "Doubt",
+    "Cluster",
     "Finding",
-    "Moot",
+    "Inconclusive",
     "NodeView",
+    "NotApplicable",
     "Problem",
     "Report",
     "Severity",

@@ -20,7 +20,8 @@ from ncheck.facts.nccl_pick import PlannedPickFacts
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.ssh_peers import PeerSshFacts
 from ncheck.hostlist import fold
-from ncheck.model.check import Check, FactType
+from ncheck.model.check import Check
+from ncheck.model.cluster import FactType
 from ncheck.model.finding import Outcome, Severity
 from ncheck.model.report import Report
 from ncheck.plan import PLAN_FACTS

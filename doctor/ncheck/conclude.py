@@ -16,8 +16,9 @@ from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import unfold
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
 from ncheck.model.check import Check
+from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Evidence
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.run import Crash, CrashFacts
 from ncheck.hostlist import fold
-from ncheck.model.check import Check, ClusterView, FactType, Moot, NodeView, Problem, Said, unreadable
+from ncheck.model.check import Check, NotApplicable, Problem, Said, unreadable
+from ncheck.model.cluster import Cluster, Facts, FactType, NodeView
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Verdict
-
-Facts = Mapping[FactType, object]
 
 
 @dataclass
@@ -37,14 +36,17 @@ def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
     return tuple(wanted)
 
 
-def judge(checks: Sequence[Check], nodes: Mapping[str, Facts]) -> Judgement:
-    """Run the checks over the nodes' facts; `nodes` keeps the order of the listing. Checks of crashes come last."""
+def judge(checks: Sequence[Check], cluster: Cluster | Mapping[str, Facts]) -> Judgement:
+    """Run the checks over the cluster (or over facts by node name). Checks of crashes come last."""
+    known = cluster if isinstance(cluster, Cluster) else Cluster.of(cluster)
     judgement = Judgement()
-    views = _Views(nodes)
+    views = _Views(known)
     for check in (check for check in checks if CrashFacts not in check.reads):
         _Run(check, views, judgement).run()
-    seen = {name: {**facts, CrashFacts: CrashFacts(judgement.crashes.get(name, ()))} for name, facts in nodes.items()}
-    views = _Views(seen)
+    crashes: dict[str, Facts] = {
+        name: {CrashFacts: CrashFacts(judgement.crashes.get(name, ()))} for name in known.names
+    }
+    views = _Views(replace(known, known={name: {**known.known[name], **crashes[name]} for name in known.names}))
     for check in (check for check in checks if CrashFacts in check.reads):
         _Run(check, views, judgement).run()
     return judgement
@@ -52,15 +54,14 @@ def judge(checks: Sequence[Check], nodes: Mapping[str, Facts]) -> Judgement:
 
 @dataclass(frozen=True)
 class _Views:
-    """The nodes' facts, and the views of them that were made: checks that declare the same facts share theirs."""
+    """The cluster, and what was shown of it: checks that declare the same facts see the same one."""
 
-    nodes: Mapping[str, Facts]
-    made: dict[tuple[FactType, ...], dict[str, NodeView]] = field(default_factory=dict)
+    cluster: Cluster
+    made: dict[tuple[FactType, ...], Cluster] = field(default_factory=dict)
 
-    def of(self, declared: tuple[FactType, ...]) -> dict[str, NodeView]:
+    def of(self, declared: tuple[FactType, ...]) -> Cluster:
         if declared not in self.made:
-            views = (NodeView(name, {fact: facts[fact] for fact in declared}) for name, facts in self.nodes.items())
-            self.made[declared] = {view.name: view for view in views}
+            self.made[declared] = self.cluster.restricted(declared)
         return self.made[declared]
 
 
@@ -70,9 +71,9 @@ class _Run:
     def __init__(self, check: Check, views: _Views, judgement: Judgement) -> None:
         self.check = check
         self.judgement = judgement
-        self.nodes = views.nodes
-        self.views = views.of((*check.reads, *check.also))
-        self.missing = {name: unreadable([view.facts[f] for f in check.reads]) for name, view in self.views.items()}
+        self.cluster = views.cluster
+        self.view = views.of((*check.reads, *check.also))
+        self.missing = {node.name: unreadable([node.facts[fact] for fact in check.reads]) for node in self.view}
         self.verdicts: dict[str, Verdict] = {}
 
     def run(self) -> None:
@@ -82,16 +83,15 @@ class _Run:
         for name, why in self.missing.items():
             if name not in self.verdicts:
                 self.verdicts[name] = self._verdict_without(name, why)
-        self.judgement.verdicts += [self.verdicts[name] for name in self.nodes]
+        self.judgement.verdicts += [self.verdicts[name] for name in self.cluster.names]
 
     def _judged(self, readable: list[str]) -> None:
         if judge_node := self.check.judge_node:
             for name in readable:
-                self._shown([name], judge_node, self.views[name])
+                self._shown([name], judge_node, self.view[name])
         elif judge_cluster := self.check.judge_cluster:
             for members in self._groups(readable).values():
-                view = ClusterView(tuple(self.views[name] for name in members))
-                self._shown(members, judge_cluster, view)
+                self._shown(members, judge_cluster, self.view.only(members))
 
     def _groups(self, names: Iterable[str]) -> dict[str, list[str]]:
         """Part the nodes by kind, where the check is judged by kind."""
@@ -104,15 +104,15 @@ class _Run:
         """Name a node's kind. One whose GPUs could not be read belongs to the only kind there is, if there is one."""
         if not self.check.by_kind:
             return ""
-        gpus = self.nodes[name][GpuFacts]
+        gpus = self.cluster.known[name][GpuFacts]
         if not isinstance(gpus, Unread):
             return " + ".join(gpus.models) if isinstance(gpus, GpuFacts) else ""
-        kinds = {" + ".join(g.models) for facts in self.nodes.values() if isinstance(g := facts[GpuFacts], GpuFacts)}
+        kinds = {" + ".join(gpus.models) for gpus in self.cluster.facts(GpuFacts).values()}
         return kinds.pop() if len(kinds) == 1 else _KIND_UNREAD
 
-    def _shown(self, names: list[str], judge: Callable[..., Iterable[Said]], view: NodeView | ClusterView) -> None:
+    def _shown(self, names: list[str], judge: Callable[..., Iterable[Said]], view: NodeView | Cluster) -> None:
         """Let the check judge one view, and turn what it says into findings and verdicts."""
-        if isinstance(view, ClusterView) and len(self.nodes) == 1 and not self.check.alone:
+        if isinstance(view, Cluster) and len(self.cluster) == 1 and not self.check.alone:
             alone = "absent: one node has none to differ from"
             self.verdicts[names[0]] = self._verdict(names[0], Outcome.SKIPPED, alone)
             return
@@ -127,9 +127,9 @@ class _Run:
             if name not in self.verdicts:
                 self.verdicts[name] = self._well(name, view)
 
-    def _well(self, name: str, view: NodeView | ClusterView) -> Verdict:
+    def _well(self, name: str, view: NodeView | Cluster) -> Verdict:
         """Return the verdict where nothing is wrong: passed, unless the node was compared with no other."""
-        if isinstance(view, NodeView) or self.check.alone or len(view.nodes) > 1:
+        if isinstance(view, NodeView) or self.check.alone or len(view) > 1:
             return self._verdict(name, Outcome.PASSED)
         others = [why for other, why in self.missing.items() if other != name]
         if any(isinstance(why, Unread) for why in others):
@@ -198,4 +198,8 @@ _GRAVITY = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED)
 def _meaning(word: Said) -> tuple[Outcome, str]:
     if isinstance(word, Problem):
         return Outcome.FAILED, word.message
-    return (Outcome.SKIPPED, f"absent: {word.reason}") if isinstance(word, Moot) else (Outcome.UNKNOWN, word.reason)
+    return (
+        (Outcome.SKIPPED, f"absent: {word.reason}")
+        if isinstance(word, NotApplicable)
+        else (Outcome.UNKNOWN, word.reason)
+    )

@@ -9,7 +9,8 @@ from shlex import quote
 from typing import Generic, TypeVar
 
 from ncheck.hostlist import fold
-from ncheck.model.check import Check, ClusterView, Problem, cluster_check
+from ncheck.model.check import Check, Problem, cluster_check
+from ncheck.model.cluster import Cluster
 from ncheck.model.finding import Severity
 
 V = TypeVar("V", bound=Hashable)
@@ -85,8 +86,8 @@ def parity_check(  # noqa: PLR0913  each is a word of one declaration
 
     def made(value_of: Callable[[F], str | None]) -> Check:
         @wraps(value_of)
-        def judge(cluster: ClusterView) -> Iterator[Problem]:
-            facts = cluster.each(fact)
+        def judge(cluster: Cluster) -> Iterator[Problem]:
+            facts = cluster.facts(fact)
             parted = split({node: value for node, held in facts.items() if (value := value_of(held)) is not None})
             if parted:
                 odd = facts[parted.odd[-1]]  # on a tie a node of the last side: the others have the value already

@@ -19,8 +19,8 @@ from ncheck.facts.routes import MADE_FROM, RouteFacts, ask_routes
 from ncheck.facts.ssh_peers import PeerSshFacts, ask_peers, spared_peers
 from ncheck.facts.tools import ToolFacts
 from ncheck.judge import facts_wanted
-from ncheck.model.check import Check, FactType
-from ncheck.model.cluster import Company
+from ncheck.model.check import Check
+from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.evidence import TURN, Evidence
 from ncheck.model.phase import Act, NotAsked, Questions
 from ncheck.plan import PLAN_FACTS
@@ -28,7 +28,7 @@ from ncheck.probe.methods.tools import ask_tools
 from ncheck.probe.steps import PROBE_FACTS, spared_probe
 from ncheck.settings import Settings
 
-Maker = Callable[[Company, float], Questions]
+Maker = Callable[[Cluster, float], Questions]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Later:
     stage: str
     ask: Maker | None
     needs: tuple[FactType, ...]
-    spared: Callable[[Company], Mapping[str, str]]
+    spared: Callable[[Cluster], Mapping[str, str]]
 
 
 _WHERE = (LoginFacts, IdentityFacts, NicFacts, InterpreterFacts)
@@ -51,10 +51,10 @@ _WHERE = (LoginFacts, IdentityFacts, NicFacts, InterpreterFacts)
 
 LATER: Mapping[FactType, Later] = {
     ListenFacts: Later("listening", ask_listen, _WHERE, spared_listening),
-    LinkFacts: Later("asking its peers", ask_connect, (*_WHERE, ListenFacts), Company.spared),
-    ArrivalFacts: Later("asking its peers", ask_arrivals, (LoginFacts, NicFacts, NetSettingsFacts), Company.spared),
-    RouteFacts: Later("asking its peers", ask_routes, (LoginFacts, *MADE_FROM), Company.spared),
-    NameFacts: Later("collecting", ask_names, (), Company.spared),
+    LinkFacts: Later("asking its peers", ask_connect, (*_WHERE, ListenFacts), Cluster.spared),
+    ArrivalFacts: Later("asking its peers", ask_arrivals, (LoginFacts, NicFacts, NetSettingsFacts), Cluster.spared),
+    RouteFacts: Later("asking its peers", ask_routes, (LoginFacts, *MADE_FROM), Cluster.spared),
+    NameFacts: Later("collecting", ask_names, (), Cluster.spared),
     PeerSshFacts: Later("asking its peers", ask_peers, (LoginFacts,), spared_peers),
     PlannedPickFacts: Later("trying the plan", ask_pick, PLAN_FACTS, spared_pick),
     ToolFacts: Later("collecting", ask_tools, (), spared_probe),
@@ -95,11 +95,11 @@ def _tells(answered: Collection[str], fact: FactType, *, first: bool) -> bool:
     return not sources or (first and fact not in LATER) or any(source.key in answered for source in sources)
 
 
-def acts_for(company: Company, wanted: Collection[FactType]) -> tuple[Act, ...]:
-    """Return the acts that bring the wanted facts; `company.known` is to hold, by then, what the act before brought."""
+def acts_for(cluster: Cluster, wanted: Collection[FactType]) -> tuple[Act, ...]:
+    """Return the acts that bring the wanted facts; `cluster.known` is to hold, by then, what the act before brought."""
     later = {fact: LATER[fact] for fact in wanted if fact in LATER}
-    spared = {fact: how.spared(company) for fact, how in later.items()}
-    names = [node.name for node in company.nodes]
+    spared = {fact: how.spared(cluster) for fact, how in later.items()}
+    names = [node.name for node in cluster.nodes]
     alike = sources_for(fact for fact in wanted if fact not in LATER)
     first: Questions = {name: (*alike, *_spared(spared, name)) for name in names}
 
@@ -108,11 +108,11 @@ def acts_for(company: Company, wanted: Collection[FactType]) -> tuple[Act, ...]:
         return {fact: ask for fact, ask in wanted_here.items() if len(spared[fact]) < len(names)}
 
     begin, *others = STAGES
-    acts = [Act(begin, frozenset(names), _together(company, makers(begin), first), STAGES[begin])]
+    acts = [Act(begin, frozenset(names), _together(cluster, makers(begin), first), STAGES[begin])]
     for stage in others:
         asked = frozenset(name for name in names if any(name not in spared[fact] for fact in makers(stage)))
         if asked:
-            acts.append(Act(stage, asked, _together(company, makers(stage), {}), STAGES[stage]))
+            acts.append(Act(stage, asked, _together(cluster, makers(stage), {}), STAGES[stage]))
     if LinkFacts in later and len(spared[LinkFacts]) < len(names):  # who is done still listens for those who are not
         acts.append(Act("listening", frozenset(names), lambda _: {}))
     return tuple(acts)
@@ -124,9 +124,9 @@ def _spared(spared: Mapping[FactType, Mapping[str, str]], name: str) -> Iterator
             yield from (NotAsked(source, reasons[name]) for source in reader_of(fact).sources)
 
 
-def _together(company: Company, makers: Mapping[FactType, Maker], also: Questions) -> Callable[[float], Questions]:
+def _together(cluster: Cluster, makers: Mapping[FactType, Maker], also: Questions) -> Callable[[float], Questions]:
     def ask(left: float) -> Questions:
-        made = [also, *(maker(company, left) for maker in makers.values())]
+        made = [also, *(maker(cluster, left) for maker in makers.values())]
         names = {name for questions in made for name in questions}
         return {name: tuple(one for questions in made for one in questions.get(name, ())) for name in names}
 

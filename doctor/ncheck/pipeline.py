@@ -21,10 +21,10 @@ from ncheck.fleet.choose import transports
 from ncheck.fleet.gather import gather
 from ncheck.hostlist import is_name, is_v6, quoted
 from ncheck.inventory.read import read_inventory
-from ncheck.judge import Facts, facts_wanted
+from ncheck.judge import facts_wanted
 from ncheck.local_host import Head, head_of
-from ncheck.model.check import Check, FactType
-from ncheck.model.cluster import Company, among
+from ncheck.model.check import Check
+from ncheck.model.cluster import Cluster, Facts, FactType, among
 from ncheck.model.evidence import Cause, Evidence, Login, Reply, Status
 from ncheck.model.finding import Severity
 from ncheck.model.node import Node
@@ -90,9 +90,9 @@ def _recorder(directory: str, nodes: Sequence[Node]) -> Recorder:
 
 def _gathered(nodes: tuple[Node, ...], run: _Run, keep: Callable[[Evidence], None]) -> bool:
     """Keep all that comes; return whether ^C ended it: what is known by then is reported, and the exit code tells."""
-    company = Company(nodes, run.facts, run.settings)
-    acts = acts_for(company, run.wanted)
-    more = rounds(company, lambda: run.prospect(nodes)) if run.probes else None
+    cluster = Cluster(nodes, run.facts, run.settings)
+    acts = acts_for(cluster, run.wanted)
+    more = rounds(cluster, lambda: run.prospect(nodes)) if run.probes else None
     try:
         for evidence in gather(nodes, acts, run.settings, transports(run.settings), run.observer, more=more):
             keep(evidence)

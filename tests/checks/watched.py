@@ -12,8 +12,9 @@ from pathlib import Path
 from types import ModuleType
 
 from ncheck.facts.login import LoginFacts
-from ncheck.judge import Facts, Judgement, judge
+from ncheck.judge import Judgement, judge
 from ncheck.model.check import Check
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from ncheck.facts.parsing import facts_of, joined
 from ncheck.fleet.choose import transports
 from ncheck.fleet.gather import gather
 from ncheck.inventory.read import read_inventory
-from ncheck.model.cluster import Company
+from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Reply
 from ncheck.model.phase import Act, Questions
 from ncheck.observer import Observer, Silent
@@ -49,7 +49,7 @@ def linked(
     nodes = read_inventory(run, stdin=io.BytesIO(), environ={})
     known: dict[str, dict[type, object]] = {}
     replies: dict[str, Reply] = {}
-    acts = [_told(act, number, before) for number, act in enumerate(acts_for(Company(nodes, known, run), _WANTED))]
+    acts = [_told(act, number, before) for number, act in enumerate(acts_for(Cluster(nodes, known, run), _WANTED))]
     for evidence in gather(nodes, acts, run, transports(run), observer or Silent()):
         first = evidence.node not in known
         facts = known.setdefault(evidence.node, {})

@@ -11,7 +11,7 @@ from ncheck.facts.clock import ClockFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
-from ncheck.judge import Facts
+from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Cause, Evidence, Login
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import Probe

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from ncheck import NodeView, Problem, Severity, Unread, node_check
 from ncheck.conclude import Conclusion, conclude
-from ncheck.judge import Facts
+from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Cause, Evidence, Login
 from ncheck.model.finding import Finding, Outcome
 from ncheck.settings import Ignore, Settings

@@ -11,8 +11,7 @@ from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.names import NameFacts, Resolved
 from ncheck.facts.probe import Means, ProbeFacts, Skipped, Stage, Step, Turn
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
-from ncheck.judge import Facts
-from ncheck.model.cluster import among
+from ncheck.model.cluster import Facts, among
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import NodeSummary, Probe, Report

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ncheck import Absent, ClusterView, Doubt, NodeView, Problem, Severity, Unread, cluster_check, node_check, split
+from ncheck import Absent, Cluster, Inconclusive, NodeView, Problem, Severity, Unread, cluster_check, node_check, split
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.run import Crash, CrashFacts
-from ncheck.judge import Facts, Judgement, facts_wanted, judge
+from ncheck.judge import Judgement, facts_wanted, judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Verdict
 from ncheck.parse.nvidia_smi import Gpu
 
@@ -24,23 +25,23 @@ class Weight:
 
 
 @node_check("NC801", Severity.ERROR, Colour)
-def node_is_red(node: NodeView) -> Iterator[Problem | Doubt]:
+def node_is_red(node: NodeView) -> Iterator[Problem | Inconclusive]:
     if node[Colour].name == "red":
         yield Problem("it is red", "paint it")
     if node[Colour].name == "dim":
-        yield Doubt("too dark to tell")
+        yield Inconclusive("too dark to tell")
 
 
 @cluster_check("NC802", Severity.WARNING, Colour, everywhere=True)
-def colour_differs(cluster: ClusterView) -> Iterator[Problem]:
-    parted = split({name: colour.name for name, colour in cluster.each(Colour).items()})
+def colour_differs(cluster: Cluster) -> Iterator[Problem]:
+    parted = split({name: colour.name for name, colour in cluster.facts(Colour).items()})
     if parted:
         yield Problem(parted.told(), "paint them", nodes=parted.odd)
 
 
 @cluster_check("NC803", Severity.ERROR, Colour, by_kind=True)
-def colour_differs_within_a_kind(cluster: ClusterView) -> Iterator[Problem]:
-    parted = split({name: colour.name for name, colour in cluster.each(Colour).items()})
+def colour_differs_within_a_kind(cluster: Cluster) -> Iterator[Problem]:
+    parted = split({name: colour.name for name, colour in cluster.facts(Colour).items()})
     if parted:
         yield Problem(parted.told(), "paint them", nodes=parted.odd)
 

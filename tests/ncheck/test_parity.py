@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ncheck import (
     Absent,
-    ClusterView,
-    Doubt,
-    Moot,
+    Cluster,
+    Inconclusive,
     NodeView,
+    NotApplicable,
     Problem,
     Severity,
     cluster_check,
@@ -18,7 +18,8 @@ from ncheck import (
     parity_check,
 )
 from ncheck.facts.gpus import GpuFacts
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Verdict
 from ncheck.parity import gathered, split
 from ncheck.parse.nvidia_smi import Gpu
@@ -38,15 +39,15 @@ def paint_differs(paint: Paint) -> str | None:
 
 
 @node_check("NC812", Severity.ERROR, Paint)
-def paint_is_dry(node: NodeView) -> Iterator[Problem | Doubt | Moot]:
+def paint_is_dry(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     if node[Paint].colour is None:
-        yield Moot("no paint in the tin")
+        yield NotApplicable("no paint in the tin")
     if node[Paint].tin == "shut":
-        yield Doubt("the tin is shut")
+        yield Inconclusive("the tin is shut")
 
 
 @cluster_check("NC813", Severity.INFO, Paint, alone=True)
-def paint_is_there(cluster: ClusterView) -> Iterator[Problem]:
+def paint_is_there(cluster: Cluster) -> Iterator[Problem]:
     yield Problem(f"{len(cluster.nodes)} tins", "open it")
 
 

@@ -8,7 +8,7 @@ from ncheck.facts.nccl_pick import PlannedPickFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.parsing import HOMES
 from ncheck.facts.ssh_peers import PeerSshFacts
-from ncheck.model.cluster import Company
+from ncheck.model.cluster import Cluster
 from ncheck.model.node import Node
 from ncheck.phases import LATER, STAGES, acts_for, with_needs
 from ncheck.settings import Settings
@@ -29,5 +29,5 @@ def test_every_later_fact_has_a_stage_and_a_reader() -> None:
 
 
 def test_one_act_is_enough_where_nobody_is_asked_about_the_others() -> None:
-    company = Company((Node("a"), Node("b")), {}, Settings(mesh="none"))
-    assert [act.stage for act in acts_for(company, with_needs([PeerSshFacts, ListenFacts]))] == ["collecting"]
+    cluster = Cluster((Node("a"), Node("b")), {}, Settings(mesh="none"))
+    assert [act.stage for act in acts_for(cluster, with_needs([PeerSshFacts, ListenFacts]))] == ["collecting"]

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Problem, Severity, cluster_check, split
+from ncheck import Cluster, Problem, Severity, cluster_check, split
 from ncheck.facts.gpus import GpuFacts
 
 
 @cluster_check("NC501", Severity.ERROR, GpuFacts, everywhere=True)
-def gpu_count_differs(cluster: ClusterView) -> Iterator[Problem]:
-    gpus = cluster.each(GpuFacts)
+def gpu_count_differs(cluster: Cluster) -> Iterator[Problem]:
+    gpus = cluster.facts(GpuFacts)
     for models in dict.fromkeys(held.models for held in gpus.values()):
         parted = split({node: len(held.gpus) for node, held in gpus.items() if held.models == models})
         if parted:

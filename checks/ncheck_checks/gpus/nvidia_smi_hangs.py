@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Absent, Doubt, Moot, NodeView, Problem, Severity, Unread, node_check
+from ncheck import Absent, Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
 from ncheck.facts.gpus import GpuFacts
 from ncheck.parse.topology_matrix import TopologyFacts
 
 
 @node_check("NC505", Severity.ERROR, also=(GpuFacts, TopologyFacts))
-def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Doubt | Moot]:
+def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     asked = (node.maybe(GpuFacts), node.maybe(TopologyFacts))
     unread = [fact for fact in asked if isinstance(fact, Unread)]
     hung = [fact.reason for fact in unread if fact.hung]
@@ -31,6 +31,6 @@ def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Doubt | Moot]:
     if hung:
         yield Problem(hung[0], "sudo journalctl -k -g NVRM", tuple(hung[1:]))
     elif len(unread) == len(asked) or any(fact.unanswered for fact in unread):
-        yield Doubt(unread[0].reason)
+        yield Inconclusive(unread[0].reason)
     elif all(isinstance(fact, Absent) for fact in asked):
-        yield Moot("no NVIDIA GPU and no nvidia-smi")
+        yield NotApplicable("no NVIDIA GPU and no nvidia-smi")

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.parity import Split, split
 from ncheck.parse.topology_matrix import TopologyFacts
 
@@ -46,8 +46,8 @@ def _follows(row: str, column: str, gpus: tuple[str, ...]) -> bool:
 
 
 @cluster_check("NC504", Severity.ERROR, TopologyFacts, by_kind=True)
-def topology_differs(cluster: ClusterView) -> Iterator[Problem]:
-    for nodes, pairs in paths_apart(cluster.each(TopologyFacts)).items():
+def topology_differs(cluster: Cluster) -> Iterator[Problem]:
+    for nodes, pairs in paths_apart(cluster.facts(TopologyFacts)).items():
         (first, parted), *others = pairs
         more = f", and {len(others)} more" if others else ""
         evidence = tuple(f"{pair}: {split.told()}" for pair, split in pairs)

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.clock import ClockFacts
 from ncheck.network.clock_offsets import MINUTE, SECOND, off_by
 
 
 @cluster_check("NC601", Severity.WARNING, ClockFacts, alone=True)
-def clock_differs(cluster: ClusterView) -> Iterator[Problem]:
+def clock_differs(cluster: Cluster) -> Iterator[Problem]:
     yield from off_by(cluster, SECOND, MINUTE, "differs from the other clocks by more than a second")

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.clock import ClockFacts
 from ncheck.network.clock_offsets import MINUTE, off_by
 
 
 @cluster_check("NC603", Severity.ERROR, ClockFacts, alone=True)
-def clock_far_off(cluster: ClusterView) -> Iterator[Problem]:
+def clock_far_off(cluster: Cluster) -> Iterator[Problem]:
     yield from off_by(cluster, MINUTE, inf, "is more than a minute off")

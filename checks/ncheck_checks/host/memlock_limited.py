@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Moot, NodeView, Problem, Severity, node_check
+from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts
@@ -28,11 +28,11 @@ FIX = r"printf '* soft memlock unlimited\n* hard memlock unlimited\n' > /etc/sec
 
 
 @node_check("NC602", Severity.ERROR, LimitsFacts, InfinibandFacts, also=(IdentityFacts, InterpreterFacts))
-def memlock_limited(node: NodeView) -> Iterator[Problem | Moot]:
+def memlock_limited(node: NodeView) -> Iterator[Problem | NotApplicable]:
     who, python, limit = node.maybe(IdentityFacts), node.maybe(InterpreterFacts), node[LimitsFacts].memlock
     contained = isinstance(python, InterpreterFacts) and python.container != ""
     if not any(port.state == "Active" for port in node[InfinibandFacts].ports):
-        yield Moot("no Active HCA port")
+        yield NotApplicable("no Active HCA port")
     elif limit is not None and (contained or not isinstance(who, IdentityFacts) or who.user_id != 0):
         fix = "docker run --ulimit memlock=-1" if contained else FIX
         yield Problem(f"locked memory is limited to {limit // 1024} KiB", fix)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Doubt, Moot, NodeView, Problem, Severity, Unread, node_check
+from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts
@@ -31,12 +31,12 @@ ENOUGH, LEAST_FREE = 1024 * MIB, 256 * MIB  # what NCCL's own guide starts conta
 
 
 @node_check("NC604", Severity.WARNING, LimitsFacts, GpuFacts, also=(InterpreterFacts,))
-def shm_small(node: NodeView) -> Iterator[Problem | Doubt | Moot]:
+def shm_small(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     shm, python = node[LimitsFacts].shm, node.maybe(InterpreterFacts)
     if len(node[GpuFacts].gpus) < 2:  # noqa: PLR2004  one has none to share memory with
-        yield Moot("fewer than two GPUs")
+        yield NotApplicable("fewer than two GPUs")
     elif isinstance(shm, Unread):
-        yield Doubt(shm.reason)
+        yield Inconclusive(shm.reason)
     elif shm.total < ENOUGH:
         contained = isinstance(python, InterpreterFacts) and python.container
         fix = "docker run --shm-size=1g" if contained else "sudo mount -o remount,size=50% /dev/shm"

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.network.hca_ports import dark, problems
 
 
 @cluster_check("NC406", Severity.WARNING, InfinibandFacts, by_kind=True)
-def hca_dark_everywhere(cluster: ClusterView) -> Iterator[Problem]:
-    return problems(dark(cluster.each(InfinibandFacts)), "no link on any node", "sudo iblinkinfo")
+def hca_dark_everywhere(cluster: Cluster) -> Iterator[Problem]:
+    return problems(dark(cluster.facts(InfinibandFacts)), "no link on any node", "sudo iblinkinfo")

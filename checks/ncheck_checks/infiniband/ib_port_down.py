@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.network.hca_ports import broken, problems
 
@@ -30,9 +30,9 @@ TO_WAKE = {
 
 
 @cluster_check("NC401", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)
-def ib_port_down(cluster: ClusterView) -> Iterator[Problem]:
+def ib_port_down(cluster: Cluster) -> Iterator[Problem]:
     for layer, fix in TO_WAKE.items():
-        ports = broken(cluster.each(InfinibandFacts), partial(_asleep, layer == "Ethernet"))
+        ports = broken(cluster.facts(InfinibandFacts), partial(_asleep, layer == "Ethernet"))
         yield from problems(ports, "down", fix)
 
 

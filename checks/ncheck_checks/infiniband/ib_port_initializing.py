@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.network.hca_ports import chosen, problems
 
 
 @cluster_check("NC403", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)
-def ib_port_initializing(cluster: ClusterView) -> Iterator[Problem]:
+def ib_port_initializing(cluster: Cluster) -> Iterator[Problem]:
     ports = chosen(
-        cluster.each(InfinibandFacts),
+        cluster.facts(InfinibandFacts),
         lambda port: port.state in ("Initializing", "Armed") and port.link_layer != "Ethernet",
     )
     return problems(ports, "no subnet manager has answered", "sudo sminfo -C {hca} -P {port}")

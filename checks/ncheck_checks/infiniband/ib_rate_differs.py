@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.network.hca_ports import rates_apart, without_rate
 
 
 @cluster_check("NC404", Severity.ERROR, InfinibandFacts, by_kind=True)
-def ib_rate_differs(cluster: ClusterView) -> Iterator[Problem | Doubt]:
-    for parted, places in rates_apart(cluster.each(InfinibandFacts)).items():
+def ib_rate_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
+    for parted, places in rates_apart(cluster.facts(InfinibandFacts)).items():
         yield Problem(f"rate of {', '.join(places)}: {parted.told()}", "sudo iblinkinfo", nodes=parted.odd)
-    for node, ports in without_rate(cluster.each(InfinibandFacts)).items():
-        yield Doubt(f"{ports[0].hca} port {ports[0].port} is Active and does not say its rate", (node,))
+    for node, ports in without_rate(cluster.facts(InfinibandFacts)).items():
+        yield Inconclusive(f"{ports[0].hca} port {ports[0].port} is Active and does not say its rate", (node,))

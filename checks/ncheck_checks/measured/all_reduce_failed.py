@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import split
 
-from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.probe import ProbeFacts
@@ -31,14 +31,14 @@ from ncheck.probe.gaps import gaps
 
 
 @cluster_check("NC701", Severity.ERROR, ProbeFacts, also=(NicFacts, LoginFacts), alone=True)
-def all_reduce_failed(cluster: ClusterView) -> Iterator[Problem | Doubt]:
-    probed = cluster.each(ProbeFacts)
-    for broken in breakdowns(probed, holders(cluster.known(NicFacts))):
+def all_reduce_failed(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
+    probed = cluster.facts(ProbeFacts)
+    for broken in breakdowns(probed, holders(cluster.facts(NicFacts))):
         fix = broken.fix or "ncheck nodes.txt --mesh all --probe none"
         if broken.to_type_on:
-            fix = there(broken.to_type_on, cluster.known(LoginFacts), *split(fix))
+            fix = there(broken.to_type_on, cluster.facts(LoginFacts), *split(fix))
         yield Problem(told(broken), fix, broken.evidence, broken.nodes)
     for doubt in unfinished(probed):
-        yield Doubt(doubt.why, doubt.nodes)
+        yield Inconclusive(doubt.why, doubt.nodes)
     for why, nodes in gaps(probed):
-        yield Doubt(why, nodes)
+        yield Inconclusive(why, nodes)

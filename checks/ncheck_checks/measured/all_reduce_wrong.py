@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ncheck import ClusterView, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts, Turn
 from ncheck.hostlist import fold
 from ncheck.probe.collectives import collectives
@@ -74,10 +74,10 @@ _WAY = {True: "in place", False: "out of place"}
 
 
 @cluster_check("NC702", Severity.ERROR, ProbeFacts, alone=True)
-def all_reduce_wrong(cluster: ClusterView) -> Iterator[Problem | Moot]:
-    probed = cluster.each(ProbeFacts)
+def all_reduce_wrong(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    probed = cluster.facts(ProbeFacts)
     for found in wrong_sums(probed):
         yield Problem(found.told, found.fix, found.evidence, found.nodes)
     unseen = tuple(node for node, facts in probed.items() if unverified(facts) or not verified(facts))
     if unseen:
-        yield Moot("not every result was verified there, or none", unseen)
+        yield NotApplicable("not every result was verified there, or none", unseen)

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.probe.shortfalls import below_peers
 from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC722", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, by_kind=True)
-def bandwidth_below_peers(cluster: ClusterView) -> Iterator[Problem | Moot]:
-    yield from below_peers(cluster.each(ProbeFacts), hardware_in(cluster))
+def bandwidth_below_peers(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    yield from below_peers(cluster.facts(ProbeFacts), hardware_in(cluster))

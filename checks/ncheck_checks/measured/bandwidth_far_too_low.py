@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.model.report import FAR_TOO_LOW
 from ncheck.probe.shortfalls import held, short, unexpected
@@ -24,9 +24,9 @@ from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC721", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS, alone=True)
-def bandwidth_far_too_low(cluster: ClusterView) -> Iterator[Problem | Moot]:
+def bandwidth_far_too_low(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     hardware = hardware_in(cluster)
-    judged = held(cluster.each(ProbeFacts), hardware)
+    judged = held(cluster.facts(ProbeFacts), hardware)
     yield from short(judged, hardware, 0.0, FAR_TOO_LOW)
     if moot := unexpected(judged):
         yield moot

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from ncheck import Moot, NodeView, Problem, Severity, node_check
+from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.facts.probe import Carried, Means, ProbeFacts, Turn
 from ncheck.parse.interface_names import Kind
@@ -166,9 +166,9 @@ def _lines(turn: Turn) -> Iterator[str]:
 
 
 @node_check("NC703", Severity.ERROR, ProbeFacts, NicFacts)
-def data_left_by_other_nic(node: NodeView) -> Iterator[Problem | Moot]:
+def data_left_by_other_nic(node: NodeView) -> Iterator[Problem | NotApplicable]:
     found = strayed(node[ProbeFacts], node[NicFacts])
     if found:
         yield Problem(found.told, "ncheck plan nodes.txt --for env", found.evidence)
     elif why := untold(node[ProbeFacts]):
-        yield Moot(why)
+        yield NotApplicable(why)

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.probe.blame import scene, slow_links
 from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC711", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS)
-def link_slow(cluster: ClusterView) -> Iterator[Problem | Moot]:
-    yield from slow_links(scene(cluster.each(ProbeFacts), hardware_in(cluster)))
+def link_slow(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    yield from slow_links(scene(cluster.facts(ProbeFacts), hardware_in(cluster)))

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ncheck import ClusterView, Doubt, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import Means, ProbeFacts, Step, Turn
 from ncheck.parse.nccl_diagnostics import Diagnostic, Says, parse_diagnostics
 from ncheck.probe.collectives import turns_by_step
@@ -85,14 +85,16 @@ def _seats(step: Step) -> Iterator[str]:
 
 
 @cluster_check("NC742", Severity.WARNING, ProbeFacts, alone=True)
-def nccl_diagnostics_found(cluster: ClusterView) -> Iterator[Problem | Doubt | Moot]:
-    run = diagnosed(cluster.each(ProbeFacts))
+def nccl_diagnostics_found(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    run = diagnosed(cluster.facts(ProbeFacts))
     everybody = tuple(node.name for node in cluster)
     if run is None or not (run.spoke or run.failed):
-        yield Moot("NCCL's own diagnostics were not run" if run is None else "NCCL printed no diagnostics", everybody)
+        yield NotApplicable(
+            "NCCL's own diagnostics were not run" if run is None else "NCCL printed no diagnostics", everybody
+        )
         return
     for found in run.found:
         fix = "ibstat" if found.line.check == "net bw" else "nvidia-smi topo -p2p rw"
         yield Problem(f"NCCL's diagnostics: {found.told()}", fix, nodes=found.nodes)
     if run.failed:
-        yield Doubt(f"NCCL's diagnostics came to no end: {run.failed}", run.step.group)
+        yield Inconclusive(f"NCCL's diagnostics came to no end: {run.failed}", run.step.group)

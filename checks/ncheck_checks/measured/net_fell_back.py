@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ncheck import Moot, NodeView, Problem, Severity, node_check
+from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.probe import ProbeFacts, Turn
 from ncheck.triage.used import Role, Way, used_ways
 
@@ -96,9 +96,9 @@ def _instead(used: list[str], planned: list[str]) -> tuple[str, str]:
 
 
 @node_check("NC704", Severity.ERROR, ProbeFacts)
-def net_fell_back(node: NodeView) -> Iterator[Problem | Moot]:
+def net_fell_back(node: NodeView) -> Iterator[Problem | NotApplicable]:
     found = fallen_back(node[ProbeFacts])
     if found:
         yield Problem(found.told, found.fix, found.evidence)
     elif silent_about(node[ProbeFacts]):
-        yield Moot("no step with other nodes has NCCL's word of the network that it used")
+        yield NotApplicable("no step with other nodes has NCCL's word of the network that it used")

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Doubt, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.probe.blame import scene, slow_nodes
 from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC710", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS)
-def node_slow(cluster: ClusterView) -> Iterator[Problem | Doubt | Moot]:
-    yield from slow_nodes(scene(cluster.each(ProbeFacts), hardware_in(cluster)), on_cpus=False)
+def node_slow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    yield from slow_nodes(scene(cluster.facts(ProbeFacts), hardware_in(cluster)), on_cpus=False)

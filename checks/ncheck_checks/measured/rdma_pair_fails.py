@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Doubt, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.tools import ToolFacts
@@ -26,12 +26,12 @@ from ncheck.probe.rails import failing, fails_told, line_to_repeat, rails, unmet
 
 
 @cluster_check("NC740", Severity.ERROR, ProbeFacts, InfinibandFacts, also=(ToolFacts,))
-def rdma_pair_fails(cluster: ClusterView) -> Iterator[Problem | Doubt | Moot]:
-    tried = rails(cluster.each(ProbeFacts), cluster.each(InfinibandFacts))
+def rdma_pair_fails(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    tried = rails(cluster.facts(ProbeFacts), cluster.facts(InfinibandFacts))
     for found in failing(tried):
         evidence = tuple(rail.failure.words for rail in found.shown if rail.failure)
         yield Problem(fails_told(found), line_to_repeat(found.shown[0]), evidence, found.nodes)
     for node, why in unmet(tried):
-        yield Doubt(why, (node,))
-    for why, nodes in why_untried(tried, cluster.each(ProbeFacts), cluster.known(ToolFacts)).items():
-        yield Moot(why, nodes)
+        yield Inconclusive(why, (node,))
+    for why, nodes in why_untried(tried, cluster.facts(ProbeFacts), cluster.facts(ToolFacts)).items():
+        yield NotApplicable(why, nodes)

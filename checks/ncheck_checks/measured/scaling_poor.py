@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.probe.scaling import poor
 from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC712", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS)
-def scaling_poor(cluster: ClusterView) -> Iterator[Problem | Moot]:
-    yield from poor(cluster.each(ProbeFacts), hardware_in(cluster))
+def scaling_poor(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    yield from poor(cluster.facts(ProbeFacts), hardware_in(cluster))

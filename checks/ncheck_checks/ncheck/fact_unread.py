@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.run import UnreadFacts
 
 
 @cluster_check("NC002", Severity.WARNING, UnreadFacts, alone=True)
-def fact_unread(cluster: ClusterView) -> Iterator[Problem]:
+def fact_unread(cluster: Cluster) -> Iterator[Problem]:
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for node in cluster:
         for name, unread in node[UnreadFacts].unread.items():

@@ -18,18 +18,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Doubt, NodeView, Problem, Severity, node_check
+from ncheck import Inconclusive, NodeView, Problem, Severity, node_check
 from ncheck.facts.login import LoginFacts
 from ncheck.model.evidence import INFRASTRUCTURE
 
 
 @node_check("NC001", Severity.ERROR, LoginFacts)
-def node_not_reached(node: NodeView) -> Iterator[Problem | Doubt]:
+def node_not_reached(node: NodeView) -> Iterator[Problem | Inconclusive]:
     login = node[LoginFacts].login
     if login.reached:
         return
     cause = login.cause.value if login.cause else "no cause known"
     if login.cause in INFRASTRUCTURE:
-        yield Doubt(f"not reached, and the node is not to blame ({cause}): {login.detail}")
+        yield Inconclusive(f"not reached, and the node is not to blame ({cause}): {login.detail}")
     else:
         yield Problem(f"not reached: {cause}", login.fix or f"ssh -v {quote(node.name)} true", (login.detail,))

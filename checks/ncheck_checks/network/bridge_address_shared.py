@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold
@@ -25,8 +25,8 @@ from ncheck.network.subnets import machines, shared_bridges
 
 
 @cluster_check("NC356", Severity.INFO, NicFacts, also=(IdentityFacts,))
-def bridge_address_shared(cluster: ClusterView) -> Iterator[Problem]:
-    known = machines(cluster.each(NicFacts), cluster.known(IdentityFacts))
+def bridge_address_shared(cluster: Cluster) -> Iterator[Problem]:
+    known = machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts))
     if found := shared_bridges(known):
         nodes = tuple(dict.fromkeys(node for held in found.values() for node in held))
         told = ", ".join(f"{name} has {ip}" for name, ip in list(found)[:3])

@@ -16,17 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Moot, NodeView, Problem, Severity, node_check
+from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.net_settings import NetSettingsFacts
 
 FULL = 0.8
 
 
 @node_check("NC362", Severity.WARNING, NetSettingsFacts)
-def conntrack_nearly_full(node: NodeView) -> Iterator[Problem | Moot]:
+def conntrack_nearly_full(node: NodeView) -> Iterator[Problem | NotApplicable]:
     tracked = node[NetSettingsFacts].conntrack
     if tracked is None:
-        yield Moot("no connections are tracked here")
+        yield NotApplicable("no connections are tracked here")
     elif tracked.count > FULL * tracked.most:
         fix = f"sudo sysctl -w net.netfilter.nf_conntrack_max={max(2 * tracked.most, 2 * tracked.count)}"
         yield Problem(f"{tracked.count} of {tracked.most} tracked connections are in use", fix)

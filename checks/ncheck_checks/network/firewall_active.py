@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, ip_address, ip_network
 from shlex import quote
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.firewall import FirewallFacts
 from ncheck.facts.links import LinkCause, LinkFacts
 from ncheck.facts.net_settings import NetSettingsFacts
@@ -243,7 +243,7 @@ def _opened(managers: tuple[str, ...], chain: Chain | None, subnet: str) -> str:
 
 
 @cluster_check("NC358", Severity.WARNING, FirewallFacts, NicFacts, also=(NetSettingsFacts, LinkFacts))
-def firewall_active(cluster: ClusterView) -> Iterator[Problem]:
-    settings, links = cluster.known(NetSettingsFacts), cluster.known(LinkFacts)
-    for closed in closed_nodes(cluster.each(FirewallFacts), cluster.each(NicFacts), settings, links):
+def firewall_active(cluster: Cluster) -> Iterator[Problem]:
+    settings, links = cluster.facts(NetSettingsFacts), cluster.facts(LinkFacts)
+    for closed in closed_nodes(cluster.facts(FirewallFacts), cluster.facts(NicFacts), settings, links):
         yield Problem(closed.message, closed.fix, nodes=(closed.node,))

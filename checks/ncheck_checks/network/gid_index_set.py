@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Moot, NodeView, Problem, Severity, node_check
+from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
@@ -28,12 +28,12 @@ from ncheck.nccl.leftovers import settings_of
 
 
 @node_check("NC336", Severity.WARNING, InfinibandFacts, EnvironmentFacts, LoadedNcclFacts)
-def gid_index_set(node: NodeView) -> Iterator[Problem | Moot]:
+def gid_index_set(node: NodeView) -> Iterator[Problem | NotApplicable]:
     roce = [port for port in active(node[InfinibandFacts].ports) if port.link_layer == "Ethernet"]
     version = node[LoadedNcclFacts].version
     own = settings_of(node[EnvironmentFacts], node[LoadedNcclFacts]).get("NCCL_IB_GID_INDEX")
     if not roce or release_of(version) < AUTOMATIC_GID:
-        yield Moot("no Active RoCE port" if not roce else f"NCCL {version} needs the index")
+        yield NotApplicable("no Active RoCE port" if not roce else f"NCCL {version} needs the index")
     elif own and own.value != "-1" and {str(ipv4_index(port)) for port in roce} != {own.value}:
         told = f"{own.told}: NCCL {version} would find the right GID of each port by itself"
         yield Problem(told, own.set_to(""), tuple(map(gids_told, roce)))

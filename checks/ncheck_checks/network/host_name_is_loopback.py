@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.names import HostNameFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.network.best_addresses import SEATED, best_seats
@@ -28,13 +28,13 @@ from ncheck.text import export
 
 
 @cluster_check("NC360", Severity.WARNING, HostNameFacts, also=(NicFacts, *SEATED))
-def host_name_is_loopback(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+def host_name_is_loopback(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     best = best_seats(cluster)
     for node in cluster:
         resolved, wire, own = node[HostNameFacts].leads_to, best[node.name][:1], (node.name,)
         fix = export("GLOO_SOCKET_IFNAME", wire[0].interface.name) if wire else "getent ahosts $(hostname)"
         if resolved.late:
-            yield Doubt("its own host name was still being looked up when the time was over", own)
+            yield Inconclusive("its own host name was still being looked up when the time was over", own)
         elif resolved.error:
             yield Problem(f"its own host name does not resolve on it: {resolved.error}", fix, nodes=own)
         elif leads_home(resolved):

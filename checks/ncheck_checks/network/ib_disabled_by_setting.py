@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
@@ -27,10 +27,10 @@ from ncheck.nccl.leftovers import problems, rdma_off, settings_everywhere
 
 
 @cluster_check("NC331", Severity.WARNING, EnvironmentFacts, also=(InfinibandFacts, LoadedNcclFacts))
-def ib_disabled_by_setting(cluster: ClusterView) -> Iterator[Problem | Moot]:
-    ports = {node: active(found.ports) for node, found in cluster.known(InfinibandFacts).items()}
+def ib_disabled_by_setting(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    ports = {node: active(found.ports) for node, found in cluster.facts(InfinibandFacts).items()}
     if dark := [node.name for node in cluster if not ports.get(node.name)]:
-        yield Moot(f"no Active InfiniBand or RoCE port is known on {fold(dark)}")
+        yield NotApplicable(f"no Active InfiniBand or RoCE port is known on {fold(dark)}")
         return
     own = settings_everywhere(cluster)
     yield from problems({node: rdma_off(settings, ports[node]) for node, settings in own.items()})

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, NodeView, Problem, Severity, cluster_check
+from ncheck import Cluster, NodeView, Problem, Severity, cluster_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
@@ -29,7 +29,7 @@ from ncheck.network.best_addresses import SEATED, best_seats
 
 
 @cluster_check("NC321", Severity.ERROR, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts, *SEATED), alone=True)
-def ifname_matches_nothing(cluster: ClusterView) -> Iterator[Problem]:
+def ifname_matches_nothing(cluster: Cluster) -> Iterator[Problem]:
     best = best_seats(cluster)
     for node in cluster:
         yield from _judged(node, next((seat.interface.name for seat in best[node.name]), ""))

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.links import LinkFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.run import JobFacts
@@ -27,10 +27,10 @@ from ncheck.nccl.named_interface import misled
 
 
 @cluster_check("NC330", Severity.ERROR, NicFacts, JobFacts, also=(LinkFacts,), alone=True)
-def ifname_not_there(cluster: ClusterView) -> Iterator[Problem | Moot]:
-    name = next((job.ifname for job in cluster.each(JobFacts).values()), None)
+def ifname_not_there(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    name = next((job.ifname for job in cluster.facts(JobFacts).values()), None)
     if name is None:
-        yield Moot("no interface was asked for (--ifname)")
+        yield NotApplicable("no interface was asked for (--ifname)")
         return
-    for told, nodes in misled(name, cluster.each(NicFacts), cluster.known(LinkFacts)).items():
+    for told, nodes in misled(name, cluster.facts(NicFacts), cluster.facts(LinkFacts)).items():
         yield Problem(f"--ifname {name}: {told}", "ip -br address", nodes=nodes)

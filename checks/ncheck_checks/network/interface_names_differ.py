@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Problem, Severity, cluster_check, split
+from ncheck import Cluster, Problem, Severity, cluster_check, split
 from ncheck.facts.nics import NicFacts
 from ncheck.network.subnets import common_names, shared
 
 
 @cluster_check("NC302", Severity.WARNING, NicFacts)
-def interface_names_differ(cluster: ClusterView) -> Iterator[Problem]:
-    for subnet, members in shared(cluster.each(NicFacts)).items():
+def interface_names_differ(cluster: Cluster) -> Iterator[Problem]:
+    for subnet, members in shared(cluster.facts(NicFacts)).items():
         parted = split({node: seats[0].interface.name for node, seats in members.items()})
         if parted and not common_names(members):
             told = f"interfaces in {subnet} differ in name: {parted.told()}"

@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import ClusterView, Problem, Severity, cluster_check, split
+from ncheck import Cluster, Problem, Severity, cluster_check, split
 from ncheck.facts.nics import NicFacts
 from ncheck.network.subnets import shared
 
 
 @cluster_check("NC303", Severity.WARNING, NicFacts)
-def interface_speed_differs(cluster: ClusterView) -> Iterator[Problem]:
-    for subnet, members in shared(cluster.each(NicFacts)).items():
+def interface_speed_differs(cluster: Cluster) -> Iterator[Problem]:
+    for subnet, members in shared(cluster.facts(NicFacts)).items():
         speeds = {node: max(seat.interface.speed or 0 for seat in seats) for node, seats in members.items()}
         parted = split({node: f"{speed / 1000:g} Gb/s" for node, speed in speeds.items() if speed})
         if parted:

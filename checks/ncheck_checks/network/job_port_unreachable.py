@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.links import LinkFacts, ListenFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.network.job_ports import unreachable
 
 
 @cluster_check("NC318", Severity.ERROR, LinkFacts, ListenFacts, also=(LoginFacts,))
-def job_port_unreachable(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+def job_port_unreachable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     return unreachable(cluster, surely=True)

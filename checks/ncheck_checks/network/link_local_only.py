@@ -20,17 +20,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import ClusterView, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.login import ListingFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.network.subnets import link_local_only as only_link_local
 
 
 @cluster_check("NC357", Severity.WARNING, NicFacts, ListingFacts, alone=True)
-def link_local_only(cluster: ClusterView) -> Iterator[Problem | Moot]:
-    for node, names in only_link_local(cluster.each(NicFacts)).items():
-        if cluster.each(ListingFacts)[node].places == ("local",):
-            yield Moot("one machine alone needs no network", nodes=(node,))
+def link_local_only(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    for node, names in only_link_local(cluster.facts(NicFacts)).items():
+        if cluster.facts(ListingFacts)[node].places == ("local",):
+            yield NotApplicable("one machine alone needs no network", nodes=(node,))
             continue
         for name, addresses in names.items():
             fix = f"ip -br address show dev {quote(name)}"

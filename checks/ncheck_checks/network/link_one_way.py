@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.network.link_faults import Trouble
 from ncheck.network.link_problems import ALSO, READS, Weight, problems
 
 
 @cluster_check("NC313", Severity.ERROR, *READS, also=ALSO)
-def link_one_way(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+def link_one_way(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     return problems(cluster, Weight.NEEDED, Trouble.ONE_WAY)

@@ -19,14 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import ClusterView, Problem, Severity, cluster_check, split
+from ncheck import Cluster, Problem, Severity, cluster_check, split
 from ncheck.facts.nics import NicFacts
 from ncheck.network.subnets import Seat, networks
 
 
 @cluster_check("NC350", Severity.WARNING, NicFacts)
-def mtu_differs(cluster: ClusterView) -> Iterator[Problem]:
-    for subnet, members in networks(cluster.each(NicFacts)).items():
+def mtu_differs(cluster: Cluster) -> Iterator[Problem]:
+    for subnet, members in networks(cluster.facts(NicFacts)).items():
         if parted := split({node: _mtus(seats) for node, seats in members.items()}):
             wanted = parted.wanted.split()[-1]
             odd = (seat.interface for node in reversed(parted.odd) for seat in members[node])

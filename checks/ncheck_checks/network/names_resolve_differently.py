@@ -22,17 +22,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.names import NameFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.network.names import late, misled, owned
 
 
 @cluster_check("NC361", Severity.WARNING, NameFacts, also=(NicFacts,))
-def names_resolve_differently(cluster: ClusterView) -> Iterator[Problem | Doubt]:
-    own = {name: owned(nics) for name, nics in cluster.known(NicFacts).items()}
-    asked = cluster.each(NameFacts)
+def names_resolve_differently(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
+    own = {name: owned(nics) for name, nics in cluster.facts(NicFacts).items()}
+    asked = cluster.facts(NameFacts)
     for wrong in misled(asked, own):
         yield Problem(wrong.what, f"getent ahosts {quote(wrong.name)}", nodes=wrong.nodes)
     if nodes := late(asked):
-        yield Doubt("names of other nodes were still being looked up when the time was over", nodes=nodes)
+        yield Inconclusive("names of other nodes were still being looked up when the time was over", nodes=nodes)

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.network.link_problems import ALSO, READS, Weight, problems
 
 
 @cluster_check("NC307", Severity.ERROR, *READS, also=ALSO)
-def nccl_picks_broken_network(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+def nccl_picks_broken_network(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     return problems(cluster, Weight.PICKED)

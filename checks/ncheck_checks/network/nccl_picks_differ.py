@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Problem, Severity, cluster_check, split
+from ncheck import Cluster, Problem, Severity, cluster_check, split
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
@@ -31,12 +31,12 @@ from ncheck.parity import gathered
 
 
 @cluster_check("NC320", Severity.WARNING, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts, LinkFacts))
-def nccl_picks_differ(cluster: ClusterView) -> Iterator[Problem]:
-    nodes = machines(cluster.each(NicFacts), cluster.known(IdentityFacts))
+def nccl_picks_differ(cluster: Cluster) -> Iterator[Problem]:
+    nodes = machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts))
     picks = picked_seats(node for node in cluster if node.name in nodes)
     parted, everywhere = split({name: seat.subnet for name, seat in picks.items()}), shared(nodes)
     if parted and everywhere:
-        whole = next(iter(carrying(cluster.known(LinkFacts), nodes)), "")
+        whole = next(iter(carrying(cluster.facts(LinkFacts), nodes)), "")
         lines = gathered({node: f"{seat.interface.name} leads into {seat.subnet}" for node, seat in picks.items()})
         evidence = tuple(f"{line}: {fold(members)}" for line, members in lines.items())
         told = f"NCCL would pick different subnets: {parted.told()}"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
@@ -29,13 +29,13 @@ from ncheck.network.subnets import machines, shared
 
 
 @cluster_check("NC325", Severity.ERROR, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts, RouteFacts))
-def nccl_picks_unroutable(cluster: ClusterView) -> Iterator[Problem | Doubt]:
-    everywhere = shared(machines(cluster.each(NicFacts), cluster.known(IdentityFacts)))
+def nccl_picks_unroutable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
+    everywhere = shared(machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts)))
     for node in cluster:
         if isinstance(why := node.maybe(RouteFacts), Unread):
-            yield Doubt(why.reason, (node.name,))
+            yield Inconclusive(why.reason, (node.name,))
     for name, seat in picked_seats(cluster).items():
-        told = {node: known.routes.get(seat.ip, "") for node, known in cluster.known(RouteFacts).items()}
+        told = {node: known.routes.get(seat.ip, "") for node, known in cluster.facts(RouteFacts).items()}
         cut = {node: why for node, why in told.items() if why}
         if cut:
             fix = line_into(everywhere, "") if everywhere else f"ip route get {seat.ip}"

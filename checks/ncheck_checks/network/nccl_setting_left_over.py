@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
@@ -27,8 +27,8 @@ from ncheck.nccl.leftovers import equal_host_ids, left_over, problems, settings_
 
 
 @cluster_check("NC333", Severity.WARNING, EnvironmentFacts, also=(IdentityFacts, LoadedNcclFacts), alone=True)
-def nccl_setting_left_over(cluster: ClusterView) -> Iterator[Problem]:
+def nccl_setting_left_over(cluster: Cluster) -> Iterator[Problem]:
     own = settings_everywhere(cluster)
     yield from problems({node.name: left_over(own[node.name], node[EnvironmentFacts]) for node in cluster})
-    kernels = {node: found.boot_id for node, found in cluster.known(IdentityFacts).items()}
+    kernels = {node: found.boot_id for node, found in cluster.facts(IdentityFacts).items()}
     yield from equal_host_ids(own, kernels)

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.nccl.leftovers import differing, settings_everywhere
 
 
 @cluster_check("NC335", Severity.WARNING, EnvironmentFacts, also=(LoadedNcclFacts,))
-def nccl_settings_differ(cluster: ClusterView) -> Iterator[Problem]:
+def nccl_settings_differ(cluster: Cluster) -> Iterator[Problem]:
     yield from differing(settings_everywhere(cluster))

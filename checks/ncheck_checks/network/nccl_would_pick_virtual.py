@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Doubt, NodeView, Problem, Severity, Unread, cluster_check
+from ncheck import Cluster, Inconclusive, NodeView, Problem, Severity, Unread, cluster_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
@@ -32,24 +32,28 @@ from ncheck.text import export
 
 
 @cluster_check("NC304", Severity.ERROR, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts, NcclPickFacts, *SEATED))
-def nccl_would_pick_virtual(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+def nccl_would_pick_virtual(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     best = best_seats(cluster)
     for node in cluster:
         yield from _judged(node, best[node.name])
 
 
-def _judged(node: NodeView, held: tuple[Seat, ...]) -> Iterator[Problem | Doubt]:
+def _judged(node: NodeView, held: tuple[Seat, ...]) -> Iterator[Problem | Inconclusive]:
     nics, nccl, answer, name = node[NicFacts], node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts), (node.name,)
     found = choices(nics, node[EnvironmentFacts], nccl, answer)
     good = {(seat.interface.name, seat.ip) for seat in held or seats(nics)}
     if found[0].stray:
-        yield Doubt(f"NCCL picks {found[0].stray}, and no interface here was seen to have that address", name)
+        yield Inconclusive(f"NCCL picks {found[0].stray}, and no interface here was seen to have that address", name)
     elif not any(choice.where in good for choice in found):
         fixes = (*(export("NCCL_SOCKET_IFNAME", f"={seat.interface.name}") for seat in held), "ip -br address")
         ip = found[-1].where[1]
         twice = f"; other nodes show that address too, {ip}" if any(seat.ip == ip for seat in seats(nics)) else ""
         yield Problem(f"NCCL would {found[-1].told}{twice}", fixes[0], found[-1].answer, name)
     elif isinstance(nccl, Unread) and not all(choice.where in good for choice in found):
-        yield Doubt(f"NCCL before 2.28.3 would pick {found[0].name}, and its release is not known: {nccl.reason}", name)
+        yield Inconclusive(
+            f"NCCL before 2.28.3 would pick {found[0].name}, and its release is not known: {nccl.reason}", name
+        )
     elif isinstance(answer, Unread):
-        yield Doubt(f"by its rules NCCL would pick {found[-1].name}, and it did not say so: {answer.reason}", name)
+        yield Inconclusive(
+            f"by its rules NCCL would pick {found[-1].name}, and it did not say so: {answer.reason}", name
+        )

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ncheck import ClusterView, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.net_settings import NetSettingsFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.network.subnets import Nodes, networks
@@ -69,10 +69,10 @@ def _needed(nodes: Nodes, family: int) -> Mapping[str, int]:
 
 
 @cluster_check("NC354", Severity.WARNING, NicFacts, NetSettingsFacts)
-def neighbour_table_small(cluster: ClusterView) -> Iterator[Problem | Moot]:
-    settings = cluster.each(NetSettingsFacts)
+def neighbour_table_small(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    settings = cluster.facts(NetSettingsFacts)
     if hidden := tuple(node for node, held in settings.items() if not held.neighbours):
-        yield Moot("the size of the neighbour table is not shown in this network namespace", nodes=hidden)
-    for tight in tight_tables(cluster.each(NicFacts), settings):
+        yield NotApplicable("the size of the neighbour table is not shown in this network namespace", nodes=hidden)
+    for tight in tight_tables(cluster.facts(NicFacts), settings):
         told = f"the IPv{tight.family} neighbour table holds {tight.holds}, and {tight.needed} addresses"
         yield Problem(f"{told} of other nodes belong in it", tight.fix, nodes=tight.nodes)

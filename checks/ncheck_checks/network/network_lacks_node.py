@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold
@@ -28,8 +28,8 @@ from ncheck.parity import gathered
 
 
 @cluster_check("NC309", Severity.WARNING, NicFacts, also=(IdentityFacts,))
-def network_lacks_node(cluster: ClusterView) -> Iterator[Problem]:
-    nodes = machines(cluster.each(NicFacts), cluster.known(IdentityFacts))
+def network_lacks_node(cluster: Cluster) -> Iterator[Problem]:
+    nodes = machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts))
     for parted in parted_networks(nodes):
         fast = speed(parted.members)
         where = parted.subnet + (f" ({fast / 1000:g} Gb/s)" if fast else "")

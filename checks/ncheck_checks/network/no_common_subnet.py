@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.network.subnets import Apart, apart, machines
 
 
 @cluster_check("NC305", Severity.ERROR, NicFacts, also=(IdentityFacts,))
-def no_common_subnet(cluster: ClusterView) -> Iterator[Problem]:
-    found = apart(machines(cluster.each(NicFacts), cluster.known(IdentityFacts)))
+def no_common_subnet(cluster: Cluster) -> Iterator[Problem]:
+    found = apart(machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts)))
     if isinstance(found, Apart) and not found.routed:
         yield Problem(f"no subnet is common to all nodes: {found.told}", "ip -br address", found.evidence, found.odd)

@@ -18,17 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Moot, NodeView, Problem, Severity, node_check
+from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.login import ListingFacts
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.network.subnets import seats
 
 
 @node_check("NC301", Severity.ERROR, NicFacts, ListingFacts)
-def no_usable_interface(node: NodeView) -> Iterator[Problem | Moot]:
+def no_usable_interface(node: NodeView) -> Iterator[Problem | NotApplicable]:
     nics = node[NicFacts]
     if node[ListingFacts].places == ("local",):
-        yield Moot("one machine alone needs no network")
+        yield NotApplicable("one machine alone needs no network")
     elif not any(seats(nics)):
         evidence = tuple(_told(nic) for nic in nics.interfaces)
         yield Problem("no interface that a job's data could leave by", "ip -br address", evidence)

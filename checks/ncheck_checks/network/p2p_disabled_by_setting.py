@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Moot, NodeView, Problem, Severity, node_check
+from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.nccl import LoadedNcclFacts
@@ -26,9 +26,9 @@ from ncheck.nccl.leftovers import peers_off, settings_of
 
 
 @node_check("NC332", Severity.WARNING, GpuFacts, EnvironmentFacts, also=(LoadedNcclFacts,))
-def p2p_disabled_by_setting(node: NodeView) -> Iterator[Problem | Moot]:
+def p2p_disabled_by_setting(node: NodeView) -> Iterator[Problem | NotApplicable]:
     if len(node[GpuFacts].gpus) < 2:  # noqa: PLR2004  it takes two
-        yield Moot("fewer than two GPUs")
+        yield NotApplicable("fewer than two GPUs")
         return
     for named, why in peers_off(settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts))):
         yield Problem(f"{named.told}: {why}", named.set_to(""))

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.network.link_faults import Trouble
 from ncheck.network.link_problems import ALSO, READS, Weight, problems
 
 
 @cluster_check("NC314", Severity.ERROR, *READS, also=ALSO)
-def path_mtu_hole(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+def path_mtu_hole(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     return problems(cluster, Weight.NEEDED, Trouble.LARGE_LOST)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Moot, NodeView, Problem, Severity, node_check
+from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nccl_pick import PlannedPickFacts
 from ncheck.facts.nics import NicFacts
@@ -25,11 +25,11 @@ from ncheck.nccl.ifname import steering
 
 
 @node_check("NC324", Severity.ERROR, PlannedPickFacts, NicFacts, EnvironmentFacts)
-def plan_not_followed(node: NodeView) -> Iterator[Problem | Moot]:
+def plan_not_followed(node: NodeView) -> Iterator[Problem | NotApplicable]:
     tried = node[PlannedPickFacts]
     pick, plan = tried.pick, " ".join(f"{name}={value}" for name, value in tried.variables.items())
     if pick.rendezvous and not pick.error:
-        yield Moot("NCCL_COMM_ID is set: NCCL takes that address as it is, and picks none")
+        yield NotApplicable("NCCL_COMM_ID is set: NCCL takes that address as it is, and picks none")
         return
     owners = [nic.name for nic, _ in located(node[NicFacts], pick)] if pick.address else []
     if pick.scope or not set(owners) & set(tried.interfaces):

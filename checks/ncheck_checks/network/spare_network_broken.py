@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.network.link_problems import ALSO, READS, Weight, problems
 
 
 @cluster_check("NC319", Severity.WARNING, *READS, also=ALSO)
-def spare_network_broken(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+def spare_network_broken(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     return problems(cluster, Weight.SPARE)

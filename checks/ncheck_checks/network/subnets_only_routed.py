@@ -17,15 +17,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.network.subnets import Apart, apart, machines
 
 
 @cluster_check("NC306", Severity.INFO, NicFacts, also=(IdentityFacts,))
-def subnets_only_routed(cluster: ClusterView) -> Iterator[Problem]:
-    found = apart(machines(cluster.each(NicFacts), cluster.known(IdentityFacts)))
+def subnets_only_routed(cluster: Cluster) -> Iterator[Problem]:
+    found = apart(machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts)))
     if isinstance(found, Apart) and found.routed:
         fix = f"tracepath {quote(found.odd[0])}"
         yield Problem(f"only routers join the nodes: {found.told}", fix, found.evidence, found.odd)

@@ -21,23 +21,25 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
-from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.login import IdentityFacts
 from ncheck.hostlist import fold, is_name
 
 
 @cluster_check("NC103", Severity.ERROR, IdentityFacts)
-def host_name_shared(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+def host_name_shared(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     named: dict[str, dict[str, IdentityFacts]] = defaultdict(dict)
-    for node, who in cluster.each(IdentityFacts).items():
+    for node, who in cluster.facts(IdentityFacts).items():
         named[who.host_name][node] = who
     for host_name, nodes in named.items():
         if len(nodes) == 1 and host_name:
             continue
         if not host_name:
-            yield Doubt("its host name could not be read", nodes=tuple(nodes))
+            yield Inconclusive("its host name could not be read", nodes=tuple(nodes))
         elif not all(who.machine for who in nodes.values()):
-            yield Doubt(f"{fold(nodes)} share a host name, and may be one machine or several", nodes=tuple(nodes))
+            yield Inconclusive(
+                f"{fold(nodes)} share a host name, and may be one machine or several", nodes=tuple(nodes)
+            )
         elif len({who.machine for who in nodes.values()}) > 1:
             yield _shared(host_name, nodes)
 

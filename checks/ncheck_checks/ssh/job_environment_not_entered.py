@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Doubt, NodeView, Problem, Severity, node_check
+from ncheck import Inconclusive, NodeView, Problem, Severity, node_check
 from ncheck.facts.login import LoginFacts
 from ncheck.model.evidence import Cause
 from ncheck.network.logins import by_ssh, never_got_that_far
 
 
 @node_check("NC126", Severity.ERROR, LoginFacts)
-def job_environment_not_entered(node: NodeView) -> Iterator[Problem | Doubt]:
+def job_environment_not_entered(node: NodeView) -> Iterator[Problem | Inconclusive]:
     login = node[LoginFacts].login
     if login.cause is Cause.NOT_ENTERED:
         yield Problem(

@@ -19,7 +19,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.login import ListingFacts
 from ncheck.hostlist import fold
 
@@ -30,9 +30,9 @@ MOST_SHOWN = 8
 
 
 @cluster_check("NC101", Severity.WARNING, ListingFacts, alone=True)
-def node_listed_twice(cluster: ClusterView) -> Iterator[Problem]:
+def node_listed_twice(cluster: Cluster) -> Iterator[Problem]:
     by_times: dict[int, dict[str, tuple[str, ...]]] = defaultdict(dict)
-    for node, listing in cluster.each(ListingFacts).items():
+    for node, listing in cluster.facts(ListingFacts).items():
         if len(listing.places) >= TWICE:
             by_times[len(listing.places)][node] = listing.places
     for times, nodes in by_times.items():

@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
 from ncheck.hostlist import fold
 from ncheck.model.evidence import Cause
@@ -40,16 +40,18 @@ _FIXES = {
 
 
 @cluster_check("NC131", Severity.ERROR, PeerSshFacts, alone=True)
-def node_to_node_ssh_fails(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+def node_to_node_ssh_fails(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     failed: dict[Cause, list[tuple[str, PeerSsh]]] = defaultdict(list)
-    for node, facts in cluster.each(PeerSshFacts).items():
+    for node, facts in cluster.facts(PeerSshFacts).items():
         for peer in facts.peers:
             if peer.cause:
                 failed[peer.cause].append((node, peer))
     for cause, edges in failed.items():
         nodes = tuple(dict.fromkeys(node for node, _ in edges))
         if cause in NOBODYS_FAULT:
-            yield Doubt(f"ssh to {fold(peer.target for _, peer in edges)} could not be tried ({cause.value})", nodes)
+            yield Inconclusive(
+                f"ssh to {fold(peer.target for _, peer in edges)} could not be tried ({cause.value})", nodes
+            )
         else:
             yield _problem(cause, edges, nodes)
 

@@ -20,20 +20,22 @@ from collections import defaultdict
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import ClusterView, Doubt, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.login import IdentityFacts
 from ncheck.hostlist import fold
 
 
 @cluster_check("NC102", Severity.ERROR, IdentityFacts)
-def one_machine_twice(cluster: ClusterView) -> Iterator[Problem | Doubt]:
+def one_machine_twice(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     machines: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for node, who in cluster.each(IdentityFacts).items():
+    for node, who in cluster.facts(IdentityFacts).items():
         if who.machine:
             machines[who.machine].append(node)
         else:
             what = "network namespace" if who.boot_id else "boot id"
-            yield Doubt(f"its {what} could not be read, so it cannot be told from the other nodes", nodes=(node,))
+            yield Inconclusive(
+                f"its {what} could not be read, so it cannot be told from the other nodes", nodes=(node,)
+            )
     for (boot_id, namespace), nodes in machines.items():
         if len(nodes) > 1:
             yield Problem(

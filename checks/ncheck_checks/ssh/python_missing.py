@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Doubt, NodeView, Problem, Severity, node_check
+from ncheck import Inconclusive, NodeView, Problem, Severity, node_check
 from ncheck.facts.login import LoginFacts
 from ncheck.model.evidence import Cause
 from ncheck.network.logins import never_got_that_far
 
 
 @node_check("NC125", Severity.ERROR, LoginFacts)
-def python_missing(node: NodeView) -> Iterator[Problem | Doubt]:
+def python_missing(node: NodeView) -> Iterator[Problem | Inconclusive]:
     login = node[LoginFacts].login
     if login.cause is Cause.NO_PYTHON:
         yield Problem(

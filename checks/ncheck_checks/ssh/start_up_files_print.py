@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Doubt, NodeView, Problem, Severity, node_check
+from ncheck import Inconclusive, NodeView, Problem, Severity, node_check
 from ncheck.facts.login import LoginFacts
 from ncheck.network.logins import by_ssh
 
 
 @node_check("NC130", Severity.WARNING, LoginFacts)
-def start_up_files_print(node: NodeView) -> Iterator[Problem | Doubt]:
+def start_up_files_print(node: NodeView) -> Iterator[Problem | Inconclusive]:
     facts = node[LoginFacts]
     if facts.noise:
         yield Problem(
@@ -33,4 +33,4 @@ def start_up_files_print(node: NodeView) -> Iterator[Problem | Doubt]:
             evidence=tuple(facts.noise.splitlines()),
         )
     elif not facts.login.reached:
-        yield Doubt(f"not reached ({facts.login.cause.value})" if facts.login.cause else "not reached")
+        yield Inconclusive(f"not reached ({facts.login.cause.value})" if facts.login.cause else "not reached")

@@ -20,15 +20,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
-from ncheck import ClusterView, Doubt, Moot, Problem, Severity, Split, cluster_check, split
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, Split, cluster_check, split
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 
 
 @cluster_check("NC206", Severity.ERROR, InterpreterFacts, also=(GpuFacts, LoadedNcclFacts), by_kind=True)
-def framework_differs(cluster: ClusterView) -> Iterator[Problem | Doubt | Moot]:
-    pythons = cluster.each(InterpreterFacts)
+def framework_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    pythons = cluster.facts(InterpreterFacts)
     names = sorted({name for python in pythons.values() for name in python.frameworks} - {"horovod"})
     for name in names:
         if parted := _parted(name, pythons):
@@ -39,13 +39,15 @@ def framework_differs(cluster: ClusterView) -> Iterator[Problem | Doubt | Moot]:
         yield _none_anywhere(cluster, sorted({f"{python.path} ({python.how})" for python in pythons.values()}))
 
 
-def _none_anywhere(cluster: ClusterView, interpreters: list[str]) -> Doubt | Moot:
+def _none_anywhere(cluster: Cluster, interpreters: list[str]) -> Inconclusive | NotApplicable:
     where = ", ".join(interpreters)
     if not any(isinstance(node.maybe(GpuFacts), GpuFacts) for node in cluster):
-        return Moot(f"no framework lives in {where}, and there is no GPU that would want one")
+        return NotApplicable(f"no framework lives in {where}, and there is no GPU that would want one")
     if all(isinstance(node.maybe(LoadedNcclFacts), LoadedNcclFacts) for node in cluster):
-        return Moot(f"no framework lives in {where}; NCCL itself is compared. Another Python is named with --python")
-    return Doubt(f"no framework lives in {where}: name the job's Python with --python")
+        return NotApplicable(
+            f"no framework lives in {where}; NCCL itself is compared. Another Python is named with --python"
+        )
+    return Inconclusive(f"no framework lives in {where}: name the job's Python with --python")
 
 
 def _parted(name: str, pythons: Mapping[str, InterpreterFacts]) -> Split[str] | None:

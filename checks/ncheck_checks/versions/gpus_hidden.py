@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Moot, NodeView, Problem, Severity, node_check
+from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import ListingFacts
@@ -26,10 +26,10 @@ from ncheck.topology.gpus import VARIABLE, visible_gpus
 
 
 @node_check("NC211", Severity.WARNING, GpuFacts, ListingFacts, EnvironmentFacts)
-def gpus_hidden(node: NodeView) -> Iterator[Problem | Moot]:
+def gpus_hidden(node: NodeView) -> Iterator[Problem | NotApplicable]:
     there, seen = len(node[GpuFacts].gpus), visible_gpus(node[GpuFacts], node[EnvironmentFacts])
     if seen is None or node[ListingFacts].slots is not None:
-        yield Moot("parts of GPUs are named (MIG)" if seen is None else "the list says how many are wanted")
+        yield NotApplicable("parts of GPUs are named (MIG)" if seen is None else "the list says how many are wanted")
     elif seen < there:
         value = node[EnvironmentFacts].variables[VARIABLE]
         yield Problem(

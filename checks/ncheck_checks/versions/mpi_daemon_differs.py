@@ -19,22 +19,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import ClusterView, Doubt, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.mpi import differing, prefix_for, start_of, untold
 
 
 @cluster_check("NC210", Severity.ERROR, MpiDaemonFacts)
-def mpi_daemon_differs(cluster: ClusterView) -> Iterator[Problem | Doubt | Moot]:
-    found = cluster.each(MpiDaemonFacts)
+def mpi_daemon_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    found = cluster.facts(MpiDaemonFacts)
     start, prefix = start_of(found), prefix_for(found)
     if start is None:
-        yield Moot("no node has an mpirun whose daemon is known")
+        yield NotApplicable("no node has an mpirun whose daemon is known")
         return
     if silent := untold(found, start):
-        yield Doubt(f"nothing beside {start.daemon} says of which release it is", silent)
+        yield Inconclusive(f"nothing beside {start.daemon} says of which release it is", silent)
     if missing := tuple(node for node, facts in found.items() if start.started(facts) is None):
-        yield Moot(f"there is no {start.daemon}: see NC209", missing)
+        yield NotApplicable(f"there is no {start.daemon}: see NC209", missing)
     helps = (f"mpirun --prefix {prefix} starts mpirun's own, and the plan's line says so",) if prefix else ()
     for node, daemon in differing(found, start).items():
         what = f"mpirun of {start.node} is {start.told}, and {daemon.path} is {daemon.implementation} {daemon.version}"

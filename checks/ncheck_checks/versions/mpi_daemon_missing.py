@@ -20,20 +20,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import ClusterView, Moot, Problem, Severity, cluster_check
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.login import ListingFacts
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.mpi import lacks, prefix_for, start_of
 
 
 @cluster_check("NC209", Severity.ERROR, MpiDaemonFacts, ListingFacts)
-def mpi_daemon_missing(cluster: ClusterView) -> Iterator[Problem | Moot]:
-    found, places = cluster.each(MpiDaemonFacts), cluster.each(ListingFacts)
+def mpi_daemon_missing(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    found, places = cluster.facts(MpiDaemonFacts), cluster.facts(ListingFacts)
     start, prefix = start_of(found), prefix_for(found)
     if start is None:
-        yield Moot("no node has an mpirun whose daemon is known")
+        yield NotApplicable("no node has an mpirun whose daemon is known")
     elif all(place.startswith("SLURM") for listing in places.values() for place in listing.places):
-        yield Moot("in a Slurm job mpirun starts its daemons by srun, without ssh")
+        yield NotApplicable("in a Slurm job mpirun starts its daemons by srun, without ssh")
     else:
         helps = (f"mpirun --prefix {prefix} starts it as it is, and the plan's line says so",) if prefix else ()
         for lack in lacks(found, start):

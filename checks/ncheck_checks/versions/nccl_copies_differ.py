@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Doubt, NodeView, Problem, Severity, Unread, node_check
+from ncheck import Inconclusive, NodeView, Problem, Severity, Unread, node_check
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.nccl import LoadedNcclFacts, NcclCopiesFacts, NcclCopy
 
 
 @node_check("NC202", Severity.WARNING, NcclCopiesFacts, also=(LoadedNcclFacts, InterpreterFacts))
-def nccl_copies_differ(node: NodeView) -> Iterator[Problem | Doubt]:
+def nccl_copies_differ(node: NodeView) -> Iterator[Problem | Inconclusive]:
     loaded, python = node.maybe(LoadedNcclFacts), node.maybe(InterpreterFacts)
     home = python.path.rpartition("/bin/")[0] if isinstance(python, InterpreterFacts) else ""
     rivals = [copy for copy in node[NcclCopiesFacts].copies if _competes(copy, home)]
@@ -35,7 +35,7 @@ def nccl_copies_differ(node: NodeView) -> Iterator[Problem | Doubt]:
         yield Problem(f"NCCL {' and '.join(versions)} compete for the job; {used}", "python3 -m pip list", evidence)
     for copy in rivals:
         if isinstance(copy.version, Unread) and len(rivals) > 1:
-            yield Doubt(f"the version of {copy.path} is not known: {copy.version.reason}")
+            yield Inconclusive(f"the version of {copy.path} is not known: {copy.version.reason}")
 
 
 def _competes(copy: NcclCopy, home: str) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Moot, NodeView, Problem, Severity, node_check
+from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import ListingFacts
@@ -28,11 +28,11 @@ from ncheck.topology.gpus import VARIABLE, visible_gpus
 
 
 @node_check("NC208", Severity.ERROR, GpuFacts, ListingFacts, EnvironmentFacts)
-def slots_and_gpus_disagree(node: NodeView) -> Iterator[Problem | Moot]:
+def slots_and_gpus_disagree(node: NodeView) -> Iterator[Problem | NotApplicable]:
     slots, there = node[ListingFacts].slots, len(node[GpuFacts].gpus)
     seen = visible_gpus(node[GpuFacts], node[EnvironmentFacts])
     if slots is None or seen is None or there == 0:
-        yield Moot("the list says no slots" if slots is None else "no whole GPUs are there or named")
+        yield NotApplicable("the list says no slots" if slots is None else "no whole GPUs are there or named")
     elif slots > there:
         yield Problem(f"listed with {slots} slots, and it has {there} GPUs: two ranks would share one", "nvidia-smi -L")
     elif slots > seen:

@@ -18,7 +18,7 @@ from ncheck.network.subnets import Seat, seats
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ncheck.model.cluster import Company
+    from ncheck.model.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,14 @@ STRICT = 1  # net.ipv4.conf.*.rp_filter: 0 off, 1 strict, 2 loose
 _WHY_NOT = "no packet of another node can come in by a wrong interface: one interface, or no strict rp_filter"
 
 
-def ask_arrivals(company: Company, left: float) -> Questions:
+def ask_arrivals(cluster: Cluster, left: float) -> Questions:
     """Ask each node whose interfaces and settings are known; of the others nothing will be known."""
-    held = {name: [seat for seat in seats(nics) if ":" not in seat.ip] for name, nics in company.each(NicFacts).items()}
+    held = {
+        name: [seat for seat in seats(nics) if ":" not in seat.ip]
+        for name, nics in cluster.connected_facts(NicFacts).items()
+    }
     questions: Questions = {}
-    for name, settings in company.each(NetSettingsFacts).items():
+    for name, settings in cluster.connected_facts(NetSettingsFacts).items():
         if name in held:
             packets: list[JsonValue] = list(_packets(name, held, settings))
             asked = replace(ARRIVALS, arguments={"arrivals": packets}, timeout=max(1.0, min(10.0, left - 1.0)))

@@ -25,7 +25,7 @@ from ncheck.network.subnets import Seat, clashing, doubles, machines, seats
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ncheck.model.cluster import Company
+    from ncheck.model.cluster import Cluster
     from ncheck.settings import Settings
 
 
@@ -217,47 +217,47 @@ _LEAST = 1.0  # seconds: where there are no more, every link is said to be untri
 Row = list[JsonValue]
 
 
-def spared_listening(company: Company) -> dict[str, str]:
+def spared_listening(cluster: Cluster) -> dict[str, str]:
     """Return the nodes that need not listen; one node alone may still need a port for the job."""
-    unwanted = company.settings.mesh == "none" and _deaf(company) and not named_ports(company.settings)
-    return company.spared() if unwanted else {}
+    unwanted = cluster.settings.mesh == "none" and _deaf(cluster) and not named_ports(cluster.settings)
+    return cluster.spared() if unwanted else {}
 
 
-def _deaf(company: Company) -> bool:
+def _deaf(cluster: Cluster) -> bool:
     """Tell whether nobody is to connect to the nodes' own addresses: neither the mesh nor, by TCP alone, the probe."""
-    return bool(company.alone) and (company.settings.probe != "tcp" or len(company.nodes) == 1)
+    return bool(cluster.alone) and (cluster.settings.probe != "tcp" or len(cluster.nodes) == 1)
 
 
-def ask_listen(company: Company, left: float) -> Questions:  # noqa: ARG001  binding takes no time
+def ask_listen(cluster: Cluster, left: float) -> Questions:  # noqa: ARG001  binding takes no time
     """Ask each node to listen on its own addresses, and the first one on the job's ports."""
-    found, doubles = usable_seats(company), _doubles(company)
-    ports: dict[str, list[JsonValue]] = {company.reached[0].name: _needed(company)} if company.reached else {}
+    found, doubles = usable_seats(cluster), _doubles(cluster)
+    ports: dict[str, list[JsonValue]] = {cluster.connected[0].name: _needed(cluster)} if cluster.connected else {}
     return {
-        name: (_listening(company, name, () if _deaf(company) else held, ports.get(name, []), doubles.get(name, "")),)
+        name: (_listening(cluster, name, () if _deaf(cluster) else held, ports.get(name, []), doubles.get(name, "")),)
         for name, held in found.items()
     }
 
 
-def ask_connect(company: Company, left: float) -> Questions:
+def ask_connect(cluster: Cluster, left: float) -> Questions:
     """Ask each node to connect to all others that listen."""
-    if company.alone:  # what listens does so for the probe alone
+    if cluster.alone:  # what listens does so for the probe alone
         return {}
-    seconds = max(_LEAST, left - _KEPT * company.settings.deadline - 1.0)
+    seconds = max(_LEAST, left - _KEPT * cluster.settings.deadline - 1.0)
     questions: Questions = {}
-    found = usable_seats(company)
-    for name, rows in dialled(company, found).items():
+    found = usable_seats(cluster)
+    for name, rows in dialled(cluster, found).items():
         sources: JsonValue = {subnet: list(ips) for subnet, ips in _by_subnet(found[name]).items()}
-        asked: JsonValue = {"token": company.token, "timeout": seconds, "sources": sources, "targets": list(rows)}
+        asked: JsonValue = {"token": cluster.token, "timeout": seconds, "sources": sources, "targets": list(rows)}
         connect = Answer(CONNECT.name, seconds + 1.0, asked)
-        questions[name] = (connect if rows else NotAsked(CONNECT, _why_none(company, name)),)
+        questions[name] = (connect if rows else NotAsked(CONNECT, _why_none(cluster, name)),)
     return questions
 
 
-def dialled(company: Company, found: Mapping[str, Sequence[Seat]]) -> dict[str, list[Row]]:
+def dialled(cluster: Cluster, found: Mapping[str, Sequence[Seat]]) -> dict[str, list[Row]]:
     """Return what each node is to dial, in its order. Nodes share the rows: a thousand of them have a million pairs."""
-    doubles, listening = _doubles(company), company.each(ListenFacts)
+    doubles, listening = _doubles(cluster), cluster.connected_facts(ListenFacts)
     names = [name for name in found if name not in doubles]
-    first, asked_for = (company.reached[0].name, _needed_ports(company)) if company.reached else ("", ())
+    first, asked_for = (cluster.connected[0].name, _needed_ports(cluster)) if cluster.connected else ("", ())
     own = {name: _by_subnet(found[name]) for name in names}
     ends = {name: _ends(name, found[name], listening[name]) for name in names if name in listening}
     made: dict[str, list[Row]] = {name: [] for name in found}
@@ -277,35 +277,35 @@ def dialled(company: Company, found: Mapping[str, Sequence[Seat]]) -> dict[str, 
     return made
 
 
-def usable_seats(company: Company) -> dict[str, tuple[Seat, ...]]:
+def usable_seats(cluster: Cluster) -> dict[str, tuple[Seat, ...]]:
     """Return each node's addresses that can be told from others': not those that another machine shows as well."""
-    nics = company.each(NicFacts)
-    clashes = clashing(machines(nics, company.each(IdentityFacts)))
+    nics = cluster.connected_facts(NicFacts)
+    clashes = clashing(machines(nics, cluster.connected_facts(IdentityFacts)))
     free = {name: (seat for seat in seats(held) if seat.ip not in clashes) for name, held in nics.items()}
     return {name: tuple(islice(held, MOST_SEATS)) for name, held in free.items()}
 
 
-def _doubles(company: Company) -> dict[str, str]:
+def _doubles(cluster: Cluster) -> dict[str, str]:
     """Map each node that is a machine which was listed before under another name to that name."""
-    return doubles(company.each(NicFacts), company.each(IdentityFacts))
+    return doubles(cluster.connected_facts(NicFacts), cluster.connected_facts(IdentityFacts))
 
 
 def _listening(
-    company: Company, name: str, held: Sequence[Seat], ports: list[JsonValue], double: str
+    cluster: Cluster, name: str, held: Sequence[Seat], ports: list[JsonValue], double: str
 ) -> Answer | NotAsked:
     if double and not ports:
         return NotAsked(LISTEN, f"it is the same machine as {double}")
     if not held and not ports:
-        return NotAsked(LISTEN, company.alone or "it has no address of its own that a job could use")
+        return NotAsked(LISTEN, cluster.alone or "it has no address of its own that a job could use")
     addresses: list[JsonValue] = [*dict.fromkeys(seat.ip for seat in held)]
-    asked: JsonValue = {"node": name, "token": company.token, "addresses": addresses, "ports": ports}
+    asked: JsonValue = {"node": name, "token": cluster.token, "addresses": addresses, "ports": ports}
     return Answer(LISTEN.name, _LISTENING, asked)
 
 
-def _why_none(company: Company, name: str) -> str:
-    if double := _doubles(company).get(name):
+def _why_none(cluster: Cluster, name: str) -> str:
+    if double := _doubles(cluster).get(name):
         return f"it is the same machine as {double}"
-    others = [node.name for node in company.reached if node.name != name]
+    others = [node.name for node in cluster.connected if node.name != name]
     return "no other node listens for it" if others else "none of the others was reached"
 
 
@@ -365,22 +365,22 @@ def named_ports(settings: Settings) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*([settings.master_port] if settings.master_port else []), *settings.need_ports)))
 
 
-def _needed(company: Company) -> list[JsonValue]:
+def _needed(cluster: Cluster) -> list[JsonValue]:
     """Ask for the ports that the job needs on its first node; `assumed`: nobody named it, nor its launcher."""
-    named = named_ports(company.settings)
-    guessed = company.settings.launcher not in MEETING_PORTS
-    return [{"port": port, "assumed": guessed and port not in named} for port in _needed_ports(company)]
+    named = named_ports(cluster.settings)
+    guessed = cluster.settings.launcher not in MEETING_PORTS
+    return [{"port": port, "assumed": guessed and port not in named} for port in _needed_ports(cluster)]
 
 
-def _needed_ports(company: Company) -> tuple[int, ...]:
-    named = named_ports(company.settings)
-    meeting = None if company.settings.master_port else _meeting_port(company)
+def _needed_ports(cluster: Cluster) -> tuple[int, ...]:
+    named = named_ports(cluster.settings)
+    meeting = None if cluster.settings.master_port else _meeting_port(cluster)
     return tuple(dict.fromkeys((*named, *([meeting] if meeting else []))))
 
 
-def _meeting_port(company: Company) -> int | None:
-    launcher = company.settings.launcher
+def _meeting_port(cluster: Cluster) -> int | None:
+    launcher = cluster.settings.launcher
     if launcher and launcher in MEETING_PORTS:
         return MEETING_PORTS[launcher]
-    first = company.each(InterpreterFacts).get(company.reached[0].name)
+    first = cluster.connected_facts(InterpreterFacts).get(cluster.connected[0].name)
     return TORCH_PORT if first and any(name in first.frameworks for name in _MEET_BY_TORCH) else None

@@ -17,7 +17,7 @@ from ncheck.network.ssh_edges import edges
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ncheck.model.cluster import Company
+    from ncheck.model.cluster import Cluster
     from ncheck.model.node import Node
 
 
@@ -95,12 +95,12 @@ READERS = (Reader(HostNameFacts, (HOST_NAME,), host_name), Reader(NameFacts, (NA
 _PATIENCE = 10.0  # seconds that a node's resolver gets for all of them
 
 
-def ask_names(company: Company, left: float) -> Questions:
+def ask_names(cluster: Cluster, left: float) -> Questions:
     """Ask each node for its own name as listed, the first node's, where ranks meet, and those that it would ssh to."""
-    found = edges(len(company.nodes), company.settings.mesh)
+    found = edges(len(cluster.nodes), cluster.settings.mesh)
     questions: Questions = {}
-    for number, node in enumerate(company.nodes):
-        names = list(_names(company.nodes, (number, 0, *found.get(number, ()))))
+    for number, node in enumerate(cluster.nodes):
+        names = list(_names(cluster.nodes, (number, 0, *found.get(number, ()))))
         asked: JsonValue = {"names": list(names)}
         limit = max(1.0, min(_PATIENCE, left - 1.0))
         why = "the nodes are listed by address: there is no name to look up"

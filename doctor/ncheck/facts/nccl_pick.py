@@ -18,7 +18,7 @@ from ncheck.model.phase import NotAsked, Questions
 from ncheck.parse.nccl_version import version_text
 
 if TYPE_CHECKING:
-    from ncheck.model.cluster import Company
+    from ncheck.model.cluster import Cluster
     from ncheck.model.evidence import JsonValue
     from ncheck.plan.advice import Advice
     from ncheck.plan.networks import Network
@@ -140,23 +140,23 @@ READERS = (
 _LONGEST = 10.0  # seconds for NCCL to be opened and asked once more
 
 
-def spared_pick(company: Company) -> dict[str, str]:
+def spared_pick(cluster: Cluster) -> dict[str, str]:
     """Return the nodes on which no plan is to be tried: one node alone needs none."""
-    alone = len(company.nodes) == 1
-    return {node.name: "one node alone needs no network between nodes" for node in company.nodes if alone}
+    alone = len(cluster.nodes) == 1
+    return {node.name: "one node alone needs no network between nodes" for node in cluster.nodes if alone}
 
 
-def ask_pick(company: Company, left: float) -> Questions:
+def ask_pick(cluster: Cluster, left: float) -> Questions:
     """Make the plan of what is known by now, and ask every node on which NCCL could be asked before."""
     from ncheck.plan.interface import advise
     from ncheck.plan.sight import sight_of
 
-    advice = advise(sight_of(company.nodes, company.known))
-    asked_before, nics = company.each(NcclPickFacts), company.each(NicFacts)
+    advice = advise(sight_of(cluster.nodes, cluster.known))
+    asked_before, nics = cluster.connected_facts(NcclPickFacts), cluster.connected_facts(NicFacts)
     why = NotAsked(PLANNED, "NCCL could not be asked here what it picks")
     return {
         node.name: (_question(advice, node.name, nics.get(node.name), left) if node.name in asked_before else why,)
-        for node in company.reached
+        for node in cluster.connected
     }
 
 

@@ -38,7 +38,7 @@ from ncheck.parse.topology_matrix import TopologyFacts
 
 if TYPE_CHECKING:
     from ncheck.facts.reader import Reader
-    from ncheck.model.check import FactType
+    from ncheck.model.cluster import FactType
     from ncheck.model.evidence import Evidence, Source
 
 

@@ -12,7 +12,7 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.reader import LONGEST, Reader, no_answer
 from ncheck.facts.shapes import mapping, words
-from ncheck.model.check import NodeView
+from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Absent, Read
 from ncheck.model.phase import NotAsked, Questions
@@ -20,7 +20,7 @@ from ncheck.nccl.picks import MADE_OF, picked_seats
 from ncheck.network.subnets import seats
 
 if TYPE_CHECKING:
-    from ncheck.model.cluster import Company
+    from ncheck.model.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ MOST = 4096  # addresses that one node is asked about
 _WHY_NOT = "wherever NCCL picks on the other nodes lies in a subnet of its own"
 
 
-def ask_routes(company: Company, left: float) -> Questions:
+def ask_routes(cluster: Cluster, left: float) -> Questions:
     """Ask each node whose interfaces are known."""
-    nics = company.each(NicFacts)
-    views = (NodeView(name, {fact: company.known[name].get(fact, Absent("")) for fact in MADE_FROM}) for name in nics)
+    nics = cluster.connected_facts(NicFacts)
+    views = (NodeView(name, {fact: cluster.known[name].get(fact, Absent("")) for fact in MADE_FROM}) for name in nics)
     picks = picked_seats(views)
     questions: Questions = {}
     for name, held in nics.items():

@@ -14,7 +14,7 @@ from ncheck.network.ssh_edges import edges
 from ncheck.ssh.messages import cause_of, telling_line
 
 if TYPE_CHECKING:
-    from ncheck.model.cluster import Company
+    from ncheck.model.cluster import Cluster
     from ncheck.model.node import Node
     from ncheck.settings import Settings
 
@@ -89,21 +89,21 @@ READERS = (Reader(PeerSshFacts, (PEERS,), peers),)
 _LEAST_FOR_A_PEER = 3.0  # seconds for one node's login to another, where many are to be tried
 
 
-def spared_peers(company: Company) -> dict[str, str]:
+def spared_peers(cluster: Cluster) -> dict[str, str]:
     """Return the nodes from which no launch opens ssh, and why that is so."""
-    found = edges(len(company.nodes), company.settings.mesh)
-    others = (node.name for number, node in enumerate(company.nodes) if number not in found)
-    return company.spared() or dict.fromkeys(others, "no launch opens ssh from here")
+    found = edges(len(cluster.nodes), cluster.settings.mesh)
+    others = (node.name for number, node in enumerate(cluster.nodes) if number not in found)
+    return cluster.spared() or dict.fromkeys(others, "no launch opens ssh from here")
 
 
-def ask_peers(company: Company, left: float) -> Questions:
+def ask_peers(cluster: Cluster, left: float) -> Questions:
     """Ask each node at the beginning of an edge for the nodes at its ends, those that were reached at all."""
-    standing = {node.name for node in company.reached}
+    standing = {node.name for node in cluster.connected}
     questions: Questions = {}
-    for number, others in edges(len(company.nodes), company.settings.mesh).items():
-        ends = [company.nodes[other] for other in others]
-        targets = [_peer(end, company.settings) for end in ends if end.name in standing]
-        questions[company.nodes[number].name] = (_question(targets, company.settings, left),)
+    for number, others in edges(len(cluster.nodes), cluster.settings.mesh).items():
+        ends = [cluster.nodes[other] for other in others]
+        targets = [_peer(end, cluster.settings) for end in ends if end.name in standing]
+        questions[cluster.nodes[number].name] = (_question(targets, cluster.settings, left),)
     return questions
 
 

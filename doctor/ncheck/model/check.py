@@ -6,17 +6,12 @@ Severity, code and page belong to the check; the engine makes findings and verdi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
 
-from ncheck.model.fact import Absent, Read, Unread
+from ncheck.model.cluster import Cluster, FactType, NodeView
+from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Severity
-
-T = TypeVar("T")
-
-
-FactType = type[object]
 
 
 @dataclass(frozen=True)
@@ -30,7 +25,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Doubt:
+class Inconclusive:
     """What could not be told although the facts were read. It makes the verdict unknown on these nodes."""
 
     reason: str
@@ -38,58 +33,14 @@ class Doubt:
 
 
 @dataclass(frozen=True)
-class Moot:
+class NotApplicable:
     """Why there is nothing to judge although the facts were read: no such hardware or software. Skipped, not passed."""
 
     reason: str
     nodes: tuple[str, ...] = ()
 
 
-Said = Problem | Doubt | Moot
-
-
-class UndeclaredReadError(Exception):
-    """A check asked for a fact that it does not declare: the check is wrong, not the cluster."""
-
-
-@dataclass(frozen=True)
-class NodeView:
-    """One node as one check may see it: its declared facts and nothing else."""
-
-    name: str
-    facts: Mapping[FactType, object]
-
-    def __getitem__(self, fact: type[T]) -> T:
-        """Return a fact of `reads`: it is there, or the engine would not have asked."""
-        return cast("T", self._declared(fact))
-
-    def maybe(self, fact: type[T]) -> Read[T]:
-        """Return a fact of `also`: it may be Unread or Absent."""
-        return cast("Read[T]", self._declared(fact))
-
-    def _declared(self, fact: FactType) -> object:
-        if fact not in self.facts:
-            raise UndeclaredReadError(f"the check reads {fact.__name__} and does not declare it")
-        return self.facts[fact]
-
-
-@dataclass(frozen=True)
-class ClusterView:
-    """The nodes whose declared facts could all be read, in the order of the listing."""
-
-    nodes: tuple[NodeView, ...]
-
-    def __iter__(self) -> Iterator[NodeView]:
-        return iter(self.nodes)
-
-    def each(self, fact: type[T]) -> dict[str, T]:
-        """Map node names to a fact of `reads`."""
-        return {node.name: node[fact] for node in self.nodes}
-
-    def known(self, fact: type[T]) -> dict[str, T]:
-        """Map node names to a fact of `also`, of the nodes that have it."""
-        held = {node.name: node.maybe(fact) for node in self.nodes}
-        return {name: value for name, value in held.items() if isinstance(value, fact)}
+Said = Problem | Inconclusive | NotApplicable
 
 
 @dataclass(frozen=True)
@@ -108,7 +59,7 @@ class Check:
     reads: tuple[FactType, ...]
     also: tuple[FactType, ...] = ()
     judge_node: Callable[[NodeView], Iterable[Said]] | None = None
-    judge_cluster: Callable[[ClusterView], Iterable[Said]] | None = None
+    judge_cluster: Callable[[Cluster], Iterable[Said]] | None = None
     everywhere: bool = False
     by_kind: bool = False
     alone: bool = False
@@ -123,7 +74,7 @@ class Check:
 NodeJudge = Callable[[NodeView], Iterable[Said]]
 
 
-ClusterJudge = Callable[[ClusterView], Iterable[Said]]
+ClusterJudge = Callable[[Cluster], Iterable[Said]]
 
 
 def node_check(

@@ -10,7 +10,8 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import HcaPort
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.hostlist import fold
-from ncheck.model.check import ClusterView, Problem
+from ncheck.model.check import Problem
+from ncheck.model.cluster import Cluster
 from ncheck.nccl.choice import placed_settings, releases_of
 from ncheck.nccl.hca import active, taken
 from ncheck.nccl.ifname import Named
@@ -38,7 +39,7 @@ def settings_of(environment: EnvironmentFacts, nccl: object) -> dict[str, Named]
     return {name: Named(name, value, file) for name, (value, file) in placed.items()}
 
 
-def settings_everywhere(cluster: ClusterView) -> dict[str, dict[str, Named]]:
+def settings_everywhere(cluster: Cluster) -> dict[str, dict[str, Named]]:
     """Return the same by node; the check is to declare EnvironmentFacts and LoadedNcclFacts."""
     return {node.name: settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts)) for node in cluster}
 

@@ -8,7 +8,7 @@ from ncheck.facts.environment import IFNAME, EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.model.check import NodeView
+from ncheck.model.cluster import NodeView
 from ncheck.nccl.choice import Choice, choices
 from ncheck.network.subnets import Seat, Seats, best_first, common_names, seats
 from ncheck.text import export

@@ -5,21 +5,21 @@ from __future__ import annotations
 from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.model.check import ClusterView
+from ncheck.model.cluster import Cluster
 from ncheck.network.link_faults import carrying
 from ncheck.network.subnets import Seat, clashing, machines, seats
 
 SEATED = (LinkFacts, IdentityFacts)  # what they are made of beside the interfaces
 
 
-def best_seats(cluster: ClusterView) -> dict[str, tuple[Seat, ...]]:
+def best_seats(cluster: Cluster) -> dict[str, tuple[Seat, ...]]:
     """Return the addresses of each node by which others can find it, the best first; none that others show, too.
 
     The check is to declare NicFacts and those of SEATED; of a node whose interfaces were not read there are none.
     """
-    nodes = cluster.known(NicFacts)
-    single = machines(nodes, cluster.known(IdentityFacts))
-    whole, clashes = carrying(cluster.known(LinkFacts), single), clashing(single)
+    nodes = cluster.facts(NicFacts)
+    single = machines(nodes, cluster.facts(IdentityFacts))
+    whole, clashes = carrying(cluster.facts(LinkFacts), single), clashing(single)
     order = {subnet: place for place, subnet in enumerate(whole)}
     found = {node: [seat for seat in seats(nics) if seat.ip not in clashes] for node, nics in nodes.items()}
     return {

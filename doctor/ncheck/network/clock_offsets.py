@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from ncheck.facts.clock import ClockFacts
 from ncheck.hostlist import fold
-from ncheck.model.check import ClusterView, Problem
+from ncheck.model.check import Problem
+from ncheck.model.cluster import Cluster
 
 SECOND = 1.0
 
@@ -14,9 +15,9 @@ SECOND = 1.0
 MINUTE = 60.0  # munge and Kerberos refuse at 300 s, TLS at once
 
 
-def off_by(cluster: ClusterView, more_than: float, up_to: float, what: str) -> Iterator[Problem]:
+def off_by(cluster: Cluster, more_than: float, up_to: float, what: str) -> Iterator[Problem]:
     """Yield one problem that names the nodes whose clock is off by so many seconds; `what` ends its message."""
-    clocks = skews(cluster.each(ClockFacts))
+    clocks = skews(cluster.facts(ClockFacts))
     off = {node: skew for node, skew in clocks.items() if more_than < abs(skew) <= up_to}
     if off:
         yield Problem(

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from ncheck.facts.links import LinkCause, LinkFacts, ListenFacts, PortState
 from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import fold
-from ncheck.model.check import ClusterView, Doubt, NodeView, Problem
+from ncheck.model.check import Inconclusive, Problem
+from ncheck.model.cluster import Cluster, NodeView
 from ncheck.network.link_matrix import Known, Tried, shown, subnets_of
 from ncheck.network.link_problems import there
 
@@ -32,7 +33,8 @@ def _freed(node: NodeView, state: PortState, *, elsewhere: bool) -> str:
     if elsewhere or state.error:
         other = state.port + 1 if 1024 <= state.port < 65535 else 29500  # noqa: PLR2004  what a user may open
         return f"ncheck plan nodes.txt --master-port {other}"
-    logins = ClusterView((node,)).known(LoginFacts)
+    login = node.maybe(LoginFacts)
+    logins = {node.name: login} if isinstance(login, LoginFacts) else {}
     if found := _PID.search(state.taken_by):
         return there(node.name, logins, "ps", "-o", "user,lstart,args", "-p", found[1])
     return there(node.name, logins, "sudo", "ss", "-tnap", f"sport = :{state.port}")
@@ -46,19 +48,21 @@ class _Blocked:
     open_elsewhere: bool = True
 
 
-def unreachable(cluster: ClusterView, *, surely: bool) -> Iterator[Problem | Doubt]:
+def unreachable(cluster: Cluster, *, surely: bool) -> Iterator[Problem | Inconclusive]:
     """Yield the ports of the job that other nodes cannot reach.
 
     `surely`: somebody named the port, and some node has no subnet in which it is reached; else what is left.
     """
-    known = cluster.each(LinkFacts)
+    known = cluster.facts(LinkFacts)
     assumed = {(node.name, state.port) for node in cluster for state in node[ListenFacts].needed if state.assumed}
     for (target, port, subnet), found in _blocked(known).items():
         if surely == (not found.open_elsewhere and (target, port) not in assumed):
             yield _problem(cluster, found, f"port {port} of {target} cannot be reached", subnet)
     if untried := [tried for tried in _port_links(known) if tried.link.cause is LinkCause.UNTRIED]:
         ports = ", ".join(sorted({f"{tried.link.port} of {tried.link.target}" for tried in untried}))
-        yield Doubt(f"there was no time to try port {ports}", tuple(dict.fromkeys(tried.node for tried in untried)))
+        yield Inconclusive(
+            f"there was no time to try port {ports}", tuple(dict.fromkeys(tried.node for tried in untried))
+        )
 
 
 def _port_links(known: Known) -> Iterator[Tried]:
@@ -87,14 +91,14 @@ def _broken(known: Known, node: str, target: str, port: int) -> frozenset[str]:
     return frozenset(link.subnet for link in known[node].broken if (link.target, link.port) == (target, port))
 
 
-def _problem(cluster: ClusterView, found: _Blocked, what: str, subnet: str) -> Problem:
+def _problem(cluster: Cluster, found: _Blocked, what: str, subnet: str) -> Problem:
     first = found.tried[0]
     nodes = tuple(dict.fromkeys(tried.node for tried in found.tried))
     where = f" on {subnet}" if subnet else ""
     meaning = "in another subnet it can" if found.open_elsewhere else "the ranks would wait for each other there"
     return Problem(
         message=f"{what}{where} from {fold(nodes)}, and other ports there can: {meaning}",
-        fix=there(first.link.target, cluster.known(LoginFacts), "sudo", "nft", "list", "ruleset"),
+        fix=there(first.link.target, cluster.facts(LoginFacts), "sudo", "nft", "list", "ruleset"),
         evidence=shown(found.tried),
         nodes=nodes,
     )

@@ -14,7 +14,7 @@ from itertools import combinations
 
 from ncheck.facts.links import LinkCause, LinkFacts
 from ncheck.hostlist import fold
-from ncheck.model.check import Doubt
+from ncheck.model.check import Inconclusive
 from ncheck.network.link_matrix import CONNECT, CUT, LARGE, Fold, Known, Matrix, Shape, Tried, folded, joined
 from ncheck.network.subnets import Nodes, best_first, shared
 
@@ -129,17 +129,17 @@ def _faults(heard: tuple[tuple[str, LinkFacts], ...], subnet: str) -> tuple[Faul
     return tuple(fault for net in nets if net.broken for fault in _Teller(net).faults())
 
 
-def doubt(known: Known, subnet: str, members: Collection[str]) -> Doubt | None:
+def doubt(known: Known, subnet: str, members: Collection[str]) -> Inconclusive | None:
     """Say which links among the members were left out, and by which nodes; None where none was."""
     return _doubt(tuple((node, facts) for node, facts in known.items() if node in members), subnet)
 
 
 @lru_cache(maxsize=64)
-def _doubt(heard: tuple[tuple[str, LinkFacts], ...], subnet: str) -> Doubt | None:
+def _doubt(heard: tuple[tuple[str, LinkFacts], ...], subnet: str) -> Inconclusive | None:
     dark = Matrix(dict(heard), subnet, dict(heard), CONNECT).dark
     ends = {node for way in dark for node in way}
     trying = tuple(dict.fromkeys(node for node, _ in dark))
-    return Doubt(f"not all links between {fold(ends)} were tried {_where(subnet)}", trying) if dark else None
+    return Inconclusive(f"not all links between {fold(ends)} were tried {_where(subnet)}", trying) if dark else None
 
 
 @dataclass(frozen=True)

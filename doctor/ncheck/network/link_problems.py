@@ -16,7 +16,8 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.links import LinkCause, LinkFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Interface, NicFacts
-from ncheck.model.check import ClusterView, Doubt, FactType, Problem
+from ncheck.model.check import Inconclusive, Problem
+from ncheck.model.cluster import Cluster, FactType
 from ncheck.nccl.picks import MADE_OF, line_into, picked_seats
 from ncheck.network.link_faults import Fault, Trouble, carries, doubt, faults, subnets_tried
 from ncheck.network.link_matrix import Known, Shape, Tried, joined, shown
@@ -56,7 +57,7 @@ class Weighed:
         return f"no other subnet is known to carry all nodes, so a job over them hangs {when}"
 
 
-def problems(cluster: ClusterView, weight: Weight, trouble: Trouble | None = None) -> Iterator[Problem | Doubt]:
+def problems(cluster: Cluster, weight: Weight, trouble: Trouble | None = None) -> Iterator[Problem | Inconclusive]:
     """Yield what is broken of this weight (and this trouble), one problem a sentence, and what is not known."""
     scales = _Scales(cluster)
     for one in scales.weighed():
@@ -69,15 +70,15 @@ def problems(cluster: ClusterView, weight: Weight, trouble: Trouble | None = Non
 
 @dataclass(frozen=True)
 class _Scales:
-    cluster: ClusterView
+    cluster: Cluster
 
     @cached_property
     def known(self) -> Known:
-        return self.cluster.each(LinkFacts)
+        return self.cluster.facts(LinkFacts)
 
     @cached_property
     def everywhere(self) -> dict[str, Seats]:
-        return best_first(shared(self.cluster.each(NicFacts)))
+        return best_first(shared(self.cluster.facts(NicFacts)))
 
     def weighed(self) -> Iterator[Weighed]:
         found = [fault for subnet in subnets_tried(self.known) for fault in faults(self.known, subnet, self.known)]
@@ -106,11 +107,11 @@ class _Scales:
         return picked_seats(self.cluster)
 
 
-def _problem(cluster: ClusterView, one: Weighed, everywhere: Mapping[str, Seats]) -> Problem:
+def _problem(cluster: Cluster, one: Weighed, everywhere: Mapping[str, Seats]) -> Problem:
     fault = one.fault
-    nics = cluster.each(NicFacts)
+    nics = cluster.facts(NicFacts)
     picked = one.weight is Weight.PICKED
-    fix = line_into(everywhere, one.instead) if picked else cure(fault, nics, cluster.known(LoginFacts))
+    fix = line_into(everywhere, one.instead) if picked else cure(fault, nics, cluster.facts(LoginFacts))
     return Problem(
         message=f"{fault.told}{mtus_told(fault, nics)}; {one.meaning}",
         fix=fix,

@@ -11,7 +11,8 @@ from dataclasses import replace
 from shlex import quote
 
 from ncheck.facts.login import LoginFacts
-from ncheck.model.check import Check, Doubt, Moot, NodeView, Problem, Said, node_check
+from ncheck.model.check import Check, Inconclusive, NotApplicable, Problem, Said, node_check
+from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Severity
 
@@ -54,7 +55,7 @@ def login_check(code: str, cause: Cause) -> Callable[[Words], Check]:
             elif doubt := never_got_that_far(login, cause):
                 yield doubt
             elif login.transport in _WITHOUT_SSH and _STEP[cause] <= _STEP[Cause.AUTH_REFUSED]:
-                yield Moot("no SSH lies between")
+                yield NotApplicable("no SSH lies between")
 
         judge.__name__, judge.__module__ = words.__name__, words.__module__
         return node_check(code, Severity.ERROR, LoginFacts)(judge)
@@ -68,13 +69,13 @@ def by_ssh(node: str, login: Login) -> str:
     return f"ssh {port}{quote(login.user) + '@' if login.user else ''}{node}"
 
 
-def never_got_that_far(login: Login, cause: Cause) -> Doubt | None:
+def never_got_that_far(login: Login, cause: Cause) -> Inconclusive | None:
     """Return the doubt of a check about `cause` where the login ended at that step, or before it, by something else."""
     if login.cause is None or login.cause is cause:
-        return None if login.reached or login.cause else Doubt("not reached")
+        return None if login.reached or login.cause else Inconclusive("not reached")
     if _furthest(login) > _STEP[cause]:
         return None
-    return Doubt(f"{'never got that far' if login.reached else 'not reached'} ({login.cause.value})")
+    return Inconclusive(f"{'never got that far' if login.reached else 'not reached'} ({login.cause.value})")
 
 
 def _furthest(login: Login) -> int:

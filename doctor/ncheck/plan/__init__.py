@@ -13,7 +13,7 @@ from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.model.check import FactType
+from ncheck.model.cluster import FactType
 
 # What a plan is made of. The makers in this folder are dear, and imported when a plan is wanted.
 PLAN_FACTS: tuple[FactType, ...] = (

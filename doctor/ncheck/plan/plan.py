@@ -15,8 +15,8 @@ from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold, is_name
-from ncheck.judge import Facts
 from ncheck.local_host import Head
+from ncheck.model.cluster import Facts
 from ncheck.model.node import Node
 from ncheck.model.plan import MEETING_PORTS, LaunchPlan, Setting
 from ncheck.mpi import prefix_for

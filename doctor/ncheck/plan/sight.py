@@ -12,7 +12,7 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.run import JobFacts
-from ncheck.judge import Facts
+from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
 from ncheck.topology.gpus import visible_gpus

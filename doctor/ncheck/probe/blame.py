@@ -8,7 +8,7 @@ from shlex import quote
 
 from ncheck.facts.probe import ProbeFacts, Stage, Turn
 from ncheck.hostlist import fold
-from ncheck.model.check import Doubt, Moot, Problem
+from ncheck.model.check import Inconclusive, NotApplicable, Problem
 from ncheck.probe.collectives import Collective, collectives
 from ncheck.probe.expected import expectation
 from ncheck.probe.search import BOUNDS, Meeting, Search, SlowLink, Suspect, searched
@@ -46,10 +46,10 @@ def scene(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]) ->
     return Scene(probed, hardware, ran, searched(ran, expectation(hardware)))
 
 
-def slow_nodes(seen: Scene, *, on_cpus: bool) -> Iterator[Problem | Doubt | Moot]:
+def slow_nodes(seen: Scene, *, on_cpus: bool) -> Iterator[Problem | Inconclusive | NotApplicable]:
     """Yield the nodes to blame; `on_cpus` asks for pairs measured without GPUs, which another check judges."""
     if why := _nothing_to_tell(seen, on_cpus=on_cpus):
-        yield Moot(why)
+        yield NotApplicable(why)
         return
     found = seen.found
     if found.together:
@@ -59,14 +59,14 @@ def slow_nodes(seen: Scene, *, on_cpus: bool) -> Iterator[Problem | Doubt | Moot
     if found.unresolved and not on_cpus:
         nodes = tuple(one.node for one in found.unresolved)
         reason = "slow or failed with each partner, and too few of these are fast with others to tell whose fault it is"
-        yield Doubt(reason, nodes)
+        yield Inconclusive(reason, nodes)
 
 
-def slow_links(seen: Scene) -> Iterator[Problem | Moot]:
+def slow_links(seen: Scene) -> Iterator[Problem | NotApplicable]:
     """Yield the ways that are slow between nodes that are fast with others."""
     links = seen.found.links
     if not seen.found.meetings:
-        yield Moot("no pair of nodes was measured")
+        yield NotApplicable("no pair of nodes was measured")
     elif parts := _parted(seen.found):
         yield _crossing(seen, *parts)
     elif len(links) > _MANY:

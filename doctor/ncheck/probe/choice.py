@@ -52,7 +52,7 @@ def ways_open_to(probe: str) -> tuple[str, ...]:
 
 def choose(ground: Ground, against: tuple[str, ...]) -> Chosen | Refused:
     """Choose as the settings say. `against` is what stands against the plan; --force measures all the same."""
-    settings = ground.company.settings
+    settings = ground.settings
     if not ground.nodes:
         return Refused("no node is left to measure on", UNMEASURED)
     if against and not settings.force:
@@ -100,10 +100,10 @@ def _explicit(ground: Ground, name: str) -> Chosen | Refused:
 
 def _in_use(ground: Ground) -> str:
     """Say whose GPUs are in use; "" where none is, and where --force measures all the same."""
-    held = ground.company.each(GpuFacts)
+    held = ground.cluster.connected_facts(GpuFacts)
     found = {node: [*busy(held[node])] for node in ground.nodes if node in held}
     nodes = [node for node, gpus in found.items() if gpus]
-    if not nodes or ground.company.settings.force:
+    if not nodes or ground.settings.force:
         return ""
     first = found[nodes[0]][0]
     share = f"{share_in_use(first) or 0.0:.0%} of the memory of GPU {first.index} on {nodes[0]}"

@@ -14,7 +14,7 @@ from statistics import median
 
 from ncheck.facts.probe import ProbeFacts, Stage, Turn
 from ncheck.hostlist import fold
-from ncheck.model.check import Moot, Problem
+from ncheck.model.check import NotApplicable, Problem
 from ncheck.model.report import LEAST_KEPT
 from ncheck.probe.collectives import Collective, collectives
 from ncheck.probe.expected import expectation
@@ -48,11 +48,11 @@ def scaled(ran: Iterable[Collective], expect: Expect) -> tuple[Scaled, ...]:
     return tuple(_against(one, steps[:place]) for place, one in enumerate(steps))
 
 
-def poor(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]) -> Iterator[Problem | Moot]:
+def poor(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]) -> Iterator[Problem | NotApplicable]:
     """Yield the first step at which too little is kept."""
     steps = scaled(collectives(probed), expectation(hardware))
     if all(one.efficiency is None for one in steps):
-        yield Moot("no two sizes of group were measured whose bandwidths can be compared")
+        yield NotApplicable("no two sizes of group were measured whose bandwidths can be compared")
         return
     low = next((one for one in steps if one.efficiency is not None and one.efficiency < LEAST_KEPT), None)
     if low and low.best:

@@ -8,7 +8,7 @@ from statistics import median
 
 from ncheck.facts.probe import Means, ProbeFacts, Stage
 from ncheck.hostlist import fold
-from ncheck.model.check import Moot, Problem
+from ncheck.model.check import NotApplicable, Problem
 from ncheck.model.report import FAR_TOO_LOW
 from ncheck.probe.collectives import Collective, collectives
 from ncheck.probe.expected import NAMED, Expected, expectation, expected
@@ -66,20 +66,22 @@ def short(judged: Iterable[Held], hardware: Mapping[str, Hardware], least: float
         yield _problem(members, hardware)
 
 
-def unexpected(judged: Sequence[Held]) -> Moot | None:
+def unexpected(judged: Sequence[Held]) -> NotApplicable | None:
     """Say why nothing was judged, where nothing was; None where something was."""
     if not judged:
-        return Moot("no bandwidth was measured")
+        return NotApplicable("no bandwidth was measured")
     if any(one.ratio is not None for one in judged):
         return None
     missing = tuple(dict.fromkeys(what for one in judged for what in one.should.unknown))
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return Moot(
+    return NotApplicable(
         f"there is no telling what to expect, for want of knowing {missing[0]}{more}" if missing else "no limit"
     )
 
 
-def below_peers(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]) -> Iterator[Problem | Moot]:
+def below_peers(
+    probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]
+) -> Iterator[Problem | NotApplicable]:
     """Yield the nodes whose GPUs reach less between them than those of their peers, where nothing is expected.
 
     The nodes are of one kind. What is usual is the median of those that are not far below the best.
@@ -90,7 +92,7 @@ def below_peers(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardwar
         groups.setdefault((one.step.world, one.step.means), {})[one.step.group[0]] = one.busbw or 0.0
     compared = [values for values in groups.values() if len(values) > 1]
     if not compared:
-        yield Moot("no two nodes of one kind were measured by themselves without an expectation")
+        yield NotApplicable("no two nodes of one kind were measured by themselves without an expectation")
     for values in compared:
         usual = _usual(values.values())
         for node, reached in values.items():

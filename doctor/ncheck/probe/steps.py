@@ -27,7 +27,7 @@ from ncheck.probe.schedule import most_rounds, pair_rounds, scaling_groups
 from ncheck.topology.hardware import hardware_of
 
 if TYPE_CHECKING:
-    from ncheck.model.cluster import Company
+    from ncheck.model.cluster import Cluster
     from ncheck.model.evidence import Answer
     from ncheck.model.phase import Questions
     from ncheck.probe.choice import Chosen
@@ -51,14 +51,14 @@ class Prospect:
     against: tuple[str, ...]
 
 
-def spared_probe(company: Company) -> dict[str, str]:
+def spared_probe(cluster: Cluster) -> dict[str, str]:
     """Return the nodes on which nothing is to be measured."""
-    none = company.settings.probe == "none"
-    return dict.fromkeys((node.name for node in company.nodes), "not asked (--probe none)") if none else {}
+    none = cluster.settings.probe == "none"
+    return dict.fromkeys((node.name for node in cluster.nodes), "not asked (--probe none)") if none else {}
 
 
 def rounds(
-    company: Company, prospect: Callable[[], Prospect], clock: Callable[[], float] = time.monotonic
+    cluster: Cluster, prospect: Callable[[], Prospect], clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Act]:
     """Yield the acts of the probe, or the one that says why there is none.
 
@@ -71,18 +71,18 @@ def rounds(
     from ncheck.probe.methods.ground import ground_of
 
     found = prospect()
-    ground = ground_of(company, found.plan, found.dropped)
+    ground = ground_of(cluster, found.plan, found.dropped)
     if found.dropped:
-        yield told(company, NotAsked(TURN, "left out by --drop-bad"), found.dropped)
+        yield told(cluster, NotAsked(TURN, "left out by --drop-bad"), found.dropped)
     chosen = choose(ground, found.against)
     if isinstance(chosen, Refused):
-        yield told(company, refusal(company, chosen.why, chosen.fix), ground.nodes)
+        yield told(cluster, refusal(cluster, chosen.why, chosen.fix), ground.nodes)
         return
-    stages = Stages(ground, chosen, clock, clock() + company.settings.probe_time)
+    stages = Stages(ground, chosen, clock, clock() + cluster.settings.probe_time)
     yield from stages.search()
-    if company.settings.drop_bad:
+    if cluster.settings.drop_bad:
         now = prospect()
-        yield from stages.leave_out(ground_of(company, now.plan, {**found.dropped, **now.dropped}))
+        yield from stages.leave_out(ground_of(cluster, now.plan, {**found.dropped, **now.dropped}))
     yield from stages.groups()
 
 
@@ -107,16 +107,16 @@ def cut_short(probed: Mapping[str, object], why: str) -> dict[str, tuple[Source,
     return {**never, **dict.fromkeys(begun, (note.source, note.reply))}
 
 
-def refusal(company: Company, why: str, fix: str) -> NotAsked | Told:
+def refusal(cluster: Cluster, why: str, fix: str) -> NotAsked | Told:
     """Return why nothing is measured. By default there was nothing to measure then; who asked for it has no answer."""
-    settings = company.settings
+    settings = cluster.settings
     wanted = settings.probe != "auto" or settings.probe_wanted
     return Told(TURN, Reply(Status.FAILED, why, value=fix)) if wanted else NotAsked(TURN, why)
 
 
-def told(company: Company, words: NotAsked | Told, nodes: Collection[str]) -> Act:
+def told(cluster: Cluster, words: NotAsked | Told, nodes: Collection[str]) -> Act:
     """Return the act that asks nothing and tells these nodes why."""
-    names = [node.name for node in company.reached if node.name in nodes]
+    names = [node.name for node in cluster.connected if node.name in nodes]
     return Act("measuring", frozenset(names), lambda _: dict.fromkeys(names, (words,)), seconds=1.0)
 
 
@@ -204,7 +204,7 @@ class Stages:
     def pairs(self) -> Iterator[Act]:
         """Measure disjoint pairs at once, until nobody is suspected without a second partner."""
         way = self.chosen.ways.get(Stage.PAIR)
-        known = self.ground.company.known
+        known = self.ground.cluster.known
         should = expectation({node: hardware_of(known.get(node, {})) for node in self.ground.nodes})
         number = 0
         while way:
@@ -307,7 +307,7 @@ class Stages:
             Step(
                 self.round, stage, way.means, tuple(group),
                 tuple(way.ranks(self.ground, stage, node) for node in group), sizes, way.launcher,
-                net, self.ground.company.settings.expect,
+                net, self.ground.settings.expect,
             )
             for group in groups
         ]  # fmt: skip
@@ -317,7 +317,7 @@ class Stages:
 
         Where small ones are named, the other stages go no further than those.
         """
-        named, usual = self.ground.company.settings.sizes, way.usual(self.ground, stage)
+        named, usual = self.ground.settings.sizes, way.usual(self.ground, stage)
         if named and stage in (Stage.INSIDE, Stage.ALL):
             usual = named
         elif named:
@@ -347,12 +347,12 @@ class Stages:
 
     def longest(self, way: Way) -> float:
         """Return the seconds after which a step counts as hung: more where somebody gave a slow cluster more time."""
-        return max(way.most, PATIENT * self.ground.company.settings.probe_time)
+        return max(way.most, PATIENT * self.ground.settings.probe_time)
 
     def affordable(self, way: Way, stage: Stage) -> float:
         """Return the seconds that a step may take, with those kept back that all nodes together will need."""
         last = self.chosen.ways.get(Stage.ALL)
-        settings = self.ground.company.settings
+        settings = self.ground.settings
         kept = 0.0
         if last and stage is not Stage.ALL and way.means is not Means.DIAGNOSTICS and len(self.ground.nodes) >= _FEW:
             kept = min(KEPT * settings.probe_time, self.longest(last))
@@ -362,14 +362,14 @@ class Stages:
 
     def standing(self) -> tuple[str, ...]:
         """Return the nodes that are asked on, in the order of the listing."""
-        there = {node.name for node in self.ground.company.reached}
+        there = {node.name for node in self.ground.cluster.connected}
         return tuple(node for node in self.ground.nodes if node in there and node not in self.out)
 
     def stand(self, group: Iterable[str]) -> bool:
         return set(group) <= set(self.standing())
 
     def turns(self, node: str) -> tuple[Turn, ...]:
-        held = self.ground.company.known.get(node, {}).get(ProbeFacts)
+        held = self.ground.cluster.known.get(node, {}).get(ProbeFacts)
         return held.turns if isinstance(held, ProbeFacts) else ()
 
     def done(self) -> tuple[Collective, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from ncheck.facts.probe import ProbeFacts
 from ncheck.hostlist import fold
-from ncheck.model.check import FactType
+from ncheck.model.cluster import FactType
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.report import Probe
 

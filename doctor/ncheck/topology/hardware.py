@@ -10,7 +10,7 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.pcie import PcieFacts
-from ncheck.model.check import ClusterView
+from ncheck.model.cluster import Cluster
 from ncheck.parse.topology_matrix import TopologyFacts
 
 # What a check of bandwidths declares, besides what was measured.
@@ -40,6 +40,6 @@ def hardware_of(facts: Mapping[type[object], object]) -> Hardware:
     return Hardware(gpus, topology, pcie, infiniband, nics, environment)  # type: ignore[arg-type]
 
 
-def hardware_in(cluster: ClusterView) -> dict[str, Hardware]:
+def hardware_in(cluster: Cluster) -> dict[str, Hardware]:
     """Return the same by node, for a check that declares HARDWARE_FACTS beside what it reads."""
     return {node.name: hardware_of({fact: node.maybe(fact) for fact in HARDWARE_FACTS}) for node in cluster}

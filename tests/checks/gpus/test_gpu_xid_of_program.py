@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.kernel_log import KernelLogFacts, XidEvent
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
 from ncheck_checks.gpus.gpu_xid_of_program import gpu_xid_of_program
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ncheck.facts.kernel_log import KernelLogFacts, XidEvent
 from ncheck.facts.login import ListingFacts
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.gpus.gpu_xid_reported import gpu_xid_reported

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.clock import ClockFacts
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
 from ncheck_checks.host.clock_far_off import clock_far_off
 

@@ -6,7 +6,8 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts, SharedMemory
 from ncheck.facts.login import IdentityFacts
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.host.memlock_limited import memlock_limited

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.probe import Failure, Means, ProbeFacts, Row, Stage, Step, Turn
 from ncheck.facts.tools import Tool, ToolFacts
-from ncheck.judge import Facts
+from ncheck.model.cluster import Facts
 
 MIB = 2**20
 PORTS = tuple(HcaPort(f"mlx5_{number}", 1, "Active", "LinkUp", 400.0, "InfiniBand") for number in range(2))

@@ -6,7 +6,8 @@ import pytest
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.probe import Failure, Means, ProbeFacts, Skipped, Stage, Turn
-from ncheck.judge import Facts, Judgement, judge
+from ncheck.judge import Judgement, judge
+from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.measured.all_reduce_failed import all_reduce_failed

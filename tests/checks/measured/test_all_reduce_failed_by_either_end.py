@@ -5,7 +5,8 @@ from __future__ import annotations
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.facts.probe import Means, ProbeFacts, Stage, Step, Turn
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.interface_names import Kind

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.probe import Means, ProbeFacts, Row, Turn
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.measured.all_reduce_wrong import all_reduce_wrong

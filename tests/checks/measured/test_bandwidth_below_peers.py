@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.probe import Stage
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.measured.bandwidth_below_peers import bandwidth_below_peers
 

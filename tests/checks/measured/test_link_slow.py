@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ncheck.facts.probe import Means, ProbeFacts, Stage, Step, Turn
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.measured.link_slow import link_slow
 

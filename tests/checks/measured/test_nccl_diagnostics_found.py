@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.probe import Failure, Means, ProbeFacts, Stage, Step, Turn
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
 from ncheck_checks.measured.nccl_diagnostics_found import nccl_diagnostics_found
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ncheck.facts.probe import Failure
 from ncheck.facts.tools import ToolFacts
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.measured.rdma_pair_fails import rdma_pair_fails
 

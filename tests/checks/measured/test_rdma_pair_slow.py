@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from ncheck.facts.probe import Failure
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
 from ncheck.probe.rails import gate
 from ncheck_checks.measured.rdma_pair_slow import rdma_pair_slow

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.probe import Means, Stage
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.measured.scaling_poor import scaling_poor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ncheck.facts.probe import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
-from ncheck.judge import Facts
+from ncheck.model.cluster import Facts
 
 MIB = 2**20
 SIZES = (MIB, 64 * MIB)

@@ -11,7 +11,7 @@ from ncheck.facts.login import LoginFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import Facts
+from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Absent
 from ncheck.parse.interface_names import Kind

@@ -7,7 +7,7 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.judge import Facts
+from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.parse.nvidia_smi import Gpu
 

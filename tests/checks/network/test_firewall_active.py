@@ -6,7 +6,8 @@ from ncheck.facts.firewall import FirewallFacts
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.net_settings import InterfaceSettings, NetSettingsFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import Facts, Judgement, judge
+from ncheck.judge import Judgement, judge
+from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind

@@ -8,7 +8,8 @@ from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.names import HostNameFacts, Resolved
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import Facts, Judgement, judge
+from ncheck.judge import Judgement, judge
+from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind

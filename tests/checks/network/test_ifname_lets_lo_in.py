@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.network.ifname_lets_lo_in import ifname_lets_lo_in
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.network.ifname_matches_nothing import ifname_matches_nothing
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.facts.run import JobFacts
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from ncheck.facts.names import NameFacts, Resolved
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import Facts, Judgement, judge
+from ncheck.judge import Judgement, judge
+from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind

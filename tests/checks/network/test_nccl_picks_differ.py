@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.nics import Interface
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.network.nccl_picks_differ import nccl_picks_differ
 

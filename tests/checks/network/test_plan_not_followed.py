@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ncheck.facts.nccl_pick import NcclPickFacts, PlannedPickFacts
 from ncheck.facts.nics import Address, NicFacts
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.network.plan_not_followed import plan_not_followed

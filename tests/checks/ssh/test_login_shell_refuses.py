@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.login import LoginFacts
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck_checks.ssh.login_shell_refuses import login_shell_refuses

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.mpi_daemon import BESIDE, PLAIN, MpiDaemonFacts, MpiProgram
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.versions.mpi_daemon_differs import mpi_daemon_differs
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ncheck.facts.login import ListingFacts
 from ncheck.facts.mpi_daemon import BESIDE, INTERACTIVE, LOGIN, PLAIN, USUAL, EarlyReturn, MpiDaemonFacts, MpiProgram
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.versions.mpi_daemon_missing import mpi_daemon_missing
 

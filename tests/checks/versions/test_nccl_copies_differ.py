@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.nccl import LoadedNcclFacts, NcclCopiesFacts, NcclCopy
-from ncheck.judge import Facts, judge
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.versions.nccl_copies_differ import nccl_copies_differ

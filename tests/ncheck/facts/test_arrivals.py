@@ -8,8 +8,7 @@ from ncheck.facts.arrivals import ARRIVALS, ask_arrivals
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.net_settings import InterfaceSettings, NetSettingsFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import Facts
-from ncheck.model.cluster import Company
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Answer, Login
 from ncheck.model.node import Node
 from ncheck.model.phase import NotAsked
@@ -28,12 +27,12 @@ def node(*ips: str, rp_filter: int = 1, loose: str = "") -> Facts:
     return {LoginFacts: LOGIN, NicFacts: NicFacts(nics), NetSettingsFacts: NetSettingsFacts(conf, (32768, 60999))}
 
 
-def company(nodes: Mapping[str, Facts]) -> Company:
-    return Company(tuple(map(Node, nodes)), nodes, Settings())
+def cluster(nodes: Mapping[str, Facts]) -> Cluster:
+    return Cluster(tuple(map(Node, nodes)), nodes, Settings())
 
 
 def asked(nodes: Mapping[str, Facts], name: str) -> list[tuple[object, ...]]:
-    (question,) = ask_arrivals(company(nodes), left=20.0)[name]
+    (question,) = ask_arrivals(cluster(nodes), left=20.0)[name]
     assert isinstance(question, Answer)
     assert isinstance(question.arguments, dict)
     packets = question.arguments["arrivals"]
@@ -64,9 +63,9 @@ def test_nodes_that_share_a_subnet_do_not_send_to_one_another_from_others() -> N
 def test_a_node_with_one_interface_or_no_strict_filter_is_not_asked() -> None:
     nodes = {"a": node("10.1.0.1"), "b": node("10.1.0.2", "10.1.0.12", rp_filter=0)}
     why = "no packet of another node can come in by a wrong interface: one interface, or no strict rp_filter"
-    assert ask_arrivals(company(nodes), left=20.0) == dict.fromkeys("ab", (NotAsked(ARRIVALS, why),))
+    assert ask_arrivals(cluster(nodes), left=20.0) == dict.fromkeys("ab", (NotAsked(ARRIVALS, why),))
 
 
 def test_nothing_is_said_of_a_node_whose_interfaces_are_not_known() -> None:
     nodes: dict[str, Facts] = {"a": node("10.1.0.1"), "b": {LoginFacts: LOGIN}}
-    assert set(ask_arrivals(company(nodes), left=20.0)) == {"a"}
+    assert set(ask_arrivals(cluster(nodes), left=20.0)) == {"a"}

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from ncheck.facts.names import NAMES, ask_names
-from ncheck.model.cluster import Company
+from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Answer
 from ncheck.model.node import Node
 from ncheck.model.phase import NotAsked
 from ncheck.settings import Settings
 
 
-def company(*names: str, mesh: str = "auto") -> Company:
-    return Company(tuple(Node(name) for name in names), {name: {} for name in names}, Settings(mesh=mesh))
+def cluster(*names: str, mesh: str = "auto") -> Cluster:
+    return Cluster(tuple(Node(name) for name in names), {name: {} for name in names}, Settings(mesh=mesh))
 
 
-def asked(company: Company) -> dict[str, object]:
+def asked(cluster: Cluster) -> dict[str, object]:
     found: dict[str, object] = {}
-    for name, (question,) in ask_names(company, left=20.0).items():
+    for name, (question,) in ask_names(cluster, left=20.0).items():
         assert isinstance(question, Answer)
         assert (question.name, question.timeout) == ("names", 10.0)
         assert isinstance(question.arguments, dict)
@@ -25,23 +25,23 @@ def asked(company: Company) -> dict[str, object]:
 
 
 def test_up_to_16_nodes_look_up_one_another_and_themselves() -> None:
-    assert asked(company("a", "b", "c")) == {"a": ["a", "b", "c"], "b": ["b", "a", "c"], "c": ["c", "a", "b"]}
+    assert asked(cluster("a", "b", "c")) == {"a": ["a", "b", "c"], "b": ["b", "a", "c"], "c": ["c", "a", "b"]}
 
 
 def test_beyond_that_all_look_up_the_first_node_and_the_first_looks_up_all() -> None:
     names = [f"n{number}" for number in range(40)]
-    found = asked(company(*names))
+    found = asked(cluster(*names))
     assert found["n0"] == names
     assert found["n7"] == ["n7", "n0"]
 
 
 def test_addresses_are_not_looked_up() -> None:
-    assert asked(company("10.1.0.1", "b"))["10.1.0.1"] == ["b"]
-    question = ask_names(company("10.1.0.1", "fe80::2%eth0"), left=20.0)["10.1.0.1"]
+    assert asked(cluster("10.1.0.1", "b"))["10.1.0.1"] == ["b"]
+    question = ask_names(cluster("10.1.0.1", "fe80::2%eth0"), left=20.0)["10.1.0.1"]
     assert question == (NotAsked(NAMES, "the nodes are listed by address: there is no name to look up"),)
 
 
 def test_nobody_is_asked_where_there_is_one_node_or_no_mesh() -> None:
-    assert company("a").spared() == {"a": "one node alone has no peers"}
-    assert company("a", "b", mesh="none").spared() == dict.fromkeys("ab", "not asked (--mesh none)")
-    assert company("a", "b").spared() == {}
+    assert cluster("a").spared() == {"a": "one node alone has no peers"}
+    assert cluster("a", "b", mesh="none").spared() == dict.fromkeys("ab", "not asked (--mesh none)")
+    assert cluster("a", "b").spared() == {}

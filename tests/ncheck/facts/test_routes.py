@@ -13,8 +13,7 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.facts.routes import ROUTES, ask_routes
-from ncheck.judge import Facts
-from ncheck.model.cluster import Company
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Answer, Login
 from ncheck.model.fact import Absent
 from ncheck.model.node import Node
@@ -42,8 +41,8 @@ def node(*ips: str) -> Facts:
 
 def asked(nodes: Mapping[str, Facts]) -> dict[str, object]:
     """Return what each node is asked, or why it is not."""
-    company = Company(tuple(map(Node, nodes)), nodes, Settings())
-    found = {name: question for name, (question,) in ask_routes(company, left=20.0).items()}
+    cluster = Cluster(tuple(map(Node, nodes)), nodes, Settings())
+    found = {name: question for name, (question,) in ask_routes(cluster, left=20.0).items()}
     return {
         name: one.arguments if isinstance(one, Answer) else one.reason if isinstance(one, NotAsked) else one
         for name, one in found.items()

@@ -10,8 +10,7 @@ from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.links import MOST_SEATS, LinkFacts, ListenFacts, PortState, ask_connect, ask_listen, spared_listening
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import Facts
-from ncheck.model.cluster import Company
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Answer, Cause, JsonValue, Login
 from ncheck.model.node import Node
 from ncheck.model.phase import NotAsked, Questions
@@ -27,7 +26,7 @@ def nic(name: str, *addresses: str, default: bool = False, prefix: int = 24) -> 
     return Interface(name, 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=held, default_route=default)
 
 
-def company(nodes: Mapping[str, tuple[Interface, ...]], settings: Settings = SETTINGS, **more: Facts) -> Company:
+def cluster(nodes: Mapping[str, tuple[Interface, ...]], settings: Settings = SETTINGS, **more: Facts) -> Cluster:
     """Return nodes that were all reached, and listen on port 4000 and so on of every address."""
     known: dict[str, Facts] = {}
     for number, (name, nics) in enumerate(nodes.items()):
@@ -39,18 +38,18 @@ def company(nodes: Mapping[str, tuple[Interface, ...]], settings: Settings = SET
             ListenFacts: ListenFacts(ports),
             **more.get(name, {}),
         }
-    return Company(tuple(Node(name) for name in nodes), known, settings, token="0f")  # noqa: S106  no secret
+    return Cluster(tuple(Node(name) for name in nodes), known, settings, token="0f")  # noqa: S106  no secret
 
 
-def cluster(count: int, wires: int = 1) -> dict[str, tuple[Interface, ...]]:
+def wired(count: int, wires: int = 1) -> dict[str, tuple[Interface, ...]]:
     return {f"n{i}": tuple(nic(f"eth{w}", f"10.{w}.0.{i + 1}") for w in range(wires)) for i in range(count)}
 
 
-def links(company: Company) -> dict[str, tuple[list[JsonValue], ...]]:
+def links(cluster: Cluster) -> dict[str, tuple[list[JsonValue], ...]]:
     """Return the links that each node's agent makes of its question: node, source, address, port, subnet, job."""
     return {
         name: tuple(rows(one.arguments)) if isinstance(one, Answer) else ()
-        for name, (one,) in ask_connect(company, 40.0).items()
+        for name, (one,) in ask_connect(cluster, 40.0).items()
     }
 
 
@@ -62,7 +61,7 @@ def asked(questions: Questions) -> dict[str, object]:
 
 
 def test_every_address_is_tried_from_every_other_nodes_address_in_its_subnet() -> None:
-    assert links(company(cluster(3, wires=2)))["n0"] == (
+    assert links(cluster(wired(3, wires=2)))["n0"] == (
         ["n1", "10.0.0.1", "10.0.0.2", 4001, "10.0.0.0/24", False],
         ["n1", "10.1.0.1", "10.1.0.2", 4001, "10.1.0.0/24", False],
         ["n2", "10.0.0.1", "10.0.0.3", 4002, "10.0.0.0/24", False],
@@ -71,7 +70,7 @@ def test_every_address_is_tried_from_every_other_nodes_address_in_its_subnet() -
 
 
 def test_in_each_step_every_node_is_dialled_by_one_other() -> None:
-    made = links(company(cluster(7)))
+    made = links(cluster(wired(7)))
     for step in range(6):
         assert len({dials[step][0] for dials in made.values()}) == 7
     assert {len(dials) for dials in made.values()} == {6}
@@ -79,13 +78,13 @@ def test_in_each_step_every_node_is_dialled_by_one_other() -> None:
 
 def test_two_addresses_of_a_node_in_one_subnet_are_both_tried_from_both_of_the_other() -> None:
     nodes = {"a": (nic("eth0", "10.0.0.1", "10.0.0.2"),), "b": (nic("eth0", "10.0.0.3", "10.0.0.4"),)}
-    ends = [(row[1], row[2]) for row in links(company(nodes))["a"]]
+    ends = [(row[1], row[2]) for row in links(cluster(nodes))["a"]]
     assert ends == [(one, other) for other in ("10.0.0.3", "10.0.0.4") for one in ("10.0.0.1", "10.0.0.2")]
 
 
 def test_where_that_is_too_much_each_address_is_still_tried_from_and_to() -> None:
     nodes = {f"n{i}": (nic("eth0", *(f"10.0.{i}.{k}" for k in range(1, 18)), prefix=16),) for i in range(16)}
-    made = links(company(nodes))["n0"]
+    made = links(cluster(nodes))["n0"]
     assert len(made) == 15 * 17
     assert {row[1] for row in made} == {f"10.0.0.{k}" for k in range(1, 18)}
     assert {row[2] for row in made} == {f"10.0.{i}.{k}" for i in range(1, 16) for k in range(1, 18)}
@@ -93,9 +92,9 @@ def test_where_that_is_too_much_each_address_is_still_tried_from_and_to() -> Non
 
 def test_an_address_that_several_nodes_show_is_no_link() -> None:
     docker = nic("br0", "172.17.0.1", prefix=16)
-    nodes = {name: (docker, *nics) for name, nics in cluster(2).items()}
-    assert [row[2] for row in links(company(nodes))["n0"]] == ["10.0.0.2"]
-    listening = asked(ask_listen(company(nodes), 40.0))["n0"]
+    nodes = {name: (docker, *nics) for name, nics in wired(2).items()}
+    assert [row[2] for row in links(cluster(nodes))["n0"]] == ["10.0.0.2"]
+    listening = asked(ask_listen(cluster(nodes), 40.0))["n0"]
     assert listening == {"node": "n0", "token": "0f", "addresses": ["10.0.0.1"], "ports": []}
 
 
@@ -105,38 +104,38 @@ def test_nodes_without_a_common_subnet_are_tried_between_their_routers() -> None
         "b": (nic("eth0", "fd00::2", "10.9.0.1", default=True),),
         "c": (nic("eth0", "fd00::3", default=True),),
     }
-    made = links(company(nodes))
+    made = links(cluster(nodes))
     assert made["a"] == (["b", "10.0.0.1", "10.9.0.1", 4001, "", False],)
     assert made["b"] == (["c", "fd00::2", "fd00::3", 4002, "fd00::/64", False], ["a", "10.9.0.1", "10.0.0.1", 4000, "", False])  # fmt: skip  # noqa: E501
 
 
 def test_one_machine_under_two_names_is_asked_once_and_not_about_itself() -> None:
-    nodes = cluster(2)
+    nodes = wired(2)
     same = {IdentityFacts: IdentityFacts("n0", "boot-n0", "net:[1]", 0), NicFacts: NicFacts(nodes["n0"])}
-    alias = company({**nodes, "alias": nodes["n0"]}, alias=same)
+    alias = cluster({**nodes, "alias": nodes["n0"]}, alias=same)
     assert [row[0] for row in links(alias)["n0"]] == ["n1"]
     assert asked(ask_listen(alias, 40.0))["alias"] == "it is the same machine as n0"
     assert asked(ask_connect(alias, 40.0))["alias"] == "it is the same machine as n0"
 
 
 def test_who_does_not_listen_is_not_tried() -> None:
-    made = company(cluster(3), n1={ListenFacts: ListenFacts({}, {"10.0.0.2": "gone"})})
+    made = cluster(wired(3), n1={ListenFacts: ListenFacts({}, {"10.0.0.2": "gone"})})
     assert [row[0] for row in links(made)["n0"]] == ["n2"]
-    two = company(cluster(2), n1={LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))})
+    two = cluster(wired(2), n1={LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))})
     assert asked(ask_connect(two, 40.0)) == {"n0": "none of the others was reached"}
 
 
 def test_a_node_without_an_address_is_spared() -> None:
-    nodes = {**cluster(2), "bare": (nic("eth0"),)}
-    assert asked(ask_listen(company(nodes), 40.0))["bare"] == "it has no address of its own that a job could use"
+    nodes = {**wired(2), "bare": (nic("eth0"),)}
+    assert asked(ask_listen(cluster(nodes), 40.0))["bare"] == "it has no address of its own that a job could use"
 
 
 def test_the_time_that_is_asked_for_leaves_the_run_some() -> None:
-    (question,) = ask_connect(company(cluster(2)), 40.0)["n0"]
+    (question,) = ask_connect(cluster(wired(2)), 40.0)["n0"]
     assert isinstance(question, Answer)
     assert isinstance(question.arguments, dict)
     assert (question.timeout, question.arguments["timeout"]) == (35.0, 34.0)
-    (late,) = ask_connect(company(cluster(2)), 2.0)["n0"]
+    (late,) = ask_connect(cluster(wired(2)), 2.0)["n0"]
     assert isinstance(late, Answer)
     assert late.timeout == 2.0
 
@@ -146,7 +145,7 @@ def test_the_time_that_is_asked_for_leaves_the_run_some() -> None:
 
 def ports_asked(settings: Settings, frameworks: Mapping[str, str] | None = None) -> dict[str, list[tuple[int, bool]]]:
     first: Facts = {InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.10", "--python", frameworks or {})}
-    told = asked(ask_listen(company(cluster(2), settings, n0=first), 40.0))
+    told = asked(ask_listen(cluster(wired(2), settings, n0=first), 40.0))
     return {
         name: [(port["port"], port["assumed"]) for port in one["ports"]]
         for name, one in told.items()
@@ -170,7 +169,7 @@ def test_every_other_node_connects_to_the_jobs_ports_once_a_subnet() -> None:
     needed = (PortState(29500, free=True), PortState(29501, free=False, taken_by="python3 (pid 7) of ada"))
     nodes = {"a": (nic("eth0", "10.0.0.1", "10.0.0.2"),), "b": (nic("eth0", "10.0.0.3"),)}
     first: Facts = {ListenFacts: ListenFacts({"10.0.0.1": 4000, "10.0.0.2": 4000}, needed=needed)}
-    made = links(company(nodes, replace(SETTINGS, need_ports=(29500, 29501)), a=first))
+    made = links(cluster(nodes, replace(SETTINGS, need_ports=(29500, 29501)), a=first))
     assert [row for row in made["b"] if row[5]] == [["a", "10.0.0.3", "10.0.0.1", 29500, "10.0.0.0/24", True]]
     assert [row for row in made["a"] if row[5]] == []
 
@@ -179,30 +178,30 @@ def test_no_node_makes_the_others_dial_ports_that_nobody_asked_it_for() -> None:
     settings = replace(SETTINGS, need_ports=(29500,))
     told = tuple(PortState(port, free=True) for port in range(1, 1000))
     first, other = (ListenFacts({f"10.0.0.{number}": 4000}, needed=told) for number in (1, 2))
-    made = links(company(cluster(3), settings, n0={ListenFacts: first}, n1={ListenFacts: other}))
+    made = links(cluster(wired(3), settings, n0={ListenFacts: first}, n1={ListenFacts: other}))
     assert [row for held in made.values() for row in held if row[5]] == []
 
 
 def test_of_a_node_that_shows_thousands_of_addresses_only_some_are_dialled() -> None:
     many = (nic("eth0", *(f"10.0.{number // 250}.{number % 250 + 1}" for number in range(5000)), prefix=16),)
-    made = links(company({"a": many, "b": (nic("eth0", "10.0.99.1", prefix=16),)}))
+    made = links(cluster({"a": many, "b": (nic("eth0", "10.0.99.1", prefix=16),)}))
     assert (len(made["a"]), len(made["b"])) == (MOST_SEATS, MOST_SEATS)
 
 
 def test_one_node_alone_is_asked_for_the_jobs_ports_and_no_link() -> None:
-    alone = company(cluster(1), replace(SETTINGS, master_port=4000))
+    alone = cluster(wired(1), replace(SETTINGS, master_port=4000))
     assert asked(ask_listen(alone, 40.0)) == {
         "n0": {"node": "n0", "token": "0f", "addresses": [], "ports": [{"port": 4000, "assumed": False}]}
     }
     assert alone.spared() == {"n0": "one node alone has no peers"}
-    assert asked(ask_listen(company(cluster(1)), 40.0)) == {"n0": "one node alone has no peers"}
+    assert asked(ask_listen(cluster(wired(1)), 40.0)) == {"n0": "one node alone has no peers"}
 
 
 def test_without_a_mesh_only_ports_that_were_named_are_looked_at() -> None:
     without = replace(SETTINGS, mesh="none")
     none = dict.fromkeys(("n0", "n1"), "not asked (--mesh none)")
-    assert spared_listening(company(cluster(2), without)) == none
-    named = company(cluster(2), replace(without, need_ports=(4000,)))
+    assert spared_listening(cluster(wired(2), without)) == none
+    named = cluster(wired(2), replace(without, need_ports=(4000,)))
     assert (spared_listening(named), named.spared()) == ({}, none)
     assert [one if isinstance(one, str) else "asked" for one in asked(ask_listen(named, 40.0)).values()] == [
         "asked", "not asked (--mesh none)",
@@ -210,7 +209,7 @@ def test_without_a_mesh_only_ports_that_were_named_are_looked_at() -> None:
 
 
 def test_without_a_mesh_nodes_listen_for_the_probe_by_tcp_and_try_no_link() -> None:
-    probed = company(cluster(2), replace(SETTINGS, mesh="none", probe="tcp"))
+    probed = cluster(wired(2), replace(SETTINGS, mesh="none", probe="tcp"))
     assert spared_listening(probed) == {}
     told = asked(ask_listen(probed, 40.0))
     assert [one["addresses"] for one in told.values() if isinstance(one, dict)] == [["10.0.0.1"], ["10.0.0.2"]]
@@ -218,13 +217,13 @@ def test_without_a_mesh_nodes_listen_for_the_probe_by_tcp_and_try_no_link() -> N
 
 
 def test_a_reason_is_told_for_every_node_that_is_not_asked() -> None:
-    questions = ask_connect(company({"a": (nic("eth0"),), "b": (nic("eth0"),)}), 40.0)
+    questions = ask_connect(cluster({"a": (nic("eth0"),), "b": (nic("eth0"),)}), 40.0)
     assert {name: isinstance(one, NotAsked) for name, (one,) in questions.items()} == {"a": True, "b": True}
 
 
 def test_whoever_is_done_goes_on_listening_for_those_who_are_not() -> None:
-    made = company(cluster(3))
+    made = cluster(wired(3))
     *_, last = acts_for(made, with_needs((LinkFacts,)))
     assert (last.nodes, last.ask(1.0)) == (frozenset(made.known), {})
-    alone = company(cluster(1))
+    alone = cluster(wired(1))
     assert acts_for(alone, with_needs((LinkFacts,)))[-1].ask(1.0) != {}

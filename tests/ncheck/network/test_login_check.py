@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from ncheck.facts.login import LoginFacts
-from ncheck.judge import Facts, judge
-from ncheck.model.check import Doubt
+from ncheck.judge import judge
+from ncheck.model.check import Inconclusive
+from ncheck.model.cluster import Facts
 from ncheck.model.evidence import INFRASTRUCTURE, Cause, Login
 from ncheck.model.finding import Outcome
 from ncheck.network.logins import STEPS, never_got_that_far
@@ -25,18 +26,20 @@ def test_every_cause_that_a_node_can_be_blamed_for_has_one_step() -> None:
     [
         (Login(reached=True), Cause.CLOSED, None),
         (Login(reached=False, cause=Cause.HOST_KEY_CHANGED), Cause.REFUSED, None),
-        (Login(reached=False, cause=Cause.REFUSED), Cause.AUTH_REFUSED, Doubt("not reached (refused)")),
-        (Login(reached=False, cause=Cause.REFUSED), Cause.FILTERED, Doubt("not reached (refused)")),
+        (Login(reached=False, cause=Cause.REFUSED), Cause.AUTH_REFUSED, Inconclusive("not reached (refused)")),
+        (Login(reached=False, cause=Cause.REFUSED), Cause.FILTERED, Inconclusive("not reached (refused)")),
         (Login(reached=True, cause=Cause.NO_PYTHON), Cause.NO_SHELL, None),
-        (Login(reached=True, cause=Cause.NO_PYTHON), Cause.NOT_ENTERED, Doubt("never got that far (no-python)")),
+        (Login(reached=True, cause=Cause.NO_PYTHON), Cause.NOT_ENTERED, Inconclusive("never got that far (no-python)")),
         (Login(reached=True, cause=Cause.DEADLINE), Cause.AUTH_REFUSED, None),
         (Login(reached=False, cause=Cause.CLOSED), Cause.HOST_KEY_CHANGED, None),
-        (Login(reached=False, cause=Cause.CLOSED), Cause.AUTH_REFUSED, Doubt("not reached (closed)")),
-        (Login(reached=False, cause=Cause.OVERLOADED), Cause.NAME_UNKNOWN, Doubt("not reached (overloaded)")),
-        (Login(reached=False), Cause.REFUSED, Doubt("not reached")),
+        (Login(reached=False, cause=Cause.CLOSED), Cause.AUTH_REFUSED, Inconclusive("not reached (closed)")),
+        (Login(reached=False, cause=Cause.OVERLOADED), Cause.NAME_UNKNOWN, Inconclusive("not reached (overloaded)")),
+        (Login(reached=False), Cause.REFUSED, Inconclusive("not reached")),
     ],
 )
-def test_a_check_says_nothing_of_a_step_that_was_not_passed(login: Login, check: Cause, doubt: Doubt | None) -> None:
+def test_a_check_says_nothing_of_a_step_that_was_not_passed(
+    login: Login, check: Cause, doubt: Inconclusive | None
+) -> None:
     assert never_got_that_far(login, check) == doubt
 
 

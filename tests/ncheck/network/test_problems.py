@@ -8,7 +8,8 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.model.check import ClusterView, Doubt, NodeView, Problem
+from ncheck.model.check import Inconclusive, Problem
+from ncheck.model.cluster import Cluster, NodeView
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Absent
 from ncheck.network.link_problems import ALSO, READS, Weight, problems, there
@@ -24,9 +25,10 @@ def node(number: int, rack: int, links: LinkFacts) -> NodeView:
                                    EnvironmentFacts: EnvironmentFacts({}, {})})  # fmt: skip
 
 
-def racks(*, broken: bool) -> ClusterView:
+def racks(*, broken: bool) -> Cluster:
     """Return n1 and n2 in one rack, n3 in another: n1 and n3 may not reach each other across the routers."""
-    return ClusterView(tuple(node(one, rack, _tried(one, rack, broken=broken)) for one, rack in _RACKS.items()))
+    views = (node(one, rack, _tried(one, rack, broken=broken)) for one, rack in _RACKS.items())
+    return Cluster.of({view.name: view.facts for view in views})
 
 
 _RACKS = {1: 1, 2: 1, 3: 2}
@@ -42,7 +44,7 @@ def _tried(one: int, rack: int, *, broken: bool) -> LinkFacts:
     return LinkFacts(reaches, told, frozenset(f"n{to}" for to in others))
 
 
-def said(cluster: ClusterView, weight: Weight) -> list[Problem | Doubt]:
+def said(cluster: Cluster, weight: Weight) -> list[Problem | Inconclusive]:
     return list(problems(cluster, weight))
 
 

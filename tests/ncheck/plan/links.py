@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.nics import NicFacts
-from ncheck.judge import Facts
+from ncheck.model.cluster import Facts
 from ncheck.network.subnets import Seats, subnets
 
 

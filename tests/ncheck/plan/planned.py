@@ -16,7 +16,7 @@ from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import Facts
+from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Absent
 from ncheck.model.node import Node

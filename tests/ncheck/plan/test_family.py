@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nics import Address, NicFacts
-from ncheck.judge import Facts
+from ncheck.model.cluster import Facts
 from ncheck.model.node import Node
 from ncheck.model.plan import Setting
 from ncheck.plan.advice import Advice

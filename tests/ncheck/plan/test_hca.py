@@ -10,7 +10,7 @@ from ncheck.facts.infiniband import Gid, HcaPort, InfinibandFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import Interface, NicFacts
-from ncheck.judge import Facts
+from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
 from ncheck.model.node import Node
 from ncheck.model.plan import Setting

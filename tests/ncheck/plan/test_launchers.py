@@ -13,7 +13,7 @@ from ncheck.facts.links import LinkFacts, Reach
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.judge import Facts
+from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node

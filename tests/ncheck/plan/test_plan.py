@@ -5,8 +5,8 @@ from __future__ import annotations
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import LoginFacts
-from ncheck.judge import Facts
 from ncheck.local_host import Head
+from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node

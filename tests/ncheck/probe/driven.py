@@ -13,8 +13,7 @@ from typing import Any
 from ncheck.facts.parsing import facts_of, joined
 from ncheck.facts.probe import MeetingFacts, ProbeFacts
 from ncheck.fleet.recording import load
-from ncheck.model.check import FactType
-from ncheck.model.cluster import Company
+from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.evidence import Answer, Evidence, Reply, Status
 from ncheck.model.node import Node
 from ncheck.model.phase import NotAsked, Told
@@ -76,9 +75,9 @@ class Driven:
         self.replies: dict[str, dict[str, Reply]] = {name: {} for name in self.evidence}
 
     def run(self) -> Driven:
-        company = Company(tuple(Node(name) for name in self.evidence), self.known, self.settings)
+        cluster = Cluster(tuple(Node(name) for name in self.evidence), self.known, self.settings)
         judged = iter((self.dropped, {**self.dropped, **self.dropped_later}))
-        for act in rounds(company, lambda: Prospect(LaunchPlan(), next(judged), self.against), lambda: self.now):
+        for act in rounds(cluster, lambda: Prospect(LaunchPlan(), next(judged), self.against), lambda: self.now):
             began = self.now
             seconds = act.seconds or 0.0
             longest = 0.0

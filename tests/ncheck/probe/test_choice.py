@@ -11,8 +11,7 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.probe import Means, Stage
-from ncheck.model.check import FactType
-from ncheck.model.cluster import Company
+from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan, Setting
@@ -33,12 +32,12 @@ def ground(
     known = Driven(cluster=cluster, facts=changed or {}).known
     nodes = tuple(Node(name, slots=settings.get("slots_of", {}).get(name)) for name in known)
     told = {name: value for name, value in settings.items() if name != "slots_of"}
-    return ground_of(Company(nodes, known, Settings(**told)), plan or LaunchPlan(), ())
+    return ground_of(Cluster(nodes, known, Settings(**told)), plan or LaunchPlan(), ())
 
 
 def alone(changed: Mapping[FactType, Any] | None = None, **settings: Any) -> Ground:
     known = {"gpu01": {**Driven().known["gpu01"], **(changed or {})}}
-    return ground_of(Company((Node("gpu01"),), known, Settings(**settings)), LaunchPlan(), ())
+    return ground_of(Cluster((Node("gpu01"),), known, Settings(**settings)), LaunchPlan(), ())
 
 
 def used(share: float) -> GpuFacts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ncheck.facts.probe import ProbeFacts, Stage
-from ncheck.model.check import Moot
+from ncheck.model.check import NotApplicable
 from ncheck.probe.collectives import Collective
 from ncheck.probe.shortfalls import held, inside_share, unexpected
 
@@ -42,11 +42,11 @@ def test_all_nodes_are_held_and_not_the_smaller_groups_before_them() -> None:
 
 def test_where_nothing_can_be_expected_the_first_reason_is_given() -> None:
     judged = held(probed(ran(Stage.ALL, NAMES, 8, 300.0, planned=places(8))), {})
-    assert unexpected(judged) == Moot(
+    assert unexpected(judged) == NotApplicable(
         "there is no telling what to expect, for want of knowing how the GPUs of n1 are connected (nvidia-smi topo -m) "
         "and 7 more"
     )
-    assert unexpected(()) == Moot("no bandwidth was measured")
+    assert unexpected(()) == NotApplicable("no bandwidth was measured")
 
 
 def test_the_share_inside_is_of_the_expectation_else_of_the_peers() -> None:

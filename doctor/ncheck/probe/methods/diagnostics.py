@@ -27,7 +27,7 @@ class Diagnostics(Nccl):
         """Say which nodes' NCCL has none."""
         if why := unfit_for_nccl(ground):
             return why
-        loaded = ground.company.each(LoadedNcclFacts)
+        loaded = ground.cluster.connected_facts(LoadedNcclFacts)
         old = [node for node in ground.nodes if release_of(loaded[node].version) < SINCE]
         return f"NCCL before {'.'.join(map(str, SINCE))} on {fold(old)}" if old else ""
 

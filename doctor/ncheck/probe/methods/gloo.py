@@ -37,7 +37,7 @@ class Gloo(Way):
 
     def unfit(self, ground: Ground) -> str:
         """Say who has no torch, and where there is no network."""
-        held = ground.company.each(InterpreterFacts)
+        held = ground.cluster.connected_facts(InterpreterFacts)
         without = [node for node in ground.nodes if node not in held or "torch" not in held[node].frameworks]
         if without:
             return f"the job's interpreter has no torch on {fold(without)}"

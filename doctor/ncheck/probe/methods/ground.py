@@ -15,7 +15,7 @@ from ncheck.plan.sight import Sight, sight_of
 from ncheck.probe.methods.method import Ground
 
 if TYPE_CHECKING:
-    from ncheck.model.cluster import Company
+    from ncheck.model.cluster import Cluster
     from ncheck.model.plan import LaunchPlan
 
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 IB_DISABLE, NET = "NCCL_IB_DISABLE", "NCCL_NET"
 
 
-def ground_of(company: Company, plan: LaunchPlan, dropped: Collection[str]) -> Ground:
+def ground_of(cluster: Cluster, plan: LaunchPlan, dropped: Collection[str]) -> Ground:
     """Return the ground of those reached nodes that were not left out."""
     from ncheck.plan.interface import advise
 
-    listed = tuple(node for node in company.reached if node.name not in dropped)
+    listed = tuple(node for node in cluster.connected if node.name not in dropped)
     names = tuple(node.name for node in listed)
-    sight = sight_of(listed, among(company.known, names))
+    sight = sight_of(listed, among(cluster.known, names))
     network = advise(sight).network if len(names) > 1 else None
-    bare = Ground(company, plan, names, {}, {}, network, {})
+    bare = Ground(cluster, plan, names, {}, {}, network, {})
     rdma = bool(names) and sight.rdma and not any(_by_sockets(bare, node) for node in names)
     return Ground(
-        company, plan, names,
-        slots=sight.slots(company.settings.slots),
+        cluster, plan, names,
+        slots=sight.slots(cluster.settings.slots),
         gpus={name: sight.gpus.get(name, 0) for name in names},
         network=network,
         planned={name: _planned(bare, sight, name, rdma=rdma) for name in names},
@@ -45,7 +45,7 @@ def ground_of(company: Company, plan: LaunchPlan, dropped: Collection[str]) -> G
 
 def set_there(ground: Ground, node: str) -> dict[str, str]:
     """Return NCCL's variables as the ranks on a node would have them: the plan's outweigh those that are there."""
-    held = ground.company.known.get(node, {}).get(EnvironmentFacts)
+    held = ground.cluster.known.get(node, {}).get(EnvironmentFacts)
     own = settings_in_force(held, LINK_STATE_COUNTS) if isinstance(held, EnvironmentFacts) else {}
     return {**own, **ground.variables(node)}
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, ClassVar
 from ncheck.facts.probe import Means, MeetingFacts, ProbeFacts, Stage, Step
 
 if TYPE_CHECKING:
-    from ncheck.model.cluster import Company
+    from ncheck.model.cluster import Cluster
     from ncheck.model.evidence import JsonValue, Reply
     from ncheck.model.plan import LaunchPlan
     from ncheck.plan.networks import Network
+    from ncheck.settings import Settings
 
 
 # By name, as --probe and --probe-launcher have it, the module of this package whose WAY it is.
@@ -38,7 +39,7 @@ KIB, MIB, GIB = 2**10, 2**20, 2**30
 
 @dataclass(frozen=True)
 class Ground:
-    """What a way stands on; the same for the whole run, but for `company.known`, which grows.
+    """What a way stands on; the same for the whole run, but for `cluster.known`, which grows.
 
     `nodes` take part, in the order of the listing; `slots` are the ranks that the job has on each, `gpus` how many GPUs
     each shows to it (0 where there are none). `network` is where the plan's TCP goes: None for one node alone, and
@@ -46,7 +47,7 @@ class Ground:
     each node, `rdma` tells whether data goes by the HCAs.
     """
 
-    company: Company
+    cluster: Cluster
     plan: LaunchPlan
     nodes: tuple[str, ...]
     slots: Mapping[str, int]
@@ -54,6 +55,10 @@ class Ground:
     network: Network | None
     planned: Mapping[str, tuple[str, ...]]
     rdma: bool = False
+
+    @property
+    def settings(self) -> Settings:
+        return self.cluster.settings
 
     def variables(self, node: str) -> dict[str, str]:
         """Return what the plan sets on this node, its own values among them."""
@@ -67,7 +72,7 @@ class Ground:
 
     def meeting(self, node: str) -> MeetingFacts | None:
         """Return what the node told when it was asked where ranks may meet; None where it was not or told nothing."""
-        held = self.company.known.get(node, {}).get(MeetingFacts)
+        held = self.cluster.known.get(node, {}).get(MeetingFacts)
         return held if isinstance(held, MeetingFacts) else None
 
 

@@ -39,15 +39,15 @@ def why_no_line(ground: Ground) -> str:
 
 def launch_of(ground: Ground, head: Head | None) -> Launch:
     """Return what the plan's mpirun line is made of, typed on this head. Raises NoLineError."""
-    company = ground.company
-    nodes = [node for node in company.nodes if node.name in ground.nodes]
-    root = any(identity.user_id == 0 for identity in company.each(IdentityFacts).values())
-    return mpi_launch(nodes, among(company.known, ground.nodes), company.settings, user_is_root=root, head=head)
+    cluster = ground.cluster
+    nodes = [node for node in cluster.nodes if node.name in ground.nodes]
+    root = any(identity.user_id == 0 for identity in cluster.connected_facts(IdentityFacts).values())
+    return mpi_launch(nodes, among(cluster.known, ground.nodes), cluster.settings, user_is_root=root, head=head)
 
 
 def this_head(ground: Ground) -> Head | None:
     """Return the machine that ncheck runs on, where its lines are typed."""
-    return head_of(ground.company.settings, os.environ)
+    return head_of(ground.settings, os.environ)
 
 
 def line_for(
@@ -55,7 +55,7 @@ def line_for(
 ) -> str:
     """Return the line that starts a step's ranks; `own` are variables of single nodes. Raises NoLineError."""
     hosts = dict(
-        zip((node.name for node in ground.company.nodes if node.name in ground.nodes), launch.hosts, strict=True)
+        zip((node.name for node in ground.cluster.nodes if node.name in ground.nodes), launch.hosts, strict=True)
     )
     seats = tuple(
         replace(hosts[node], slots=ranks, own={**hosts[node].own, **own.get(node, {})})

@@ -67,7 +67,7 @@ class Nccl(Way):
 
     def fitting(self, ground: Ground, stage: Stage, sizes: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
         """Return the sizes that fit twice into the fullest GPU's free memory."""
-        most = min((_room(gpus) for gpus in ground.company.each(GpuFacts).values()), default=_UNKNOWN_MEMORY)
+        most = min((_room(gpus) for gpus in ground.cluster.connected_facts(GpuFacts).values()), default=_UNKNOWN_MEMORY)
         return tuple(size for size in sizes if size <= most)
 
     def net(self, ground: Ground, stage: Stage) -> str:
@@ -93,9 +93,9 @@ def unfit_for_nccl(ground: Ground) -> str:
     """
     if why := _first_of(_gpus(ground), _libraries(ground), _slots(ground)):
         return why
-    loaded = ground.company.each(LoadedNcclFacts)
+    loaded = ground.cluster.connected_facts(LoadedNcclFacts)
     versions = gathered({node: loaded[node].version for node in ground.nodes})
-    if len(versions) > 1 and not ground.company.settings.force:
+    if len(versions) > 1 and not ground.settings.force:
         told = ", ".join(f"{version} on {fold(nodes)}" for version, nodes in versions.items())
         return f"NCCL differs, and such ranks hang or fail together: {told}"
     return ""
@@ -121,14 +121,14 @@ def pinned_net(ground: Ground) -> str:
         return ""
     if ground.rdma:
         return "IB"
-    ports = [port for held in ground.company.each(InfinibandFacts).values() for port in held.ports]
+    ports = [port for held in ground.cluster.connected_facts(InfinibandFacts).values() for port in held.ports]
     return "" if any(port.state == "Active" for port in ports) else "Socket"
 
 
 def _gpus(ground: Ground) -> Iterator[tuple[str, str]]:
     for node in ground.nodes:
         if not ground.gpus.get(node):
-            held = ground.company.known[node].get(GpuFacts)
+            held = ground.cluster.known[node].get(GpuFacts)
             hidden = isinstance(held, GpuFacts) and held.gpus
             why = "CUDA_VISIBLE_DEVICES shows no GPU" if hidden else "no GPU"
             yield node, f"the GPUs could not be read ({held.reason})" if isinstance(held, Unread) else why
@@ -136,7 +136,7 @@ def _gpus(ground: Ground) -> Iterator[tuple[str, str]]:
 
 def _libraries(ground: Ground) -> Iterator[tuple[str, str]]:
     for node in ground.nodes:
-        held = ground.company.known[node].get(LoadedNcclFacts)
+        held = ground.cluster.known[node].get(LoadedNcclFacts)
         if isinstance(held, (Unread, Absent)):
             yield node, f"no NCCL that the job's interpreter loads ({held.reason})"
         elif isinstance(held, LoadedNcclFacts) and held.static:
@@ -158,7 +158,7 @@ def _room(gpus: GpuFacts) -> int:
 
 def _rate(ground: Ground) -> float:
     """Return the bytes a second that the slowest node's network carries, as its links say."""
-    ports = ground.company.each(InfinibandFacts)
+    ports = ground.cluster.connected_facts(InfinibandFacts)
     return min((_node_rate(ground, node, ports.get(node)) for node in ground.nodes), default=_UNKNOWN_RATE)
 
 

@@ -38,7 +38,7 @@ class NcclTests(Nccl):
 
     def unfit(self, ground: Ground) -> str:
         """Say which nodes lack it, or GPUs for its ranks. Its NCCL is its own, and may be another than the job's."""
-        without = [node for node in ground.nodes if not tools_of(ground.company, node).keys() & {PLAIN, WITH_MPI}]
+        without = [node for node in ground.nodes if not tools_of(ground.cluster, node).keys() & {PLAIN, WITH_MPI}]
         if without:
             return f"no {PLAIN} on the PATH of {fold(without)}"
         return unfit_for_ranks(ground)

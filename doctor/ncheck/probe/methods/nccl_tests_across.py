@@ -72,7 +72,7 @@ def _line(ground: Ground, launch: Launch, step: Step) -> str:
 
 def _with_mpi(ground: Ground, node: str) -> str:
     """Return the path of a build with MPI, of which a wrapper may be one; "" for none."""
-    tools = tools_of(ground.company, node)
+    tools = tools_of(ground.cluster, node)
     found = (tools.get(name) for name in (WITH_MPI, PLAIN))
     return next((tool.path for tool in found if tool and tool.mpi is not False), "")
 

@@ -44,7 +44,7 @@ class Rdma(Way):
         """Say why no rail is tried."""
         if not ground.rdma:
             return "no HCA port carries the job's data"
-        with_tools = [node for node in ground.nodes if tools_of(ground.company, node).keys() & {BANDWIDTH, REACH}]
+        with_tools = [node for node in ground.nodes if tools_of(ground.cluster, node).keys() & {BANDWIDTH, REACH}]
         if len(with_tools) < 2:  # noqa: PLR2004  a pair
             without = [node for node in ground.nodes if node not in with_tools]
             return f"neither {BANDWIDTH} (perftest) nor {REACH} (ibverbs-utils) is on the PATH of {fold(without)}"
@@ -60,7 +60,7 @@ class Rdma(Way):
 
     def again(self, ground: Ground, probed: Mapping[str, ProbeFacts]) -> Mapping[int, Sequence[tuple[str, ...]]]:
         """Return the pairs that tell which end of a bad rail it is: each end with a node whose rail did well."""
-        tried = rails(probed, ground.company.each(InfinibandFacts))
+        tried = rails(probed, ground.cluster.connected_facts(InfinibandFacts))
         found: dict[int, Sequence[tuple[str, ...]]] = {}
         for lane in range(max((len(_ports(ground, node)) for node in ground.nodes), default=0)):
             held = [rail for rail in tried if _on(ground, rail, lane)]
@@ -85,7 +85,7 @@ class Rdma(Way):
         own = [_port(ground, node, part.lane) for node in part.step.group]
         device = own[part.index]
         rates = [port.rate for port in own if port.rate]
-        first = _FIRST_PORT + (int(ground.company.token[:8], 16) + part.step.round * _TRIED) % _PORTS
+        first = _FIRST_PORT + (int(ground.cluster.token[:8], 16) + part.step.round * _TRIED) % _PORTS
         return {
             "tool": tool, "serves": part.index == 0, "device": device.hca, "hca_port": device.port,
             "gid": ipv4_index(device) if device.link_layer == "Ethernet" else None, "address": address,
@@ -100,13 +100,13 @@ def _writes(rate: float, size: int) -> int:
 
 
 def _tool(ground: Ground, group: tuple[str, ...]) -> str:
-    held = [tools_of(ground.company, node) for node in group]
+    held = [tools_of(ground.cluster, node) for node in group]
     return next((name for name in (BANDWIDTH, REACH) if all(name in tools for tools in held)), "")
 
 
 def _ports(ground: Ground, node: str) -> tuple[str, ...]:
     """Return the HCA ports that the plan means for a node: "mlx5_0:1" where an interface is "eth0"."""
-    held = ground.company.each(InfinibandFacts).get(node)
+    held = ground.cluster.connected_facts(InfinibandFacts).get(node)
     names = {port.name for port in held.ports} if held else set()
     return tuple(device for device in ground.planned.get(node, ()) if device in names)
 
@@ -116,7 +116,7 @@ def _on(ground: Ground, rail: Rail, lane: int) -> bool:
 
 
 def _port(ground: Ground, node: str, lane: int) -> HcaPort:
-    held = ground.company.each(InfinibandFacts).get(node)
+    held = ground.cluster.connected_facts(InfinibandFacts).get(node)
     ports = _ports(ground, node)
     if held is None or lane >= len(ports):
         raise NoPartError(f"{node} has no rail {lane + 1}")

@@ -40,7 +40,7 @@ def leads_astray(ground: Ground, group: Sequence[str], one: str) -> str:
 
 def _places(ground: Ground, group: Sequence[str]) -> tuple[int, ...]:
     """Return where in an identifier the address stands, by the versions that the other nodes have."""
-    loaded = ground.company.each(LoadedNcclFacts)
+    loaded = ground.cluster.connected_facts(LoadedNcclFacts)
     versions = [_numbers(loaded[node].version) if node in loaded else () for node in group[1:]]
     return (_AFTER_MAGIC,) if versions and min(versions) >= _SURELY_MAGIC else (0, _AFTER_MAGIC)
 
@@ -61,7 +61,7 @@ def _own(ground: Ground, group: Sequence[str], address: str) -> bool:
     leader, *others = group
     if ground.network and address in {seat.ip for seat in ground.network.members.get(leader, ())}:
         return True
-    nics = ground.company.each(NicFacts)
+    nics = ground.cluster.connected_facts(NicFacts)
     told = {one.ip for one in _global(nics.get(leader))}
     subnets = (one.network for node in others for one in _global(nics.get(node)))
     return address in told and any(ip_address(address) in ip_network(subnet) for subnet in subnets)

@@ -35,9 +35,9 @@ class Tcp(Way):
         """Say whom nobody can connect to."""
         if why := no_network(ground):
             return why
-        listening = ground.company.each(ListenFacts)
+        listening = ground.cluster.connected_facts(ListenFacts)
         deaf = [node for node in ground.nodes if node not in listening or not _heard(ground, node)]
-        none = "--mesh none was given, and " if ground.company.settings.mesh == "none" else ""
+        none = "--mesh none was given, and " if ground.settings.mesh == "none" else ""
         return f"{none}no agent listens in the plan's network on {fold(deaf)}" if deaf else ""
 
     def planned(self, ground: Ground, part: Part) -> tuple[str, ...]:
@@ -53,9 +53,9 @@ class Tcp(Way):
     def part(self, ground: Ground, part: Part) -> Mapping[str, JsonValue]:
         """Return where this node sends from and to, and the run's token, by which the other one knows it."""
         source, address = _ends(ground, part)
-        port = ground.company.each(ListenFacts)[_other(part)].ports[address]
+        port = ground.cluster.connected_facts(ListenFacts)[_other(part)].ports[address]
         seconds = min(_MEASURING, part.seconds / _SHARE)
-        return {"source": source, "address": address, "port": port, "token": ground.company.token, "seconds": seconds}
+        return {"source": source, "address": address, "port": port, "token": ground.cluster.token, "seconds": seconds}
 
 
 WAY = Tcp()
@@ -72,7 +72,7 @@ def no_network(ground: Ground) -> str:
 def _heard(ground: Ground, node: str) -> tuple[str, ...]:
     """Return the node's addresses in the plan's network on which its agent listens."""
     held = ground.network.members.get(node, ()) if ground.network else ()
-    listening = ground.company.each(ListenFacts).get(node)
+    listening = ground.cluster.connected_facts(ListenFacts).get(node)
     return tuple(seat.ip for seat in held if listening and seat.ip in listening.ports)
 
 

@@ -8,16 +8,16 @@ from ncheck.facts.tools import TOOLS, ToolFacts
 
 if TYPE_CHECKING:
     from ncheck.facts.tools import Tool
-    from ncheck.model.cluster import Company
+    from ncheck.model.cluster import Cluster
     from ncheck.model.phase import Questions
 
 
-def ask_tools(company: Company, left: float) -> Questions:  # noqa: ARG001  every question is told how long it has
+def ask_tools(cluster: Cluster, left: float) -> Questions:  # noqa: ARG001  every question is told how long it has
     """Ask every node."""
-    return {node.name: (TOOLS,) for node in company.nodes}
+    return {node.name: (TOOLS,) for node in cluster.nodes}
 
 
-def tools_of(company: Company, node: str) -> dict[str, Tool]:
+def tools_of(cluster: Cluster, node: str) -> dict[str, Tool]:
     """Return a node's programs by name; none where it could not be asked."""
-    facts = company.each(ToolFacts).get(node)
+    facts = cluster.connected_facts(ToolFacts).get(node)
     return dict(facts.tools) if facts else {}

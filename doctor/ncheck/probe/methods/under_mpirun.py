@@ -92,7 +92,7 @@ class UnderMpirun(HeadWay, Nccl):
 
 
 def _places(ground: Ground, step: Step, fact: type[InterpreterFacts | LoadedNcclFacts], called: str) -> dict[str, str]:
-    held = ground.company.each(fact)
+    held = ground.cluster.connected_facts(fact)
     if lacking := [node for node in step.group if node not in held]:
         raise NoPartError(f"where {lacking[0]} has its {called} is not known")
     return {node: held[node].path for node in step.group}

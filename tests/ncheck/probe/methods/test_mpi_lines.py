@@ -14,7 +14,7 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.parsing import facts_of
 from ncheck.facts.probe import Means, Stage, Step
 from ncheck.fleet.recording import load
-from ncheck.model.cluster import Company
+from ncheck.model.cluster import Cluster
 from ncheck.model.node import Node
 from ncheck.phases import with_needs
 from ncheck.plan.plan import propose
@@ -37,7 +37,7 @@ def ground() -> Ground:
     known = {one.node: facts_of(one, with_needs(PROBE_FACTS)) for one in evidence}
     nodes = tuple(Node(one.node) for one in evidence)
     plan = propose(nodes, known, SETTINGS, user_is_root=False)
-    return ground_of(Company(nodes, known, SETTINGS), plan, ())
+    return ground_of(Cluster(nodes, known, SETTINGS), plan, ())
 
 
 def step(ground: Ground, *nodes: str, ranks: int = 8) -> Step:
@@ -67,19 +67,19 @@ def test_the_ranks_are_told_all_but_who_they_are(ground: Ground) -> None:
     parts = [Part(step(ground), node, 30.0, id="ab" * 128) for node in ground.nodes]
     line = UnderMpirun().line(ground, parts, 30.0)
     told = spec_in(line)
-    library = ground.company.each(LoadedNcclFacts)["gpu01"].path
+    library = ground.cluster.facts(LoadedNcclFacts)["gpu01"].path
     assert {name: told[name] for name in ("id", "world", "sizes", "library", "counters")} == {
         "id": "ab" * 128, "world": 32, "sizes": [1 << 20], "library": library, "counters": True,
     }  # fmt: skip
     assert not {"rank", "local"} & told.keys()
     assert starter_in(words_of(line)) == "mpirun"
-    python = ground.company.each(InterpreterFacts)["gpu01"].path
+    python = ground.cluster.facts(InterpreterFacts)["gpu01"].path
     assert shlex.join((python, "-B", "-S", "-c")) in line
     assert "env -u NCCL_COMM_ID" in line
 
 
 def test_nodes_whose_libraries_lie_elsewhere_are_each_told_their_own(ground: Ground) -> None:
-    known: Any = ground.company.known
+    known: Any = ground.cluster.known
     known["gpu02"][LoadedNcclFacts] = replace(known["gpu02"][LoadedNcclFacts], path="/opt/other/libnccl.so.2")
     parts = [Part(step(ground), node, 30.0, id="ab" * 128) for node in ground.nodes]
     line = UnderMpirun().line(ground, parts, 30.0)

@@ -10,8 +10,7 @@ from ncheck.facts.links import ListenFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Address, Interface
 from ncheck.facts.probe import Means, MeetingFacts, Stage, Step
-from ncheck.judge import Facts
-from ncheck.model.cluster import Company
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Login
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan, Setting
@@ -52,9 +51,9 @@ def ground(
     known: Mapping[str, Facts], members: Seats | None = None, settings: Settings | None = None, plan: LaunchPlan = PLAN
 ) -> Ground:
     names = tuple(known)
-    company = Company(tuple(map(Node, names)), known, settings or Settings(), "0f3a")
+    cluster = Cluster(tuple(map(Node, names)), known, settings or Settings(), "0f3a")
     network = Network(SUBNET, SEATS if members is None else members)
-    return Ground(company, plan, names, dict.fromkeys(names, 1), dict.fromkeys(names, 0), network, {})
+    return Ground(cluster, plan, names, dict.fromkeys(names, 1), dict.fromkeys(names, 0), network, {})
 
 
 BOTH = {"n0": node(0, torch="2.13.0"), "n1": node(1, torch="2.13.0")}
