@@ -109,13 +109,19 @@ def replay(directory: str, settings: Settings, observer: Observer, clock: Clock 
 
     began = clock()
     recorded = tuple(_distrusted(evidence, directory) for evidence in load(Path(directory)))
+    report = judge_again(recorded, settings, observer)
+    return replace(report, seconds=clock() - began)
+
+
+def judge_again(recorded: Sequence[Evidence], settings: Settings, observer: Observer) -> Report:
+    """Judge evidence that was collected before, one Evidence per node. No time passes in it."""
     registry = load_checks()
     run = _Run(settings, registry, registry.select(settings.select or _selected(recorded, registry)), observer)
     for evidence in recorded:
         run.take(evidence)
     run.close(_NOT_RECORDED)
     nodes = tuple(Node(evidence.node, slots=evidence.slots, places=evidence.places) for evidence in recorded)
-    return run.report(nodes, clock() - began, interrupted=False)
+    return run.report(nodes, 0.0, interrupted=False)
 
 
 def _selected(recorded: Sequence[Evidence], registry: Registry) -> tuple[str, ...]:
