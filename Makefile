@@ -63,12 +63,13 @@ $(STAMPS)/torch: $(STAMPS)/venv
 run: $(STAMPS)/installed
 	@$(BIN)/ncheck $(if $(NODES),$(NODES),demo) $(ARGS)
 
-# The lab waits more than it works, so there are more workers than cores. A lab or ssh test that fails runs again at the
+# The lab waits more than it works, so there are more workers than cores. What pytest compiles is kept, whatever the
+# environment says: compiling takes half of a start. A lab or ssh test that fails runs again at the
 # end, alone (tests/flake_rule.py). ARGS='-k name' may leave no test, which is exit code 5; ARGS='-n 0 --pdb' runs one
 # test after the other.
-PYTEST := NCHECK_INSTALLED=1 $(BIN)/pytest
+PYTEST := env -u PYTHONDONTWRITEBYTECODE NCHECK_INSTALLED=1 $(BIN)/pytest
 test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-packages
-	@$(PYTEST) -n 4 --maxschedchunk 4 --flake-rule $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
+	@$(PYTEST) -n 5 --maxschedchunk 2 --flake-rule $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
 
 test-fast: $(STAMPS)/installed $(STAMPS)/dev
 	@$(PYTEST) -n 2 -m 'not (lab or ssh or network or slow)' $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)

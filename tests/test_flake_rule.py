@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 INI = "[pytest]\nmarkers = lab\n ssh\naddopts = --strict-markers\n"
 HEAD = "import os, pathlib, pytest, time\nHERE = pathlib.Path(__file__).parent\n"
 # Fails where no file of its name is, and leaves one.

@@ -24,6 +24,8 @@ from ncheck.pipeline import judge_again
 from ncheck.report import show
 from ncheck.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 Nodes = tuple[Evidence, ...]
 Path_ = tuple[str | int, ...]
 

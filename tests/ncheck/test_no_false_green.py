@@ -16,6 +16,8 @@ from ncheck.observer import Silent
 from ncheck.pipeline import judge_again
 from ncheck.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 HEALTHY = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")
 
 TREES = ("tree:/sys/",)  # ibstat and NVML tell what it shows

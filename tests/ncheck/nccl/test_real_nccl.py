@@ -92,7 +92,7 @@ def picked(folder: Path, variables: dict[str, str]) -> NcclPickFacts:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_agent_tells_it_on_every_python(
+def test_the_agent_tells_it_on_the_oldest_and_the_newest_python(
     ask: Ask, nccl_folder: Folder, monkeypatch: pytest.MonkeyPatch, python3: str, release: str
 ) -> None:
     monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", (python3,))
