@@ -3,6 +3,7 @@
 #   make run                    install into .venv and show `ncheck demo`
 #   make run NODES=nodes.txt    examine your own nodes (ARGS='-p 10001' adds options)
 #   make test                   build the wheel, install it, test the installed wheel (TORCH=1 adds torch, ARGS='-k name')
+#   make test-fast              the same without root, network and lab, in under a minute
 #   make lint                   ruff, mypy, and vermin for what runs on other people's Python 3.6
 #   make bench                  how fast, side by side with clush, xargs ssh, pdsh and parallel-ssh (ARGS='--nodes 16,64'),
 #                               and as root the mesh, between hosts made of namespaces; and the search for slow nodes
@@ -28,7 +29,7 @@ STAMPS := $(VENV)/.stamps
 WHEELS := build/wheel
 SOURCES := pyproject.toml README.md $(shell find doctor checks fixtures -name __pycache__ -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run test lint bench pyz wheelhouse clean system-packages
+.PHONY: help run test test-fast lint bench pyz wheelhouse clean system-packages
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -62,11 +63,16 @@ $(STAMPS)/torch: $(STAMPS)/venv
 run: $(STAMPS)/installed
 	@$(BIN)/ncheck $(if $(NODES),$(NODES),demo) $(ARGS)
 
-# Many tests wait more than they work, and run side by side, few of a file with one worker. Exit code 5, no test, is
-# what ARGS='-k name' may leave; ARGS='-n 0 --pdb' runs one after the other.
+# The lab waits more than it works, so there are more workers than cores. What pytest compiles is kept, whatever the
+# environment says: compiling takes half of a start. A lab or ssh test that fails runs again at the
+# end, alone (tests/flake_rule.py). ARGS='-k name' may leave no test, which is exit code 5; ARGS='-n 0 --pdb' runs one
+# test after the other.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE NCHECK_INSTALLED=1 $(BIN)/pytest
 test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-packages
-	@export NCHECK_INSTALLED=1
-	@$(BIN)/pytest --import-mode=importlib -n 3 --maxschedchunk 4 $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
+	@$(PYTEST) -n 5 --maxschedchunk 2 --flake-rule $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
+
+test-fast: $(STAMPS)/installed $(STAMPS)/dev
+	@$(PYTEST) -n 2 -m 'not (lab or ssh or network or slow)' $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
 
 lint: $(STAMPS)/installed $(STAMPS)/dev
 	@failed=

@@ -15,11 +15,19 @@ from pathlib import Path
 
 import pytest
 
+from . import flake_rule
+
 CACHE = Path(os.environ.get("NCHECK_CACHE") or Path(__file__).parents[1] / ".cache").resolve()
-LAB = Path(__file__).parent / "lab"
+# Markers of tests by what they use; the lab marks its own.
+MARKED_BY_FIXTURE = {"ssh": {"keys", "sshd", "empty_agent"}, "network": {"nccl_folder"}}
+FIRST = ("lab", "ssh", "slow")
 _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")
 ENVIRON = dict(os.environ)  # as it was found: pip's settings may lie in a home
 IN_WHEEL = "nvidia/nccl/lib/libnccl.so.2"
+
+
+def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.register(flake_rule)
 
 
 def pytest_configure() -> None:
@@ -29,8 +37,18 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the lab, whose tests wait more than they work: at the end the others would wait for them."""
-    items.sort(key=lambda item: LAB not in item.path.parents)
+    """Mark tests by what they use, and begin with those that wait: at the end the others would wait for them."""
+    for item in items:
+        for marker, fixtures in MARKED_BY_FIXTURE.items():
+            if fixtures.intersection(getattr(item, "fixturenames", ())):
+                item.add_marker(marker)
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    """Return 0 for tests of the first kind that begins, and more for each later kind."""
+    kinds = (number for number, marker in enumerate(FIRST) if item.get_closest_marker(marker))
+    return next(kinds, len(FIRST))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -46,6 +46,7 @@ def right(row: Row, cause: str | None) -> bool:
     return cause in (row["cause"], *row["also_ok"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("around", ["", AROUND], ids=["as it is", "among the lines of many ranks"])
 def test_most_causes_are_found_and_few_wrong_ones_are_named(around: str) -> None:
     judged = [row for row in rows() if row["decidable_from_log"] and not (around and row["cause"] == "healthy")]

@@ -15,14 +15,16 @@ from random import Random
 from typing import Any
 
 import pytest
-from ncheck.fleet.recording import load, save
+from ncheck.fleet.recording import load
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.plan import LAUNCHERS
 from ncheck.model.report import Report
 from ncheck.observer import Silent
-from ncheck.pipeline import replay
+from ncheck.pipeline import judge_again
 from ncheck.report import show
 from ncheck.settings import Settings
+
+pytestmark = pytest.mark.slow
 
 Nodes = tuple[Evidence, ...]
 Path_ = tuple[str | int, ...]
@@ -151,26 +153,25 @@ def hold_lines(held: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("cluster", "key"), KEYS)
-def test_an_answer_made_hostile_harms_nothing(cluster: str, key: str, tmp_path: Path) -> None:
+def test_an_answer_made_hostile_harms_nothing(cluster: str, key: str) -> None:
     chance, nodes = Random(f"{cluster} {key}"), load(FIXTURES / cluster)  # noqa: S311  the same in every run
-    held = [line for number in range(TRIES) for line in judged(hostile(nodes, key, chance), tmp_path / str(number))]
+    held = [line for _ in range(TRIES) for line in judged(hostile(nodes, key, chance))]
     hold_lines(held)
 
 
 @pytest.mark.parametrize("old", ["eno1", "gpu02", "10.20.0.12"])
-def test_a_name_or_address_that_steers_the_plan_may_be_anything(old: str, tmp_path: Path) -> None:
+def test_a_name_or_address_that_steers_the_plan_may_be_anything(old: str) -> None:
     nodes = load(FIXTURES / "docker0-and-veth")
     held: list[str] = []
     for number, new in enumerate(HOSTILE):
         sick = tuple(everywhere(node, old, new) for node in nodes)
-        held += judged(sick, tmp_path / str(number), tuple(LAUNCHERS)[number % len(LAUNCHERS)])
+        held += judged(sick, tuple(LAUNCHERS)[number % len(LAUNCHERS)])
     hold_lines(held)
 
 
-def judged(nodes: Nodes, folder: Path, launcher: str | None = None) -> list[str]:
+def judged(nodes: Nodes, launcher: str | None = None) -> list[str]:
     """Judge them, hold what is printed to what a terminal may get, and return the lines to type."""
-    save(folder, nodes)
-    report = replay(str(folder), Settings(launcher=launcher, program=("python", "train.py")), Silent())
+    report = judge_again(nodes, Settings(launcher=launcher, program=("python", "train.py")), Silent())
     assert [verdict for verdict in report.verdicts if verdict.outcome.value == "crashed"] == []
     assert all(row.isprintable() for row in report.plan.lines.get("nccl.conf", "").split("\n"))
     assert all(len(finding.message) < 10000 for finding in report.findings)

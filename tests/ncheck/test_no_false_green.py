@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 from ncheck.facts.firewall import IPTABLES
-from ncheck.fleet.recording import load, save
+from ncheck.fleet.recording import load
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.report import Report
 from ncheck.observer import Silent
-from ncheck.pipeline import replay
+from ncheck.pipeline import judge_again
 from ncheck.settings import Settings
+
+pytestmark = pytest.mark.slow
 
 HEALTHY = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")
 
@@ -70,22 +72,21 @@ def losses(reply: Reply) -> Iterator[tuple[str, Reply]]:
             yield f"value {value!r}", replace(reply, value=value)
 
 
-def judged(nodes: tuple[Evidence, ...], folder: Path) -> Report:
-    save(folder, nodes)
-    return replay(str(folder), Settings(), Silent())
+def judged(nodes: tuple[Evidence, ...]) -> Report:
+    return judge_again(nodes, Settings(), Silent())
 
 
-def test_the_cluster_is_healthy_to_begin_with(tmp_path: Path) -> None:
-    assert judged(HEALTHY, tmp_path / "whole").exit_code == 0
+def test_the_cluster_is_healthy_to_begin_with() -> None:
+    assert judged(HEALTHY).exit_code == 0
 
 
 @pytest.mark.parametrize("key", ANSWERED)
-def test_what_one_node_does_not_answer_is_missed(key: str, tmp_path: Path) -> None:
+def test_what_one_node_does_not_answer_is_missed(key: str) -> None:
     first, *others = HEALTHY
     missed = set()
-    for number, (loss, reply) in enumerate(losses(first.replies[key])):
+    for loss, reply in losses(first.replies[key]):
         sick = replace(first, replies={**first.replies, key: reply})
-        report = judged((sick, *others), tmp_path / str(number))
+        report = judged((sick, *others))
         assert not [verdict for verdict in report.verdicts if verdict.outcome.value == "crashed"]
         missed |= {loss} if report.exit_code else set()
     every = {loss for loss, _ in losses(first.replies[key])}

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ncheck.fleet.recording import load, save
+from ncheck.fleet.recording import load
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.finding import Outcome
 from ncheck.model.report import Report
 from ncheck.observer import Silent
-from ncheck.pipeline import replay
+from ncheck.pipeline import judge_again
 from ncheck.settings import Settings
 
 HEALTHY = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")
@@ -68,9 +68,8 @@ def damaged(nodes: Collection[int], keys: Collection[str], damage: Damage) -> tu
     return tuple(of(node) if place in nodes else node for place, node in enumerate(HEALTHY))
 
 
-def judged(nodes: tuple[Evidence, ...], folder: Path) -> Report:
-    save(folder / "recorded", nodes)
-    return replay(str(folder / "recorded"), Settings(), Silent())
+def judged(nodes: tuple[Evidence, ...]) -> Report:
+    return judge_again(nodes, Settings(), Silent())
 
 
 UNREADABLE: dict[str, Damage] = {
@@ -87,24 +86,24 @@ UNREADABLE: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_a_part_in_all_nodes_together_that_cannot_count_is_no_clean_run(name: str, tmp_path: Path) -> None:
-    assert judged(damaged([0], LAST, UNREADABLE[name]), tmp_path).exit_code == 1
+def test_a_part_in_all_nodes_together_that_cannot_count_is_no_clean_run(name: str) -> None:
+    assert judged(damaged([0], LAST, UNREADABLE[name])).exit_code == 1
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_node_that_tells_nothing_of_a_stage_is_missed(stage: str, tmp_path: Path) -> None:
-    assert judged(damaged([0], [STAGES[stage]], gone), tmp_path).exit_code == 1
+def test_a_node_that_tells_nothing_of_a_stage_is_missed(stage: str) -> None:
+    assert judged(damaged([0], [STAGES[stage]], gone)).exit_code == 1
 
 
-def test_where_nobody_tells_of_all_nodes_together_that_is_missed(tmp_path: Path) -> None:
-    assert judged(damaged(EVERYBODY, LAST, gone), tmp_path).exit_code == 1
+def test_where_nobody_tells_of_all_nodes_together_that_is_missed() -> None:
+    assert judged(damaged(EVERYBODY, LAST, gone)).exit_code == 1
 
 
 @pytest.mark.parametrize(
     ("nodes", "damage"), [([0], rows(lambda told: told[:-2])), ([1, 2], rows(lambda told: told[:2]))]
 )
-def test_a_size_that_some_nodes_do_not_tell_of_is_missed(nodes: list[int], damage: Damage, tmp_path: Path) -> None:
-    assert judged(damaged(nodes, LAST, damage), tmp_path).exit_code == 1
+def test_a_size_that_some_nodes_do_not_tell_of_is_missed(nodes: list[int], damage: Damage) -> None:
+    assert judged(damaged(nodes, LAST, damage)).exit_code == 1
 
 
 SAID: dict[str, tuple[Damage, str]] = {
@@ -117,21 +116,21 @@ SAID: dict[str, tuple[Damage, str]] = {
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_what_cannot_be_judged_does_not_pass(name: str, tmp_path: Path) -> None:
+def test_what_cannot_be_judged_does_not_pass(name: str) -> None:
     damage, code = SAID[name]
-    report = judged(damaged([0], TURNS, damage), tmp_path)
+    report = judged(damaged([0], TURNS, damage))
     mine = [one.outcome for one in report.verdicts if (one.code, one.node) == (code, "gpu01")]
     assert mine in ([Outcome.SKIPPED], [Outcome.UNKNOWN])
 
 
-def test_sizes_that_everybody_left_out_are_told_in_the_report(tmp_path: Path) -> None:
-    report = judged(damaged(EVERYBODY, LAST, rows(lambda told: told[:-2])), tmp_path)
+def test_sizes_that_everybody_left_out_are_told_in_the_report() -> None:
+    report = judged(damaged(EVERYBODY, LAST, rows(lambda told: told[:-2])))
     assert report.probe is not None
     assert report.probe.notes == ("on all 4 nodes together not all sizes were measured; left out: 1 GiB",)
 
 
-def test_a_node_that_claims_to_be_faster_than_the_others_makes_nobody_faster(tmp_path: Path) -> None:
-    whole = judged(HEALTHY, tmp_path / "whole")
-    lied = judged(damaged([0], LAST, row(seconds=1e-8, fastest=1e-8, slowest=1e-8)), tmp_path / "lied")
+def test_a_node_that_claims_to_be_faster_than_the_others_makes_nobody_faster() -> None:
+    whole = judged(HEALTHY)
+    lied = judged(damaged([0], LAST, row(seconds=1e-8, fastest=1e-8, slowest=1e-8)))
     measured = [[one.measured for one in report.measurements if one.stage == "all"] for report in (whole, lied)]
     assert measured[1] == pytest.approx(measured[0], rel=0.01)

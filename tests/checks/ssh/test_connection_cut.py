@@ -1,48 +1,19 @@
-"""NC127: red on the nodes whose login ended by its cause, silent where the login got past that."""
+"""NC127: an error on the nodes whose login ended by its cause, and on no others."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from ncheck.facts.login import LoginFacts
 from ncheck.judge import judge
-from ncheck.model.cluster import Facts
-from ncheck.model.evidence import Cause, Login
-from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.model.evidence import Cause
 from ncheck_checks.ssh.connection_cut import connection_cut
 
-LOGIN = Login(
-    reached=False, cause=Cause.CLOSED, detail="as it was heard", port=22, address="10.1.0.7", user="ann", fix="ssh a"
-)
+from .login_cause import only_its_cause_is_red, own_lines
 
 
-def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for_this_node() -> None:
-    judgement = judge([connection_cut], {"a": {LoginFacts: LoginFacts(LOGIN)}})
-    assert judgement.findings == [
-        Finding(
-            "NC127", "connection-cut", Severity.ERROR, ("a",), "the connection was cut", ("as it was heard",), "ssh a"
-        ),
-    ]
+def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
+    message = "the connection was cut"
+    only_its_cause_is_red(judge, connection_cut, "NC127", Cause.CLOSED, message)
 
 
 def test_where_the_transport_knew_no_line_it_goes_in_as_the_run_did() -> None:
-    nodes: dict[str, Facts] = {
-        "a": {LoginFacts: LoginFacts(replace(LOGIN, fix=""))},
-        "b": {LoginFacts: LoginFacts(replace(LOGIN, fix="", port=10001, user="$(id)"))},
-    }
-    typed = [finding.fix for finding in judge([connection_cut], nodes).findings]
-    assert typed == ["ssh ann@a uptime", "ssh -p 10001 '$(id)'@b uptime"]
-
-
-def test_a_node_that_was_reached_is_green() -> None:
-    judgement = judge([connection_cut], {"a": {LoginFacts: LoginFacts(Login(reached=True))}})
-    assert judgement.verdicts == [Verdict("connection-cut", "NC127", "a", Outcome.PASSED)]
-    assert judgement.findings == []
-
-
-def test_a_login_that_ended_otherwise_at_that_step_or_before_is_unknown_and_not_red() -> None:
-    login = Login(reached=False, cause=Cause.TRANSPORT, detail="ulimit")
-    judgement = judge([connection_cut], {"a": {LoginFacts: LoginFacts(login)}})
-    unknown = Verdict("connection-cut", "NC127", "a", Outcome.UNKNOWN, "not reached (transport)")
-    assert judgement.verdicts == [unknown]
-    assert judgement.findings == []
+    lines = own_lines(judge, connection_cut, Cause.CLOSED)
+    assert lines == ["ssh ann@a uptime", "ssh -p 10001 '$(id)'@b uptime"]

@@ -1,42 +1,14 @@
-"""NC111: red on the nodes whose login ended by its cause, silent where the login got past that."""
+"""NC111: an error on the nodes whose login ended by its cause, and on no others."""
 
 from __future__ import annotations
 
-from ncheck.facts.login import LoginFacts
 from ncheck.judge import judge
-from ncheck.model.evidence import Cause, Login
-from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.model.evidence import Cause
 from ncheck_checks.ssh.connection_refused import connection_refused
 
-LOGIN = Login(
-    reached=False, cause=Cause.REFUSED, detail="as it was heard", port=22, address="10.1.0.7", user="ann", fix="ssh a"
-)
+from .login_cause import only_its_cause_is_red
 
 
-def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for_this_node() -> None:
-    judgement = judge([connection_refused], {"a": {LoginFacts: LoginFacts(LOGIN)}})
-    assert judgement.findings == [
-        Finding(
-            "NC111",
-            "connection-refused",
-            Severity.ERROR,
-            ("a",),
-            "nothing listens on its port 22: start ssh on its own console",
-            ("as it was heard",),
-            "ssh a",
-        ),
-    ]
-
-
-def test_a_node_that_was_reached_is_green() -> None:
-    judgement = judge([connection_refused], {"a": {LoginFacts: LoginFacts(Login(reached=True))}})
-    assert judgement.verdicts == [Verdict("connection-refused", "NC111", "a", Outcome.PASSED)]
-    assert judgement.findings == []
-
-
-def test_a_login_that_ended_otherwise_at_that_step_or_before_is_unknown_and_not_red() -> None:
-    login = Login(reached=False, cause=Cause.TRANSPORT, detail="ulimit")
-    judgement = judge([connection_refused], {"a": {LoginFacts: LoginFacts(login)}})
-    unknown = Verdict("connection-refused", "NC111", "a", Outcome.UNKNOWN, "not reached (transport)")
-    assert judgement.verdicts == [unknown]
-    assert judgement.findings == []
+def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
+    message = "nothing listens on its port 22: start ssh on its own console"
+    only_its_cause_is_red(judge, connection_refused, "NC111", Cause.REFUSED, message)

@@ -1,48 +1,14 @@
-"""NC119: red on the nodes whose login ended by its cause, silent where the login got past that."""
+"""NC119: an error on the nodes whose login ended by its cause, and on no others."""
 
 from __future__ import annotations
 
-from ncheck.facts.login import LoginFacts
 from ncheck.judge import judge
-from ncheck.model.evidence import Cause, Login
-from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.model.evidence import Cause
 from ncheck_checks.ssh.host_key_revoked import host_key_revoked
 
-LOGIN = Login(
-    reached=False,
-    cause=Cause.HOST_KEY_REVOKED,
-    detail="as it was heard",
-    port=22,
-    address="10.1.0.7",
-    user="ann",
-    fix="ssh a",
-)
+from .login_cause import only_its_cause_is_red
 
 
-def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for_this_node() -> None:
-    judgement = judge([host_key_revoked], {"a": {LoginFacts: LoginFacts(LOGIN)}})
-    assert judgement.findings == [
-        Finding(
-            "NC119",
-            "host-key-revoked",
-            Severity.ERROR,
-            ("a",),
-            "its host key is revoked: make it new ones on the node's own console",
-            ("as it was heard",),
-            "ssh a",
-        ),
-    ]
-
-
-def test_a_node_that_was_reached_is_green() -> None:
-    judgement = judge([host_key_revoked], {"a": {LoginFacts: LoginFacts(Login(reached=True))}})
-    assert judgement.verdicts == [Verdict("host-key-revoked", "NC119", "a", Outcome.PASSED)]
-    assert judgement.findings == []
-
-
-def test_a_login_that_ended_otherwise_at_that_step_or_before_is_unknown_and_not_red() -> None:
-    login = Login(reached=False, cause=Cause.TRANSPORT, detail="ulimit")
-    judgement = judge([host_key_revoked], {"a": {LoginFacts: LoginFacts(login)}})
-    unknown = Verdict("host-key-revoked", "NC119", "a", Outcome.UNKNOWN, "not reached (transport)")
-    assert judgement.verdicts == [unknown]
-    assert judgement.findings == []
+def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
+    message = "its host key is revoked: make it new ones on the node's own console"
+    only_its_cause_is_red(judge, host_key_revoked, "NC119", Cause.HOST_KEY_REVOKED, message)

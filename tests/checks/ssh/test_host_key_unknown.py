@@ -1,48 +1,14 @@
-"""NC117: red on the nodes whose login ended by its cause, silent where the login got past that."""
+"""NC117: an error on the nodes whose login ended by its cause, and on no others."""
 
 from __future__ import annotations
 
-from ncheck.facts.login import LoginFacts
 from ncheck.judge import judge
-from ncheck.model.evidence import Cause, Login
-from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.model.evidence import Cause
 from ncheck_checks.ssh.host_key_unknown import host_key_unknown
 
-LOGIN = Login(
-    reached=False,
-    cause=Cause.HOST_KEY_UNKNOWN,
-    detail="as it was heard",
-    port=22,
-    address="10.1.0.7",
-    user="ann",
-    fix="ssh a",
-)
+from .login_cause import only_its_cause_is_red
 
 
-def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for_this_node() -> None:
-    judgement = judge([host_key_unknown], {"a": {LoginFacts: LoginFacts(LOGIN)}})
-    assert judgement.findings == [
-        Finding(
-            "NC117",
-            "host-key-unknown",
-            Severity.ERROR,
-            ("a",),
-            "its host key is not in known_hosts",
-            ("as it was heard",),
-            "ssh a",
-        ),
-    ]
-
-
-def test_a_node_that_was_reached_is_green() -> None:
-    judgement = judge([host_key_unknown], {"a": {LoginFacts: LoginFacts(Login(reached=True))}})
-    assert judgement.verdicts == [Verdict("host-key-unknown", "NC117", "a", Outcome.PASSED)]
-    assert judgement.findings == []
-
-
-def test_a_login_that_ended_otherwise_at_that_step_or_before_is_unknown_and_not_red() -> None:
-    login = Login(reached=False, cause=Cause.TRANSPORT, detail="ulimit")
-    judgement = judge([host_key_unknown], {"a": {LoginFacts: LoginFacts(login)}})
-    unknown = Verdict("host-key-unknown", "NC117", "a", Outcome.UNKNOWN, "not reached (transport)")
-    assert judgement.verdicts == [unknown]
-    assert judgement.findings == []
+def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
+    message = "its host key is not in known_hosts"
+    only_its_cause_is_red(judge, host_key_unknown, "NC117", Cause.HOST_KEY_UNKNOWN, message)

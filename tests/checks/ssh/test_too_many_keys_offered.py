@@ -1,48 +1,14 @@
-"""NC121: red on the nodes whose login ended by its cause, silent where the login got past that."""
+"""NC121: an error on the nodes whose login ended by its cause, and on no others."""
 
 from __future__ import annotations
 
-from ncheck.facts.login import LoginFacts
 from ncheck.judge import judge
-from ncheck.model.evidence import Cause, Login
-from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.model.evidence import Cause
 from ncheck_checks.ssh.too_many_keys_offered import too_many_keys_offered
 
-LOGIN = Login(
-    reached=False,
-    cause=Cause.TOO_MANY_KEYS,
-    detail="as it was heard",
-    port=22,
-    address="10.1.0.7",
-    user="ann",
-    fix="ssh a",
-)
+from .login_cause import only_its_cause_is_red
 
 
-def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for_this_node() -> None:
-    judgement = judge([too_many_keys_offered], {"a": {LoginFacts: LoginFacts(LOGIN)}})
-    assert judgement.findings == [
-        Finding(
-            "NC121",
-            "too-many-keys-offered",
-            Severity.ERROR,
-            ("a",),
-            "it hung up after too many keys",
-            ("as it was heard",),
-            "ssh a",
-        ),
-    ]
-
-
-def test_a_node_that_was_reached_is_green() -> None:
-    judgement = judge([too_many_keys_offered], {"a": {LoginFacts: LoginFacts(Login(reached=True))}})
-    assert judgement.verdicts == [Verdict("too-many-keys-offered", "NC121", "a", Outcome.PASSED)]
-    assert judgement.findings == []
-
-
-def test_a_login_that_ended_otherwise_at_that_step_or_before_is_unknown_and_not_red() -> None:
-    login = Login(reached=False, cause=Cause.TRANSPORT, detail="ulimit")
-    judgement = judge([too_many_keys_offered], {"a": {LoginFacts: LoginFacts(login)}})
-    unknown = Verdict("too-many-keys-offered", "NC121", "a", Outcome.UNKNOWN, "not reached (transport)")
-    assert judgement.verdicts == [unknown]
-    assert judgement.findings == []
+def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
+    message = "it hung up after too many keys"
+    only_its_cause_is_red(judge, too_many_keys_offered, "NC121", Cause.TOO_MANY_KEYS, message)

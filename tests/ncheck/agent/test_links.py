@@ -18,15 +18,17 @@ from ncheck.model.evidence import Answer, Evidence, JsonValue, Login, Reply
 
 from .agents import Agent
 
+pytestmark = pytest.mark.slow
+
 TOKEN, SUBNET = "0f3a99bc", "127.0.0.0/8"
 ONE, OTHER = "127.0.0.2", "127.0.0.3"
 Row = list[JsonValue]
 
 
 @pytest.fixture(autouse=True)
-def interpreter(end_of_python3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def interpreter(python3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run both agents by the oldest Python that is here, and by the newest."""
-    monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", (end_of_python3,))
+    monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", (python3,))
 
 
 class Meshed(Agent):

@@ -71,6 +71,7 @@ def test_a_library_before_2_13_4_has_no_last_words_and_names_the_code(asked: Ask
     assert (said["code"], said["words"]) == (5, "invalid usage")
 
 
+@pytest.mark.slow
 def test_one_that_hangs_is_ended_in_its_time(asked: Asked) -> None:
     began = time.monotonic()
     said = asked("int ncclGetUniqueId(char *id) { for (;;) sleep(1000); }", timeout=5.0)

@@ -20,6 +20,8 @@ from ncheck.fleet.session import Known, Session, Wanted
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.node import Node
 
+pytestmark = pytest.mark.slow
+
 Ask = Callable[..., Evidence]
 
 # A head of its own: it asks this machine for a command that tells its pid and then sleeps.

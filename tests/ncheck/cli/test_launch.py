@@ -18,6 +18,8 @@ import ncheck
 import pytest
 from ncheck.cli.launch import program_in, words_of
 
+pytestmark = pytest.mark.slow
+
 HOME = str(Path(ncheck.__file__).parent.parent)
 NCHECK = [sys.executable, "-m", "ncheck", "launch", "--config", "none"]
 SECONDS = 120  # for what takes two

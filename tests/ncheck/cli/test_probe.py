@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import ncheck
+import pytest
 from ncheck.blockers import measures
 from ncheck.cli.probe import measuring
 from ncheck.registry import load_checks
 from ncheck.settings import Settings
+
+pytestmark = pytest.mark.slow
 
 HOME = str(Path(ncheck.__file__).parent.parent)
 

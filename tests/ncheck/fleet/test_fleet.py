@@ -32,6 +32,7 @@ def test_no_more_than_the_width_are_connected_to_at_once() -> None:
     assert ways.most_at_once <= 3
 
 
+@pytest.mark.slow
 def test_the_deadline_ends_the_run_and_loses_nothing() -> None:
     slow = Command(("sh", "-c", "[ $NODE = done ] || sleep 600"), timeout=600)
     never = threading.Event()

@@ -44,6 +44,7 @@ def test_a_later_act_asks_on_the_same_connections_once_all_have_answered() -> No
     assert told.last == dict.fromkeys(names, "done")
 
 
+@pytest.mark.slow
 def test_a_node_that_is_busy_for_long_holds_up_no_later_act_and_is_left_out_of_it(tmp_path: Path) -> None:
     over = tmp_path / "over"
     slow = Command(("sh", "-c", f"until [ $NODE = a ] || [ -e {over} ]; do sleep 0.02; done"), job=True, timeout=60)

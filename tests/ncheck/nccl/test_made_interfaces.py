@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-RELEASES = ("2.19.3", "2.28.3")  # as in test_real_nccl.py
+from .agreement import RELEASES
 
 # Without the search for duplicates an IPv6 address can be used at once.
 READY = "mount -t sysfs sysfs /sys; echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad; ip link set lo up; "
@@ -41,20 +41,23 @@ LAYOUTS = {
     "one link-local address on two wires": WIRE.format("eth1", "fe80::7/64") + WIRE.format("eth10", "fe80::7/64"),
     "tunnels and bridges of containers alone": BRIDGE.format("tailscale0", "100.64.0.1/10") + COMPOSE,
     "a line in /etc/nccl.conf": ABOVE.format("/etc") + "echo NCCL_SOCKET_IFNAME=^docker0 > /etc/nccl.conf; " + ETH0,
-    "a line in ~/.nccl.conf": ABOVE.format("$HOME") + "echo NCCL_SOCKET_IFNAME==eth0 > ~/.nccl.conf; " + DOCKER + ETH0,
+    # NCCL takes the home from the list of users, whatever HOME says.
+    "a line in ~/.nccl.conf": "export HOME=~root; "
+    + ABOVE.format("$HOME")
+    + "echo NCCL_SOCKET_IFNAME==eth0 > ~/.nccl.conf; "
+    + DOCKER
+    + ETH0,
 }
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may make interfaces: sudo make test")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_nccl_and_ncheck_agree_there_too(nccl_folder: Callable[[str], Path], layout: str) -> None:
-    for release in RELEASES:
-        nccl_folder(release)  # in there is no network to fetch it from
-    inner = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "reason_out"]
-    script = f'{READY}{LAYOUTS[layout]}cd "$1"; shift; exec "$@"'
-    here = Path(__file__).parent
+    folders = [str(nccl_folder(release)) for release in RELEASES]  # in there is no network to fetch it from
+    inner = [sys.executable, str(Path(__file__).with_name("agreement.py")), *folders]
+    script = f'{READY}{LAYOUTS[layout]}exec "$@"'
     done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-ec", script, "sh", str(here), *inner, str(here / "test_real_nccl.py")],
+        ["unshare", "--net", "--mount", "sh", "-ec", script, "sh", *inner],
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

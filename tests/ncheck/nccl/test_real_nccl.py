@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,35 +17,14 @@ from ncheck.facts.learning import facts_of
 from ncheck.facts.nccl import LoadedNcclFacts, NcclCopiesFacts, NcclCopy
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.planned_pick import PLANNED, PlannedPickFacts
-from ncheck.model.evidence import Answer, Evidence, Login, Reply, Status
-from ncheck.nccl.choice import CONF_FILE_VARIABLE, Choice, located, nccl_choice, release_of, settings_in_force
+from ncheck.facts.planned_pick import PLANNED
+from ncheck.model.evidence import Answer, Evidence, Reply, Status
+from ncheck.nccl.choice import CONF_FILE_VARIABLE, release_of
+
+from .agreement import RELEASES, RENDEZVOUS, compared, compared_rendezvous, read_pick
 
 Ask = Callable[..., Evidence]
 Folder = Callable[[str], Path]
-
-# Before 2.28.3 a link's state did not count.
-RELEASES = ("2.19.3", "2.28.3")
-
-SETTINGS: tuple[dict[str, str], ...] = (
-    {},
-    {"NCCL_SOCKET_IFNAME": "lo"},
-    {"NCCL_SOCKET_IFNAME": "=lo"},
-    {"NCCL_SOCKET_IFNAME": "^lo"},
-    {"NCCL_SOCKET_IFNAME": "^nothing"},
-    {"NCCL_SOCKET_IFNAME": "nothing"},
-    {"NCCL_SOCKET_IFNAME": "^docker0"},
-    {"NCCL_SOCKET_IFNAME": "^lo,docker"},
-    {"NCCL_SOCKET_IFNAME": "eth1"},
-    {"NCCL_SOCKET_IFNAME": "=eth1"},
-    {"NCCL_SOCKET_IFNAME": "eth10,eth1"},
-    {"NCCL_SOCKET_IFNAME": "e"},
-    {"NCCL_SOCKET_IFNAME": "ETH0"},
-    {"NCCL_SOCKET_IFNAME": " eth0"},
-    {"NCCL_SOCKET_IFNAME": "10.1.0.7"},
-    {"NCCL_SOCKET_FAMILY": "AF_INET"},
-    {"NCCL_SOCKET_FAMILY": "AF_INET6"},
-)
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -68,25 +48,17 @@ def test_a_copy_on_the_library_path_is_found_asked_and_told_to_be_the_one_that_l
 def test_the_interface_that_nccl_picks_is_the_one_that_we_reason_out(
     ask: Ask, nccl_folder: Folder, release: str
 ) -> None:
-    nics, environment = seen(ask)
-    told, reasoned = {}, {}
-    for settings in SETTINGS:
-        pick = picked(nccl_folder(release), settings)
-        choice = reasoned_out(nics, environment, release, settings)
-        owners = located(nics, pick) if pick.address else ()
-        told[str(settings)] = (pick.version, choice.picked if choice.picked in owners else owners[:1] or None)
-        reasoned[str(settings)] = (release, choice.picked)
-    assert told == reasoned
+    actual, reasoned = compared(*seen(ask), release, partial(picked, nccl_folder(release)))
+    assert actual == reasoned
 
 
-@pytest.mark.parametrize("rendezvous", ["127.0.0.1:4444", "10.4.0.99:4444", "[fd00::99]:4444"])
+@pytest.mark.parametrize("rendezvous", RENDEZVOUS)
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_rendezvous_is_echoed_or_refused_as_we_reason_out(
     ask: Ask, nccl_folder: Folder, release: str, rendezvous: str
 ) -> None:
-    pick = picked(nccl_folder(release), {"NCCL_COMM_ID": rendezvous})
-    choice = reasoned_out(*seen(ask), release, {"NCCL_COMM_ID": rendezvous})
-    assert (pick.address, pick.rendezvous, bool(pick.error)) == ("", rendezvous, choice.picked is None), choice
+    actual, reasoned = compared_rendezvous(*seen(ask), release, partial(picked, nccl_folder(release)), rendezvous)
+    assert actual == reasoned
 
 
 def seen(ask: Ask) -> tuple[NicFacts, EnvironmentFacts]:
@@ -95,11 +67,6 @@ def seen(ask: Ask) -> tuple[NicFacts, EnvironmentFacts]:
     assert isinstance(nics, NicFacts), nics
     assert isinstance(environment, EnvironmentFacts), environment
     return nics, environment
-
-
-def reasoned_out(nics: NicFacts, environment: EnvironmentFacts, release: str, settings: dict[str, str]) -> Choice:
-    numbers = release_of(release)
-    return nccl_choice(nics, {**settings_in_force(environment, numbers), **settings}, numbers)
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -122,16 +89,11 @@ def picked(folder: Path, variables: dict[str, str]) -> NcclPickFacts:
     sources.start({"environment": {"python": sys.executable}})
     arguments = {"variables": variables, "interfaces": []}
     said = sources.respond({"kind": "answer", "name": PLANNED.name, "timeout": 60.0, "arguments": arguments})
-    reply = Reply(Status(said["status"]), str(said.get("reason")), value=said.get("value"))
-    fact = facts_of(Evidence("here", Login(reached=True), replies={PLANNED.key: reply}), (PlannedPickFacts,))
-    tried = fact[PlannedPickFacts]
-    assert isinstance(tried, PlannedPickFacts), tried
-    assert tried.variables == variables
-    return tried.pick
+    return read_pick(variables, Reply(Status(said["status"]), str(said.get("reason")), value=said.get("value")))
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_agent_tells_it_on_every_python(
+def test_the_agent_tells_it_on_the_oldest_and_the_newest_python(
     ask: Ask, nccl_folder: Folder, monkeypatch: pytest.MonkeyPatch, python3: str, release: str
 ) -> None:
     monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", (python3,))

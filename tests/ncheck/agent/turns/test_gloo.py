@@ -18,6 +18,8 @@ from ncheck.model.evidence import Answer, JsonValue, Status
 
 from tests.ncheck.agent.agents import Agent, at_once
 
+pytestmark = pytest.mark.slow
+
 NODES = ("node01", "node02")
 KIB = 1024
 Said = dict[str, Any]

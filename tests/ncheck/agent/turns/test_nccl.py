@@ -10,6 +10,8 @@ import pytest
 
 from .driven_ranks import ALL_RIGHT, FAR, DrivenRanks, shape
 
+pytestmark = pytest.mark.slow
+
 SHM = Path("/dev/shm")  # noqa: S108  where NCCL puts its segments
 
 
@@ -110,5 +112,5 @@ def test_the_jobs_own_log_file_and_rendezvous_are_not_used(measured: DrivenRanks
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_python_from_3_6_on_runs_the_ranks(measured: DrivenRanks, python3: str) -> None:
+def test_the_oldest_and_the_newest_python_run_the_ranks(measured: DrivenRanks, python3: str) -> None:
     assert shape(measured([0, 1], python=python3)) == ALL_RIGHT

@@ -9,6 +9,8 @@ import pytest
 
 from .driven_ranks import DrivenRanks, Standins
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("version", ["22105", "22703"])
 def test_versions_that_differ_fail_on_both_nodes_in_the_words_of_nccl(measured: DrivenRanks, version: str) -> None:

@@ -28,9 +28,9 @@ Said = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
-def interpreter(end_of_python3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def interpreter(python3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run both agents by the oldest Python that is here, and by the newest."""
-    monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", (end_of_python3,))
+    monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", (python3,))
 
 
 class Pair:
@@ -168,6 +168,7 @@ def test_an_address_that_is_not_the_nodes_own_is_told(pair: Pair) -> None:
     assert said["failure"]["words"].endswith(" from 10.99.99.99: Cannot assign requested address")
 
 
+@pytest.mark.slow
 def test_what_else_answers_there_is_told_apart(pair: Pair) -> None:
     with closing(socket.create_server((ADDRESSES[1], 0))) as stranger:
         stranger.listen()

@@ -152,6 +152,7 @@ def test_hcas_that_do_not_reach_each_other_fail_in_the_programs_words(folder: Pa
     assert [(one["step"], one["words"], one["late"]) for one in failures] == [("write", said, False)] * 2
 
 
+@pytest.mark.slow
 def test_a_pair_that_falls_silent_is_late_and_one_that_never_met_says_so(folder: Path) -> None:
     server, client = rdma(folder, 8.0, STANDIN_HANG="1")
     assert [(one["failure"]["step"], one["failure"]["late"]) for one in (server, client)] == [("write", True)] * 2

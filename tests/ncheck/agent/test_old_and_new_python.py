@@ -1,4 +1,4 @@
-"""The agent on every interpreter from 3.6 on that this machine has: nodes hold other people's images."""
+"""The agent on the oldest interpreter from 3.6 on that this machine has, and on the newest: nodes hold other images."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from ncheck.model.evidence import Answer, Command, Evidence, File, Source, Status, Tree
+
+pytestmark = pytest.mark.slow
 
 Ask = Callable[..., Evidence]
 SOURCES: tuple[Source, ...] = (
