@@ -47,7 +47,8 @@ def test_it_holds_no_compiled_part_and_no_paramiko(pyz: Path) -> None:
     assert [name for name in names if name.endswith((".so", ".pyd", ".pyc"))] == []
     tops = {name.split("/")[0] for name in names}
     assert tops.isdisjoint({"paramiko", "cryptography", "psutil", "yaml"})
-    assert {"ncheck", "checks", "click", "rich", "mashumaro", "ClusterShell"} <= tops
+    assert {"ncheck", "ncheck_checks", "click", "rich", "mashumaro", "ClusterShell"} <= tops
+    assert tops.isdisjoint({"doctor", "checks", "tests", "reports"})
 
 
 def test_it_finds_its_checks_and_their_pages(pyz: Path) -> None:
