@@ -229,10 +229,11 @@ def _until_closed(screen: int) -> Iterator[bytes]:
 
 
 def without_what_varies(text: str) -> str:
-    """Return a demo's text without what each run has of its own: ports and times."""
-    # "port 46351", "ssh -p 34073", "0.5 s", "22 November 2026, 10:31"; in SVG a space is &#160;
+    """Return a demo's text without what differs from run to run: ports, times, and the positions that depend on them."""
+    # port 46351, ssh -p 34073, 0.5 s, 2026-11-22, 10:31; in SVG a space is &#160;
     space = r"(?: |&#160;)"
-    return re.sub(rf"(?:port|-p){space}\d{{4,5}}|\d+\.\d{space}s\b|\d{{4}}-\d\d-\d\d|\d\d:\d\d(?::\d\d)?", "...", text)
+    varying = rf"(?:port|-p){space}\d{{4,5}}|\d+\.\d{space}s\b|\d{{4}}-\d\d-\d\d|\d\d:\d\d(?::\d\d)?"
+    return re.sub(r' (?:x|textLength)="[\d.]+"', "", re.sub(varying, "...", text))
 
 
 def main(words: list[str]) -> int:

@@ -61,7 +61,7 @@ def test_the_script_works_in_a_folder_with_packages_called_like_our_folders(tmp_
     for name in ("doctor", "checks", "tests", "reports"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(f"raise SystemExit('imported {name} of the training repository')")
-    script = Path(sysconfig.get_path("scripts")) / "ncheck"
+    script = str(Path(sysconfig.get_path("scripts")) / "ncheck")
     listed = subprocess.run([script, "list"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (listed.returncode, listed.stderr) == (0, "")
     local = [script, "local", "--probe", "none", "-o", "json"]

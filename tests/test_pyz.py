@@ -37,7 +37,7 @@ def run(pyz: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_it_tells_its_version_with_nothing_installed(pyz: Path) -> None:
+def test_it_prints_its_version_with_nothing_installed(pyz: Path) -> None:
     done = run(pyz, "--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"ncheck {ncheck.__version__}\n", "")
 
@@ -72,14 +72,14 @@ def test_it_writes_its_report_as_a_page_with_templates_from_inside_the_file(pyz:
     assert done.stdout.endswith("</html>\n")
 
 
-def test_its_demo_says_what_it_lacks(pyz: Path) -> None:
+def test_its_demo_names_the_package_that_is_missing(pyz: Path) -> None:
     done = run(pyz, "demo")
     assert done.returncode == 2
     assert "the demo needs paramiko" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_its_recorded_clusters_are_read_inside_the_file(pyz: Path) -> None:
+def test_its_recorded_clusters_are_read_from_inside_the_file(pyz: Path) -> None:
     code = f"import sys; sys.path.insert(0, {str(pyz)!r}); from ncheck.demo.recordings import recorded_cluster as c; "
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code + "print([n.node for n in c('healthy-4x8-h100')])"],
