@@ -229,7 +229,7 @@ def _until_closed(screen: int) -> Iterator[bytes]:
 
 
 def without_what_varies(text: str) -> str:
-    """Return a demo's text without what differs from run to run: ports, times, and the positions that depend on them."""
+    """Return a demo's text without what differs from run to run: ports, times, and positions that depend on them."""
     # port 46351, ssh -p 34073, 0.5 s, 2026-11-22, 10:31; in SVG a space is &#160;
     space = r"(?: |&#160;)"
     varying = rf"(?:port|-p){space}\d{{4,5}}|\d+\.\d{space}s\b|\d{{4}}-\d\d-\d\d|\d\d:\d\d(?::\d\d)?"

@@ -58,6 +58,7 @@ def test_all_generated_documents_are_compared() -> None:
     ]
 
 
+@pytest.mark.ssh
 def test_the_picture_is_what_the_demo_prints_in_a_terminal() -> None:
     make = generator()
     shown = (TREE / "docs" / "demo.svg").read_text(encoding="utf-8")

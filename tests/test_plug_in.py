@@ -16,6 +16,8 @@ import pytest
 
 TREE = Path(__file__).parents[1]
 API = (TREE / "docs" / "api.md").read_text(encoding="utf-8")
+pytestmark = pytest.mark.slow
+
 HOME = str(Path(ncheck.__file__).parents[1])
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import ncheck
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parents[1] / "release" / "pyz.py"
 
 
