@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import zlib
 
-from ncheck.facts.parsing import sources_for
+from ncheck.facts.learning import sources_for
 from ncheck.fleet.bootstrap import agent_blob
 from ncheck.fleet.replies import on_the_wire
 from ncheck.judge import facts_wanted

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ncheck.api import replay, run
     from ncheck.model.check import Check, Inconclusive, NotApplicable, Problem, cluster_check, node_check
     from ncheck.model.cluster import Cluster, NodeView
     from ncheck.model.fact import Absent, Unread
@@ -36,6 +37,8 @@ _HOMES = {
     "cluster_check": "ncheck.model.check",
     "node_check": "ncheck.model.check",
     "parity_check": "ncheck.parity",
+    "replay": "ncheck.api",
+    "run": "ncheck.api",
     "split": "ncheck.parity",
 }
 
@@ -57,6 +60,8 @@ __all__ = [
     "cluster_check",
     "node_check",
     "parity_check",
+    "replay",
+    "run",
     "split",
 ]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
 
 from ncheck import __version__
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
@@ -12,83 +13,93 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import HorovodFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.hostlist import unfold
-from ncheck.judge import judge
+from ncheck.judge import excused_pairs, judge
 from ncheck.model.check import Check
-from ncheck.model.cluster import Facts
-from ncheck.model.evidence import Evidence
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
+from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Measurement, NodeSummary, Probe, Report
+from ncheck.probe.why_none import ran_on, why_none
 from ncheck.settings import Settings
 
-_REACHED = "NC001"  # what --ignore names where a node need not be reached
 
-
-@dataclass(frozen=True)
-class Conclusion:
-    """All verdicts and findings of a run, and what they mean to the settings that it was made with."""
-
-    verdicts: tuple[Verdict, ...]
-    findings: tuple[Finding, ...]
-    facts: Mapping[str, Facts]
-    settings: Settings
-    excused: frozenset[tuple[str, str]]  # (code, node) pairs that --ignore names
-
-    def report(
-        self,
-        evidence: Sequence[Evidence],
-        plan: LaunchPlan,
-        measured: tuple[tuple[Measurement, ...], Probe],
-        seconds: float,
-        *,
-        interrupted: bool,
-    ) -> Report:
-        return Report(
-            exit_code=EXIT_INTERRUPTED if interrupted else self.exit_code(evidence),
-            nodes=tuple(summarise(one, self.facts[one.node]) for one in evidence),
-            verdicts=self.verdicts,
-            findings=self.findings,
-            plan=plan,
-            measurements=measured[0],
-            probe=measured[1],
-            version=__version__,
-            seconds=round(seconds, 3),
-            fail_on=self.settings.fail_on,
-            interrupted=interrupted,
-            recorded=any(one.recorded for one in evidence),
-        )
-
-    def exit_code(self, evidence: Sequence[Evidence] = ()) -> int:
-        """Return 1 when a finding or a verdict is as bad as --fail-on says. A crashed check counts as an error.
-
-        A node that was not reached counts as unknown, also where no selected check would have said so.
-        """
-        fail_on = set(self.settings.fail_on)
-        ranks = [Severity(word).rank for word in fail_on & {severity.value for severity in Severity}]
-        worst = max(ranks, default=-1)
-        counted = [verdict for verdict in self.verdicts if (verdict.code, verdict.node) not in self.excused]
-        lost = [one.node for one in evidence if not one.login.reached and (_REACHED, one.node) not in self.excused]
-        bad = (
-            any(not finding.ignored and finding.severity.rank <= worst for finding in self.findings),
-            worst >= 0 and any(verdict.outcome is Outcome.CRASHED for verdict in counted),
-            "unknown" in fail_on and any(verdict.outcome is Outcome.UNKNOWN for verdict in counted),
-            "unknown" in fail_on and bool(lost),
-        )
-        return EXIT_FINDINGS if any(bad) else EXIT_CLEAN
-
-
-def conclude(checks: Sequence[Check], facts: Mapping[str, Facts], settings: Settings) -> Conclusion:
-    """Judge the facts, merge what is the same on several nodes, and lower what --ignore names."""
-    judgement = judge(checks, facts)
-    excused = excused_pairs(checks, tuple(facts), settings)
+def conclude(  # noqa: PLR0913  each is a part of the report
+    cluster: Cluster,
+    checks: Sequence[Check],
+    settings: Settings,
+    plan: LaunchPlan,
+    *,
+    seconds: float = 0.0,
+    interrupted: bool = False,
+    recorded: bool = False,
+) -> Report:
+    """Judge the cluster, merge what is the same on several nodes, lower what --ignore names, and report."""
+    judgement = judge(checks, cluster)
+    excused = excused_pairs(checks, cluster.names, settings)
     lowered = [part for finding in _merged(judgement.findings) for part in _lowered(finding, excused)]
-    lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
-    return Conclusion(tuple(judgement.verdicts), tuple(lowered), facts, settings, excused)
+    findings = tuple(sorted(lowered, key=lambda finding: (finding.ignored, finding.severity.rank, finding.code)))
+    verdicts = tuple(judgement.verdicts)
+    unreached = _unreached(cluster, checks, excused)
+    measurements, probe = _measured(cluster.known)
+    return Report(
+        exit_code=EXIT_INTERRUPTED if interrupted else exit_code(verdicts, findings, excused, unreached, settings),
+        nodes=tuple(summarise(node, cluster.known[node.name], recorded=recorded) for node in cluster.nodes),
+        verdicts=verdicts,
+        findings=findings,
+        plan=plan,
+        measurements=measurements,
+        probe=probe,
+        version=__version__,
+        seconds=round(seconds, 3),
+        fail_on=settings.fail_on,
+        interrupted=interrupted,
+        recorded=recorded,
+    )
+
+
+def exit_code(
+    verdicts: Sequence[Verdict],
+    findings: Sequence[Finding],
+    excused: Collection[tuple[str, str]],
+    unreached: Collection[str],
+    settings: Settings,
+) -> int:
+    """Return 1 when a finding or a verdict is as bad as --fail-on says. A crashed check counts as an error.
+
+    A node that was not reached counts as unknown, also where no selected check would have said so.
+    """
+    fail_on = set(settings.fail_on)
+    ranks = [Severity(word).rank for word in fail_on & {severity.value for severity in Severity}]
+    worst = max(ranks, default=-1)
+    counted = [verdict for verdict in verdicts if (verdict.code, verdict.node) not in excused]
+    bad = (
+        any(not finding.ignored and finding.severity.rank <= worst for finding in findings),
+        worst >= 0 and any(verdict.outcome is Outcome.CRASHED for verdict in counted),
+        "unknown" in fail_on and any(verdict.outcome is Outcome.UNKNOWN for verdict in counted),
+        "unknown" in fail_on and bool(unreached),
+    )
+    return EXIT_FINDINGS if any(bad) else EXIT_CLEAN
+
+
+def _unreached(cluster: Cluster, checks: Sequence[Check], excused: Collection[tuple[str, str]]) -> list[str]:
+    """Return the nodes that were not reached and need be: --ignore of the check that says so excuses a node."""
+    codes = [check.code for check in checks if check.says_unreached]
+    lost = [name for name, held in cluster.facts(LoginFacts).items() if not held.login.reached]
+    return [name for name in lost if not any((code, name) in excused for code in codes)]
+
+
+def _measured(known: Mapping[str, Facts]) -> tuple[tuple[Measurement, ...], Probe]:
+    if not ran_on(known):
+        return (), why_none(known)
+    from ncheck.probe.measurements import measured
+
+    return measured(known)
 
 
 def _merged(findings: Sequence[Finding]) -> list[Finding]:
@@ -98,16 +109,6 @@ def _merged(findings: Sequence[Finding]) -> list[Finding]:
         same = replace(finding, nodes=())
         merged[same] = (*merged.get(same, ()), *finding.nodes)
     return [replace(finding, nodes=nodes) for finding, nodes in merged.items()]
-
-
-def excused_pairs(checks: Sequence[Check], nodes: tuple[str, ...], settings: Settings) -> frozenset[tuple[str, str]]:
-    """Return the (code, node) pairs that --ignore names."""
-    pairs: set[tuple[str, str]] = set()
-    for ignore in settings.ignore:
-        named = set(unfold(ignore.nodes)) if ignore.nodes else set(nodes)
-        codes = [check.code for check in checks if ignore.check.lower() in (check.code.lower(), check.name)]
-        pairs.update((code, node) for code in codes for node in named)
-    return frozenset(pairs)
 
 
 def _lowered(finding: Finding, excused: frozenset[tuple[str, str]]) -> list[Finding]:
@@ -120,23 +121,23 @@ def _lowered(finding: Finding, excused: frozenset[tuple[str, str]]) -> list[Find
     return parts
 
 
-def summarise(evidence: Evidence, facts: Facts) -> NodeSummary:
+def summarise(node: Node, facts: Facts, *, recorded: bool) -> NodeSummary:
     """Return the node's summary: what was reached, by which way, and a line a topic."""
-    login, greeting = evidence.login, evidence.greeting
-    interpreter = facts.get(InterpreterFacts)
+    login = cast("LoginFacts", facts[LoginFacts]).login
+    identity, interpreter = facts.get(IdentityFacts), facts.get(InterpreterFacts)
     return NodeSummary(
-        name=evidence.node,
+        name=node.name,
         reached=login.reached,
         address=login.address,
         port=login.port,
         user=login.user,
         transport=login.transport,
-        host_name=greeting.host_name if greeting else "",
+        host_name=identity.host_name if isinstance(identity, IdentityFacts) else "",
         interpreter=_interpreter(interpreter),
         container=interpreter.container if isinstance(interpreter, InterpreterFacts) else "",
-        slots=evidence.slots,
+        slots=node.slots,
         seconds=round(login.seconds, 3),
-        recorded=evidence.recorded,
+        recorded=recorded,
         cause=login.cause.value if login.cause else "",
         detail=login.detail,
         facts=_lines(facts),

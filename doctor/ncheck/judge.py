@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.run import Crash, CrashFacts
-from ncheck.hostlist import fold
+from ncheck.hostlist import fold, unfold
 from ncheck.model.check import Check, NotApplicable, Problem, Said, unreadable
 from ncheck.model.cluster import Cluster, Facts, FactType, NodeView
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Verdict
+from ncheck.settings import Settings
 
 
 @dataclass
@@ -203,3 +204,13 @@ def _meaning(word: Said) -> tuple[Outcome, str]:
         if isinstance(word, NotApplicable)
         else (Outcome.UNKNOWN, word.reason)
     )
+
+
+def excused_pairs(checks: Sequence[Check], nodes: tuple[str, ...], settings: Settings) -> frozenset[tuple[str, str]]:
+    """Return the (code, node) pairs that --ignore names: still judged and printed, and no longer counted."""
+    pairs: set[tuple[str, str]] = set()
+    for ignore in settings.ignore:
+        named = set(unfold(ignore.nodes)) if ignore.nodes else set(nodes)
+        codes = [check.code for check in checks if ignore.check.lower() in (check.code.lower(), check.name)]
+        pairs.update((code, node) for code in codes for node in named)
+    return frozenset(pairs)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ncheck.facts.learning import learn
 from ncheck.facts.links import CONNECT, LinkFacts, ListenFacts
-from ncheck.facts.parsing import facts_of, joined
 from ncheck.fleet.choose import transports
-from ncheck.fleet.gather import gather
+from ncheck.fleet.fleet import ConnectedFleet
 from ncheck.inventory.read import read_inventory
 from ncheck.model.cluster import Cluster
-from ncheck.model.evidence import Reply
-from ncheck.model.phase import Act, Questions
+from ncheck.model.evidence import Evidence, Reply
 from ncheck.observer import Observer, Silent
-from ncheck.phases import acts_for, brought, with_needs
+from ncheck.phases import asked_later, collection_phases, with_needs
 from ncheck.settings import JobEnvironment, Settings
 
 from .wires import BareHosts
@@ -44,19 +43,29 @@ def linked(
     deadline: float = 240.0,
     **settings: object,
 ) -> Linked:
-    """Ask all hosts about their links. `before` is told of each act as it begins: "2 asking its peers"."""
+    """Ask all hosts about their links. `before` is called with each phase as it begins: "2 asking its peers"."""
     run = replace(_patient(made, deadline), **settings)  # type: ignore[arg-type]
     nodes = read_inventory(run, stdin=io.BytesIO(), environ={})
-    known: dict[str, dict[type, object]] = {}
+    cluster = Cluster(nodes, {})
     replies: dict[str, Reply] = {}
-    acts = [_told(act, number, before) for number, act in enumerate(acts_for(Cluster(nodes, known, run), _WANTED))]
-    for evidence in gather(nodes, acts, run, transports(run), observer or Silent()):
-        first = evidence.node not in known
-        facts = known.setdefault(evidence.node, {})
-        facts.update(joined(facts, facts_of(evidence, brought(evidence, _WANTED, first=first))))
-        if CONNECT.key in evidence.replies:
-            replies[evidence.node] = evidence.replies[CONNECT.key]
-    return Linked(known, replies)
+    phases = collection_phases(cluster, _WANTED, run)
+    kept = asked_later(phases, cluster)
+    with ConnectedFleet(nodes, run, transports(run), observer or Silent(), kept=kept) as fleet:
+        for number, phase in enumerate(phases):
+            before(f"{number} {phase.stage}")
+            seconds = fleet.begin(phase)
+            questions = phase.questions(cluster, seconds) if phase.questions else {}
+            cluster = learn(cluster, _kept(fleet.ask(phase, questions), replies), _WANTED)
+        cluster = learn(cluster, _kept(fleet.rest("the run's deadline came"), replies), _WANTED)
+    return Linked(cluster.known, replies)
+
+
+def _kept(evidence: Iterable[Evidence], replies: dict[str, Reply]) -> Iterator[Evidence]:
+    """Keep each node's reply about its links as it passes."""
+    for one in evidence:
+        if CONNECT.key in one.replies:
+            replies[one.node] = one.replies[CONNECT.key]
+        yield one
 
 
 def _patient(made: BareHosts, deadline: float) -> Settings:
@@ -64,11 +73,3 @@ def _patient(made: BareHosts, deadline: float) -> Settings:
         hosts=",".join(host.name for host in made.hosts), environment=JobEnvironment(rsh=made.rsh),
         connect_timeout=60.0, command_timeout=60.0, deadline=deadline, width=len(made.hosts),
     )  # fmt: skip
-
-
-def _told(act: Act, number: int, before: Callable[[str], object]) -> Act:
-    def ask(left: float) -> Questions:
-        before(f"{number} {act.stage}")
-        return act.ask(left)
-
-    return replace(act, ask=ask)

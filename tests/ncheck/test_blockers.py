@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, Unread, node_check
-from ncheck.blockers import Objection, launcher_of_probe, objections
+from ncheck.blockers import Blocker, blockers, launcher_of_probe
 from ncheck.conclude import conclude
 from ncheck.facts.clock import ClockFacts
 from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.login import LoginFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
-from ncheck.model.cluster import Facts
-from ncheck.model.evidence import Cause, Evidence, Login
+from ncheck.model.cluster import Cluster, Facts
+from ncheck.model.evidence import Cause, Login
 from ncheck.model.plan import LaunchPlan, Setting
-from ncheck.model.report import Probe
 from ncheck.settings import Ignore, Settings
 from ncheck_checks.ssh.node_to_node_ssh_fails import node_to_node_ssh_fails
 
@@ -48,19 +48,19 @@ def mpi_is_odd(node: NodeView) -> Iterator[Problem]:
         yield Problem("it is odd", "mpirun --version")
 
 
-@node_check("NC304", Severity.ERROR, GpuFacts)
+@node_check("NC304", Severity.ERROR, GpuFacts, mended_by="NCCL_SOCKET_IFNAME")
 def pick_is_astray(node: NodeView) -> Iterator[Problem]:
     if node[GpuFacts].source == "bad":
         yield Problem("it is astray", "ip -br address")
 
 
-@node_check("NC321", Severity.ERROR, GpuFacts)
+@node_check("NC321", Severity.ERROR, GpuFacts, mended_by="NCCL_SOCKET_IFNAME", matters_alone=True)
 def pick_is_none(node: NodeView) -> Iterator[Problem]:
     if node[GpuFacts].source == "bad":
         yield Problem("there is none", "ip -br address")
 
 
-@node_check("NC199", Severity.ERROR, ClockFacts)
+@node_check("NC199", Severity.ERROR, ClockFacts, blocks_plan=True)
 def way_in_is_bad(node: NodeView) -> Iterator[Problem]:
     if node[ClockFacts].offset:
         yield Problem("it is shut", "ssh n1")
@@ -69,51 +69,49 @@ def way_in_is_bad(node: NodeView) -> Iterator[Problem]:
 CHECKS = (gpu_is_bad, gpu_is_odd, clock_is_late, mpi_is_odd)
 
 
-def against(  # noqa: PLR0913  each is one thing that may be wrong
+def found(  # noqa: PLR0913  each is one thing that may be wrong
     gpus: object = GOOD, clock: object = RIGHT, mpi: object = None, *, peers: object = None,
     settings: Settings | None = None, checks: tuple[object, ...] = CHECKS, plan: LaunchPlan | None = None,
     alone: bool = False,
-) -> tuple[Objection, ...]:  # fmt: skip
+) -> tuple[Blocker, ...]:  # fmt: skip
     """Return what stands against a plan for n1, which has these facts, and n2, which is well and there if not alone."""
     settings = settings or Settings()
     well: Facts = {
         GpuFacts: GOOD, ClockFacts: RIGHT, MpiFacts: MpiFacts("Open MPI", "4.1.4"), PeerSshFacts: PeerSshFacts(()),
     }  # fmt: skip
     own = {GpuFacts: gpus, ClockFacts: clock, MpiFacts: mpi, PeerSshFacts: peers}
-    facts = {"n1": {fact: value or well[fact] for fact, value in own.items()}, "n2": well}
-    if alone:
-        del facts["n2"]
-    evidence = [Evidence(node, Login(reached=True)) for node in facts]
-    concluded = conclude(checks, facts, settings)  # type: ignore[arg-type]
-    nothing = (), Probe(ran=False, reason="not asked")
-    report = concluded.report(evidence, plan or LaunchPlan(), nothing, 0.0, interrupted=False)
-    return objections(report, checks, settings)  # type: ignore[arg-type]
+    login = LoginFacts(Login(reached=True))
+    facts = {"n1": {LoginFacts: login, **{fact: value or well[fact] for fact, value in own.items()}}}
+    if not alone:
+        facts["n2"] = {LoginFacts: login, **well}
+    report = conclude(Cluster.of(facts), checks, settings, plan or LaunchPlan())  # type: ignore[arg-type]
+    return blockers(report, checks, settings)  # type: ignore[arg-type]
 
 
 def test_an_error_about_what_the_plan_is_made_of_stands_against_it() -> None:
-    assert against(BAD) == (Objection("NC701 gpu-is-bad on n1: it is bad", ("n1",), "nvidia-smi -L"),)
+    assert found(BAD) == (Blocker("NC701 gpu-is-bad on n1: it is bad", ("n1",), "nvidia-smi -L", "NC701"),)
 
 
 def test_what_could_not_be_told_of_it_does_too_where_the_unknown_counts() -> None:
-    told = "2 checks could not tell on n1: nvidia-smi hung"
-    assert against(Unread("nvidia-smi hung")) == (Objection(told, ("n1",)),)
-    assert against(Unread("nvidia-smi hung"), settings=Settings(fail_on=("error",))) == ()
+    told = "2 checks unknown on n1: nvidia-smi hung"
+    assert found(Unread("nvidia-smi hung")) == (Blocker(told, ("n1",)),)
+    assert found(Unread("nvidia-smi hung"), settings=Settings(fail_on=("error",))) == ()
 
 
 def test_a_warning_a_clock_and_what_only_root_can_read_do_not() -> None:
-    assert against(GpuFacts((), "550.54", "12.4", "odd")) == ()
-    assert against(clock=LATE) == ()
-    assert against(Unread("the kernel's log", needs_root=True)) == ()
+    assert found(GpuFacts((), "550.54", "12.4", "odd")) == ()
+    assert found(clock=LATE) == ()
+    assert found(Unread("the kernel's log", needs_root=True)) == ()
 
 
 def test_what_is_ignored_does_not() -> None:
     ignoring = Settings(ignore=(Ignore("NC701"), Ignore("gpu-is-odd")))
-    assert against(BAD, settings=ignoring) == ()
-    assert against(Unread("nvidia-smi hung"), settings=ignoring) == ()
+    assert found(BAD, settings=ignoring) == ()
+    assert found(Unread("nvidia-smi hung"), settings=ignoring) == ()
 
 
 def test_the_way_to_a_node_always_does() -> None:
-    assert [one.told for one in against(clock=LATE, checks=(way_in_is_bad,))] == [
+    assert [one.message for one in found(clock=LATE, checks=(way_in_is_bad,))] == [
         "NC199 way-in-is-bad on n1: it is shut"
     ]
 
@@ -121,7 +119,7 @@ def test_the_way_to_a_node_always_does() -> None:
 def test_the_nodes_own_ssh_matters_to_every_launcher_and_not_to_the_ranks_that_ncheck_starts_itself() -> None:
     def touched(launcher: str | None) -> bool:
         failed = PeerSshFacts((PeerSsh("n2", Cause.AUTH_REFUSED, "Permission denied"),))
-        return against(peers=failed, settings=Settings(launcher=launcher), checks=(node_to_node_ssh_fails,)) != ()
+        return found(peers=failed, settings=Settings(launcher=launcher), checks=(node_to_node_ssh_fails,)) != ()
 
     assert [touched(name) for name in (None, "mpirun", "torchrun", "env")] == [True] * 4
     launchers = [launcher_of_probe(one) for one in (Settings(), Settings(probe_launcher="mpirun"))]
@@ -130,7 +128,7 @@ def test_the_nodes_own_ssh_matters_to_every_launcher_and_not_to_the_ranks_that_n
 
 def test_an_mpi_matters_to_the_launchers_that_need_one() -> None:
     def touched(launcher: str | None) -> bool:
-        return against(mpi=ASTRAY, settings=Settings(launcher=launcher)) != ()
+        return found(mpi=ASTRAY, settings=Settings(launcher=launcher)) != ()
 
     assert [touched(name) for name in (None, "mpirun", "horovodrun", "torchrun", "env")] == [True] * 3 + [False] * 2
 
@@ -139,10 +137,10 @@ def test_what_the_plan_itself_mends_does_not() -> None:
     named = LaunchPlan({"NCCL_SOCKET_IFNAME": Setting("=eth0", "why")})
     unset = LaunchPlan({"NCCL_SOCKET_IFNAME": Setting(None, "why not")})
     own = LaunchPlan(per_node={"n1": named.env, "n2": named.env})
-    assert [against(BAD, checks=(pick_is_astray,), plan=plan) for plan in (named, own)] == [(), ()]
-    assert len(against(BAD, checks=(pick_is_astray,), plan=unset)) == 1
+    assert [found(BAD, checks=(pick_is_astray,), plan=plan) for plan in (named, own)] == [(), ()]
+    assert len(found(BAD, checks=(pick_is_astray,), plan=unset)) == 1
 
 
 def test_where_nccl_would_lead_matters_to_no_node_that_is_alone() -> None:
-    assert against(BAD, checks=(pick_is_astray,), alone=True) == ()
-    assert len(against(BAD, checks=(pick_is_none,), alone=True)) == 1
+    assert found(BAD, checks=(pick_is_astray,), alone=True) == ()
+    assert len(found(BAD, checks=(pick_is_none,), alone=True)) == 1

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from ncheck import NodeView, Problem, Severity, Unread, node_check
-from ncheck.conclude import Conclusion, conclude
-from ncheck.model.cluster import Facts
-from ncheck.model.evidence import Cause, Evidence, Login
+from ncheck import Check, NodeView, Problem, Report, Severity, Unread, node_check
+from ncheck.conclude import conclude
+from ncheck.facts.login import LoginFacts
+from ncheck.model.cluster import Cluster, Facts
+from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Finding, Outcome
+from ncheck.model.plan import LaunchPlan
 from ncheck.settings import Ignore, Settings
 
 
@@ -36,9 +38,13 @@ def check_is_broken(node: NodeView) -> Iterator[Problem]:
     raise ZeroDivisionError(node.name)
 
 
-def concluded(settings: Settings, *checks: object, **colours: object) -> Conclusion:
-    facts: dict[str, Facts] = {n: {Colour: Colour(c) if isinstance(c, str) else c} for n, c in colours.items()}
-    return conclude(checks or (node_is_red, node_is_pale), facts, settings)  # type: ignore[arg-type]
+def concluded(settings: Settings, *checks: Check, lost: tuple[str, ...] = (), **colours: object) -> Report:
+    logins = {n: Login(reached=n not in lost, cause=Cause.REFUSED if n in lost else None) for n in colours}
+    known: dict[str, Facts] = {
+        n: {LoginFacts: LoginFacts(logins[n]), Colour: Colour(c) if isinstance(c, str) else c}
+        for n, c in colours.items()
+    }
+    return conclude(Cluster.of(known), checks or (node_is_red, node_is_pale), settings, LaunchPlan())
 
 
 @pytest.mark.parametrize(
@@ -59,11 +65,11 @@ def concluded(settings: Settings, *checks: object, **colours: object) -> Conclus
 def test_the_exit_code_is_1_for_what_is_as_bad_as_fail_on(
     fail_on: tuple[str, ...], colour: object, exit_code: int
 ) -> None:
-    assert concluded(Settings(fail_on=fail_on), a="blue", b=colour).exit_code() == exit_code
+    assert concluded(Settings(fail_on=fail_on), a="blue", b=colour).exit_code == exit_code
 
 
 def test_a_crashed_check_is_never_green() -> None:
-    assert concluded(Settings(), check_is_broken, a="blue").exit_code() == 1
+    assert concluded(Settings(), check_is_broken, a="blue").exit_code == 1
 
 
 def test_what_is_ignored_still_fails_is_lowered_and_is_still_there() -> None:
@@ -72,7 +78,7 @@ def test_what_is_ignored_still_fails_is_lowered_and_is_still_there() -> None:
     assert conclusion.findings == (
         Finding("NC801", "node-is-red", Severity.INFO, ("a",), "it is red", (), "paint it", ignored=True),
     )
-    assert conclusion.exit_code() == 0
+    assert conclusion.exit_code == 0
 
 
 def test_ignoring_on_some_nodes_leaves_the_others_standing() -> None:
@@ -81,12 +87,12 @@ def test_ignoring_on_some_nodes_leaves_the_others_standing() -> None:
         (("b",), Severity.ERROR, False),
         (("a",), Severity.INFO, True),
     ]
-    assert conclusion.exit_code() == 1
+    assert conclusion.exit_code == 1
 
 
 def test_an_unknown_that_is_ignored_does_not_decide_the_exit_code() -> None:
     settings = Settings(ignore=(Ignore("NC801"), Ignore("NC802")))
-    assert concluded(settings, a=Unread("it hung")).exit_code() == 0
+    assert concluded(settings, a=Unread("it hung")).exit_code == 0
 
 
 def test_what_several_nodes_share_is_one_finding() -> None:
@@ -100,6 +106,5 @@ def test_the_worst_finding_comes_first() -> None:
 
 
 def test_a_node_that_was_not_reached_is_never_green_even_where_no_selected_check_needs_it() -> None:
-    lost = Evidence("a", Login(reached=False, cause=Cause.REFUSED))
-    assert concluded(Settings(), a="blue").exit_code([lost]) == 1
-    assert concluded(Settings(fail_on=("never",)), a="blue").exit_code([lost]) == 0
+    assert concluded(Settings(), a="blue", lost=("a",)).exit_code == 1
+    assert concluded(Settings(fail_on=("never",)), a="blue", lost=("a",)).exit_code == 0

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.blockers import bad_nodes
+from ncheck.bad_nodes import bad_nodes
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.names import NameFacts, Resolved
 from ncheck.facts.probe import Means, ProbeFacts, Skipped, Stage, Step, Turn
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
-from ncheck.model.cluster import Facts, among
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import NodeSummary, Probe, Report
@@ -70,7 +70,7 @@ def test_a_healthy_cluster_loses_nobody() -> None:
 def test_what_names_an_error_or_could_not_tell_is_bad_and_the_rest_is_not() -> None:
     assert bad(report(POLLING, verdicts=(UNKNOWN,))) == {
         "b": "NC402 ib-port-polling: mlx5_3 polls",
-        "c": "NC501 gpu-count-differs could not tell: nvidia-smi hangs",
+        "c": "NC501 gpu-count-differs unknown: nvidia-smi hangs",
     }
 
 
@@ -113,7 +113,7 @@ def test_what_the_others_told_of_a_node_that_is_gone_goes_with_it(gone: str) -> 
     peers = PeerSshFacts((PeerSsh("b", None), PeerSsh(gone, None)))
     known = NameFacts({"b": Resolved(("10.0.0.2",)), gone: Resolved(error="Name or service not known")})
     facts = {"a": {LinkFacts: links, PeerSshFacts: peers, NameFacts: known}, "b": {}, gone: {}}
-    assert among(facts, ["a", "b"]) == {
+    assert Cluster.of(facts).subset(["a", "b"]).known == {
         "a": {
             LinkFacts: LinkFacts((Reach("10.0.0.0/24", "10.0.0.1", 1, 1),), (), frozenset({"b"})),
             PeerSshFacts: PeerSshFacts((PeerSsh("b", None),)),
@@ -139,10 +139,10 @@ def test_what_ran_with_a_node_that_is_left_out_says_nothing_of_the_others_alone(
     why = (
         "it ran with a node that is left out: list the others alone (--good-nodes FILE), and ncheck probe measures them"
     )
-    assert among(facts, ["a", "b"])["a"][ProbeFacts] == ProbeFacts(
+    assert Cluster.of(facts).subset(["a", "b"]).known["a"][ProbeFacts] == ProbeFacts(
         (inside, pair), (Skipped(whole.step, why),), "a note"
     )
-    assert among(facts, ["a", "b", "c"])["a"][ProbeFacts] == facts["a"][ProbeFacts]
+    assert Cluster.of(facts).subset(["a", "b", "c"]).known["a"][ProbeFacts] == facts["a"][ProbeFacts]
 
 
 def test_a_node_is_not_bad_because_nothing_was_measured() -> None:

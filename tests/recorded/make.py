@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ncheck.facts.parsing import HOMES, sources_for
+from ncheck.facts import every_fact
+from ncheck.facts.learning import sources_for
 from ncheck.facts.tools import TOOLS
 from ncheck.fleet.recording import encode
 from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Reply, Status
@@ -62,9 +63,9 @@ def replies(host: Host) -> dict[str, Reply]:
         **pick_replies(host),
         **_asked_by_us(host),
     }
-    wanted = [source.key for source in sources_for(HOMES)]
+    wanted = {source.key for source in sources_for(every_fact())}
     probe = none_asked() if host.probe is None else host.probe
-    return {**{key: known[key] for key in wanted if key in known}, **probe}
+    return {**{key: reply for key, reply in known.items() if key in wanted}, **probe}
 
 
 def _asked_by_us(host: Host) -> dict[str, Reply]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
-from ncheck.facts.nccl_pick import PICK, PLANNED
+from ncheck.facts.nccl_pick import PICK
+from ncheck.facts.planned_pick import PLANNED
 from ncheck.model.evidence import JsonValue, Reply, Status
 
 from .software import LIBRARIES

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from ncheck.facts.probe import Means, ProbeFacts, Stage, Step
-from ncheck.facts.probe_replies import MEETING, TURN, probed
+from ncheck.facts.probe import MEETING, TURN, Means, ProbeFacts, Stage, Step
+from ncheck.facts.probe_replies import probed
 from ncheck.hostlist import fold
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
 from ncheck.probe.collectives import collectives

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from ncheck.demo.recordings import recorded_cluster, recorded_clusters
-from ncheck.facts.parsing import HOMES, sources_for
+from ncheck.facts import every_fact
+from ncheck.facts.learning import sources_for
 from ncheck.model.evidence import Status
 from ncheck.model.finding import Outcome
 from ncheck.model.report import Report
@@ -61,7 +62,7 @@ def test_the_clusters_come_from_beside_the_code_as_well() -> None:
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_every_node_that_was_reached_answers_all_that_any_reader_asks(name: str) -> None:
-    wanted = sources_for(HOMES)
+    wanted = sources_for(every_fact())
     for node in recorded_cluster(name):
         untold = [source for source in wanted if node.reply(source).status is Status.UNANSWERED]
         silent = [source.key for source in untold if not node.turns(source)]

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from ncheck import Absent, Inconclusive, NodeView, NotApplicable, Problem, Severity, Unread, node_check
 from ncheck.facts.gpus import GpuFacts
-from ncheck.parse.topology_matrix import TopologyFacts
+from ncheck.facts.topology import TopologyFacts
 
 
 @node_check("NC505", Severity.ERROR, also=(GpuFacts, TopologyFacts))

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ncheck import Cluster, Problem, Severity, cluster_check
+from ncheck.facts.topology import TopologyFacts
 from ncheck.parity import Split, split
-from ncheck.parse.topology_matrix import TopologyFacts
 
 
 def paths_apart(nodes: Mapping[str, TopologyFacts]) -> dict[tuple[str, ...], list[tuple[str, Split[str]]]]:

@@ -21,7 +21,7 @@ from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.run import UnreadFacts
 
 
-@cluster_check("NC002", Severity.WARNING, UnreadFacts, alone=True)
+@cluster_check("NC002", Severity.WARNING, UnreadFacts, alone=True, blocks_plan=True)
 def fact_unread(cluster: Cluster) -> Iterator[Problem]:
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for node in cluster:

@@ -23,7 +23,7 @@ from ncheck.facts.login import LoginFacts
 from ncheck.model.evidence import INFRASTRUCTURE
 
 
-@node_check("NC001", Severity.ERROR, LoginFacts)
+@node_check("NC001", Severity.ERROR, LoginFacts, blocks_plan=True, says_unreached=True)
 def node_not_reached(node: NodeView) -> Iterator[Problem | Inconclusive]:
     login = node[LoginFacts].login
     if login.reached:

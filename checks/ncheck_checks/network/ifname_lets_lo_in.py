@@ -26,7 +26,9 @@ from ncheck.nccl.ifname import named
 from ncheck.parse.interface_names import Kind
 
 
-@node_check("NC323", Severity.WARNING, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts,))
+@node_check(
+    "NC323", Severity.WARNING, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts,), mended_by="NCCL_SOCKET_IFNAME"
+)
 def ifname_lets_lo_in(node: NodeView) -> Iterator[Problem]:
     library = node.maybe(LoadedNcclFacts)
     found = choices(node[NicFacts], node[EnvironmentFacts], library)

@@ -26,7 +26,14 @@ from ncheck.nccl.choice import releases_of
 from ncheck.nccl.ifname import named, taken_along, with_exact_names
 
 
-@node_check("NC322", Severity.WARNING, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts, InfinibandFacts))
+@node_check(
+    "NC322",
+    Severity.WARNING,
+    NicFacts,
+    EnvironmentFacts,
+    also=(LoadedNcclFacts, InfinibandFacts),
+    mended_by="NCCL_SOCKET_IFNAME",
+)
 def ifname_matches_more(node: NodeView) -> Iterator[Problem]:
     nics, environment, release = node[NicFacts], node[EnvironmentFacts], releases_of(node.maybe(LoadedNcclFacts))[-1]
     ports, setting = node.maybe(InfinibandFacts), named(environment, release)

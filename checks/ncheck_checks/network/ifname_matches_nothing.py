@@ -28,7 +28,16 @@ from ncheck.nccl.ifname import named, named_for_gloo, why_no_gloo, why_nothing
 from ncheck.network.best_addresses import SEATED, best_seats
 
 
-@cluster_check("NC321", Severity.ERROR, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts, *SEATED), alone=True)
+@cluster_check(
+    "NC321",
+    Severity.ERROR,
+    NicFacts,
+    EnvironmentFacts,
+    also=(LoadedNcclFacts, *SEATED),
+    alone=True,
+    mended_by="NCCL_SOCKET_IFNAME",
+    matters_alone=True,
+)
 def ifname_matches_nothing(cluster: Cluster) -> Iterator[Problem]:
     best = best_seats(cluster)
     for node in cluster:

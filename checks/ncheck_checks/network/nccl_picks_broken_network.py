@@ -22,6 +22,6 @@ from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.network.link_problems import ALSO, READS, Weight, problems
 
 
-@cluster_check("NC307", Severity.ERROR, *READS, also=ALSO)
+@cluster_check("NC307", Severity.ERROR, *READS, also=ALSO, mended_by="NCCL_SOCKET_IFNAME")
 def nccl_picks_broken_network(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     return problems(cluster, Weight.PICKED)

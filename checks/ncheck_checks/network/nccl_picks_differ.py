@@ -30,7 +30,14 @@ from ncheck.network.subnets import machines, shared
 from ncheck.parity import gathered
 
 
-@cluster_check("NC320", Severity.WARNING, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts, LinkFacts))
+@cluster_check(
+    "NC320",
+    Severity.WARNING,
+    NicFacts,
+    EnvironmentFacts,
+    also=(*MADE_OF, IdentityFacts, LinkFacts),
+    mended_by="NCCL_SOCKET_IFNAME",
+)
 def nccl_picks_differ(cluster: Cluster) -> Iterator[Problem]:
     nodes = machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts))
     picks = picked_seats(node for node in cluster if node.name in nodes)

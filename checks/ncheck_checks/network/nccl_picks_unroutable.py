@@ -28,7 +28,14 @@ from ncheck.nccl.picks import MADE_OF, line_into, picked_seats
 from ncheck.network.subnets import machines, shared
 
 
-@cluster_check("NC325", Severity.ERROR, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts, RouteFacts))
+@cluster_check(
+    "NC325",
+    Severity.ERROR,
+    NicFacts,
+    EnvironmentFacts,
+    also=(*MADE_OF, IdentityFacts, RouteFacts),
+    mended_by="NCCL_SOCKET_IFNAME",
+)
 def nccl_picks_unroutable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     everywhere = shared(machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts)))
     for node in cluster:

@@ -31,7 +31,14 @@ from ncheck.network.subnets import Seat, seats
 from ncheck.text import export
 
 
-@cluster_check("NC304", Severity.ERROR, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts, NcclPickFacts, *SEATED))
+@cluster_check(
+    "NC304",
+    Severity.ERROR,
+    NicFacts,
+    EnvironmentFacts,
+    also=(LoadedNcclFacts, NcclPickFacts, *SEATED),
+    mended_by="NCCL_SOCKET_IFNAME",
+)
 def nccl_would_pick_virtual(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     best = best_seats(cluster)
     for node in cluster:

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
-from ncheck.facts.nccl_pick import PlannedPickFacts
 from ncheck.facts.nics import NicFacts
+from ncheck.facts.planned_pick import PlannedPickFacts
 from ncheck.nccl.choice import located
 from ncheck.nccl.ifname import steering
 

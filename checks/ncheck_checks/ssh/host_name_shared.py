@@ -26,7 +26,7 @@ from ncheck.facts.login import IdentityFacts
 from ncheck.hostlist import fold, is_name
 
 
-@cluster_check("NC103", Severity.ERROR, IdentityFacts)
+@cluster_check("NC103", Severity.ERROR, IdentityFacts, blocks_plan=True)
 def host_name_shared(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     named: dict[str, dict[str, IdentityFacts]] = defaultdict(dict)
     for node, who in cluster.facts(IdentityFacts).items():

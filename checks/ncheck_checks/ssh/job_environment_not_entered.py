@@ -23,7 +23,7 @@ from ncheck.model.evidence import Cause
 from ncheck.network.logins import by_ssh, never_got_that_far
 
 
-@node_check("NC126", Severity.ERROR, LoginFacts)
+@node_check("NC126", Severity.ERROR, LoginFacts, blocks_plan=True)
 def job_environment_not_entered(node: NodeView) -> Iterator[Problem | Inconclusive]:
     login = node[LoginFacts].login
     if login.cause is Cause.NOT_ENTERED:

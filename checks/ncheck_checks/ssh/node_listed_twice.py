@@ -29,7 +29,7 @@ TWICE = 2
 MOST_SHOWN = 8
 
 
-@cluster_check("NC101", Severity.WARNING, ListingFacts, alone=True)
+@cluster_check("NC101", Severity.WARNING, ListingFacts, alone=True, blocks_plan=True)
 def node_listed_twice(cluster: Cluster) -> Iterator[Problem]:
     by_times: dict[int, dict[str, tuple[str, ...]]] = defaultdict(dict)
     for node, listing in cluster.facts(ListingFacts).items():

@@ -25,7 +25,7 @@ from ncheck.facts.login import IdentityFacts
 from ncheck.hostlist import fold
 
 
-@cluster_check("NC102", Severity.ERROR, IdentityFacts)
+@cluster_check("NC102", Severity.ERROR, IdentityFacts, blocks_plan=True)
 def one_machine_twice(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     machines: dict[tuple[str, str], list[str]] = defaultdict(list)
     for node, who in cluster.facts(IdentityFacts).items():

@@ -24,7 +24,7 @@ from ncheck.model.evidence import Cause
 from ncheck.network.logins import never_got_that_far
 
 
-@node_check("NC125", Severity.ERROR, LoginFacts)
+@node_check("NC125", Severity.ERROR, LoginFacts, blocks_plan=True)
 def python_missing(node: NodeView) -> Iterator[Problem | Inconclusive]:
     login = node[LoginFacts].login
     if login.cause is Cause.NO_PYTHON:

@@ -23,7 +23,7 @@ from ncheck.facts.login import LoginFacts
 from ncheck.network.logins import by_ssh
 
 
-@node_check("NC130", Severity.WARNING, LoginFacts)
+@node_check("NC130", Severity.WARNING, LoginFacts, blocks_plan=True)
 def start_up_files_print(node: NodeView) -> Iterator[Problem | Inconclusive]:
     facts = node[LoginFacts]
     if facts.noise:

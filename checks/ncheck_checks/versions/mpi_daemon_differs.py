@@ -24,7 +24,7 @@ from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.mpi import differing, prefix_for, start_of, untold
 
 
-@cluster_check("NC210", Severity.ERROR, MpiDaemonFacts)
+@cluster_check("NC210", Severity.ERROR, MpiDaemonFacts, mended_by="--prefix")
 def mpi_daemon_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     found = cluster.facts(MpiDaemonFacts)
     start, prefix = start_of(found), prefix_for(found)

@@ -26,7 +26,7 @@ from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.mpi import lacks, prefix_for, start_of
 
 
-@cluster_check("NC209", Severity.ERROR, MpiDaemonFacts, ListingFacts)
+@cluster_check("NC209", Severity.ERROR, MpiDaemonFacts, ListingFacts, mended_by="--prefix")
 def mpi_daemon_missing(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     found, places = cluster.facts(MpiDaemonFacts), cluster.facts(ListingFacts)
     start, prefix = start_of(found), prefix_for(found)

@@ -27,7 +27,7 @@ def dry_run(settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def _sources(settings: Settings) -> tuple[Source, ...]:
-    from ncheck.facts.parsing import sources_for
+    from ncheck.facts.learning import sources_for
     from ncheck.phases import wanted_facts
     from ncheck.registry import load_checks
 
@@ -39,11 +39,8 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
         CONNECT,
         LISTEN,
     )
-    from ncheck.facts.nccl_pick import PLANNED
-    from ncheck.facts.probe_replies import (
-        MEETING,
-        TURN,
-    )
+    from ncheck.facts.planned_pick import PLANNED
+    from ncheck.facts.probe import MEETING, TURN
     from ncheck.facts.ssh_peers import PEERS
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
@@ -166,11 +163,7 @@ def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settin
 def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     """Write what is measured. By which means is decided by what the nodes have; what each reads is told for all."""
     from ncheck.agent.answers.turn import MEANS
-    from ncheck.facts.probe_replies import (
-        MEETING,
-        SWEEP,
-        TURN,
-    )
+    from ncheck.facts.probe import MEETING, SWEEP, TURN
     from ncheck.probe.choice import ways_open_to
 
     means = (

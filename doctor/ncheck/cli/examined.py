@@ -24,7 +24,10 @@ _LONGEST = 2000  # characters of one word on standard error
 
 def examined(settings: Settings, observer: Observer) -> Report:
     """Examine the nodes; write those that are good where --good-nodes wants them, and tell what was left out."""
+    from ncheck.cli.open_files import allow_open_files
     from ncheck.pipeline import examine
+
+    allow_open_files()
 
     if settings.good_nodes is None:
         return _dropped(examine(settings, observer))
@@ -37,7 +40,7 @@ def examined(settings: Settings, observer: Observer) -> Report:
     if report.interrupted:
         say(f"interrupted: {settings.good_nodes} was not written")
         return report
-    from ncheck.blockers import bad_nodes
+    from ncheck.bad_nodes import bad_nodes
     from ncheck.inventory.good_nodes import write_good
     from ncheck.registry import load_checks
     from ncheck.report.console import left_out
@@ -62,11 +65,11 @@ def against(report: Report, settings: Settings) -> list[str]:
     """Return what stands against a plan and a launch, in lines to say; where no node is left, that alone."""
     if all_dropped(report):
         return ["no node is left"]
-    from ncheck.blockers import objections
+    from ncheck.blockers import blockers
     from ncheck.registry import load_checks
 
-    found = objections(report, load_checks().select(()), settings)
-    return [line for one in found for line in (one.told, *([f"  try: {one.fix}"] if one.fix else []))]
+    found = blockers(report, load_checks().select(()), settings)
+    return [line for one in found for line in (one.message, *([f"  try: {one.fix}"] if one.fix else []))]
 
 
 def say_in_vain(settings: Settings, report: Report) -> None:

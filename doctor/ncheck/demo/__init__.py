@@ -35,7 +35,7 @@ def run(settings: Settings, observer: Observer, cluster: str = CLUSTER) -> Repor
     Raises DemoError where a node that should have been reached was not: then nothing that it shows would be true.
     """
     from ncheck.demo.recordings import recorded_cluster
-    from ncheck.facts.probe_replies import TURN
+    from ncheck.facts.probe import TURN
     from ncheck.pipeline import examine
 
     nodes = recorded_cluster(cluster)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, cast
 
+from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers, no_answer
+from ncheck.facts.login import LoginFacts
 from ncheck.facts.net_settings import NetSettingsFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.reader import Reader, no_answer
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ncheck.model.cluster import Cluster
+    from ncheck.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -59,25 +61,22 @@ def _arrival(one: Mapping[str, object]) -> Arrival:
     return Arrival(str(one["interface"]), address, source, taken)
 
 
-READERS = (Reader(ArrivalFacts, (ARRIVALS,), arrivals),)
-
-
 STRICT = 1  # net.ipv4.conf.*.rp_filter: 0 off, 1 strict, 2 loose
 
 
 _WHY_NOT = "no packet of another node can come in by a wrong interface: one interface, or no strict rp_filter"
 
 
-def ask_arrivals(cluster: Cluster, left: float) -> Questions:
+def ask_arrivals(cluster: Cluster, _settings: Settings, left: float) -> Questions:
     """Ask each node whose interfaces and settings are known; of the others nothing will be known."""
     held = {
         name: [seat for seat in seats(nics) if ":" not in seat.ip]
         for name, nics in cluster.connected_facts(NicFacts).items()
     }
     questions: Questions = {}
-    for name, settings in cluster.connected_facts(NetSettingsFacts).items():
+    for name, kernel in cluster.connected_facts(NetSettingsFacts).items():
         if name in held:
-            packets: list[JsonValue] = list(_packets(name, held, settings))
+            packets: list[JsonValue] = list(_packets(name, held, kernel))
             asked = replace(ARRIVALS, arguments={"arrivals": packets}, timeout=max(1.0, min(10.0, left - 1.0)))
             questions[name] = (asked if packets else NotAsked(ARRIVALS, _WHY_NOT),)
     return questions
@@ -106,3 +105,11 @@ def _senders(name: str, seat: Seat, held: Mapping[str, list[Seat]]) -> Iterator[
             if sends and one.subnet not in seen and one.ip != seat.ip:
                 seen.add(one.subnet)
                 yield one.ip
+
+
+FACTS = (
+    Fact(
+        ArrivalFacts, (ARRIVALS,), arrivals, ASKING_PEERS,
+        needs=(LoginFacts, NicFacts, NetSettingsFacts), questions=ask_arrivals, exempt=exempt_without_peers,
+    ),
+)  # fmt: skip

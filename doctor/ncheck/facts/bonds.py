@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from ncheck.facts.definition import Fact, no_answer
 from ncheck.facts.nics import INTERFACES
-from ncheck.facts.reader import Reader, no_answer
 from ncheck.model.evidence import Evidence, Tree
 from ncheck.model.fact import Absent, Read, Unread
 
@@ -69,7 +69,7 @@ def _names(evidence: Evidence) -> list[str]:
     return [str(link["name"]) for link in value["interfaces"] if link.get("bond")]
 
 
-READERS = (Reader(BondFacts, (BONDING, INTERFACES), bonds),)
+FACTS = (Fact(BondFacts, (BONDING, INTERFACES), bonds),)
 
 
 _LINE_OF_A_SLAVE = "Slave Interface: "  # Slave Interface: eno1

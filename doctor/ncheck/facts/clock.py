@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ncheck.facts.reader import Reader, trouble
+from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread
 
@@ -29,4 +29,4 @@ def clock(evidence: Evidence) -> Read[ClockFacts]:
     return Unread(why.reason) if isinstance(why, Absent) else why or Unread("the node's clock: no ping was answered")
 
 
-READERS = (Reader(ClockFacts, (CLOCK,), clock),)
+FACTS = (Fact(ClockFacts, (CLOCK,), clock),)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from ncheck.facts.reader import Reader, no_answer
+from ncheck.facts.definition import Fact, no_answer
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread
 
@@ -46,7 +46,7 @@ def _file(path: str, lines: object) -> tuple[str, ...] | Unread | Absent:
     return tuple(str(line) for line in cast("list[object]", lines))
 
 
-READERS = (Reader(EnvironmentFacts, (ENVIRONMENT,), environment),)
+FACTS = (Fact(EnvironmentFacts, (ENVIRONMENT,), environment),)
 
 
 IFNAME = "NCCL_SOCKET_IFNAME"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ncheck.facts.reader import Reader, trouble
+from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Command, Evidence, File, Reply, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.packet_filters import Chain, iptables_chains, nft_chains
@@ -133,4 +133,4 @@ def _iptables(reply: Reply) -> str | Unread:
     return Unread(f"iptables -S: {reply.stderr.strip()[:200] or why.reason}") if why else reply.stdout
 
 
-READERS = (Reader(FirewallFacts, (SERVICES, UFW, NFT, IPTABLES), firewall),)
+FACTS = (Fact(FirewallFacts, (SERVICES, UFW, NFT, IPTABLES), firewall),)

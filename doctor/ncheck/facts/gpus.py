@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
-from ncheck.facts.reader import Reader, trouble
+from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Answer, Command, Evidence, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nvidia_smi import QUERY, Gpu, parse_query, parse_smi, pci_address, smi_failure
@@ -182,4 +182,4 @@ def _from_smi(evidence: Evidence) -> Read[GpuFacts]:
     return GpuFacts(found, driver, cuda or "", "nvidia-smi")
 
 
-READERS = (Reader(GpuFacts, (NVML, SMI_QUERY, SMI, DEVICES), gpus),)
+FACTS = (Fact(GpuFacts, (NVML, SMI_QUERY, SMI, DEVICES), gpus),)

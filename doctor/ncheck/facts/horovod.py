@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.interpreter import INTERPRETER, packages
-from ncheck.facts.reader import Reader, trouble
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.horovod_build import parse_build
@@ -58,4 +58,4 @@ def _built(block: Mapping[str, bool]) -> frozenset[str]:
     return frozenset(name for name, there in block.items() if there)
 
 
-READERS = (Reader(HorovodFacts, (CHECK_BUILD, INTERPRETER), horovod),)
+FACTS = (Fact(HorovodFacts, (CHECK_BUILD, INTERPRETER), horovod),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ncheck.facts.reader import Reader, trouble
+from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Command, Evidence, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.ibstat import Adapter, Port, parse_ibstat, rate_of, tool_error
@@ -260,4 +260,4 @@ def _infiniband_port(tree: dict[str, object], adapter: Adapter, port: Port) -> H
     )
 
 
-READERS = (Reader(InfinibandFacts, (IBSTAT, SYSFS), infiniband),)
+FACTS = (Fact(InfinibandFacts, (IBSTAT, SYSFS), infiniband),)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from ncheck.facts.reader import Reader, trouble
+from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read
 
@@ -68,4 +68,4 @@ def _text(said: Mapping[str, object], key: str) -> str:
     return value
 
 
-READERS = (Reader(InterpreterFacts, (INTERPRETER,), interpreter),)
+FACTS = (Fact(InterpreterFacts, (INTERPRETER,), interpreter),)

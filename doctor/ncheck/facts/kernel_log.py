@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from shlex import quote
 
-from ncheck.facts.reader import Reader, trouble
+from ncheck.facts.definition import Fact, trouble
 from ncheck.model.check import Problem
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Read, Unread
@@ -109,7 +109,7 @@ def _unreadable(evidence: Evidence) -> Unread:
     )
 
 
-READERS = (Reader(KernelLogFacts, (JOURNAL, DMESG), kernel_log),)
+FACTS = (Fact(KernelLogFacts, (JOURNAL, DMESG), kernel_log),)
 
 
 # The GPU must be reset, the machine restarted, or a link or memory looked after before a job can rely on it.

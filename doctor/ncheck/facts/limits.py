@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ncheck.facts.reader import LONGEST, Reader, no_answer
+from ncheck.facts.definition import LONGEST, Fact, no_answer
 from ncheck.facts.shapes import mapping, whole, words
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read, Unread
@@ -49,4 +49,4 @@ def _shared(value: JsonValue) -> SharedMemory | Unread:
     return SharedMemory(whole(said["total"]), whole(said["free"]))
 
 
-READERS = (Reader(LimitsFacts, (LIMITS,), limits),)
+FACTS = (Fact(LimitsFacts, (LIMITS,), limits),)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from ncheck.facts.definition import ASKING_PEERS, LISTENING, LONGEST, Fact, exempt_without_peers, no_answer, no_peers
 from ncheck.facts.interpreter import InterpreterFacts
-from ncheck.facts.login import IdentityFacts
+from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.reader import LONGEST, Reader, no_answer
 from ncheck.facts.shapes import items, mapping, node, port, truth, whole, words
 from ncheck.hostlist import quoted
 from ncheck.model.evidence import Answer, Evidence, JsonValue
@@ -78,6 +78,21 @@ class LinkFacts:
     reaches: tuple[Reach, ...]
     broken: tuple[Link, ...] = ()
     tried_to: frozenset[str] = frozenset()
+
+    def among(self, names: frozenset[str]) -> LinkFacts:
+        """Return the links to these nodes. Which of the others were reached is not listed one by one."""
+        gone = [link for link in self.broken if link.target not in names]
+        return LinkFacts(
+            tuple(_without(reach, gone) for reach in self.reaches),
+            tuple(link for link in self.broken if link.target in names),
+            self.tried_to & names,
+        )
+
+
+def _without(reach: Reach, gone: list[Link]) -> Reach:
+    """Count no failure towards a node that is gone."""
+    lost = sum((link.subnet, link.source, link.port) == (reach.subnet, reach.source, 0) for link in gone)
+    return replace(reach, tried=max(reach.reached, reach.tried - lost))
 
 
 @dataclass(frozen=True)
@@ -185,9 +200,6 @@ def _words(value: JsonValue) -> str:
     return words(value)[:LONGEST]
 
 
-READERS = (Reader(ListenFacts, (LISTEN,), listening), Reader(LinkFacts, (CONNECT,), links))
-
-
 MOST = 4096  # links of one node; beyond, each address is tried from one address of each other node, not from all
 
 
@@ -217,35 +229,38 @@ _LEAST = 1.0  # seconds: where there are no more, every link is said to be untri
 Row = list[JsonValue]
 
 
-def spared_listening(cluster: Cluster) -> dict[str, str]:
+def exempt_listening(cluster: Cluster, settings: Settings) -> dict[str, str]:
     """Return the nodes that need not listen; one node alone may still need a port for the job."""
-    unwanted = cluster.settings.mesh == "none" and _deaf(cluster) and not named_ports(cluster.settings)
-    return cluster.spared() if unwanted else {}
+    unwanted = settings.mesh == "none" and _deaf(cluster, settings) and not named_ports(settings)
+    return exempt_without_peers(cluster, settings) if unwanted else {}
 
 
-def _deaf(cluster: Cluster) -> bool:
+def _deaf(cluster: Cluster, settings: Settings) -> bool:
     """Tell whether nobody is to connect to the nodes' own addresses: neither the mesh nor, by TCP alone, the probe."""
-    return bool(cluster.alone) and (cluster.settings.probe != "tcp" or len(cluster.nodes) == 1)
+    return bool(no_peers(cluster, settings)) and (settings.probe != "tcp" or len(cluster) == 1)
 
 
-def ask_listen(cluster: Cluster, left: float) -> Questions:  # noqa: ARG001  binding takes no time
+def ask_listen(cluster: Cluster, settings: Settings, _left: float) -> Questions:
     """Ask each node to listen on its own addresses, and the first one on the job's ports."""
     found, doubles = usable_seats(cluster), _doubles(cluster)
-    ports: dict[str, list[JsonValue]] = {cluster.connected[0].name: _needed(cluster)} if cluster.connected else {}
+    deaf, why = _deaf(cluster, settings), no_peers(cluster, settings)
+    ports: dict[str, list[JsonValue]] = (
+        {cluster.connected[0].name: _needed(cluster, settings)} if cluster.connected else {}
+    )
     return {
-        name: (_listening(cluster, name, () if _deaf(cluster) else held, ports.get(name, []), doubles.get(name, "")),)
+        name: (_listening(cluster, name, () if deaf else held, ports.get(name, []), doubles.get(name, ""), why),)
         for name, held in found.items()
     }
 
 
-def ask_connect(cluster: Cluster, left: float) -> Questions:
+def ask_connect(cluster: Cluster, settings: Settings, left: float) -> Questions:
     """Ask each node to connect to all others that listen."""
-    if cluster.alone:  # what listens does so for the probe alone
+    if no_peers(cluster, settings):  # what listens does so for the probe alone
         return {}
-    seconds = max(_LEAST, left - _KEPT * cluster.settings.deadline - 1.0)
+    seconds = max(_LEAST, left - _KEPT * settings.deadline - 1.0)
     questions: Questions = {}
     found = usable_seats(cluster)
-    for name, rows in dialled(cluster, found).items():
+    for name, rows in dialled(cluster, settings, found).items():
         sources: JsonValue = {subnet: list(ips) for subnet, ips in _by_subnet(found[name]).items()}
         asked: JsonValue = {"token": cluster.token, "timeout": seconds, "sources": sources, "targets": list(rows)}
         connect = Answer(CONNECT.name, seconds + 1.0, asked)
@@ -253,11 +268,11 @@ def ask_connect(cluster: Cluster, left: float) -> Questions:
     return questions
 
 
-def dialled(cluster: Cluster, found: Mapping[str, Sequence[Seat]]) -> dict[str, list[Row]]:
+def dialled(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[Seat]]) -> dict[str, list[Row]]:
     """Return what each node is to dial, in its order. Nodes share the rows: a thousand of them have a million pairs."""
     doubles, listening = _doubles(cluster), cluster.connected_facts(ListenFacts)
     names = [name for name in found if name not in doubles]
-    first, asked_for = (cluster.connected[0].name, _needed_ports(cluster)) if cluster.connected else ("", ())
+    first, asked_for = (cluster.connected[0].name, _needed_ports(cluster, settings)) if cluster.connected else ("", ())
     own = {name: _by_subnet(found[name]) for name in names}
     ends = {name: _ends(name, found[name], listening[name]) for name in names if name in listening}
     made: dict[str, list[Row]] = {name: [] for name in found}
@@ -290,13 +305,13 @@ def _doubles(cluster: Cluster) -> dict[str, str]:
     return doubles(cluster.connected_facts(NicFacts), cluster.connected_facts(IdentityFacts))
 
 
-def _listening(
-    cluster: Cluster, name: str, held: Sequence[Seat], ports: list[JsonValue], double: str
+def _listening(  # noqa: PLR0913, PLR0917  each is a part of one question
+    cluster: Cluster, name: str, held: Sequence[Seat], ports: list[JsonValue], double: str, why: str
 ) -> Answer | NotAsked:
     if double and not ports:
         return NotAsked(LISTEN, f"it is the same machine as {double}")
     if not held and not ports:
-        return NotAsked(LISTEN, cluster.alone or "it has no address of its own that a job could use")
+        return NotAsked(LISTEN, why or "it has no address of its own that a job could use")
     addresses: list[JsonValue] = [*dict.fromkeys(seat.ip for seat in held)]
     asked: JsonValue = {"node": name, "token": cluster.token, "addresses": addresses, "ports": ports}
     return Answer(LISTEN.name, _LISTENING, asked)
@@ -365,22 +380,32 @@ def named_ports(settings: Settings) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*([settings.master_port] if settings.master_port else []), *settings.need_ports)))
 
 
-def _needed(cluster: Cluster) -> list[JsonValue]:
+def _needed(cluster: Cluster, settings: Settings) -> list[JsonValue]:
     """Ask for the ports that the job needs on its first node; `assumed`: nobody named it, nor its launcher."""
-    named = named_ports(cluster.settings)
-    guessed = cluster.settings.launcher not in MEETING_PORTS
-    return [{"port": port, "assumed": guessed and port not in named} for port in _needed_ports(cluster)]
+    named = named_ports(settings)
+    guessed = settings.launcher not in MEETING_PORTS
+    return [{"port": port, "assumed": guessed and port not in named} for port in _needed_ports(cluster, settings)]
 
 
-def _needed_ports(cluster: Cluster) -> tuple[int, ...]:
-    named = named_ports(cluster.settings)
-    meeting = None if cluster.settings.master_port else _meeting_port(cluster)
+def _needed_ports(cluster: Cluster, settings: Settings) -> tuple[int, ...]:
+    named = named_ports(settings)
+    meeting = None if settings.master_port else _meeting_port(cluster, settings)
     return tuple(dict.fromkeys((*named, *([meeting] if meeting else []))))
 
 
-def _meeting_port(cluster: Cluster) -> int | None:
-    launcher = cluster.settings.launcher
+def _meeting_port(cluster: Cluster, settings: Settings) -> int | None:
+    launcher = settings.launcher
     if launcher and launcher in MEETING_PORTS:
         return MEETING_PORTS[launcher]
     first = cluster.connected_facts(InterpreterFacts).get(cluster.connected[0].name)
     return TORCH_PORT if first and any(name in first.frameworks for name in _MEET_BY_TORCH) else None
+
+
+_ADDRESSES = (LoginFacts, IdentityFacts, NicFacts, InterpreterFacts)
+FACTS = (
+    Fact(ListenFacts, (LISTEN,), listening, LISTENING, needs=_ADDRESSES, questions=ask_listen, exempt=exempt_listening),
+    Fact(
+        LinkFacts, (CONNECT,), links, ASKING_PEERS,
+        needs=(*_ADDRESSES, ListenFacts), questions=ask_connect, exempt=exempt_without_peers,
+    ),
+)  # fmt: skip

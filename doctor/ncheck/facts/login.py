@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ncheck.facts.reader import Reader
+from ncheck.facts.definition import Fact
 from ncheck.model.evidence import Evidence, Login
 from ncheck.model.fact import Unread
 from ncheck.text import printable
@@ -66,8 +66,8 @@ def _identity(evidence: Evidence) -> IdentityFacts | Unread:
     return IdentityFacts(greeting.host_name, greeting.boot_id, greeting.network_namespace, greeting.user_id)
 
 
-READERS = (
-    Reader(ListingFacts, (), _listing),
-    Reader(LoginFacts, (), _login),
-    Reader(IdentityFacts, (), _identity),
+FACTS = (
+    Fact(ListingFacts, (), _listing),
+    Fact(LoginFacts, (), _login),
+    Fact(IdentityFacts, (), _identity),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from posixpath import basename, dirname
 from typing import cast
 
-from ncheck.facts.reader import Reader, no_answer
+from ncheck.facts.definition import Fact, no_answer
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read
 from ncheck.parse.mpi_version import parse_mpi
@@ -177,4 +177,4 @@ def _text(value: object) -> str:
     return value
 
 
-READERS = (Reader(MpiDaemonFacts, (MPI_DAEMON,), mpi_daemon),)
+FACTS = (Fact(MpiDaemonFacts, (MPI_DAEMON,), mpi_daemon),)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, cast
 
-from ncheck.facts.reader import LONGEST, Reader, no_answer
+from ncheck.facts.definition import LONGEST, Fact, exempt_without_peers, no_answer
 from ncheck.hostlist import is_v6, quoted
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ncheck.model.cluster import Cluster
     from ncheck.model.node import Node
+    from ncheck.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,10 @@ class NameFacts:
     """What the names of listed nodes lead to on this node: those that a launch would look up here."""
 
     names: Mapping[str, Resolved]
+
+    def among(self, names: frozenset[str]) -> NameFacts:
+        """Return the names of these nodes."""
+        return NameFacts({name: resolved for name, resolved in self.names.items() if name in names})
 
 
 HOST_NAME = Answer("host-name")
@@ -89,15 +94,12 @@ def _address(said: str) -> str:
     return str(ip_address(said))
 
 
-READERS = (Reader(HostNameFacts, (HOST_NAME,), host_name), Reader(NameFacts, (NAMES,), names))
-
-
 _PATIENCE = 10.0  # seconds that a node's resolver gets for all of them
 
 
-def ask_names(cluster: Cluster, left: float) -> Questions:
+def ask_names(cluster: Cluster, settings: Settings, left: float) -> Questions:
     """Ask each node for its own name as listed, the first node's, where ranks meet, and those that it would ssh to."""
-    found = edges(len(cluster.nodes), cluster.settings.mesh)
+    found = edges(len(cluster), settings.mesh)
     questions: Questions = {}
     for number, node in enumerate(cluster.nodes):
         names = list(_names(cluster.nodes, (number, 0, *found.get(number, ()))))
@@ -120,3 +122,9 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+FACTS = (
+    Fact(HostNameFacts, (HOST_NAME,), host_name),
+    Fact(NameFacts, (NAMES,), names, questions=ask_names, exempt=exempt_without_peers),
+)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import cast
 
+from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.interpreter import INTERPRETER, packages
-from ncheck.facts.reader import Reader, trouble
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nccl_version import version_text
@@ -119,7 +119,7 @@ def _other_environment(copy: NcclCopy) -> Unread:
     )
 
 
-READERS = (
-    Reader(NcclCopiesFacts, (NCCL,), copies),
-    Reader(LoadedNcclFacts, (NCCL, INTERPRETER), loaded),
+FACTS = (
+    Fact(NcclCopiesFacts, (NCCL,), copies),
+    Fact(LoadedNcclFacts, (NCCL, INTERPRETER), loaded),
 )

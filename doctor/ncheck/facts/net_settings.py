@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from ncheck.facts.reader import Reader, no_answer
+from ncheck.facts.definition import Fact, no_answer
 from ncheck.model.evidence import Evidence, Tree
 from ncheck.model.fact import Read, Unread
 
@@ -118,4 +118,4 @@ def _conntrack(tree: Mapping[str, object]) -> Conntrack | None:
     return Conntrack(int(count), int(most)) if isinstance(count, str) and isinstance(most, str) else None
 
 
-READERS = (Reader(NetSettingsFacts, (SETTINGS,), net_settings),)
+FACTS = (Fact(NetSettingsFacts, (SETTINGS,), net_settings),)

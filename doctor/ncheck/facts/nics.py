@@ -9,7 +9,7 @@ from functools import cached_property
 from ipaddress import ip_interface
 from typing import cast
 
-from ncheck.facts.reader import Reader, no_answer
+from ncheck.facts.definition import Fact, no_answer
 from ncheck.hostlist import quoted
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read
@@ -309,4 +309,4 @@ def _number(link: Link, key: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-READERS = (Reader(NicFacts, (INTERFACES,), nics),)
+FACTS = (Fact(NicFacts, (INTERFACES,), nics),)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ncheck.facts.reader import Reader, trouble
+from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Command, Evidence, Tree
 from ncheck.model.fact import Absent, Read, Unread
 
@@ -154,4 +154,4 @@ def pcie(evidence: Evidence) -> Read[PcieFacts]:
     return PcieFacts(gpus, hcas, processor(said.stdout) if said.succeeded else None)
 
 
-READERS = (Reader(PcieFacts, (LINKS, PROCESSOR), pcie),)
+FACTS = (Fact(PcieFacts, (LINKS, PROCESSOR), pcie),)

@@ -6,6 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ncheck.facts.definition import MEASURING, Fact, exempt_unprobed
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.links import ListenFacts
+from ncheck.facts.login import IdentityFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.tools import ToolFacts
+from ncheck.facts.topology import TopologyFacts
+from ncheck.model.evidence import Answer, Evidence
+from ncheck.model.fact import Read
+from ncheck.plan import PLAN_FACTS
+
 
 class Means(str, Enum):
     """What carried the data. A run on CPUs never calls itself NCCL."""
@@ -138,6 +149,11 @@ class Skipped:
     why: str
 
 
+LEFT_OUT = (
+    "it ran with a node that is left out: list the others alone (--good-nodes FILE), and ncheck probe measures them"
+)
+
+
 @dataclass(frozen=True)
 class ProbeFacts:
     """All steps that this node had a part in, in their order. Absent with the reason where no probe was run.
@@ -153,6 +169,16 @@ class ProbeFacts:
         """Return the turns of both: a node's come in several parts."""
         return ProbeFacts((*earlier.turns, *self.turns), (*earlier.skipped, *self.skipped), self.note or earlier.note)
 
+    def among(self, names: frozenset[str]) -> ProbeFacts:
+        """Return the steps that these nodes ran by themselves; what all give without the others nobody measured."""
+        gone = [turn.step for turn in self.turns if not names.issuperset(turn.step.group)]
+        lost = (Skipped(step, LEFT_OUT) for step in gone if step.stage is Stage.ALL)
+        return ProbeFacts(
+            tuple(turn for turn in self.turns if turn.step not in gone),
+            (*(one for one in self.skipped if names.issuperset(one.step.group)), *lost),
+            self.note,
+        )
+
 
 @dataclass(frozen=True)
 class MeetingFacts:
@@ -167,3 +193,28 @@ class MeetingFacts:
     version: str = ""
     library: str = ""
     why: str = ""
+
+
+TURN, MEETING, SWEEP = Answer("turn"), Answer("meeting"), Answer("sweep")
+
+
+def _probed(evidence: Evidence) -> Read[ProbeFacts]:
+    from ncheck.facts.probe_replies import probed
+
+    return probed(evidence)
+
+
+def _meeting(evidence: Evidence) -> Read[MeetingFacts]:
+    from ncheck.facts.probe_replies import meeting
+
+    return meeting(evidence)
+
+
+# What the choice of a method, its steps and its expectations are made of.
+PROBE_NEEDS = (
+    *PLAN_FACTS, GpuFacts, TopologyFacts, LoadedNcclFacts, IdentityFacts, ListenFacts, ToolFacts, MeetingFacts,
+)  # fmt: skip
+FACTS = (
+    Fact(ProbeFacts, (TURN,), _probed, MEASURING, needs=PROBE_NEEDS, exempt=exempt_unprobed),
+    Fact(MeetingFacts, (MEETING,), _meeting, MEASURING, exempt=exempt_unprobed),
+)

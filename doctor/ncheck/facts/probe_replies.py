@@ -11,23 +11,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from ipaddress import ip_address
 
-from ncheck.facts.probe import Carried, Failure, Means, MeetingFacts, ProbeFacts, Row, Skipped, Stage, Step, Turn
-from ncheck.facts.reader import Reader, trouble
+from ncheck.facts.definition import trouble
+from ncheck.facts.probe import (
+    MEETING,
+    SWEEP,
+    TURN,
+    Carried,
+    Failure,
+    Means,
+    MeetingFacts,
+    ProbeFacts,
+    Row,
+    Skipped,
+    Stage,
+    Step,
+    Turn,
+)
 from ncheck.facts.shapes import items, mapping, node, number, port, whole, words
-from ncheck.model.evidence import Answer, Evidence, JsonValue, Reply, Status
+from ncheck.model.evidence import Evidence, JsonValue, Reply, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nccl_tests import NcclTests, NotNcclTestsError, parse_nccl_tests
 from ncheck.parse.perftest import Perftest, parse_pingpong, parse_write_bw
 from ncheck.text import printable
-
-TURN = Answer("turn")
-
-
-MEETING = Answer("meeting")
-
-
-SWEEP = Answer("sweep")
-
 
 _MOST_ROWS, _MOST_DEVICES, _MOST_LINES, _MOST_IDS = 256, 1024, 300, 4096
 
@@ -80,9 +85,6 @@ def meeting(evidence: Evidence) -> Read[MeetingFacts]:
         return _meeting(mapping(reply.value))
     except (ValueError, LookupError, TypeError) as error:
         return MeetingFacts(why=f"its answer cannot be read: {error}")
-
-
-READERS = (Reader(ProbeFacts, (TURN,), probed), Reader(MeetingFacts, (MEETING,), meeting))
 
 
 def _why_none(evidence: Evidence) -> Unread | Absent:

@@ -8,9 +8,10 @@ from ipaddress import ip_address
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from ncheck.facts.definition import ASKING_PEERS, LONGEST, Fact, exempt_without_peers, no_answer
 from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.reader import LONGEST, Reader, no_answer
 from ncheck.facts.shapes import mapping, words
 from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import Answer, Evidence, JsonValue
@@ -21,6 +22,7 @@ from ncheck.network.subnets import seats
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
+    from ncheck.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,6 @@ def _why(none: JsonValue) -> str:
     return "" if none is None else words(none)[:LONGEST]
 
 
-READERS = (Reader(RouteFacts, (ROUTES,), routes),)
-
-
 MADE_FROM = (NicFacts, EnvironmentFacts, *MADE_OF)
 
 
@@ -58,7 +57,7 @@ MOST = 4096  # addresses that one node is asked about
 _WHY_NOT = "wherever NCCL picks on the other nodes lies in a subnet of its own"
 
 
-def ask_routes(cluster: Cluster, left: float) -> Questions:
+def ask_routes(cluster: Cluster, _settings: Settings, left: float) -> Questions:
     """Ask each node whose interfaces are known."""
     nics = cluster.connected_facts(NicFacts)
     views = (NodeView(name, {fact: cluster.known[name].get(fact, Absent("")) for fact in MADE_FROM}) for name in nics)
@@ -71,3 +70,11 @@ def ask_routes(cluster: Cluster, left: float) -> Questions:
         asked = replace(ROUTES, arguments={"addresses": addresses}, timeout=max(1.0, min(10.0, left - 1.0)))
         questions[name] = (asked if addresses else NotAsked(ROUTES, _WHY_NOT),)
     return questions
+
+
+FACTS = (
+    Fact(
+        RouteFacts, (ROUTES,), routes, ASKING_PEERS,
+        needs=(LoginFacts, *MADE_FROM), questions=ask_routes, exempt=exempt_without_peers,
+    ),
+)  # fmt: skip

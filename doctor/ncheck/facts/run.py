@@ -14,6 +14,10 @@ class UnreadFacts:
 
     unread: Mapping[str, Unread]
 
+    def after(self, earlier: UnreadFacts) -> UnreadFacts:
+        """Return both: facts are read in several phases."""
+        return UnreadFacts({**earlier.unread, **self.unread})
+
 
 @dataclass(frozen=True)
 class JobFacts:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ncheck.facts.reader import Reader, trouble
+from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers, trouble
+from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import is_name, is_v6, quoted
 from ncheck.model.evidence import Answer, Cause, Evidence, JsonValue, Status
 from ncheck.model.fact import Absent, Read, Unread
@@ -33,6 +34,10 @@ class PeerSshFacts:
     """The edges that this node tried: all others up to 16 nodes, else the edges of Open MPI's tree."""
 
     peers: tuple[PeerSsh, ...]
+
+    def among(self, names: frozenset[str]) -> PeerSshFacts:
+        """Return the edges to these nodes."""
+        return PeerSshFacts(tuple(peer for peer in self.peers if peer.target in names))
 
 
 PEERS = Answer("ssh-peers")
@@ -83,27 +88,24 @@ def _silent(status: JsonValue, seconds: JsonValue) -> str:
     return f"ssh ended with exit status {status} and no words"
 
 
-READERS = (Reader(PeerSshFacts, (PEERS,), peers),)
-
-
 _LEAST_FOR_A_PEER = 3.0  # seconds for one node's login to another, where many are to be tried
 
 
-def spared_peers(cluster: Cluster) -> dict[str, str]:
+def exempt_peers(cluster: Cluster, settings: Settings) -> dict[str, str]:
     """Return the nodes from which no launch opens ssh, and why that is so."""
-    found = edges(len(cluster.nodes), cluster.settings.mesh)
+    found = edges(len(cluster), settings.mesh)
     others = (node.name for number, node in enumerate(cluster.nodes) if number not in found)
-    return cluster.spared() or dict.fromkeys(others, "no launch opens ssh from here")
+    return exempt_without_peers(cluster, settings) or dict.fromkeys(others, "no launch opens ssh from here")
 
 
-def ask_peers(cluster: Cluster, left: float) -> Questions:
+def ask_peers(cluster: Cluster, settings: Settings, left: float) -> Questions:
     """Ask each node at the beginning of an edge for the nodes at its ends, those that were reached at all."""
     standing = {node.name for node in cluster.connected}
     questions: Questions = {}
-    for number, others in edges(len(cluster.nodes), cluster.settings.mesh).items():
+    for number, others in edges(len(cluster), settings.mesh).items():
         ends = [cluster.nodes[other] for other in others]
-        targets = [_peer(end, cluster.settings) for end in ends if end.name in standing]
-        questions[cluster.nodes[number].name] = (_question(targets, cluster.settings, left),)
+        targets = [_peer(end, settings) for end in ends if end.name in standing]
+        questions[cluster.nodes[number].name] = (_question(targets, settings, left),)
     return questions
 
 
@@ -119,3 +121,8 @@ def _peer(node: Node, settings: Settings) -> JsonValue:
     """Return how a node is reached, as the listing names it."""
     return {"target": node.name, "host": node.name, "port": node.port or settings.port,
             "user": node.user or settings.user}  # fmt: skip
+
+
+FACTS = (
+    Fact(PeerSshFacts, (PEERS,), peers, ASKING_PEERS, needs=(LoginFacts,), questions=ask_peers, exempt=exempt_peers),
+)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ncheck.facts.reader import Reader, no_answer
+from ncheck.facts.definition import Fact, exempt_unprobed, no_answer
 from ncheck.facts.shapes import mapping, words
+from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
+from ncheck.model.phase import Questions
+from ncheck.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -48,4 +51,9 @@ def _tool(told: Mapping[str, JsonValue]) -> Tool:
     return Tool(path, mpi if isinstance(mpi, bool) else None)
 
 
-READERS = (Reader(ToolFacts, (TOOLS,), tools),)
+def ask_tools(cluster: Cluster, _settings: Settings, _left: float) -> Questions:
+    """Ask every node that may be measured."""
+    return dict.fromkeys(cluster.names, (TOOLS,))
+
+
+FACTS = (Fact(ToolFacts, (TOOLS,), tools, questions=ask_tools, exempt=exempt_unprobed),)

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
+from ncheck.facts.definition import Fact
 from ncheck.facts.gpus import DEVICES, smi_trouble
-from ncheck.facts.reader import Reader
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.fact import Read, Unread
-from ncheck.parse.topology_matrix import TopologyFacts, parse_topology
+from ncheck.parse.topology_matrix import parse_topology
+
+
+@dataclass(frozen=True)
+class TopologyFacts:
+    """`nvidia-smi topo -m`: `pairs` maps (row, column) to X, NV12, PIX, PXB, PHB, NODE or SYS, in both directions.
+
+    `nics` are the names of the columns or rows as printed (NIC0 or mlx5_0), `legend` maps NIC0 to mlx5_0.
+    `cpu_affinity` and `numa_affinity` map GPU0 to "0-31,64-95" and "0".
+    """
+
+    gpus: tuple[str, ...]
+    nics: tuple[str, ...]
+    pairs: Mapping[tuple[str, str], str]
+    legend: Mapping[str, str]
+    cpu_affinity: Mapping[str, str]
+    numa_affinity: Mapping[str, str]
+    gpu_numa_id: Mapping[str, str] | None = None  # None: the driver prints no such column
+
 
 _NUMBERED = re.compile(r"(?:NIC|HCA)\d+")  # NIC0, which the legend calls mlx5_0
 
@@ -48,4 +68,4 @@ def _whole(matrix: TopologyFacts, nameless: tuple[str, ...]) -> TopologyFacts:
     return matrix
 
 
-READERS = (Reader(TopologyFacts, (TOPO, DEVICES), topology),)
+FACTS = (Fact(TopologyFacts, (TOPO, DEVICES), topology),)

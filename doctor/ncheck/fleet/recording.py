@@ -10,15 +10,21 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from ncheck.errors import RecordingError
+from ncheck.hostlist import is_name, is_v6, quoted
 from ncheck.model.evidence import Evidence, Reply, too_deep
+from ncheck.model.node import Node
 from ncheck.redact import redact, redact_value
+
+if TYPE_CHECKING:
+    from ncheck.model.phase import Phase, Questions
+    from ncheck.registry import Registry
 
 FORMAT = 1
 
@@ -74,7 +80,9 @@ class Recorder:
         try:
             if path.exists():
                 _, _, before = decode(path.read_bytes(), str(path))
-                evidence = replace(evidence, replies={**before.replies, **evidence.replies})
+                evidence = replace(
+                    before, login=evidence.login, select=evidence.select, replies={**before.replies, **evidence.replies}
+                )
             _write(path, encode(evidence, position, self._count).encode("ascii"))
         except OSError as error:
             raise RecordingError(f"{path}: {error.strerror or error}") from None
@@ -307,3 +315,50 @@ def _read(path: Path) -> bytes:
     if len(content) > MAX_FILE:
         raise RecordingError(f"{path}: more than {MAX_FILE // 2**20} MiB, larger than any node's recording")
     return content
+
+
+class RecordedFleet:
+    """A fleet that answers from a recording: all that was recorded, in the first phase."""
+
+    recorded = True
+
+    def __init__(self, evidence: Sequence[Evidence]) -> None:
+        self.evidence = tuple(evidence)
+        self.nodes = tuple(Node(one.node, slots=one.slots, places=one.places) for one in self.evidence)
+        self.asked = False
+
+    def begin(self, phase: Phase) -> float:  # noqa: ARG002  nobody is waited for
+        """Return that no time is left: nothing can be asked anew."""
+        return 0.0
+
+    def ask(self, phase: Phase, questions: Questions) -> Iterator[Evidence]:  # noqa: ARG002  they were asked before
+        """Yield every node's evidence, once."""
+        if not self.asked:
+            self.asked = True
+            yield from self.evidence
+
+    def rest(self, why: str) -> Iterator[Evidence]:  # noqa: ARG002  nobody is busy
+        """Yield nothing: a recording has no stragglers."""
+        return iter(())
+
+
+def load_trusted(directory: str) -> tuple[Evidence, ...]:
+    """Load a recording without the commands to type that its files brought along: the checks have their own.
+
+    Raises RecordingError, also for a name that no listing can have: it would end up in commands to type.
+    """
+    recorded = load(Path(directory))
+    for one in recorded:
+        if not (is_name(one.node) or is_v6(one.node)):
+            raise RecordingError(f"{directory}: a node called {quoted(one.node)} is in no listing")
+    return tuple(replace(one, login=replace(one.login, fix="")) for one in recorded)
+
+
+def selected_by(evidence: Sequence[Evidence], registry: Registry) -> tuple[str, ...]:
+    """Return the --select of the recorded run, as far as there are such checks still; nothing where it ran all.
+
+    A run of some checks, such as `ncheck probe`, asked no more than these need: the others would all be unknown.
+    """
+    words = {word for one in evidence for word in one.select}
+    known = tuple(sorted(word for word in words if registry.matching(word)))
+    return known if all(one.select for one in evidence) else ()

@@ -8,10 +8,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
 
 from ncheck.model.cluster import Cluster, FactType, NodeView
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Severity
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,12 @@ class Check:
     `everywhere`: what one node has, every node must have (of its kind); those that lack it fail.
     `by_kind`: a cluster check is run once for each group of nodes with the same GPU models.
     `alone`: a cluster check has something to say of a run with one node too.
+
+    What a check means for a launch plan, beyond the facts that it reads:
+    `blocks_plan`: an error of it blocks every plan, whatever facts that plan is made of.
+    `mended_by`: the plan avoids what the check finds where it sets this variable, or uses this option ("--prefix").
+    `matters_alone`: what `mended_by` avoids harms a job on one node, too.
+    `says_unreached`: its finding is that a node was not reached. `explains_unreached`: its finding is the reason.
     """
 
     code: str
@@ -63,6 +73,11 @@ class Check:
     everywhere: bool = False
     by_kind: bool = False
     alone: bool = False
+    blocks_plan: bool = False
+    mended_by: str = ""
+    matters_alone: bool = False
+    says_unreached: bool = False
+    explains_unreached: bool = False
     module: str = ""
 
     @property
@@ -72,40 +87,43 @@ class Check:
 
 
 NodeJudge = Callable[[NodeView], Iterable[Said]]
-
-
 ClusterJudge = Callable[[Cluster], Iterable[Said]]
 
 
+class Declared(TypedDict, total=False):
+    """What a check may declare besides the facts that it must have; see Check."""
+
+    also: tuple[FactType, ...]
+    everywhere: bool
+    by_kind: bool
+    alone: bool
+    blocks_plan: bool
+    mended_by: str
+    matters_alone: bool
+    says_unreached: bool
+    explains_unreached: bool
+
+
 def node_check(
-    code: str, severity: Severity, *reads: FactType, also: tuple[FactType, ...] = ()
+    code: str, severity: Severity, *reads: FactType, **declared: Unpack[Declared]
 ) -> Callable[[NodeJudge], Check]:
     """Make a check that looks at one node at a time; named after the function, its page is the module's docstring."""
 
     def made(judge: NodeJudge) -> Check:
         name, page = _name_and_page(judge)
-        return Check(code, name, severity, page, reads, also, judge_node=judge, module=judge.__module__)
+        return Check(code, name, severity, page, reads, judge_node=judge, module=judge.__module__, **declared)
 
     return made
 
 
-def cluster_check(  # noqa: PLR0913  each is a word of one declaration
-    code: str,
-    severity: Severity,
-    *reads: FactType,
-    also: tuple[FactType, ...] = (),
-    everywhere: bool = False,
-    by_kind: bool = False,
-    alone: bool = False,
+def cluster_check(
+    code: str, severity: Severity, *reads: FactType, **declared: Unpack[Declared]
 ) -> Callable[[ClusterJudge], Check]:
     """Make a check that compares nodes; it is named after the function, its page is the module's docstring."""
 
     def made(judge: ClusterJudge) -> Check:
         name, page = _name_and_page(judge)
-        return Check(
-            code, name, severity, page, reads, also,
-            judge_cluster=judge, everywhere=everywhere, by_kind=by_kind, alone=alone, module=judge.__module__,
-        )  # fmt: skip
+        return Check(code, name, severity, page, reads, judge_cluster=judge, module=judge.__module__, **declared)
 
     return made
 

@@ -7,14 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
-from ncheck.facts.links import Link, LinkFacts, Reach
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.names import NameFacts
-from ncheck.facts.probe import ProbeFacts, Skipped, Stage
-from ncheck.facts.ssh_peers import PeerSshFacts
 from ncheck.model.fact import Read
 from ncheck.model.node import Node
-from ncheck.settings import Settings
 
 T = TypeVar("T")
 FactType = type[object]
@@ -56,7 +51,6 @@ class Cluster:
 
     nodes: tuple[Node, ...]
     known: Mapping[str, Facts]
-    settings: Settings = field(default_factory=Settings)
     token: str = field(default_factory=lambda: os.urandom(16).hex())
     declared: tuple[FactType, ...] | None = None
 
@@ -88,17 +82,6 @@ class Cluster:
             if (held := logins.get(node.name)) and held.login.reached and held.login.cause is None
         )
 
-    @property
-    def alone(self) -> str:
-        """Say why no node is asked about the others; "" where they are."""
-        if self.settings.mesh == "none":
-            return "not asked (--mesh none)"
-        return "one node alone has no peers" if len(self.nodes) == 1 else ""
-
-    def spared(self) -> dict[str, str]:
-        """Return every node, with why none is asked about the others; none where they are."""
-        return dict.fromkeys((node.name for node in self.nodes), self.alone) if self.alone else {}
-
     def facts(self, fact: type[T]) -> dict[str, T]:
         """Return a fact by node name, of the nodes that have it."""
         if self.declared is not None and fact not in self.declared:
@@ -112,7 +95,7 @@ class Cluster:
         return {name: value for name, value in held.items() if name in connected}
 
     def only(self, names: Collection[str]) -> Cluster:
-        """Return these nodes alone. What they tell of the others stays: see `without_others`."""
+        """Return these nodes alone, with all that is known of them."""
         return replace(self, nodes=tuple(node for node in self.nodes if node.name in names))
 
     def restricted(self, declared: tuple[FactType, ...]) -> Cluster:
@@ -120,53 +103,12 @@ class Cluster:
         known = {name: {fact: self.known[name][fact] for fact in declared} for name in self.names}
         return replace(self, known=known, declared=declared)
 
-
-LEFT_OUT = (
-    "it ran with a node that is left out: list the others alone (--good-nodes FILE), and ncheck probe measures them"
-)
-
-
-def among(facts: Mapping[str, Facts], names: Collection[str]) -> dict[str, Facts]:
-    """Return the facts of these nodes, in the order of the listing, without what they tell of any other."""
-    kept = frozenset(names)
-    return {node: _without_others(held, kept) for node, held in facts.items() if node in kept}
+    def subset(self, names: Collection[str]) -> Cluster:
+        """Return these nodes as if the others had never been listed: facts lose what they hold about others."""
+        kept = frozenset(names)
+        known = {name: {fact: _among(value, kept) for fact, value in self.known[name].items()} for name in kept}
+        return replace(self.only(kept), known=known)
 
 
-def _without_others(held: Facts, names: frozenset[str]) -> Facts:
-    changed: dict[FactType, object] = {}
-    if isinstance(peers := held.get(PeerSshFacts), PeerSshFacts):
-        changed[PeerSshFacts] = PeerSshFacts(tuple(peer for peer in peers.peers if peer.target in names))
-    if isinstance(links := held.get(LinkFacts), LinkFacts):
-        changed[LinkFacts] = _links(links, names)
-    if isinstance(known := held.get(NameFacts), NameFacts):
-        changed[NameFacts] = NameFacts({name: told for name, told in known.names.items() if name in names})
-    if isinstance(probed := held.get(ProbeFacts), ProbeFacts):
-        changed[ProbeFacts] = _measured(probed, names)
-    return {**held, **changed}
-
-
-def _measured(probed: ProbeFacts, names: frozenset[str]) -> ProbeFacts:
-    """Keep the steps that these nodes ran by themselves; what they would give without the others nobody measured."""
-    gone = [turn.step for turn in probed.turns if not names.issuperset(turn.step.group)]
-    lost = (Skipped(step, LEFT_OUT) for step in gone if step.stage is Stage.ALL)
-    return replace(
-        probed,
-        turns=tuple(turn for turn in probed.turns if turn.step not in gone),
-        skipped=(*(one for one in probed.skipped if names.issuperset(one.step.group)), *lost),
-    )
-
-
-def _links(links: LinkFacts, names: frozenset[str]) -> LinkFacts:
-    gone = [link for link in links.broken if link.target not in names]
-    return replace(
-        links,
-        reaches=tuple(_reach(reach, gone) for reach in links.reaches),
-        broken=tuple(link for link in links.broken if link.target in names),
-        tried_to=links.tried_to & names,
-    )
-
-
-def _reach(reach: Reach, gone: list[Link]) -> Reach:
-    """Count no failure towards a node that is gone; which of the others were reached is not told one by one."""
-    lost = sum((link.subnet, link.source, link.port) == (reach.subnet, reach.source, 0) for link in gone)
-    return replace(reach, tried=max(reach.reached, reach.tried - lost))
+def _among(fact: object, names: frozenset[str]) -> object:
+    return fact.among(names) if hasattr(fact, "among") else fact

@@ -1,45 +1,49 @@
-"""One act of a run: which nodes are asked at once, what, and for how long."""
+"""A phase: what nodes are asked at the same time, after they have answered what came before."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ncheck.model.evidence import Reply, Source
+
+if TYPE_CHECKING:
+    from ncheck.model.cluster import Cluster
 
 
 @dataclass(frozen=True)
 class NotAsked:
-    """A source that one node is spared, and why: there is nothing that it could tell."""
+    """A source that one node is not asked for, and why. It counts as a reply: the node has nothing of the kind."""
 
     source: Source
     reason: str
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the head itself found out about a source of one node: a program that ran here told it."""
+class Answered:
+    """A reply that the local host already has: a program that ran here reported on the node."""
 
     source: Source
     reply: Reply
 
 
-Questions = dict[str, tuple[Source | NotAsked | Told, ...]]  # by the node's name
+Question = Source | NotAsked | Answered
+Questions = dict[str, tuple[Question, ...]]  # by node name
 
 
 @dataclass(frozen=True)
-class Act:
-    """What nodes are asked at once, after all of them have answered what came before.
+class Phase:
+    """Questions that can be asked at the same time.
 
-    `nodes` may be asked, by name: their connections stay open for it. `ask` is called when the act begins, with the
-    seconds that are left for it, and returns the sources of each node that is asked; it sees what was yielded so far.
-    `until` is the part of the run's deadline after which the next act waits no longer for nodes that are still busy:
-    they go on with theirs, and have no part in what follows. An act with `seconds` has that long from its beginning,
-    beyond the deadline, and waits for the nodes that it asks alone.
+    `nodes` are those that may be asked. `questions` makes them from what is known when the phase begins and from the
+    seconds that it may take. `until` is the share of the run's deadline after which the next phase no longer waits for
+    nodes that are still busy: these go on, and have no part in what follows. A phase with `seconds` (a step of the
+    probe) may take that long from its beginning, beyond the deadline, and waits only for the nodes that it asks.
     """
 
     stage: str
     nodes: frozenset[str]
-    ask: Callable[[float], Questions]
+    questions: Callable[[Cluster, float], Questions] | None
     until: float = 1.0
     seconds: float | None = None

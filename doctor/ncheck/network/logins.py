@@ -58,7 +58,7 @@ def login_check(code: str, cause: Cause) -> Callable[[Words], Check]:
                 yield NotApplicable("no SSH lies between")
 
         judge.__name__, judge.__module__ = words.__name__, words.__module__
-        return node_check(code, Severity.ERROR, LoginFacts)(judge)
+        return node_check(code, Severity.ERROR, LoginFacts, blocks_plan=True, explains_unreached=True)(judge)
 
     return made
 

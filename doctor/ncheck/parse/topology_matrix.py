@@ -5,26 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ncheck.facts.topology import TopologyFacts
 
 from ncheck.parse.capture import lines_of
-
-
-@dataclass(frozen=True)
-class TopologyFacts:
-    """`nvidia-smi topo -m`: `pairs` maps (row, column) to X, NV12, PIX, PXB, PHB, NODE or SYS, in both directions.
-
-    `nics` are the names of the columns or rows as printed (NIC0 or mlx5_0), `legend` maps NIC0 to mlx5_0.
-    `cpu_affinity` and `numa_affinity` map GPU0 to "0-31,64-95" and "0".
-    """
-
-    gpus: tuple[str, ...]
-    nics: tuple[str, ...]
-    pairs: Mapping[tuple[str, str], str]
-    legend: Mapping[str, str]
-    cpu_affinity: Mapping[str, str]
-    numa_affinity: Mapping[str, str]
-    gpu_numa_id: Mapping[str, str] | None = None  # None: the driver prints no such column
-
 
 RANK = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4, "SOC": 4}
 
@@ -95,6 +81,8 @@ def parse_topology(text: str) -> tuple[TopologyFacts, tuple[str, ...]]:
     if not gpus:
         raise ValueError("no matrix of `nvidia-smi topo -m`: no GPU among its rows and columns")
     places = _places(head, names, rows)
+    from ncheck.facts.topology import TopologyFacts  # the reader of that fact imports this parser
+
     facts = TopologyFacts(
         gpus=gpus,
         nics=tuple(name for name in names if not _is_gpu(name)),

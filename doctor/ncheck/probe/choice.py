@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ncheck.blockers import Blocker
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.probe import Stage
 from ncheck.hostlist import fold
@@ -50,17 +50,15 @@ def ways_open_to(probe: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*chosen, *(name for one in chosen for name in _names_beside(one)))))
 
 
-def choose(ground: Ground, against: tuple[str, ...]) -> Chosen | Refused:
-    """Choose as the settings say. `against` is what stands against the plan; --force measures all the same."""
+def choose(ground: Ground, blockers: tuple[Blocker, ...]) -> Chosen | Refused:
+    """Choose as the settings say. With --force, what blocks the plan does not keep ncheck from measuring."""
     settings = ground.settings
     if not ground.nodes:
         return Refused("no node is left to measure on", UNMEASURED)
-    if against and not settings.force:
-        more = f" (and {len(against) - 1} more like it)" if len(against) > 1 else ""
-        stands = f"nothing is measured while this stands against the plan: {against[0]}{more}"
-        # NC208 slots-and-gpus-disagree on node[01-02]: ...   |   4 checks could not tell on node03: ...
-        code = re.match(r"NC\d{3} ", against[0])
-        return Refused(stands, f"ncheck explain {code[0].strip()}" if code else UNMEASURED)
+    if blockers and not settings.force:
+        first, more = blockers[0], f" (and {len(blockers) - 1} more)" if len(blockers) > 1 else ""
+        fix = f"ncheck explain {first.code}" if first.code else UNMEASURED
+        return Refused(f"the launch plan is blocked: {first.message}{more}", fix)
     found = _automatic(ground) if settings.probe == "auto" else _explicit(ground, settings.probe)
     return _launched(ground, found) if isinstance(found, Chosen) and settings.probe_launcher == BY_MPIRUN else found
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, MutableMapping, MutableSet, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ncheck.facts.probe_replies import SWEEP, TURN
+from ncheck.facts.probe import SWEEP, TURN
 from ncheck.model.evidence import JsonValue, Reply, Status
-from ncheck.model.phase import NotAsked, Told
+from ncheck.model.phase import Answered, NotAsked
 from ncheck.probe.methods.method import HeadWay, NoPartError, Part, asked, step_told
 from ncheck.probe.methods.rendezvous import leads_astray
 
@@ -49,19 +49,19 @@ class Parts:
         made = self._by_head(self.way, seconds) if isinstance(self.way, HeadWay) else self._by_agents(seconds)
         return {node: (*self._noted(node), *questions) for node, questions in made.items()}
 
-    def _by_agents(self, seconds: float) -> dict[str, tuple[Answer | Told, ...]]:
-        made: dict[str, Answer | Told] = {}
+    def _by_agents(self, seconds: float) -> dict[str, tuple[Answer | Answered, ...]]:
+        made: dict[str, Answer | Answered] = {}
         for step in self.steps:
             made.update(self._step(step, self._parts(step, seconds)))
         return {node: (question,) for node, question in made.items()}
 
-    def _by_head(self, way: HeadWay, seconds: float) -> dict[str, tuple[Answer | Told, ...]]:
+    def _by_head(self, way: HeadWay, seconds: float) -> dict[str, tuple[Answer | Answered, ...]]:
         """Let a program of the head run them; each node's reply is what that told of it, and the node sweeps up."""
         parts = [part for step in self.steps for part in self._parts(step, seconds)]
         replies = way.run(self.ground, parts)
         return {
             part.node: (
-                Told(_turn(part.step), replace(replies[part.node], asked=asked(way, self.ground, part))),
+                Answered(_turn(part.step), replace(replies[part.node], asked=asked(way, self.ground, part))),
                 *_sweeping(part.step, replies[part.node]),
             )
             for part in parts
@@ -81,9 +81,9 @@ class Parts:
                 return one
         return ""
 
-    def _step(self, step: Step, parts: Sequence[Part]) -> Mapping[str, Answer | Told]:
+    def _step(self, step: Step, parts: Sequence[Part]) -> Mapping[str, Answer | Answered]:
         """Ask the nodes of a step; where one of them cannot take part, none is asked, and it is that one's failure."""
-        made: dict[str, Answer | Told] = {}
+        made: dict[str, Answer | Answered] = {}
         for part in parts:
             try:
                 self._hold_meeting(part)
@@ -112,9 +112,9 @@ class Parts:
         return (NotAsked(TURN, self.note),)
 
 
-def skipped(step: Step, why: str) -> Told:
+def skipped(step: Step, why: str) -> Answered:
     """Return what a node is told of a step that is not begun: it replays as what was not measured."""
-    return Told(_turn(step), Reply(Status.NOT_ASKED, why, asked=step_told(step)))
+    return Answered(_turn(step), Reply(Status.NOT_ASKED, why, asked=step_told(step)))
 
 
 def _sweeping(step: Step, reply: Reply) -> tuple[Answer, ...]:
@@ -127,7 +127,7 @@ def _turn(step: Step) -> Answer:
     return replace(TURN, turn=step.round)
 
 
-def _failed(step: Step, words: str) -> Told:
+def _failed(step: Step, words: str) -> Answered:
     """Return the reply of a node that cannot take part, as if it had told so itself."""
     failure: JsonValue = {"step": "meeting", "words": words}
-    return Told(_turn(step), Reply(Status.OK, value={"rows": [], "failure": failure}, asked=step_told(step)))
+    return Answered(_turn(step), Reply(Status.OK, value={"rows": [], "failure": failure}, asked=step_told(step)))

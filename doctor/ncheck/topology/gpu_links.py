@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 
+from ncheck.facts.topology import TopologyFacts
 from ncheck.nccl.choice import release_of
 from ncheck.nccl.ifname import Named
 from ncheck.nccl.leftovers import is_on, settings_of
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.parse.topology_matrix import TopologyFacts
 from ncheck.topology.ceiling import Ceiling, unknown
 from ncheck.topology.hardware import Hardware
 from ncheck.topology.pcie_links import between_gpus

@@ -10,8 +10,8 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.pcie import PcieFacts
+from ncheck.facts.topology import TopologyFacts
 from ncheck.model.cluster import Cluster
-from ncheck.parse.topology_matrix import TopologyFacts
 
 # What a check of bandwidths declares, besides what was measured.
 HARDWARE_FACTS = (GpuFacts, TopologyFacts, PcieFacts, InfinibandFacts, NicFacts, EnvironmentFacts)

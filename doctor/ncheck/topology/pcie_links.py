@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ncheck.facts.pcie import PcieLink, Processor
-from ncheck.parse.topology_matrix import RANK, TopologyFacts
+from ncheck.facts.topology import TopologyFacts
+from ncheck.parse.topology_matrix import RANK
 from ncheck.topology.ceiling import Ceiling, lowest, unknown
 from ncheck.topology.hardware import Hardware
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.topology import TopologyFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.parse.topology_matrix import TopologyFacts
 from ncheck_checks.gpus.nvidia_smi_hangs import nvidia_smi_hangs
 
 GPUS = GpuFacts((Gpu(0, "Tesla V100-SXM2-16GB"),), "550.54", "12.4", "nvml")

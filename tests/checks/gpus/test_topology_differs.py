@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.topology import TopologyFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.parse.topology_matrix import TopologyFacts
 from ncheck_checks.gpus.topology_differs import topology_differs
 
 LEGEND = {"NIC0": "mlx5_0"}

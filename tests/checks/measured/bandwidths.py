@@ -9,9 +9,9 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.probe import Means, ProbeFacts, Row, Stage, Step, Turn
+from ncheck.facts.topology import TopologyFacts
 from ncheck.model.cluster import Facts
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.parse.topology_matrix import TopologyFacts
 from ncheck.topology.hardware import HARDWARE_FACTS
 
 GIB = 2**30

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.facts.nccl_pick import NcclPickFacts, PlannedPickFacts
+from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, NicFacts
+from ncheck.facts.planned_pick import PlannedPickFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread

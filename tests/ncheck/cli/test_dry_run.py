@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from ncheck.agent.answers import MODULES
 from ncheck.cli.dry_run import dry_run
-from ncheck.facts.parsing import HOMES, reader_of
+from ncheck.facts import every_fact
+from ncheck.facts.learning import definition_of
 from ncheck.model.evidence import Command, File, Tree
 from ncheck.settings import JobEnvironment, Settings
 
@@ -19,8 +20,8 @@ def told(**settings: object) -> str:
 
 def test_every_command_and_file_of_every_reader_is_there() -> None:
     text = told()
-    for reader in map(reader_of, HOMES):
-        for source in reader.sources:
+    for definition in filter(None, map(definition_of, every_fact())):
+        for source in definition.sources:
             if isinstance(source, Command):
                 assert source.argv[0] in text
             elif isinstance(source, File):

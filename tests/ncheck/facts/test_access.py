@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ncheck.facts.learning import facts_of
 from ncheck.facts.login import IdentityFacts, ListingFacts, LoginFacts
-from ncheck.facts.parsing import facts_of
 from ncheck.model.evidence import Cause, Evidence, Greeting, Login
 from ncheck.model.fact import Unread
 

@@ -28,11 +28,11 @@ def node(*ips: str, rp_filter: int = 1, loose: str = "") -> Facts:
 
 
 def cluster(nodes: Mapping[str, Facts]) -> Cluster:
-    return Cluster(tuple(map(Node, nodes)), nodes, Settings())
+    return Cluster(tuple(map(Node, nodes)), nodes)
 
 
 def asked(nodes: Mapping[str, Facts], name: str) -> list[tuple[object, ...]]:
-    (question,) = ask_arrivals(cluster(nodes), left=20.0)[name]
+    (question,) = ask_arrivals(cluster(nodes), Settings(), 20.0)[name]
     assert isinstance(question, Answer)
     assert isinstance(question.arguments, dict)
     packets = question.arguments["arrivals"]
@@ -63,9 +63,9 @@ def test_nodes_that_share_a_subnet_do_not_send_to_one_another_from_others() -> N
 def test_a_node_with_one_interface_or_no_strict_filter_is_not_asked() -> None:
     nodes = {"a": node("10.1.0.1"), "b": node("10.1.0.2", "10.1.0.12", rp_filter=0)}
     why = "no packet of another node can come in by a wrong interface: one interface, or no strict rp_filter"
-    assert ask_arrivals(cluster(nodes), left=20.0) == dict.fromkeys("ab", (NotAsked(ARRIVALS, why),))
+    assert ask_arrivals(cluster(nodes), Settings(), 20.0) == dict.fromkeys("ab", (NotAsked(ARRIVALS, why),))
 
 
 def test_nothing_is_said_of_a_node_whose_interfaces_are_not_known() -> None:
     nodes: dict[str, Facts] = {"a": node("10.1.0.1"), "b": {LoginFacts: LOGIN}}
-    assert set(ask_arrivals(cluster(nodes), left=20.0)) == {"a"}
+    assert set(ask_arrivals(cluster(nodes), Settings(), 20.0)) == {"a"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ncheck.facts.clock import ClockFacts
-from ncheck.facts.parsing import facts_of
+from ncheck.facts.learning import facts_of
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
 from ncheck.model.evidence import Cause, Evidence, JsonValue, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 from ncheck.facts.gpus import DEVICES, NVML, SMI, SMI_QUERY, GpuFacts, gpus
-from ncheck.facts.topology import TOPO, topology
+from ncheck.facts.topology import TOPO, TopologyFacts, topology
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.parse.topology_matrix import TopologyFacts
 
 Answered = Callable[[Mapping[Any, Reply]], Evidence]
 

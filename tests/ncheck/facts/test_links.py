@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ncheck.facts.learning import facts_of
 from ncheck.facts.links import CONNECT, LISTEN, Link, LinkCause, LinkFacts, ListenFacts, PortState, Reach
-from ncheck.facts.parsing import facts_of
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
 

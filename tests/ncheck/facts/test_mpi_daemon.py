@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from ncheck.facts.learning import facts_of
 from ncheck.facts.mpi import MPIEXEC, MPIRUN, MpiFacts, mpi
 from ncheck.facts.mpi_daemon import MPI_DAEMON, MpiDaemonFacts, mpi_daemon
-from ncheck.facts.parsing import facts_of
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.fact import Unread
 

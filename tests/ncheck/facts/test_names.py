@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ncheck.facts.definition import exempt_without_peers
 from ncheck.facts.names import NAMES, ask_names
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Answer
@@ -10,13 +11,13 @@ from ncheck.model.phase import NotAsked
 from ncheck.settings import Settings
 
 
-def cluster(*names: str, mesh: str = "auto") -> Cluster:
-    return Cluster(tuple(Node(name) for name in names), {name: {} for name in names}, Settings(mesh=mesh))
+def cluster(*names: str, mesh: str = "auto") -> tuple[Cluster, Settings]:
+    return Cluster(tuple(Node(name) for name in names), {name: {} for name in names}), Settings(mesh=mesh)
 
 
-def asked(cluster: Cluster) -> dict[str, object]:
+def asked(cluster: tuple[Cluster, Settings]) -> dict[str, object]:
     found: dict[str, object] = {}
-    for name, (question,) in ask_names(cluster, left=20.0).items():
+    for name, (question,) in ask_names(*cluster, 20.0).items():
         assert isinstance(question, Answer)
         assert (question.name, question.timeout) == ("names", 10.0)
         assert isinstance(question.arguments, dict)
@@ -37,11 +38,11 @@ def test_beyond_that_all_look_up_the_first_node_and_the_first_looks_up_all() -> 
 
 def test_addresses_are_not_looked_up() -> None:
     assert asked(cluster("10.1.0.1", "b"))["10.1.0.1"] == ["b"]
-    question = ask_names(cluster("10.1.0.1", "fe80::2%eth0"), left=20.0)["10.1.0.1"]
+    question = ask_names(*cluster("10.1.0.1", "fe80::2%eth0"), 20.0)["10.1.0.1"]
     assert question == (NotAsked(NAMES, "the nodes are listed by address: there is no name to look up"),)
 
 
 def test_nobody_is_asked_where_there_is_one_node_or_no_mesh() -> None:
-    assert cluster("a").spared() == {"a": "one node alone has no peers"}
-    assert cluster("a", "b", mesh="none").spared() == dict.fromkeys("ab", "not asked (--mesh none)")
-    assert cluster("a", "b").spared() == {}
+    assert exempt_without_peers(*cluster("a")) == {"a": "one node alone has no peers"}
+    assert exempt_without_peers(*cluster("a", "b", mesh="none")) == dict.fromkeys("ab", "not asked (--mesh none)")
+    assert exempt_without_peers(*cluster("a", "b")) == {}

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from ncheck.facts.interpreter import INTERPRETER
+from ncheck.facts.learning import facts_of
 from ncheck.facts.nccl import NCCL, LoadedNcclFacts, NcclCopiesFacts, NcclCopy, copies, loaded
-from ncheck.facts.parsing import facts_of
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.fact import Absent, Unread
 

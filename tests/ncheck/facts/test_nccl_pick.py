@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from ncheck.facts.interpreter import INTERPRETER
+from ncheck.facts.learning import facts_of
 from ncheck.facts.nccl import NCCL
-from ncheck.facts.nccl_pick import PICK, PLANNED, NcclPickFacts, PlannedPickFacts
-from ncheck.facts.parsing import facts_of
+from ncheck.facts.nccl_pick import PICK, NcclPickFacts
+from ncheck.facts.planned_pick import PLANNED, PlannedPickFacts
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.fact import Absent, Unread
 

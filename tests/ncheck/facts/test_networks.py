@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from ncheck.facts.arrivals import ARRIVALS, Arrival, ArrivalFacts
 from ncheck.facts.bonds import BONDING, Bond, BondFacts, Slave, bonds
+from ncheck.facts.learning import facts_of
 from ncheck.facts.names import HOST_NAME, NAMES, HostNameFacts, NameFacts, Resolved
 from ncheck.facts.net_settings import CONF, NET, SETTINGS, Conntrack, InterfaceSettings, NetSettingsFacts, net_settings
 from ncheck.facts.nics import INTERFACES
-from ncheck.facts.parsing import facts_of
 from ncheck.model.evidence import Evidence, JsonValue, Reply, Status
 from ncheck.model.fact import Absent, Unread
 

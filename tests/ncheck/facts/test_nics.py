@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from ncheck.facts.learning import facts_of
 from ncheck.facts.nics import INTERFACES, Address, Interface, NicFacts, nics
-from ncheck.facts.parsing import facts_of
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.fact import Unread
 from ncheck.parse.interface_names import Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ncheck.facts.parsing import facts_of
+from ncheck.facts.learning import facts_of
 from ncheck.facts.probe import Carried, Failure, Means, MeetingFacts, ProbeFacts, Row, Skipped, Stage, Step, Turn
 from ncheck.facts.probe_replies import meeting, probed
 from ncheck.model.evidence import Evidence, Login, Reply, Status

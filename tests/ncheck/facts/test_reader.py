@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.facts.reader import trouble
+from ncheck.facts.definition import trouble
 from ncheck.model.evidence import Answer, Command, File, Reply, Source, Status, Tree
 from ncheck.model.fact import Unread
 

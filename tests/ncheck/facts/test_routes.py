@@ -41,8 +41,8 @@ def node(*ips: str) -> Facts:
 
 def asked(nodes: Mapping[str, Facts]) -> dict[str, object]:
     """Return what each node is asked, or why it is not."""
-    cluster = Cluster(tuple(map(Node, nodes)), nodes, Settings())
-    found = {name: question for name, (question,) in ask_routes(cluster, left=20.0).items()}
+    cluster = Cluster(tuple(map(Node, nodes)), nodes)
+    found = {name: question for name, (question,) in ask_routes(cluster, Settings(), 20.0).items()}
     return {
         name: one.arguments if isinstance(one, Answer) else one.reason if isinstance(one, NotAsked) else one
         for name, one in found.items()

@@ -7,9 +7,9 @@ import pytest
 from ncheck.facts.environment import ENVIRONMENT, EnvironmentFacts, environment
 from ncheck.facts.horovod import CHECK_BUILD, HorovodFacts, horovod
 from ncheck.facts.interpreter import INTERPRETER, InterpreterFacts, interpreter
+from ncheck.facts.learning import facts_of
 from ncheck.facts.limits import LIMITS, LimitsFacts, limits
 from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH, MpiFacts, mpi
-from ncheck.facts.parsing import facts_of
 from ncheck.model.evidence import Answer, Evidence, Reply, Status
 from ncheck.model.fact import Absent, Unread
 

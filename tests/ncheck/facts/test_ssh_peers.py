@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.ssh_peers import PEERS, ask_peers, spared_peers
+from ncheck.facts.ssh_peers import PEERS, ask_peers, exempt_peers
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Answer, Cause, Login
 from ncheck.model.node import Node
@@ -13,16 +13,16 @@ from ncheck.settings import Settings
 SETTINGS = Settings(port=10001, user="me")
 
 
-def cluster(*names: str, down: tuple[str, ...] = (), settings: Settings = SETTINGS) -> Cluster:
+def cluster(*names: str, down: tuple[str, ...] = (), settings: Settings = SETTINGS) -> tuple[Cluster, Settings]:
     known: dict[str, Facts] = {
         name: {LoginFacts: LoginFacts(Login(reached=name not in down, cause=Cause.REFUSED if name in down else None))}
         for name in names
     }
-    return Cluster(tuple(Node(name) for name in names), known, settings)
+    return Cluster(tuple(Node(name) for name in names), known), settings
 
 
 def test_every_node_is_asked_about_all_others_that_were_reached() -> None:
-    questions = ask_peers(cluster("a", "b", "c", "down", down=("down",)), left=20.0)
+    questions = ask_peers(*cluster("a", "b", "c", "down", down=("down",)), left=20.0)
     told = {}
     for name, (question,) in questions.items():
         assert isinstance(question, Answer)
@@ -35,14 +35,14 @@ def test_every_node_is_asked_about_all_others_that_were_reached() -> None:
 
 def test_a_node_with_no_other_to_reach_is_spared_and_it_is_said_why() -> None:
     reason = "no ssh to other nodes was tried from here: none of them was reached"
-    questions = ask_peers(cluster("a", "down", down=("down",)), left=20.0)
+    questions = ask_peers(*cluster("a", "down", down=("down",)), left=20.0)
     assert questions["a"] == (NotAsked(PEERS, reason),)
 
 
 def test_who_has_no_edge_is_spared_from_the_beginning() -> None:
     many = cluster(*(f"n{number}" for number in range(17)))
-    assert spared_peers(many) == {f"n{number}": "no launch opens ssh from here" for number in range(1, 17)}
-    assert spared_peers(cluster("a")) == {"a": "one node alone has no peers"}
-    assert spared_peers(cluster("a", "b", settings=Settings(mesh="none"))) == dict.fromkeys(
+    assert exempt_peers(*many) == {f"n{number}": "no launch opens ssh from here" for number in range(1, 17)}
+    assert exempt_peers(*cluster("a")) == {"a": "one node alone has no peers"}
+    assert exempt_peers(*cluster("a", "b", settings=Settings(mesh="none"))) == dict.fromkeys(
         "ab", "not asked (--mesh none)"
     )

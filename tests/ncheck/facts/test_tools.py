@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.facts.parsing import facts_of
+from ncheck.facts.learning import facts_of
 from ncheck.facts.tools import TOOLS, Tool, ToolFacts
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread

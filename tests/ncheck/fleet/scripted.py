@@ -7,16 +7,17 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ncheck.fleet.gather import gather
-from ncheck.fleet.link import LoginFailedError, Stream
+from ncheck.fleet.fleet import ConnectedFleet
+from ncheck.fleet.link import LoginFailedError, Stream, Transport
 from ncheck.fleet.local import LocalTransport
+from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Cause, Command, Evidence, Login, Source
 from ncheck.model.node import Node
-from ncheck.model.phase import Act
-from ncheck.observer import Silent
+from ncheck.model.phase import Phase, Questions
+from ncheck.observer import Observer, Silent
 from ncheck.settings import Settings
 
 HELLO = Command(("echo", "hello"))
@@ -71,14 +72,54 @@ def nodes(*names: str) -> tuple[Node, ...]:
     return tuple(Node(name) for name in names)
 
 
-def first(names: Sequence[str], sources: Sequence[Source]) -> Act:
-    return Act("collecting", frozenset(names), lambda _: dict.fromkeys(names, tuple(sources)))
+def phase(
+    stage: str,
+    nodes: Iterable[str],
+    ask: Callable[[float], Questions],
+    until: float = 1.0,
+    seconds: float | None = None,
+) -> Phase:
+    """Return a phase whose questions need nothing of the cluster."""
+    return Phase(stage, frozenset(nodes), lambda _cluster, left: ask(left), until, seconds)
+
+
+def first(names: Sequence[str], sources: Sequence[Source]) -> Phase:
+    return phase("collecting", names, lambda _: dict.fromkeys(names, tuple(sources)))
+
+
+def asked(  # noqa: PLR0913  the inputs of a fleet, and what it is asked
+    nodes: Sequence[Node],
+    phases: Sequence[Phase],
+    settings: Settings,
+    transport_for: Callable[[Node], Transport],
+    observer: Observer,
+    *,
+    more: Iterable[Phase] | None = None,
+) -> Iterator[Evidence]:
+    """Yield all evidence of these phases, then of `more`, one by one as a pipeline takes them."""
+    later = frozenset().union(*(one.nodes for one in phases[1:]))
+    kept, probe_time = (later, 0.0) if more is None else (frozenset(n.name for n in nodes), settings.probe_time)
+    with ConnectedFleet(nodes, settings, transport_for, observer, kept=kept, probe_time=probe_time) as fleet:
+        try:
+            for one in (*phases, Phase("waiting", frozenset(), None)):
+                yield from _asked(fleet, one)
+            for one in more or ():
+                yield from _asked(fleet, one)
+            yield from fleet.rest("the run's deadline came")
+        except KeyboardInterrupt:
+            yield from fleet.rest("ncheck was interrupted")
+            raise
+
+
+def _asked(fleet: ConnectedFleet, one: Phase) -> Iterator[Evidence]:
+    seconds = fleet.begin(one)
+    yield from fleet.ask(one, one.questions(Cluster((), {}), seconds) if one.questions else {})
 
 
 def collected(
     names: Sequence[str], sources: Sequence[Source], ways: Ways, settings: Settings | None = None
 ) -> dict[str, Evidence]:
-    run = gather(nodes(*names), [first(names, sources)], settings or Settings(), lambda _: ways, Told())
+    run = asked(nodes(*names), [first(names, sources)], settings or Settings(), lambda _: ways, Told())
     return {evidence.node: evidence for evidence in run}
 
 

@@ -12,10 +12,11 @@ import pytest
 from ncheck.agent.guard import descendants
 from ncheck.agent.sources import Sources
 from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.learning import facts_of
 from ncheck.facts.nccl import LoadedNcclFacts, NcclCopiesFacts, NcclCopy
-from ncheck.facts.nccl_pick import PLANNED, NcclPickFacts, PlannedPickFacts
+from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.parsing import facts_of
+from ncheck.facts.planned_pick import PLANNED, PlannedPickFacts
 from ncheck.model.evidence import Answer, Evidence, Login, Reply, Status
 from ncheck.nccl.choice import CONF_FILE_VARIABLE, Choice, located, nccl_choice, release_of, settings_in_force
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from ncheck.parse.topology_matrix import TopologyFacts, closest_nics, parse_topology
+from ncheck.facts.topology import TopologyFacts
+from ncheck.parse.topology_matrix import closest_nics, parse_topology
 
 MATRIX = """\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID
 GPU0\t X \tNV18\tPIX\tSYS\t0-31,64-95\t0\t\tN/A

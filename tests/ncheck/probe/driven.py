@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ncheck.facts.parsing import facts_of, joined
-from ncheck.facts.probe import MeetingFacts, ProbeFacts
+from ncheck.blockers import Blocker
+from ncheck.facts.learning import facts_of, learn
+from ncheck.facts.probe import PROBE_NEEDS, MeetingFacts, ProbeFacts
 from ncheck.fleet.recording import load
-from ncheck.model.cluster import Cluster, FactType
+from ncheck.model.cluster import Cluster, Facts, FactType
 from ncheck.model.evidence import Answer, Evidence, Reply, Status
 from ncheck.model.node import Node
-from ncheck.model.phase import NotAsked, Told
+from ncheck.model.phase import Answered, NotAsked
 from ncheck.model.plan import LaunchPlan
-from ncheck.phases import brought
-from ncheck.probe.steps import PROBE_FACTS, Prospect, rounds
+from ncheck.probe.steps import Assessment, probe_steps
 from ncheck.settings import Settings
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -55,7 +55,7 @@ class Driven:
     answers: Answers = well
     settings: Settings = field(default_factory=Settings)
     cluster: str = HEALTHY
-    against: tuple[str, ...] = ()
+    against: tuple[Blocker, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=dict)
     dropped_later: Mapping[str, str] = field(default_factory=dict)  # with it, when all pairs have met
     seconds: float = 2.0  # of an act in which all goes well
@@ -66,8 +66,8 @@ class Driven:
     def __post_init__(self) -> None:
         evidence = load(FIXTURES / self.cluster)
         self.evidence = {one.node: replace(one, replies={}, recorded=False) for one in evidence}
-        self.known = {
-            one.node: {**facts_of(one, set(PROBE_FACTS) - {MeetingFacts}), **self.facts.get(one.node, {})}
+        self.known: dict[str, Facts] = {
+            one.node: {**facts_of(one, set(PROBE_NEEDS) - {MeetingFacts}), **self.facts.get(one.node, {})}
             for one in evidence
         }
         self.told: list[tuple[str, tuple[tuple[str, ...], ...]]] = []
@@ -75,14 +75,20 @@ class Driven:
         self.replies: dict[str, dict[str, Reply]] = {name: {} for name in self.evidence}
 
     def run(self) -> Driven:
-        cluster = Cluster(tuple(Node(name) for name in self.evidence), self.known, self.settings)
         judged = iter((self.dropped, {**self.dropped, **self.dropped_later}))
-        for act in rounds(cluster, lambda: Prospect(LaunchPlan(), next(judged), self.against), lambda: self.now):
+
+        def assess(_cluster: Cluster) -> Assessment:
+            return Assessment(LaunchPlan(), next(judged), self.against)
+
+        steps = probe_steps(self.cluster_now(), assess, self.settings, lambda: self.now)
+        act = next(steps, None)
+        while act:
             began = self.now
             seconds = act.seconds or 0.0
             longest = 0.0
             groups: dict[tuple[str, ...], None] = {}
-            for name, questions in act.ask(seconds).items():
+            assert act.questions
+            for name, questions in act.questions(self.cluster_now(), seconds).items():
                 replies = {}
                 for question in questions:
                     key, reply = self.reply(name, question, groups)
@@ -92,12 +98,19 @@ class Driven:
                 self.take(name, replies)
             self.now = began + longest
             self.told.append((act.stage, tuple(groups)))
+            try:
+                act = steps.send(self.cluster_now())
+            except StopIteration:
+                break
         return self
+
+    def cluster_now(self) -> Cluster:
+        return Cluster(tuple(Node(name) for name in self.evidence), dict(self.known))
 
     def reply(self, name: str, question: Any, groups: dict[tuple[str, ...], None]) -> tuple[str, Reply | None]:
         if isinstance(question, NotAsked):
             return question.source.key, Reply(Status.NOT_ASKED, question.reason)
-        if isinstance(question, Told):
+        if isinstance(question, Answered):
             return question.source.key, question.reply
         assert isinstance(question, Answer)
         arguments: Any = question.arguments
@@ -116,8 +129,7 @@ class Driven:
     def take(self, name: str, replies: dict[str, Reply]) -> None:
         self.replies[name].update(replies)
         evidence = replace(self.evidence[name], replies=replies)
-        wanted = brought(evidence, (ProbeFacts, MeetingFacts), first=False)
-        self.known[name] = joined(self.known[name], facts_of(evidence, wanted))
+        self.known = dict(learn(self.cluster_now(), [evidence], (ProbeFacts, MeetingFacts)).known)
 
     def stages(self) -> list[str]:
         """Return what the acts were called, that asked somebody something."""

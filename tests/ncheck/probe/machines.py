@@ -11,9 +11,9 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.facts.pcie import PcieFacts, PcieLink, Processor
 from ncheck.facts.probe import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
+from ncheck.facts.topology import TopologyFacts
 from ncheck.parse.interface_names import Kind
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.parse.topology_matrix import TopologyFacts
 from ncheck.probe.collectives import Collective, collectives
 from ncheck.topology.hardware import Hardware
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from ncheck.blockers import Blocker
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.nccl import LoadedNcclFacts
@@ -32,12 +33,12 @@ def ground(
     known = Driven(cluster=cluster, facts=changed or {}).known
     nodes = tuple(Node(name, slots=settings.get("slots_of", {}).get(name)) for name in known)
     told = {name: value for name, value in settings.items() if name != "slots_of"}
-    return ground_of(Cluster(nodes, known, Settings(**told)), plan or LaunchPlan(), ())
+    return ground_of(Cluster(nodes, known), Settings(**told), plan or LaunchPlan(), ())
 
 
 def alone(changed: Mapping[FactType, Any] | None = None, **settings: Any) -> Ground:
     known = {"gpu01": {**Driven().known["gpu01"], **(changed or {})}}
-    return ground_of(Cluster((Node("gpu01"),), known, Settings(**settings)), LaunchPlan(), ())
+    return ground_of(Cluster((Node("gpu01"),), known), Settings(**settings), LaunchPlan(), ())
 
 
 def used(share: float) -> GpuFacts:
@@ -134,11 +135,11 @@ def test_gpus_in_use_are_not_measured_unless_by_force() -> None:
 
 
 def test_one_thing_against_the_plan_is_told_and_the_others_counted() -> None:
-    words = "nothing is measured while this stands against the plan: "
-    assert choose(ground(), ("NC208 this",)) == Refused(f"{words}NC208 this", "ncheck explain NC208")
-    unsure = "4 checks could not tell on gpu01: nvidia-smi hangs"
-    assert choose(ground(), (unsure,)) == Refused(f"{words}{unsure}", "ncheck nodes.txt --probe none")
-    assert why(choose(ground(), ("this", "that"))) == f"{words}this (and 1 more like it)"
+    words = "the launch plan is blocked: "
+    this, that = Blocker("NC208 this", ("gpu01",), code="NC208"), Blocker("that", ("gpu02",))
+    assert choose(ground(), (this,)) == Refused(f"{words}NC208 this", "ncheck explain NC208")
+    assert choose(ground(), (that,)) == Refused(f"{words}that", "ncheck nodes.txt --probe none")
+    assert why(choose(ground(), (that, this))) == f"{words}that (and 1 more)"
 
 
 def test_mpirun_starts_the_ranks_of_all_nodes_and_the_agents_the_others() -> None:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ncheck.blockers import Blocker
+from ncheck.facts.learning import facts_of
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.parsing import facts_of
-from ncheck.facts.probe import Failure, ProbeFacts, Skipped, Stage, Step
-from ncheck.facts.probe_replies import TURN, probed
+from ncheck.facts.probe import TURN, Failure, ProbeFacts, Skipped, Stage, Step
+from ncheck.facts.probe_replies import probed
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.probe.collectives import collectives
@@ -145,24 +147,22 @@ def test_no_size_is_asked_for_that_the_gpus_have_no_room_for() -> None:
 
 
 def test_what_stands_against_the_plan_is_told_and_nothing_is_asked() -> None:
-    driven = Driven(against=("NC402 ib-port-polling on gpu02: it polls", "another", "a third")).run()
+    polls = Blocker("NC402 ib-port-polling on gpu02: it polls", ("gpu02",), code="NC402")
+    driven = Driven(against=(polls, Blocker("another", ()), Blocker("a third", ()))).run()
     assert driven.told == [("measuring", ())]
-    why = (
-        "nothing is measured while this stands against the plan: NC402 ib-port-polling on gpu02: it polls "
-        "(and 2 more like it)"
-    )
+    why = "the launch plan is blocked: NC402 ib-port-polling on gpu02: it polls (and 2 more)"
     assert [driven.known[node][ProbeFacts] for node in ALL] == [Absent(why)] * 4
 
 
 def test_who_has_asked_for_it_is_left_without_an_answer_then() -> None:
     for settings in (Settings(probe="nccl"), Settings(probe_wanted=True)):
-        driven = Driven(settings=settings, against=("NC201 one thing",)).run()
-        why = "nothing is measured while this stands against the plan: NC201 one thing"
+        driven = Driven(settings=settings, against=(Blocker("NC201 one thing", (), code="NC201"),)).run()
+        why = "the launch plan is blocked: NC201 one thing"
         assert driven.known["gpu01"][ProbeFacts] == Unread(why, fix="ncheck explain NC201")
 
 
 def test_force_measures_all_the_same() -> None:
-    assert Driven(settings=Settings(force=True), against=("one thing",)).run().stages() == OF_ALL
+    assert Driven(settings=Settings(force=True), against=(Blocker("one thing", ()),)).run().stages() == OF_ALL
 
 
 def test_the_rest_is_measured_without_the_nodes_that_are_left_out() -> None:
@@ -221,24 +221,31 @@ def _cut(login: LoginFacts) -> LoginFacts:
 
 def test_what_an_interrupt_cuts_short_is_noted_as_not_tried() -> None:
     driven = Driven().run()
-    early = {node: ProbeFacts(driven.probed(node).turns[:1]) for node in ALL[:3]}
-    notes = cut_short({**early, "gpu04": None}, "ncheck was interrupted")
+    early: dict[str, Facts] = {node: {ProbeFacts: ProbeFacts(driven.probed(node).turns[:1])} for node in ALL[:3]}
+    notes = noted({**early, "gpu04": {}})
     source, reply = notes["gpu01"]
-    facts = probed(Evidence("gpu01", Login(reached=True), replies={source.key: reply}))
+    facts = probed(Evidence("gpu01", Login(reached=True), replies={source: reply}))
     assert isinstance(facts, ProbeFacts)
     (skipped,) = facts.skipped
     assert (skipped.step.stage, skipped.step.group, skipped.why) == (
         Stage.ALL, ("gpu01", "gpu02", "gpu03"), "ncheck was interrupted",
     )  # fmt: skip
-    assert notes["gpu04"] == (TURN, Reply(Status.FAILED, "ncheck was interrupted", value="ncheck probe nodes.txt"))
-    assert cut_short({"gpu01": Absent("not asked (--probe none)")}, "ncheck was interrupted") == {}
+    assert notes["gpu04"] == (TURN.key, Reply(Status.FAILED, "ncheck was interrupted", value="ncheck probe nodes.txt"))
+    assert noted({"gpu01": {ProbeFacts: Absent("not asked (--probe none)")}}) == {}
 
 
 def test_what_is_noted_of_an_interrupt_takes_the_place_of_no_earlier_note() -> None:
     *measured, last = Driven().run().probed("gpu01").turns
     earlier = Skipped(last.step, "--drop-bad left out gpu01")
-    notes = cut_short({"gpu01": ProbeFacts(tuple(measured), (earlier,))}, "ncheck was interrupted")
-    assert notes["gpu01"][0].key == f"answer:turn#{last.step.round + 1}"
+    notes = noted({"gpu01": {ProbeFacts: ProbeFacts(tuple(measured), (earlier,))}})
+    assert notes["gpu01"][0] == f"answer:turn#{last.step.round + 1}"
+
+
+def noted(known: Mapping[str, Facts]) -> dict[str, tuple[str, Reply]]:
+    """Return what an interrupt notes on reached nodes of which this is known: the key and its reply."""
+    reached = {name: {LoginFacts: LoginFacts(Login(reached=True)), **facts} for name, facts in known.items()}
+    evidence = cut_short(Cluster.of(reached), "ncheck was interrupted")
+    return {one.node: next(iter(one.replies.items())) for one in evidence}
 
 
 def test_a_recording_of_it_tells_the_same() -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.model.cluster import among
 from ncheck.nccl.choice import LINK_STATE_COUNTS, settings_in_force
 from ncheck.nccl.hca import taken
 from ncheck.plan.hca import HCA
@@ -17,25 +16,26 @@ from ncheck.probe.methods.method import Ground
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
     from ncheck.model.plan import LaunchPlan
+    from ncheck.settings import Settings
 
 
 # Data goes by sockets although there are HCAs, where somebody has set one of these.
 IB_DISABLE, NET = "NCCL_IB_DISABLE", "NCCL_NET"
 
 
-def ground_of(cluster: Cluster, plan: LaunchPlan, dropped: Collection[str]) -> Ground:
+def ground_of(cluster: Cluster, settings: Settings, plan: LaunchPlan, dropped: Collection[str]) -> Ground:
     """Return the ground of those reached nodes that were not left out."""
     from ncheck.plan.interface import advise
 
     listed = tuple(node for node in cluster.connected if node.name not in dropped)
     names = tuple(node.name for node in listed)
-    sight = sight_of(listed, among(cluster.known, names))
+    sight = sight_of(listed, cluster.subset(names).known)
     network = advise(sight).network if len(names) > 1 else None
-    bare = Ground(cluster, plan, names, {}, {}, network, {})
+    bare = Ground(cluster, settings, plan, names, {}, {}, network, {})
     rdma = bool(names) and sight.rdma and not any(_by_sockets(bare, node) for node in names)
     return Ground(
-        cluster, plan, names,
-        slots=sight.slots(cluster.settings.slots),
+        cluster, settings, plan, names,
+        slots=sight.slots(settings.slots),
         gpus={name: sight.gpus.get(name, 0) for name in names},
         network=network,
         planned={name: _planned(bare, sight, name, rdma=rdma) for name in names},

@@ -39,7 +39,7 @@ KIB, MIB, GIB = 2**10, 2**20, 2**30
 
 @dataclass(frozen=True)
 class Ground:
-    """What a way stands on; the same for the whole run, but for `cluster.known`, which grows.
+    """What a way stands on; the same for the whole probe, but for `cluster`.
 
     `nodes` take part, in the order of the listing; `slots` are the ranks that the job has on each, `gpus` how many GPUs
     each shows to it (0 where there are none). `network` is where the plan's TCP goes: None for one node alone, and
@@ -48,6 +48,7 @@ class Ground:
     """
 
     cluster: Cluster
+    settings: Settings
     plan: LaunchPlan
     nodes: tuple[str, ...]
     slots: Mapping[str, int]
@@ -55,10 +56,6 @@ class Ground:
     network: Network | None
     planned: Mapping[str, tuple[str, ...]]
     rdma: bool = False
-
-    @property
-    def settings(self) -> Settings:
-        return self.cluster.settings
 
     def variables(self, node: str) -> dict[str, str]:
         """Return what the plan sets on this node, its own values among them."""

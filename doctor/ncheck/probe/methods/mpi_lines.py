@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from ncheck.facts.login import IdentityFacts
 from ncheck.local_host import head_of
-from ncheck.model.cluster import among
 from ncheck.plan.launch import NoLineError
 from ncheck.plan.plan import mpi_launch, mpi_line
 
@@ -42,7 +41,7 @@ def launch_of(ground: Ground, head: Head | None) -> Launch:
     cluster = ground.cluster
     nodes = [node for node in cluster.nodes if node.name in ground.nodes]
     root = any(identity.user_id == 0 for identity in cluster.connected_facts(IdentityFacts).values())
-    return mpi_launch(nodes, among(cluster.known, ground.nodes), cluster.settings, user_is_root=root, head=head)
+    return mpi_launch(nodes, cluster.subset(ground.nodes).known, ground.settings, user_is_root=root, head=head)
 
 
 def this_head(ground: Ground) -> Head | None:

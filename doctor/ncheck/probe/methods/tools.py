@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ncheck.facts.tools import TOOLS, ToolFacts
+from ncheck.facts.tools import ToolFacts
 
 if TYPE_CHECKING:
     from ncheck.facts.tools import Tool
     from ncheck.model.cluster import Cluster
-    from ncheck.model.phase import Questions
-
-
-def ask_tools(cluster: Cluster, left: float) -> Questions:  # noqa: ARG001  every question is told how long it has
-    """Ask every node."""
-    return {node.name: (TOOLS,) for node in cluster.nodes}
 
 
 def tools_of(cluster: Cluster, node: str) -> dict[str, Tool]:

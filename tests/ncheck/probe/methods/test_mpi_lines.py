@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.learning import facts_of
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.parsing import facts_of
-from ncheck.facts.probe import Means, Stage, Step
+from ncheck.facts.probe import PROBE_NEEDS, Means, Stage, Step
 from ncheck.fleet.recording import load
 from ncheck.model.cluster import Cluster
 from ncheck.model.node import Node
@@ -22,7 +22,6 @@ from ncheck.probe.methods.ground import ground_of
 from ncheck.probe.methods.method import Ground, Part
 from ncheck.probe.methods.mpi_lines import launch_of, line_for, started_by, starter_in, words_of
 from ncheck.probe.methods.under_mpirun import UnderMpirun
-from ncheck.probe.steps import PROBE_FACTS
 from ncheck.settings import Settings
 
 FIXTURES = Path(__file__).parents[4] / "fixtures"
@@ -34,10 +33,10 @@ SIZES = (1 << 20,)
 def ground() -> Ground:
     """Return recorded nodes, under the plan that is made for a head of which nothing is known."""
     evidence = load(FIXTURES / "healthy-4x8-h100")
-    known = {one.node: facts_of(one, with_needs(PROBE_FACTS)) for one in evidence}
+    known = {one.node: facts_of(one, with_needs(PROBE_NEEDS)) for one in evidence}
     nodes = tuple(Node(one.node) for one in evidence)
     plan = propose(nodes, known, SETTINGS, user_is_root=False)
-    return ground_of(Cluster(nodes, known, SETTINGS), plan, ())
+    return ground_of(Cluster(nodes, known), SETTINGS, plan, ())
 
 
 def step(ground: Ground, *nodes: str, ranks: int = 8) -> Step:

@@ -51,9 +51,10 @@ def ground(
     known: Mapping[str, Facts], members: Seats | None = None, settings: Settings | None = None, plan: LaunchPlan = PLAN
 ) -> Ground:
     names = tuple(known)
-    cluster = Cluster(tuple(map(Node, names)), known, settings or Settings(), "0f3a")
+    cluster = Cluster(tuple(map(Node, names)), known, "0f3a")
     network = Network(SUBNET, SEATS if members is None else members)
-    return Ground(cluster, plan, names, dict.fromkeys(names, 1), dict.fromkeys(names, 0), network, {})
+    settings = settings or Settings()
+    return Ground(cluster, settings, plan, names, dict.fromkeys(names, 1), dict.fromkeys(names, 0), network, {})
 
 
 BOTH = {"n0": node(0, torch="2.13.0"), "n1": node(1, torch="2.13.0")}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.nccl_pick import PLANNED, NcclPickFacts, ask_pick, spared_pick
+from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.facts.planned_pick import PLANNED, ask_pick, exempt_alone
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Answer, Cause, Login
 from ncheck.model.fact import Absent
@@ -36,11 +37,11 @@ def _in(subnet: str, number: int) -> Address:
 
 
 def cluster(**known: Facts) -> Cluster:
-    return Cluster(tuple(Node(name) for name in known), known, Settings())
+    return Cluster(tuple(Node(name) for name in known), known)
 
 
 def test_every_node_is_asked_under_the_plans_variables() -> None:
-    questions = ask_pick(cluster(a=node(1, bridge=True), b=node(2, bridge=False)), left=30.0)
+    questions = ask_pick(cluster(a=node(1, bridge=True), b=node(2, bridge=False)), Settings(), 30.0)
     for (question,) in questions.values():
         assert isinstance(question, Answer)
         assert (question.key, question.timeout) == (PLANNED.key, 10.0)
@@ -49,19 +50,21 @@ def test_every_node_is_asked_under_the_plans_variables() -> None:
 
 
 def test_no_node_is_asked_where_the_plan_sets_nothing() -> None:
-    questions = ask_pick(cluster(a=node(1, bridge=False), b=node(2, bridge=False)), left=30.0)
+    questions = ask_pick(cluster(a=node(1, bridge=False), b=node(2, bridge=False)), Settings(), 30.0)
     assert questions == dict.fromkeys("ab", (NotAsked(PLANNED, "the plan sets nothing that NCCL reads"),))
 
 
 def test_a_node_that_was_lost_is_not_asked_and_one_without_nccl_is_spared() -> None:
     bare = {**node(2, bridge=True), NcclPickFacts: Absent("no NCCL"), LoadedNcclFacts: Absent("no NCCL")}
     questions = ask_pick(
-        cluster(a=node(1, bridge=True), b=bare, c=node(3, bridge=True, cause=Cause.REFUSED)), left=30.0
+        cluster(a=node(1, bridge=True), b=bare, c=node(3, bridge=True, cause=Cause.REFUSED)), Settings(), 30.0
     )
     assert list(questions) == ["a", "b"]
     assert questions["b"] == (NotAsked(PLANNED, "NCCL could not be asked here what it picks"),)
 
 
 def test_one_node_alone_is_spared_from_the_beginning() -> None:
-    assert spared_pick(cluster(a=node(1, bridge=True))) == {"a": "one node alone needs no network between nodes"}
-    assert spared_pick(cluster(a=node(1, bridge=True), b=node(2, bridge=True))) == {}
+    assert exempt_alone(cluster(a=node(1, bridge=True)), Settings()) == {
+        "a": "one node alone needs no network between nodes"
+    }
+    assert exempt_alone(cluster(a=node(1, bridge=True), b=node(2, bridge=True)), Settings()) == {}

@@ -1,14 +1,19 @@
-"""A reader: what to read on the node, and the pure parse that makes a fact of it."""
+"""What makes a fact: the sources to read on a node, the pure parse, its phase, and what its questions need."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ncheck.model.evidence import Answer, Command, Evidence, File, Reply, Source, Status
 from ncheck.model.fact import Absent, Read, Unread
+
+if TYPE_CHECKING:
+    from ncheck.model.cluster import Cluster, FactType
+    from ncheck.model.phase import Questions
+    from ncheck.settings import Settings
 
 T = TypeVar("T")
 
@@ -16,13 +21,51 @@ T = TypeVar("T")
 LONGEST = 400  # characters of a node's own words in a reason: a program may say a mebibyte on one line
 
 
-@dataclass(frozen=True)
-class Reader(Generic[T]):
-    """`parse` may raise ValueError, KeyError, TypeError and the like on nonsense: the fact is then Unread."""
+# The phases of a collection, in their order. Each is named as people see it while it runs.
+COLLECTING, LISTENING, ASKING_PEERS, TRYING_PLAN = "collecting", "listening", "asking its peers", "trying the plan"
+MEASURING = "measuring"  # in steps, each chosen from what the ones before it measured
 
-    fact: type[T]
+
+@dataclass(frozen=True)
+class Fact(Generic[T]):
+    """How one fact is read. A module lists its facts in FACTS; nothing else has to know of a new one.
+
+    `parse` may raise ValueError, KeyError, TypeError and the like on nonsense: the fact is then Unread. Without
+    `questions` every node is asked for `sources` in the first phase. With them, `questions(cluster, settings, seconds)`
+    makes each node's own in `phase`, from the facts in `needs`, which are read before. `exempt` returns the nodes that
+    need not be asked, with the reason, before anything is known.
+    """
+
+    record: type[T]
     sources: tuple[Source, ...]
     parse: Callable[[Evidence], Read[T]]
+    phase: str = COLLECTING
+    needs: tuple[FactType, ...] = ()
+    questions: Callable[[Cluster, Settings, float], Questions] | None = None
+    exempt: Callable[[Cluster, Settings], Mapping[str, str]] | None = None
+
+    @property
+    def for_all_alike(self) -> bool:
+        """Whether every node is asked the same, in the first phase."""
+        return self.questions is None and self.phase is COLLECTING
+
+
+def no_peers(cluster: Cluster, settings: Settings) -> str:
+    """Return why no node is asked about the others; "" where they are."""
+    if settings.mesh == "none":
+        return "not asked (--mesh none)"
+    return "one node alone has no peers" if len(cluster) == 1 else ""
+
+
+def exempt_without_peers(cluster: Cluster, settings: Settings) -> dict[str, str]:
+    """Exempt all nodes where none is asked about the others."""
+    why = no_peers(cluster, settings)
+    return dict.fromkeys(cluster.names, why) if why else {}
+
+
+def exempt_unprobed(cluster: Cluster, settings: Settings) -> dict[str, str]:
+    """Exempt all nodes where nothing is measured."""
+    return dict.fromkeys(cluster.names, "not asked (--probe none)") if settings.probe == "none" else {}
 
 
 def called(source: Source) -> str:

@@ -7,12 +7,11 @@ import time
 from dataclasses import replace
 
 import pytest
-from ncheck.fleet.gather import gather
 from ncheck.model.evidence import Answer, Cause, Command, Evidence
 from ncheck.model.node import Node
 from ncheck.settings import JobEnvironment, Settings
 
-from tests.ncheck.fleet.scripted import HELLO, Told, Ways, collected, first, interrupted, nodes
+from tests.ncheck.fleet.scripted import HELLO, Told, Ways, asked, collected, first, interrupted, nodes
 
 
 def test_every_node_comes_once_whatever_it_is_like() -> None:
@@ -62,7 +61,7 @@ def test_nodes_whose_turn_never_came_are_named() -> None:
 
 def test_an_interrupt_yields_what_is_known_and_then_raises() -> None:
     never = threading.Event()
-    run = gather(nodes("a", "b"), [first("ab", [HELLO])], Settings(), lambda _: Ways(waiting={"b": never}), Told())
+    run = asked(nodes("a", "b"), [first("ab", [HELLO])], Settings(), lambda _: Ways(waiting={"b": never}), Told())
     assert next(run).node == "a"
     threading.Thread(target=interrupted, args=(run,)).start()
     known: list[Evidence] = []
@@ -76,7 +75,7 @@ def test_an_interrupt_yields_what_is_known_and_then_raises() -> None:
 
 def test_failures_are_told_at_once_and_by_name() -> None:
     told = Told()
-    list(gather(nodes("a", "b"), [first("ab", [])], Settings(), lambda _: Ways(failing={"b": Cause.REFUSED}), told))
+    list(asked(nodes("a", "b"), [first("ab", [])], Settings(), lambda _: Ways(failing={"b": Cause.REFUSED}), told))
     assert told.failed == [("b", Cause.REFUSED)]
 
 
@@ -105,5 +104,5 @@ def test_the_clock_is_read_by_the_quickest_ping() -> None:
 
 def test_listing_and_slots_travel_with_the_evidence() -> None:
     node = replace(Node("a"), places=("nodes.txt:3",), slots=8)
-    evidence = next(iter(gather([node], [first("a", [])], Settings(), lambda _: Ways(), Told())))
+    evidence = next(iter(asked([node], [first("a", [])], Settings(), lambda _: Ways(), Told())))
     assert (evidence.places, evidence.slots) == (("nodes.txt:3",), 8)

@@ -12,13 +12,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from ncheck.fleet.gather import gather
 from ncheck.model.evidence import Answer, Cause, Command, Reply, Status
-from ncheck.model.phase import Act, NotAsked, Questions
-from ncheck.model.phase import Told as ToldByHead
+from ncheck.model.phase import Answered, NotAsked, Phase, Questions
 from ncheck.settings import JobEnvironment, Settings
 
-from tests.ncheck.fleet.scripted import HELLO, Told, Ways, first, nodes
+from tests.ncheck.fleet.scripted import HELLO, Told, Ways, asked, first, nodes, phase
 
 ALSO = Command(("echo", "also"))
 
@@ -33,9 +31,9 @@ def test_a_later_act_asks_on_the_same_connections_once_all_have_answered() -> No
 
     ways = Ways(failing={"down": Cause.REFUSED}, waiting={"c": late})
     names = ["a", "b", "c", "down"]
-    acts = [first(names, [HELLO]), Act("asking", frozenset(names), ask), Act("resting", frozenset(names), lambda _: {})]
+    acts = [first(names, [HELLO]), phase("asking", names, ask), phase("resting", names, lambda _: {})]
     parts, told = [], Told()
-    for evidence in gather(nodes(*names), acts, Settings(), lambda _: ways, told):
+    for evidence in asked(nodes(*names), acts, Settings(), lambda _: ways, told):
         seen.append(evidence.node)
         parts.append((evidence.node, dict(evidence.replies)))
     assert sorted((name, list(replies)) for name, replies in parts) == [
@@ -56,10 +54,10 @@ def test_a_node_that_is_busy_for_long_holds_up_no_later_act_and_is_left_out_of_i
 
     acts = [
         replace(first("ab", [slow]), until=0.2),  # ten seconds, for "a" to be through
-        Act("asking", frozenset("ab"), lambda _: {"a": (ALSO,), "b": (ALSO,)}),
+        phase("asking", "ab", lambda _: {"a": (ALSO,), "b": (ALSO,)}),
     ]
     parts = []
-    for evidence in gather(nodes("a", "b"), acts, PerNode(), lambda _: Ways(), Told()):
+    for evidence in asked(nodes("a", "b"), acts, PerNode(), lambda _: Ways(), Told()):
         parts.append((evidence.node, list(evidence.replies)))
         if ALSO.key in evidence.replies:
             over.touch()
@@ -68,8 +66,8 @@ def test_a_node_that_is_busy_for_long_holds_up_no_later_act_and_is_left_out_of_i
 
 def test_a_connection_that_ends_in_a_later_act_is_told_with_what_came() -> None:
     ending = Command(("sh", "-c", "kill -9 $PPID"))
-    acts = [first("a", [HELLO]), Act("asking", frozenset("a"), lambda _: {"a": (ending,)})]
-    one, two = gather(nodes("a"), acts, Settings(), lambda _: Ways(), Told())
+    acts = [first("a", [HELLO]), phase("asking", "a", lambda _: {"a": (ending,)})]
+    one, two = asked(nodes("a"), acts, Settings(), lambda _: Ways(), Told())
     assert (one.login.cause, list(one.replies)) == (None, [HELLO.key])
     assert (two.login.reached, two.login.cause, dict(two.replies)) == (True, Cause.CLOSED, {})
 
@@ -86,14 +84,14 @@ def turn(number: int, *arguments: str) -> Answer:
 def test_acts_go_on_as_long_as_more_are_made_of_what_came_before_on_the_connections_that_are_kept() -> None:
     seen: list[tuple[str, tuple[str, ...]]] = []
 
-    def more() -> Iterator[Act]:
+    def more() -> Iterator[Phase]:
         for number in (1, 2, 3):
             assert len(seen) == 2 * number, "all of the act before was yielded"
             questions: Questions = dict.fromkeys("ab", (turn(number),))
-            yield Act(f"round {number}", frozenset("ab"), partial(_asked, questions), seconds=60)
+            yield phase(f"round {number}", "ab", partial(_asked, questions), seconds=60)
 
     ways = Ways()
-    for evidence in gather(nodes("a", "b"), [first("ab", [HELLO])], Settings(), lambda _: ways, Told(), more=more()):
+    for evidence in asked(nodes("a", "b"), [first("ab", [HELLO])], Settings(), lambda _: ways, Told(), more=more()):
         seen += [(evidence.node, tuple(evidence.replies))]
     assert sorted(seen) == sorted(
         (name, (key,)) for name in "ab" for key in (HELLO.key, *(turn(number).key for number in (1, 2, 3)))
@@ -102,16 +100,16 @@ def test_acts_go_on_as_long_as_more_are_made_of_what_came_before_on_the_connecti
 
 
 def test_what_a_turn_was_asked_is_the_heads_own_word() -> None:
-    acts = iter([Act("round", frozenset("a"), lambda _: {"a": (turn(1, "x"), HELLO)}, seconds=60)])
-    *_, evidence = gather(nodes("a"), [first("a", [])], Settings(), lambda _: Ways(), Told(), more=acts)
+    acts = iter([phase("round", "a", lambda _: {"a": (turn(1, "x"), HELLO)}, seconds=60)])
+    *_, evidence = asked(nodes("a"), [first("a", [])], Settings(), lambda _: Ways(), Told(), more=acts)
     assert evidence.replies[turn(1).key].asked == {"means": "none", "argv": ["x"]}
     assert evidence.replies[HELLO.key].asked is None
 
 
 def test_what_the_head_found_out_itself_is_told_as_if_the_node_had() -> None:
     said = Reply(Status.OK, value={"rows": []}, asked={"round": 1})
-    acts = iter([Act("round", frozenset("a"), lambda _: {"a": (ToldByHead(turn(1), said),)}, seconds=60)])
-    *_, evidence = gather(nodes("a"), [first("a", [])], Settings(), lambda _: Ways(), Told(), more=acts)
+    acts = iter([phase("round", "a", lambda _: {"a": (Answered(turn(1), said),)}, seconds=60)])
+    *_, evidence = asked(nodes("a"), [first("a", [])], Settings(), lambda _: Ways(), Told(), more=acts)
     assert evidence.replies == {turn(1).key: said}
 
 
@@ -122,10 +120,10 @@ def test_who_takes_part_in_an_act_is_told_before_it_is_asked_which_may_take_long
         seen.append(dict(observer.last))
         return {"a": (ALSO,)}
 
-    acts = iter([Act("measuring all", frozenset("ab"), ask, seconds=60)])
+    acts = iter([phase("measuring all", "ab", ask, seconds=60)])
     ways = Ways(failing={"down": Cause.REFUSED})
     list(
-        gather(
+        asked(
             nodes("a", "b", "down"),
             [first(["a", "b", "down"], [HELLO])],
             Settings(),
@@ -144,8 +142,8 @@ def test_nodes_that_wait_for_one_another_are_asked_at_once_whatever_the_width(tm
         name: Command(("sh", "-c", f"touch {tmp_path}/{name}; until [ $(ls {tmp_path} | wc -l) = 3 ]; do :; done"), 60)
         for name in names
     }
-    acts = iter([Act("round", frozenset(names), lambda _: {name: (meet[name],) for name in names}, seconds=60)])
-    run = gather(nodes(*names), [first(names, [])], Settings(width=1), lambda _: Ways(), Told(), more=acts)
+    acts = iter([phase("round", names, lambda _: {name: (meet[name],) for name in names}, seconds=60)])
+    run = asked(nodes(*names), [first(names, [])], Settings(width=1), lambda _: Ways(), Told(), more=acts)
     ended = {e.node: e.replies[meet[e.node].key].exit_status for e in run if e.replies}
     assert ended == dict.fromkeys(names, 0)
 
@@ -153,37 +151,37 @@ def test_nodes_that_wait_for_one_another_are_asked_at_once_whatever_the_width(tm
 def test_who_is_late_in_one_round_has_no_part_in_the_next_and_holds_up_no_other(tmp_path: Path) -> None:
     over = tmp_path / "over"
     slow = Command(("sh", "-c", f"until [ -e {over} ]; do sleep 0.02; done"), timeout=120)
-    asked: list[str] = []
+    seen: list[str] = []
 
-    def more() -> Iterator[Act]:
-        yield Act("round 1", frozenset("ab"), lambda _: {"b": (slow,)}, seconds=0.0)
-        yield Act("round 2", frozenset("ab"), lambda _: {"a": (ALSO,), "b": (ALSO,)}, seconds=60)
+    def more() -> Iterator[Phase]:
+        yield phase("round 1", "ab", lambda _: {"b": (slow,)}, seconds=0.0)
+        yield phase("round 2", "ab", lambda _: {"a": (ALSO,), "b": (ALSO,)}, seconds=60)
 
-    run = gather(nodes("a", "b"), [first("ab", [])], Settings(), lambda _: Ways(), Told(), more=more())
+    run = asked(nodes("a", "b"), [first("ab", [])], Settings(), lambda _: Ways(), Told(), more=more())
     for evidence in run:
-        asked += [f"{evidence.node} {key}" for key in evidence.replies]
-        if f"a {ALSO.key}" in asked:
+        seen += [f"{evidence.node} {key}" for key in evidence.replies]
+        if f"a {ALSO.key}" in seen:
             over.touch()
-    assert f"b {ALSO.key}" not in asked
-    assert f"a {ALSO.key}" in asked
+    assert f"b {ALSO.key}" not in seen
+    assert f"a {ALSO.key}" in seen
 
 
 def test_an_act_has_its_seconds_and_no_more_than_are_left_of_all() -> None:
     given: list[float] = []
 
-    def more() -> Iterator[Act]:
+    def more() -> Iterator[Phase]:
         for seconds in (5.0, 1000.0):
-            yield Act("round", frozenset("a"), lambda left: given.append(left) or {}, seconds=seconds)  # type: ignore[func-returns-value]
+            yield phase("round", "a", lambda left: given.append(left) or {}, seconds=seconds)  # type: ignore[func-returns-value]
 
     settings = Settings(deadline=100.0, probe_time=20.0)
-    list(gather(nodes("a"), [first("a", [])], settings, lambda _: Ways(), Told(), more=more()))
+    list(asked(nodes("a"), [first("a", [])], settings, lambda _: Ways(), Told(), more=more()))
     assert given[0] <= 5.0
     assert 5.0 < given[1] <= 120.0
 
 
 def test_an_interrupt_in_a_round_yields_what_is_known_and_then_raises(tmp_path: Path) -> None:
     forever = Command(("sh", "-c", f"touch {tmp_path}/begun; exec sleep 600"), timeout=600)
-    acts = iter([Act("round", frozenset("a"), lambda _: {"a": (forever,)}, seconds=600)])
+    acts = iter([phase("round", "a", lambda _: {"a": (forever,)}, seconds=600)])
 
     def press() -> None:
         while not (tmp_path / "begun").exists():
@@ -191,7 +189,7 @@ def test_an_interrupt_in_a_round_yields_what_is_known_and_then_raises(tmp_path: 
         os.kill(os.getpid(), signal.SIGINT)
 
     found: list[tuple[str, Cause | None]] = []
-    run = gather(nodes("a"), [first("a", [HELLO])], Settings(), lambda _: Ways(), Told(), more=acts)
+    run = asked(nodes("a"), [first("a", [HELLO])], Settings(), lambda _: Ways(), Told(), more=acts)
     threading.Thread(target=press, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         found.extend((evidence.node, evidence.login.cause) for evidence in run)

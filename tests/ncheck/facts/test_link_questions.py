@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ncheck.agent.answers.connect import rows
+from ncheck.facts.definition import exempt_without_peers
 from ncheck.facts.interpreter import InterpreterFacts
-from ncheck.facts.links import MOST_SEATS, LinkFacts, ListenFacts, PortState, ask_connect, ask_listen, spared_listening
+from ncheck.facts.links import MOST_SEATS, ListenFacts, PortState, ask_connect, ask_listen, exempt_listening
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.model.cluster import Cluster, Facts
@@ -15,10 +16,10 @@ from ncheck.model.evidence import Answer, Cause, JsonValue, Login
 from ncheck.model.node import Node
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.parse.interface_names import Kind
-from ncheck.phases import acts_for, with_needs
 from ncheck.settings import Settings
 
 SETTINGS = Settings(deadline=50.0)
+Asked = tuple[Cluster, Settings]  # what a question is made from
 
 
 def nic(name: str, *addresses: str, default: bool = False, prefix: int = 24) -> Interface:
@@ -26,7 +27,7 @@ def nic(name: str, *addresses: str, default: bool = False, prefix: int = 24) -> 
     return Interface(name, 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=held, default_route=default)
 
 
-def cluster(nodes: Mapping[str, tuple[Interface, ...]], settings: Settings = SETTINGS, **more: Facts) -> Cluster:
+def cluster(nodes: Mapping[str, tuple[Interface, ...]], settings: Settings = SETTINGS, **more: Facts) -> Asked:
     """Return nodes that were all reached, and listen on port 4000 and so on of every address."""
     known: dict[str, Facts] = {}
     for number, (name, nics) in enumerate(nodes.items()):
@@ -38,18 +39,18 @@ def cluster(nodes: Mapping[str, tuple[Interface, ...]], settings: Settings = SET
             ListenFacts: ListenFacts(ports),
             **more.get(name, {}),
         }
-    return Cluster(tuple(Node(name) for name in nodes), known, settings, token="0f")  # noqa: S106  no secret
+    return Cluster(tuple(Node(name) for name in nodes), known, token="0f"), settings  # noqa: S106  no secret
 
 
 def wired(count: int, wires: int = 1) -> dict[str, tuple[Interface, ...]]:
     return {f"n{i}": tuple(nic(f"eth{w}", f"10.{w}.0.{i + 1}") for w in range(wires)) for i in range(count)}
 
 
-def links(cluster: Cluster) -> dict[str, tuple[list[JsonValue], ...]]:
+def links(asked: Asked) -> dict[str, tuple[list[JsonValue], ...]]:
     """Return the links that each node's agent makes of its question: node, source, address, port, subnet, job."""
     return {
         name: tuple(rows(one.arguments)) if isinstance(one, Answer) else ()
-        for name, (one,) in ask_connect(cluster, 40.0).items()
+        for name, (one,) in ask_connect(*asked, 40.0).items()
     }
 
 
@@ -94,7 +95,7 @@ def test_an_address_that_several_nodes_show_is_no_link() -> None:
     docker = nic("br0", "172.17.0.1", prefix=16)
     nodes = {name: (docker, *nics) for name, nics in wired(2).items()}
     assert [row[2] for row in links(cluster(nodes))["n0"]] == ["10.0.0.2"]
-    listening = asked(ask_listen(cluster(nodes), 40.0))["n0"]
+    listening = asked(ask_listen(*cluster(nodes), 40.0))["n0"]
     assert listening == {"node": "n0", "token": "0f", "addresses": ["10.0.0.1"], "ports": []}
 
 
@@ -114,28 +115,28 @@ def test_one_machine_under_two_names_is_asked_once_and_not_about_itself() -> Non
     same = {IdentityFacts: IdentityFacts("n0", "boot-n0", "net:[1]", 0), NicFacts: NicFacts(nodes["n0"])}
     alias = cluster({**nodes, "alias": nodes["n0"]}, alias=same)
     assert [row[0] for row in links(alias)["n0"]] == ["n1"]
-    assert asked(ask_listen(alias, 40.0))["alias"] == "it is the same machine as n0"
-    assert asked(ask_connect(alias, 40.0))["alias"] == "it is the same machine as n0"
+    assert asked(ask_listen(*alias, 40.0))["alias"] == "it is the same machine as n0"
+    assert asked(ask_connect(*alias, 40.0))["alias"] == "it is the same machine as n0"
 
 
 def test_who_does_not_listen_is_not_tried() -> None:
     made = cluster(wired(3), n1={ListenFacts: ListenFacts({}, {"10.0.0.2": "gone"})})
     assert [row[0] for row in links(made)["n0"]] == ["n2"]
     two = cluster(wired(2), n1={LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))})
-    assert asked(ask_connect(two, 40.0)) == {"n0": "none of the others was reached"}
+    assert asked(ask_connect(*two, 40.0)) == {"n0": "none of the others was reached"}
 
 
 def test_a_node_without_an_address_is_spared() -> None:
     nodes = {**wired(2), "bare": (nic("eth0"),)}
-    assert asked(ask_listen(cluster(nodes), 40.0))["bare"] == "it has no address of its own that a job could use"
+    assert asked(ask_listen(*cluster(nodes), 40.0))["bare"] == "it has no address of its own that a job could use"
 
 
 def test_the_time_that_is_asked_for_leaves_the_run_some() -> None:
-    (question,) = ask_connect(cluster(wired(2)), 40.0)["n0"]
+    (question,) = ask_connect(*cluster(wired(2)), 40.0)["n0"]
     assert isinstance(question, Answer)
     assert isinstance(question.arguments, dict)
     assert (question.timeout, question.arguments["timeout"]) == (35.0, 34.0)
-    (late,) = ask_connect(cluster(wired(2)), 2.0)["n0"]
+    (late,) = ask_connect(*cluster(wired(2)), 2.0)["n0"]
     assert isinstance(late, Answer)
     assert late.timeout == 2.0
 
@@ -145,7 +146,7 @@ def test_the_time_that_is_asked_for_leaves_the_run_some() -> None:
 
 def ports_asked(settings: Settings, frameworks: Mapping[str, str] | None = None) -> dict[str, list[tuple[int, bool]]]:
     first: Facts = {InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.10", "--python", frameworks or {})}
-    told = asked(ask_listen(cluster(wired(2), settings, n0=first), 40.0))
+    told = asked(ask_listen(*cluster(wired(2), settings, n0=first), 40.0))
     return {
         name: [(port["port"], port["assumed"]) for port in one["ports"]]
         for name, one in told.items()
@@ -190,40 +191,32 @@ def test_of_a_node_that_shows_thousands_of_addresses_only_some_are_dialled() -> 
 
 def test_one_node_alone_is_asked_for_the_jobs_ports_and_no_link() -> None:
     alone = cluster(wired(1), replace(SETTINGS, master_port=4000))
-    assert asked(ask_listen(alone, 40.0)) == {
+    assert asked(ask_listen(*alone, 40.0)) == {
         "n0": {"node": "n0", "token": "0f", "addresses": [], "ports": [{"port": 4000, "assumed": False}]}
     }
-    assert alone.spared() == {"n0": "one node alone has no peers"}
-    assert asked(ask_listen(cluster(wired(1)), 40.0)) == {"n0": "one node alone has no peers"}
+    assert exempt_without_peers(*alone) == {"n0": "one node alone has no peers"}
+    assert asked(ask_listen(*cluster(wired(1)), 40.0)) == {"n0": "one node alone has no peers"}
 
 
 def test_without_a_mesh_only_ports_that_were_named_are_looked_at() -> None:
     without = replace(SETTINGS, mesh="none")
     none = dict.fromkeys(("n0", "n1"), "not asked (--mesh none)")
-    assert spared_listening(cluster(wired(2), without)) == none
+    assert exempt_listening(*cluster(wired(2), without)) == none
     named = cluster(wired(2), replace(without, need_ports=(4000,)))
-    assert (spared_listening(named), named.spared()) == ({}, none)
-    assert [one if isinstance(one, str) else "asked" for one in asked(ask_listen(named, 40.0)).values()] == [
+    assert (exempt_listening(*named), exempt_without_peers(*named)) == ({}, none)
+    assert [one if isinstance(one, str) else "asked" for one in asked(ask_listen(*named, 40.0)).values()] == [
         "asked", "not asked (--mesh none)",
     ]  # fmt: skip
 
 
 def test_without_a_mesh_nodes_listen_for_the_probe_by_tcp_and_try_no_link() -> None:
     probed = cluster(wired(2), replace(SETTINGS, mesh="none", probe="tcp"))
-    assert spared_listening(probed) == {}
-    told = asked(ask_listen(probed, 40.0))
+    assert exempt_listening(*probed) == {}
+    told = asked(ask_listen(*probed, 40.0))
     assert [one["addresses"] for one in told.values() if isinstance(one, dict)] == [["10.0.0.1"], ["10.0.0.2"]]
-    assert ask_connect(probed, 40.0) == {}
+    assert ask_connect(*probed, 40.0) == {}
 
 
 def test_a_reason_is_told_for_every_node_that_is_not_asked() -> None:
-    questions = ask_connect(cluster({"a": (nic("eth0"),), "b": (nic("eth0"),)}), 40.0)
+    questions = ask_connect(*cluster({"a": (nic("eth0"),), "b": (nic("eth0"),)}), 40.0)
     assert {name: isinstance(one, NotAsked) for name, (one,) in questions.items()} == {"a": True, "b": True}
-
-
-def test_whoever_is_done_goes_on_listening_for_those_who_are_not() -> None:
-    made = cluster(wired(3))
-    *_, last = acts_for(made, with_needs((LinkFacts,)))
-    assert (last.nodes, last.ask(1.0)) == (frozenset(made.known), {})
-    alone = cluster(wired(1))
-    assert acts_for(alone, with_needs((LinkFacts,)))[-1].ask(1.0) != {}

@@ -1,0 +1,103 @@
+"""What NCCL picks under the plan's variables: the plan is tried on NCCL itself before anybody relies on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
+
+from ncheck.facts.definition import TRYING_PLAN, Fact, no_answer
+from ncheck.facts.environment import IFNAME
+from ncheck.facts.nccl_pick import NcclPickFacts, Said, answered, said_by
+from ncheck.facts.nics import NicFacts
+from ncheck.model.evidence import Answer, Evidence
+from ncheck.model.fact import Read, Unread
+from ncheck.model.phase import NotAsked, Questions
+from ncheck.plan import PLAN_FACTS
+
+if TYPE_CHECKING:
+    from ncheck.model.cluster import Cluster
+    from ncheck.model.evidence import JsonValue
+    from ncheck.plan.advice import Advice
+    from ncheck.plan.networks import Network
+    from ncheck.settings import Settings
+
+
+@dataclass(frozen=True)
+class PlannedPickFacts:
+    """What NCCL picks under the plan's `variables`; `interfaces` are those that the plan means by them."""
+
+    pick: NcclPickFacts
+    variables: Mapping[str, str] = field(default_factory=dict)
+    interfaces: tuple[str, ...] = ()
+
+
+PLANNED = Answer("planned-nccl-pick")
+
+
+def planned(evidence: Evidence) -> Read[PlannedPickFacts]:
+    """Read what NCCL picks under the plan's variables."""
+    reply = evidence.reply(PLANNED)
+    if why := no_answer(PLANNED, reply):
+        return why
+    value = said_by(reply.value)
+    picked, asked = answered(value), cast("Said", value["asked"])
+    if isinstance(picked, Unread):
+        return picked
+    variables = {str(name): str(set_to) for name, set_to in cast("Said", asked["variables"]).items()}
+    return PlannedPickFacts(picked, variables, tuple(map(str, cast("list[object]", asked["interfaces"]))))
+
+
+_LONGEST = 10.0  # seconds for NCCL to be opened and asked once more
+
+
+def exempt_alone(cluster: Cluster, _settings: Settings) -> dict[str, str]:
+    """Return the nodes on which no plan is to be tried: one node alone needs none."""
+    alone = len(cluster.nodes) == 1
+    return {node.name: "one node alone needs no network between nodes" for node in cluster.nodes if alone}
+
+
+def ask_pick(cluster: Cluster, _settings: Settings, left: float) -> Questions:
+    """Make the plan of what is known by now, and ask every node on which NCCL could be asked before."""
+    from ncheck.plan.interface import advise
+    from ncheck.plan.sight import sight_of
+
+    advice = advise(sight_of(cluster.nodes, cluster.known))
+    asked_before, nics = cluster.connected_facts(NcclPickFacts), cluster.connected_facts(NicFacts)
+    why = NotAsked(PLANNED, "NCCL could not be asked here what it picks")
+    return {
+        node.name: (_question(advice, node.name, nics.get(node.name), left) if node.name in asked_before else why,)
+        for node in cluster.connected
+    }
+
+
+def _question(advice: Advice, node: str, nics: NicFacts | None, left: float) -> Answer | NotAsked:
+    settings = {**advice.env, **advice.per_node.get(node, {})}
+    set_to = {name: setting.value for name, setting in settings.items() if name.startswith("NCCL_")}
+    variables: dict[str, JsonValue] = {name: value for name, value in set_to.items() if value is not None}
+    if not variables or advice.network is None:
+        return NotAsked(PLANNED, "the plan sets nothing that NCCL reads")
+    meant: list[JsonValue] = [*_meant(advice.network, nics, node, set_to.get(IFNAME) or "")]
+    asked: JsonValue = {"variables": variables, "interfaces": meant}
+    return replace(PLANNED, arguments=asked, timeout=max(1.0, min(_LONGEST, left - 1.0)))
+
+
+def _meant(network: Network, nics: NicFacts | None, node: str, value: str) -> Iterator[str]:
+    """Yield the interfaces of this node that lead into the plan's network, those of them that its value names.
+
+    The network knows one of the nodes that are one machine.
+    """
+    from ncheck.network.subnets import seats
+
+    named = value.removeprefix("=").split(",") if value.startswith("=") else None
+    found = network.members.get(node) or (seats(nics) if nics else ())
+    names = (seat.interface.name for seat in found if network.subnet in ("", seat.subnet))
+    yield from (name for name in dict.fromkeys(names) if named is None or name in named)
+
+
+FACTS = (
+    Fact(
+        PlannedPickFacts, (PLANNED,), planned, TRYING_PLAN,
+        needs=PLAN_FACTS, questions=ask_pick, exempt=exempt_alone,
+    ),
+)  # fmt: skip

@@ -1,0 +1,290 @@
+"""Open connections to the nodes, behind one contract: ask a phase's questions, and yield the evidence of each node.
+
+A bounded fan-out that never raises for a bad node. Each node has one connection for the whole run: the first phase logs
+in, later ones ask about what earlier ones answered. A phase begins when the nodes have answered the one before, and
+waits for no slow node for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from ncheck.fleet.link import LoginFailedError
+from ncheck.fleet.modules import module_text
+from ncheck.fleet.own_interpreter import job_environment
+from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted
+from ncheck.model.evidence import Cause, Evidence, Login, Reply, Source, Status
+from ncheck.model.phase import Answered, NotAsked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from ncheck.fleet.link import Stream, Transport
+    from ncheck.model.node import Node
+    from ncheck.model.phase import Phase, Question, Questions
+    from ncheck.observer import Observer
+    from ncheck.settings import Settings
+
+_RESERVE = 0.04  # of the deadline, kept for judging and printing what came
+_GRACE = 0.5  # seconds for the workers to say where they were when the deadline came
+_BLINK = 0.2  # seconds: a ^C that comes just before a wait does not end it, and Python looks for one after it
+_OUT_OF_TIME = frozenset({Cause.FILTERED, Cause.SILENT, Cause.STALLED, Cause.CLOSED})
+
+
+class Fleet(Protocol):
+    """What the pipeline needs of an engine: ssh, a command in its place, this machine, a recording."""
+
+    recorded: bool  # a recording: it gives all its evidence in the first phase, and can be asked for nothing else
+
+    def begin(self, phase: Phase) -> float:
+        """Begin a phase on the nodes that are free for it, and return the seconds that it may take."""
+
+    def ask(self, phase: Phase, questions: Questions) -> Iterator[Evidence]:
+        """Ask each node its questions, and yield its evidence as it comes: the replies to these questions alone.
+
+        In the first phase every node yields evidence once, also one that could not be reached.
+        """
+
+    def rest(self, why: str) -> Iterator[Evidence]:
+        """End the run: yield what is known of the nodes that are still busy, with the reason why it is not more."""
+
+
+@dataclass
+class _Place:
+    """One node's place in the run. `kept`: a later phase may ask it, so its connection stays open."""
+
+    known: Known
+    kept: bool
+    session: Session | None = None
+    stream: Stream | None = None
+
+
+class ConnectedFleet:
+    """A fleet over one connection per node, each opened by a transport and served by a worker thread when it is asked.
+
+    `kept` names the nodes that later phases may ask. `probe_time` is in seconds, beyond the run's deadline.
+    """
+
+    recorded = False
+
+    def __init__(  # noqa: PLR0913  the run's inputs
+        self,
+        nodes: Sequence[Node],
+        settings: Settings,
+        transport_for: Callable[[Node], Transport],
+        observer: Observer,
+        *,
+        kept: Collection[str],
+        probe_time: float = 0.0,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.settings, self.transport_for, self.observer, self.environ = settings, transport_for, observer, environ
+        self.nodes = tuple(nodes)
+        self.places = {node.name: _Place(Known(node), node.name in kept) for node in nodes}
+        self.busy: set[str] = set()
+        self.workers = 0
+        self.ended = False
+        self.stage = ""  # of the first phase, while it goes on
+        self.began = time.monotonic()
+        self.deadline = self.began + settings.deadline * (1 - _RESERVE)
+        self.end_of_all = self.deadline + probe_time
+        self.nonce = os.urandom(8).hex()
+        self.finished: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.work: queue.SimpleQueue[tuple[Callable[..., None], str, tuple[Source, ...]] | None] = queue.SimpleQueue()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def begin(self, phase: Phase) -> float:
+        """Announce the phase on the nodes that are free for it: a program of this machine may run all of it."""
+        for name in self._free(phase):
+            self.observer.stage(name, phase.stage if self.stage else "connecting")
+        end = self.deadline if phase.seconds is None else min(self.end_of_all, time.monotonic() + phase.seconds)
+        return max(0.0, end - time.monotonic())
+
+    def ask(self, phase: Phase, questions: Questions) -> Iterator[Evidence]:
+        """Yield what comes until all came, or the phase's time is over."""
+        first = not self.stage
+        free = self._free(phase)
+        self.stage = self.stage or phase.stage
+        if first:
+            self._hire(min(self.settings.width, len(self.nodes)))
+        for name in free:
+            if first or name in questions:
+                self._give(name, questions.get(name, ()), first=first)
+            else:
+                self.observer.stage(name, "done")
+        if phase.seconds is None:
+            yield from self._answers(min(self.deadline, self.began + phase.until * self.settings.deadline))
+        else:  # those that it asks wait for one another: none may wait for its turn
+            self._hire(len(self.busy))
+            asked = frozenset(name for name in free if name in questions)
+            yield from self._answers(min(time.monotonic() + phase.seconds, self.end_of_all), asked)
+
+    def rest(self, why: str) -> Iterator[Evidence]:
+        """Yield what is known of the nodes that did not come to an end."""
+        for name in self.busy:  # before its worker sees the connection close, and says only that
+            self.places[name].known.fail(Cause.DEADLINE, why)
+        self.end()
+        for name in sorted(self.busy):
+            yield self._take(name)
+
+    def end(self) -> None:
+        """Close every connection; the workers see that and stop. Each node's side ends at end of input."""
+        if self.ended:
+            return
+        self.ended = True
+        for _ in range(self.workers):
+            self.work.put(None)
+        for place in self.places.values():
+            if place.stream:
+                place.stream.close()
+
+    def _free(self, phase: Phase) -> list[str]:
+        """Return the phase's nodes that can be asked now: in the first phase all, later those that are connected."""
+        if not self.stage:
+            return [node.name for node in self.nodes]
+        if phase.questions is None:
+            return []
+        places = ((node.name, self.places[node.name]) for node in self.nodes if node.name in phase.nodes)
+        return [name for name, place in places if place.session and name not in self.busy]
+
+    def _hire(self, wanted: int) -> None:
+        """Let there be so many workers."""
+        while self.workers < wanted:
+            self.workers += 1
+            threading.Thread(target=self._toil, daemon=True).start()
+
+    def _give(self, name: str, questions: tuple[Question, ...], *, first: bool) -> None:
+        """Give a node's questions to a worker; those that are answered here, or need not be asked, are noted."""
+        self.busy.add(name)
+        replies = self.places[name].known.replies
+        sources = []
+        for question in questions:
+            if isinstance(question, NotAsked):
+                replies[question.source.key] = Reply(Status.NOT_ASKED, question.reason)
+            elif isinstance(question, Answered):
+                replies[question.source.key] = question.reply
+            else:
+                sources.append(question)
+        self.work.put((self._examine if first else self._go_on, name, tuple(sources)))
+
+    def _answers(self, until: float, asked: frozenset[str] | None = None) -> Iterator[Evidence]:
+        """Yield what the busy nodes answered, until none (of those asked) is busy or the time has come."""
+        while self.busy if asked is None else self.busy & asked:
+            left = until + _GRACE - time.monotonic()
+            try:
+                name = self.finished.get(timeout=max(0.0, min(left, _BLINK)))
+            except queue.Empty:
+                if left <= _BLINK:
+                    return
+                continue
+            yield self._take(name)
+
+    def _take(self, name: str) -> Evidence:
+        """Hand on what a node answered, and keep nothing of it."""
+        self.busy.discard(name)
+        place = self.places[name]
+        evidence = place.known.evidence()
+        place.known.replies.clear()
+        return evidence
+
+    # In the workers
+
+    def _toil(self) -> None:
+        """Take one piece of work after the other."""
+        while (piece := self.work.get()) and not self.ended:
+            task, name, sources = piece
+            try:
+                task(name, sources)
+            except SessionEndedError as error:
+                self._fail(name, error.cause, error.detail)
+            except Exception as error:  # noqa: BLE001  one node must not cost the others; our fault, and it says so
+                self._fail(name, Cause.TRANSPORT, f"{type(error).__name__}: {error}")
+            if not self.ended:
+                self._done(name)
+
+    def _examine(self, name: str, sources: tuple[Source, ...]) -> None:
+        """Take one node from connecting to its last answer of the first phase."""
+        place = self.places[name]
+        started = time.monotonic()
+        stream = self._connected(place)
+        if stream is None:
+            return
+        place.stream = stream
+        if self.ended:  # the run went on without it: nobody else knows of this connection
+            stream.close()
+            return
+        place.session = session = Session(stream, place.known, self._wanted(name, sources), module_text)
+        session.greet(started)
+        self.observer.stage(name, "logged in")
+        if session.wanted.agent:
+            session.start()
+            self.observer.stage(name, self.stage)
+            session.collect(sources)
+
+    def _go_on(self, name: str, sources: tuple[Source, ...]) -> None:
+        """Ask a node, on the connection that it has, for what a later phase wants of it."""
+        session = self.places[name].session
+        if session:
+            session.collect(sources)
+
+    def _connected(self, place: _Place) -> Stream | None:
+        """Return the stream, or None with the reason noted."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            place.known.fail(Cause.DEADLINE, "the run's deadline came before its turn")
+            return None
+        try:
+            node = place.known.node
+            return self.transport_for(node).connect(node, min(self.settings.connect_timeout, left))
+        except LoginFailedError as error:
+            place.known.login = self._blamed(error.login, left)
+            return None
+
+    def _blamed(self, login: Login, left: float) -> Login:
+        """Blame no node that was given less than the full time to connect."""
+        if left < self.settings.connect_timeout and login.cause in _OUT_OF_TIME:
+            return replace(login, cause=Cause.DEADLINE, detail=f"the run's deadline came: {login.detail}")
+        return login
+
+    def _wanted(self, name: str, sources: tuple[Source, ...]) -> Wanted:
+        """Return what this node is asked for; one that only later phases ask needs the agent too."""
+        agent = bool(sources) or self.places[name].kept
+        environment = self.settings.environment_of(name)
+        return Wanted(
+            self.nonce, self.end_of_all, agent, self.settings.connect_timeout, self.settings.command_timeout,
+            sudo=self.settings.sudo, enter=environment.enter,
+            environment=job_environment(environment, self.environ) if agent else {},
+        )  # fmt: skip
+
+    def _fail(self, name: str, cause: Cause, detail: str) -> None:
+        """Note why a node goes no further, and be done with it."""
+        place = self.places[name]
+        place.known.fail(cause, detail)
+        place.kept = False
+
+    def _done(self, name: str) -> None:
+        """Hand over what a node answered; its connection is kept where a later phase may ask it."""
+        place = self.places[name]
+        login = place.known.login
+        if not place.kept and place.session:
+            place.session.bye()
+            place.session = None
+        if login and login.cause:
+            self.observer.login_failed(name, login)
+        self.observer.stage(name, "done")  # until a later phase asks it
+        self.finished.put(name)
