@@ -120,3 +120,8 @@ system-packages:
 clean:
 	@rm -rf $(VENV) build dist .cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+#   make docs                   write what the documents take from the program: checks.md, demo.svg, shown output
+.PHONY: docs
+docs: $(STAMPS)/installed
+	@$(BIN)/python release/docs.py $(ARGS)

@@ -2,8 +2,8 @@
 
     python release/pyz.py OUT [--also FOLDER]
 
-It packs what is installed in the environment that runs it, so that what was tested is what is packed. Left out is
-what needs a compiler or a platform: paramiko and its kin. The OpenSSH transport stands in for them.
+It packs what is installed in the environment that runs it, so that what was tested is what is packed. It leaves out
+compiled packages, such as paramiko and what it needs: the single file uses the ssh program instead.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAIN = "import sys\nfrom ncheck.__main__ import main\nsys.exit(main())\n"  # zipapp's own would drop the exit code
-LEFT_OUT = frozenset(
-    {"paramiko", "psutil", "netifaces2", "pyyaml", "tomli"}
-)  # tomli: only Python 3.10 wants it; see make pyz
-PURE_AS_WELL = frozenset({"markupsafe"})  # its compiled part is only faster
+LEFT_OUT = frozenset({"paramiko", "psutil", "netifaces2", "pyyaml", "tomli"})  # tomli: for Python 3.10, see make pyz
+PURE_AS_WELL = frozenset({"markupsafe"})  # it also works without its compiled part
 # markdown-it-py>=2.2.0; extra == "jupyter"
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<rest>.*)", re.DOTALL)
 
 
 def closure(name: str, found: dict[str, Distribution]) -> dict[str, Distribution]:
-    """Return the distribution and all that it needs, by name, without what is left out and what is not installed."""
+    """Return the distribution and its dependencies by name, without those left out and those not installed."""
     plain = re.sub(r"[-_.]+", "-", name).lower()
     if plain in found or plain in LEFT_OUT:
         return found
@@ -46,7 +44,7 @@ def closure(name: str, found: dict[str, Distribution]) -> dict[str, Distribution
 
 
 def files(dist: Distribution) -> Iterator[tuple[PurePosixPath, Path]]:
-    """Yield what the distribution installed below site-packages, as (place, file)."""
+    """Yield the files that the distribution installed in site-packages, as (path in the archive, file)."""
     for file in dist.files or ():
         if file.suffix == ".so" and dist.name.lower() in PURE_AS_WELL:
             continue
@@ -55,7 +53,7 @@ def files(dist: Distribution) -> Iterator[tuple[PurePosixPath, Path]]:
 
 
 def pack(out: Path, also: Path | None) -> None:
-    """Write the archive. Raises SystemExit where something is not pure Python."""
+    """Write the archive. Raises SystemExit if something in it is not pure Python."""
     with tempfile.TemporaryDirectory() as name:
         tree = Path(name) / "tree"
         if also:

@@ -1,23 +1,80 @@
-"""What README and CHANGELOG say is so."""
+"""The documents agree with the program: its output, its options, its checks, its files."""
 
 from __future__ import annotations
 
-import io
+import importlib.util
 import re
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import click
+import pytest
 from ncheck.cli.main import commands
-from ncheck.demo import run
-from ncheck.observer import Silent
-from ncheck.pipeline import replay
 from ncheck.registry import load_checks
-from ncheck.report import show
-from ncheck.settings import Settings
 from ncheck.settings.file import read_settings_file
 
 TREE = Path(__file__).parents[1]
-README = (TREE / "README.md").read_text(encoding="utf-8")
+PAGES = {
+    str(path.relative_to(TREE)): path.read_text(encoding="utf-8")
+    for path in (TREE / "README.md", TREE / "CONTRIBUTING.md", *sorted((TREE / "docs").glob("*.md")))
+}
+README, GUIDE, CHECKS = PAGES["README.md"], PAGES["docs/guide.md"], PAGES["docs/checks.md"]
+
+GENERATED = ["README.md", "docs/api.md", "docs/checks.md", "docs/guide.md", "docs/integrations.md"]
+
+
+@cache
+def generator() -> ModuleType:
+    """Return release/docs.py, which is no part of a package."""
+    spec = importlib.util.spec_from_file_location("release_docs", TREE / "release" / "docs.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def generated() -> dict[str, str]:
+    made: dict[str, str] = generator().documents()
+    return made
+
+
+@pytest.mark.parametrize(
+    "path", ["README.md", "docs/api.md", "docs/checks.md", "docs/guide.md", "docs/integrations.md"]
+)
+def test_a_document_shows_what_the_program_says_now(path: str) -> None:
+    assert PAGES[path] == generated()[path], f"{path} is out of date: make docs"
+
+
+def test_all_generated_documents_are_compared() -> None:
+    assert sorted(generated()) == [
+        "README.md",
+        "docs/api.md",
+        "docs/checks.md",
+        "docs/guide.md",
+        "docs/integrations.md",
+    ]
+
+
+@pytest.mark.ssh
+def test_the_picture_is_what_the_demo_prints_in_a_terminal() -> None:
+    make = generator()
+    shown = (TREE / "docs" / "demo.svg").read_text(encoding="utf-8")
+    assert make.words_of(shown) == make.words_of(make.picture()), "out of date: make docs"
+
+
+def test_the_picture_fetches_nothing() -> None:
+    shown = (TREE / "docs" / "demo.svg").read_text(encoding="utf-8")
+    assert re.findall(r"""(?:href|src|url)\s*[=(]\s*["']?(?!#)([^"')\s]+)""", shown) == []
+
+
+def test_readme_is_short_and_shows_the_picture_and_the_two_commands() -> None:
+    assert len(README.splitlines()) <= 150
+    assert "](docs/demo.svg)" in README
+    for line in ("    make run  ", "    make test  "):
+        assert line in README
 
 
 def known_options() -> set[str]:
@@ -31,62 +88,74 @@ def known_options() -> set[str]:
     return found
 
 
-def test_every_option_that_readme_names_is_there() -> None:
-    ours = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+def test_every_option_that_a_page_names_is_there(page: str) -> None:
+    ours = re.sub(r"```.*?```", "", PAGES[page], flags=re.DOTALL)
     lines = [line for line in ours.splitlines() if not re.search("pip install|horovodrun", line)]
     # `--connect-timeout 15`
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", "\n".join(lines)))
     assert named - known_options() == set()
 
 
-def test_every_option_of_check_is_in_readme() -> None:
-    check = commands.get_command(click.Context(commands), "check")
-    assert check
-    options = {word for option in check.params for word in option.opts if word.startswith("-")}
-    short = {"--port", "--user", "--config", "--color"}  # -p and -l stand for the first two
-    assert {word for word in options - short if word not in README} == set()
+@pytest.mark.parametrize("name", ["check", "plan", "launch", "probe", "replay", "local"])
+def test_every_option_of_a_command_is_in_the_guide(name: str) -> None:
+    command = commands.get_command(click.Context(commands), name)
+    assert command
+    options = {word for option in command.params for word in option.opts if word.startswith("-")}
+    short = {"--port", "--user"}  # -p and -l stand for these
+    assert {word for word in options - short if word not in GUIDE} == set()
 
 
-def test_every_command_that_readme_names_is_there() -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/integrations.md", "docs/api.md"])
+def test_every_command_that_a_page_names_is_there(page: str) -> None:
     # ncheck replay trouble/
-    named = set(re.findall(r"^ +(?:python3 )?ncheck(?:\.pyz)? ([a-z]+)(?: |$)", README, re.MULTILINE))
+    named = set(re.findall(r"^ +(?:python3 )?ncheck(?:\.pyz)? ([a-z]+)(?: |$)", PAGES[page], re.MULTILINE))
     assert named <= set(commands.list_commands(click.Context(commands)))
-    assert {"replay", "explain", "list"} <= named
+    assert named
 
 
-def without_what_varies(text: str) -> str:
-    """Return a demo's report without its free port, its time, and the counts that a new check changes."""
-    # nothing listens on its port 46351  ...  51 checks could not tell  ...  276 passed · 0.1 s
-    varying = r"port \d{4,5}|-p \d{4,5}|\d+\.\d s$|\d+ (?=checks|more checks|verdicts|unknown|passed)"
-    return re.sub(varying, "... ", text, flags=re.MULTILINE)
+def test_every_command_is_in_the_guide() -> None:
+    missing = [name for name in commands.list_commands(click.Context(commands)) if f"ncheck {name}" not in GUIDE]
+    assert missing == []
 
 
-def test_the_demo_in_readme_is_what_the_demo_prints() -> None:
-    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    show(run(Settings(), Silent()), "console", printed, {}, color=False)
-    printed.seek(0)
-    blocks = re.findall(r"^```\n(ncheck \d.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
-    assert [without_what_varies(block) for block in blocks] == [without_what_varies(printed.read())]
-
-
-def test_what_readme_shows_of_a_recorded_cluster_is_what_its_replay_prints() -> None:
-    # (`ncheck replay fixtures/one-way-and-hole`):
-    shown = re.findall(r"fixtures/([\w-]+)`\)[^`]*^```\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
-    slow = "slow-node-and-rail"
-    assert [name for name, _ in shown] == [slow, "one-way-and-hole", "docker0-and-veth", slow]
-    for name, block in shown:
-        printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-        show(replay(str(TREE / "fixtures" / name), Settings(), Silent()), "console", printed, {}, color=False)
-        printed.seek(0)
-        assert block in printed.read()
-
-
-def test_the_settings_file_in_readme_can_be_used(tmp_path: Path) -> None:
-    (block,) = re.findall(r"^```toml\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+def test_the_settings_file_in_the_guide_can_be_used(tmp_path: Path) -> None:
+    (block,) = re.findall(r"^```toml\n(.*?)^```", GUIDE, flags=re.DOTALL | re.MULTILINE)
     (tmp_path / "ncheck.toml").write_text(block)
     file = read_settings_file(None, {}, tmp_path)
     assert {"port", "setup", "ignore"} <= set(file.values)
     assert [nodes for nodes, _ in file.hosts] == ["node[01-04]"]
+
+
+def test_every_check_has_its_anchor_and_its_page() -> None:
+    for check in load_checks().checks:
+        assert f'<a id="{check.code.lower()}"></a>\n\n### {check.code} {check.name}\n' in CHECKS
+
+
+def test_every_link_in_the_documents_leads_somewhere() -> None:
+    for page, text in PAGES.items():
+        # [docs/checks.md](docs/checks.md#nc111)
+        prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+        for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", prose):
+            file = (TREE / page).parent / target if target else TREE / page
+            assert file.exists(), f"{page}: {target}"
+            if anchor and file.suffix == ".md":
+                assert anchor in anchors(file.read_text(encoding="utf-8")), f"{page}: {target}#{anchor}"
+
+
+def anchors(text: str) -> set[str]:
+    """Return what a link into a page may name: explicit anchors, and headings in the form in which they are linked."""
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings)
+    return {*re.findall(r'<a id="([\w-]+)">', text), *plain}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/integrations.md", "docs/architecture.md"])
+def test_a_code_stands_beside_its_own_name(page: str) -> None:
+    names = {check.code: check.name for check in load_checks().checks}
+    # [connection-refused](docs/checks.md#nc111)
+    for name, code in re.findall(r"\[([a-z0-9-]+)\]\([\w/.]*checks\.md#(nc\d+)\)", PAGES[page]):
+        assert names[code.upper()] == name
 
 
 def test_every_check_is_in_the_changelog_under_its_code() -> None:
@@ -94,9 +163,9 @@ def test_every_check_is_in_the_changelog_under_its_code() -> None:
     assert [check.code for check in load_checks().checks if f"{check.code} {check.name}" not in text] == []
 
 
-def test_every_part_that_architecture_names_is_there() -> None:
-    text = (TREE / "docs" / "architecture.md").read_text(encoding="utf-8")
-    # | `doctor/ncheck/inventory/`, `hostlist.py` | which nodes | connect |
-    named = set(re.findall(r"`((?:doctor|checks|tests|fixtures)/[\w./]*)`", text))
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_every_file_that_a_page_names_is_there(page: str) -> None:
+    # | `doctor/ncheck/inventory/` | which nodes | connect |
+    named = set(re.findall(r"`((?:doctor|checks|tests|fixtures|docs|release|bench)/[\w./]*)`", PAGES[page]))
     assert {path for path in named if not (TREE / path).exists()} == set()
     assert len(named) > 10

@@ -1,7 +1,8 @@
-"""What is tested is what was installed: the wheel, not the tree that it was built from."""
+"""The tests run on the installed wheel, not on the tree that it was built from."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sysconfig
@@ -46,6 +47,26 @@ def test_both_scripts_answer_from_any_folder(tmp_path: Path) -> None:
         script = Path(sysconfig.get_path("scripts")) / name
         done = subprocess.run([script, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, f"ncheck {ncheck.__version__}\n")
+
+
+@under_make
+def test_the_wheel_installs_two_packages_and_no_other_name() -> None:
+    names = {str(file) for file in distribution("cluster-ncheck").files or () if ".." not in file.parts}
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"ncheck", "ncheck_checks"}
+
+
+@under_make
+def test_the_script_works_in_a_folder_with_packages_called_like_our_folders(tmp_path: Path) -> None:
+    for name in ("doctor", "checks", "tests", "reports"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise SystemExit('imported {name} of the training repository')")
+    script = str(Path(sysconfig.get_path("scripts")) / "ncheck")
+    listed = subprocess.run([script, "list"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    local = [script, "local", "--probe", "none", "-o", "json"]
+    done = subprocess.run(local, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert json.loads(done.stdout)["exit_code"] == done.returncode
 
 
 @under_make

@@ -39,7 +39,7 @@ def run(pyz: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_it_tells_its_version_with_nothing_installed(pyz: Path) -> None:
+def test_it_prints_its_version_with_nothing_installed(pyz: Path) -> None:
     done = run(pyz, "--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"ncheck {ncheck.__version__}\n", "")
 
@@ -49,7 +49,8 @@ def test_it_holds_no_compiled_part_and_no_paramiko(pyz: Path) -> None:
     assert [name for name in names if name.endswith((".so", ".pyd", ".pyc"))] == []
     tops = {name.split("/")[0] for name in names}
     assert tops.isdisjoint({"paramiko", "cryptography", "psutil", "yaml"})
-    assert {"ncheck", "checks", "click", "rich", "mashumaro", "ClusterShell"} <= tops
+    assert {"ncheck", "ncheck_checks", "click", "rich", "mashumaro", "ClusterShell"} <= tops
+    assert tops.isdisjoint({"doctor", "checks", "tests", "reports"})
 
 
 def test_it_finds_its_checks_and_their_pages(pyz: Path) -> None:
@@ -73,7 +74,7 @@ def test_it_writes_its_report_as_a_page_with_templates_from_inside_the_file(pyz:
     assert done.stdout.endswith("</html>\n")
 
 
-def test_its_demo_says_what_it_lacks(pyz: Path) -> None:
+def test_its_demo_names_the_package_that_is_missing(pyz: Path) -> None:
     done = run(pyz, "demo")
     assert done.returncode == 2
     assert "the demo needs paramiko" in done.stderr

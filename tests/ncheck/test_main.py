@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import ncheck
+import ncheck_checks
 import pytest
 from ncheck.__main__ import current_folder_last
 
 HOME = str(Path(ncheck.__file__).parent.parent)
+PACKAGES = os.pathsep.join([HOME, str(Path(ncheck_checks.__file__ or "").parent.parent)])
 
 
 def run_ncheck(*args: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -53,6 +56,32 @@ def test_files_and_folders_of_the_current_folder_shadow_nothing_of_ours(tmp_path
     done = run_ncheck("list", cwd=tmp_path, PYTHONPATH=pythonpath)
     assert (done.returncode, done.stderr) == (0, "")
     assert "NC201 nccl-version-differs" in done.stdout
+
+
+@pytest.fixture
+def training_folder(tmp_path: Path) -> Path:
+    """Make a repository of somebody else, with packages that are called like the folders of ours."""
+    for name in ("doctor", "checks", "tests", "reports"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise SystemExit('imported {name} of the training repository')")
+    return tmp_path
+
+
+def test_it_is_imported_in_a_folder_with_packages_called_like_our_folders(training_folder: Path) -> None:
+    code = "import ncheck, ncheck_checks, sys; from ncheck import Report, node_check; print(ncheck.__version__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=training_folder, env={**os.environ, "PYTHONPATH": PACKAGES},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{ncheck.__version__}\n", "")
+
+
+def test_it_checks_this_machine_there(training_folder: Path) -> None:
+    done = run_ncheck("local", "--probe", "none", "-o", "json", cwd=training_folder)
+    report = json.loads(done.stdout)
+    assert done.returncode == report["exit_code"]
+    assert [(node["reached"], node["transport"]) for node in report["nodes"]] == [(True, "local")]
+    assert [verdict for verdict in report["verdicts"] if verdict["outcome"] == "crashed"] == []
 
 
 def test_the_current_folder_stays_on_the_path_behind_everything_installed() -> None:

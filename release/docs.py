@@ -1,0 +1,258 @@
+"""Write what the documents take from the program: `make docs`.
+
+    python release/docs.py            write what changed
+    python release/docs.py --check    write nothing; list what is out of date, and end with 1 if anything is
+
+Whole files: docs/checks.md (the checks' pages) and docs/demo.svg (a real `ncheck demo` in a terminal). In the other
+documents, a block between `<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
+
+    replay CLUSTER TEXT ...      from `ncheck replay fixtures/CLUSTER`: the part that begins with the line holding TEXT
+    plan CLUSTER LAUNCHER        the line that `ncheck plan --for LAUNCHER` prints for that cluster
+    facts                        every fact type, with its fields
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import fcntl
+import html
+import inspect
+import os
+import pkgutil
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ncheck import Check
+
+TREE = Path(__file__).resolve().parents[1]
+WITH_BLOCKS = ("README.md", "docs/guide.md", "docs/api.md", "docs/integrations.md")
+CHECKS, DEMO = "docs/checks.md", "docs/demo.svg"
+COLUMNS, ROWS = 100, 50
+
+_BLOCK = re.compile(r"(?P<begin><!-- make docs: (?P<words>[^>]+) -->\n).*?(?P<end><!-- end -->\n)", re.DOTALL)
+
+
+def documents() -> dict[str, str]:
+    """Return every generated document but the picture: its path in the tree, and its text."""
+    texts = {path: (TREE / path).read_text(encoding="utf-8") for path in WITH_BLOCKS}
+    return {CHECKS: checks_page(), **{path: _BLOCK.sub(_filled, text) for path, text in texts.items()}}
+
+
+def _filled(block: re.Match[str]) -> str:
+    kind, *words = block["words"].split()
+    return f"{block['begin']}{KINDS[kind](*words).strip()}\n{block['end']}"
+
+
+# The checks
+
+
+def checks_page() -> str:
+    """Return docs/checks.md: the page of each built-in check under an anchor of its code."""
+    from ncheck.registry import OURS, load_checks
+    from ncheck.report.listing import topic_of
+
+    checks = [check for check in load_checks().checks if check.module.startswith(f"{OURS}.")]
+    topics: dict[str, list[Check]] = {}
+    for check in checks:
+        topics.setdefault(topic_of(check.code), []).append(check)
+    parts = [
+        "# Checks\n\n<!-- Written by make docs from the pages in checks/ncheck_checks: change them there. -->\n",
+        f"{len(checks)} checks. `ncheck explain CODE` prints the same page in a terminal, `ncheck list` the list.\n",
+    ]
+    for topic, members in topics.items():
+        rows = [f"| [{c.code}](#{c.code.lower()}) | {c.name} | {c.severity.value} | {c.title} |\n" for c in members]
+        head = f"## {topic}\n\n| code | name | severity | what is wrong |\n|---|---|---|---|\n"
+        parts += [head + "".join(rows), *map(_check_section, members)]
+    return "\n".join(parts)
+
+
+def _check_section(check: Check) -> str:
+    title, _, rest = check.page.strip().partition("\n")
+    body = re.sub(r"^## (.*)$", r"**\1**\n", rest.strip(), flags=re.MULTILINE)
+    head = f'<a id="{check.code.lower()}"></a>\n\n### {check.code} {check.name}\n'
+    return f"{head}\n{title} ({check.severity.value}).\n\n{body}\n"
+
+
+# Output of the program
+
+
+def replay(cluster: str, *text: str) -> str:
+    """Return one part of a replayed report: from the line in which the text begins to the next line as little indented.
+
+    The text's words may be on two lines.
+    """
+    printed = _replayed(cluster)
+    begin = re.search(r"\s+".join(map(re.escape, text)), printed)
+    if begin is None:
+        raise SystemExit(f"ncheck replay fixtures/{cluster} prints nothing like {' '.join(text)!r}")
+    lines, start = printed.splitlines(), printed.count("\n", 0, begin.start())
+    depth = _indent(lines[start])
+    end = next((n for n in range(start + 1, len(lines)) if _indent(lines[n]) <= depth), len(lines))
+    return "```text\n" + "\n".join(lines[start:end]) + "\n```"
+
+
+@cache
+def _replayed(cluster: str) -> str:
+    argv = [sys.executable, "-m", "ncheck", "replay", "--no-color", str(TREE / "fixtures" / cluster)]
+    done = subprocess.run(argv, cwd=TREE, stdout=subprocess.PIPE, check=False, encoding="utf-8", env=_environ())
+    return done.stdout
+
+
+def _environ() -> dict[str, str]:
+    """Return the environment without settings of ncheck's and of the terminal's."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("NCHECK_")}
+    return {**kept, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", "NO_COLOR": ""}
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def plan(cluster: str, launcher: str) -> str:
+    """Return the line, or the lines of each node, for one launcher."""
+    import ncheck
+
+    report = ncheck.replay(str(TREE / "fixtures" / cluster), launcher=launcher, program=("python", "train.py"))
+    return f"```sh\n{report.plan.lines[launcher]}\n```"
+
+
+# The facts
+
+
+def facts() -> str:
+    """Return each module of ncheck.facts that has a fact, with its facts and the records that these are made of."""
+    import ncheck.facts
+
+    names = sorted(module.name for module in pkgutil.iter_modules(ncheck.facts.__path__))
+    modules = [import_module(f"ncheck.facts.{name}") for name in names]
+    return "\n\n".join(_facts_of(module) for module in modules if _own_facts(module))
+
+
+def _own_facts(module: ModuleType) -> list[type]:
+    facts = (value for name, value in vars(module).items() if name.endswith("Facts") and _is_record(value))
+    return [fact for fact in facts if _home(fact) == module.__name__]
+
+
+def _home(record: type) -> str:
+    """Return the module to import a fact from: one that facts/ shares with parse/ is imported from facts/."""
+    return record.__module__.replace("ncheck.parse.topology_matrix", "ncheck.facts.topology")
+
+
+def _is_record(value: object) -> bool:
+    return isinstance(value, type) and dataclasses.is_dataclass(value)
+
+
+def _facts_of(module: ModuleType) -> str:
+    own = _own_facts(module)
+    parts = list(dict.fromkeys(part for fact in own for part in _parts(fact) if part not in own))
+    return "\n".join([f"#### `{module.__name__}`\n", *(_item(record) for record in (*own, *parts))])
+
+
+def _item(record: type) -> str:
+    written = (record.__doc__ or "").startswith(f"{record.__name__}(")  # dataclass writes one where there is none
+    what = "" if written else " ".join((inspect.getdoc(record) or "").split())
+    return f"- `{record.__name__}`{f': {what}' if what else ''}\n  - {_fields(record)}"
+
+
+def _parts(record: type) -> Iterator[type]:
+    """Yield the records and enumerations that the annotations of a record name, and theirs."""
+    scope = vars(sys.modules[record.__module__])
+    for field in dataclasses.fields(record):
+        for name in re.findall(r"\w+", str(field.type)):
+            part = scope.get(name)
+            if name in ("Unread", "Absent") or not isinstance(part, type):
+                continue
+            if issubclass(part, enum.Enum):
+                yield part
+            elif dataclasses.is_dataclass(part) and part is not record:
+                yield part
+                yield from _parts(part)
+
+
+def _fields(record: type) -> str:
+    if issubclass(record, enum.Enum):
+        return ", ".join(f"`{member.value}`" for member in record)
+    return ", ".join(f"`{field.name}: {field.type}`" for field in dataclasses.fields(record))
+
+
+KINDS: Mapping[str, Callable[..., str]] = {"replay": replay, "plan": plan, "facts": facts}
+
+
+# The picture
+
+
+def picture() -> str:
+    """Run the demo in a terminal, and return what it shows as SVG. It fetches nothing: no font from elsewhere."""
+    from rich._export_format import CONSOLE_SVG_FORMAT
+    from rich.console import Console
+    from rich.text import Text
+
+    with Path(os.devnull).open("w") as nowhere:
+        paper = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True, color_system="standard")
+        paper.print(Text.from_ansi(_in_terminal("demo")))
+        page = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+        return paper.export_svg(title="ncheck demo", code_format=page, unique_id="ncheck")
+
+
+def _in_terminal(*words: str) -> str:
+    """Return all that a command prints to a terminal on standard output."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    argv = [sys.executable, "-m", "ncheck", *words]
+    with subprocess.Popen(argv, cwd=TREE, stdout=theirs, stderr=subprocess.DEVNULL, env=_environ()):
+        os.close(theirs)
+        with os.fdopen(ours, "rb", closefd=True) as screen:
+            printed = b"".join(_until_closed(screen.fileno()))
+    return printed.decode().replace("\r\n", "\n")
+
+
+def _until_closed(screen: int) -> Iterator[bytes]:
+    while True:
+        try:
+            part = os.read(screen, 65536)
+        except OSError:  # Linux's word for a terminal whose last writer is gone
+            return
+        if not part:
+            return
+        yield part
+
+
+def words_of(svg: str) -> str:
+    """Return what a picture says, without what differs from run to run: ports and times."""
+    text = html.unescape("".join(re.findall(r"<text[^>]*>([^<]*)</text>", svg))).replace("\xa0", " ")
+    # port 46351, ssh -p 34073, 0.5 s, 2026-11-22, 10:31
+    return re.sub(r"(?:port|-p) \d{4,5}|\d+\.\d s\b|\d{4}-\d\d-\d\d|\d\d:\d\d(?::\d\d)?", "...", text)
+
+
+def main(words: list[str]) -> int:
+    """Write, or with --check only list, the documents that differ from what the program says now."""
+    made = {path: text for path, text in documents().items() if text != _written(path)}
+    drawn = picture()
+    if words_of(drawn) != words_of(_written(DEMO)):
+        made[DEMO] = drawn
+    for path, text in made.items():
+        sys.stdout.write(f"{'out of date' if '--check' in words else 'written'}: {path}\n")
+        if "--check" not in words:
+            (TREE / path).write_text(text, encoding="utf-8")
+    return int("--check" in words and bool(made))
+
+
+def _written(path: str) -> str:
+    file = TREE / path
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
