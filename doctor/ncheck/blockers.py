@@ -118,7 +118,7 @@ def mended(code: str, report: Report) -> bool:
             return True
         settings = [values.get("NCCL_SOCKET_IFNAME") for values in (plan.env, *plan.per_node.values())]
         return any(setting is not None and setting.value is not None for setting in settings)
-    return code in DAEMON_ASTRAY and any(" --prefix " in line.partition(" -np ")[0] for line in plan.lines.values())
+    return code in DAEMON_ASTRAY and plan.command is not None and bool(plan.command.prefix)
 
 
 def _errors(report: Report, touching: set[str]) -> Iterator[Objection]:

@@ -251,7 +251,8 @@ class _Run:
             return LaunchPlan(notes=("no plan: --select leaves out facts that a plan is made of",))
         from ncheck.plan.plan import propose
 
-        return propose(nodes, facts, self.settings, user_is_root=self._as_root(), head=self.head)
+        cluster = Cluster(tuple(nodes), facts, self.settings)
+        return propose(cluster, self.settings, user_is_root=self._as_root(), head=self.head)
 
     def _as_root(self) -> bool:
         """Tell whether the job would run as root, as far as any node said."""

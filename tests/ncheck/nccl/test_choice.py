@@ -8,7 +8,8 @@ import pytest
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.model.fact import Absent
-from ncheck.nccl.choice import nccl_choice, settings_in_force
+from ncheck.nccl.choice import nccl_choice
+from ncheck.nccl.settings import settings_in_force
 from ncheck.parse.interface_names import Kind
 
 OLD, NEW = (2, 21, 5), (2, 32, 3)
@@ -73,7 +74,7 @@ def test_ipv4_comes_before_ipv6_whatever_the_order_of_the_interfaces() -> None:
 def test_the_tcp_transport_uses_every_interface_that_the_rule_finds() -> None:
     choice = nccl_choice(nics("eth0", "br-abc123", "docker0"), {}, NEW)
     assert [nic.name for nic in choice.used] == ["eth0", "br-abc123"]
-    assert choice.why == "the first in the kernel's order but docker*, lo and virbr*"
+    assert choice.why == "the first in the kernel's order except docker*, lo and virbr*"
 
 
 def test_a_rendezvous_address_decides_by_its_subnet() -> None:

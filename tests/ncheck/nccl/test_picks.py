@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ncheck.facts.nics import Address, Interface
-from ncheck.nccl.picks import line_into
+from ncheck.nccl.choice import command_into
 from ncheck.network.subnets import Seat, Seats
 from ncheck.parse.interface_names import Kind
 
@@ -23,9 +23,9 @@ def everywhere(*subnets: str) -> dict[str, Seats]:
 
 
 def test_a_name_leads_into_the_subnet_of_its_first_address() -> None:
-    assert line_into(everywhere(V4, V6), V4) == "export NCCL_SOCKET_IFNAME='=eth0'"
-    assert line_into(everywhere(V6), V6) == "export NCCL_SOCKET_IFNAME='=eth0'"
+    assert command_into(everywhere(V4, V6), V4) == "export NCCL_SOCKET_IFNAME='=eth0'"
+    assert command_into(everywhere(V6), V6) == "export NCCL_SOCKET_IFNAME='=eth0'"
 
 
 def test_into_ipv6_behind_ipv4_the_plan_leads_which_names_the_family_too() -> None:
-    assert line_into(everywhere(V4, V6), V6) == "ncheck plan nodes.txt --for env"
+    assert command_into(everywhere(V4, V6), V6) == "ncheck plan nodes.txt --for env"

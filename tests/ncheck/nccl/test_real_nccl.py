@@ -17,7 +17,8 @@ from ncheck.facts.nccl_pick import PLANNED, NcclPickFacts, PlannedPickFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.parsing import facts_of
 from ncheck.model.evidence import Answer, Evidence, Login, Reply, Status
-from ncheck.nccl.choice import CONF_FILE_VARIABLE, Choice, located, nccl_choice, release_of, settings_in_force
+from ncheck.nccl.choice import Choice, located, nccl_choice
+from ncheck.nccl.settings import CONF_FILE_VARIABLE, release_of, settings_in_force
 
 Ask = Callable[..., Evidence]
 Folder = Callable[[str], Path]

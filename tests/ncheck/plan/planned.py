@@ -16,7 +16,7 @@ from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.model.cluster import Facts
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Absent
 from ncheck.model.node import Node
@@ -32,7 +32,7 @@ NODES = (Node("n1"), Node("n2"))
 ACTIVE = InfinibandFacts((HcaPort("mlx5_0", 1, "Active", "LinkUp", 400.0, "InfiniBand"),), "sysfs")
 DOCKER = "docker0 172.17.0.1 container-bridge"
 COMPOSE = "br-5b1d7c3e9f20 172.18.0.1 container-bridge"
-AUTOMATIC = "the first in the kernel's order but docker*, lo and virbr*"
+AUTOMATIC = "the first in the kernel's order except docker*, lo and virbr*"
 
 
 def nic(index: int, words: str) -> Interface:
@@ -69,4 +69,4 @@ def plan(
     *facts: Facts, nodes: tuple[Node, ...] = NODES, port: int | None = None, root: bool = False, **told: Any
 ) -> LaunchPlan:
     named = linked(dict(zip((listed.name for listed in nodes), facts, strict=True)))
-    return propose(nodes, named, Settings(port=port, **told), user_is_root=root)
+    return propose(Cluster(nodes, named), Settings(port=port, **told), user_is_root=root)

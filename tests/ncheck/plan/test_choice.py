@@ -16,25 +16,23 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.facts.run import JobFacts
-from ncheck.model.cluster import Facts
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Absent
-from ncheck.model.node import Node
 from ncheck.model.plan import Setting
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.advice import Advice
-from ncheck.plan.interface import advise
+from ncheck.plan.variables import advise
 from ncheck.plan.networks import Network
-from ncheck.plan.sight import sight_of
 
 from .links import linked
 
 IFNAME, GLOO = "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"
-RULE = "the first in the kernel's order but docker*, lo and virbr*"
+RULE = "the first in the kernel's order except docker*, lo and virbr*"
 DOCKER = "docker0 172.17.0.1 container-bridge"
 COMPOSE = "br-5b1d7c3e9f20 172.18.0.1 container-bridge"
 ACTIVE = InfinibandFacts((HcaPort("mlx5_0", 1, "Active", "LinkUp", 400.0, "InfiniBand"),), "sysfs")
-RIGHT = "nothing to set: NCCL picks 10.1.0.0/24 on every node as it is"
+RIGHT = "nothing to set: NCCL picks 10.1.0.0/24 on every node by default"
 
 
 def node(*nics: str, **changed: object) -> Facts:
@@ -62,7 +60,7 @@ def _nic(index: int, words: str) -> Interface:
 def chosen(*facts: Facts, dead: Sequence[str] = (), tried: bool = True) -> Advice:
     nodes = {f"n{number}": held for number, held in enumerate(facts, 1)}
     nodes = linked(nodes, dead) if tried else {name: {**held, LinkFacts: _UNTRIED} for name, held in nodes.items()}
-    return advise(sight_of([Node(name) for name in nodes], nodes))
+    return advise(Cluster.of(nodes))
 
 
 _UNTRIED = Absent("not asked (--mesh none)")
@@ -87,14 +85,14 @@ def test_the_fastest_network_that_carries_is_the_jobs() -> None:
 
 def test_a_fast_network_that_goes_nowhere_is_left_out_and_the_plan_says_why() -> None:
     made = chosen(*two(MANAGEMENT, FAST), dead=["10.2.0.0/24"])
-    why = "10.2.0.0/24 is left out: n1 and n2 cannot reach each other on 10.2.0.0/24: no answer"
+    why = "10.2.0.0/24 is not used: n1 and n2 cannot reach each other on 10.2.0.0/24: no answer"
     assert told(made) == ("=eth0", "10.1.0.0/24", (why,))
-    assert made.env[IFNAME].evidence == (f"eth0 leads to 10.1.0.0/24; NCCL picks eth0 ({RULE}): n[1-2]", why)
+    assert made.env[IFNAME].evidence == (f"eth0 is in 10.1.0.0/24; NCCL picks eth0 ({RULE}): n[1-2]", why)
 
 
 def test_a_fast_network_that_one_node_lacks_is_left_out_and_the_plan_says_which() -> None:
     made = chosen(*two(MANAGEMENT, FAST), node("eth0 10.1.0.3 1000 default"))
-    why = "10.2.0.0/24 is left out: n3 has no address there"
+    why = "10.2.0.0/24 is not used: n3 has no address in it"
     assert told(made) == ("=eth0", "10.1.0.0/24", (why,))
 
 
@@ -102,39 +100,39 @@ def test_of_a_card_without_a_link_the_plan_says_that_and_not_that_it_has_no_addr
     nodes = [*two(MANAGEMENT, FAST), node("eth0 10.1.0.3 1000 default", "eth1 10.2.0.3")]
     lo, eth0, eth1 = nodes[2][NicFacts].interfaces  # type: ignore[attr-defined]
     nodes[2] = {**nodes[2], NicFacts: NicFacts((lo, eth0, replace(eth1, running=False)))}
-    assert told(chosen(*nodes))[1:] == ("10.1.0.0/24", ("10.2.0.0/24 is left out: eth1 has no link on n3",))
+    assert told(chosen(*nodes))[1:] == ("10.1.0.0/24", ("10.2.0.0/24 is not used: eth1 has no link on n3",))
 
 
 def test_a_slower_network_that_some_lack_stands_in_the_evidence_only() -> None:
     made = chosen(*two("eth0 10.1.0.# 10000", "eth1 10.3.0.# 1000"), node("eth0 10.1.0.3 10000"))
     assert told(made) == ("=eth0", "10.1.0.0/24", ())
-    assert made.env[IFNAME].evidence[-1] == "10.3.0.0/24 is left out: n3 has no address there"
+    assert made.env[IFNAME].evidence[-1] == "10.3.0.0/24 is not used: n3 has no address in it"
 
 
 def test_where_no_network_is_whole_the_best_is_named_as_the_one_to_mend() -> None:
     made = chosen(*two(MANAGEMENT), dead=["10.1.0.0/24"])
     why = "n1 and n2 cannot reach each other on 10.1.0.0/24: no answer"
     assert told(made) == (
-        None, "10.1.0.0/24", (f"no network is whole: the plan is for 10.1.0.0/24 once this is mended: {why}",),
+        None, "10.1.0.0/24", (f"no network connects all nodes; the plan uses 10.1.0.0/24, so fix this first: {why}",),
     )  # fmt: skip
 
 
 def test_where_nobody_tried_the_choice_stands_and_a_note_says_so() -> None:
-    note = "whether all nodes reach each other on 10.2.0.0/24 is not known: nobody tried it: not asked (--mesh none)"
+    note = "it is unknown whether all nodes reach each other on 10.2.0.0/24: not tested: not asked (--mesh none)"
     assert told(chosen(*two(MANAGEMENT, FAST), tried=False)) == ("=eth1", "10.2.0.0/24", (note,))
 
 
 def test_with_infiniband_ranks_meet_on_the_management_network() -> None:
     nodes = [{**facts, InfinibandFacts: ACTIVE} for facts in two("ib0 10.9.0.# 400000 infiniband", MANAGEMENT)]
     assert told(chosen(*nodes)) == (None, "10.9.0.0/24", ())  # NCCL takes ib* first, and it carries
-    why = "10.9.0.0/24 is left out: n1 and n2 cannot reach each other on 10.9.0.0/24: no answer"
+    why = "10.9.0.0/24 is not used: n1 and n2 cannot reach each other on 10.9.0.0/24: no answer"
     assert told(chosen(*nodes, dead=["10.9.0.0/24"])) == ("=eth0", "10.1.0.0/24", (why,))
 
 
 def test_docker_on_all_nodes_is_no_network() -> None:
     made = chosen(*two(DOCKER, MANAGEMENT))
     assert made == Advice(
-        {IFNAME: Setting(None, RIGHT, (f"eth0 leads to 10.1.0.0/24; NCCL picks eth0 ({RULE}): n[1-2]",))},
+        {IFNAME: Setting(None, RIGHT, (f"eth0 is in 10.1.0.0/24; NCCL picks eth0 ({RULE}): n[1-2]",))},
         network=made.network,
     )
     assert isinstance(made.network, Network)
@@ -143,7 +141,7 @@ def test_docker_on_all_nodes_is_no_network() -> None:
 
 def test_a_subnet_with_one_address_on_several_nodes_is_no_network_and_the_evidence_says_so() -> None:
     made = chosen(*two("br0 192.168.9.1 bridge", MANAGEMENT))
-    assert made.env[IFNAME].evidence[-1] == "192.168.9.0/24 is left out: n[1-2] show one address there, 192.168.9.1"
+    assert made.env[IFNAME].evidence[-1] == "192.168.9.0/24 is not used: n[1-2] have the same address in it, 192.168.9.1"
 
 
 def test_what_nccl_itself_answers_outweighs_what_its_rules_would_give() -> None:
@@ -192,13 +190,13 @@ def test_gloo_is_told_each_nodes_own_name_and_nothing_where_the_hosts_names_lead
         {**facts, HostNameFacts: HostNameFacts(f"n{own}", Resolved((f"10.1.0.{own}",)))}
         for own, facts in enumerate(nodes, 1)
     ]
-    why = "nothing to set: each host's own name leads to 10.1.0.0/24 as it is"
+    why = "nothing to set: each hostname resolves to an address in 10.1.0.0/24"
     assert (chosen(*named).env[GLOO], chosen(*named).per_node) == (Setting(None, why), {})
 
 
 @pytest.mark.parametrize(("nodes", "why"), [
     ([("eth0 10.1.0.1",), ("eth0 10.2.0.2", "eth1 10.3.0.2"), ("eth0 10.2.0.3",)],
-     "no subnet is common to all nodes: 10.2.0.0/24 on n[2-3], 10.1.0.0/24 on n1, 10.3.0.0/24 on n2"),
+     "the nodes have no subnet in common: 10.2.0.0/24 on n[2-3], 10.1.0.0/24 on n1, 10.3.0.0/24 on n2"),
     ([("eth0 10.1.0.1",), (DOCKER,)], "n2 has no usable interface"),
 ])  # fmt: skip
 def test_where_nothing_is_common_to_all_the_plan_says_what_it_could_not_decide(
@@ -214,7 +212,7 @@ def test_one_node_needs_none_and_of_no_node_nothing_is_known() -> None:
     assert chosen(node("eth0 10.1.0.1")) == Advice(
         {IFNAME: Setting(None, "one node alone needs no network between nodes")}
     )
-    assert chosen() == Advice({IFNAME: Setting(None, "no interface is known of any node", decided=False)})
+    assert chosen() == Advice({IFNAME: Setting(None, "the interfaces of all nodes are unknown", decided=False)})
 
 
 NAMED = JobFacts("eth0")
@@ -223,12 +221,12 @@ NAMED = JobFacts("eth0")
 def test_the_users_word_outweighs_what_is_faster_and_what_would_be_right_by_itself() -> None:
     made = chosen(*({**facts, JobFacts: NAMED} for facts in two(MANAGEMENT, FAST)))
     assert told(made) == ("=eth0", "10.1.0.0/24", ())
-    assert made.env[IFNAME].reason == "--ifname names it; it leads to 10.1.0.0/24"
+    assert made.env[IFNAME].reason == "set by --ifname; it is in 10.1.0.0/24"
 
 
 def test_an_interface_that_some_node_lacks_is_not_set_and_the_plan_says_where() -> None:
     made = chosen(node("eth0 10.1.0.1", job=NAMED), node("eno1 10.1.0.2", job=NAMED))
-    why = "--ifname eth0: eth0 is not there on n2; see ncheck explain NC330"
+    why = "--ifname eth0: eth0 is missing on n2; see ncheck explain NC330"
     assert made == Advice({IFNAME: Setting(None, why, decided=False)})
 
 

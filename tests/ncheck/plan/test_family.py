@@ -7,12 +7,10 @@ from dataclasses import replace
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nics import Address, NicFacts
-from ncheck.model.cluster import Facts
-from ncheck.model.node import Node
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.plan import Setting
 from ncheck.plan.advice import Advice
-from ncheck.plan.interface import advise
-from ncheck.plan.sight import sight_of
+from ncheck.plan.variables import advise
 
 from .links import linked
 from .test_choice import node
@@ -30,14 +28,14 @@ def host(number: int, *more: Address, **variables: str) -> Facts:
 
 def advised(*facts: Facts, dead: Sequence[str] = ()) -> Advice:
     nodes = linked({f"n{number}": held for number, held in enumerate(facts, 1)}, dead)
-    return advise(sight_of([Node(name) for name in nodes], nodes))
+    return advise(Cluster.of(nodes))
 
 
 def test_where_ipv6_alone_carries_nccl_is_told_so() -> None:
     made = advised(host(1), host(2), dead=[V4])
     assert made.env["NCCL_SOCKET_IFNAME"].value == "=eth0"
     assert made.env["NCCL_SOCKET_FAMILY"] == Setting(
-        "AF_INET6", f"{V6} is IPv6, and NCCL would take another address of the same interface"
+        "AF_INET6", f"{V6} is IPv6, and NCCL would use another address of the same interface"
     )
 
 
@@ -50,8 +48,8 @@ def test_a_second_address_of_one_family_cannot_be_named_and_a_note_says_so() -> 
     made = advised(*(host(number, Address(f"10.9.0.{number}", 24)) for number in (1, 2)), dead=[V4, V6])
     assert "NCCL_SOCKET_FAMILY" not in made.env
     assert made.notes[-1] == (
-        "NCCL takes the first address of an interface, and on n[1-2] that is not the one in 10.9.0.0/24: "
-        "no variable leads it there"
+        "NCCL uses the first address of an interface, and on n[1-2] that is not in 10.9.0.0/24: "
+        "no variable can change this"
     )
 
 

@@ -13,7 +13,7 @@ from ncheck.facts.links import LinkFacts, Reach
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.model.cluster import Facts
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
@@ -48,7 +48,7 @@ def node(number: int, *, mpi: object = OPEN_MPI, packages: str = "", gpus: int |
 def plan(*facts: Facts, listed: tuple[int | None, ...] = (None, None), **told: Any) -> LaunchPlan:
     nodes = [Node(f"n{number}", slots=count) for number, count in enumerate(listed, 1)]
     named = {one.name: fact for one, fact in zip(nodes, facts, strict=True)}
-    return propose(nodes, named, Settings(**told), user_is_root=False)
+    return propose(Cluster(tuple(nodes), named), Settings(**told), user_is_root=False)
 
 
 def test_the_launcher_is_the_mpirun_that_was_found_else_torchrun_where_torch_lives() -> None:
@@ -63,24 +63,24 @@ def test_the_launcher_is_the_mpirun_that_was_found_else_torchrun_where_torch_liv
 def test_where_mpirun_is_asked_for_and_none_is_there_no_line_is_made_up() -> None:
     made = plan(node(1, mpi=NO_MPI), node(2, mpi=NO_MPI), launcher="mpirun")
     assert made.lines == {}
-    assert made.notes == ("no mpirun line: no mpirun is on the PATH of a non-interactive login",)
+    assert made.notes == ("no mpirun line: no mpirun on the PATH of a non-interactive login",)
 
 
 def test_a_framework_that_is_not_there_is_told_and_the_line_given_all_the_same() -> None:
     made = plan(node(1, packages="torch"), node(2), launcher="torchrun")
     assert "torchrun" in made.lines
-    assert made.notes == ("no torch was found in the interpreter of n2: --python PATH names another one",)
+    assert made.notes == ("no torch in the interpreter of n2; --python PATH selects another interpreter",)
 
 
 def test_a_profile_that_no_line_takes_is_told() -> None:
     made = plan(node(1), node(2), launcher="srun", profile="numa")
-    assert made.notes == ("--profile numa is for Open MPI's mpirun, and changes nothing here",)
+    assert made.notes == ("--profile numa only affects Open MPI's mpirun; it is ignored here",)
     assert plan(node(1), node(2), launcher="mpirun", profile="numa").notes == ()
 
 
 def test_a_port_that_no_line_takes_is_told() -> None:
     made = plan(node(1), node(2), launcher="srun", master_port=12345)
-    assert made.notes == ("--master-port 12345 is looked at, and has no place in srun's line",)
+    assert made.notes == ("--master-port 12345 is checked, but srun's line has no such option",)
     assert (
         plan(node(1, packages="torch"), node(2, packages="torch"), launcher="torchrun", master_port=12345).notes == ()
     )
@@ -88,16 +88,16 @@ def test_a_port_that_no_line_takes_is_told() -> None:
 
 def test_tensorflow_is_said_to_start_one_worker_a_node() -> None:
     made = plan(node(1, packages="tensorflow", gpus=8), node(2, packages="tensorflow", gpus=8), launcher="tensorflow")
-    assert made.reasons["tensorflow"][0] == "2 workers, one a node, which takes all of its GPUs"
+    assert made.reasons["tensorflow"][0] == "2 workers, one per node, using all of its GPUs"
 
 
 def test_what_differs_by_node_is_left_to_ssh_and_the_rest_is_told() -> None:
     nodes = [Node("n1", port=2201), Node("n2", port=2202, user="ada")]
     named = {one.name: node(number) for number, one in enumerate(nodes, 1)}
-    made = propose(nodes, named, Settings(user="ada", ssh_config="~/job.conf"), user_is_root=False)
+    made = propose(Cluster(tuple(nodes), named), Settings(user="ada", ssh_config="~/job.conf"), user_is_root=False)
     file = Path("~/job.conf").expanduser()
     assert f"--mca plm_rsh_args '-l ada -F {file}'" in made.lines["mpirun"]
-    assert made.notes == (f"the nodes' ports differ, and mpirun has no words for that: name them in {file}",)
+    assert made.notes == (f"the nodes have different ports, which mpirun cannot pass to ssh: set them in {file}",)
 
 
 @pytest.mark.parametrize(("gpus", "listed", "asked", "hosts"), [
@@ -122,4 +122,4 @@ def test_gpus_that_a_variable_hides_have_no_slots() -> None:
 
 def test_gpus_that_the_slots_leave_idle_are_told() -> None:
     made = plan(node(1, gpus=8), node(2, gpus=8), listed=(8, 4))
-    assert made.notes == ("n2 is listed with fewer slots than GPUs: the other GPUs there stay idle",)
+    assert made.notes == ("n2 has fewer slots than GPUs: the other GPUs stay idle",)

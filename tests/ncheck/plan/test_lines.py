@@ -12,12 +12,11 @@ from ncheck.facts.mpi import MpiFacts
 from ncheck.local_host import Head
 from ncheck.model.plan import LAUNCHERS
 from ncheck.network.subnets import Seats
-from ncheck.plan.launch import Host, Launch, Maker, NoLineError, OutOfBand, Way
-from ncheck.plan.launchers import open_mpi_line
+from ncheck.plan.launch import Host, Launch, LineMaker, NoLineError, OutOfBand, SshOptions
+from ncheck.plan.launchers import LINES, MPI_LINES, open_mpi
 from ncheck.plan.networks import Network
-from ncheck.plan.plan import LINES
 
-from .jobs import MPI_MAKERS, SUBNET, launch, line, mpi_line
+from .jobs import SUBNET, launch, line, mpi_line
 
 FRONT = "env NCCL_SOCKET_IFNAME==eth0 GLOO_SOCKET_IFNAME=eth0 "
 OMPI = "mpirun -np 4 -H n1:2,n2:2 --bind-to none --map-by slot --mca pml ob1 "
@@ -37,7 +36,7 @@ def test_each_mpi_has_its_own_line(implementation: str, version: str, wanted: st
 
 
 def test_library_path_is_passed_on_only_where_it_is_set_for_mpirun_warns_of_it_otherwise() -> None:
-    assert " -x PATH python train.py" in mpi_line("Open MPI", "4.1.4", launch(libraries=False))
+    assert " -x PATH python train.py" in mpi_line("Open MPI", "4.1.4", launch(pass_library_path=False))
 
 
 def test_mpiruns_own_daemons_have_a_network_of_their_own_where_this_machine_is_not_on_the_jobs() -> None:
@@ -45,7 +44,7 @@ def test_mpiruns_own_daemons_have_a_network_of_their_own_where_this_machine_is_n
     assert f"btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include 10.2.0.0/24 " in mpi_line("Open MPI", "4.1.4", other)
     assert f"btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include eno9,eth0 " in mpi_line("Open MPI", "5.0.11", other)
     assert "oob" not in mpi_line("Open MPI", "5.0.11", launch(out_of_band=OutOfBand(why="said why")))
-    assert "said why" in open_mpi_line(replace(other, mpi=MpiFacts("Open MPI", "4.1.4"))).reasons
+    assert "said why" in open_mpi(replace(other, mpi=MpiFacts("Open MPI", "4.1.4"))).reasons
 
 
 @pytest.mark.parametrize("implementation", ["MPICH", "Intel MPI"])
@@ -53,8 +52,8 @@ def test_hydra_is_told_no_interface_that_this_machine_has_not(implementation: st
     here, elsewhere = launch(head=Head({"10.1.0.9": "eth0"})), launch(head=Head({"10.9.0.9": "eno1"}))
     assert " -iface eth0 " in mpi_line(implementation, "5.0", here)
     assert "-iface" not in mpi_line(implementation, "5.0", elsewhere)
-    told = "no -iface eth0: this machine has none, and mpiexec would stop; ranks find a way themselves"
-    assert MPI_MAKERS[implementation](elsewhere).reasons == (told,)
+    told = "no -iface eth0: this machine has no such interface, and mpiexec would stop; the ranks choose one"
+    assert MPI_LINES[implementation][1](elsewhere).reasons == (told,)
 
 
 def worker(index: int) -> str:
@@ -115,7 +114,7 @@ def test_every_launcher_that_can_be_asked_for_has_a_maker() -> None:
     ("tensorflow", "env NCCL_DEBUG=WARN python train.py"),
 ])  # fmt: skip
 def test_one_node_alone_meets_nobody(launcher: str, wanted: str) -> None:
-    alone = Launch((Host("localhost", 2, 2),), None, {"NCCL_DEBUG": "WARN"}, Way())
+    alone = Launch((Host("localhost", 2, 2),), None, {"NCCL_DEBUG": "WARN"}, SshOptions())
     assert line(launcher, alone) == wanted
 
 
@@ -131,7 +130,7 @@ def test_one_node_alone_meets_nobody(launcher: str, wanted: str) -> None:
 def test_the_program_is_handed_over_as_a_launcher_takes_it_and_each_word_is_quoted(
     program: tuple[str, ...], wanted: str
 ) -> None:
-    alone = Launch((Host("localhost", 2),), None, {}, Way(), program=program)
+    alone = Launch((Host("localhost", 2),), None, {}, SshOptions(), program=program)
     assert line("torchrun", alone) == f"torchrun --standalone --nproc-per-node=2 {wanted}"
 
 
@@ -152,11 +151,11 @@ def test_a_prefix_is_named_where_a_login_does_not_find_the_daemon() -> None:
 
 
 def test_the_way_in_is_told_to_the_launchers_that_log_in() -> None:
-    way = Way(2222, "ada", "~/.ssh/job", None)
-    job = launch(way=way, variables={})
+    way = SshOptions(2222, "ada", "~/.ssh/job", None)
+    job = launch(ssh=way, variables={})
     assert "--mca plm_rsh_args '-p 2222 -l ada -i ~/.ssh/job' " in mpi_line("Open MPI", "4.1.4", job)
     assert " -p 2222 -i '~/.ssh/job' " in line("horovodrun", job)
-    told = "its ssh must be told -p 2222 -l ada -i ~/.ssh/job by ~/.ssh/config"
+    told = "add the ssh options -p 2222 -l ada -i ~/.ssh/job to ~/.ssh/config: the launcher cannot pass them"
     assert told in LINES["horovodrun"](job).reasons
     assert told in LINES["deepspeed"](job).reasons
 
@@ -197,7 +196,7 @@ def test_slurm_is_given_no_list_with_something_behind_its_last_bracket(names: tu
 
 def test_deepspeed_says_which_variables_it_keeps_to_itself() -> None:
     assert LINES["deepspeed"](launch()).reasons == (
-        "it writes deepspeed.hosts here, in the form that deepspeed reads, and needs pdsh here",
+        "it writes deepspeed.hosts here, in deepspeed's format, and needs pdsh here",
         (
             "deepspeed passes GLOO_SOCKET_IFNAME to no other node: "
             r"printf '%s\n' GLOO_SOCKET_IFNAME=eth0 >> ~/.deepspeed_env"
@@ -225,10 +224,10 @@ def test_nodes_may_meet_by_ipv6_where_the_launcher_takes_it() -> None:
 
 @pytest.mark.parametrize("maker", [LINES[name] for name in ("torchrun", "accelerate", "paddle", "oneflow",
                                                            "tensorflow", "deepspeed")])  # fmt: skip
-def test_without_an_address_there_is_no_meeting_and_no_line(maker: Maker) -> None:
+def test_without_an_address_there_is_no_meeting_and_no_line(maker: LineMaker) -> None:
     job = launch()
     nowhere = replace(job, hosts=(replace(job.hosts[0], address=""), job.hosts[1]))
-    with pytest.raises(NoLineError, match="no address is known at which n1 and the other nodes meet"):
+    with pytest.raises(NoLineError, match="the address of n1 in a network of all nodes is unknown"):
         maker(nowhere)
 
 
@@ -237,7 +236,7 @@ def test_slots_that_differ_have_a_line_where_the_launcher_can_say_so() -> None:
     uneven = replace(job, hosts=(job.hosts[0], replace(job.hosts[1], slots=4)))
     assert "--nproc-per-node=4" in line("torchrun", uneven)
     for launcher in ("srun", "accelerate", "oneflow"):
-        with pytest.raises(NoLineError, match="is one number for all nodes, and their slots differ"):
+        with pytest.raises(NoLineError, match="for all nodes, but their slots differ"):
             line(launcher, uneven)
 
 
@@ -260,7 +259,7 @@ def test_one_line_for_all_sets_each_nodes_own_where_it_runs_and_stops_elsewhere(
 def test_deepspeed_has_no_line_for_words_that_the_nodes_shells_would_change(word: str) -> None:
     with pytest.raises(NoLineError, match="to the nodes' shells unquoted: put it into a script"):
         line("deepspeed", launch(program=("python", "train.py", word)))
-    alone = Launch((Host("localhost", 2),), None, {}, Way(), program=("python", "train.py", word))
+    alone = Launch((Host("localhost", 2),), None, {}, SshOptions(), program=("python", "train.py", word))
     assert shlex.split(line("deepspeed", alone))[-1] == word
 
 
@@ -272,7 +271,7 @@ def test_deepspeed_takes_words_with_blanks() -> None:
 def test_deepspeed_has_no_line_for_values_that_are_each_nodes_own() -> None:
     job = launch()
     own = replace(job.hosts[0], own={"NCCL_SOCKET_IFNAME": "=eth1"})
-    with pytest.raises(NoLineError, match="NCCL_SOCKET_IFNAME is each node's own; torchrun starts such a program"):
+    with pytest.raises(NoLineError, match="NCCL_SOCKET_IFNAME must differ; torchrun can start the same program"):
         line("deepspeed", replace(job, hosts=(own, job.hosts[1])))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from ncheck.local_host import Head
-from ncheck.plan.plan import LINES
+from ncheck.plan.launchers import LINES
 
 from .jobs import SUBNET, launch, line
 
@@ -51,10 +51,10 @@ def test_horovodrun_looks_itself_where_nothing_can_be_named() -> None:
 def test_horovodrun_says_where_only_a_horovod_with_mpi_gets_along() -> None:
     apart = launch(cards=("eno1", "enp3s0"))
     assert LINES["horovodrun"](apart).reasons == (
-        f"no one name means {SUBNET} alone everywhere: MPI is given the subnet, NCCL its own in front of the program",
-        "a Horovod without MPI (gloo) takes one name for all nodes, and cannot start so",
+        f"no interface name stands for {SUBNET} on all nodes: MPI gets the subnet, NCCL its own variable",
+        "a Horovod without MPI (gloo) needs one name for all nodes and cannot start with this line",
     )
     elsewhere = launch(head=Head({"10.9.0.9": "eno1"}))
-    told = "a Horovod without MPI (gloo) looks for eth0 on this machine too: type it on a node then"
+    told = "a Horovod without MPI (gloo) needs eth0 on this machine too, which has none: type the line on a node"
     assert LINES["horovodrun"](elsewhere).reasons == (told,)
     assert LINES["horovodrun"](launch(head=Head({"10.1.0.9": "eth0"}))).reasons == ()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
+
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.local_host import Head
-from ncheck.model.cluster import Facts
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
-from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.model.plan import LaunchCommand, LaunchPlan, Setting
 from ncheck.plan import PLAN_FACTS
 from ncheck.plan.plan import propose
 from ncheck.settings import Settings
@@ -24,22 +26,24 @@ def test_every_fact_that_a_plan_reads_is_declared() -> None:
 
 
 def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> None:
+    line = (
+        "mpirun -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' "
+        "--mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include 10.1.0.0/24 "
+        "-x NCCL_DEBUG=WARN -x PATH python train.py"
+    )
     assert plan(node(DOCKER, "eth0 10.1.0.1"), node(DOCKER, "eth0 10.1.0.2")) == LaunchPlan(
         env={
             "NCCL_SOCKET_IFNAME": Setting(
-                None, "nothing to set: NCCL picks 10.1.0.0/24 on every node as it is",
-                (f"eth0 leads to 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n[1-2]",),
+                None, "nothing to set: NCCL picks 10.1.0.0/24 on every node by default",
+                (f"eth0 is in 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n[1-2]",),
             ),
         },
-        lines={
-            "mpirun": "mpirun -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' "
-            "--mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include 10.1.0.0/24 "
-            "-x NCCL_DEBUG=WARN -x PATH python train.py",
-        },
+        lines={"mpirun": line},
+        command=LaunchCommand(tuple(shlex.split(line)), "mpirun", "Open MPI", "4.1.4"),
         reasons={
             "mpirun": (
-                "for Open MPI 4.1.4; 16 ranks: the listed slots, else the GPUs",
-                "held to 10.1.0.0/24: by itself it tries every interface, docker0 too, and may hang",
+                "for Open MPI 4.1.4; 16 ranks (2 nodes x 8 GPUs)",
+                "pinned to 10.1.0.0/24: otherwise Open MPI tries every interface, including docker0, and may hang",
             ),
         },
     )  # fmt: skip
@@ -49,7 +53,7 @@ def test_mpirun_is_allowed_to_run_as_root_where_the_job_or_the_one_who_types_it_
     found = linked({"n1": node("eth0 10.1.0.1"), "n2": node("eth0 10.1.0.2")})
 
     def allowed(*, user_is_root: bool, head: Head | None) -> bool:
-        made = propose(NODES, found, Settings(), user_is_root=user_is_root, head=head)
+        made = propose(Cluster(NODES, found), Settings(), user_is_root=user_is_root, head=head)
         return made.lines["mpirun"].startswith("mpirun --allow-run-as-root ")
 
     here = {"10.1.0.9": "eth0"}
@@ -62,7 +66,7 @@ def test_library_path_is_passed_on_where_a_node_or_this_machine_sets_it() -> Non
     def passed(*names: str, head: Head | None = None) -> bool:
         set_ = EnvironmentFacts(dict.fromkeys(names, "/opt/lib"), {})
         found = linked({f"n{n}": node(f"eth0 10.1.0.{n}", EnvironmentFacts=set_) for n in (1, 2)})
-        made = propose(NODES, found, Settings(), user_is_root=False, head=head)
+        made = propose(Cluster(NODES, found), Settings(), user_is_root=False, head=head)
         return "-x LD_LIBRARY_PATH" in made.lines["mpirun"]
 
     assert (passed(), passed("LD_LIBRARY_PATH")) == (False, True)
@@ -74,10 +78,10 @@ def test_a_bridge_in_the_way_makes_it_name_the_card_exactly() -> None:
     assert made.env == {
         "NCCL_SOCKET_IFNAME": Setting(
             "=eth0",
-            "as it is, NCCL would use br-5b1d7c3e9f20 and eth0 on n1; the job belongs to 10.1.0.0/24",
+            "by default NCCL would use br-5b1d7c3e9f20 and eth0 on n1; the job's network is 10.1.0.0/24",
             (
-                f"eth0 leads to 10.1.0.0/24; NCCL picks br-5b1d7c3e9f20 ({AUTOMATIC}): n1",
-                f"eth0 leads to 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n2",
+                f"eth0 is in 10.1.0.0/24; NCCL picks br-5b1d7c3e9f20 ({AUTOMATIC}): n1",
+                f"eth0 is in 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n2",
             ),
         )
     }
@@ -136,7 +140,7 @@ def test_a_setting_that_leads_astray_is_overruled() -> None:
 
 def test_nodes_that_share_no_subnet_get_no_value_and_are_told_which_check_says_more() -> None:
     made = plan(node("eth0 10.1.0.1"), node("eth0 10.2.0.2"))
-    why = "no subnet is common to all nodes: 10.1.0.0/24 on n1, 10.2.0.0/24 on n2; see ncheck explain NC305"
+    why = "the nodes have no subnet in common: 10.1.0.0/24 on n1, 10.2.0.0/24 on n2; see ncheck explain NC305"
     lines = ("10.1.0.0/24 on n1", "10.2.0.0/24 on n2")
     assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, why, lines, decided=False)}
     assert "if_include" not in made.lines["mpirun"]
@@ -156,7 +160,7 @@ def test_pods_whose_only_way_out_is_a_veth_pair_are_healthy() -> None:
 def test_gloo_is_told_one_exact_name_where_a_framework_uses_it() -> None:
     torch = InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {"torch": "2.3.1"})
     made = plan(node("eth0 10.1.0.1", InterpreterFacts=torch), node("eth0 10.1.0.2", InterpreterFacts=torch))
-    why = "gloo takes the address of the host's own name, often 127.0.1.1; eth0 leads to 10.1.0.0/24 everywhere"
+    why = "gloo uses the address that the hostname resolves to, often 127.0.1.1; eth0 is in 10.1.0.0/24 on every node"
     assert made.env["GLOO_SOCKET_IFNAME"] == Setting("eth0", why)
     differing = plan(node("eno1 10.1.0.1", InterpreterFacts=torch), node("eth0 10.1.0.2", InterpreterFacts=torch))
     assert differing.env["GLOO_SOCKET_IFNAME"].value is None
@@ -167,7 +171,7 @@ def test_gloo_is_told_one_exact_name_where_a_framework_uses_it() -> None:
 
 def test_interfaces_that_could_not_be_read_leave_the_value_open() -> None:
     made = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2", NicFacts=Unread("no answer")))
-    why = "the interfaces of n2 could not be read, so none can be named for all nodes"
+    why = "the interfaces of n2 could not be read, so no interface can be set for all nodes"
     assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, why, ("n2: no answer",), decided=False)}
 
 
@@ -175,14 +179,14 @@ def test_a_node_that_was_not_reached_stays_in_the_line_and_is_named() -> None:
     lost: Facts = {LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))}
     made = plan(node("eth0 10.1.0.1"), lost)
     assert "-np 16 -H n1:8,n2:8 " in made.lines["mpirun"]
-    assert made.notes == ("the plan is for all listed nodes; n2 was not reached and is taken to be like the rest",)
+    assert made.notes == ("n2 is unreachable; assumed to match the other nodes",)
 
 
 def test_no_plan_is_made_of_nothing() -> None:
     lost: Facts = {LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))}
     assert plan(lost, lost) == LaunchPlan(
-        env={"NCCL_SOCKET_IFNAME": Setting(None, "not known: no node was reached", decided=False)},
-        notes=("no node was reached: there is nothing to plan with",),
+        env={"NCCL_SOCKET_IFNAME": Setting(None, "unknown: all nodes are unreachable", decided=False)},
+        notes=("no plan: all nodes are unreachable",),
     )
 
 
@@ -206,7 +210,7 @@ def test_gpus_that_could_not_be_read_are_not_one_and_the_plan_says_so() -> None:
     dark = node("eth0 10.1.0.8", GpuFacts=Unread("nvidia-smi did not end"))
     told = plan(node("eth0 10.1.0.7"), dark)
     assert "-np 16 -H n1:8,n2:8 " in told.lines["mpirun"]
-    assert told.notes == ("the GPUs of n2 could not be read: the slots there are taken to be like the rest",)
+    assert told.notes == ("the GPUs of n2 could not be read; the slots there are assumed to match the other nodes",)
     listed = plan(node("eth0 10.1.0.7"), dark, nodes=(Node("n1"), Node("n2", slots=4)))
     assert "-np 12 -H n1:8,n2:4 " in listed.lines["mpirun"]
     assert listed.notes == ()
@@ -214,4 +218,4 @@ def test_gpus_that_could_not_be_read_are_not_one_and_the_plan_says_so() -> None:
 
 def test_an_environment_that_could_not_be_read_is_taken_to_be_empty_and_the_plan_says_so() -> None:
     told = plan(node("eth0 10.1.0.7"), node("eth0 10.1.0.8", environment=Unread("cut off")))
-    assert told.notes == ("the environment of n2 could not be read: NCCL's variables are taken to be unset there",)
+    assert told.notes == ("the environment of n2 could not be read; NCCL's variables are assumed to be unset there",)

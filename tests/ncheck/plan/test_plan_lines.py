@@ -16,7 +16,7 @@ def test_a_user_and_port_of_the_listing_reach_mpiruns_ssh_only_where_all_nodes_a
     assert "--mca plm_rsh_args '-p 2022 -l ada'" in agreed.lines["mpirun"]
     split = plan(*facts, nodes=(Node("n1", user="ada"), Node("n2", user="eve")))
     assert "plm_rsh_args" not in split.lines["mpirun"]
-    assert split.notes == ("the nodes' users differ, and mpirun has no words for that: name them in ~/.ssh/config",)
+    assert split.notes == ("the nodes have different users, which mpirun cannot pass to ssh: set them in ~/.ssh/config",)
 
 
 def test_open_mpi_5_has_no_openib_and_wants_names_for_its_daemons() -> None:
@@ -52,7 +52,7 @@ def test_intel_mpi_has_no_line_for_slots_that_differ() -> None:
     mpi = MpiFacts("Intel MPI", "2021.18")
     made = plan(node("eth0 10.1.0.1", mpi=mpi), node("eth0 10.1.0.2", mpi=mpi, gpus=4))
     assert made.lines == {}
-    assert made.notes == ("no mpirun line: Intel MPI's -ppn is one number for all nodes, and their slots differ",)
+    assert made.notes == ("no mpirun line: Intel MPI takes one -ppn for all nodes, but their slots differ",)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_an_mpi_that_is_not_the_same_everywhere_has_no_line_and_a_reason(theirs:
 def test_other_launchers_and_names_that_look_like_addresses_have_no_line_and_a_reason() -> None:
     spectrum = MpiFacts("Spectrum MPI", "10.4")
     made = plan(node("eth0 10.1.0.1", mpi=spectrum), node("eth0 10.1.0.2", mpi=spectrum))
-    assert made.notes == ("no mpirun line: ncheck knows none for Spectrum MPI 10.4",)
+    assert made.notes == ("no mpirun line: ncheck does not support Spectrum MPI 10.4",)
     six = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2"), nodes=(Node("fd00::1"), Node("n2")))
-    assert six.notes == ("no mpirun line: in fd00::1:8 no launcher can tell address and slots apart: list host names",)
+    assert six.notes == ("no mpirun line: launchers cannot separate address and slots in fd00::1:8: list host names instead",)
 
 
 def test_a_host_name_reaches_no_shell_unquoted() -> None:

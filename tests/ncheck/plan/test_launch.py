@@ -6,13 +6,12 @@ import pytest
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.local_host import Head
+from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Login
-from ncheck.model.node import Node
 from ncheck.network.subnets import subnets
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.launch import OutOfBand, out_of_band
 from ncheck.plan.networks import Network
-from ncheck.plan.sight import Sight, sight_of
 
 from .links import linked
 
@@ -21,7 +20,7 @@ ON_FAST, ON_SLOW, ABROAD = Head({"10.78.0.254": "fast9"}), Head({"10.77.0.254": 
 HERE = f"this machine has no address in {FAST}"
 
 
-def nodes(fast: str = "10.78.0.{}") -> Sight:
+def nodes(fast: str = "10.78.0.{}") -> Cluster:
     """Make three nodes that share two networks, the fast one under two names."""
     cards = [("eth0", "10.77.0.{}"), (("fast0", "enp3s0"), fast)]
     facts = {}
@@ -34,19 +33,19 @@ def nodes(fast: str = "10.78.0.{}") -> Sight:
             for index, (name, ip) in enumerate(cards, 2)
         )  # fmt: skip
         facts[f"n{number}"] = {LoginFacts: LoginFacts(Login(reached=True)), NicFacts: NicFacts(nics)}
-    return sight_of([Node(name) for name in facts], linked(facts))
+    return Cluster.of(linked(facts))
 
 
-def meeting(head: Head | None, subnet: str = FAST, sight: Sight | None = None) -> OutOfBand:
-    seen = sight or nodes()
-    return out_of_band(seen, Network(subnet, subnets(seen.known(NicFacts))[subnet]), head)
+def meeting(head: Head | None, subnet: str = FAST, cluster: Cluster | None = None) -> OutOfBand:
+    seen = cluster or nodes()
+    return out_of_band(seen, Network(subnet, subnets(seen.facts(NicFacts))[subnet]), head)
 
 
 @pytest.mark.parametrize(("head", "wanted"), [
     (None, OutOfBand(FAST, ("enp3s0", "fast0"))),
     (ON_FAST, OutOfBand(FAST, ("enp3s0", "fast0", "fast9"))),
-    (ON_SLOW, OutOfBand(SLOW, ("eth0",), f"{HERE}: mpirun and its daemons reach each other on {SLOW}")),
-    (ABROAD, OutOfBand(why=f"{HERE}: how mpirun and its daemons reach each other is left to them")),
+    (ON_SLOW, OutOfBand(SLOW, ("eth0",), f"{HERE}: mpirun and its daemons connect over {SLOW}")),
+    (ABROAD, OutOfBand(why=f"{HERE}: mpirun and its daemons choose a network themselves")),
 ])  # fmt: skip
 def test_the_jobs_network_is_named_where_this_machine_is_on_it_else_one_that_it_shares_with_all(
     head: Head | None, wanted: OutOfBand
@@ -65,6 +64,6 @@ def test_open_mpi_is_told_names_where_the_network_has_ipv6_only() -> None:
 
 def test_behind_routers_only_one_of_the_nodes_knows_what_to_name() -> None:
     seen = nodes()
-    routed = Network("", subnets(seen.known(NicFacts))[SLOW])
+    routed = Network("", subnets(seen.facts(NicFacts))[SLOW])
     assert out_of_band(seen, routed, Head({"10.77.0.2": "eth0"})) == OutOfBand("", ("eth0",))
     assert out_of_band(seen, routed, ABROAD).names == ()
