@@ -22,7 +22,7 @@ from ncheck.fleet.gather import gather
 from ncheck.hostlist import is_name, is_v6, quoted
 from ncheck.inventory.read import read_inventory
 from ncheck.judge import facts_wanted
-from ncheck.local_host import Head, head_of
+from ncheck.local_host import LocalHost, read_local_host
 from ncheck.model.check import Check
 from ncheck.model.cluster import Cluster, Facts, FactType, among
 from ncheck.model.evidence import Cause, Evidence, Login, Reply, Status
@@ -64,7 +64,7 @@ def examine(
     began = clock()
     nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     registry = load_checks(settings.select)
-    run = _Run(settings, registry, registry.select(settings.select), observer, head_of(settings, os.environ))
+    run = _Run(settings, registry, registry.select(settings.select), observer, read_local_host(settings, os.environ))
     recorder = _recorder(settings.record, nodes) if settings.record else None
 
     def keep(evidence: Evidence) -> None:
@@ -147,10 +147,10 @@ class _Run:
         registry: Registry,
         checks: Sequence[Check],
         observer: Observer,
-        head: Head | None = None,
+        local_host: LocalHost | None = None,
     ) -> None:
         self.settings, self.registry, self.checks, self.observer = settings, registry, checks, observer
-        self.head = head
+        self.local_host = local_host
         self.wanted = wanted_facts(checks, settings)
         self.probes = settings.probe != "none" and ProbeFacts in self.wanted
         self.plans = self.probes or not settings.select or set(PLAN_FACTS) <= set(facts_wanted(checks))
@@ -252,7 +252,7 @@ class _Run:
         from ncheck.plan.plan import propose
 
         cluster = Cluster(tuple(nodes), facts, self.settings)
-        return propose(cluster, self.settings, user_is_root=self._as_root(), head=self.head)
+        return propose(cluster, self.settings, user_is_root=self._as_root(), local_host=self.local_host)
 
     def _as_root(self) -> bool:
         """Tell whether the job would run as root, as far as any node said."""

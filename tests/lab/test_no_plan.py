@@ -49,7 +49,8 @@ def test_with_no_common_subnet_it_is_said_what_is_common_to_whom(wide_lab: Lab) 
 
     run = plan(wide_lab, "--for", "env", waits=QUICK)
 
-    told = "the nodes have no subnet in common: 10.78.0.0/24 on node[01-02], 10.77.0.0/24 on node[01-02], 10.77.0.3/32 on"
+    subnets = "10.78.0.0/24 on node[01-02], 10.77.0.0/24 on node[01-02], 10.77.0.3/32 on"
+    told = f"the nodes have no subnet in common: {subnets}"
     assert told in run.stderr
     assert (run.exit_code, run.stdout) == (1, "false\n")
 

@@ -10,7 +10,7 @@ from shlex import quote
 
 from ncheck.facts.mpi import MpiFacts
 from ncheck.hostlist import quoted
-from ncheck.local_host import Head
+from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster
 from ncheck.model.plan import Setting
 from ncheck.plan.networks import Network, connectivity, shared_by_all
@@ -72,7 +72,7 @@ class Launch:
 
     `meeting_port` is where the ranks meet on the first node, 0 if they need none. `interfaces` are the names of all
     interfaces of each node. `out_of_band` is the network of Open MPI's own daemons, `pass_library_path` whether
-    LD_LIBRARY_PATH is set anywhere, and `head` the machine on which the line is typed.
+    LD_LIBRARY_PATH is set anywhere, and `local_host` the machine on which the line is typed.
     """
 
     hosts: tuple[Host, ...]
@@ -88,7 +88,7 @@ class Launch:
     interfaces: tuple[frozenset[str], ...] = ()
     out_of_band: OutOfBand | None = None
     pass_library_path: bool = False
-    head: Head | None = None
+    local_host: LocalHost | None = None
 
     @property
     def ranks(self) -> int:
@@ -264,37 +264,37 @@ class OutOfBand:
         return self.subnet if self.subnet and ":" not in self.subnet else ",".join(self.names)
 
 
-def out_of_band(cluster: Cluster, network: Network, head: Head | None) -> OutOfBand:
-    """Return the network of mpirun, typed on the head, and its daemons: the job's, or another one that works.
+def out_of_band(cluster: Cluster, network: Network, local_host: LocalHost | None) -> OutOfBand:
+    """Return the network of mpirun, typed on this machine, and its daemons: the job's, or another one that works.
 
-    If nothing is known about the head, it is assumed to match the nodes.
+    If nothing is known about this machine, it is assumed to match the nodes.
     """
-    if head is None:
+    if local_host is None:
         return OutOfBand(network.subnet, _interface_names(network))
-    if own := _interfaces_of_head(head, network):
+    if own := _local_interfaces(local_host, network):
         return OutOfBand(network.subnet, _interface_names(network, own))
     here = f"this machine has no address in {network.label}"
     others = [other for other in shared_by_all(cluster) if other.subnet != network.subnet]
     for other in sorted(others, key=lambda other: connectivity(cluster, other).whole is False):
-        if own := _interfaces_of_head(head, other):
+        if own := _local_interfaces(local_host, other):
             why = f"{here}: mpirun and its daemons connect over {other.subnet}"
             return OutOfBand(other.subnet, _interface_names(other, own), why)
     return OutOfBand(why=f"{here}: mpirun and its daemons choose a network themselves")
 
 
-def _interfaces_of_head(head: Head, network: Network) -> tuple[str, ...]:
-    """Return the head's interfaces in a network; if routers connect the nodes, only a head that is a node has any."""
+def _local_interfaces(local_host: LocalHost, network: Network) -> tuple[str, ...]:
+    """Return this machine's interfaces in a network; behind routers only one that is a node itself has any."""
     if not network.subnet:
         own = {address.ip for addresses in network.members.values() for address in addresses}
-        return tuple(name for ip, name in head.interfaces.items() if ip in own)
+        return tuple(name for ip, name in local_host.interfaces.items() if ip in own)
     subnet = ip_network(network.subnet)
-    return tuple(name for ip, name in head.interfaces.items() if ip_address(ip.partition("%")[0]) in subnet)
+    return tuple(name for ip, name in local_host.interfaces.items() if ip_address(ip.partition("%")[0]) in subnet)
 
 
-def _interface_names(network: Network, of_head: tuple[str, ...] = ()) -> tuple[str, ...]:
+def _interface_names(network: Network, local: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return a name that all machines have, else all names."""
-    common = next((name for name in network.names if not of_head or name in of_head), None)
-    return (common,) if common else tuple(sorted({*network.first_names, *of_head}))
+    common = next((name for name in network.names if not local or name in local), None)
+    return (common,) if common else tuple(sorted({*network.first_names, *local}))
 
 
 OwnValues = Mapping[str, Mapping[str, str]]  # variables by hostname (uname -n)

@@ -149,7 +149,7 @@ def _hydra(launch: Launch, words: list[str]) -> Line:
     Hydra itself listens on that interface first, so the machine where the line is typed must have it.
     """
     name = launch.network.names[0] if launch.network and launch.network.names else ""
-    here = launch.head is None or name in launch.head.interfaces.values()
+    here = launch.local_host is None or name in launch.local_host.interfaces.values()
     words = [*words, "-n", str(launch.ranks), *(["-iface", name] if name and here else [])]
     for variable, value in launch.variables.items():
         words += ["-genv", variable, value]
@@ -167,7 +167,7 @@ _HOSTS_IN_THAT_TIME = 16  # each is a login and an import of Horovod, often from
 
 @launcher("horovodrun")
 def horovodrun(launch: Launch) -> Line:
-    """Return the line, to be typed on the head node.
+    """Return the line, to be typed on one of the nodes or a machine in their network.
 
     --network-interfaces is a list for MPI (names or a subnet), and NCCL_SOCKET_IFNAME, prefixes, for the program.
     """
@@ -190,7 +190,7 @@ def horovodrun(launch: Launch) -> Line:
     reasons = []
     if launch.several and not name:
         reasons += _horovodrun_without_a_name(subnet)
-    elif name and launch.head and name not in launch.head.interfaces.values():
+    elif name and launch.local_host and name not in launch.local_host.interfaces.values():
         reasons.append(
             f"a Horovod without MPI (gloo) needs {name} on this machine too, which has none: type the line on a node"
         )

@@ -15,7 +15,7 @@ from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold, is_name
-from ncheck.local_host import Head
+from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster
 from ncheck.model.plan import LAUNCHER_TABLE, MEETING_PORTS, LaunchCommand, LaunchPlan, Setting
 from ncheck.mpi import prefix_for
@@ -34,10 +34,12 @@ _ALL_UNREACHABLE = LaunchPlan(
 )
 
 
-def propose(cluster: Cluster, settings: Settings, *, user_is_root: bool, head: Head | None = None) -> LaunchPlan:
+def propose(
+    cluster: Cluster, settings: Settings, *, user_is_root: bool, local_host: LocalHost | None = None
+) -> LaunchPlan:
     """Return the plan for a job over all listed nodes; its notes say what could not be decided and why.
 
-    `head` is the machine on which the line is typed; None if it is unknown, and assumed to match the nodes.
+    `local_host` is the machine on which the line is typed; None if it is unknown, and assumed to match the nodes.
     """
     if not logged_in(cluster).nodes:
         return _ALL_UNREACHABLE
@@ -48,7 +50,7 @@ def propose(cluster: Cluster, settings: Settings, *, user_is_root: bool, head: H
     try:
         if launcher in FILES:
             return replace(plan, lines={launcher: FILES[launcher](plan, host_names(cluster))})
-        launch = _launch(cluster, settings, launcher, advice, head=head, user_is_root=user_is_root)
+        launch = _launch(cluster, settings, launcher, advice, local_host=local_host, user_is_root=user_is_root)
         name, line = _line(launcher, launch)
     except NoLineError as error:
         return replace(plan, notes=(*plan.notes, f"no {launcher} line: {error}"))
@@ -79,11 +81,13 @@ def _command(launch: Launch, line: Line) -> LaunchCommand:
     )
 
 
-def mpi_launch(cluster: Cluster, settings: Settings, *, user_is_root: bool, head: Head | None = None) -> Launch:
+def mpi_launch(
+    cluster: Cluster, settings: Settings, *, user_is_root: bool, local_host: LocalHost | None = None
+) -> Launch:
     """Return what the plan's mpirun line is made of, whichever line the plan shows. Raises NoLineError."""
     if not logged_in(cluster).nodes:
         raise NoLineError("all nodes are unreachable")
-    return _launch(cluster, settings, "mpirun", advise(cluster), head=head, user_is_root=user_is_root)
+    return _launch(cluster, settings, "mpirun", advise(cluster), local_host=local_host, user_is_root=user_is_root)
 
 
 def mpi_line(launch: Launch) -> Line:
@@ -102,13 +106,19 @@ def _line(launcher: str, launch: Launch) -> tuple[str, Line]:
 
 
 def _launch(  # noqa: PLR0913  what a plan is made of
-    cluster: Cluster, settings: Settings, launcher: str, advice: Advice, *, head: Head | None, user_is_root: bool
+    cluster: Cluster,
+    settings: Settings,
+    launcher: str,
+    advice: Advice,
+    *,
+    local_host: LocalHost | None,
+    user_is_root: bool,
 ) -> Launch:
     """Return what a line is made of. Raises NoLineError."""
     reached = logged_in(cluster)
     mpi = same_mpi(reached) if launcher == "mpirun" else None
     set_somewhere = [frozenset(facts.variables) for facts in reached.facts(EnvironmentFacts).values()]
-    on_head = [head.variables] if head else []
+    on_local_host = [local_host.variables] if local_host else []
     return Launch(
         hosts=hosts(cluster, advice, settings.slots),
         network=advice.network,
@@ -117,13 +127,14 @@ def _launch(  # noqa: PLR0913  what a plan is made of
         program=settings.program or PROGRAM,
         meeting_port=settings.master_port or MEETING_PORTS.get(launcher, 0),
         mpi=mpi,
-        as_root=user_is_root or (head is not None and head.root),
+        as_root=user_is_root or (local_host is not None and local_host.root),
         profile=settings.profile or "slot",
         prefix=prefix_for(reached.facts(MpiDaemonFacts)) if mpi and mpi.implementation == "Open MPI" else None,
         interfaces=tuple(frozenset(nic.name for nic in nics.interfaces) for nics in reached.facts(NicFacts).values()),
-        out_of_band=out_of_band(reached, advice.network, head) if advice.network else None,
-        pass_library_path=not set_somewhere or any("LD_LIBRARY_PATH" in names for names in (*set_somewhere, *on_head)),
-        head=head,
+        out_of_band=out_of_band(reached, advice.network, local_host) if advice.network else None,
+        pass_library_path=not set_somewhere
+        or any("LD_LIBRARY_PATH" in names for names in (*set_somewhere, *on_local_host)),
+        local_host=local_host,
     )
 
 

@@ -15,8 +15,8 @@ def test_a_rendezvous_that_was_left_behind_is_told_once_for_all_nodes_that_have_
     nodes = {name: node(NCCL_COMM_ID="10.1.0.1:4444") for name in ("n1", "n2")} | {"n3": node()}
     assert judge([nccl_setting_left_over], nodes).findings == [
         Finding("NC333", "nccl-setting-left-over", Severity.WARNING, ("n1", "n2"),
-                "NCCL_COMM_ID=10.1.0.1:4444 in the environment: every communicator connects to this one address: jobs on "
-                "other nodes hang", (), "unset NCCL_COMM_ID"),
+                "NCCL_COMM_ID=10.1.0.1:4444 in the environment: every communicator connects to this one "
+                "address: jobs on other nodes hang", (), "unset NCCL_COMM_ID"),
     ]  # fmt: skip
 
 

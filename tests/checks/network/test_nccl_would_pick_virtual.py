@@ -58,7 +58,8 @@ def test_a_bridge_that_comes_before_the_card_is_named_with_the_cards_name_to_set
     assert judge([nccl_would_pick_virtual], node(COMPOSE, ETH0)).findings == [
         Finding("NC304", "nccl-would-pick-virtual", Severity.ERROR, ("n1",),
                 "NCCL would pick br-5b1d7c3e9f20 (container-bridge): "
-                "the first in the kernel's order except docker*, lo and virbr*", (), "export NCCL_SOCKET_IFNAME='=eth0'"),
+                "the first in the kernel's order except docker*, lo and virbr*", (),
+                "export NCCL_SOCKET_IFNAME='=eth0'"),
     ]  # fmt: skip
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import Gid, HcaPort, InfinibandFacts
@@ -13,7 +11,6 @@ from ncheck.facts.nics import Interface, NicFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Login
 from ncheck.model.plan import Setting
-from ncheck.nccl.hca import selected, value_for
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.hca import advise_hcas
 
@@ -161,12 +158,3 @@ def test_an_index_that_differs_is_each_nodes_own_and_one_that_is_set_is_left() -
     )
     told = {**first, EnvironmentFacts: EnvironmentFacts({GID: "3"}, {})}
     assert advised(told, told) == NOTHING
-
-
-@pytest.mark.parametrize(("value", "names"), [
-    ("", "=mlx5_1:1,mlx5_2:2,mlx5_10:1"), ("mlx5_1", "=mlx5_1:1,mlx5_10:1"), ("=mlx5_1", "=mlx5_1:1"),
-    ("=mlx5_2:1", "="), ("mlx5_2:2", "=mlx5_2:2"), ("^mlx5_1", "=mlx5_2:2"), ("^=mlx5_1", "=mlx5_2:2,mlx5_10:1"),
-])  # fmt: skip
-def test_a_list_is_read_as_nccl_reads_it(value: str, names: str) -> None:
-    ports = (port("mlx5_10 400"), port("mlx5_1 400"), replace(port("mlx5_2 400"), port=2), port("mlx5_3 400 down"))
-    assert value_for(selected(value, ports)) == names

@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ncheck.facts.login import IdentityFacts
-from ncheck.local_host import head_of
+from ncheck.local_host import read_local_host
 from ncheck.model.cluster import among
 from ncheck.plan.launch import NoLineError
 from ncheck.plan.plan import mpi_launch, mpi_line
 
 if TYPE_CHECKING:
     from ncheck.facts.probe import Step
-    from ncheck.local_host import Head
+    from ncheck.local_host import LocalHost
     from ncheck.plan.launch import Launch
     from ncheck.probe.methods.method import Ground
 
@@ -33,17 +33,17 @@ def why_no_line(ground: Ground) -> str:
     return "" if shutil.which(starter) else f"{starter} is not on this machine; type it where you would type {starter}"
 
 
-def launch_of(ground: Ground, head: Head | None) -> Launch:
+def launch_of(ground: Ground, head: LocalHost | None) -> Launch:
     """Return what the plan's mpirun line is made of, typed on this head. Raises NoLineError."""
     cluster = ground.cluster
     root = any(identity.user_id == 0 for identity in cluster.connected_facts(IdentityFacts).values())
     taking_part = replace(cluster.only(ground.nodes), known=among(cluster.known, ground.nodes))
-    return mpi_launch(taking_part, cluster.settings, user_is_root=root, head=head)
+    return mpi_launch(taking_part, cluster.settings, user_is_root=root, local_host=head)
 
 
-def this_head(ground: Ground) -> Head | None:
+def this_head(ground: Ground) -> LocalHost | None:
     """Return the machine that ncheck runs on, where its lines are typed."""
-    return head_of(ground.settings, os.environ)
+    return read_local_host(ground.settings, os.environ)
 
 
 def line_for(
