@@ -91,8 +91,8 @@ def relied_on(launcher: str | None) -> frozenset[FactType]:
 def mended(check: Check, report: Report) -> bool:
     """Whether the plan keeps the job from what this check finds. On one node NCCL needs no network between nodes."""
     plan = report.plan
-    if check.mended_by.startswith("--"):
-        return any(f" {check.mended_by} " in line.partition(" -np ")[0] for line in plan.lines.values())
+    if check.mended_by == "--prefix":
+        return plan.command is not None and bool(plan.command.prefix)
     if not check.mended_by:
         return False
     if len(report.nodes) == 1 and not check.matters_alone:

@@ -1,4 +1,4 @@
-"""What this machine is to a line that is typed on it: its own addresses, its user, and which variables are set."""
+"""The machine that ncheck runs on, where a launch line is typed: its addresses, its user, its variables."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ if TYPE_CHECKING:
     from ncheck.settings import Settings
 
 
-def head_of(settings: Settings, environ: Mapping[str, str]) -> Head | None:
-    """Return this machine; None where a line is typed elsewhere, in a container, or where it does not tell.
+@dataclass(frozen=True)
+class LocalHost:
+    """`interfaces` are the names of its interfaces by IP address, `variables` the names that its environment sets.
 
-    The head of a rehearsal is no part of the cluster that it shows.
+    `root`: its user is root, as whom mpirun refuses to start unless asked.
+    """
+
+    interfaces: Mapping[str, str]
+    variables: frozenset[str] = frozenset()
+    root: bool = False
+
+
+def read_local_host(settings: Settings, environ: Mapping[str, str]) -> LocalHost | None:
+    """Return this machine; None if lines are typed elsewhere (in a container), or its interfaces cannot be read.
+
+    In a rehearsal this machine is not part of the cluster, so lines are typed elsewhere too.
     """
     if settings.rehearsal or settings.environment.enter or settings.environment.rsh:
         return None
     try:
         from ncheck.agent.answers.getifaddrs import getifaddrs
 
-        told = getifaddrs()
+        interfaces = getifaddrs()
     except (ImportError, OSError):
         return None
-    held = {str(address["ip"]): name for name, (_, addresses) in told.items() for address in addresses}
-    return Head(held, frozenset(environ), root=os.geteuid() == 0)
-
-
-@dataclass(frozen=True)
-class Head:
-    """`interfaces` are its interfaces' names by IP address, `variables` the names that its environment sets; `root`
-    tells whether its user is root, as whom mpirun does not start unasked.
-    """
-
-    interfaces: Mapping[str, str]
-    variables: frozenset[str] = frozenset()
-    root: bool = False
+    by_address = {str(address["ip"]): name for name, (_, addresses) in interfaces.items() for address in addresses}
+    return LocalHost(by_address, frozenset(environ), root=os.geteuid() == 0)

@@ -1,8 +1,8 @@
-"""Which daemon mpirun's ssh starts on each node, where it is not to be had, why not, and whether --prefix helps.
+"""Which daemon mpirun starts on each node over ssh; if it cannot, why not, and whether --prefix helps.
 
-Open MPI before 5 asks each node for orted by its name: the PATH of a plain ssh login decides, unless --prefix names
-the folder, or that mpirun was built to act as if it did. Open MPI 5, MPICH and Intel MPI ask for the daemon in
-mpirun's own folder, by its path. (So did 4.1.4, 5.0.11, 5.0.2 and 2021.18.)
+Open MPI before 5 asks each node for orted by name: the PATH of a plain ssh login decides, unless --prefix names
+the folder, or mpirun was built to act as if it did. Open MPI 5, MPICH and Intel MPI ask for the daemon in
+mpirun's own folder, by its path. (Observed with 4.1.4, 5.0.11, 5.0.2 and 2021.18.)
 """
 
 from __future__ import annotations
@@ -16,28 +16,24 @@ from shlex import quote
 
 from ncheck.facts.mpi_daemon import INTERACTIVE, LOGIN, PLAIN, MpiDaemonFacts, MpiProgram
 
-Found = Mapping[str, MpiDaemonFacts]  # by node, in the order of the listing
-
+Nodes = Mapping[str, MpiDaemonFacts]  # in the order of the list
 
 _DAEMONS: Mapping[str, str] = {
     "Open MPI": "orted", "Spectrum MPI": "orted", "MPICH": "hydra_pmi_proxy", "MVAPICH2": "hydra_pmi_proxy",
     "Intel MPI": "hydra_bstrap_proxy",
 }  # fmt: skip
 
+_LAST_WITH_ORTED = 4  # later major releases of Open MPI start prted
 
-_LAST_OF_ORTED = 4
+_USERS_SHELLS = {INTERACTIVE: "an interactive shell", LOGIN: "a login shell"}
 
-
-_PERSONS = {INTERACTIVE: "an interactive shell", LOGIN: "a login shell"}
-
-
-# /opt/openmpi-4.1.6: what can stand in a start-up file and between double quotes as it is
+# /opt/openmpi-4.1.6: what needs no quoting in a start-up file and between double quotes
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+-]+", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Lack:
-    """A node that mpirun cannot start its daemon on: why, and a line to type."""
+class MissingDaemon:
+    """A node on which mpirun cannot start its daemon: the reason, and a command to type."""
 
     node: str
     cause: str
@@ -45,8 +41,8 @@ class Lack:
 
 
 @dataclass(frozen=True)
-class Start:
-    """The mpirun that the first node would start, and what it asks the others for."""
+class Starter:
+    """The mpirun that a job would use, the node that has it, and the daemon that it needs on all nodes."""
 
     node: str
     mpirun: MpiProgram
@@ -54,127 +50,127 @@ class Start:
 
     @property
     def by_name(self) -> bool:
-        """Tell whether it leaves it to the node's PATH where the daemon lies."""
+        """Whether the node's PATH decides which daemon is started."""
         return self.daemon == "orted" and not self.mpirun.prefix_by_default
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
+        """Return "Open MPI 4.1.4"."""
         return f"{self.mpirun.implementation} {self.mpirun.version}"
 
     def started(self, facts: MpiDaemonFacts) -> MpiProgram | None:
-        """Return the daemon that it starts on a node, whether it runs or not; None where there is none."""
-        named = (one for one in facts.daemons if one.name == self.daemon)
-        return next((one for one in named if self._is_asked_for(one)), None)
+        """Return the daemon that it starts on a node, whether that runs or not; None if there is none."""
+        named = (daemon for daemon in facts.daemons if daemon.name == self.daemon)
+        return next((daemon for daemon in named if self._asks_for(daemon)), None)
 
-    def _is_asked_for(self, daemon: MpiProgram) -> bool:
+    def _asks_for(self, daemon: MpiProgram) -> bool:
         if self.by_name:
             return PLAIN in daemon.found_by
         own = {dirname(self.mpirun.path), dirname(self.mpirun.real_path)}
         return not own.isdisjoint((dirname(daemon.path), dirname(daemon.real_path)))
 
 
-def start_of(found: Found) -> Start | None:
-    """Return the start that the nodes are judged by: the first node's that has an mpirun; None where none is known."""
-    for node, facts in found.items():
-        if facts.starter and (daemon := _daemon(facts.starter)):
-            return Start(node, facts.starter, daemon)
+def starter_of(nodes: Nodes) -> Starter | None:
+    """Return the mpirun of the first node that has one; None if no node has one whose daemon ncheck knows."""
+    for node, facts in nodes.items():
+        if facts.starter and (daemon := _daemon_of(facts.starter)):
+            return Starter(node, facts.starter, daemon)
     return None
 
 
-def _daemon(mpirun: MpiProgram) -> str | None:
-    first = mpirun.version.partition(".")[0]
-    if mpirun.implementation == "Open MPI" and first.isdecimal() and int(first) > _LAST_OF_ORTED:
+def _daemon_of(mpirun: MpiProgram) -> str | None:
+    major = mpirun.version.partition(".")[0]
+    if mpirun.implementation == "Open MPI" and major.isdecimal() and int(major) > _LAST_WITH_ORTED:
         return "prted"
     return _DAEMONS.get(mpirun.implementation)
 
 
-def lacks(found: Found, start: Start) -> Iterator[Lack]:
-    """Yield the nodes on which the daemon is not found, or does not run."""
-    for node, facts in found.items():
-        daemon = start.started(facts)
+def missing_daemons(nodes: Nodes, starter: Starter) -> Iterator[MissingDaemon]:
+    """Yield the nodes on which the daemon is not found or does not run."""
+    for node, facts in nodes.items():
+        daemon = starter.started(facts)
         if daemon is None:
-            yield _missing(node, facts, start)
-        elif daemon.trouble and (start.by_name or not daemon.helped):
-            yield Lack(node, f"{daemon.path} is there and does not run: {daemon.trouble}", _libraries(node, daemon))
+            yield _not_found(node, facts, starter)
+        elif daemon.trouble and (starter.by_name or not daemon.helped):
+            look = f"ssh {quote(node)} {quote(f'ldd {quote(daemon.path)}')}"
+            yield MissingDaemon(node, f"{daemon.path} exists but does not run: {daemon.trouble}", look)
 
 
-def differing(found: Found, start: Start) -> dict[str, MpiProgram]:
-    """Return the nodes whose daemon is of another release than mpirun, as far as both tell theirs."""
-    started = {node: daemon for node, facts in found.items() if (daemon := start.started(facts))}
-    own = (start.mpirun.implementation, start.mpirun.release)
+def other_releases(nodes: Nodes, starter: Starter) -> dict[str, MpiProgram]:
+    """Return the nodes whose daemon is of another release than mpirun, as far as both are known."""
+    own = (starter.mpirun.implementation, starter.mpirun.release)
     return {
         node: daemon
-        for node, daemon in started.items()
-        if daemon.version and (daemon.implementation, daemon.release) != own
+        for node, facts in nodes.items()
+        if (daemon := starter.started(facts)) and daemon.version and (daemon.implementation, daemon.release) != own
     }
 
 
-def untold(found: Found, start: Start) -> tuple[str, ...]:
-    """Return the nodes whose daemon is there, and nothing beside it says of which release it is."""
-    started = {node: start.started(facts) for node, facts in found.items()}
+def unknown_releases(nodes: Nodes, starter: Starter) -> tuple[str, ...]:
+    """Return the nodes whose daemon exists but has no known release."""
+    started = {node: starter.started(facts) for node, facts in nodes.items()}
     return tuple(node for node, daemon in started.items() if daemon and not daemon.version)
 
 
-def prefix_for(found: Found) -> str | None:
-    """Return what --prefix must be: mpirun's own installation, where a node's plain login does not lead to it and
-    every node has it there. None where nothing need be said, or nothing said helps.
+def prefix_for(nodes: Nodes) -> str | None:
+    """Return the value for --prefix: mpirun's installation, if a node's plain login does not find it and every node
+    has it in the same folder. None if no --prefix is needed, or none helps.
     """
-    start = start_of(found)
-    if start is None or not start.by_name or not (any(lacks(found, start)) or differing(found, start)):
+    starter = starter_of(nodes)
+    if starter is None or not starter.by_name:
         return None
-    return next((prefix for prefix in start.mpirun.prefixes if _everywhere(found, start, prefix)), None)
+    if not any(missing_daemons(nodes, starter)) and not other_releases(nodes, starter):
+        return None
+    return next((prefix for prefix in starter.mpirun.prefixes if _everywhere(nodes, starter, prefix)), None)
 
 
-def _everywhere(found: Found, start: Start, prefix: str) -> bool:
-    return all(any(_fits(daemon, start, prefix) for daemon in facts.daemons) for facts in found.values())
+def _everywhere(nodes: Nodes, starter: Starter, prefix: str) -> bool:
+    return all(any(_fits(daemon, starter, prefix) for daemon in facts.daemons) for facts in nodes.values())
 
 
-def _fits(daemon: MpiProgram, start: Start, prefix: str) -> bool:
+def _fits(daemon: MpiProgram, starter: Starter, prefix: str) -> bool:
     runs = not daemon.trouble or daemon.helped
-    return daemon.name == start.daemon and prefix in daemon.prefixes and runs and daemon.release == start.mpirun.release
+    same_release = daemon.release == starter.mpirun.release
+    return daemon.name == starter.daemon and prefix in daemon.prefixes and runs and same_release
 
 
-def _missing(node: str, facts: MpiDaemonFacts, start: Start) -> Lack:
-    """Tell where the daemon is instead, by whom it is found, and what keeps the plain login from it."""
-    there = [one for one in facts.daemons if one.name == start.daemon]
-    daemon = next((one for one in there if not _PERSONS.keys().isdisjoint(one.found_by)), there[0] if there else None)
+def _not_found(node: str, facts: MpiDaemonFacts, starter: Starter) -> MissingDaemon:
+    """Return where the daemon is instead, which shell finds it, and why the plain login does not."""
+    named = [daemon for daemon in facts.daemons if daemon.name == starter.daemon]
+    in_a_shell = (daemon for daemon in named if not _USERS_SHELLS.keys().isdisjoint(daemon.found_by))
+    daemon = next(in_a_shell, named[0] if named else None)
     if daemon is None:
-        unasked = "".join(f"; {why}" for why in facts.shells.values())
-        return Lack(
-            node, f"no shell there finds one, nor do the usual folders hold one{unasked}", _install(node, start)
-        )
-    if not start.by_name:
-        return Lack(node, f"it lies at {daemon.path}", _install(node, start))
-    persons = " and ".join(told for way, told in _PERSONS.items() if way in daemon.found_by)
-    if not persons:
-        return Lack(
-            node, f"it lies at {daemon.path}, and no shell has that folder on its PATH", _export(node, daemon, 0)
-        )
+        not_asked = "".join(f"; {reason}" for reason in facts.shells.values())
+        cause = f"it is neither on the PATH of any shell there nor in the usual folders{not_asked}"
+        return MissingDaemon(node, cause, _command_to_install(node, starter))
+    if not starter.by_name:
+        return MissingDaemon(node, f"it is at {daemon.path}", _command_to_install(node, starter))
+    shells = " and ".join(name for shell, name in _USERS_SHELLS.items() if shell in daemon.found_by)
+    at_the_end = _command_to_export(node, daemon, first=False)
+    if not shells:
+        return MissingDaemon(node, f"it is at {daemon.path}, which is on no shell's PATH", at_the_end)
     if early := facts.early_return:
-        why = f"{early.file} line {early.line} ({early.text}) returns before its exports where no person is there"
-        return Lack(node, f"{why}; {persons} finds {daemon.path}", _export(node, daemon, early.line))
-    whence = " (a module or a profile sets its PATH)" if persons == _PERSONS[LOGIN] else ""
-    return Lack(node, f"only {persons} finds {daemon.path}{whence}", _export(node, daemon, 0))
+        cause = f"{early.file} line {early.line} ({early.text}) returns before the exports in non-interactive shells"
+        fix = _command_to_export(node, daemon, first=early.line > 0)
+        return MissingDaemon(node, f"{cause}; {shells} finds {daemon.path}", fix)
+    source = " (a module or a profile sets its PATH)" if shells == _USERS_SHELLS[LOGIN] else ""
+    return MissingDaemon(node, f"only {shells} finds {daemon.path}{source}", at_the_end)
 
 
-def _export(node: str, daemon: MpiProgram, above: int) -> str:
-    """Return the line that puts the folder on the plain login's PATH: above what returns early, else at the end."""
+def _command_to_export(node: str, daemon: MpiProgram, *, first: bool) -> str:
+    """Return a command that adds the folder to the plain login's PATH: in ~/.bashrc's first line, or at its end."""
     folder = dirname(daemon.path)
     if not _PLAIN_PATH.fullmatch(folder):
         return f"ssh {quote(node)} {quote(f'ls -l {quote(daemon.path)}')}"
     export = f"export PATH={folder}:\\$PATH"
-    put = f'sed -i --follow-symlinks "1i {export}" ~/.bashrc' if above else f'echo "{export}" >> ~/.bashrc'
-    return f"ssh {quote(node)} {quote(put)}"
+    edit = f'sed -i --follow-symlinks "1i {export}" ~/.bashrc' if first else f'echo "{export}" >> ~/.bashrc'
+    return f"ssh {quote(node)} {quote(edit)}"
 
 
-def _libraries(node: str, daemon: MpiProgram) -> str:
-    return f"ssh {quote(node)} {quote(f'ldd {quote(daemon.path)}')}"
-
-
-def _install(node: str, start: Start) -> str:
-    """Return the line that brings the installation over: by the system's packages where it is theirs."""
-    prefix = next(iter(start.mpirun.prefixes), "")
+def _command_to_install(node: str, starter: Starter) -> str:
+    """Return a command that installs the daemon: from the system's packages if mpirun is from there, else a copy."""
+    prefix = next(iter(starter.mpirun.prefixes), "")
     if prefix in ("", "/usr", "/"):
-        package = {"orted": "openmpi-bin", "prted": "openmpi-bin", "hydra_pmi_proxy": "mpich"}.get(start.daemon)
+        package = {"orted": "openmpi-bin", "prted": "openmpi-bin", "hydra_pmi_proxy": "mpich"}.get(starter.daemon)
         return f"ssh -t {quote(node)} sudo apt-get install {package or 'intel-oneapi-mpi'}"
-    return f"ssh {quote(start.node)} {quote(shlex.join(['rsync', '-a', f'{prefix}/', f'{node}:{prefix}/']))}"
+    return f"ssh {quote(starter.node)} {quote(shlex.join(['rsync', '-a', f'{prefix}/', f'{node}:{prefix}/']))}"

@@ -21,7 +21,7 @@ from ncheck.fleet.choose import transports
 from ncheck.fleet.fleet import ConnectedFleet
 from ncheck.inventory.read import read_inventory
 from ncheck.judge import facts_wanted
-from ncheck.local_host import head_of
+from ncheck.local_host import read_local_host
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.finding import Severity
@@ -34,7 +34,7 @@ from ncheck.registry import Registry, load_checks
 if TYPE_CHECKING:
     from ncheck.fleet.fleet import Fleet
     from ncheck.fleet.recording import Recorder
-    from ncheck.local_host import Head
+    from ncheck.local_host import LocalHost
     from ncheck.model.check import Check
     from ncheck.model.cluster import FactType
     from ncheck.model.node import Node
@@ -57,7 +57,7 @@ def examine(
     `listed` are those nodes where the caller has read the inventory already.
     """
     nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
-    run = _Run.of(settings, load_checks(settings.select), observer, head_of(settings, os.environ))
+    run = _Run.of(settings, load_checks(settings.select), observer, read_local_host(settings, os.environ))
     cluster = run.listed(nodes)
     phases = collection_phases(cluster, run.wanted, settings)
     recorder = _recorder(settings.record, nodes) if settings.record else None
@@ -97,10 +97,12 @@ class _Run:
     checks: tuple[Check, ...]
     wanted: tuple[FactType, ...]
     observer: Observer
-    local_host: Head | None
+    local_host: LocalHost | None
 
     @classmethod
-    def of(cls, settings: Settings, registry: Registry, observer: Observer, local_host: Head | None = None) -> _Run:
+    def of(
+        cls, settings: Settings, registry: Registry, observer: Observer, local_host: LocalHost | None = None
+    ) -> _Run:
         checks = registry.select(settings.select)
         return cls(settings, registry, checks, wanted_facts(checks, settings), observer, local_host)
 
@@ -227,7 +229,7 @@ class _Run:
         from ncheck.plan.plan import propose
 
         as_root = any(held.user_id == 0 for held in cluster.facts(IdentityFacts).values())
-        return propose(cluster.nodes, cluster.known, self.settings, user_is_root=as_root, head=self.local_host)
+        return propose(cluster, self.settings, user_is_root=as_root, local_host=self.local_host)
 
 
 def _recorder(directory: str, nodes: tuple[Node, ...]) -> Recorder:

@@ -103,9 +103,7 @@ def test_a_library_that_is_missing_is_told_in_the_loaders_own_words(lab: Lab) ->
     run = examined(lab)
 
     assert "NC209" in run.failed(), run.told("node03")
-    words = (
-        "/usr/bin/orted is there and does not run: /usr/bin/orted: error while loading shared libraries: libopen-rte"
-    )
+    words = "/usr/bin/orted exists but does not run: /usr/bin/orted: error while loading shared libraries: libopen-rte"
     assert words in run.finding("NC209")["message"]
 
 

@@ -14,8 +14,8 @@ from .promises import HANGS, QUICK, nothing_left, plan, planned
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("nope0", "NC330 ifname-not-there on node[01-03]: --ifname nope0: no node has an interface called so"),
-        ("fast0", "NC330 ifname-not-there on node02: --ifname fast0: fast0 is not there on node02"),
+        ("nope0", "NC330 ifname-not-there on node[01-03]: --ifname nope0: no node has an interface of that name"),
+        ("fast0", "NC330 ifname-not-there on node02: --ifname fast0: fast0 is missing on node02"),
     ],
     ids=["no node's", "not on all"],
 )
@@ -39,7 +39,7 @@ def test_a_subnet_that_one_node_lacks_is_left_out_with_that_node_s_name(wide_lab
 
     run = planned(wide_lab, "--for", "mpirun")
 
-    assert "10.78.0.0/24 is left out: fast0 has no address there on node03" in run.stderr
+    assert "10.78.0.0/24 is not used: fast0 has no address there on node03" in run.stderr
     assert re.findall(r"_if_include (\S+)", run.stdout) == ["10.77.0.0/24", "10.77.0.0/24"]
 
 
@@ -49,7 +49,8 @@ def test_with_no_common_subnet_it_is_said_what_is_common_to_whom(wide_lab: Lab) 
 
     run = plan(wide_lab, "--for", "env", waits=QUICK)
 
-    told = "no subnet is common to all nodes: 10.78.0.0/24 on node[01-02], 10.77.0.0/24 on node[01-02], 10.77.0.3/32 on"
+    subnets = "10.78.0.0/24 on node[01-02], 10.77.0.0/24 on node[01-02], 10.77.0.3/32 on"
+    told = f"the nodes have no subnet in common: {subnets}"
     assert told in run.stderr
     assert (run.exit_code, run.stdout) == (1, "false\n")
 

@@ -22,9 +22,8 @@ from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.nccl.choice import release_of
-from ncheck.nccl.hca import AUTOMATIC_GID, active, gids_told, ipv4_index
-from ncheck.nccl.leftovers import settings_of
+from ncheck.nccl.hca import AUTOMATIC_GID, active, gid_position, ipv4_index
+from ncheck.nccl.settings import release_of, settings_of
 
 
 @node_check("NC336", Severity.WARNING, InfinibandFacts, EnvironmentFacts, LoadedNcclFacts)
@@ -35,5 +34,5 @@ def gid_index_set(node: NodeView) -> Iterator[Problem | NotApplicable]:
     if not roce or release_of(version) < AUTOMATIC_GID:
         yield NotApplicable("no Active RoCE port" if not roce else f"NCCL {version} needs the index")
     elif own and own.value != "-1" and {str(ipv4_index(port)) for port in roce} != {own.value}:
-        told = f"{own.told}: NCCL {version} would find the right GID of each port by itself"
-        yield Problem(told, own.set_to(""), tuple(map(gids_told, roce)))
+        told = f"{own.described}: NCCL {version} would find the right GID of each port by itself"
+        yield Problem(told, own.command_to_set(""), tuple(map(gid_position, roce)))

@@ -23,7 +23,8 @@ from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.hostlist import fold
 from ncheck.nccl.hca import active
-from ncheck.nccl.leftovers import problems, rdma_off, settings_everywhere
+from ncheck.nccl.setting_problems import problems, rdma_off
+from ncheck.nccl.settings import settings_everywhere
 
 
 @cluster_check("NC331", Severity.WARNING, EnvironmentFacts, also=(InfinibandFacts, LoadedNcclFacts))

@@ -21,8 +21,8 @@ from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.nccl.choice import choices, releases_of
-from ncheck.nccl.ifname import named
+from ncheck.nccl.choice import choices
+from ncheck.nccl.settings import interface_setting, releases_of
 from ncheck.parse.interface_names import Kind
 
 
@@ -32,8 +32,8 @@ from ncheck.parse.interface_names import Kind
 def ifname_lets_lo_in(node: NodeView) -> Iterator[Problem]:
     library = node.maybe(LoadedNcclFacts)
     found = choices(node[NicFacts], node[EnvironmentFacts], library)
-    setting = named(node[EnvironmentFacts], releases_of(library)[-1])
+    setting = interface_setting(node[EnvironmentFacts], releases_of(library)[-1])
     if setting and setting.negated and any(nic.kind is Kind.LOOPBACK for nic in found[-1].used):
         avoided = ",".join(("lo", *setting.entries))
-        fix = setting.set_to(f"^={avoided}" if setting.exact else f"^{avoided}")
-        yield Problem(f"{setting.told} leaves out {', '.join(setting.entries)}, and lets lo in", fix)
+        fix = setting.command_to_set(f"^={avoided}" if setting.exact else f"^{avoided}")
+        yield Problem(f"{setting.described} leaves out {', '.join(setting.entries)}, and lets lo in", fix)

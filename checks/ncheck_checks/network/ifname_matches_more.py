@@ -22,8 +22,8 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.nccl.choice import releases_of
-from ncheck.nccl.ifname import named, taken_along, with_exact_names
+from ncheck.nccl.ifname import also_matched, with_exact_names
+from ncheck.nccl.settings import interface_setting, releases_of
 
 
 @node_check(
@@ -36,11 +36,15 @@ from ncheck.nccl.ifname import named, taken_along, with_exact_names
 )
 def ifname_matches_more(node: NodeView) -> Iterator[Problem]:
     nics, environment, release = node[NicFacts], node[EnvironmentFacts], releases_of(node.maybe(LoadedNcclFacts))[-1]
-    ports, setting = node.maybe(InfinibandFacts), named(environment, release)
-    along = taken_along(setting, nics) if setting else {}
+    ports, setting = node.maybe(InfinibandFacts), interface_setting(environment, release)
+    along = also_matched(setting, nics) if setting else {}
     if setting and along:
         now, exact = with_exact_names(setting, nics, environment, release)
         rdma = isinstance(ports, InfinibandFacts) and any(port.state == "Active" for port in ports.ports)
         if now.picked != exact.picked or (now.used != exact.used and not rdma):
             taken = "; ".join(f"{entry} takes {', '.join(others)}, too" for entry, others in along.items())
-            yield Problem(f"{setting.told}: {taken}", setting.set_to(f"={setting.value}"), (f"NCCL would {now.told}",))
+            yield Problem(
+                f"{setting.described}: {taken}",
+                setting.command_to_set(f"={setting.value}"),
+                (f"NCCL would {now.described}",),
+            )

@@ -23,8 +23,8 @@ from ncheck import Cluster, NodeView, Problem, Severity, cluster_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.nccl.choice import releases_of
-from ncheck.nccl.ifname import named, named_for_gloo, why_no_gloo, why_nothing
+from ncheck.nccl.ifname import why_gloo_fails, why_nothing_matches
+from ncheck.nccl.settings import gloo_interface_setting, interface_setting, releases_of
 from ncheck.network.best_addresses import SEATED, best_seats
 
 
@@ -47,8 +47,10 @@ def ifname_matches_nothing(cluster: Cluster) -> Iterator[Problem]:
 def _judged(node: NodeView, name: str) -> Iterator[Problem]:
     nics, environment, releases = node[NicFacts], node[EnvironmentFacts], releases_of(node.maybe(LoadedNcclFacts))
     own = (node.name,)
-    nccl, gloo = named(environment, releases[-1]), named_for_gloo(environment)
-    if nccl and (why := why_nothing(nccl, nics, environment, releases)):
-        yield Problem(f"{nccl.told} takes no interface: {why}", nccl.set_to(f"={name}" if name else ""), nodes=own)
-    if gloo and (why := why_no_gloo(gloo, nics)):
-        yield Problem(f"{gloo.told} names what is not here: {why}", gloo.set_to(name), nodes=own)
+    nccl, gloo = interface_setting(environment, releases[-1]), gloo_interface_setting(environment)
+    if nccl and (why := why_nothing_matches(nccl, nics, environment, releases)):
+        yield Problem(
+            f"{nccl.described} takes no interface: {why}", nccl.command_to_set(f"={name}" if name else ""), nodes=own
+        )
+    if gloo and (why := why_gloo_fails(gloo, nics)):
+        yield Problem(f"{gloo.described} names what is not here: {why}", gloo.command_to_set(name), nodes=own)

@@ -23,7 +23,7 @@ from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.links import LinkFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.run import JobFacts
-from ncheck.nccl.named_interface import misled
+from ncheck.nccl.requested_interface import problems_of
 
 
 @cluster_check("NC330", Severity.ERROR, NicFacts, JobFacts, also=(LinkFacts,), alone=True)
@@ -32,5 +32,5 @@ def ifname_not_there(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     if name is None:
         yield NotApplicable("no interface was asked for (--ifname)")
         return
-    for told, nodes in misled(name, cluster.facts(NicFacts), cluster.facts(LinkFacts)).items():
+    for told, nodes in problems_of(name, cluster.facts(NicFacts), cluster.facts(LinkFacts)).items():
         yield Problem(f"--ifname {name}: {told}", "ip -br address", nodes=nodes)

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
-from ncheck.nccl.leftovers import ignored_lines, repaired
+from ncheck.nccl.setting_problems import command_to_repair, ignored_lines
 
 
 @node_check("NC334", Severity.WARNING, EnvironmentFacts)
 def nccl_conf_line_ignored(node: NodeView) -> Iterator[Problem]:
     for path, line, why in ignored_lines(node[EnvironmentFacts]):
-        yield Problem(f"NCCL passes over {line!r} in {path}: {why}", repaired(path))
+        yield Problem(f"NCCL passes over {line!r} in {path}: {why}", command_to_repair(path))

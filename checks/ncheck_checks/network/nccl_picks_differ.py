@@ -24,7 +24,7 @@ from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold
-from ncheck.nccl.picks import MADE_OF, line_into, picked_seats
+from ncheck.nccl.choice import PICK_FACTS, command_into, picked_addresses
 from ncheck.network.link_faults import carrying
 from ncheck.network.subnets import machines, shared
 from ncheck.parity import gathered
@@ -35,16 +35,16 @@ from ncheck.parity import gathered
     Severity.WARNING,
     NicFacts,
     EnvironmentFacts,
-    also=(*MADE_OF, IdentityFacts, LinkFacts),
+    also=(*PICK_FACTS, IdentityFacts, LinkFacts),
     mended_by="NCCL_SOCKET_IFNAME",
 )
 def nccl_picks_differ(cluster: Cluster) -> Iterator[Problem]:
     nodes = machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts))
-    picks = picked_seats(node for node in cluster if node.name in nodes)
+    picks = picked_addresses(node for node in cluster if node.name in nodes)
     parted, everywhere = split({name: seat.subnet for name, seat in picks.items()}), shared(nodes)
     if parted and everywhere:
         whole = next(iter(carrying(cluster.facts(LinkFacts), nodes)), "")
         lines = gathered({node: f"{seat.interface.name} leads into {seat.subnet}" for node, seat in picks.items()})
         evidence = tuple(f"{line}: {fold(members)}" for line, members in lines.items())
         told = f"NCCL would pick different subnets: {parted.told()}"
-        yield Problem(told, line_into(everywhere, whole), evidence, parted.odd)
+        yield Problem(told, command_into(everywhere, whole), evidence, parted.odd)

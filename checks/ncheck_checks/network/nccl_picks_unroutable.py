@@ -24,7 +24,7 @@ from ncheck.facts.nics import NicFacts
 from ncheck.facts.routes import RouteFacts
 from ncheck.hostlist import fold
 from ncheck.model.fact import Unread
-from ncheck.nccl.picks import MADE_OF, line_into, picked_seats
+from ncheck.nccl.choice import PICK_FACTS, command_into, picked_addresses
 from ncheck.network.subnets import machines, shared
 
 
@@ -33,7 +33,7 @@ from ncheck.network.subnets import machines, shared
     Severity.ERROR,
     NicFacts,
     EnvironmentFacts,
-    also=(*MADE_OF, IdentityFacts, RouteFacts),
+    also=(*PICK_FACTS, IdentityFacts, RouteFacts),
     mended_by="NCCL_SOCKET_IFNAME",
 )
 def nccl_picks_unroutable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
@@ -41,10 +41,10 @@ def nccl_picks_unroutable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     for node in cluster:
         if isinstance(why := node.maybe(RouteFacts), Unread):
             yield Inconclusive(why.reason, (node.name,))
-    for name, seat in picked_seats(cluster).items():
+    for name, seat in picked_addresses(cluster).items():
         told = {node: known.routes.get(seat.ip, "") for node, known in cluster.facts(RouteFacts).items()}
         cut = {node: why for node, why in told.items() if why}
         if cut:
-            fix = line_into(everywhere, "") if everywhere else f"ip route get {seat.ip}"
+            fix = command_into(everywhere, "") if everywhere else f"ip route get {seat.ip}"
             message = f"NCCL on {name} would wait at {seat.ip} ({seat.interface.name}): {fold(cut)} has no way there"
             yield Problem(message, fix, tuple(f"{node}: {why}" for node, why in cut.items()), (name, *cut))

@@ -23,12 +23,13 @@ from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.nccl.leftovers import equal_host_ids, left_over, problems, settings_everywhere
+from ncheck.nccl.setting_problems import equal_host_ids, harmful, problems
+from ncheck.nccl.settings import settings_everywhere
 
 
 @cluster_check("NC333", Severity.WARNING, EnvironmentFacts, also=(IdentityFacts, LoadedNcclFacts), alone=True)
 def nccl_setting_left_over(cluster: Cluster) -> Iterator[Problem]:
     own = settings_everywhere(cluster)
-    yield from problems({node.name: left_over(own[node.name], node[EnvironmentFacts]) for node in cluster})
+    yield from problems({node.name: harmful(own[node.name], node[EnvironmentFacts]) for node in cluster})
     kernels = {node: found.boot_id for node, found in cluster.facts(IdentityFacts).items()}
     yield from equal_host_ids(own, kernels)

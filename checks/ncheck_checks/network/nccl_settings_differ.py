@@ -21,7 +21,8 @@ from collections.abc import Iterator
 from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.nccl.leftovers import differing, settings_everywhere
+from ncheck.nccl.setting_problems import differing
+from ncheck.nccl.settings import settings_everywhere
 
 
 @cluster_check("NC335", Severity.WARNING, EnvironmentFacts, also=(LoadedNcclFacts,))

@@ -55,7 +55,7 @@ def _judged(node: NodeView, held: tuple[Seat, ...]) -> Iterator[Problem | Inconc
         fixes = (*(export("NCCL_SOCKET_IFNAME", f"={seat.interface.name}") for seat in held), "ip -br address")
         ip = found[-1].where[1]
         twice = f"; other nodes show that address too, {ip}" if any(seat.ip == ip for seat in seats(nics)) else ""
-        yield Problem(f"NCCL would {found[-1].told}{twice}", fixes[0], found[-1].answer, name)
+        yield Problem(f"NCCL would {found[-1].described}{twice}", fixes[0], found[-1].answer, name)
     elif isinstance(nccl, Unread) and not all(choice.where in good for choice in found):
         yield Inconclusive(
             f"NCCL before 2.28.3 would pick {found[0].name}, and its release is not known: {nccl.reason}", name

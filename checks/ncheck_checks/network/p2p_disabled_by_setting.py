@@ -22,7 +22,8 @@ from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.nccl.leftovers import peers_off, settings_of
+from ncheck.nccl.setting_problems import peers_off
+from ncheck.nccl.settings import settings_of
 
 
 @node_check("NC332", Severity.WARNING, GpuFacts, EnvironmentFacts, also=(LoadedNcclFacts,))
@@ -30,5 +31,5 @@ def p2p_disabled_by_setting(node: NodeView) -> Iterator[Problem | NotApplicable]
     if len(node[GpuFacts].gpus) < 2:  # noqa: PLR2004  it takes two
         yield NotApplicable("fewer than two GPUs")
         return
-    for named, why in peers_off(settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts))):
-        yield Problem(f"{named.told}: {why}", named.set_to(""))
+    for setting, why in peers_off(settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts))):
+        yield Problem(f"{setting.described}: {why}", setting.command_to_set(""))

@@ -21,7 +21,7 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.planned_pick import PlannedPickFacts
 from ncheck.nccl.choice import located
-from ncheck.nccl.ifname import steering
+from ncheck.nccl.settings import settings_that_steer_the_choice
 
 
 @node_check("NC324", Severity.ERROR, PlannedPickFacts, NicFacts, EnvironmentFacts)
@@ -33,9 +33,9 @@ def plan_not_followed(node: NodeView) -> Iterator[Problem | NotApplicable]:
         return
     owners = [nic.name for nic, _ in located(node[NicFacts], pick)] if pick.address else []
     if pick.scope or not set(owners) & set(tried.interfaces):
-        others = steering(node[EnvironmentFacts], pick.version, tried.variables)
+        others = settings_that_steer_the_choice(node[EnvironmentFacts], pick.version, tried.variables)
         where = (owners or [pick.address])[0] + (" at a link-local address" if pick.scope else "")
         found = f"picks {where}" if pick.address else f"stops: {pick.error}"
         meant = f"under the plan's {plan}, which means {' or '.join(tried.interfaces) or 'no interface'}"
-        evidence = (f"asked NCCL {pick.version} itself", *(f"{setting.told} counts, too" for setting in others))
-        yield Problem(f"{meant}, NCCL {found}", others[0].set_to("") if others else "ip -br address", evidence)
+        evidence = (f"asked NCCL {pick.version} itself", *(f"{setting.described} counts, too" for setting in others))
+        yield Problem(f"{meant}, NCCL {found}", others[0].command_to_set("") if others else "ip -br address", evidence)

@@ -21,21 +21,22 @@ from shlex import quote
 
 from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
-from ncheck.mpi import differing, prefix_for, start_of, untold
+from ncheck.mpi import other_releases, prefix_for, starter_of, unknown_releases
 
 
 @cluster_check("NC210", Severity.ERROR, MpiDaemonFacts, mended_by="--prefix")
 def mpi_daemon_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     found = cluster.facts(MpiDaemonFacts)
-    start, prefix = start_of(found), prefix_for(found)
+    start, prefix = starter_of(found), prefix_for(found)
     if start is None:
         yield NotApplicable("no node has an mpirun whose daemon is known")
         return
-    if silent := untold(found, start):
+    if silent := unknown_releases(found, start):
         yield Inconclusive(f"nothing beside {start.daemon} says of which release it is", silent)
     if missing := tuple(node for node, facts in found.items() if start.started(facts) is None):
         yield NotApplicable(f"there is no {start.daemon}: see NC209", missing)
     helps = (f"mpirun --prefix {prefix} starts mpirun's own, and the plan's line says so",) if prefix else ()
-    for node, daemon in differing(found, start).items():
-        what = f"mpirun of {start.node} is {start.told}, and {daemon.path} is {daemon.implementation} {daemon.version}"
+    for node, daemon in other_releases(found, start).items():
+        release = f"{daemon.implementation} {daemon.version}"
+        what = f"mpirun of {start.node} is {start.described}, and {daemon.path} is {release}"
         yield Problem(what, f"ssh {quote(node)} which -a {start.daemon} mpirun", helps, (node,))

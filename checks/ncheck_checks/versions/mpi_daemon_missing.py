@@ -23,19 +23,19 @@ from collections.abc import Iterator
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.login import ListingFacts
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
-from ncheck.mpi import lacks, prefix_for, start_of
+from ncheck.mpi import missing_daemons, prefix_for, starter_of
 
 
 @cluster_check("NC209", Severity.ERROR, MpiDaemonFacts, ListingFacts, mended_by="--prefix")
 def mpi_daemon_missing(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     found, places = cluster.facts(MpiDaemonFacts), cluster.facts(ListingFacts)
-    start, prefix = start_of(found), prefix_for(found)
+    start, prefix = starter_of(found), prefix_for(found)
     if start is None:
         yield NotApplicable("no node has an mpirun whose daemon is known")
     elif all(place.startswith("SLURM") for listing in places.values() for place in listing.places):
         yield NotApplicable("in a Slurm job mpirun starts its daemons by srun, without ssh")
     else:
         helps = (f"mpirun --prefix {prefix} starts it as it is, and the plan's line says so",) if prefix else ()
-        for lack in lacks(found, start):
-            what = f"mpirun of {start.node} ({start.told}) does not get its {start.daemon} by ssh: {lack.cause}"
+        for lack in missing_daemons(found, start):
+            what = f"mpirun of {start.node} ({start.described}) does not get its {start.daemon} by ssh: {lack.cause}"
             yield Problem(what, lack.fix, helps, (lack.node,))

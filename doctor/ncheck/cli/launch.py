@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,14 +19,16 @@ from ncheck.cli.options import CONFIG, COUNTS, GOOD, JOB, KEPT, NETWORK, RANKS, 
 from ncheck.cli.program import ProgramCommand, program_of
 from ncheck.cli.run import one_file, settings_of
 from ncheck.errors import EXIT_FINDINGS
+from ncheck.model.plan import LAUNCHER_TABLE
 
 if TYPE_CHECKING:
+    from ncheck.model.plan import LaunchCommand
     from ncheck.model.report import Report
     from ncheck.settings import Settings
 
 
 # What starts all ranks by one line. The others' lines are typed on every node, each with its own number.
-STARTS_ALL = ("mpirun", "horovodrun", "srun", "deepspeed")
+STARTS_ALL = tuple(name for name, launcher in LAUNCHER_TABLE.items() if launcher.one_command)
 
 
 @click.command(cls=ProgramCommand, short_help="Check the nodes, then start the job on them.")
@@ -71,13 +72,13 @@ def _started(report: Report, settings: Settings, files: tuple[int, int]) -> int:
     reasons = against(report, settings)
     for reason in (*reasons, *report.plan.notes):
         say(reason)
-    possible = bool(report.plan.lines) and not all_dropped(report)
-    if not possible or (reasons and not settings.force):
-        say("nothing was started" + (": --force starts it all the same" if possible else ""))
+    command = None if all_dropped(report) else report.plan.command
+    if command is None or (reasons and not settings.force):
+        say("nothing was started" + (": --force starts it all the same" if command else ""))
         return EXIT_FINDINGS
 
     resource.setrlimit(resource.RLIMIT_NOFILE, files)
-    return start(next(iter(report.plan.lines.values())), report, force=settings.force)
+    return start(command, report, force=settings.force)
 
 
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and so would the program
@@ -86,14 +87,14 @@ _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and so woul
 _SECONDS = 10.0  # for mpirun --version
 
 
-def start(line: str, report: Report, *, force: bool) -> int:
-    """Become the program of this line; return 1 where that cannot be."""
-    program = program_in(line)
+def start(command: LaunchCommand, report: Report, *, force: bool) -> int:
+    """Become the program of the plan's line; return 1 where that cannot be."""
+    program, argv, line = command.program, command.argv, next(iter(report.plan.lines.values()))
     first = report.nodes[0].name
     if shutil.which(program) is None:
         say(f"{program} is not on this machine; on the first node: ssh -t {shlex.quote(first)} {shlex.quote(line)}")
         return EXIT_FINDINGS
-    if (other := _other_mpi(program, report)) and not force:
+    if (other := _other_mpi(command)) and not force:
         say(f"{other}; on the first node: ssh -t {shlex.quote(first)} {shlex.quote(line)}")
         return EXIT_FINDINGS
     say(f"starting: {line}")
@@ -101,7 +102,6 @@ def start(line: str, report: Report, *, force: bool) -> int:
     sys.stderr.flush()
     for number in _RESTORED:
         signal.signal(number, signal.SIG_DFL)
-    argv = words_of(line)
     try:
         os.execvp(argv[0], argv)  # noqa: S606  no shell is wanted
     except OSError as error:
@@ -109,55 +109,24 @@ def start(line: str, report: Report, *, force: bool) -> int:
     return EXIT_FINDINGS
 
 
-def words_of(line: str) -> list[str]:
-    """Return the words to become. A line that does something first (`printf ... > hosts && deepspeed ...`) needs a
-    shell, which then becomes its last program.
-    """
-    bare = list(_bare(line))
-    if not any(char in "&>|;" for _, char in bare):
-        return shlex.split(line)
-    at = max(place for place, char in bare if char == "&") + 1
-    return ["/bin/sh", "-c", f"{line[:at]} exec{line[at:]}"]
-
-
-def program_in(line: str) -> str:
-    """Return the program that a line starts in the end: past env and its variables, and what is done first."""
-    last = shlex.split(line[max((place for place, char in _bare(line) if char == "&"), default=-1) + 1 :])
-    words = (word for word in last if word != "env" and "=" not in word)
-    return next(words, "")
-
-
-def _bare(line: str) -> Iterator[tuple[int, str]]:
-    """Yield the characters that stand outside of quotes, with their places."""
-    quote = ""
-    for place, char in enumerate(line):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        else:
-            yield place, char
-
-
-def _other_mpi(program: str, report: Report) -> str:
+def _other_mpi(command: LaunchCommand) -> str:
     """Say that this machine's MPI is not the nodes', "" where it is: its daemons there would not understand it."""
-    theirs = report.nodes[0].facts.get("MPI", "")
-    if program not in ("mpirun", "mpiexec") or not theirs:
+    if not command.mpi_implementation:
         return ""
+    from ncheck.facts.mpi import MpiFacts
     from ncheck.parse.mpi_version import parse_mpi
 
     try:
         said = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False,
-            stdin=subprocess.DEVNULL,
+            [command.program, "--version"], capture_output=True, text=True, errors="replace", timeout=_SECONDS,
+            check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"{program} --version does not work on this machine: {error}"
+        return f"{command.program} --version does not work on this machine: {error}"
     ours = parse_mpi(said.stdout + said.stderr)
-    here = f"{ours.implementation} {ours.version}" if ours and ours.version else "no MPI that ncheck knows"
-    return "" if _release(here) == _release(theirs) else f"{program} here is {here}, and the nodes have {theirs}"
-
-
-def _release(mpi: str) -> str:
-    """Cut "Open MPI 4.1.4" to what must be equal: "Open MPI 4.1"."""
-    return ".".join(mpi.split(".")[:2])
+    here = MpiFacts(ours.implementation or "", ours.version) if ours and ours.version else None
+    theirs = MpiFacts(command.mpi_implementation, command.mpi_version)
+    if here and (here.implementation, here.release[:2]) == (theirs.implementation, theirs.release[:2]):
+        return ""
+    shown = f"{here.implementation} {here.version}" if here else "no MPI that ncheck knows"
+    return f"{command.program} here is {shown}, and the nodes have {theirs.implementation} {theirs.version}"

@@ -59,10 +59,9 @@ def exempt_alone(cluster: Cluster, _settings: Settings) -> dict[str, str]:
 
 def ask_pick(cluster: Cluster, _settings: Settings, left: float) -> Questions:
     """Make the plan of what is known by now, and ask every node on which NCCL could be asked before."""
-    from ncheck.plan.interface import advise
-    from ncheck.plan.sight import sight_of
+    from ncheck.plan.variables import advise
 
-    advice = advise(sight_of(cluster.nodes, cluster.known))
+    advice = advise(cluster)
     asked_before, nics = cluster.connected_facts(NcclPickFacts), cluster.connected_facts(NicFacts)
     why = NotAsked(PLANNED, "NCCL could not be asked here what it picks")
     return {

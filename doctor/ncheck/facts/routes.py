@@ -17,7 +17,7 @@ from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Absent, Read
 from ncheck.model.phase import NotAsked, Questions
-from ncheck.nccl.picks import MADE_OF, picked_seats
+from ncheck.nccl.choice import PICK_FACTS, picked_addresses
 from ncheck.network.subnets import seats
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _why(none: JsonValue) -> str:
     return "" if none is None else words(none)[:LONGEST]
 
 
-MADE_FROM = (NicFacts, EnvironmentFacts, *MADE_OF)
+MADE_FROM = (NicFacts, EnvironmentFacts, *PICK_FACTS)
 
 
 MOST = 4096  # addresses that one node is asked about
@@ -61,7 +61,7 @@ def ask_routes(cluster: Cluster, _settings: Settings, left: float) -> Questions:
     """Ask each node whose interfaces are known."""
     nics = cluster.connected_facts(NicFacts)
     views = (NodeView(name, {fact: cluster.known[name].get(fact, Absent("")) for fact in MADE_FROM}) for name in nics)
-    picks = picked_seats(views)
+    picks = picked_addresses(views)
     questions: Questions = {}
     for name, held in nics.items():
         own = {seat.subnet for seat in seats(held)}

@@ -1,29 +1,49 @@
-"""The launch plan: the environment and the lines for the job, each value with its reason. Fewer is better."""
+"""The launch plan: the environment variables and the command line of a job, each value with its reason."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# What a line or a file can be made for.
-LAUNCHERS = (
-    "mpirun", "horovodrun", "torchrun", "srun", "deepspeed", "accelerate", "paddle", "oneflow", "tensorflow", "env",
-    "nccl.conf",
-)  # fmt: skip
+
+@dataclass(frozen=True)
+class Launcher:
+    """What ncheck knows about a launcher. Its command line is made by a function in ncheck.plan.launchers.
+
+    `package` is the Python package that provides it. `port` is where the ranks meet on the job's first node: the
+    launcher's default, or what its users usually write if it has no default; 0 if it needs none. `uses_ssh`: it logs
+    in to the nodes over ssh. `one_command`: one command starts all ranks; otherwise every node has its own.
+    """
+
+    package: str = ""
+    port: int = 0
+    uses_ssh: bool = False
+    one_command: bool = False
 
 
-# The port on the job's first node at which its ranks meet, where nobody names another: each launcher's own default,
-# and for one that has none (OneFlow, TensorFlow, Paddle) what its users write. mpirun, horovodrun and srun need none.
-MEETING_PORTS: Mapping[str, int] = {
-    "torchrun": 29400, "deepspeed": 29500, "accelerate": 29500, "paddle": 38714, "oneflow": 9988, "tensorflow": 2222,
-}  # fmt: skip
+LAUNCHER_TABLE: Mapping[str, Launcher] = {
+    "mpirun": Launcher(uses_ssh=True, one_command=True),
+    "horovodrun": Launcher("horovod", uses_ssh=True, one_command=True),
+    "torchrun": Launcher("torch", port=29400),
+    "srun": Launcher(one_command=True),
+    "deepspeed": Launcher("deepspeed", port=29500, uses_ssh=True, one_command=True),
+    "accelerate": Launcher("accelerate", port=29500),
+    "paddle": Launcher("paddle", port=38714),
+    "oneflow": Launcher("oneflow", port=9988),
+    "tensorflow": Launcher("tensorflow", port=2222),
+}
+
+# What a plan can be printed for: a launcher, exports for a shell, or the lines of a configuration file.
+LAUNCHERS = (*LAUNCHER_TABLE, "env", "nccl.conf")
+
+MEETING_PORTS: Mapping[str, int] = {name: known.port for name, known in LAUNCHER_TABLE.items() if known.port}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One variable. `value` None means: leave it unset, and `reason` says why nothing need be set.
+    """One variable. If `value` is None, leave it unset: `reason` says why.
 
-    `decided` False: what is right could not be told, and `reason` says why.
+    `decided` False: ncheck could not determine the right value, and `reason` says why.
     """
 
     value: str | None
@@ -33,10 +53,29 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class LaunchCommand:
+    """The command that starts all ranks, as `ncheck launch` executes it.
+
+    `program` is the launcher's executable; in `argv` it may follow `env` or a shell. `mpi_implementation` and
+    `mpi_version` are the nodes' MPI if mpirun starts the ranks. `prefix` is the value of Open MPI's --prefix, "" if the
+    command has none.
+    """
+
+    argv: tuple[str, ...]
+    program: str
+    mpi_implementation: str = ""
+    mpi_version: str = ""
+    prefix: str = ""
+
+
+@dataclass(frozen=True)
 class LaunchPlan:
-    """`env` maps a variable to its setting; `lines` maps a launcher to the line to type, and `reasons` to why it is so;
-    `notes` say what could not be decided and why. `per_node` maps nodes to the variables whose value is each node's
-    own: in `env` these have no value, and no one line can set them for all.
+    """How to start the job.
+
+    `env` maps a variable to its setting. `lines` maps a launcher to the text to type, and `reasons` to the reasons for
+    it; `command` is the same text as a command, None if every node has a command of its own. `notes` say what could not
+    be decided and why. `per_node` maps nodes to the variables whose values differ between nodes: these have no value in
+    `env`, and no single value is right on all nodes.
     """
 
     env: Mapping[str, Setting] = field(default_factory=dict)
@@ -44,3 +83,4 @@ class LaunchPlan:
     notes: tuple[str, ...] = ()
     reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     per_node: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
+    command: LaunchCommand | None = None

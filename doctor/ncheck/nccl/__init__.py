@@ -1,3 +1,3 @@
-"""What NCCL does by its own rules, and what it said itself: which interface it picks. Pure, over facts alone."""
+"""NCCL's rules: which settings are in force, which interface and HCA ports it uses. Pure functions of facts."""
 
 from __future__ import annotations

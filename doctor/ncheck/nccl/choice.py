@@ -1,7 +1,7 @@
-"""Which interface NCCL would pick on a node: its own answer, or else its rules (NCCL source, misc/socket.cc and
-os/linux.cc), which also tell what the answer does not: every interface that its TCP transport would use.
+"""Which interface NCCL picks on a node: its own answer, or else its rules (NCCL source, misc/socket.cc and
+os/linux.cc), which also give what the answer does not: every interface that its TCP transport uses.
 
-Reasoned from names, addresses, link state and settings; nothing is run. The rules changed with 2.28.3: since then
+The rules work on names, addresses, link state and settings; nothing is run. They changed with 2.28.3: since then
 an interface without a carrier is passed over, and virbr* comes last.
 """
 
@@ -16,26 +16,22 @@ from ncheck.facts.environment import IFNAME, EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.model.fact import Absent, Unread
-
-BEFORE_LINK_STATE = (2, 27, 7)
-
-
-LINK_STATE_COUNTS = (2, 28, 3)
-
-
-CONF_FILE_VARIABLE = (2, 23, 4)
-
+from ncheck.model.cluster import NodeView
+from ncheck.nccl.settings import BEFORE_LINK_STATE, LINK_STATE_COUNTS, Release, releases_of, settings_in_force
+from ncheck.network.subnets import Seat, Seats, best_first, common_names, seats
+from ncheck.text import export
 
 MOST_ENTRIES = 16
+
+PICK_FACTS = (LoadedNcclFacts, NcclPickFacts)  # what a pick depends on besides the interfaces and the environment
 
 
 @dataclass(frozen=True)
 class Choice:
-    """`picked` is the interface and address that ranks meet by; None where NCCL stops with an error instead.
+    """`picked` is the interface and address where ranks connect first; None if NCCL stops with an error instead.
 
-    `used` are all interfaces that its TCP transport would send data over, `why` the rule that found them. `answer` is
-    what NCCL said where it was asked itself, and `stray` the address that it named and no interface was seen to have.
+    `used` are all interfaces that its TCP transport sends data over, `why` the rule that selected them. `answer` is
+    what NCCL itself answered, if it was asked, and `stray` the address in that answer if no interface has it.
     """
 
     picked: tuple[Interface, Address] | None
@@ -46,17 +42,17 @@ class Choice:
 
     @property
     def name(self) -> str:
-        """The picked interface, "" where there is none."""
+        """The picked interface, "" if there is none."""
         return self.picked[0].name if self.picked else ""
 
     @property
     def where(self) -> tuple[str, str]:
-        """The picked interface's name and the address, "" where there is none."""
+        """The picked interface's name and the address, "" if there is none."""
         return (self.picked[0].name, self.picked[1].ip) if self.picked else ("", "")
 
     @property
-    def told(self) -> str:
-        """Say what NCCL does, after "NCCL would"."""
+    def described(self) -> str:
+        """Return what NCCL does, as it follows "NCCL would"."""
         if self.picked is None:
             return f"find no interface and stop: {self.why}"
         nic, address = self.picked
@@ -65,86 +61,59 @@ class Choice:
         return f"pick {nic.name} ({nic.kind.value}{state}){where}: {self.why}"
 
 
-def nccl_choice(nics: NicFacts, settings: Mapping[str, str], release: tuple[int, ...]) -> Choice:
+Candidate = tuple[Interface, Address]
+
+
+def nccl_choice(nics: NicFacts, settings: Mapping[str, str], release: Release) -> Choice:
     """Return what NCCL of that release picks under these settings (see `settings_in_force`)."""
-    offers = list(_offers(nics, settings.get("NCCL_SOCKET_FAMILY", ""), release))
+    candidates = list(_candidates(nics, settings.get("NCCL_SOCKET_FAMILY", ""), release))
     named = settings.get(IFNAME, "")
     rules = [(named, f"{IFNAME}={named}")] if len(named) > 1 else list(_automatic_rules(release))
-    found, why = _first_that_finds(offers, rules)
-    why += f" ({IFNAME}={named}, of one character, is no setting)" if len(named) == 1 else ""
+    selected, why = _first_match(candidates, rules)
+    why += f" ({IFNAME}={named} has one character and counts as unset)" if len(named) == 1 else ""
     rendezvous = settings.get("NCCL_COMM_ID", "")
     if len(rendezvous) > 1:
-        whatever = list(_offers(nics, "", BEFORE_LINK_STATE))  # here neither family nor link state counts, not even now
-        return Choice(_in_subnet_of(whatever, rendezvous), _interfaces(found), f"NCCL_COMM_ID={rendezvous}")
-    return Choice(found[0] if found else None, _interfaces(found), why)
+        every = list(_candidates(nics, "", BEFORE_LINK_STATE))  # here neither family nor link state counts, even now
+        return Choice(_in_subnet_of(every, rendezvous), _interfaces(selected), f"NCCL_COMM_ID={rendezvous}")
+    return Choice(selected[0] if selected else None, _interfaces(selected), why)
 
 
-def settings_in_force(environment: EnvironmentFacts, release: tuple[int, ...]) -> dict[str, str]:
-    """Return NCCL's variables as a job would have them: the environment, then the user's file, then /etc/nccl.conf."""
-    return {name: value for name, (value, _) in placed_settings(environment, release).items()}
-
-
-def placed_settings(environment: EnvironmentFacts, release: tuple[int, ...]) -> dict[str, tuple[str, str]]:
-    """Return the same, each with the file that sets it; "" is the environment."""
-    other = environment.variables.get("NCCL_CONF_FILE", "") if release >= CONF_FILE_VARIABLE else ""
-    users = [path for path in environment.files if (path == other if other else path.endswith("/.nccl.conf"))]
-    settings = {name: (value, "") for name, value in environment.variables.items() if name.startswith("NCCL_")}
-    for path in (*users, "/etc/nccl.conf"):
-        for name, value in _assignments(environment.files.get(path, Absent("not there"))):
-            settings.setdefault(name, (value, path))
-    return settings
-
-
-def _assignments(lines: tuple[str, ...] | Unread | Absent) -> Iterator[tuple[str, str]]:
-    """Yield a file's settings as NCCL reads them: no blank is cut off, so "NCCL_X = v" sets nothing that it knows.
-
-    A file that this user may not read is no setting either: NCCL is the same user.
-    """
-    for line in () if isinstance(lines, (Unread, Absent)) else lines:
-        name, equals, value = line.rstrip("\n").partition("=")
-        if equals and not name.startswith("#"):
-            yield name, value
-
-
-def _automatic_rules(release: tuple[int, ...]) -> Iterator[tuple[str, str]]:
-    yield "ib", "a name that begins with ib comes first"
+def _automatic_rules(release: Release) -> Iterator[tuple[str, str]]:
+    yield "ib", "names that begin with ib come first"
     if release >= LINK_STATE_COUNTS:
-        yield "^docker,lo,virbr", "the first in the kernel's order but docker*, lo and virbr*"
+        yield "^docker,lo,virbr", "the first in the kernel's order except docker*, lo and virbr*"
     else:
-        yield "^docker,lo", "the first in the kernel's order but docker* and lo"
-    yield "docker", "nothing but docker* is left"
-    yield "lo", "nothing but lo is left"
-    yield "virbr", "nothing but virbr* is left"
+        yield "^docker,lo", "the first in the kernel's order except docker* and lo"
+    yield "docker", "there is nothing but docker*"
+    yield "lo", "there is nothing but lo"
+    yield "virbr", "there is nothing but virbr*"
 
 
-Offer = tuple[Interface, Address]
-
-
-def _offers(nics: NicFacts, family: str, release: tuple[int, ...]) -> Iterator[Offer]:
+def _candidates(nics: NicFacts, family: str, release: Release) -> Iterator[Candidate]:
     """Yield interfaces with addresses in the order in which the kernel lists them: IPv4 before IPv6, then by index."""
     wanted = {"AF_INET": (4,), "AF_INET6": (6,)}.get(family, (4, 6))
     for version in wanted:
         for nic in sorted(nics.interfaces, key=lambda nic: nic.index):
             if nic.running or release < LINK_STATE_COUNTS:
-                yield from ((nic, address) for address in nic.addresses if _counts(address, version))
+                yield from ((nic, address) for address in nic.addresses if _considered(address, version))
 
 
-def _counts(address: Address, version: int) -> bool:
-    """Tell whether NCCL looks at this address: of IPv6's loopback it does not, of 127.0.0.1 it does."""
+def _considered(address: Address, version: int) -> bool:
+    """Return whether NCCL considers this address: it skips ::1, but not 127.0.0.1."""
     return version == (6 if ":" in address.ip else 4) and address.ip != "::1"
 
 
-def _first_that_finds(offers: list[Offer], rules: Iterable[tuple[str, str]]) -> tuple[list[Offer], str]:
-    why = "no interface has an address that NCCL looks at"
-    for pattern, why in rules:  # the last words stand where no rule finds any
-        if found := [offer for offer in offers if _matches(offer[0].name, pattern)]:
-            return found, why
+def _first_match(candidates: list[Candidate], rules: Iterable[tuple[str, str]]) -> tuple[list[Candidate], str]:
+    why = "no interface has an address that NCCL considers"
+    for pattern, why in rules:  # if no rule matches, the last one is the reason
+        if selected := [candidate for candidate in candidates if _matches(candidate[0].name, pattern)]:
+            return selected, why
     return [], why
 
 
 @lru_cache(maxsize=4096)  # the nodes of a cluster have the same few names
 def _matches(name: str, pattern: str) -> bool:
-    """Match as NCCL does: "^" turns the whole list round, "=" makes it exact, in this order; else prefixes count."""
+    """Match as NCCL does: "^" excludes the whole list, "=" makes it exact, in this order; otherwise prefixes match."""
     negated, pattern = pattern.startswith("^"), pattern.removeprefix("^")
     exact, pattern = pattern.startswith("="), pattern.removeprefix("=")
     entries = [entry.partition(":")[0] for entry in pattern.split(",") if entry][:MOST_ENTRIES]
@@ -152,55 +121,50 @@ def _matches(name: str, pattern: str) -> bool:
     return hit != negated
 
 
-def _in_subnet_of(offers: list[Offer], rendezvous: str) -> Offer | None:
-    """Return the first interface in the subnet of NCCL_COMM_ID ("10.0.0.1:4444"); a host name finds none here."""
+def _in_subnet_of(candidates: list[Candidate], rendezvous: str) -> Candidate | None:
+    """Return the first interface in the subnet of NCCL_COMM_ID ("10.0.0.1:4444"); host names are not resolved here."""
     try:
         there: IPv4Address | IPv6Address = ip_address(rendezvous.rpartition(":")[0].strip("[]"))
     except ValueError:
         return None
-    return next((offer for offer in offers if there in ip_network(offer[1].network)), None)
+    return next((candidate for candidate in candidates if there in ip_network(candidate[1].network)), None)
 
 
-def _interfaces(offers: list[Offer]) -> tuple[Interface, ...]:
-    return tuple({nic.name: nic for nic, _ in offers}.values())[:MOST_ENTRIES]
+def _interfaces(candidates: list[Candidate]) -> tuple[Interface, ...]:
+    return tuple({nic.name: nic for nic, _ in candidates}.values())[:MOST_ENTRIES]
 
 
 def choices(nics: NicFacts, environment: EnvironmentFacts, nccl: object, pick: object = None) -> tuple[Choice, ...]:
-    """Return what the loaded NCCL picks: as it said itself, else by its rules.
+    """Return what the loaded NCCL picks: by its own answer, else by its rules.
 
-    Where its release is not known, what the old rules and the new ones pick. An NCCL_COMM_ID that is set leaves it to
-    the rules too: NCCL echoes that address.
+    If its release is unknown, return what the old rules and the new ones pick. NCCL_COMM_ID, if set, also leaves it to
+    the rules: NCCL then answers with that address.
     """
-    releases = releases_of(nccl)
-    found = tuple(nccl_choice(nics, settings_in_force(environment, release), release) for release in releases)
+    by_rules = tuple(
+        nccl_choice(nics, settings_in_force(environment, release), release) for release in releases_of(nccl)
+    )
     if isinstance(pick, NcclPickFacts) and (pick.error or not pick.rendezvous):
-        return (_answered(found[-1], pick, nics),)
-    return found
+        return (_answered(by_rules[-1], pick, nics),)
+    return by_rules
 
 
-def releases_of(nccl: object) -> tuple[tuple[int, ...], ...]:
-    """Return the release of the NCCL that loads; where it is not known, one of each kind of rules."""
-    known = isinstance(nccl, LoadedNcclFacts) and release_of(nccl.version)
-    return (known,) if known else (BEFORE_LINK_STATE, LINK_STATE_COUNTS)
-
-
-def _answered(reasoned: Choice, pick: NcclPickFacts, nics: NicFacts) -> Choice:
-    """Return NCCL's own answer. Where ncheck reasons otherwise the answer counts, and the difference is told."""
+def _answered(by_rules: Choice, pick: NcclPickFacts, nics: NicFacts) -> Choice:
+    """Return NCCL's own answer. It takes precedence over the rules, and `answer` mentions any difference."""
     asked = f"asked NCCL {pick.version} itself"
-    expected = f"by NCCL's rules ncheck had expected {reasoned.name or 'no interface'}: {reasoned.why}"
+    expected = f"ncheck expected {by_rules.name or 'no interface'} from NCCL's rules: {by_rules.why}"
     if pick.error:
-        lines = (f"{asked}: {pick.error}", *([expected] if reasoned.picked else []))
-        return Choice(None, (), reasoned.why if reasoned.picked is None else "its own answer", lines)
+        lines = (f"{asked}: {pick.error}", *([expected] if by_rules.picked else []))
+        return Choice(None, (), by_rules.why if by_rules.picked is None else "its own answer", lines)
     owners = located(nics, pick)
     if not owners:
-        return replace(reasoned, answer=(f"{asked}: {pick.address}", expected), stray=pick.address)
-    if reasoned.picked in owners:
-        return replace(reasoned, answer=(asked,))
+        return replace(by_rules, answer=(f"{asked}: {pick.address}", expected), stray=pick.address)
+    if by_rules.picked in owners:
+        return replace(by_rules, answer=(asked,))
     return Choice(owners[0], (owners[0][0],), "its own answer", (asked, expected))
 
 
-def located(nics: NicFacts, pick: NcclPickFacts) -> tuple[Offer, ...]:
-    """Return the interfaces that have the address which NCCL named; of link-local ones the scope tells which."""
+def located(nics: NicFacts, pick: NcclPickFacts) -> tuple[Candidate, ...]:
+    """Return the interfaces that have the address in NCCL's answer; the scope selects among link-local ones."""
     there = ip_address(pick.address)
     return tuple(
         (nic, address)
@@ -210,7 +174,40 @@ def located(nics: NicFacts, pick: NcclPickFacts) -> tuple[Offer, ...]:
     )
 
 
-def release_of(version: str) -> tuple[int, ...]:
-    """Return (2, 21, 5) for "2.21.5"; () for what does not begin so."""
-    numbers = version.partition("+")[0].split(".")
-    return tuple(int(number) for number in numbers) if all(number.isdecimal() for number in numbers) else ()
+def picked_addresses(nodes: Iterable[NodeView]) -> dict[str, Seat]:
+    """Return the address that NCCL picks on each node, of those where it is known and one that a job may use."""
+    picked = {}
+    for node in nodes:
+        environment = node.maybe(EnvironmentFacts)
+        if isinstance(environment, EnvironmentFacts):
+            nics, library, answer = node[NicFacts], node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts)
+            if address := _usable_pick(choices(nics, environment, library, answer), nics):
+                picked[node.name] = address
+    return picked
+
+
+def _usable_pick(alternatives: tuple[Choice, ...], nics: NicFacts) -> Seat | None:
+    """Return the picked address; None if no job can use it, or if it depends on the release, which is unknown."""
+    picked = {choice.picked for choice in alternatives}
+    if len(picked) != 1 or alternatives[0].picked is None or alternatives[0].stray:
+        return None
+    nic, address = alternatives[0].picked
+    return next((own for own in seats(nics) if (own.interface, own.ip) == (nic, address.ip)), None)
+
+
+def command_into(everywhere: Mapping[str, Seats], wanted: str) -> str:
+    """Return a command that leads NCCL into the wanted subnet on all nodes, or else into the fastest possible one.
+
+    `everywhere` are the subnets that all nodes share.
+    """
+    named = {subnet: names[0] for subnet, members in best_first(everywhere).items() if (names := common_names(members))}
+    if not named:
+        return "ncheck plan nodes.txt --for nccl.conf"
+    if any(_behind_ipv4(address) for members in everywhere.get(wanted, {}).values() for address in members):
+        return "ncheck plan nodes.txt --for env"
+    return export(IFNAME, f"={named.get(wanted) or next(iter(named.values()))}")
+
+
+def _behind_ipv4(address: Seat) -> bool:
+    """Return whether NCCL takes another address of that interface, so that its name alone does not lead there."""
+    return ":" in address.ip and any(":" not in other.ip for other in address.interface.addresses)

@@ -18,7 +18,7 @@ from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.model.check import Inconclusive, Problem
 from ncheck.model.cluster import Cluster, FactType
-from ncheck.nccl.picks import MADE_OF, line_into, picked_seats
+from ncheck.nccl.choice import PICK_FACTS, command_into, picked_addresses
 from ncheck.network.link_faults import Fault, Trouble, carries, doubt, faults, subnets_tried
 from ncheck.network.link_matrix import Known, Shape, Tried, joined, shown
 from ncheck.network.logins import by_ssh
@@ -27,7 +27,7 @@ from ncheck.network.subnets import Seat, Seats, best_first, shared
 READS: tuple[FactType, ...] = (LinkFacts, NicFacts)
 
 
-ALSO: tuple[FactType, ...] = (LoginFacts, EnvironmentFacts, *MADE_OF)
+ALSO: tuple[FactType, ...] = (LoginFacts, EnvironmentFacts, *PICK_FACTS)
 
 
 class Weight(Enum):
@@ -104,14 +104,14 @@ class _Scales:
 
     @cached_property
     def _picks(self) -> Mapping[str, Seat]:
-        return picked_seats(self.cluster)
+        return picked_addresses(self.cluster)
 
 
 def _problem(cluster: Cluster, one: Weighed, everywhere: Mapping[str, Seats]) -> Problem:
     fault = one.fault
     nics = cluster.facts(NicFacts)
     picked = one.weight is Weight.PICKED
-    fix = line_into(everywhere, one.instead) if picked else cure(fault, nics, cluster.facts(LoginFacts))
+    fix = command_into(everywhere, one.instead) if picked else cure(fault, nics, cluster.facts(LoginFacts))
     return Problem(
         message=f"{fault.told}{mtus_told(fault, nics)}; {one.meaning}",
         fix=fix,

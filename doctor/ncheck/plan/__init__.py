@@ -1,4 +1,4 @@
-"""Facts to a launch plan: what the job should be told, and what it gets right by itself."""
+"""From facts to a launch plan: the variables that the job needs, and the command line that starts it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.model.cluster import FactType
 
-# What a plan is made of. The makers in this folder are dear, and imported when a plan is wanted.
+# The facts that a plan is made of. The modules that make it are slow to import: import them only to make a plan.
 PLAN_FACTS: tuple[FactType, ...] = (
     LoginFacts, IdentityFacts, NicFacts, InfinibandFacts, EnvironmentFacts, LoadedNcclFacts, InterpreterFacts, GpuFacts,
     MpiFacts, MpiDaemonFacts, LinkFacts, NcclPickFacts,

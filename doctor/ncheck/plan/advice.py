@@ -1,18 +1,33 @@
-"""What a part of the plan's makers has to say: settings, values of each node's own, and notes."""
+"""Settings of the job's variables, for all nodes or for each node, and the commands that write the latter to a file.
+
+The file is never ~/.nccl.conf: a home directory that the nodes share would give all of them the same value. The
+environment takes precedence over these files, and so do the plan's command lines, which set the values themselves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from shlex import quote
 
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.hostlist import fold
 from ncheck.model.plan import Setting
+from ncheck.nccl.settings import placed_settings
+from ncheck.parity import gathered
 from ncheck.plan.networks import Network
-from ncheck.plan.node_by_node import OwnValues
+
+MACHINE_FILE = "/etc/nccl.conf"
+
+# The end of the reason of a setting that has no single value.
+PER_NODE = "set on each node separately"
+
+PerNode = Mapping[str, Mapping[str, Setting]]
 
 
 @dataclass(frozen=True)
 class Advice:
-    """The settings, what could not be decided, and the network that was chosen: None where there is none to choose.
+    """Settings, notes on what could not be decided, and the job's network: None if none was or could be chosen.
 
     `per_node`: see LaunchPlan.
     """
@@ -20,4 +35,36 @@ class Advice:
     env: Mapping[str, Setting]
     notes: tuple[str, ...] = ()
     network: Network | None = None
-    per_node: OwnValues = field(default_factory=dict)
+    per_node: PerNode = field(default_factory=dict)
+
+
+def per_node_values(variable: str, values: Mapping[str, str], reason: str) -> dict[str, dict[str, Setting]]:
+    """Return one variable's values as LaunchPlan.per_node has them."""
+    return {node: {variable: Setting(value, reason)} for node, value in values.items()}
+
+
+def merged(*parts: PerNode) -> dict[str, dict[str, Setting]]:
+    """Return the values of several variables together, by node."""
+    nodes = dict.fromkeys(node for part in parts for node in part)
+    return {node: {name: value for part in parts for name, value in part.get(node, {}).items()} for node in nodes}
+
+
+def commands_to_set(
+    variable: str, values: Mapping[str, str], environments: Mapping[str, EnvironmentFacts], release: tuple[int, ...]
+) -> Iterator[str]:
+    """Yield the command that sets one of NCCL's variables on each node; nodes with the same command together."""
+    commands = {node: _command(variable, value, environments[node], release) for node, value in values.items()}
+    for command, nodes in gathered(commands).items():
+        yield f"{variable} on {fold(nodes)}: {command}"
+
+
+def _command(variable: str, value: str, environment: EnvironmentFacts, release: tuple[int, ...]) -> str:
+    """Return a command that sets the variable in /etc/nccl.conf. Of two lines for one name NCCL takes the first."""
+    _, place = placed_settings(environment, release).get(variable, ("", None))
+    assignment = f"{variable}={value}"
+    if place == MACHINE_FILE:
+        return f"sudo sed -i {quote(f's|^{variable}=.*|{assignment}|')} {MACHINE_FILE}"
+    append = f"echo {quote(assignment)} | sudo tee -a {MACHINE_FILE}"
+    if place == "":
+        return f"unset {variable}; {append}"
+    return append if place is None else f"sed -i {quote(f'/^{variable}=/d')} {quote(place)}; {append}"

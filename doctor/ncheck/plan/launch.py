@@ -1,4 +1,4 @@
-"""What every launch line is made of: the hosts and their ranks, the network, the variables, the way in, the program."""
+"""What every launcher's command line is made of: hosts and their ranks, network, variables, ssh options, program."""
 
 from __future__ import annotations
 
@@ -10,35 +10,32 @@ from shlex import quote
 
 from ncheck.facts.mpi import MpiFacts
 from ncheck.hostlist import quoted
-from ncheck.local_host import Head
+from ncheck.local_host import LocalHost
+from ncheck.model.cluster import Cluster
 from ncheck.model.plan import Setting
-from ncheck.plan.networks import Network, reached, shared_by_all
-from ncheck.plan.sight import Sight
+from ncheck.plan.networks import Network, connectivity, shared_by_all
 from ncheck.text import printable, shell_word
 
 PROGRAM = ("python", "train.py")
 
-
 _SSH_PORT = 22
-
 
 # python3.11
 _INTERPRETER = re.compile(r"python[0-9.]*", re.ASCII)
 
-
 # =eth0,eth1  ^lo,docker  =mlx5_0:1,mlx5_1:1  10.1.0.0/24
-_PLAIN = re.compile(r"[\w.,:=^%@/+-]*", re.ASCII)
+_SAFE = re.compile(r"[\w.,:=^%@/+-]*", re.ASCII)
 
 
 class NoLineError(Exception):
-    """No line can be given for this launcher; the words say why."""
+    """There is no line for this launcher; the message says why."""
 
 
 @dataclass(frozen=True)
 class Host:
     """One node of the job: `name` is what a launcher connects to, `address` its own in the job's network, or "".
 
-    `own` are the variables whose values are this node's alone, `host_name` is what it calls itself.
+    `own` are the variables whose values differ between nodes, `host_name` is the node's own name (uname -n).
     """
 
     name: str
@@ -50,8 +47,8 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Way:
-    """What ssh must be told beside its own configuration."""
+class SshOptions:
+    """What the launcher's ssh needs besides its own configuration."""
 
     port: int | None = None
     user: str | None = None
@@ -59,10 +56,10 @@ class Way:
     config: str | None = None
 
     @property
-    def options(self) -> tuple[str, ...]:
-        """Return ssh's options: ("-p 2222", "-l ada"). No "=" in them: Open MPI 5.0 cuts a value there.
+    def words(self) -> tuple[str, ...]:
+        """Return ssh's options: ("-p 2222", "-l ada").
 
-        Nor quotation marks: every launcher parts them at blanks, and knows no quoting.
+        They contain no "=", where Open MPI 5.0 cuts a value, and no quotes: every launcher splits them at blanks.
         """
         port = f"-p {self.port}" if self.port not in (None, _SSH_PORT) else ""
         given = (("-l", self.user), ("-i", self.identity), ("-F", self.config))
@@ -71,15 +68,17 @@ class Way:
 
 @dataclass(frozen=True)
 class Launch:
-    """One job over all listed nodes. `meeting_port` is where the ranks meet on the first one, 0 where they need none;
-    `interfaces` are the names of all interfaces that there are, a set a node. `out_of_band` is where Open MPI's own
-    daemons meet, and `libraries` tells whether LD_LIBRARY_PATH is set anywhere; `head` is where the line is typed.
+    """One job over all listed nodes.
+
+    `meeting_port` is where the ranks meet on the first node, 0 if they need none. `interfaces` are the names of all
+    interfaces of each node. `out_of_band` is the network of Open MPI's own daemons, `pass_library_path` whether
+    LD_LIBRARY_PATH is set anywhere, and `local_host` the machine on which the line is typed.
     """
 
     hosts: tuple[Host, ...]
     network: Network | None
     variables: Mapping[str, str]
-    way: Way
+    ssh: SshOptions
     program: tuple[str, ...] = PROGRAM
     meeting_port: int = 0
     mpi: MpiFacts | None = None
@@ -88,8 +87,8 @@ class Launch:
     prefix: str | None = None
     interfaces: tuple[frozenset[str], ...] = ()
     out_of_band: OutOfBand | None = None
-    libraries: bool = False
-    head: Head | None = None
+    pass_library_path: bool = False
+    local_host: LocalHost | None = None
 
     @property
     def ranks(self) -> int:
@@ -97,9 +96,11 @@ class Launch:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the hosts' names as lists of hosts take them. Raises NoLineError for IPv6 addresses."""
-        if numbers := [host.name for host in self.hosts if ":" in host.name]:
-            raise NoLineError(f"in {numbers[0]}:8 no launcher can tell address and slots apart: list host names")
+        """Return the hosts' names for a list of hosts. Raises NoLineError for IPv6 addresses."""
+        if addresses := [host.name for host in self.hosts if ":" in host.name]:
+            raise NoLineError(
+                f"launchers cannot separate address and slots in {addresses[0]}:8: list host names instead"
+            )
         return tuple(host.name for host in self.hosts)
 
     @property
@@ -109,7 +110,7 @@ class Launch:
 
     @property
     def ssh_arguments(self) -> str:
-        return " ".join(self.way.options)
+        return " ".join(self.ssh.words)
 
     @property
     def several(self) -> bool:
@@ -117,95 +118,107 @@ class Launch:
 
     @property
     def environment(self) -> list[str]:
-        """Return the words that set the variables in front of a program: no shell has to know how it exports them."""
-        return _set(self.variables)
+        """Return `env NAME=VALUE ...` for the front of a command; it works in every shell."""
+        return env_words(self.variables)
 
     def environment_of(self, host: Host) -> list[str]:
-        """Return the words that set all variables of one node."""
-        return _set({**self.variables, **host.own})
+        """Return the same with the values of one node."""
+        return env_words({**self.variables, **host.own})
 
     @property
     def program_anywhere(self) -> tuple[str, ...]:
-        """Return the program as one line starts it on all nodes: with each node's own values, where there are such."""
-        return wrapped(by_own_name((host.host_name or host.name, host.own) for host in self.hosts), self.program)
+        """Return the program as one command starts it on all nodes: each node's own values are set there, if any."""
+        return wrapped(by_host_name((host.host_name or host.name, host.own) for host in self.hosts), self.program)
 
     @property
     def meeting(self) -> str:
-        """Return the first node's address in the job's network: its name may mean 127.0.1.1 to itself."""
-        return _known(self.hosts[0])
+        """Return the first node's address in the job's network; its name may resolve to 127.0.1.1 there."""
+        return _address_of(self.hosts[0])
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Return every node's address in the job's network. Raises NoLineError where one is not known."""
-        return tuple(_known(host) for host in self.hosts)
+        """Return every node's address in the job's network. Raises NoLineError if one is unknown."""
+        return tuple(_address_of(host) for host in self.hosts)
 
-    def alike(self, launcher: str, option: str) -> int:
-        """Return the one number of slots that all nodes have; some launchers take no other."""
+    def equal_slots(self, launcher: str, option: str) -> int:
+        """Return the number of slots that all nodes have. Raises NoLineError if they differ."""
         counts = {host.slots for host in self.hosts}
         if len(counts) != 1:
-            raise NoLineError(f"{launcher}'s {option} is one number for all nodes, and their slots differ")
+            raise NoLineError(f"{launcher} takes one {option} for all nodes, but their slots differ")
         return counts.pop()
 
 
-def by_own_name(values: Iterable[tuple[str, Mapping[str, str]]]) -> dict[str, Mapping[str, str]]:
-    """Map what nodes call themselves to their own values, where a node has some.
+def by_host_name(values: Iterable[tuple[str, Mapping[str, str]]]) -> dict[str, Mapping[str, str]]:
+    """Map hostnames to the nodes' own values, if they have any.
 
-    Raises NoLineError where nodes of one name (localhost, say) would need several: a shell there could not tell.
+    Raises NoLineError if nodes with the same hostname (localhost, say) need different values: a shell there could not
+    choose.
     """
-    found: dict[str, Mapping[str, str]] = {}
+    own_values: dict[str, Mapping[str, str]] = {}
     for name, own in values:
-        if found.setdefault(name, own) != own:
+        if own_values.setdefault(name, own) != own:
             raise NoLineError(
-                f"several nodes call themselves {printable(name)}, and need values of their own: name them"
+                f"several nodes have the hostname {printable(name)} but need different values: "
+                "give each node its own hostname"
             )
-    return {name: own for name, own in found.items() if own}
+    return {name: own for name, own in own_values.items() if own}
 
 
-def _set(variables: Mapping[str, str]) -> list[str]:
+def env_words(variables: Mapping[str, str]) -> list[str]:
+    """Return the words that set variables in front of a program; none for no variables."""
     return ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
 
 
-def _known(host: Host) -> str:
+def _address_of(host: Host) -> str:
     if not host.address:
-        raise NoLineError(f"no address is known at which {printable(host.name)} and the other nodes meet")
+        raise NoLineError(f"the address of {printable(host.name)} in a network of all nodes is unknown")
     return host.address
 
 
 @dataclass(frozen=True)
 class Line:
-    """What to type, or several such lines, and why it says what it says; `starts` where that is no rank a slot."""
+    """What to type (one line, or one for each node), with reasons.
+
+    `argv` is the same as one command, in which `program` is the launcher's executable; () if each node has a line of
+    its own. `processes` says what it starts if that is not one rank per slot.
+    """
 
     text: str
     reasons: tuple[str, ...] = ()
-    starts: str = ""
+    processes: str = ""
+    argv: tuple[str, ...] = ()
+    program: str = ""
 
 
-Maker = Callable[[Launch], Line]
-
-
-EVERYWHERE = "to be typed on every node, each its own line"
+LineMaker = Callable[[Launch], Line]
 
 
 def values_in(settings: Mapping[str, Setting]) -> dict[str, str]:
-    """Return the values that are to be set. Raises NoLineError for one that has no business in a line."""
-    found = {name: setting.value for name, setting in settings.items() if setting.value is not None}
-    for name, value in found.items():
-        if not _PLAIN.fullmatch(value):
-            raise NoLineError(f"{quoted(value)}, for {name}, is nothing to put into one")
-    return found
+    """Return the values that are to be set. Raises NoLineError for a value that is not safe in a line."""
+    values = {name: setting.value for name, setting in settings.items() if setting.value is not None}
+    for name, value in values.items():
+        if not _SAFE.fullmatch(value):
+            raise NoLineError(f"{quoted(value)} is not a safe value for {name}")
+    return values
 
 
-def typed(words: list[str]) -> str:
+def typed(words: Iterable[str]) -> str:
     """Return a line that a shell reads as these words."""
     return " ".join(map(shell_word, words))
 
 
-def node_by_node(launch: Launch, words: Callable[[int, Host], list[str]]) -> Line:
-    """Return the line of each node under a comment that names it; for one node the bare line."""
+def one_command(program: str, words: Iterable[str], reasons: Iterable[str] = ()) -> Line:
+    """Return the line of one command that starts all ranks."""
+    argv = tuple(words)
+    return Line(typed(argv), tuple(reasons), argv=argv, program=program)
+
+
+def line_per_node(launch: Launch, words: Callable[[int, Host], list[str]]) -> Line:
+    """Return the line of each node under a comment with its name; for one node the bare line."""
     if not launch.several:
         return Line(typed(words(0, launch.hosts[0])))
-    own = (f"# on {printable(host.name)}:\n{typed(words(rank, host))}" for rank, host in enumerate(launch.hosts))
-    return Line("\n".join(own), (EVERYWHERE,))
+    lines = (f"# on {printable(host.name)}:\n{typed(words(rank, host))}" for rank, host in enumerate(launch.hosts))
+    return Line("\n".join(lines), ("type each line on its own node",))
 
 
 def endpoint(address: str, port: int) -> str:
@@ -214,13 +227,13 @@ def endpoint(address: str, port: int) -> str:
 
 
 def script(program: tuple[str, ...], module: str, bare: str) -> list[str]:
-    """Return the program as a launcher takes it that starts python itself: its script, or `module` and a module's name.
+    """Return the program for a launcher that starts python itself: a script, or `module` and a module's name.
 
-    What is no script of a python on PATH stands behind `bare`, word for word.
+    Anything but a script of a python on PATH follows the option `bare`, word for word.
     """
     first, *rest = program
     if _INTERPRETER.fullmatch(first):
-        rest = rest[1:] if rest[:1] == ["-u"] else rest  # they all start it so
+        rest = rest[1:] if rest[:1] == ["-u"] else rest  # these launchers all add it
         if rest[:1] == ["-m"] and len(rest) > 1 and module:
             return [module, *rest[1:]]
         if rest and not rest[0].startswith("-"):
@@ -235,9 +248,10 @@ def interpreter(program: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class OutOfBand:
-    """`subnet` is "" where routers join the nodes. `names` lead there, one or more on every machine that takes part.
+    """The network of mpirun and its daemons. `subnet` is "" if routers connect the nodes.
 
-    Without either, nothing can be named; `why` says so, or why it is not the job's own network.
+    `names` are its interfaces: each machine that takes part has at least one of them. Without either, mpirun chooses;
+    `why` says why, or why it is not the job's network.
     """
 
     subnet: str = ""
@@ -246,76 +260,71 @@ class OutOfBand:
 
     @property
     def where(self) -> str:
-        """Return the subnet, which holds where names differ, else the names; Open MPI takes IPv4 subnets only."""
+        """Return the subnet, which is right even if names differ, else the names. Open MPI takes IPv4 subnets only."""
         return self.subnet if self.subnet and ":" not in self.subnet else ",".join(self.names)
 
 
-def out_of_band(sight: Sight, network: Network, head: Head | None) -> OutOfBand:
-    """Return where mpirun, typed on the head, and its daemons meet: in the job's network, or in the next that is whole.
+def out_of_band(cluster: Cluster, network: Network, local_host: LocalHost | None) -> OutOfBand:
+    """Return the network of mpirun, typed on this machine, and its daemons: the job's, or another one that works.
 
-    Where nothing is known of the head, it is taken to be like the nodes.
+    If nothing is known about this machine, it is assumed to match the nodes.
     """
-    if head is None:
-        return OutOfBand(network.subnet, _names(network))
-    if held := _held(head, network):
-        return OutOfBand(network.subnet, _names(network, held))
-    here = f"this machine has no address in {network.told}"
-    for other in _others(sight, network):
-        if held := _held(head, other):
-            why = f"{here}: mpirun and its daemons reach each other on {other.subnet}"
-            return OutOfBand(other.subnet, _names(other, held), why)
-    return OutOfBand(why=f"{here}: how mpirun and its daemons reach each other is left to them")
+    if local_host is None:
+        return OutOfBand(network.subnet, _interface_names(network))
+    if own := _local_interfaces(local_host, network):
+        return OutOfBand(network.subnet, _interface_names(network, own))
+    here = f"this machine has no address in {network.label}"
+    others = [other for other in shared_by_all(cluster) if other.subnet != network.subnet]
+    for other in sorted(others, key=lambda other: connectivity(cluster, other).whole is False):
+        if own := _local_interfaces(local_host, other):
+            why = f"{here}: mpirun and its daemons connect over {other.subnet}"
+            return OutOfBand(other.subnet, _interface_names(other, own), why)
+    return OutOfBand(why=f"{here}: mpirun and its daemons choose a network themselves")
 
 
-def _others(sight: Sight, network: Network) -> Iterator[Network]:
-    found = [one for one in shared_by_all(sight) if one.subnet != network.subnet]
-    yield from sorted(found, key=lambda one: reached(sight, one).whole is False)
-
-
-def _held(head: Head, network: Network) -> tuple[str, ...]:
-    """Return the head's interfaces there; where routers join the nodes, only a head that is one of them has any."""
+def _local_interfaces(local_host: LocalHost, network: Network) -> tuple[str, ...]:
+    """Return this machine's interfaces in a network; behind routers only one that is a node itself has any."""
     if not network.subnet:
-        own = {seat.ip for held in network.members.values() for seat in held}
-        return tuple(name for ip, name in head.interfaces.items() if ip in own)
+        own = {address.ip for addresses in network.members.values() for address in addresses}
+        return tuple(name for ip, name in local_host.interfaces.items() if ip in own)
     subnet = ip_network(network.subnet)
-    return tuple(name for ip, name in head.interfaces.items() if ip_address(ip.partition("%")[0]) in subnet)
+    return tuple(name for ip, name in local_host.interfaces.items() if ip_address(ip.partition("%")[0]) in subnet)
 
 
-def _names(network: Network, held: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return one name that all have, else all names."""
-    common = next((name for name in network.names if not held or name in held), None)
-    return (common,) if common else tuple(sorted({*network.first_names, *held}))
+def _interface_names(network: Network, local: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return a name that all machines have, else all names."""
+    common = next((name for name in network.names if not local or name in local), None)
+    return (common,) if common else tuple(sorted({*network.first_names, *local}))
 
 
-Own = Mapping[str, Mapping[str, str]]  # variables by the name that a node calls itself by (uname -n)
-
+OwnValues = Mapping[str, Mapping[str, str]]  # variables by hostname (uname -n)
 
 _UNKNOWN = 'echo "ncheck: nothing is known to be right for $(uname -n)" >&2'
 
 
-def exported(own: Own) -> str:
-    """Return the statement that exports a node's own values in the shell that reads it, and fails on another node."""
+def exported(own: OwnValues) -> str:
+    """Return the shell statement that exports a node's own values there, and fails on any other node."""
     return _case(own, f"  *) {_UNKNOWN}; false ;;", "\n")
 
 
-def wrapped(own: Own, program: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the program behind a shell that exports the node's own values first; the program alone for none."""
+def wrapped(own: OwnValues, program: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the program behind a shell that exports the node's own values first, if there are any."""
     if not own:
         return program
     return ("sh", "-c", _case(own, f"*) {_UNKNOWN}; exit 1 ;;", " ") + '; exec "$@"', "sh", *program)
 
 
-def _case(own: Own, otherwise: str, between: str) -> str:
-    indent = "  " if between == "\n" else ""
-    rows = (f"{indent}{'|'.join(names)}) export {values} ;;" for values, names in _alike(own))
-    return between.join(['case "$(uname -n)" in', *rows, otherwise, "esac"])
+def _case(own: OwnValues, otherwise: str, separator: str) -> str:
+    indent = "  " if separator == "\n" else ""
+    rows = (f"{indent}{'|'.join(names)}) export {values} ;;" for values, names in _grouped(own))
+    return separator.join(['case "$(uname -n)" in', *rows, otherwise, "esac"])
 
 
-def _alike(own: Own) -> Iterator[tuple[str, list[str]]]:
+def _grouped(own: OwnValues) -> Iterator[tuple[str, list[str]]]:
     """Yield the values as a shell takes them, with the nodes that have them."""
     nodes: dict[str, list[str]] = {}
     for name, values in own.items():
-        said = " ".join(f"{variable}={shell_word(value)}" for variable, value in values.items())
-        if said:
-            nodes.setdefault(said, []).append(quote(name))
+        assignments = " ".join(f"{variable}={shell_word(value)}" for variable, value in values.items())
+        if assignments:
+            nodes.setdefault(assignments, []).append(quote(name))
     yield from nodes.items()

@@ -1,4 +1,7 @@
-"""What is no line but a file's worth of them: exports for a shell, and the lines of nccl.conf."""
+"""Each launcher's command line, one function per launcher, and the two text formats: exports and nccl.conf.
+
+To add a launcher: a function here with @launcher, and its row in ncheck.model.plan.LAUNCHER_TABLE.
+"""
 
 from __future__ import annotations
 
@@ -7,251 +10,220 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from ncheck.facts.environment import IFNAME
 from ncheck.hostlist import fold, quoted
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.plan.launch import (
     Host,
     Launch,
     Line,
+    LineMaker,
     NoLineError,
-    by_own_name,
+    by_host_name,
     endpoint,
+    env_words,
     exported,
     interpreter,
-    node_by_node,
+    line_per_node,
+    one_command,
     script,
     typed,
     values_in,
 )
-from ncheck.plan.networks import Network
 
-NOTHING = "# ncheck: nothing need be set"
-
-
-def exports(plan: LaunchPlan, names: Mapping[str, str]) -> str:
-    """Return what a shell takes by eval: one export a line, each value in quotes where it needs them.
-
-    `names` are what the listed nodes call themselves, by which values that are each node's own are told apart.
-    """
-    lines = [f"export {name}={typed([value])}" for name, value in values_in(plan.env).items()]
-    own = by_own_name((names.get(node, node), values_in(settings)) for node, settings in plan.per_node.items())
-    return "\n".join([*lines, *([exported(own)] if own else [])]) or NOTHING
+# The line of each launcher by its name, and mpirun's by MPI implementation with the command's own name.
+LINES: dict[str, LineMaker] = {}
+MPI_LINES: dict[str, tuple[str, LineMaker]] = {}
 
 
-def nccl_conf(plan: LaunchPlan, _: Mapping[str, str]) -> str:
-    """Return the lines of a file that NCCL reads: its own variables only, with no quotes and no blanks.
+def launcher(name: str) -> Callable[[LineMaker], LineMaker]:
+    """Register a launcher's function under the name of the launcher."""
 
-    What is each node's own comes last, under a comment that says on which nodes: there the rest is to be left out.
-    """
-    own: dict[tuple[str, ...], list[str]] = {}
-    for node, settings in plan.per_node.items():
-        own.setdefault(tuple(_rows(settings)), []).append(node)
-    sections = (line for rows, nodes in own.items() if rows for line in (f"# on {fold(nodes)} only:", *rows))
-    return "\n".join([*_rows(plan.env), *sections]) or NOTHING
+    def register(make: LineMaker) -> LineMaker:
+        LINES[name] = make
+        return make
+
+    return register
 
 
-def _rows(settings: Mapping[str, Setting]) -> Iterator[str]:
-    return (f"{name}={value}" for name, value in values_in(settings).items() if name.startswith("NCCL_"))
+def mpi_launcher(implementation: str, command: str) -> Callable[[LineMaker], LineMaker]:
+    """Register the function for an MPI implementation."""
+
+    def register(make: LineMaker) -> LineMaker:
+        MPI_LINES[implementation] = (command, make)
+        return make
+
+    return register
 
 
-FILES: Mapping[str, Callable[[LaunchPlan, Mapping[str, str]], str]] = {"env": exports, "nccl.conf": nccl_conf}
-
-
-FIVE = (5,)
-
-
-# The two published recipes: unbound in the order of the slots, or round the NUMA domains and bound to them.
+# The two published recipes: not bound, in the order of the slots; or spread over the NUMA domains and bound to them.
 PROFILES: Mapping[str, tuple[str, ...]] = {
     "slot": ("--bind-to", "none", "--map-by", "slot"),
     "numa": ("--map-by", "numa"),
 }
 
 
-def open_mpi_line(launch: Launch) -> Line:
-    """Return the line for the release that was found."""
+@mpi_launcher("Open MPI", "mpirun")
+def open_mpi(launch: Launch) -> Line:
+    """Return the line for the installed release of Open MPI."""
+    if launch.mpi is None:
+        raise NoLineError("the release of Open MPI is unknown")
     words = ["mpirun", *(["--allow-run-as-root"] if launch.as_root else [])]
     words += ["--prefix", launch.prefix] if launch.prefix else []
     words += ["-np", str(launch.ranks), "-H", launch.host_list, *PROFILES[launch.profile]]
-    words += _parameter("pml", "ob1")
-    if not _is_five(launch):
-        words += _parameter("btl", "^openib")
-    words += [*_network(launch), *_ssh(launch)]
+    for name, value in _mca_parameters(launch, five=launch.mpi.release >= (5,)).items():
+        words += ["--mca", name, value]
     for name, value in launch.variables.items():
         words += ["-x", f"{name}={value}"]
-    words += ["-x", "PATH", *(["-x", "LD_LIBRARY_PATH"] if launch.libraries else [])]  # unset, it is warned of
-    words += launch.program_anywhere
-    return Line(typed(words), tuple(_reasons(launch)))
-
-
-def _reasons(launch: Launch) -> list[str]:
-    told = []
+    words += ["-x", "PATH", *(["-x", "LD_LIBRARY_PATH"] if launch.pass_library_path else [])]  # unset, mpirun warns
+    reasons = []
     if launch.network:
-        told.append(f"held to {launch.network.told}: by itself it tries every interface, docker0 too, and may hang")
+        reasons.append(
+            f"pinned to {launch.network.label}: otherwise Open MPI tries every interface, including docker0, "
+            "and may hang"
+        )
     if launch.out_of_band and launch.out_of_band.why:
-        told.append(launch.out_of_band.why)
+        reasons.append(launch.out_of_band.why)
     if launch.prefix:
-        told.append(f"its helper is looked for under {launch.prefix}: some node's login does not find it")
-    if launch.ssh_arguments:
-        told.append(f"its ssh is told {launch.ssh_arguments}, as the list or the options say")
-    return told
+        reasons.append(f"--prefix {launch.prefix}: on some node a plain login does not find Open MPI's daemon")
+    return one_command("mpirun", [*words, *launch.program_anywhere], [*reasons, *_ssh_reason(launch)])
 
 
-def _is_five(launch: Launch) -> bool:
-    if launch.mpi is None:
-        raise NoLineError("no release of Open MPI is known")
-    return launch.mpi.release >= FIVE
-
-
-def _network(launch: Launch) -> list[str]:
-    daemons, where = launch.out_of_band, _between_ranks(launch.network) if launch.network else ""
-    words = _parameter("btl_tcp_if_include", where) if where else []
+def _mca_parameters(launch: Launch, *, five: bool) -> dict[str, str]:
+    daemons, ranks_in = launch.out_of_band, _open_mpi_subnets(launch)
+    parameters = {"pml": "ob1"}
+    if not five:
+        parameters["btl"] = "^openib"
+    if ranks_in:
+        parameters["btl_tcp_if_include"] = ranks_in
     if daemons is not None and daemons.names:
-        words += _parameter("oob_tcp_if_include", ",".join(daemons.names) if _is_five(launch) else daemons.where)
-    return words
+        parameters["oob_tcp_if_include"] = ",".join(daemons.names) if five else daemons.where
+    if launch.ssh_arguments:
+        parameters["plm_rsh_args"] = launch.ssh_arguments
+    return parameters
 
 
-def _between_ranks(network: Network) -> str:
-    """Name the subnet, which holds where interface names differ; behind routers the one name, else all subnets.
+def _open_mpi_subnets(launch: Launch) -> str:
+    """Return where the ranks connect: the subnet, which is right even if interface names differ.
 
-    Open MPI takes IPv4 subnets only; "" where it can be told nothing that is true of every node.
+    Behind routers it is the common name, else all subnets. Open MPI takes IPv4 subnets only: "" if nothing is right on
+    every node.
     """
+    network = launch.network
+    if network is None:
+        return ""
     if network.subnet and ":" not in network.subnet:
         return network.subnet
     if network.names:
         return network.names[0]
-    seats = (seat for held in network.members.values() for seat in held)
-    return ",".join(sorted({seat.subnet for seat in seats if ":" not in seat.subnet}))
+    addresses = (address for own in network.members.values() for address in own)
+    return ",".join(sorted({address.subnet for address in addresses if ":" not in address.subnet}))
 
 
-def _ssh(launch: Launch) -> list[str]:
-    return _parameter("plm_rsh_args", launch.ssh_arguments) if launch.ssh_arguments else []
+def _ssh_reason(launch: Launch) -> list[str]:
+    return [f"ssh options {launch.ssh_arguments}: from the node list or the options"] if launch.ssh_arguments else []
 
 
-def _parameter(name: str, value: str) -> list[str]:
-    return ["--mca", name, value]
+@mpi_launcher("MPICH", "mpiexec")
+def mpich(launch: Launch) -> Line:
+    """Return MPICH's line: the slots are in the host list, ssh's options in a variable."""
+    words = [*_ssh_variable("HYDRA_LAUNCHER_EXTRA_ARGS", launch), "mpiexec", "-launcher", "ssh"]
+    return _hydra(launch, [*words, "-hosts", launch.host_list])
 
 
-def mpich_line(launch: Launch) -> Line:
-    """Return MPICH's line: slots stand with the hosts, ssh's options in a variable."""
-    words = [
-        *_hydra_ssh("HYDRA_LAUNCHER_EXTRA_ARGS", launch),
-        "mpiexec",
-        "-launcher",
-        "ssh",
-        "-hosts",
-        launch.host_list,
-    ]
-    return _line(launch, [*words, "-n", str(launch.ranks)])
-
-
-def intel_mpi_line(launch: Launch) -> Line:
+@mpi_launcher("Intel MPI", "mpiexec")
+def intel_mpi(launch: Launch) -> Line:
     """Return Intel MPI's line: it takes one number of ranks for all hosts."""
-    per_node = launch.alike("Intel MPI", "-ppn")
-    words = [*_hydra_ssh("I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", launch), "mpiexec", "-bootstrap", "ssh"]
-    words += ["-hosts", ",".join(launch.names), "-ppn", str(per_node)]
-    return _line(launch, [*words, "-n", str(launch.ranks)])
+    per_node = launch.equal_slots("Intel MPI", "-ppn")
+    words = [*_ssh_variable("I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", launch), "mpiexec", "-bootstrap", "ssh"]
+    return _hydra(launch, [*words, "-hosts", ",".join(launch.names), "-ppn", str(per_node)])
 
 
-def _line(launch: Launch, words: list[str]) -> Line:
-    name = _interface(launch)
-    given = ["-iface", name] if name and _is_here(launch, name) else []
-    told = [f"its ssh is told {launch.ssh_arguments}, as the list or the options say"] if launch.ssh_arguments else []
-    if name and not given:
-        told.append(f"no -iface {name}: this machine has none, and mpiexec would stop; ranks find a way themselves")
-    return Line(typed([*words, *given, *_variables(launch), *launch.program_anywhere]), tuple(told))
+def _ssh_variable(variable: str, launch: Launch) -> list[str]:
+    return env_words({variable: launch.ssh_arguments}) if launch.ssh_arguments else []
 
 
-def _hydra_ssh(variable: str, launch: Launch) -> list[str]:
-    return ["env", f"{variable}={launch.ssh_arguments}"] if launch.ssh_arguments else []
+def _hydra(launch: Launch, words: list[str]) -> Line:
+    """Return the line of an MPI with the Hydra launcher: it takes one interface for all nodes and no subnet.
+
+    Hydra itself listens on that interface first, so the machine where the line is typed must have it.
+    """
+    name = launch.network.names[0] if launch.network and launch.network.names else ""
+    here = launch.local_host is None or name in launch.local_host.interfaces.values()
+    words = [*words, "-n", str(launch.ranks), *(["-iface", name] if name and here else [])]
+    for variable, value in launch.variables.items():
+        words += ["-genv", variable, value]
+    reasons = _ssh_reason(launch)
+    if name and not here:
+        reasons.append(
+            f"no -iface {name}: this machine has no such interface, and mpiexec would stop; the ranks choose one"
+        )
+    return one_command("mpiexec", [*words, *launch.program_anywhere], reasons)
 
 
-def _interface(launch: Launch) -> str:
-    """Return the name for Hydra's own interface, "" for none: it takes one for all nodes and no subnet."""
-    return launch.network.names[0] if launch.network and launch.network.names else ""
-
-
-def _is_here(launch: Launch, name: str) -> bool:
-    """Tell whether the machine has it on which the line is typed: Hydra itself listens there first."""
-    return launch.head is None or name in launch.head.interfaces.values()
-
-
-def _variables(launch: Launch) -> list[str]:
-    return [word for name, value in launch.variables.items() for word in ("-genv", name, value)]
-
-
-IFNAME = "NCCL_SOCKET_IFNAME"
-
-
-_START = 30  # seconds that it waits by default
-
-
+_START_TIMEOUT = 30  # seconds that horovodrun waits by default
 _HOSTS_IN_THAT_TIME = 16  # each is a login and an import of Horovod, often from one file server
 
 
-def horovodrun_line(launch: Launch) -> Line:
-    """Return the line, to be typed on the head node."""
-    name, subnet = _name(launch), _subnet(launch)
-    spoken_for = launch.several and bool(name or subnet)
-    variables = {key: value for key, value in launch.variables.items() if not (spoken_for and key == IFNAME)}
-    words = ["env", *(f"{key}={value}" for key, value in variables.items())] if variables else []
+@launcher("horovodrun")
+def horovodrun(launch: Launch) -> Line:
+    """Return the line, to be typed on one of the nodes or a machine in their network.
+
+    --network-interfaces is a list for MPI (names or a subnet), and NCCL_SOCKET_IFNAME, prefixes, for the program.
+    """
+    name, subnet = _unambiguous_name(launch), launch.network.subnet if launch.network else ""
+    subnet = "" if ":" in subnet else subnet  # Open MPI takes IPv4 subnets only
+    selected = launch.several and bool(name or subnet)
+    words = env_words({key: value for key, value in launch.variables.items() if not (selected and key == IFNAME)})
     words += ["horovodrun", "-np", str(launch.ranks), "-H", launch.host_list]
-    words += ["-p", str(launch.way.port)] if launch.way.port not in (None, 22) else []
-    words += ["-i", launch.way.identity] if launch.way.identity else []
-    words += _start_timeout(launch)
-    if launch.several:
-        words += ["--network-interfaces", name or subnet] if spoken_for else ["--disable-cache"]
-        words += _nccls_own(launch) if spoken_for and not name else []
-    return Line(typed([*words, *launch.program_anywhere]), tuple(_horovodrun_reasons(launch, name, subnet)))
+    words += ["-p", str(launch.ssh.port)] if launch.ssh.port not in (None, 22) else []
+    words += ["-i", launch.ssh.identity] if launch.ssh.identity else []
+    rounds = math.ceil(len(launch.hosts) / _HOSTS_IN_THAT_TIME)
+    words += ["--start-timeout", str(_START_TIMEOUT * rounds)] if rounds > 1 else []
+    if selected:
+        words += ["--network-interfaces", name or subnet]
+        if not name:  # the subnet is for MPI only
+            value = launch.variables.get(IFNAME)
+            words += ["env", f"{IFNAME}={value}"] if value else ["env", "-u", IFNAME]
+    elif launch.several:
+        words += ["--disable-cache"]
+    reasons = []
+    if launch.several and not name:
+        reasons += _horovodrun_without_a_name(subnet)
+    elif name and launch.local_host and name not in launch.local_host.interfaces.values():
+        reasons.append(
+            f"a Horovod without MPI (gloo) needs {name} on this machine too, which has none: type the line on a node"
+        )
+    if launch.ssh.user or launch.ssh.config:
+        reasons.append(_ssh_configuration(launch))
+    return one_command("horovodrun", [*words, *launch.program_anywhere], reasons)
 
 
-def _name(launch: Launch) -> str:
-    """Return the one interface of the job's network, where by its beginning it means no other anywhere, else ""."""
+def _unambiguous_name(launch: Launch) -> str:
+    """Return the interface name of the job's network if it is no prefix of another name on any node, else ""."""
     if launch.network is None or not launch.network.names:
         return ""
     name = launch.network.names[0]
-    meant = {other for own in launch.interfaces for other in own if other.startswith(name)}
-    return name if meant == {name} else ""
+    matched = {other for own in launch.interfaces for other in own if other.startswith(name)}
+    return name if matched == {name} else ""
 
 
-def _subnet(launch: Launch) -> str:
-    """Return the job's subnet; Open MPI takes IPv4 subnets only."""
-    subnet = launch.network.subnet if launch.network else ""
-    return "" if ":" in subnet else subnet
-
-
-def _nccls_own(launch: Launch) -> list[str]:
-    """Return the words that set NCCL's variable for the program, or free it of the subnet."""
-    value = launch.variables.get(IFNAME)
-    return ["env", f"{IFNAME}={value}"] if value else ["env", "-u", IFNAME]
-
-
-def _start_timeout(launch: Launch) -> list[str]:
-    rounds = math.ceil(len(launch.hosts) / _HOSTS_IN_THAT_TIME)
-    return ["--start-timeout", str(_START * rounds)] if rounds > 1 else []
-
-
-def _horovodrun_reasons(launch: Launch, name: str, subnet: str) -> list[str]:
-    told = []
-    if launch.several and not name:
-        told += _without_a_name(subnet)
-    elif name and launch.head and name not in launch.head.interfaces.values():
-        told.append(f"a Horovod without MPI (gloo) looks for {name} on this machine too: type it on a node then")
-    if launch.way.user or launch.way.config:
-        told.append(f"its ssh must be told {launch.ssh_arguments} by ~/.ssh/config")
-    return told
-
-
-def _without_a_name(subnet: str) -> list[str]:
+def _horovodrun_without_a_name(subnet: str) -> list[str]:
     if not subnet:
-        return ["it looks for interfaces itself; --disable-cache makes it look anew, not at what it found before"]
+        return ["horovodrun finds the interfaces itself; --disable-cache keeps it from using an older result"]
     return [
-        f"no one name means {subnet} alone everywhere: MPI is given the subnet, NCCL its own in front of the program",
-        "a Horovod without MPI (gloo) takes one name for all nodes, and cannot start so",
+        f"no interface name stands for {subnet} on all nodes: MPI gets the subnet, NCCL its own variable",
+        "a Horovod without MPI (gloo) needs one name for all nodes and cannot start with this line",
     ]
 
 
-def torchrun_line(launch: Launch) -> Line:
-    """Return the line of each node; for one node alone it needs no meeting."""
+def _ssh_configuration(launch: Launch) -> str:
+    return f"add the ssh options {launch.ssh_arguments} to ~/.ssh/config: the launcher cannot pass them"
+
+
+@launcher("torchrun")
+def torchrun(launch: Launch) -> Line:
+    """Return the line of each node; a single node needs no meeting point."""
     program = script(launch.program, module="-m", bare="--no-python")
 
     def words(rank: int, host: Host) -> list[str]:
@@ -261,86 +233,78 @@ def torchrun_line(launch: Launch) -> Line:
             meeting += [f"--master-addr={launch.meeting}", f"--master-port={launch.meeting_port}"]
         return [*launch.environment_of(host), "torchrun", *meeting, f"--nproc-per-node={host.slots}", *program]
 
-    return node_by_node(launch, words)
+    return line_per_node(launch, words)
 
 
-# n[1-2].example.org, which Slurm calls an invalid hostlist; r[1-2]n[1-4] it takes
+# n[1-2].example.org, which Slurm calls an invalid hostlist; it accepts r[1-2]n[1-4]
 _SUFFIX = re.compile(r"\][^][,]+(?:,|$)")
 
 
-def srun_line(launch: Launch) -> Line:
-    """Return the line. A value with a comma would end there in --export, so such a one is set in front of it."""
-    per_node = launch.alike("srun", "--ntasks-per-node")
+@launcher("srun")
+def srun(launch: Launch) -> Line:
+    """Return the line. --export separates variables by commas: a value with a comma is set before srun instead."""
+    per_node = launch.equal_slots("srun", "--ntasks-per-node")
     plain = [f"{name}={value}" for name, value in launch.variables.items() if "," not in value]
-    others = [f"{name}={value}" for name, value in launch.variables.items() if "," in value]
-    words = [*(["env", *others] if others else []), "srun", "-N", str(len(launch.hosts))]
-    words += ["-w", _listed(launch.names)] if launch.several else []
+    words = env_words({name: value for name, value in launch.variables.items() if "," in value})
+    words += ["srun", "-N", str(len(launch.hosts))]
+    if launch.several:
+        folded = fold(launch.names)  # Slurm accepts no suffix after the last bracket
+        words += ["-w", ",".join(launch.names) if _SUFFIX.search(folded) else folded]
     words += [f"--ntasks-per-node={per_node}"]
-    told = ["a program that uses MPI may need --mpi as well: srun --mpi=list shows what there is"]
+    reasons = ["an MPI program may also need --mpi: srun --mpi=list shows the types"]
     gpus = {host.gpus for host in launch.hosts}
     if len(gpus) == 1 and 0 not in gpus:
         words += [f"--gpus-per-node={gpus.pop()}"]
-        told.append("where sinfo -o %G shows (null), Slurm does not count GPUs: leave out --gpus-per-node")
+        reasons.append("if sinfo -o %G prints (null), Slurm does not manage GPUs: leave out --gpus-per-node")
     words += [f"--export={','.join(['ALL', *plain])}", *launch.program_anywhere]
-    return Line(typed(words), tuple(told))
+    return one_command("srun", words, reasons)
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    """Return the nodes as Slurm reads them: its lists have nothing behind their last bracket."""
-    folded = fold(names)
-    return ",".join(names) if _SUFFIX.search(folded) else folded
-
-
+# The prefixes of the variables that deepspeed passes to the other nodes.
 PASSED_ON = ("NCCL", "PYTHON", "UCX", "MV2", "MLFLOW")
 
+HOSTS_FILE = "deepspeed.hosts"
 
-HOSTS = "deepspeed.hosts"
-
-
-# --lr=0.1  a b  (pdsh puts a number in for %n; 0.9 leaves alone what begins with a dash, and quotes all else)
+# --lr=0.1  a b  (pdsh replaces %n by a number; deepspeed 0.9 leaves words with a leading dash alone, and quotes others)
 _ARRIVES = re.compile(r"[\w@+=:,./-]+|(?!-)[\w@+=:,./ -]+")
 
 
-def deepspeed_line(launch: Launch) -> Line:
-    """Return one line, to be typed on the first node; for several nodes it writes their file first.
+@launcher("deepspeed")
+def deepspeed(launch: Launch) -> Line:
+    """Return one line, to be typed on the first node; for several nodes it writes their host file first.
 
-    Raises NoLineError for values that are each node's own: its words reach the nodes' shells unquoted, so that none can
-    be told there to choose; and for words of the program that would not arrive as they are.
+    Raises NoLineError if values differ between nodes: deepspeed hands its words to the nodes' shells unquoted, so no
+    shell code can choose there; and for words of the program that would arrive changed.
     """
     if own := sorted({name for host in launch.hosts for name in host.own}):
-        told = f"deepspeed sets the same values on all nodes, and {', '.join(own)} is each node's own"
-        raise NoLineError(f"{told}; torchrun starts such a program, too: --for torchrun")
+        reason = f"deepspeed sets the same values on all nodes, but {', '.join(own)} must differ"
+        raise NoLineError(f"{reason}; torchrun can start the same program: --for torchrun")
     program = script(launch.program, module="--module", bare="--no_python")
     if not launch.several:
-        slots = str(launch.ranks)
-        return Line(typed([*launch.environment, "deepspeed", "--num_gpus", slots, *program]))
-    if lost := [word for word in program if not _ARRIVES.fullmatch(word)]:
-        raise NoLineError(f"deepspeed gives {quoted(lost[0])} to the nodes' shells unquoted: put it into a script")
-    written = typed(["printf", "%s slots=%s\\n", *_deepspeed_rows(launch)]) + f" > {HOSTS}"
-    meeting = ["--master_addr", launch.meeting, "--master_port", str(launch.meeting_port)]
-    started = typed([*launch.environment, "deepspeed", "--hostfile", HOSTS, *meeting, *program])
-    return Line(f"{written} && {started}", tuple(_deepspeed_reasons(launch)))
-
-
-def _deepspeed_rows(launch: Launch) -> list[str]:
+        return one_command("deepspeed", [*launch.environment, "deepspeed", "--num_gpus", str(launch.ranks), *program])
+    if changed := [word for word in program if not _ARRIVES.fullmatch(word)]:
+        raise NoLineError(f"deepspeed passes {quoted(changed[0])} to the nodes' shells unquoted: put it into a script")
     rows = zip(launch.names, launch.hosts, strict=True)
-    return [word for name, host in rows for word in (name, str(host.slots))]
-
-
-def _deepspeed_reasons(launch: Launch) -> list[str]:
-    told = [f"it writes {HOSTS} here, in the form that deepspeed reads, and needs pdsh here"]
-    kept = [name for name in launch.variables if not name.startswith(PASSED_ON)]
-    if kept:
-        rows = " ".join(typed([f"{name}={launch.variables[name]}"]) for name in kept)
-        told.append(f"deepspeed passes {', '.join(kept)} to no other node: printf '%s\\n' {rows} >> ~/.deepspeed_env")
+    slots = [word for name, host in rows for word in (name, str(host.slots))]
+    write = typed(["printf", "%s slots=%s\\n", *slots]) + f" > {HOSTS_FILE}"
+    meeting = ["--master_addr", launch.meeting, "--master_port", str(launch.meeting_port)]
+    start = typed([*launch.environment, "deepspeed", "--hostfile", HOSTS_FILE, *meeting, *program])
+    reasons = [f"it writes {HOSTS_FILE} here, in deepspeed's format, and needs pdsh here"]
+    if kept := [name for name in launch.variables if not name.startswith(PASSED_ON)]:
+        values = typed(f"{name}={launch.variables[name]}" for name in kept)
+        reasons.append(
+            f"deepspeed passes {', '.join(kept)} to no other node: printf '%s\\n' {values} >> ~/.deepspeed_env"
+        )
     if launch.ssh_arguments:
-        told.append(f"its ssh must be told {launch.ssh_arguments} by ~/.ssh/config")
-    return told
+        reasons.append(_ssh_configuration(launch))
+    shell = ("/bin/sh", "-c", f"{write} && exec {start}")
+    return Line(f"{write} && {start}", tuple(reasons), argv=shell, program="deepspeed")
 
 
-def accelerate_line(launch: Launch) -> Line:
-    """Return the line of each node. Only with --multi_gpu it starts more than one process, on CPUs too."""
-    launch.alike("accelerate", "--num_processes")
+@launcher("accelerate")
+def accelerate(launch: Launch) -> Line:
+    """Return the line of each node. It needs --multi_gpu to start more than one process, even on CPUs."""
+    launch.equal_slots("accelerate", "--num_processes")
     gpus = ["--multi_gpu"] if launch.ranks > 1 else []
     program = script(launch.program, module="--module", bare="--no_python")
 
@@ -352,13 +316,14 @@ def accelerate_line(launch: Launch) -> Line:
             meeting += ["--main_process_port", str(launch.meeting_port)]
         return [*launch.environment_of(host), "accelerate", "launch", *gpus, *size, *meeting, *program]
 
-    return node_by_node(launch, words)
+    return line_per_node(launch, words)
 
 
-def paddle_line(launch: Launch) -> Line:
-    """Return the line of each node. Raises NoLineError for IPv6: Paddle parts address and port at the first colon."""
+@launcher("paddle")
+def paddle(launch: Launch) -> Line:
+    """Return the line of each node. Raises NoLineError for IPv6: Paddle splits address and port at the first colon."""
     if launch.several and any(":" in address for address in launch.addresses):
-        raise NoLineError("Paddle's --master takes no IPv6 address, and the nodes meet by IPv6 only")
+        raise NoLineError("Paddle's --master takes no IPv6 address, and the nodes share IPv6 only")
     program = script(launch.program, module="", bare="")
 
     def words(rank: int, host: Host) -> list[str]:
@@ -369,12 +334,13 @@ def paddle_line(launch: Launch) -> Line:
             meeting += ["--rank", str(rank), "--host", host.address]
         return [*start, *meeting, "--nproc_per_node", str(host.slots), *program]
 
-    return node_by_node(launch, words)
+    return line_per_node(launch, words)
 
 
-def oneflow_line(launch: Launch) -> Line:
+@launcher("oneflow")
+def oneflow(launch: Launch) -> Line:
     """Return the line of each node."""
-    per_node = launch.alike("OneFlow", "--nproc_per_node")
+    per_node = launch.equal_slots("OneFlow", "--nproc_per_node")
     program = script(launch.program, module="--module", bare="--no_python")
 
     def words(rank: int, host: Host) -> list[str]:
@@ -383,19 +349,53 @@ def oneflow_line(launch: Launch) -> Line:
         address = launch.meeting if launch.several else "127.0.0.1"
         return [*start, *size, "--master_addr", address, "--master_port", str(launch.meeting_port), *program]
 
-    return node_by_node(launch, words)
+    return line_per_node(launch, words)
 
 
-def tensorflow_line(launch: Launch) -> Line:
-    """Return the line of each node: one worker a node, which takes all of its GPUs."""
+@launcher("tensorflow")
+def tensorflow(launch: Launch) -> Line:
+    """Return the line of each node: one worker per node, which uses all of its GPUs."""
     endpoints = [endpoint(address, launch.meeting_port) for address in launch.addresses] if launch.several else []
 
     def words(rank: int, host: Host) -> list[str]:
-        config = {"cluster": {"worker": endpoints}, "task": {"type": "worker", "index": rank}}
-        named = [f"TF_CONFIG={json.dumps(config)}"] if endpoints else []
-        front = [*launch.environment_of(host), *named] if launch.environment_of(host) or not named else ["env", *named]
-        return [*front, *launch.program]
+        variables = {**launch.variables, **host.own}
+        if endpoints:
+            config = {"cluster": {"worker": endpoints}, "task": {"type": "worker", "index": rank}}
+            variables["TF_CONFIG"] = json.dumps(config)
+        return [*env_words(variables), *launch.program]
 
-    line = node_by_node(launch, words)
+    line = line_per_node(launch, words)
     workers = "1 worker" if len(launch.hosts) == 1 else f"{len(launch.hosts)} workers"
-    return Line(line.text, line.reasons, f"{workers}, one a node, which takes all of its GPUs")
+    return Line(line.text, line.reasons, f"{workers}, one per node, using all of its GPUs")
+
+
+NOTHING = "# ncheck: nothing need be set"
+
+
+def exports(plan: LaunchPlan, host_names: Mapping[str, str]) -> str:
+    """Return text for a shell's eval: one export per line, values quoted where needed.
+
+    `host_names` are the hostnames of listed nodes: values that differ between nodes are selected by them.
+    """
+    lines = [f"export {name}={typed([value])}" for name, value in values_in(plan.env).items()]
+    own = by_host_name((host_names.get(node, node), values_in(settings)) for node, settings in plan.per_node.items())
+    return "\n".join([*lines, *([exported(own)] if own else [])]) or NOTHING
+
+
+def nccl_conf(plan: LaunchPlan, _: Mapping[str, str]) -> str:
+    """Return the lines of NCCL's configuration file: its own variables only, without quotes and blanks.
+
+    Values that differ between nodes come last, under a comment with their nodes: leave the other values out there.
+    """
+    own: dict[tuple[str, ...], list[str]] = {}
+    for node, settings in plan.per_node.items():
+        own.setdefault(tuple(_nccl_rows(settings)), []).append(node)
+    sections = (line for rows, nodes in own.items() if rows for line in (f"# on {fold(nodes)} only:", *rows))
+    return "\n".join([*_nccl_rows(plan.env), *sections]) or NOTHING
+
+
+def _nccl_rows(settings: Mapping[str, Setting]) -> Iterator[str]:
+    return (f"{name}={value}" for name, value in values_in(settings).items() if name.startswith("NCCL_"))
+
+
+FILES: Mapping[str, Callable[[LaunchPlan, Mapping[str, str]], str]] = {"env": exports, "nccl.conf": nccl_conf}

@@ -1,4 +1,7 @@
-"""The networks between the nodes: which of them all nodes share, which carry, and why the others are left out."""
+"""The networks between the nodes: which ones all nodes share, which ones work, and why the others are not used.
+
+Clusters here hold only nodes that were logged in to.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold
+from ncheck.model.cluster import Cluster
 from ncheck.network.link_faults import Carries, carries
 from ncheck.network.missing_addresses import Missing, why_missing
 from ncheck.network.subnets import (
@@ -24,133 +28,146 @@ from ncheck.network.subnets import (
     subnets,
 )
 from ncheck.parity import gathered
-from ncheck.plan.sight import Sight
+from ncheck.plan.inputs import missing_reason
 
 
 @dataclass(frozen=True)
 class Network:
-    """Where the job's TCP goes. `subnet` is "" where the nodes share none and routers join them."""
+    """The network for the job's TCP traffic. `subnet` is "" if the nodes share none and routers connect them.
+
+    `members` are the addresses of each node in the network.
+    """
 
     subnet: str
     members: Seats
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The interface names that lead there on every node."""
+        """The interface names that are in the network on every node."""
         return common_names(self.members)
 
     @property
     def first_names(self) -> frozenset[str]:
-        """The name of the first interface there on each node."""
-        return frozenset(held[0].interface.name for held in self.members.values())
+        """The name of each node's first interface in the network."""
+        return frozenset(addresses[0].interface.name for addresses in self.members.values())
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
+        """The network's name in a sentence."""
         return self.subnet or "the default route"
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The network for the job, None where none can be named, then `why`. `left_out` tells of those that it is not."""
+class NetworkChoice:
+    """The network for the job; None if there is none, with the reason. `not_used` are other networks, with reasons."""
 
     network: Network | None
-    why: str = ""
+    reason: str = ""
     notes: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    not_used: tuple[str, ...] = ()
 
 
-Merit = Callable[[Network], tuple[int | bool, ...]]
+Rank = Callable[[Network], tuple[int | bool, ...]]
 
 
-def choose(sight: Sight, merit: Merit) -> Chosen:
-    """Return the best of the networks that all nodes share and, as far as was tried, reach each other on.
+def choose_network(cluster: Cluster, rank: Rank) -> NetworkChoice:
+    """Return the best network that all nodes share and, as far as it was tested, connects all of them.
 
-    Where none is whole, the best of the broken ones: it is the plan's once that is mended, and a note says so.
+    If no network connects all nodes, return the best of the broken ones, with a note: the plan works once it is fixed.
     """
-    found = shared_by_all(sight)
-    if not found:
-        return _unshared(sight)
-    states = {network.subnet: reached(sight, network) for network in found}
-    carrying = [network for network in found if states[network.subnet].whole is not False]
-    best = max(carrying or found, key=merit)
+    candidates = shared_by_all(cluster)
+    if not candidates:
+        return _without_common_subnet(cluster)
+    states = {network.subnet: connectivity(cluster, network) for network in candidates}
+    working = [network for network in candidates if states[network.subnet].whole is not False]
+    best = max(working or candidates, key=rank)
     broken = tuple(
-        f"{network.subnet} is left out: {states[network.subnet].why}"
-        for network in found
+        f"{network.subnet} is not used: {states[network.subnet].why}"
+        for network in candidates
         if network is not best and states[network.subnet].whole is False
     )
-    faster, others = _not_shared(sight, speed(best.members))
-    notes = (*_doubts(best, states[best.subnet]), *broken, *faster)
-    return Chosen(best, notes=notes, left_out=(*broken, *faster, *others))
+    faster, slower = _not_shared(cluster, speed(best.members))
+    notes = (*_connectivity_notes(best, states[best.subnet]), *broken, *faster)
+    return NetworkChoice(best, notes=notes, not_used=(*broken, *faster, *slower))
 
 
-def reached(sight: Sight, network: Network) -> Carries:
-    """Tell whether the nodes reach each other there, by what they tried themselves."""
-    known = sight.known(LinkFacts)
-    members = [node for node in _machines(sight) if node in network.members]
-    if not known and len(members) > 1:
-        return Carries(None, f"nobody tried it: {sight.why_not(LinkFacts)}")
-    return carries(known, network.subnet, members)
+def connectivity(cluster: Cluster, network: Network) -> Carries:
+    """Return whether the nodes reach each other in the network, by their own connection tests."""
+    tested = cluster.facts(LinkFacts)
+    members = [node for node in _machines(cluster) if node in network.members]
+    if not tested and len(members) > 1:
+        return Carries(None, f"not tested: {missing_reason(cluster, LinkFacts)}")
+    return carries(tested, network.subnet, members)
 
 
-def _doubts(network: Network, state: Carries) -> Iterator[str]:
+def _connectivity_notes(network: Network, state: Carries) -> Iterator[str]:
     if state.whole is None:
-        yield f"whether all nodes reach each other on {network.told} is not known: {state.why}"
+        yield f"it is unknown whether all nodes reach each other on {network.label}: {state.why}"
     elif not state.whole:
-        yield f"no network is whole: the plan is for {network.told} once this is mended: {state.why}"
+        yield f"no network connects all nodes; the plan uses {network.label}, so fix this first: {state.why}"
 
 
-def _machines(sight: Sight) -> Mapping[str, NicFacts]:
-    """Return the nodes of which each is a machine of its own."""
-    return machines(sight.known(NicFacts), sight.known(IdentityFacts))
+def _machines(cluster: Cluster) -> Mapping[str, NicFacts]:
+    """Return the nodes without second names of the same machine."""
+    return machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts))
 
 
-def shared_by_all(sight: Sight) -> list[Network]:
-    """Return the networks of all nodes; a machine that is listed twice has its seats under both names."""
-    everywhere = subnets(sight.known(NicFacts))
-    return [Network(subnet, everywhere[subnet]) for subnet in shared(_machines(sight))]
+def shared_by_all(cluster: Cluster) -> list[Network]:
+    """Return the networks of all nodes. A machine that is listed under two names has its addresses under both."""
+    everywhere = subnets(cluster.facts(NicFacts))
+    return [Network(subnet, everywhere[subnet]) for subnet in shared(_machines(cluster))]
 
 
-def _not_shared(sight: Sight, chosen_speed: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Say of each subnet of several nodes why it is not one of all: of those that are faster, and of the rest."""
-    nodes = _machines(sight)
-    lines: tuple[list[str], list[str]] = ([], [])
+def _not_shared(cluster: Cluster, chosen_speed: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return why each subnet of several, but not all, nodes is not used: the faster subnets, and the other ones."""
+    nodes = _machines(cluster)
+    faster: list[str] = []
+    slower: list[str] = []
     for subnet, members in subnets(nodes).items():
-        if why := _why_not_shared(nodes, subnet, members):
-            lines[speed(members) <= chosen_speed].append(f"{subnet} is left out: {why}")
-    return tuple(lines[0]), tuple(lines[1])
+        if reason := _why_not_shared(nodes, subnet, members):
+            group = faster if speed(members) > chosen_speed else slower
+            group.append(f"{subnet} is not used: {reason}")
+    return tuple(faster), tuple(slower)
 
 
 def _why_not_shared(nodes: Mapping[str, NicFacts], subnet: str, members: Seats) -> str:
-    if len(members) < 2:  # noqa: PLR2004  of one node alone it is no network between nodes
+    if len(members) < 2:  # noqa: PLR2004  a subnet of one node is no network between nodes
         return ""
     for ip, owners in clashing_seats(members).items():
-        return f"{fold(owners)} show one address there, {ip}"
+        return f"{fold(owners)} have the same address in it, {ip}"
     without = {node: why_missing(nics, subnet, members) for node, nics in nodes.items() if node not in members}
-    return ", ".join(_lacking(why, names) for why, names in gathered(without).items())
+    return ", ".join(_not_in(reason, names) for reason, names in gathered(without).items())
 
 
-def _lacking(why: Missing, nodes: Collection[str]) -> str:
-    if why.name:
-        return f"{why.told} on {fold(nodes)}"
-    return f"{fold(nodes)} {'has' if len(nodes) == 1 else 'have'} no address there"
+def _not_in(reason: Missing, nodes: Collection[str]) -> str:
+    if reason.name:
+        return f"{reason.told} on {fold(nodes)}"
+    return f"{fold(nodes)} {'has' if len(nodes) == 1 else 'have'} no address in it"
 
 
-def _unshared(sight: Sight) -> Chosen:
-    """Return what joins nodes that share no subnet: routers, or nothing."""
-    nodes = _machines(sight)
-    bare = [node for node, nics in nodes.items() if not any(seats(nics))]
-    lines = _not_shared(sight, 0)
-    told = (*lines[0], *lines[1])
-    if bare or not nodes:
-        why = f"{fold(bare)} {'has' if len(bare) == 1 else 'have'} no usable interface: see ncheck explain NC301"
-        return Chosen(None, why if bare else "no interface is known of any node", told, told)
-    lying = apart(nodes)
-    if lying is None or not lying.routed:
-        why = f"no subnet is common to all nodes: {lying.told}" if lying else "no subnet is common to all nodes"
-        return Chosen(None, f"{why}; see ncheck explain NC305", told, lying.evidence if lying else ())
-    network = Network("", {node: _default_seats(nics) for node, nics in sight.known(NicFacts).items()})
-    return Chosen(network, notes=tuple(_doubts(network, reached(sight, network))), left_out=lying.evidence)
+def _without_common_subnet(cluster: Cluster) -> NetworkChoice:
+    """Return the network of nodes that share no subnet: the default route if routers connect them, else none."""
+    nodes = _machines(cluster)
+    without = [node for node, nics in nodes.items() if not any(seats(nics))]
+    faster, slower = _not_shared(cluster, 0)
+    not_used = (*faster, *slower)
+    if not nodes:
+        return NetworkChoice(None, "the interfaces of all nodes are unknown", not_used, not_used)
+    if without:
+        reason = (
+            f"{fold(without)} {'has' if len(without) == 1 else 'have'} no usable interface: see ncheck explain NC301"
+        )
+        return NetworkChoice(None, reason, not_used, not_used)
+    separate = apart(nodes)
+    if separate is None or not separate.routed:
+        reason = "the nodes have no subnet in common" + (f": {separate.told}" if separate else "")
+        return NetworkChoice(
+            None, f"{reason}; see ncheck explain NC305", not_used, separate.evidence if separate else ()
+        )
+    network = Network("", {node: _on_default_route(nics) for node, nics in cluster.facts(NicFacts).items()})
+    notes = tuple(_connectivity_notes(network, connectivity(cluster, network)))
+    return NetworkChoice(network, notes=notes, not_used=separate.evidence)
 
 
-def _default_seats(nics: NicFacts) -> tuple[Seat, ...]:
-    return tuple(seat for seat in seats(nics) if seat.interface.default_route)
+def _on_default_route(nics: NicFacts) -> tuple[Seat, ...]:
+    return tuple(address for address in seats(nics) if address.interface.default_route)

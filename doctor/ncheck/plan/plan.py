@@ -1,8 +1,8 @@
-"""Facts to a launch plan: the variables and the line for this job, each with its reason. Fewer is better."""
+"""From facts to a launch plan: the variables and the command line of this job, each with its reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,116 +15,84 @@ from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold, is_name
-from ncheck.local_host import Head
-from ncheck.model.cluster import Facts
-from ncheck.model.node import Node
-from ncheck.model.plan import MEETING_PORTS, LaunchPlan, Setting
+from ncheck.local_host import LocalHost
+from ncheck.model.cluster import Cluster
+from ncheck.model.plan import LAUNCHER_TABLE, MEETING_PORTS, LaunchCommand, LaunchPlan, Setting
 from ncheck.mpi import prefix_for
-from ncheck.nccl.choice import LINK_STATE_COUNTS, settings_in_force
+from ncheck.nccl.settings import LINK_STATE_COUNTS, settings_in_force
 from ncheck.parity import split
 from ncheck.plan.advice import Advice
-from ncheck.plan.interface import advise
-from ncheck.plan.launch import PROGRAM, Host, Launch, Line, Maker, NoLineError, Way, out_of_band, values_in
-from ncheck.plan.launchers import (
-    FILES,
-    accelerate_line,
-    deepspeed_line,
-    horovodrun_line,
-    intel_mpi_line,
-    mpich_line,
-    oneflow_line,
-    open_mpi_line,
-    paddle_line,
-    srun_line,
-    tensorflow_line,
-    torchrun_line,
-)
-from ncheck.plan.sight import Sight, sight_of
+from ncheck.plan.inputs import each_node_once, gpu_counts, logged_in, slots_per_node, unreachable, unread_reasons
+from ncheck.plan.launch import PROGRAM, Host, Launch, Line, NoLineError, SshOptions, out_of_band, values_in
+from ncheck.plan.launchers import FILES, LINES, MPI_LINES
+from ncheck.plan.variables import advise
 from ncheck.settings import Settings
 
-# The command's own name and the maker of its line, by implementation.
-MPI_LINES: Mapping[str, tuple[str, Maker]] = {
-    "Open MPI": ("mpirun", open_mpi_line),
-    "MPICH": ("mpiexec", mpich_line),
-    "Intel MPI": ("mpiexec", intel_mpi_line),
-}
-
-
-LINES: Mapping[str, Maker] = {
-    "horovodrun": horovodrun_line,
-    "torchrun": torchrun_line,
-    "srun": srun_line,
-    "deepspeed": deepspeed_line,
-    "accelerate": accelerate_line,
-    "paddle": paddle_line,
-    "oneflow": oneflow_line,
-    "tensorflow": tensorflow_line,
-}
-
-
-_NOTHING_REACHED = LaunchPlan(
-    {"NCCL_SOCKET_IFNAME": Setting(None, "not known: no node was reached", decided=False)},
-    notes=("no node was reached: there is nothing to plan with",),
+_ALL_UNREACHABLE = LaunchPlan(
+    {"NCCL_SOCKET_IFNAME": Setting(None, "unknown: all nodes are unreachable", decided=False)},
+    notes=("no plan: all nodes are unreachable",),
 )
 
 
 def propose(
-    nodes: Sequence[Node],
-    facts: Mapping[str, Facts],
-    settings: Settings,
-    *,
-    user_is_root: bool,
-    head: Head | None = None,
+    cluster: Cluster, settings: Settings, *, user_is_root: bool, local_host: LocalHost | None = None
 ) -> LaunchPlan:
-    """Return the plan for a job over all listed nodes; what could not be decided stands in its notes, with why.
+    """Return the plan for a job over all listed nodes; its notes say what could not be decided and why.
 
-    `head` is the machine on which the line is typed, None where it is not known and taken to be like the nodes.
+    `local_host` is the machine on which the line is typed; None if it is unknown, and assumed to match the nodes.
     """
-    sight = sight_of(nodes, facts)
-    if not sight.reached:
-        return _NOTHING_REACHED
-    advice = advise(sight)
-    plan = LaunchPlan(advice.env, notes=(*_missing(sight, settings), *advice.notes), per_node=advice.per_node)
-    launcher = settings.launcher or launcher_found(sight)
+    if not logged_in(cluster).nodes:
+        return _ALL_UNREACHABLE
+    advice = advise(cluster)
+    notes = (*_assumptions(cluster, settings), *advice.notes)
+    plan = LaunchPlan(advice.env, notes=notes, per_node=advice.per_node)
+    launcher = settings.launcher or default_launcher(cluster)
     try:
-        variables = _variables(sight, advice)
         if launcher in FILES:
-            return replace(plan, lines={launcher: FILES[launcher](plan, host_names(sight))})
-        launch, note = _launch(sight, advice, settings, launcher, variables)
-        launch = _typed_on(head, replace(launch, as_root=user_is_root), sight)
-        unused = _no_use(settings, launcher, launch)
-        notes = (*_without_package(sight, launcher), *unused, *([note] if note else []))
-        return _with_line(plan, launcher, launch, notes)
+            return replace(plan, lines={launcher: FILES[launcher](plan, host_names(cluster))})
+        launch = _launch(cluster, settings, launcher, advice, local_host=local_host, user_is_root=user_is_root)
+        name, line = _line(launcher, launch)
     except NoLineError as error:
         return replace(plan, notes=(*plan.notes, f"no {launcher} line: {error}"))
+    _, ssh_note = ssh_options(cluster, settings, launcher)
+    found = f"for {launch.mpi.implementation} {launch.mpi.version}; " if launch.mpi else ""
+    return replace(
+        plan,
+        lines={name: line.text},
+        reasons={name: (found + (line.processes or _ranks(cluster, launch)), *line.reasons)},
+        notes=(
+            *plan.notes,
+            *_without_package(cluster, launcher),
+            *_without_effect(settings, launcher, launch),
+            *([ssh_note] if ssh_note else []),
+        ),
+        command=_command(launch, line) if line.argv else None,
+    )
+
+
+def _command(launch: Launch, line: Line) -> LaunchCommand:
+    mpi = launch.mpi
+    return LaunchCommand(
+        line.argv,
+        line.program,
+        mpi_implementation=mpi.implementation if mpi else "",
+        mpi_version=mpi.version if mpi else "",
+        prefix=launch.prefix or "",
+    )
 
 
 def mpi_launch(
-    nodes: Sequence[Node],
-    facts: Mapping[str, Facts],
-    settings: Settings,
-    *,
-    user_is_root: bool,
-    head: Head | None = None,
+    cluster: Cluster, settings: Settings, *, user_is_root: bool, local_host: LocalHost | None = None
 ) -> Launch:
     """Return what the plan's mpirun line is made of, whichever line the plan shows. Raises NoLineError."""
-    sight = sight_of(nodes, facts)
-    if not sight.reached:
-        raise NoLineError("no node was reached")
-    advice = advise(sight)
-    launch, _ = _launch(sight, advice, settings, "mpirun", _variables(sight, advice))
-    return _typed_on(head, replace(launch, as_root=user_is_root), sight)
+    if not logged_in(cluster).nodes:
+        raise NoLineError("all nodes are unreachable")
+    return _launch(cluster, settings, "mpirun", advise(cluster), local_host=local_host, user_is_root=user_is_root)
 
 
-def mpi_line(launch: Launch) -> str:
-    """Return the line of the MPI that was found. Raises NoLineError."""
-    return _line("mpirun", launch)[1].text
-
-
-def _with_line(plan: LaunchPlan, launcher: str, launch: Launch, notes: tuple[str, ...]) -> LaunchPlan:
-    name, line = _line(launcher, launch)
-    reasons = {name: (_found(launch) + (line.starts or _ranks(launch)), *line.reasons)}
-    return replace(plan, lines={name: line.text}, notes=(*plan.notes, *notes), reasons=reasons)
+def mpi_line(launch: Launch) -> Line:
+    """Return the line for the installed MPI. Raises NoLineError."""
+    return _line("mpirun", launch)[1]
 
 
 def _line(launcher: str, launch: Launch) -> tuple[str, Line]:
@@ -132,179 +100,183 @@ def _line(launcher: str, launch: Launch) -> tuple[str, Line]:
     if launch.mpi is None:
         return launcher, LINES[launcher](launch)
     if launch.mpi.implementation not in MPI_LINES:
-        found = f"{launch.mpi.implementation} {launch.mpi.version}"
-        raise NoLineError(f"ncheck knows none for {found}")
-    name, maker = MPI_LINES[launch.mpi.implementation]
-    return name, maker(launch)
+        raise NoLineError(f"ncheck does not support {launch.mpi.implementation} {launch.mpi.version}")
+    name, make = MPI_LINES[launch.mpi.implementation]
+    return name, make(launch)
 
 
-def _launch(
-    sight: Sight, advice: Advice, settings: Settings, launcher: str, variables: Mapping[str, str]
-) -> tuple[Launch, str]:
-    """Return what a line is made of, and a note on what it cannot say."""
-    mpi = same_mpi(sight) if launcher == "mpirun" else None
-    way, note = way_in(sight, settings, launcher)
-    launch = Launch(
-        hosts=hosts(sight, advice, settings.slots),
+def _launch(  # noqa: PLR0913  what a plan is made of
+    cluster: Cluster,
+    settings: Settings,
+    launcher: str,
+    advice: Advice,
+    *,
+    local_host: LocalHost | None,
+    user_is_root: bool,
+) -> Launch:
+    """Return what a line is made of. Raises NoLineError."""
+    reached = logged_in(cluster)
+    mpi = same_mpi(reached) if launcher == "mpirun" else None
+    set_somewhere = [frozenset(facts.variables) for facts in reached.facts(EnvironmentFacts).values()]
+    on_local_host = [local_host.variables] if local_host else []
+    return Launch(
+        hosts=hosts(cluster, advice, settings.slots),
         network=advice.network,
-        variables=variables,
-        way=way,
+        variables=_variables(reached, advice),
+        ssh=ssh_options(cluster, settings, launcher)[0],
         program=settings.program or PROGRAM,
         meeting_port=settings.master_port or MEETING_PORTS.get(launcher, 0),
         mpi=mpi,
+        as_root=user_is_root or (local_host is not None and local_host.root),
         profile=settings.profile or "slot",
-        prefix=prefix_for(sight.known(MpiDaemonFacts)) if mpi and mpi.implementation == "Open MPI" else None,
-        interfaces=tuple(frozenset(nic.name for nic in nics.interfaces) for nics in sight.known(NicFacts).values()),
-    )
-    return launch, note
-
-
-def _typed_on(head: Head | None, launch: Launch, sight: Sight) -> Launch:
-    """Return the launch with what depends on the machine that it is typed on."""
-    found = sight.known(EnvironmentFacts).values()
-    known = [*(frozenset(env.variables) for env in found), *([head.variables] if head else [])]
-    return replace(
-        launch,
-        head=head,
-        as_root=launch.as_root or (head is not None and head.root),
-        out_of_band=out_of_band(sight, launch.network, head) if launch.network else None,
-        libraries=not found or any("LD_LIBRARY_PATH" in names for names in known),
+        prefix=prefix_for(reached.facts(MpiDaemonFacts)) if mpi and mpi.implementation == "Open MPI" else None,
+        interfaces=tuple(frozenset(nic.name for nic in nics.interfaces) for nics in reached.facts(NicFacts).values()),
+        out_of_band=out_of_band(reached, advice.network, local_host) if advice.network else None,
+        pass_library_path=not set_somewhere
+        or any("LD_LIBRARY_PATH" in names for names in (*set_somewhere, *on_local_host)),
+        local_host=local_host,
     )
 
 
-def _variables(sight: Sight, advice: Advice) -> dict[str, str]:
+def _variables(reached: Cluster, advice: Advice) -> dict[str, str]:
     """Return the variables of the job.
 
-    NCCL says nothing of its own errors unless NCCL_DEBUG is set; somebody's own choice of it is left alone.
+    NCCL reports its own errors only if NCCL_DEBUG is set; a value that the user has set is kept.
     """
-    found = values_in(advice.env)
-    own = (settings_in_force(env, LINK_STATE_COUNTS) for env in sight.known(EnvironmentFacts).values())
-    if sight.known(LoadedNcclFacts) and not any("NCCL_DEBUG" in settings for settings in own):
-        found["NCCL_DEBUG"] = "WARN"
-    return found
+    variables = values_in(advice.env)
+    own = (settings_in_force(facts, LINK_STATE_COUNTS) for facts in reached.facts(EnvironmentFacts).values())
+    if reached.facts(LoadedNcclFacts) and not any("NCCL_DEBUG" in values for values in own):
+        variables["NCCL_DEBUG"] = "WARN"
+    return variables
 
 
-def _missing(sight: Sight, settings: Settings) -> Iterator[str]:
-    if sight.unreached:
-        absent = fold(sight.unreached)
-        yield f"the plan is for all listed nodes; {absent} was not reached and is taken to be like the rest"
-    dark = [node.name for node in sight.nodes if node.name in sight.unread(GpuFacts) and not node.slots]
-    if dark and not settings.slots:
-        yield f"the GPUs of {fold(dark)} could not be read: the slots there are taken to be like the rest"
-    if dark := list(sight.unread(EnvironmentFacts)):
-        yield f"the environment of {fold(dark)} could not be read: NCCL's variables are taken to be unset there"
-    if idle := [node.name for node in sight.nodes if node.slots and node.slots < sight.gpus.get(node.name, 0)]:
-        yield f"{fold(idle)} is listed with fewer slots than GPUs: the other GPUs there stay idle"
+def _assumptions(cluster: Cluster, settings: Settings) -> Iterator[str]:
+    """Yield what the plan assumes about nodes of which not everything is known."""
+    nodes, reached = each_node_once(cluster).nodes, logged_in(cluster)
+    if down := unreachable(cluster):
+        yield f"{fold(down)} {'is' if len(down) == 1 else 'are'} unreachable; assumed to match the other nodes"
+    unread = unread_reasons(reached, GpuFacts)
+    if unknown := [node.name for node in nodes if node.name in unread and not node.slots and not settings.slots]:
+        yield f"the GPUs of {fold(unknown)} could not be read; the slots there are assumed to match the other nodes"
+    if unknown := list(unread_reasons(reached, EnvironmentFacts)):
+        yield f"the environment of {fold(unknown)} could not be read; NCCL's variables are assumed to be unset there"
+    gpus = gpu_counts(reached)
+    if idle := [node.name for node in nodes if node.slots and node.slots < gpus.get(node.name, 0)]:
+        yield f"{fold(idle)} {'has' if len(idle) == 1 else 'have'} fewer slots than GPUs: the other GPUs stay idle"
 
 
-def _without_package(sight: Sight, launcher: str) -> tuple[str, ...]:
-    if without := lacking(sight, launcher):
-        package = PACKAGES[launcher]
-        return (f"no {package} was found in the interpreter of {fold(without)}: --python PATH names another one",)
+def _without_package(cluster: Cluster, launcher: str) -> tuple[str, ...]:
+    if without := lacking(cluster, launcher):
+        package = LAUNCHER_TABLE[launcher].package
+        return (f"no {package} in the interpreter of {fold(without)}; --python PATH selects another interpreter",)
     return ()
 
 
-def _no_use(settings: Settings, launcher: str, launch: Launch) -> Iterator[str]:
-    """Say what was asked for and no line of this launcher takes."""
+def _without_effect(settings: Settings, launcher: str, launch: Launch) -> Iterator[str]:
+    """Yield the options that have no effect on this launcher's line."""
     if settings.profile and not (launch.mpi and launch.mpi.implementation == "Open MPI"):
-        yield f"--profile {settings.profile} is for Open MPI's mpirun, and changes nothing here"
+        yield f"--profile {settings.profile} only affects Open MPI's mpirun; it is ignored here"
     if settings.master_port and launcher not in MEETING_PORTS:
-        yield f"--master-port {settings.master_port} is looked at, and has no place in {launcher}'s line"
+        yield f"--master-port {settings.master_port} is checked, but {launcher}'s line has no such option"
 
 
-def _ranks(launch: Launch) -> str:
-    """Say where the number of ranks is from."""
-    ranks = "1 rank" if launch.ranks == 1 else f"{launch.ranks} ranks"
-    return f"{ranks}: the listed slots, else the GPUs"
+def _ranks(cluster: Cluster, launch: Launch) -> str:
+    """Return "48 ranks (6 nodes x 8 GPUs)"."""
+    unknown = {*unreachable(cluster), *unread_reasons(logged_in(cluster), GpuFacts)}
+    names, slots = each_node_once(cluster).names, sorted({host.slots for host in launch.hosts})
+    per_gpu = all(
+        host.gpus == host.slots or name in unknown for name, host in zip(names, launch.hosts, strict=True)
+    ) and any(host.gpus for host in launch.hosts)
+    nodes, unit = _counted(len(launch.hosts), "node"), "GPU" if per_gpu else "slot"
+    ranks = _counted(launch.ranks, "rank")
+    if len(slots) == 1:
+        return f"{ranks} ({nodes} x {_counted(slots[0], unit)})"
+    return f"{ranks} ({nodes} with {slots[0]} to {_counted(slots[-1], unit)})"
 
 
-def _found(launch: Launch) -> str:
-    return f"for {launch.mpi.implementation} {launch.mpi.version}; " if launch.mpi else ""
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-# The launchers that are a framework's own, and the package that brings each.
-PACKAGES = {
-    "horovodrun": "horovod", "torchrun": "torch", "deepspeed": "deepspeed", "accelerate": "accelerate",
-    "paddle": "paddle", "oneflow": "oneflow", "tensorflow": "tensorflow",
-}  # fmt: skip
-
-
-def launcher_found(sight: Sight) -> str:
-    """Return mpirun where any node has one, or torchrun where torch lives on all; else mpirun, which is missed then."""
-    if sight.known(MpiFacts) or sight.unread(MpiFacts):
+def default_launcher(cluster: Cluster) -> str:
+    """Return torchrun if torch is installed on all nodes and no node has an mpirun; else mpirun."""
+    reached = logged_in(cluster)
+    if reached.facts(MpiFacts) or unread_reasons(reached, MpiFacts):
         return "mpirun"
-    return "mpirun" if lacking(sight, "torchrun") else "torchrun"
+    return "mpirun" if lacking(cluster, "torchrun") else "torchrun"
 
 
-def lacking(sight: Sight, launcher: str) -> tuple[str, ...]:
-    """Return the reached nodes whose interpreter has not the package that the launcher comes with."""
-    package = PACKAGES.get(launcher)
-    if package is None:
+def lacking(cluster: Cluster, launcher: str) -> tuple[str, ...]:
+    """Return the nodes whose interpreter lacks the launcher's package; unreachable nodes are left out."""
+    package = LAUNCHER_TABLE[launcher].package
+    if not package:
         return ()
-    known = sight.known(InterpreterFacts)
-    return tuple(node for node in sight.reached if node not in known or package not in known[node].frameworks)
+    reached = logged_in(cluster)
+    known = reached.facts(InterpreterFacts)
+    return tuple(node for node in reached.names if node not in known or package not in known[node].frameworks)
 
 
-def same_mpi(sight: Sight) -> MpiFacts:
-    """Return the MPI that every reached node has. Raises NoLineError where they have not one and the same."""
-    found = sight.known(MpiFacts)
-    if unread := sight.unread(MpiFacts):
-        why = next(iter(unread.values()))
-        raise NoLineError(f"MPI could not be read on {fold(unread)}: {why}")
-    if not found:
-        raise NoLineError("no mpirun is on the PATH of a non-interactive login")
-    if without := [node for node in sight.reached if node not in found]:
-        raise NoLineError(f"{fold(without)} has no mpirun on the PATH of a non-interactive login")
-    if parted := split({node: f"{mpi.implementation} {_release(mpi)}" for node, mpi in found.items()}):
+def same_mpi(reached: Cluster) -> MpiFacts:
+    """Return the MPI that all nodes have. Raises NoLineError if a node has none, or another release."""
+    known = reached.facts(MpiFacts)
+    if unread := unread_reasons(reached, MpiFacts):
+        raise NoLineError(f"MPI could not be read on {fold(unread)}: {next(iter(unread.values()))}")
+    if not known:
+        raise NoLineError("no mpirun on the PATH of a non-interactive login")
+    if without := [node for node in reached.names if node not in known]:
+        verb = "has" if len(without) == 1 else "have"
+        raise NoLineError(f"{fold(without)} {verb} no mpirun on the PATH of a non-interactive login")
+    if parted := split({node: f"{mpi.implementation} {_release(mpi)}" for node, mpi in known.items()}):
         raise NoLineError(f"MPI differs: {parted.told()}")
-    return next(iter(found.values()))
+    return next(iter(known.values()))
 
 
 def _release(mpi: MpiFacts) -> str:
     return ".".join(str(number) for number in mpi.release[:2]) or mpi.version
 
 
-def host_names(sight: Sight) -> dict[str, str]:
-    """Return what the nodes call themselves; a node that says what is no name is taken by the listed one."""
-    said = {name: identity.host_name for name, identity in sight.known(IdentityFacts).items()}
-    return {node.name: said[node.name] for node in sight.nodes if is_name(said.get(node.name, ""))}
+def host_names(cluster: Cluster) -> dict[str, str]:
+    """Return the nodes' hostnames (uname -n), as far as they are known and valid."""
+    names = {node: identity.host_name for node, identity in logged_in(cluster).facts(IdentityFacts).items()}
+    return {node: names[node] for node in each_node_once(cluster).names if is_name(names.get(node, ""))}
 
 
-def hosts(sight: Sight, advice: Advice, otherwise: int | None) -> tuple[Host, ...]:
-    """Return the job's hosts in the order of the listing; `otherwise` are the slots where nothing else tells them."""
-    gpus, slots, names = sight.known(GpuFacts), sight.slots(otherwise), host_names(sight)
-    seats = advice.network.members if advice.network else {}
+def hosts(cluster: Cluster, advice: Advice, default_slots: int | None) -> tuple[Host, ...]:
+    """Return the job's hosts in the order of the list. For the slots see `slots_per_node`."""
+    gpus, slots = logged_in(cluster).facts(GpuFacts), slots_per_node(cluster, default_slots)
+    names, addresses = host_names(cluster), advice.network.members if advice.network else {}
     return tuple(
         Host(
             "localhost" if node.local else node.name,
             slots[node.name],
             len(gpus[node.name].gpus) if node.name in gpus else 0,
-            seats[node.name][0].ip if seats.get(node.name) else "",
+            addresses[node.name][0].ip if addresses.get(node.name) else "",
             values_in(advice.per_node.get(node.name, {})),
             names.get(node.name, ""),
         )
-        for node in sight.nodes
+        for node in each_node_once(cluster).nodes
     )
 
 
-# The launchers that log in to the nodes themselves.
-BY_SSH = ("mpirun", "horovodrun", "deepspeed")
-
-
-def way_in(sight: Sight, settings: Settings, launcher: str) -> tuple[Way, str]:
-    """Return the one way in that all nodes are listed with, and a note on what cannot be told to the launcher's ssh."""
-    if launcher not in BY_SSH:
-        return Way(), ""
-    ports = {node.port if node.port is not None else settings.port for node in sight.nodes}
-    users = {node.user or settings.user for node in sight.nodes}
+def ssh_options(cluster: Cluster, settings: Settings, launcher: str) -> tuple[SshOptions, str]:
+    """Return the ssh options that are the same for all nodes, and a note on options that the launcher cannot pass."""
+    if not LAUNCHER_TABLE[launcher].uses_ssh:
+        return SshOptions(), ""
+    nodes = each_node_once(cluster).nodes
+    ports = {node.port if node.port is not None else settings.port for node in nodes}
+    users = {node.user or settings.user for node in nodes}
     config = None if settings.rehearsal or not settings.ssh_config else str(Path(settings.ssh_config).expanduser())
-    files = (settings.identity, config)  # ssh itself knows ~ in -i, and not in -F
-    way = Way(ports.pop() if len(ports) == 1 else None, users.pop() if len(users) == 1 else None, *files)
+    files = (settings.identity, config)  # ssh itself expands ~ in -i, but not in -F
+    options = SshOptions(
+        next(iter(ports)) if len(ports) == 1 else None, next(iter(users)) if len(users) == 1 else None, *files
+    )
     if any(len(file.split()) > 1 for file in files if file):
-        note = "a launcher parts what its ssh is told at blanks: name the file of -i or -F without one"
-        return replace(way, identity=None, config=None), note
-    if several := [what for what, told in (("ports", ports), ("users", users)) if len(told) > 1]:
-        where = config or "~/.ssh/config"
-        note = f"the nodes' {' and '.join(several)} differ, and {launcher} has no words for that: name them in {where}"
-        return way, note
-    return way, ""
+        note = "launchers split ssh options at blanks: use a path without blanks for -i and -F"
+        return replace(options, identity=None, config=None), note
+    if different := [name for name, values in (("ports", ports), ("users", users)) if len(values) > 1]:
+        note = (
+            f"the nodes have different {' and '.join(different)}, which {launcher} cannot pass to ssh: "
+            f"set them in {config or '~/.ssh/config'}"
+        )
+        return options, note
+    return options, ""

@@ -8,10 +8,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from ncheck.model.finding import Finding, Verdict
-from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.model.plan import LaunchCommand, LaunchPlan, Setting
 from ncheck.model.report import SCHEMA, Measurement, NodeSummary, Pair, Point, Probe, Report, Traffic
 
-RECORDS = (Report, NodeSummary, Verdict, Finding, LaunchPlan, Setting, Measurement, Point, Probe, Pair, Traffic)
+RECORDS = (
+    Report,
+    NodeSummary,
+    Verdict,
+    Finding,
+    LaunchPlan,
+    LaunchCommand,
+    Setting,
+    Measurement,
+    Point,
+    Probe,
+    Pair,
+    Traffic,
+)
 
 
 MEMBERS: Mapping[str, Mapping[str, str]] = {
@@ -74,6 +87,14 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "notes": "What could not be decided, and why.",
         "reasons": "Why each line says what it says, by launcher.",
         "per_node": "Variables whose value is each node's own, by node; in env they are null.",
+        "command": "The same line as a command; null if every node has a line of its own, or there is none.",
+    },
+    "LaunchCommand": {
+        "argv": "The command's words; they start all ranks.",
+        "program": "The launcher's executable; in argv it may follow env or a shell.",
+        "mpi_implementation": "The nodes' MPI, such as Open MPI, if mpirun starts the ranks; else empty.",
+        "mpi_version": "That MPI's version, such as 4.1.4; else empty.",
+        "prefix": "The value of Open MPI's --prefix; empty if the command has none.",
     },
     "Setting": {
         "value": "What to set it to; null: leave it unset.",

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise, permutations
 
 from ncheck.facts.topology import TopologyFacts
-from ncheck.nccl.choice import release_of
-from ncheck.nccl.ifname import Named
-from ncheck.nccl.leftovers import is_on, settings_of
+from ncheck.nccl.settings import PlacedSetting, is_on, release_of, settings_of
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.topology.ceiling import Ceiling, unknown
 from ncheck.topology.hardware import Hardware
@@ -56,16 +54,16 @@ def _over_nvlink(node: str, count: int, generation: Generation, wiring: Wiring, 
     return Ceiling(switch, f"NVLS over {count} GPUs: {links}", fewer)
 
 
-def _without_nvls(node: str, settings: Mapping[str, Named], version: str) -> str:
+def _without_nvls(node: str, settings: Mapping[str, PlacedSetting], version: str) -> str:
     """Say why NCCL goes without NVLS there; "" where it does not."""
     release = release_of(version)
     if release and release[:2] < NVLS_SINCE:
         return f"NCCL {version} has no NVLS (2.17 has)"
     if "NCCL_NVLS_ENABLE" in settings and not is_on(settings, "NCCL_NVLS_ENABLE"):
-        return f"no NVLS: {settings['NCCL_NVLS_ENABLE'].told} on {node}"
+        return f"no NVLS: {settings['NCCL_NVLS_ENABLE'].described} on {node}"
     algorithms = settings["NCCL_ALGO"].value.lower() if "NCCL_ALGO" in settings else ""
     if algorithms and ("nvls" in algorithms) == algorithms.startswith("^"):
-        return f"no NVLS: {settings['NCCL_ALGO'].told} on {node}"
+        return f"no NVLS: {settings['NCCL_ALGO'].described} on {node}"
     return ""
 
 

@@ -17,7 +17,7 @@ def test_infiniband_that_is_switched_off_is_told_with_the_place_and_the_line_tha
         "n2": node("NCCL_IB_DISABLE=1", ports=PORTS),
         "n3": node(ports=PORTS),
     }
-    told = "NCCL leaves its InfiniBand and RoCE ports alone, and sends all data by TCP"
+    told = "NCCL ignores its InfiniBand and RoCE ports and sends all data over TCP"
     assert judge([ib_disabled_by_setting], nodes).findings == [
         Finding("NC331", "ib-disabled-by-setting", Severity.WARNING, ("n1",),
                 f"NCCL_IB_DISABLE=1 in the environment: {told}", (), "unset NCCL_IB_DISABLE"),
@@ -32,8 +32,8 @@ def test_sockets_that_are_asked_for_and_a_list_that_takes_no_port_count_as_much(
         found.message.partition(" in the environment: ") for found in judge([ib_disabled_by_setting], nodes).findings
     ]
     assert [(setting, harm) for setting, _, harm in told] == [
-        ("NCCL_NET=socket", "all data goes by TCP, past its InfiniBand and RoCE ports"),
-        ("NCCL_IB_HCA==mlx5_7", "it takes none of its Active ports (mlx5_0:1), and all data goes by TCP"),
+        ("NCCL_NET=socket", "NCCL sends all data over TCP instead of its InfiniBand and RoCE ports"),
+        ("NCCL_IB_HCA==mlx5_7", "it selects none of the Active ports (mlx5_0:1), and all data goes over TCP"),
     ]
 
 

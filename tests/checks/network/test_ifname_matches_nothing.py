@@ -27,20 +27,20 @@ def test_a_name_that_no_interface_has_is_told_with_those_that_are_there() -> Non
     assert judge([ifname_matches_nothing], alone(ETH0, docker(3), NCCL_SOCKET_IFNAME="ens5")).findings == [
         Finding("NC321", "ifname-matches-nothing", Severity.ERROR, ("n1",),
                 "NCCL_SOCKET_IFNAME=ens5 in the environment takes no interface: "
-                "no interface here is called ens5: there are eth0, docker0", (), "export NCCL_SOCKET_IFNAME='=eth0'"),
+                "no interface is named ens5: there are eth0, docker0", (), "export NCCL_SOCKET_IFNAME='=eth0'"),
     ]  # fmt: skip
 
 
 WRONG = [
-    ("10.2.0.5", "10.2.0.5 is no name, eth0 is: names are wanted, no addresses"),
-    ("10.2.0.0/24", "10.2.0.0/24 is no name, eth0 is: names are wanted, no addresses"),
-    ("192.0.2.1", "192.0.2.1 is no name: names are wanted, no addresses"),
-    (" eth0", "the blank in ' eth0' counts as a part of the name"),
-    ("ETH0", "ETH0 is not eth0: capital letters count"),
-    ('"eth0"', 'the quotation marks in "eth0" count as a part of the name'),
-    ("=^eth0", "in ^eth0 the ^ counts as a part of the name: only a list may begin with ^, = or ^="),
-    ("^lo,eth", "it leaves out every interface here"),
-    ("ens5,ens6", "no interface here is called ens5: there are eth0; no interface here is called ens6: there are eth0"),
+    ("10.2.0.5", "10.2.0.5 is an address (it belongs to eth0): use interface names, not addresses"),
+    ("10.2.0.0/24", "10.2.0.0/24 is an address (it belongs to eth0): use interface names, not addresses"),
+    ("192.0.2.1", "192.0.2.1 is an address: use interface names, not addresses"),
+    (" eth0", "the blank in ' eth0' counts as part of the name"),
+    ("ETH0", "ETH0 is not eth0: names are case-sensitive"),
+    ('"eth0"', 'the quotation marks in "eth0" count as part of the name'),
+    ("=^eth0", "in ^eth0 the ^ counts as part of the name: ^, = and ^= only work before the whole list"),
+    ("^lo,eth", "it excludes every interface here"),
+    ("ens5,ens6", "no interface is named ens5: there are eth0; no interface is named ens6: there are eth0"),
 ]
 
 
@@ -59,21 +59,21 @@ def test_a_line_in_a_file_is_changed_there() -> None:
 def test_an_interface_that_is_down_is_none_for_a_new_release_and_one_for_an_old_one() -> None:
     dead = nic("eth1", 3, running=False)
     ((message, _),) = told(alone(ETH0, dead, nccl=NEW, NCCL_SOCKET_IFNAME="=eth1"))
-    assert message == "NCCL_SOCKET_IFNAME==eth1 in the environment takes no interface: eth1 is here, and is down"
+    assert message == "NCCL_SOCKET_IFNAME==eth1 in the environment takes no interface: eth1 exists but is down"
     assert outcome(alone(ETH0, dead, nccl=OLD, NCCL_SOCKET_IFNAME="=eth1")) is Outcome.PASSED
     assert outcome(alone(ETH0, dead, nccl=None, NCCL_SOCKET_IFNAME="=eth1")) is Outcome.PASSED
 
 
 def test_a_family_that_the_interface_has_no_address_of_is_told() -> None:
     ((message, _),) = told(alone(ETH0, NCCL_SOCKET_IFNAME="eth0", NCCL_SOCKET_FAMILY="AF_INET6"))
-    assert message.endswith("takes no interface: eth0 is here, and has no IPv6 address")
+    assert message.endswith("takes no interface: eth0 exists but has no IPv6 address")
 
 
 def test_gloo_wants_exact_names_and_each_of_its_list() -> None:
     ((message, fix),) = told(alone(ETH0, GLOO_SOCKET_IFNAME="eth0,eth"))
     assert message == (
         "GLOO_SOCKET_IFNAME=eth0,eth in the environment names what is not here: "
-        "eth is not all of a name: gloo takes no prefix"
+        "eth is only part of a name: gloo matches no prefixes"
     )
     assert fix == "export GLOO_SOCKET_IFNAME=eth0"
 
@@ -104,4 +104,4 @@ def test_a_machine_with_lo_only_says_so() -> None:
     nodes = alone(NCCL_SOCKET_IFNAME="eth0")
     nodes["n1"] = {**nodes["n1"], NicFacts: NicFacts((LO,))}
     ((message, _),) = told(nodes)
-    assert message.endswith("no interface here is called eth0: there is only lo")
+    assert message.endswith("no interface is named eth0: there is only lo")

@@ -36,7 +36,7 @@ def test_an_interface_that_no_node_has_is_told_with_those_that_there_are() -> No
     nodes = {"n1": node("eth9", "eno1 10.1.0.1"), "n2": node("eth9", "eth0 10.1.0.2")}
     assert judge([ifname_not_there], nodes).findings == [
         Finding("NC330", "ifname-not-there", Severity.ERROR, ("n1", "n2"),
-                "--ifname eth9: no node has an interface called so; there are eno1, eth0", (), "ip -br address"),
+                "--ifname eth9: no node has an interface of that name; there are eno1, eth0", (), "ip -br address"),
     ]  # fmt: skip
 
 
@@ -44,22 +44,22 @@ def test_the_nodes_that_lack_it_or_where_it_is_of_no_use_are_named() -> None:
     found = said(node("eth0", "eth0 10.1.0.1"), node("eth0", "eno1 10.1.0.2"), node("eth0", "eth0 10.1.0.3 down"),
                  node("eth0", "eth0 10.1.0.4 dark"), node("eth0", "eth0 -"))  # fmt: skip
     assert found == [
-        (("n2",), "--ifname eth0: eth0 is not there on n2"),
+        (("n2",), "--ifname eth0: eth0 is missing on n2"),
         (("n3",), "--ifname eth0: eth0 is down on n3"),
         (("n4",), "--ifname eth0: eth0 has no link on n4"),
-        (("n5",), "--ifname eth0: eth0 has no address by which others can reach it on n5"),
+        (("n5",), "--ifname eth0: eth0 has no address that other nodes can reach on n5"),
     ]
 
 
 def test_an_interface_that_leads_to_no_network_of_all_is_told() -> None:
     assert said(node("eth0", "eth0 10.1.0.1"), node("eth0", "eth0 10.2.0.2")) == [
-        (("n1", "n2"), "--ifname eth0: it leads into no subnet of all: 10.1.0.0/24 on n1, 10.2.0.0/24 on n2")
+        (("n1", "n2"), "--ifname eth0: the nodes have it in different subnets: 10.1.0.0/24 on n1, 10.2.0.0/24 on n2")
     ]
     assert said(node("lo", "eth0 10.1.0.1")) == [
-        (("n1",), "--ifname lo: lo is the loopback, which leads to no other node on n1")
+        (("n1",), "--ifname lo: lo is the loopback, which reaches no other node on n1")
     ]
     assert said(node("br0", "br0 172.18.0.1"), node("br0", "br0 172.18.0.1")) == [
-        (("n1", "n2"), "--ifname br0: n[1-2] show one address there, 172.18.0.1")
+        (("n1", "n2"), "--ifname br0: n[1-2] have the same address there, 172.18.0.1")
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck.nccl.leftovers import repaired
+from ncheck.nccl.setting_problems import command_to_repair
 from ncheck_checks.network.nccl_conf_line_ignored import nccl_conf_line_ignored
 
 from .settings import CONF, node
@@ -17,14 +17,14 @@ from .settings import CONF, node
 def test_blanks_round_the_equals_sign_are_told_with_a_line_that_takes_them_away() -> None:
     assert judge([nccl_conf_line_ignored], {"n1": node("NCCL_DEBUG=WARN", "NCCL_SOCKET_IFNAME = eth0")}).findings == [
         Finding("NC334", "nccl-conf-line-ignored", Severity.WARNING, ("n1",),
-                f"NCCL passes over 'NCCL_SOCKET_IFNAME = eth0' in {CONF}: NCCL takes the blanks as a part of the name",
+                f"NCCL passes over 'NCCL_SOCKET_IFNAME = eth0' in {CONF}: the blanks count as part of the name",
                 (), r"sudo sed -i -E 's/^\s*(export\s+)?(NCCL_[A-Z0-9_]+)(\s*=\s*|\s+)/\2=/' /etc/nccl.conf"),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("line", "why"), [
-    ("export NCCL_DEBUG=INFO", "NCCL is no shell: it takes export as a part of the name"),
-    ("  NCCL_DEBUG=INFO", "NCCL takes the blanks as a part of the name"),
+    ("export NCCL_DEBUG=INFO", "NCCL is no shell: export counts as part of the name"),
+    ("  NCCL_DEBUG=INFO", "the blanks count as part of the name"),
     ("NCCL_DEBUG INFO", "it has no ="),
 ])  # fmt: skip
 def test_so_is_every_other_line_that_sets_nothing(line: str, why: str) -> None:
@@ -42,5 +42,5 @@ def test_it_is_silent_about_lines_that_count_and_lines_that_are_not_meant_to() -
 def test_the_line_to_type_makes_them_count(tmp_path: Path) -> None:
     conf = tmp_path / "nccl.conf"
     conf.write_text("# NCCL_ALGO = Ring\nexport NCCL_A=1\n NCCL_B = 2\nNCCL_C 3\nNCCL_D==eth0,eth1\n")
-    subprocess.run(["sh", "-c", repaired(str(conf))], check=True, timeout=60)
+    subprocess.run(["sh", "-c", command_to_repair(str(conf))], check=True, timeout=60)
     assert conf.read_text() == "# NCCL_ALGO = Ring\nNCCL_A=1\nNCCL_B=2\nNCCL_C=3\nNCCL_D==eth0,eth1\n"

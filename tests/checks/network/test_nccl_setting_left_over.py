@@ -15,15 +15,15 @@ def test_a_rendezvous_that_was_left_behind_is_told_once_for_all_nodes_that_have_
     nodes = {name: node(NCCL_COMM_ID="10.1.0.1:4444") for name in ("n1", "n2")} | {"n3": node()}
     assert judge([nccl_setting_left_over], nodes).findings == [
         Finding("NC333", "nccl-setting-left-over", Severity.WARNING, ("n1", "n2"),
-                "NCCL_COMM_ID=10.1.0.1:4444 in the environment: every communicator meets at that one address: jobs of "
-                "other nodes hang", (), "unset NCCL_COMM_ID"),
+                "NCCL_COMM_ID=10.1.0.1:4444 in the environment: every communicator connects to this one "
+                "address: jobs on other nodes hang", (), "unset NCCL_COMM_ID"),
     ]  # fmt: skip
 
 
 def test_machines_that_call_themselves_one_host_are_told() -> None:
     nodes = {name: node(NCCL_HOSTID="gpu", boot=name) for name in ("n1", "n2")} | {"n3": node(NCCL_HOSTID="c")}
     assert [(found.nodes, found.message, found.fix) for found in judge([nccl_setting_left_over], nodes).findings] == [
-        (("n1", "n2"), "NCCL_HOSTID=gpu on n[1-2]: NCCL takes them for one machine, and looks for shared memory",
+        (("n1", "n2"), "NCCL_HOSTID=gpu on n[1-2]: NCCL treats them as one machine and tries shared memory",
          "unset NCCL_HOSTID"),
     ]  # fmt: skip
 
@@ -33,17 +33,17 @@ def test_a_file_that_is_not_there_is_told() -> None:
         **node(),
         EnvironmentFacts: EnvironmentFacts({"NCCL_TOPO_FILE": "/opt/ndv5.xml"}, {}, ("NCCL_TOPO_FILE",)),
     }
-    told = "there is no such file, and NCCL goes on without what it was to tell"
+    told = "the file does not exist, and NCCL ignores the setting"
     assert [found.message for found in judge([nccl_setting_left_over], {"n1": facts}).findings] == [
         f"NCCL_TOPO_FILE=/opt/ndv5.xml in the environment: {told}",
     ]
 
 
 @pytest.mark.parametrize(("name", "value", "harm"), [
-    ("NCCL_DEBUG", "trace", "writes a line for every call"),
+    ("NCCL_DEBUG", "trace", "logs every call"),
     ("NCCL_ALGO", "Tree", "have no algorithm left"),
-    ("NCCL_PROTO", "LL128", "data may be wrong"),
-    ("NCCL_PROTO", "LL", "half of the bandwidth"),
+    ("NCCL_PROTO", "LL128", "data may be corrupted"),
+    ("NCCL_PROTO", "LL", "halves the bandwidth"),
 ])  # fmt: skip
 def test_what_harms_is_told(name: str, value: str, harm: str) -> None:
     (found,) = judge([nccl_setting_left_over], {"n1": node(f"{name}={value}")}).findings

@@ -58,7 +58,8 @@ def test_a_bridge_that_comes_before_the_card_is_named_with_the_cards_name_to_set
     assert judge([nccl_would_pick_virtual], node(COMPOSE, ETH0)).findings == [
         Finding("NC304", "nccl-would-pick-virtual", Severity.ERROR, ("n1",),
                 "NCCL would pick br-5b1d7c3e9f20 (container-bridge): "
-                "the first in the kernel's order but docker*, lo and virbr*", (), "export NCCL_SOCKET_IFNAME='=eth0'"),
+                "the first in the kernel's order except docker*, lo and virbr*", (),
+                "export NCCL_SOCKET_IFNAME='=eth0'"),
     ]  # fmt: skip
 
 
@@ -149,7 +150,7 @@ def test_where_rules_and_answer_part_the_answer_counts_and_both_are_told() -> No
         "NCCL would pick lo (loopback): its own answer",
         (
             "asked NCCL 2.28.3 itself",
-            "by NCCL's rules ncheck had expected eth0: the first in the kernel's order but docker*, lo and virbr*",
+            "ncheck expected eth0 from NCCL's rules: the first in the kernel's order except docker*, lo and virbr*",
         ),
     )
 
@@ -187,7 +188,7 @@ def test_a_rendezvous_tells_nothing_of_a_choice_and_the_rules_speak() -> None:
 
 def test_one_character_is_no_setting_and_that_is_said() -> None:
     (finding,) = judge([nccl_would_pick_virtual], node(COMPOSE, ETH0, NCCL_SOCKET_IFNAME="e")).findings
-    assert finding.message.endswith("virbr* (NCCL_SOCKET_IFNAME=e, of one character, is no setting)")
+    assert finding.message.endswith("virbr* (NCCL_SOCKET_IFNAME=e has one character and counts as unset)")
 
 
 def test_an_nccl_that_did_not_answer_is_no_pass_and_its_rules_can_still_name_a_fault() -> None:
@@ -205,7 +206,7 @@ def test_it_is_silent_where_there_is_no_nccl_to_ask_and_its_rules_end_at_the_car
 def test_an_address_that_other_nodes_show_too_leads_nowhere() -> None:
     nodes = node(nic("tmfifo_net0", 3, Kind.CLOUD), ETH0)
     nodes["n2"] = {**nodes["n1"], NicFacts: NicFacts((LO, nic("tmfifo_net0", 3, Kind.CLOUD), nic("eth1", 8)))}
-    rule = "the first in the kernel's order but docker*, lo and virbr*"
+    rule = "the first in the kernel's order except docker*, lo and virbr*"
     told = f"NCCL would pick tmfifo_net0 (cloud): {rule}; other nodes show that address too, 10.3.0.5"
     findings = judge([nccl_would_pick_virtual], nodes).findings
     assert [(finding.nodes, finding.message, finding.fix) for finding in findings] == [

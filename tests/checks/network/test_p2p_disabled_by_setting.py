@@ -12,8 +12,8 @@ from .settings import node
 def test_direct_copies_that_are_switched_off_are_told() -> None:
     assert judge([p2p_disabled_by_setting], {"n1": node(NCCL_P2P_DISABLE="1", NCCL_P2P_LEVEL="LOC")}).findings == [
         Finding("NC332", "p2p-disabled-by-setting", Severity.WARNING, ("n1",),
-                "NCCL_P2P_DISABLE=1 in the environment: its GPUs reach each other through main memory, "
-                "not by NVLink or PCIe", (), "unset NCCL_P2P_DISABLE"),
+                "NCCL_P2P_DISABLE=1 in the environment: its GPUs exchange data through main memory, "
+                "not over NVLink or PCIe", (), "unset NCCL_P2P_DISABLE"),
     ]  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def test_a_bashrc_that_returns_before_its_exports_is_named_with_its_line() -> No
     assert judgement.findings == [
         Finding("NC209", "mpi-daemon-missing", Severity.ERROR, ("n2",),
                 'mpirun of n1 (Open MPI 4.1.4) does not get its orted by ssh: ~/.bashrc line 6 ([ -z "$PS1" ] && '
-                "return) returns before its exports where no person is there; an interactive shell finds "
+                "return) returns before the exports in non-interactive shells; an interactive shell finds "
                 "/opt/openmpi/bin/orted", HELPS,
                 "ssh n2 'sed -i --follow-symlinks \"1i export PATH=/opt/openmpi/bin:\\$PATH\" ~/.bashrc'"),
     ]  # fmt: skip
@@ -61,7 +61,7 @@ def test_what_only_a_login_shell_loads_is_put_at_the_end_of_bashrc() -> None:
 def test_a_folder_that_no_path_names_is_told() -> None:
     lying = MpiDaemonFacts(None, (program("/opt/openmpi/bin/orted", USUAL),))
     assert told(healthy("/opt/openmpi/bin"), lying) == [
-        (("n2",), "it lies at /opt/openmpi/bin/orted, and no shell has that folder on its PATH",
+        (("n2",), "it is at /opt/openmpi/bin/orted, which is on no shell's PATH",
          "ssh n2 'echo \"export PATH=/opt/openmpi/bin:\\$PATH\" >> ~/.bashrc'")
     ]  # fmt: skip
 
@@ -69,7 +69,8 @@ def test_a_folder_that_no_path_names_is_told() -> None:
 def test_a_node_without_open_mpi_is_told_how_to_get_it_and_what_could_not_be_asked() -> None:
     none = MpiDaemonFacts(None, (), shells={LOGIN: "/bin/bash -lc: it was ended: its time was over"})
     cause = (
-        "no shell there finds one, nor do the usual folders hold one; /bin/bash -lc: it was ended: its time was over"
+        "it is neither on the PATH of any shell there nor in the usual folders; "
+        "/bin/bash -lc: it was ended: its time was over"
     )
     assert told(healthy(), none) == [(("n2",), cause, "ssh -t n2 sudo apt-get install openmpi-bin")]
     assert [fix for _, _, fix in told(healthy("/opt/ompi/bin"), none)] == ["ssh n1 'rsync -a /opt/ompi/ n2:/opt/ompi/'"]
@@ -80,14 +81,14 @@ def test_a_daemon_whose_libraries_are_missing_is_told_in_the_loaders_words() -> 
     broken = healthy()
     broken = replace(broken, daemons=(replace(broken.daemons[0], trouble=lost),))
     assert told(healthy(), broken) == [
-        (("n2",), f"/usr/bin/orted is there and does not run: {lost}", "ssh n2 'ldd /usr/bin/orted'")
+        (("n2",), f"/usr/bin/orted exists but does not run: {lost}", "ssh n2 'ldd /usr/bin/orted'")
     ]
 
 
 def test_open_mpi_5_and_hydra_ask_for_mpiruns_own_folder() -> None:
     five = [healthy("/opt/ompi5/bin", "5.0.11", "prted"), healthy("/usr/bin", "5.0.11", "prted")]
     assert told(*five) == [
-        (("n2",), "it lies at /usr/bin/prted", "ssh n1 'rsync -a /opt/ompi5/ n2:/opt/ompi5/'")
+        (("n2",), "it is at /usr/bin/prted", "ssh n1 'rsync -a /opt/ompi5/ n2:/opt/ompi5/'")
     ]  # fmt: skip
     mpich = MpiDaemonFacts(program("/usr/bin/mpirun", PLAIN, implementation="MPICH", version="5.0.2"), ())
     assert [nodes for nodes, _, _ in told(mpich, mpich)] == [("n1",), ("n2",)]

@@ -70,8 +70,8 @@ def test_the_line_stands_alone_on_standard_output(
             "python train.py --lr 0.1 'a b'\n"
         ),
     )
-    assert "ncheck: for mpirun\nncheck: for Open MPI 4.1.6; 32 ranks: the listed slots, else the GPUs\n" in err
-    assert "this machine has no address in 10.20.0.0/24: how mpirun and its daemons reach each other is left" in err
+    assert "ncheck: for mpirun\nncheck: for Open MPI 4.1.6; 32 ranks (4 nodes x 8 GPUs)\n" in err
+    assert "this machine has no address in 10.20.0.0/24: mpirun and its daemons choose a network themselves" in err
 
 
 def test_without_for_it_is_for_the_mpirun_that_was_found_and_says_so(

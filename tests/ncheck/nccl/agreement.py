@@ -22,7 +22,8 @@ from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.planned_pick import PLANNED, PlannedPickFacts
 from ncheck.model.evidence import Answer, Evidence, JsonValue, Login, Reply, Status
-from ncheck.nccl.choice import Choice, located, nccl_choice, release_of, settings_in_force
+from ncheck.nccl.choice import Choice, located, nccl_choice
+from ncheck.nccl.settings import release_of, settings_in_force
 
 # Before 2.28.3 a link's state did not count.
 RELEASES = ("2.19.3", "2.28.3")

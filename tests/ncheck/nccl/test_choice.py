@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.model.fact import Absent
-from ncheck.nccl.choice import nccl_choice, settings_in_force
+from ncheck.nccl.choice import command_into, nccl_choice
+from ncheck.network.subnets import Seat, Seats
 from ncheck.parse.interface_names import Kind
 
 OLD, NEW = (2, 21, 5), (2, 32, 3)
@@ -73,7 +72,7 @@ def test_ipv4_comes_before_ipv6_whatever_the_order_of_the_interfaces() -> None:
 def test_the_tcp_transport_uses_every_interface_that_the_rule_finds() -> None:
     choice = nccl_choice(nics("eth0", "br-abc123", "docker0"), {}, NEW)
     assert [nic.name for nic in choice.used] == ["eth0", "br-abc123"]
-    assert choice.why == "the first in the kernel's order but docker*, lo and virbr*"
+    assert choice.why == "the first in the kernel's order except docker*, lo and virbr*"
 
 
 def test_a_rendezvous_address_decides_by_its_subnet() -> None:
@@ -83,26 +82,25 @@ def test_a_rendezvous_address_decides_by_its_subnet() -> None:
     assert nccl_choice(nics("eth0", "eth1:down"), settings, NEW).name == "eth1"
 
 
-def test_the_environment_outweighs_the_files_and_the_users_file_the_machines() -> None:
-    environment = EnvironmentFacts(
-        {"NCCL_DEBUG": "WARN", "PATH": "/usr/bin"},
-        {
-            "/etc/nccl.conf": ("NCCL_SOCKET_IFNAME=eth0", "NCCL_IB_TC=106"),
-            "/home/ada/.nccl.conf": ("# mine", "NCCL_DEBUG=INFO", "NCCL_SOCKET_IFNAME==eth1", "NCCL_ALGO = Ring"),
-        },
-    )
-    assert settings_in_force(environment, NEW) == {
-        "NCCL_DEBUG": "WARN", "NCCL_SOCKET_IFNAME": "=eth1", "NCCL_ALGO ": " Ring", "NCCL_IB_TC": "106",
-    }  # fmt: skip
+V4, V6 = "10.1.0.0/24", "2001:db8::/64"
+HOSTS = {V4: "10.1.0.{}", V6: "2001:db8::{}"}
 
 
-def test_the_named_file_replaces_the_users_since_2_23_4() -> None:
-    environment = EnvironmentFacts(
-        {"NCCL_CONF_FILE": "/opt/job.conf"},
-        {
-            "/opt/job.conf": ("NCCL_DEBUG=INFO",),
-            "/root/.nccl.conf": ("NCCL_DEBUG=WARN",),
-            "/etc/nccl.conf": Absent("not there"),
-        },
-    )
-    assert [settings_in_force(environment, release)["NCCL_DEBUG"] for release in BOTH] == ["WARN", "INFO"]
+def everywhere(*subnets: str) -> dict[str, Seats]:
+    """Return two nodes with one card that has an address in each of the subnets."""
+    found: dict[str, Seats] = {subnet: {} for subnet in subnets}
+    for node in (1, 2):
+        addresses = tuple(Address(HOSTS[subnet].format(node), 64 if subnet == V6 else 24) for subnet in subnets)
+        eth0 = Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=addresses)
+        for subnet, address in zip(subnets, addresses, strict=True):
+            found[subnet][f"n{node}"] = (Seat(eth0, address.ip, subnet),)
+    return found
+
+
+def test_a_name_leads_into_the_subnet_of_its_first_address() -> None:
+    assert command_into(everywhere(V4, V6), V4) == "export NCCL_SOCKET_IFNAME='=eth0'"
+    assert command_into(everywhere(V6), V6) == "export NCCL_SOCKET_IFNAME='=eth0'"
+
+
+def test_into_ipv6_behind_ipv4_the_plan_leads_which_names_the_family_too() -> None:
+    assert command_into(everywhere(V4, V6), V6) == "ncheck plan nodes.txt --for env"

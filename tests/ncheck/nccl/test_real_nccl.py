@@ -19,7 +19,7 @@ from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.planned_pick import PLANNED
 from ncheck.model.evidence import Answer, Evidence, Reply, Status
-from ncheck.nccl.choice import CONF_FILE_VARIABLE, release_of
+from ncheck.nccl.settings import CONF_FILE_VARIABLE, release_of
 
 from .agreement import RELEASES, RENDEZVOUS, compared, compared_rendezvous, read_pick
 

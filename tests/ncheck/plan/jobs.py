@@ -12,16 +12,14 @@ from ncheck.facts.nics import Address, Interface
 from ncheck.model.plan import MEETING_PORTS
 from ncheck.network.subnets import Seat
 from ncheck.parse.interface_names import Kind
-from ncheck.plan.launch import Host, Launch, Line, OutOfBand, Way
-from ncheck.plan.launchers import intel_mpi_line, mpich_line, open_mpi_line
+from ncheck.plan.launch import Host, Launch, Line, OutOfBand, SshOptions
+from ncheck.plan.launchers import LINES, MPI_LINES
 from ncheck.plan.networks import Network
-from ncheck.plan.plan import LINES
 
 SUBNET = "10.1.0.0/24"
-MPI_MAKERS = {"Open MPI": open_mpi_line, "MPICH": mpich_line, "Intel MPI": intel_mpi_line}
 
 
-def seat(name: str, ip: str) -> tuple[Seat, ...]:
+def addresses(name: str, ip: str) -> tuple[Seat, ...]:
     nic = Interface(name, 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=(Address(ip, 24),))
     return (Seat(nic, ip, SUBNET),)
 
@@ -30,16 +28,16 @@ def launch(*names: str, slots: int = 2, cards: tuple[str, ...] = (), **changed: 
     """Make a job over n1 and n2 or the named hosts, each on eth0 or on its own card."""
     hosts = names or ("n1", "n2")
     cards = cards or tuple("eth0" for _ in hosts)
-    addresses = [f"10.1.0.{index}" for index in range(1, len(hosts) + 1)]
-    members = {host: seat(card, ip) for host, card, ip in zip(hosts, cards, addresses, strict=True)}
+    own = [f"10.1.0.{index}" for index in range(1, len(hosts) + 1)]
+    members = {host: addresses(card, ip) for host, card, ip in zip(hosts, cards, own, strict=True)}
     made = Launch(
-        tuple(Host(host, slots, slots, ip) for host, ip in zip(hosts, addresses, strict=True)),
+        tuple(Host(host, slots, slots, ip) for host, ip in zip(hosts, own, strict=True)),
         Network(SUBNET, members),
         {"NCCL_SOCKET_IFNAME": "=" + ",".join(dict.fromkeys(cards)), "GLOO_SOCKET_IFNAME": "eth0"},
-        Way(),
+        SshOptions(),
         interfaces=tuple(frozenset({"lo", card}) for card in cards),
         out_of_band=OutOfBand(SUBNET, tuple(dict.fromkeys(cards))),
-        libraries=True,
+        pass_library_path=True,
     )
     return replace(made, **changed)
 
@@ -51,7 +49,7 @@ def line(launcher: str, job: Launch) -> str:
 
 
 def mpi_line(implementation: str, version: str, job: Launch) -> str:
-    return read_by_shells(MPI_MAKERS[implementation](replace(job, mpi=MpiFacts(implementation, version))))
+    return read_by_shells(MPI_LINES[implementation][1](replace(job, mpi=MpiFacts(implementation, version))))
 
 
 def read_by_shells(made: Line) -> str:

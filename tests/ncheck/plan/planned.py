@@ -16,7 +16,7 @@ from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.model.cluster import Facts
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Absent
 from ncheck.model.node import Node
@@ -32,11 +32,14 @@ NODES = (Node("n1"), Node("n2"))
 ACTIVE = InfinibandFacts((HcaPort("mlx5_0", 1, "Active", "LinkUp", 400.0, "InfiniBand"),), "sysfs")
 DOCKER = "docker0 172.17.0.1 container-bridge"
 COMPOSE = "br-5b1d7c3e9f20 172.18.0.1 container-bridge"
-AUTOMATIC = "the first in the kernel's order but docker*, lo and virbr*"
+AUTOMATIC = "the first in the kernel's order except docker*, lo and virbr*"
+LOOPBACK = Interface(
+    "lo", 1, Kind.LOOPBACK, up=True, running=True, mtu=65536, addresses=(Address("127.0.0.1", 8, "host"),)
+)
 
 
 def nic(index: int, words: str) -> Interface:
-    """Make an interface of "eth0 10.1.0.7", with kind, speed and "default" where they are said."""
+    """Make an interface of "eth0 10.1.0.7"; kind, speed and "default" may follow."""
     name, ip, *rest = words.split()
     kind = next((Kind(word) for word in rest if word.replace("-", "").isalpha() and word != "default"), Kind.PHYSICAL)
     speed = next((int(word) for word in rest if word.isdecimal()), None)
@@ -45,13 +48,10 @@ def nic(index: int, words: str) -> Interface:
 
 
 def node(*nics: str, mpi: object = None, infiniband: object = None, gpus: int = 8, **changed: object) -> Facts:
-    lo = Interface(
-        "lo", 1, Kind.LOOPBACK, up=True, running=True, mtu=65536, addresses=(Address("127.0.0.1", 8, "host"),)
-    )
     facts: dict[type[object], object] = {
         LoginFacts: LoginFacts(Login(reached=True)),
         IdentityFacts: Absent("not asked"),
-        NicFacts: NicFacts((lo, *(nic(index, words) for index, words in enumerate(nics, 2)))),
+        NicFacts: NicFacts((LOOPBACK, *(nic(index, words) for index, words in enumerate(nics, 2)))),
         InfinibandFacts: infiniband or Absent("no HCA"),
         EnvironmentFacts: changed.get("environment", EnvironmentFacts({}, {})),
         LoadedNcclFacts: LoadedNcclFacts("2.32.3", "/opt/venv/libnccl.so.2"),
@@ -69,4 +69,4 @@ def plan(
     *facts: Facts, nodes: tuple[Node, ...] = NODES, port: int | None = None, root: bool = False, **told: Any
 ) -> LaunchPlan:
     named = linked(dict(zip((listed.name for listed in nodes), facts, strict=True)))
-    return propose(nodes, named, Settings(port=port, **told), user_is_root=root)
+    return propose(Cluster(nodes, named), Settings(port=port, **told), user_is_root=root)

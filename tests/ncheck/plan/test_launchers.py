@@ -1,125 +1,427 @@
-"""Which launcher a plan is for, what it says of what it was asked and cannot do, and how many ranks a node has."""
+"""Each launcher's line, whole, as a shell gets it; the exports for eval; the lines that NCCL reads."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+import os
+import shlex
+import subprocess
+from dataclasses import replace
 
 import pytest
-from ncheck.facts.environment import EnvironmentFacts
-from ncheck.facts.gpus import GpuFacts
-from ncheck.facts.interpreter import InterpreterFacts
-from ncheck.facts.links import LinkFacts, Reach
-from ncheck.facts.login import LoginFacts
 from ncheck.facts.mpi import MpiFacts
-from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.model.cluster import Facts
-from ncheck.model.evidence import Login
-from ncheck.model.fact import Absent, Unread
-from ncheck.model.node import Node
-from ncheck.model.plan import LaunchPlan
-from ncheck.parse.interface_names import Kind
-from ncheck.parse.nvidia_smi import Gpu
-from ncheck.plan.plan import propose
-from ncheck.settings import Settings
+from ncheck.local_host import LocalHost
+from ncheck.model.plan import LAUNCHER_TABLE, LAUNCHERS, LaunchPlan, Setting
+from ncheck.network.subnets import Seats
+from ncheck.plan.launch import Host, Launch, LineMaker, NoLineError, OutOfBand, SshOptions
+from ncheck.plan.launchers import FILES, LINES, MPI_LINES, exports, nccl_conf, open_mpi
+from ncheck.plan.networks import Network
 
-OPEN_MPI = MpiFacts("Open MPI", "4.1.4", "/usr/bin/mpirun")
-NO_MPI, NO_GPU = Absent("no mpirun"), Absent("no NVIDIA GPU")
+from .jobs import SUBNET, launch, line, mpi_line
 
-
-def node(number: int, *, mpi: object = OPEN_MPI, packages: str = "", gpus: int | object = 0, **set_: str) -> Facts:
-    addresses = (Address(f"10.1.0.{number}", 24),)
-    eth0 = Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=addresses, default_route=True)
-    found = dict.fromkeys(packages.split(), "1.0")
-    cards = GpuFacts(tuple(Gpu(i, "T4") for i in range(gpus)), "550", "12.4", "nvml") if isinstance(gpus, int) else gpus
-    return {
-        LoginFacts: LoginFacts(Login(reached=True)),
-        LinkFacts: LinkFacts(
-            (Reach("10.1.0.0/24", f"10.1.0.{number}", tried=1, reached=1),), (), frozenset({f"n{3 - number}"})
-        ),
-        NicFacts: NicFacts((eth0,)),
-        InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", found),
-        MpiFacts: mpi,
-        GpuFacts: cards if gpus else NO_GPU,
-        EnvironmentFacts: EnvironmentFacts(set_, {}),
-    }
+FRONT = "env NCCL_SOCKET_IFNAME==eth0 GLOO_SOCKET_IFNAME=eth0 "
+OMPI = "mpirun -np 4 -H n1:2,n2:2 --bind-to none --map-by slot --mca pml ob1 "
+X = "-x NCCL_SOCKET_IFNAME==eth0 -x GLOO_SOCKET_IFNAME=eth0 -x PATH -x LD_LIBRARY_PATH python train.py"
+GENV = "-iface eth0 -genv NCCL_SOCKET_IFNAME '=eth0' -genv GLOO_SOCKET_IFNAME eth0 python train.py"
 
 
-def plan(*facts: Facts, listed: tuple[int | None, ...] = (None, None), **told: Any) -> LaunchPlan:
-    nodes = [Node(f"n{number}", slots=count) for number, count in enumerate(listed, 1)]
-    named = {one.name: fact for one, fact in zip(nodes, facts, strict=True)}
-    return propose(nodes, named, Settings(**told), user_is_root=False)
+@pytest.mark.parametrize(("implementation", "version", "wanted"), [
+    ("Open MPI", "4.1.4",
+     f"{OMPI}--mca btl '^openib' --mca btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include {SUBNET} {X}"),
+    ("Open MPI", "5.0.11", f"{OMPI}--mca btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include eth0 {X}"),
+    ("MPICH", "5.0.2", f"mpiexec -launcher ssh -hosts n1:2,n2:2 -n 4 {GENV}"),
+    ("Intel MPI", "2021.18", f"mpiexec -bootstrap ssh -hosts n1,n2 -ppn 2 -n 4 {GENV}"),
+])  # fmt: skip
+def test_each_mpi_has_its_own_line(implementation: str, version: str, wanted: str) -> None:
+    assert mpi_line(implementation, version, launch()) == wanted
 
 
-def test_the_launcher_is_the_mpirun_that_was_found_else_torchrun_where_torch_lives() -> None:
-    def found(**changed: Any) -> list[str]:
-        return list(plan(node(1, **changed), node(2, **changed)).lines)
-
-    assert found(packages="torch") == ["mpirun"]
-    assert found(mpi=NO_MPI, packages="torch") == ["torchrun"]
-    assert found(mpi=NO_MPI) == []
+def test_library_path_is_passed_on_only_where_it_is_set_for_mpirun_warns_of_it_otherwise() -> None:
+    assert " -x PATH python train.py" in mpi_line("Open MPI", "4.1.4", launch(pass_library_path=False))
 
 
-def test_where_mpirun_is_asked_for_and_none_is_there_no_line_is_made_up() -> None:
-    made = plan(node(1, mpi=NO_MPI), node(2, mpi=NO_MPI), launcher="mpirun")
-    assert made.lines == {}
-    assert made.notes == ("no mpirun line: no mpirun is on the PATH of a non-interactive login",)
+def test_mpiruns_own_daemons_have_a_network_of_their_own_where_this_machine_is_not_on_the_jobs() -> None:
+    other = launch(out_of_band=OutOfBand("10.2.0.0/24", ("eno9", "eth0"), "said why"))
+    assert f"btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include 10.2.0.0/24 " in mpi_line("Open MPI", "4.1.4", other)
+    assert f"btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include eno9,eth0 " in mpi_line("Open MPI", "5.0.11", other)
+    assert "oob" not in mpi_line("Open MPI", "5.0.11", launch(out_of_band=OutOfBand(why="said why")))
+    assert "said why" in open_mpi(replace(other, mpi=MpiFacts("Open MPI", "4.1.4"))).reasons
 
 
-def test_a_framework_that_is_not_there_is_told_and_the_line_given_all_the_same() -> None:
-    made = plan(node(1, packages="torch"), node(2), launcher="torchrun")
-    assert "torchrun" in made.lines
-    assert made.notes == ("no torch was found in the interpreter of n2: --python PATH names another one",)
+@pytest.mark.parametrize("implementation", ["MPICH", "Intel MPI"])
+def test_hydra_is_told_no_interface_that_this_machine_has_not(implementation: str) -> None:
+    here, elsewhere = (
+        launch(local_host=LocalHost({"10.1.0.9": "eth0"})),
+        launch(local_host=LocalHost({"10.9.0.9": "eno1"})),
+    )
+    assert " -iface eth0 " in mpi_line(implementation, "5.0", here)
+    assert "-iface" not in mpi_line(implementation, "5.0", elsewhere)
+    told = "no -iface eth0: this machine has no such interface, and mpiexec would stop; the ranks choose one"
+    assert MPI_LINES[implementation][1](elsewhere).reasons == (told,)
 
 
-def test_a_profile_that_no_line_takes_is_told() -> None:
-    made = plan(node(1), node(2), launcher="srun", profile="numa")
-    assert made.notes == ("--profile numa is for Open MPI's mpirun, and changes nothing here",)
-    assert plan(node(1), node(2), launcher="mpirun", profile="numa").notes == ()
+def worker(index: int) -> str:
+    workers = '{"cluster": {"worker": ["10.1.0.1:2222", "10.1.0.2:2222"]}'
+    return f'TF_CONFIG={workers}, "task": {{"type": "worker", "index": {index}}}}}'
 
 
-def test_a_port_that_no_line_takes_is_told() -> None:
-    made = plan(node(1), node(2), launcher="srun", master_port=12345)
-    assert made.notes == ("--master-port 12345 is looked at, and has no place in srun's line",)
-    assert (
-        plan(node(1, packages="torch"), node(2, packages="torch"), launcher="torchrun", master_port=12345).notes == ()
+@pytest.mark.parametrize(("launcher", "wanted"), [
+    ("horovodrun",
+     "env GLOO_SOCKET_IFNAME=eth0 horovodrun -np 4 -H n1:2,n2:2 --network-interfaces eth0 python train.py"),
+    ("torchrun",
+     (f"# on n1:\n{FRONT}torchrun --nnodes=2 --node-rank=0 --master-addr=10.1.0.1 --master-port=29400 "
+     "--nproc-per-node=2 train.py\n"
+     f"# on n2:\n{FRONT}torchrun --nnodes=2 --node-rank=1 --master-addr=10.1.0.1 --master-port=29400 "
+     "--nproc-per-node=2 train.py")),
+    ("srun",
+     ("srun -N 2 -w 'n[1-2]' --ntasks-per-node=2 --gpus-per-node=2 "
+     "--export=ALL,NCCL_SOCKET_IFNAME==eth0,GLOO_SOCKET_IFNAME=eth0 python train.py")),
+    ("deepspeed",
+     (r"printf '%s slots=%s\n' n1 2 n2 2 > deepspeed.hosts && "
+     f"{FRONT}deepspeed --hostfile deepspeed.hosts --master_addr 10.1.0.1 --master_port 29500 train.py")),
+    ("accelerate",
+     (f"# on n1:\n{FRONT}accelerate launch --multi_gpu --num_machines 2 --num_processes 4 --machine_rank 0 "
+     "--main_process_ip 10.1.0.1 --main_process_port 29500 train.py\n"
+     f"# on n2:\n{FRONT}accelerate launch --multi_gpu --num_machines 2 --num_processes 4 --machine_rank 1 "
+     "--main_process_ip 10.1.0.1 --main_process_port 29500 train.py")),
+    ("paddle",
+     (f"# on n1:\n{FRONT}python -m paddle.distributed.launch --master 10.1.0.1:38714 --nnodes 2 --rank 0 "
+     "--host 10.1.0.1 --nproc_per_node 2 train.py\n"
+     f"# on n2:\n{FRONT}python -m paddle.distributed.launch --master 10.1.0.1:38714 --nnodes 2 --rank 1 "
+     "--host 10.1.0.2 --nproc_per_node 2 train.py")),
+    ("oneflow",
+     (f"# on n1:\n{FRONT}python -m oneflow.distributed.launch --nproc_per_node 2 --nnodes 2 --node_rank 0 "
+     "--master_addr 10.1.0.1 --master_port 9988 train.py\n"
+     f"# on n2:\n{FRONT}python -m oneflow.distributed.launch --nproc_per_node 2 --nnodes 2 --node_rank 1 "
+     "--master_addr 10.1.0.1 --master_port 9988 train.py")),
+    ("tensorflow", f"# on n1:\n{FRONT}'{worker(0)}' python train.py\n# on n2:\n{FRONT}'{worker(1)}' python train.py"),
+])  # fmt: skip
+def test_each_launcher_has_its_own_line(launcher: str, wanted: str) -> None:
+    assert line(launcher, launch()) == wanted
+
+
+def test_every_launcher_that_can_be_asked_for_has_a_function_and_a_row() -> None:
+    assert set(LAUNCHERS) == {"mpirun", *LINES, *FILES}
+    assert set(LAUNCHER_TABLE) == {"mpirun", *LINES}
+
+
+@pytest.mark.parametrize("launcher", [name for name in LINES if LAUNCHER_TABLE[name].one_command])
+def test_one_command_is_the_line_word_for_word_and_runs_the_launcher(launcher: str) -> None:
+    for job in (launch(), launch("n1", slots=4)):
+        made = LINES[launcher](job)
+        shell = ["/bin/sh", "-c", made.text.replace("&& env", "&& exec env")]
+        assert list(made.argv) == (shell if "&&" in made.text else shlex.split(made.text))
+        assert made.program == launcher
+
+
+@pytest.mark.parametrize("implementation", MPI_LINES)
+def test_so_is_that_of_each_mpi(implementation: str) -> None:
+    command, make = MPI_LINES[implementation]
+    made = make(launch(mpi=MpiFacts(implementation, "4.1.4"), ssh=SshOptions(2222), program=("a && b", "x;y")))
+    assert (list(made.argv), made.program) == (shlex.split(made.text), command)
+
+
+@pytest.mark.parametrize("launcher", [name for name in LINES if not LAUNCHER_TABLE[name].one_command])
+def test_where_each_node_has_a_line_of_its_own_there_is_no_one_command(launcher: str) -> None:
+    made = LINES[launcher](launch())
+    assert (made.argv, made.text.count("# on n")) == ((), 2)
+
+
+@pytest.mark.parametrize(("launcher", "wanted"), [
+    ("horovodrun", "env NCCL_DEBUG=WARN horovodrun -np 2 -H localhost:2 python train.py"),
+    ("torchrun", "env NCCL_DEBUG=WARN torchrun --standalone --nproc-per-node=2 train.py"),
+    ("srun",
+     "srun -N 1 --ntasks-per-node=2 --gpus-per-node=2 --export=ALL,NCCL_DEBUG=WARN python train.py"),
+    ("deepspeed", "env NCCL_DEBUG=WARN deepspeed --num_gpus 2 train.py"),
+    ("accelerate", "env NCCL_DEBUG=WARN accelerate launch --multi_gpu --num_machines 1 --num_processes 2 train.py"),
+    ("paddle", "env NCCL_DEBUG=WARN python -m paddle.distributed.launch --nproc_per_node 2 train.py"),
+    ("oneflow",
+     ("env NCCL_DEBUG=WARN python -m oneflow.distributed.launch --nproc_per_node 2 --nnodes 1 --node_rank 0 "
+     "--master_addr 127.0.0.1 --master_port 9988 train.py")),
+    ("tensorflow", "env NCCL_DEBUG=WARN python train.py"),
+])  # fmt: skip
+def test_one_node_alone_meets_nobody(launcher: str, wanted: str) -> None:
+    alone = Launch((Host("localhost", 2, 2),), None, {"NCCL_DEBUG": "WARN"}, SshOptions())
+    assert line(launcher, alone) == wanted
+
+
+@pytest.mark.parametrize(("program", "wanted"), [
+    (("python", "train.py", "--lr", "0.1"), "train.py --lr 0.1"),
+    (("python3.11", "-u", "train.py"), "train.py"),
+    (("train.py",), "train.py"),
+    (("python", "-m", "mine.train", "a b"), "-m mine.train 'a b'"),
+    (("/opt/conda/bin/python", "train.py"), "--no-python /opt/conda/bin/python train.py"),
+    (("python", "-O", "train.py"), "--no-python python -O train.py"),
+    (("./train", "$HOME;reboot"), "--no-python ./train '$HOME;reboot'"),
+])  # fmt: skip
+def test_the_program_is_handed_over_as_a_launcher_takes_it_and_each_word_is_quoted(
+    program: tuple[str, ...], wanted: str
+) -> None:
+    alone = Launch((Host("localhost", 2),), None, {}, SshOptions(), program=program)
+    assert line("torchrun", alone) == f"torchrun --standalone --nproc-per-node=2 {wanted}"
+
+
+def test_mpirun_runs_the_program_word_for_word() -> None:
+    job = launch(program=("python", "-c", "print('a b')", "*"), variables={})
+    assert mpi_line("Open MPI", "5.0.11", job).endswith(
+        """ -x PATH -x LD_LIBRARY_PATH python -c 'print('"'"'a b'"'"')' '*'"""
     )
 
 
-def test_tensorflow_is_said_to_start_one_worker_a_node() -> None:
-    made = plan(node(1, packages="tensorflow", gpus=8), node(2, packages="tensorflow", gpus=8), launcher="tensorflow")
-    assert made.reasons["tensorflow"][0] == "2 workers, one a node, which takes all of its GPUs"
+def test_the_numa_profile_is_the_other_published_recipe() -> None:
+    assert " -H n1:2,n2:2 --map-by numa --mca " in mpi_line("Open MPI", "4.1.4", launch(profile="numa"))
 
 
-def test_what_differs_by_node_is_left_to_ssh_and_the_rest_is_told() -> None:
-    nodes = [Node("n1", port=2201), Node("n2", port=2202, user="ada")]
-    named = {one.name: node(number) for number, one in enumerate(nodes, 1)}
-    made = propose(nodes, named, Settings(user="ada", ssh_config="~/job.conf"), user_is_root=False)
-    file = Path("~/job.conf").expanduser()
-    assert f"--mca plm_rsh_args '-l ada -F {file}'" in made.lines["mpirun"]
-    assert made.notes == (f"the nodes' ports differ, and mpirun has no words for that: name them in {file}",)
+def test_a_prefix_is_named_where_a_login_does_not_find_the_daemon() -> None:
+    prefixed = mpi_line("Open MPI", "4.1.4", launch(prefix="/opt/open mpi", as_root=True))
+    assert prefixed.startswith("mpirun --allow-run-as-root --prefix '/opt/open mpi' -np 4 ")
 
 
-@pytest.mark.parametrize(("gpus", "listed", "asked", "hosts"), [
-    (8, None, None, "n1:8,n2:8"),
-    (8, 2, None, "n1:2,n2:2"),
-    (8, None, 4, "n1:8,n2:8"),
-    (0, None, 4, "n1:4,n2:4"),
-    (0, None, None, "n1:1,n2:1"),
-    (Unread("nvidia-smi hung"), None, 4, "n1:4,n2:4"),
+def test_the_way_in_is_told_to_the_launchers_that_log_in() -> None:
+    way = SshOptions(2222, "ada", "~/.ssh/job", None)
+    job = launch(ssh=way, variables={})
+    assert "--mca plm_rsh_args '-p 2222 -l ada -i ~/.ssh/job' " in mpi_line("Open MPI", "4.1.4", job)
+    assert " -p 2222 -i '~/.ssh/job' " in line("horovodrun", job)
+    told = "add the ssh options -p 2222 -l ada -i ~/.ssh/job to ~/.ssh/config: the launcher cannot pass them"
+    assert told in LINES["horovodrun"](job).reasons
+    assert told in LINES["deepspeed"](job).reasons
+
+
+@pytest.mark.parametrize(("cards", "subnets", "wanted"), [
+    (("eth0", "eth0"), ("10.1.0.0/24", "10.2.0.0/24"), " --mca btl_tcp_if_include eth0 "),
+    (("eno1", "enp3s0"), ("10.1.0.0/24", "10.2.0.0/24"), " --mca btl_tcp_if_include 10.1.0.0/24,10.2.0.0/24 "),
+    (("eno1", "enp3s0"), ("fd00::/64", "fd00::/64"), ""),
 ])  # fmt: skip
-def test_slots_are_the_lists_else_the_gpus_else_what_was_asked_else_one(
-    gpus: int | object, listed: int | None, asked: int | None, hosts: str
+def test_ranks_of_open_mpi_are_never_told_a_name_that_some_node_has_not(
+    cards: tuple[str, ...], subnets: tuple[str, ...], wanted: str
 ) -> None:
-    made = plan(node(1, gpus=gpus), node(2, gpus=gpus), listed=(listed, listed), slots=asked)
-    assert f" -H {hosts} " in made.lines["mpirun"]
+    job = launch(cards=cards)
+    assert job.network
+    own: Seats = {
+        host: (replace(held[0], subnet=subnet),)
+        for (host, held), subnet in zip(job.network.members.items(), subnets, strict=True)
+    }
+    made = mpi_line("Open MPI", "4.1.4", replace(job, network=Network("", own)))
+    assert wanted in made if wanted else "btl_tcp" not in made
 
 
-def test_gpus_that_a_variable_hides_have_no_slots() -> None:
-    made = plan(node(1, gpus=8), node(2, gpus=8, CUDA_VISIBLE_DEVICES="0,1"))
-    assert " -H n1:8,n2:2 " in made.lines["mpirun"]
+def test_a_value_with_a_comma_stands_in_front_of_srun() -> None:
+    job = launch(cards=("eno1", "enp3s0"), variables={"NCCL_SOCKET_IFNAME": "=eno1,enp3s0", "NCCL_DEBUG": "WARN"})
+    assert line("srun", job).startswith("env NCCL_SOCKET_IFNAME==eno1,enp3s0 srun -N 2 ")
+    assert " --export=ALL,NCCL_DEBUG=WARN " in line("srun", job)
 
 
-def test_gpus_that_the_slots_leave_idle_are_told() -> None:
-    made = plan(node(1, gpus=8), node(2, gpus=8), listed=(8, 4))
-    assert made.notes == ("n2 is listed with fewer slots than GPUs: the other GPUs there stay idle",)
+@pytest.mark.parametrize(("names", "wanted"), [
+    (("n01", "n02", "n10"), "'n[01-02,10]'"),
+    (("r1n1", "r1n2", "r2n1", "r2n2"), "'r[1-2]n[1-2]'"),
+    (("n1.example.org", "n2.example.org"), "n1.example.org,n2.example.org"),
+    (("n1-ib", "n2-ib", "m7"), "n1-ib,n2-ib,m7"),
+])  # fmt: skip
+def test_slurm_is_given_no_list_with_something_behind_its_last_bracket(names: tuple[str, ...], wanted: str) -> None:
+    assert f" -w {wanted} --ntasks-per-node=2 " in line("srun", launch(*names))
+
+
+def test_deepspeed_says_which_variables_it_keeps_to_itself() -> None:
+    assert LINES["deepspeed"](launch()).reasons == (
+        "it writes deepspeed.hosts here, in deepspeed's format, and needs pdsh here",
+        (
+            "deepspeed passes GLOO_SOCKET_IFNAME to no other node: "
+            r"printf '%s\n' GLOO_SOCKET_IFNAME=eth0 >> ~/.deepspeed_env"
+        ),
+    )
+
+
+def six(job: Launch) -> Launch:
+    hosts = tuple(replace(host, address=f"fd00::{index}") for index, host in enumerate(job.hosts, 1))
+    return replace(job, hosts=hosts)
+
+
+@pytest.mark.parametrize("launcher", ["horovodrun", "srun", "deepspeed"])
+def test_hosts_that_are_listed_by_ipv6_have_no_line_where_colons_mean_slots(launcher: str) -> None:
+    with pytest.raises(NoLineError, match="list host names"):
+        line(launcher, launch("fd00::1", "fd00::2"))
+
+
+def test_nodes_may_meet_by_ipv6_where_the_launcher_takes_it() -> None:
+    assert "--master-addr=fd00::1 --master-port=29400" in line("torchrun", six(launch()))
+    assert '["[fd00::1]:2222", "[fd00::2]:2222"]' in line("tensorflow", six(launch()))
+    with pytest.raises(NoLineError, match="takes no IPv6 address"):
+        line("paddle", six(launch()))
+
+
+@pytest.mark.parametrize("maker", [LINES[name] for name in ("torchrun", "accelerate", "paddle", "oneflow",
+                                                           "tensorflow", "deepspeed")])  # fmt: skip
+def test_without_an_address_there_is_no_meeting_and_no_line(maker: LineMaker) -> None:
+    job = launch()
+    nowhere = replace(job, hosts=(replace(job.hosts[0], address=""), job.hosts[1]))
+    with pytest.raises(NoLineError, match="the address of n1 in a network of all nodes is unknown"):
+        maker(nowhere)
+
+
+def test_slots_that_differ_have_a_line_where_the_launcher_can_say_so() -> None:
+    job = launch()
+    uneven = replace(job, hosts=(job.hosts[0], replace(job.hosts[1], slots=4)))
+    assert "--nproc-per-node=4" in line("torchrun", uneven)
+    for launcher in ("srun", "accelerate", "oneflow"):
+        with pytest.raises(NoLineError, match="for all nodes, but their slots differ"):
+            line(launcher, uneven)
+
+
+def test_nodes_without_a_gpu_have_no_word_of_gpus() -> None:
+    job = launch()
+    bare = replace(job, hosts=tuple(replace(host, gpus=0) for host in job.hosts))
+    assert "gpu" not in line("srun", bare)
+
+
+@pytest.mark.parametrize(("name", "code", "out"), [(os.uname().nodename, 0, "=eth1"), ("elsewhere", 1, "")])
+def test_one_line_for_all_sets_each_nodes_own_where_it_runs_and_stops_elsewhere(name: str, code: int, out: str) -> None:
+    job = launch(program=("printenv", "NCCL_SOCKET_IFNAME"), variables={})
+    here = replace(job.hosts[0], own={"NCCL_SOCKET_IFNAME": "=eth1"}, host_name=name)
+    words = replace(job, hosts=(here, job.hosts[1])).program_anywhere
+    ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stdout.strip()) == (code, out)
+
+
+@pytest.mark.parametrize("word", ["$HOME", "it's", "a;b", "*", "%n", "a\nb", "", "--name=a b", "\\", "`x`", "(1)"])
+def test_deepspeed_has_no_line_for_words_that_the_nodes_shells_would_change(word: str) -> None:
+    with pytest.raises(NoLineError, match="to the nodes' shells unquoted: put it into a script"):
+        line("deepspeed", launch(program=("python", "train.py", word)))
+    alone = Launch((Host("localhost", 2),), None, {}, SshOptions(), program=("python", "train.py", word))
+    assert shlex.split(line("deepspeed", alone))[-1] == word
+
+
+def test_deepspeed_takes_words_with_blanks() -> None:
+    made = line("deepspeed", launch(program=("python", "train.py", "a b", "--lr=0.1", "né")))
+    assert made.endswith(" train.py 'a b' --lr=0.1 'né'")
+
+
+def test_deepspeed_has_no_line_for_values_that_are_each_nodes_own() -> None:
+    job = launch()
+    own = replace(job.hosts[0], own={"NCCL_SOCKET_IFNAME": "=eth1"})
+    with pytest.raises(NoLineError, match="NCCL_SOCKET_IFNAME must differ; torchrun can start the same program"):
+        line("deepspeed", replace(job, hosts=(own, job.hosts[1])))
+
+
+def test_a_line_that_is_typed_on_each_node_has_its_own_value() -> None:
+    job = launch(variables={})
+    hosts = tuple(replace(host, own={"NCCL_SOCKET_IFNAME": f"=eth{n}"}) for n, host in enumerate(job.hosts))
+    first, second = line("torchrun", replace(job, hosts=hosts)).splitlines()[1::2]
+    assert first.startswith("env NCCL_SOCKET_IFNAME==eth0 torchrun ")
+    assert second.startswith("env NCCL_SOCKET_IFNAME==eth1 torchrun ")
+
+
+def test_horovodrun_waits_longer_for_many_nodes() -> None:
+    def timeout(count: int) -> str:
+        words = line("horovodrun", launch(*(f"n{index}" for index in range(1, count + 1)))).split()
+        return words[words.index("--start-timeout") + 1] if "--start-timeout" in words else ""
+
+    assert [timeout(count) for count in (16, 17, 64)] == ["", "60", "120"]
+
+
+@pytest.mark.parametrize(("cards", "interfaces", "wanted"), [
+    (("eth0", "eth0"), ({"eth0"}, {"eth0", "eno1"}), "--network-interfaces eth0 python"),
+    (("eth1", "eth1"), ({"eth1", "eth10"}, {"eth1"}),
+     f"--network-interfaces {SUBNET} env NCCL_SOCKET_IFNAME==eth1 python"),
+    (("eno1", "enp3s0"), ({"lo", "eno1"}, {"lo", "enp3s0"}),
+     f"--network-interfaces {SUBNET} env NCCL_SOCKET_IFNAME==eno1,enp3s0 python"),
+])  # fmt: skip
+def test_horovodrun_is_given_a_name_only_where_it_is_right_for_mpi_and_as_a_beginning_for_nccl(
+    cards: tuple[str, ...], interfaces: tuple[set[str], ...], wanted: str
+) -> None:
+    job = launch(cards=cards, interfaces=tuple(frozenset(names) for names in interfaces))
+    assert line("horovodrun", job).startswith("env GLOO_SOCKET_IFNAME=eth0 horovodrun ")
+    assert wanted in line("horovodrun", job)
+
+
+def test_horovodruns_subnet_does_not_reach_nccl_where_nothing_is_set_for_it() -> None:
+    apart = launch(cards=("eno1", "enp3s0"), variables={})
+    assert line("horovodrun", apart).endswith(
+        f" --network-interfaces {SUBNET} env -u NCCL_SOCKET_IFNAME python train.py"
+    )
+
+
+def test_horovodrun_looks_itself_where_nothing_can_be_named() -> None:
+    job = launch(cards=("eno1", "enp3s0"))
+    assert job.network
+    routed = replace(job, network=replace(job.network, subnet=""))
+    assert line("horovodrun", routed).endswith(" -H n1:2,n2:2 --disable-cache python train.py")
+
+
+def test_horovodrun_says_where_only_a_horovod_with_mpi_gets_along() -> None:
+    apart = launch(cards=("eno1", "enp3s0"))
+    assert LINES["horovodrun"](apart).reasons == (
+        f"no interface name stands for {SUBNET} on all nodes: MPI gets the subnet, NCCL its own variable",
+        "a Horovod without MPI (gloo) needs one name for all nodes and cannot start with this line",
+    )
+    elsewhere = launch(local_host=LocalHost({"10.9.0.9": "eno1"}))
+    told = "a Horovod without MPI (gloo) needs eth0 on this machine too, which has none: type the line on a node"
+    assert LINES["horovodrun"](elsewhere).reasons == (told,)
+    assert LINES["horovodrun"](launch(local_host=LocalHost({"10.1.0.9": "eth0"}))).reasons == ()
+
+
+PLAN = LaunchPlan(
+    {
+        "NCCL_SOCKET_IFNAME": Setting("=eth0", "why"),
+        "NCCL_IB_HCA": Setting(None, "why not"),
+        "GLOO_SOCKET_IFNAME": Setting("eth0", "why"),
+    }
+)
+
+
+def test_the_exports_are_what_eval_sets() -> None:
+    assert exports(PLAN, {}) == "export NCCL_SOCKET_IFNAME='=eth0'\nexport GLOO_SOCKET_IFNAME=eth0"
+    script = 'eval "$1" && printf "%s %s" "$NCCL_SOCKET_IFNAME" "$GLOO_SOCKET_IFNAME"'
+    ran = subprocess.run(
+        ["sh", "-c", script, "sh", exports(PLAN, {})], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ran.stdout == "=eth0 eth0"
+
+
+def test_the_file_of_nccl_has_its_own_variables_only_with_no_quotes() -> None:
+    assert nccl_conf(PLAN, {}) == "NCCL_SOCKET_IFNAME==eth0"
+
+
+def test_where_nothing_need_be_set_a_comment_says_so() -> None:
+    assert (exports(LaunchPlan(), {}), nccl_conf(LaunchPlan(), {})) == ("# ncheck: nothing need be set",) * 2
+
+
+OWN = {
+    "n1": {"NCCL_SOCKET_IFNAME": Setting("=eth1", "why")},
+    "n2": {"NCCL_SOCKET_IFNAME": Setting("=eth2", "why")},
+    "n3": {"NCCL_SOCKET_IFNAME": Setting("=eth1", "why")},
+}
+
+
+def test_values_that_are_each_nodes_own_are_told_apart_by_what_it_calls_itself() -> None:
+    plan = LaunchPlan({"NCCL_SOCKET_IFNAME": Setting(None, "see there"), "A": Setting("b", "why")}, per_node=OWN)
+    assert exports(plan, {"n2": "second.example"}) == (
+        "export A=b\n"
+        'case "$(uname -n)" in\n'
+        "  n1|n3) export NCCL_SOCKET_IFNAME='=eth1' ;;\n"
+        "  second.example) export NCCL_SOCKET_IFNAME='=eth2' ;;\n"
+        '  *) echo "ncheck: nothing is known to be right for $(uname -n)" >&2; false ;;\n'
+        "esac"
+    )
+    assert nccl_conf(plan, {}) == (
+        "# on n[1,3] only:\nNCCL_SOCKET_IFNAME==eth1\n# on n2 only:\nNCCL_SOCKET_IFNAME==eth2"
+    )
+
+
+@pytest.mark.parametrize("value", ["eth0;reboot", "$(reboot)", "eth0\nA=b", "eth 0", "a'b"])
+def test_what_a_node_made_up_reaches_no_line(value: str) -> None:
+    hostile = {"NCCL_SOCKET_IFNAME": Setting(value, "why")}
+    for plan in (LaunchPlan(hostile), LaunchPlan(per_node={"n1": hostile})):
+        for made in (exports, nccl_conf):
+            with pytest.raises(NoLineError, match="is not a safe value for NCCL_SOCKET_IFNAME"):
+                made(plan, {})
+
+
+def test_nodes_that_call_themselves_alike_get_no_values_that_may_be_the_others() -> None:
+    def own(value: str) -> dict[str, Setting]:
+        return {"GLOO_SOCKET_IFNAME": Setting(value, "its own")}
+
+    names = {"n1": "localhost", "n2": "localhost"}
+    with pytest.raises(NoLineError, match="several nodes have the hostname localhost but need different values"):
+        exports(LaunchPlan(per_node={"n1": own("eth0"), "n2": own("eth1")}), names)
+    assert "localhost) export GLOO_SOCKET_IFNAME=eth0 ;;" in exports(
+        LaunchPlan(per_node={"n1": own("eth0"), "n2": own("eth0")}), names
+    )

@@ -1,16 +1,24 @@
-"""The launch plan: what is set and what is left, with reasons, and the line that the MPI found takes."""
+"""The launch plan: variables and line with their reasons, what it assumes, and why there is no line."""
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
 from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import LoginFacts
-from ncheck.local_host import Head
-from ncheck.model.cluster import Facts
+from ncheck.facts.mpi import MpiFacts
+from ncheck.local_host import LocalHost
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
-from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.model.plan import LaunchCommand, LaunchPlan, Setting
+from ncheck.parse.nvidia_smi import Gpu
 from ncheck.plan import PLAN_FACTS
 from ncheck.plan.plan import propose
 from ncheck.settings import Settings
@@ -24,22 +32,24 @@ def test_every_fact_that_a_plan_reads_is_declared() -> None:
 
 
 def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> None:
+    line = (
+        "mpirun -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' "
+        "--mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include 10.1.0.0/24 "
+        "-x NCCL_DEBUG=WARN -x PATH python train.py"
+    )
     assert plan(node(DOCKER, "eth0 10.1.0.1"), node(DOCKER, "eth0 10.1.0.2")) == LaunchPlan(
         env={
             "NCCL_SOCKET_IFNAME": Setting(
-                None, "nothing to set: NCCL picks 10.1.0.0/24 on every node as it is",
-                (f"eth0 leads to 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n[1-2]",),
+                None, "nothing to set: NCCL picks 10.1.0.0/24 on every node by default",
+                (f"eth0 is in 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n[1-2]",),
             ),
         },
-        lines={
-            "mpirun": "mpirun -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' "
-            "--mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include 10.1.0.0/24 "
-            "-x NCCL_DEBUG=WARN -x PATH python train.py",
-        },
+        lines={"mpirun": line},
+        command=LaunchCommand(tuple(shlex.split(line)), "mpirun", "Open MPI", "4.1.4"),
         reasons={
             "mpirun": (
-                "for Open MPI 4.1.4; 16 ranks: the listed slots, else the GPUs",
-                "held to 10.1.0.0/24: by itself it tries every interface, docker0 too, and may hang",
+                "for Open MPI 4.1.4; 16 ranks (2 nodes x 8 GPUs)",
+                "pinned to 10.1.0.0/24: otherwise Open MPI tries every interface, including docker0, and may hang",
             ),
         },
     )  # fmt: skip
@@ -48,25 +58,25 @@ def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> 
 def test_mpirun_is_allowed_to_run_as_root_where_the_job_or_the_one_who_types_it_is_root() -> None:
     found = linked({"n1": node("eth0 10.1.0.1"), "n2": node("eth0 10.1.0.2")})
 
-    def allowed(*, user_is_root: bool, head: Head | None) -> bool:
-        made = propose(NODES, found, Settings(), user_is_root=user_is_root, head=head)
+    def allowed(*, user_is_root: bool, local_host: LocalHost | None) -> bool:
+        made = propose(Cluster(NODES, found), Settings(), user_is_root=user_is_root, local_host=local_host)
         return made.lines["mpirun"].startswith("mpirun --allow-run-as-root ")
 
     here = {"10.1.0.9": "eth0"}
-    assert allowed(user_is_root=True, head=None)
-    assert allowed(user_is_root=False, head=Head(here, root=True))
-    assert not allowed(user_is_root=False, head=Head(here))
+    assert allowed(user_is_root=True, local_host=None)
+    assert allowed(user_is_root=False, local_host=LocalHost(here, root=True))
+    assert not allowed(user_is_root=False, local_host=LocalHost(here))
 
 
 def test_library_path_is_passed_on_where_a_node_or_this_machine_sets_it() -> None:
-    def passed(*names: str, head: Head | None = None) -> bool:
+    def passed(*names: str, local_host: LocalHost | None = None) -> bool:
         set_ = EnvironmentFacts(dict.fromkeys(names, "/opt/lib"), {})
         found = linked({f"n{n}": node(f"eth0 10.1.0.{n}", EnvironmentFacts=set_) for n in (1, 2)})
-        made = propose(NODES, found, Settings(), user_is_root=False, head=head)
+        made = propose(Cluster(NODES, found), Settings(), user_is_root=False, local_host=local_host)
         return "-x LD_LIBRARY_PATH" in made.lines["mpirun"]
 
     assert (passed(), passed("LD_LIBRARY_PATH")) == (False, True)
-    assert passed(head=Head({"10.1.0.9": "eth0"}, frozenset({"LD_LIBRARY_PATH"})))
+    assert passed(local_host=LocalHost({"10.1.0.9": "eth0"}, frozenset({"LD_LIBRARY_PATH"})))
 
 
 def test_a_bridge_in_the_way_makes_it_name_the_card_exactly() -> None:
@@ -74,10 +84,10 @@ def test_a_bridge_in_the_way_makes_it_name_the_card_exactly() -> None:
     assert made.env == {
         "NCCL_SOCKET_IFNAME": Setting(
             "=eth0",
-            "as it is, NCCL would use br-5b1d7c3e9f20 and eth0 on n1; the job belongs to 10.1.0.0/24",
+            "by default NCCL would use br-5b1d7c3e9f20 and eth0 on n1; the job's network is 10.1.0.0/24",
             (
-                f"eth0 leads to 10.1.0.0/24; NCCL picks br-5b1d7c3e9f20 ({AUTOMATIC}): n1",
-                f"eth0 leads to 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n2",
+                f"eth0 is in 10.1.0.0/24; NCCL picks br-5b1d7c3e9f20 ({AUTOMATIC}): n1",
+                f"eth0 is in 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n2",
             ),
         )
     }
@@ -136,7 +146,7 @@ def test_a_setting_that_leads_astray_is_overruled() -> None:
 
 def test_nodes_that_share_no_subnet_get_no_value_and_are_told_which_check_says_more() -> None:
     made = plan(node("eth0 10.1.0.1"), node("eth0 10.2.0.2"))
-    why = "no subnet is common to all nodes: 10.1.0.0/24 on n1, 10.2.0.0/24 on n2; see ncheck explain NC305"
+    why = "the nodes have no subnet in common: 10.1.0.0/24 on n1, 10.2.0.0/24 on n2; see ncheck explain NC305"
     lines = ("10.1.0.0/24 on n1", "10.2.0.0/24 on n2")
     assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, why, lines, decided=False)}
     assert "if_include" not in made.lines["mpirun"]
@@ -156,7 +166,7 @@ def test_pods_whose_only_way_out_is_a_veth_pair_are_healthy() -> None:
 def test_gloo_is_told_one_exact_name_where_a_framework_uses_it() -> None:
     torch = InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {"torch": "2.3.1"})
     made = plan(node("eth0 10.1.0.1", InterpreterFacts=torch), node("eth0 10.1.0.2", InterpreterFacts=torch))
-    why = "gloo takes the address of the host's own name, often 127.0.1.1; eth0 leads to 10.1.0.0/24 everywhere"
+    why = "gloo uses the address that the hostname resolves to, often 127.0.1.1; eth0 is in 10.1.0.0/24 on every node"
     assert made.env["GLOO_SOCKET_IFNAME"] == Setting("eth0", why)
     differing = plan(node("eno1 10.1.0.1", InterpreterFacts=torch), node("eth0 10.1.0.2", InterpreterFacts=torch))
     assert differing.env["GLOO_SOCKET_IFNAME"].value is None
@@ -167,7 +177,7 @@ def test_gloo_is_told_one_exact_name_where_a_framework_uses_it() -> None:
 
 def test_interfaces_that_could_not_be_read_leave_the_value_open() -> None:
     made = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2", NicFacts=Unread("no answer")))
-    why = "the interfaces of n2 could not be read, so none can be named for all nodes"
+    why = "the interfaces of n2 could not be read, so no interface can be set for all nodes"
     assert made.env == {"NCCL_SOCKET_IFNAME": Setting(None, why, ("n2: no answer",), decided=False)}
 
 
@@ -175,14 +185,14 @@ def test_a_node_that_was_not_reached_stays_in_the_line_and_is_named() -> None:
     lost: Facts = {LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))}
     made = plan(node("eth0 10.1.0.1"), lost)
     assert "-np 16 -H n1:8,n2:8 " in made.lines["mpirun"]
-    assert made.notes == ("the plan is for all listed nodes; n2 was not reached and is taken to be like the rest",)
+    assert made.notes == ("n2 is unreachable; assumed to match the other nodes",)
 
 
 def test_no_plan_is_made_of_nothing() -> None:
     lost: Facts = {LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))}
     assert plan(lost, lost) == LaunchPlan(
-        env={"NCCL_SOCKET_IFNAME": Setting(None, "not known: no node was reached", decided=False)},
-        notes=("no node was reached: there is nothing to plan with",),
+        env={"NCCL_SOCKET_IFNAME": Setting(None, "unknown: all nodes are unreachable", decided=False)},
+        notes=("no plan: all nodes are unreachable",),
     )
 
 
@@ -206,7 +216,7 @@ def test_gpus_that_could_not_be_read_are_not_one_and_the_plan_says_so() -> None:
     dark = node("eth0 10.1.0.8", GpuFacts=Unread("nvidia-smi did not end"))
     told = plan(node("eth0 10.1.0.7"), dark)
     assert "-np 16 -H n1:8,n2:8 " in told.lines["mpirun"]
-    assert told.notes == ("the GPUs of n2 could not be read: the slots there are taken to be like the rest",)
+    assert told.notes == ("the GPUs of n2 could not be read; the slots there are assumed to match the other nodes",)
     listed = plan(node("eth0 10.1.0.7"), dark, nodes=(Node("n1"), Node("n2", slots=4)))
     assert "-np 12 -H n1:8,n2:4 " in listed.lines["mpirun"]
     assert listed.notes == ()
@@ -214,4 +224,144 @@ def test_gpus_that_could_not_be_read_are_not_one_and_the_plan_says_so() -> None:
 
 def test_an_environment_that_could_not_be_read_is_taken_to_be_empty_and_the_plan_says_so() -> None:
     told = plan(node("eth0 10.1.0.7"), node("eth0 10.1.0.8", environment=Unread("cut off")))
-    assert told.notes == ("the environment of n2 could not be read: NCCL's variables are taken to be unset there",)
+    assert told.notes == ("the environment of n2 could not be read; NCCL's variables are assumed to be unset there",)
+
+
+def test_a_user_and_port_of_the_listing_reach_mpiruns_ssh_only_where_all_nodes_agree() -> None:
+    facts = (node("eth0 10.1.0.1"), node("eth0 10.1.0.2"))
+    agreed = plan(*facts, nodes=(Node("n1", user="ada", port=2022), Node("n2", user="ada", port=2022)))
+    assert "--mca plm_rsh_args '-p 2022 -l ada'" in agreed.lines["mpirun"]
+    split = plan(*facts, nodes=(Node("n1", user="ada"), Node("n2", user="eve")))
+    assert "plm_rsh_args" not in split.lines["mpirun"]
+    assert split.notes == (
+        "the nodes have different users, which mpirun cannot pass to ssh: set them in ~/.ssh/config",
+    )
+
+
+def test_open_mpi_5_has_no_openib_and_wants_names_for_its_daemons() -> None:
+    five = MpiFacts("Open MPI", "5.0.11")
+    made = plan(node("eno1 10.1.0.1", mpi=five), node("enp3s0 10.1.0.2", mpi=five))
+    assert made.lines == {
+        "mpirun": "mpirun -np 16 -H n1:8,n2:8 --bind-to none --map-by slot --mca pml ob1 "
+        "--mca btl_tcp_if_include 10.1.0.0/24 --mca oob_tcp_if_include eno1,enp3s0 "
+        "-x NCCL_DEBUG=WARN -x PATH python train.py",
+    }
+
+
+def test_open_mpi_3_takes_the_line_of_4() -> None:
+    three, four = MpiFacts("Open MPI", "3.1.3"), MpiFacts("Open MPI", "4.1.4")
+    lines = [plan(*(node(f"eth0 10.1.0.{i}", mpi=mpi) for i in (1, 2))).lines for mpi in (three, four)]
+    assert lines[0] == lines[1]
+
+
+def test_mpich_and_intel_mpi_have_lines_of_their_own() -> None:
+    lines = []
+    for implementation in ("MPICH", "Intel MPI"):
+        mpi = MpiFacts(implementation, "4.0.2")
+        made = plan(node(COMPOSE, "eth0 10.1.0.1", mpi=mpi), node(COMPOSE, "eth0 10.1.0.2", mpi=mpi), port=2222)
+        lines.append(made.lines["mpiexec"])
+    rest = " -iface eth0 -genv NCCL_SOCKET_IFNAME '=eth0' -genv NCCL_DEBUG WARN python train.py"
+    assert lines == [
+        "env 'HYDRA_LAUNCHER_EXTRA_ARGS=-p 2222' mpiexec -launcher ssh -hosts n1:8,n2:8 -n 16" + rest,
+        "env 'I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS=-p 2222' mpiexec -bootstrap ssh -hosts n1,n2 -ppn 8 -n 16" + rest,
+    ]
+
+
+def test_intel_mpi_has_no_line_for_slots_that_differ() -> None:
+    mpi = MpiFacts("Intel MPI", "2021.18")
+    made = plan(node("eth0 10.1.0.1", mpi=mpi), node("eth0 10.1.0.2", mpi=mpi, gpus=4))
+    assert made.lines == {}
+    assert made.notes == ("no mpirun line: Intel MPI takes one -ppn for all nodes, but their slots differ",)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "note"),
+    [
+        (MpiFacts("Open MPI", "5.0.2"), "no mpirun line: MPI differs: Open MPI 4.1 on n1, Open MPI 5.0 on n2 (1 to 1)"),
+        (MpiFacts("MPICH", "4.1.2"), "no mpirun line: MPI differs: Open MPI 4.1 on n1, MPICH 4.1 on n2 (1 to 1)"),
+        (Unread("mpirun --version hung"), "no mpirun line: MPI could not be read on n2: mpirun --version hung"),
+        (Absent("not there"), "no mpirun line: n2 has no mpirun on the PATH of a non-interactive login"),
+    ],
+)
+def test_an_mpi_that_is_not_the_same_everywhere_has_no_line_and_a_reason(theirs: object, note: str) -> None:
+    made = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2", mpi=theirs))
+    assert (made.lines, made.notes) == ({}, (note,))
+
+
+def test_other_launchers_and_names_that_look_like_addresses_have_no_line_and_a_reason() -> None:
+    spectrum = MpiFacts("Spectrum MPI", "10.4")
+    made = plan(node("eth0 10.1.0.1", mpi=spectrum), node("eth0 10.1.0.2", mpi=spectrum))
+    assert made.notes == ("no mpirun line: ncheck does not support Spectrum MPI 10.4",)
+    six = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2"), nodes=(Node("fd00::1"), Node("n2")))
+    assert six.notes == (
+        "no mpirun line: launchers cannot separate address and slots in fd00::1:8: list host names instead",
+    )
+
+
+def test_a_host_name_reaches_no_shell_unquoted() -> None:
+    hostile = Node("n1;reboot")
+    made = plan(node("eth0 10.1.0.1"), node("eth0 10.1.0.2"), nodes=(hostile, Node("n2")))
+    assert "-H 'n1;reboot:8,n2:8' " in made.lines["mpirun"]
+
+
+NO_MPI = Absent("no mpirun")
+
+
+def host(number: int, *, mpi: object = None, packages: str = "", gpus: int = 0) -> Facts:
+    """Make a node with these packages in its interpreter."""
+    cards = GpuFacts(tuple(Gpu(i, "T4") for i in range(gpus)), "550", "12.4", "nvml") if gpus else Absent("no GPU")
+    python = InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", dict.fromkeys(packages.split(), "1.0"))
+    return node(f"eth0 10.1.0.{number} default", mpi=mpi, GpuFacts=cards, InterpreterFacts=python)
+
+
+def test_the_launcher_is_the_mpirun_that_was_found_else_torchrun_where_torch_lives() -> None:
+    def found(**changed: Any) -> list[str]:
+        return list(plan(host(1, **changed), host(2, **changed)).lines)
+
+    assert found(packages="torch") == ["mpirun"]
+    assert found(mpi=NO_MPI, packages="torch") == ["torchrun"]
+    assert found(mpi=NO_MPI) == []
+
+
+def test_where_mpirun_is_asked_for_and_none_is_there_no_line_is_made_up() -> None:
+    made = plan(host(1, mpi=NO_MPI), host(2, mpi=NO_MPI), launcher="mpirun")
+    assert made.lines == {}
+    assert made.notes == ("no mpirun line: no mpirun on the PATH of a non-interactive login",)
+
+
+def test_a_framework_that_is_not_there_is_told_and_the_line_given_all_the_same() -> None:
+    made = plan(host(1, packages="torch"), host(2), launcher="torchrun")
+    assert "torchrun" in made.lines
+    assert made.notes == ("no torch in the interpreter of n2; --python PATH selects another interpreter",)
+
+
+def test_a_profile_that_no_line_takes_is_told() -> None:
+    made = plan(host(1), host(2), launcher="srun", profile="numa")
+    assert made.notes == ("--profile numa only affects Open MPI's mpirun; it is ignored here",)
+    assert plan(host(1), host(2), launcher="mpirun", profile="numa").notes == ()
+
+
+def test_a_port_that_no_line_takes_is_told() -> None:
+    made = plan(host(1), host(2), launcher="srun", master_port=12345)
+    assert made.notes == ("--master-port 12345 is checked, but srun's line has no such option",)
+    assert (
+        plan(host(1, packages="torch"), host(2, packages="torch"), launcher="torchrun", master_port=12345).notes == ()
+    )
+
+
+def test_tensorflow_is_said_to_start_one_worker_a_node() -> None:
+    made = plan(host(1, packages="tensorflow", gpus=8), host(2, packages="tensorflow", gpus=8), launcher="tensorflow")
+    assert made.reasons["tensorflow"][0] == "2 workers, one per node, using all of its GPUs"
+
+
+def test_what_differs_by_node_is_left_to_ssh_and_the_rest_is_told() -> None:
+    nodes = (Node("n1", port=2201), Node("n2", port=2202, user="ada"))
+    made = plan(host(1), host(2), nodes=nodes, user="ada", ssh_config="~/job.conf")
+    file = Path("~/job.conf").expanduser()
+    assert f"--mca plm_rsh_args '-l ada -F {file}'" in made.lines["mpirun"]
+    assert made.notes == (f"the nodes have different ports, which mpirun cannot pass to ssh: set them in {file}",)
+
+
+def test_gpus_that_the_slots_leave_idle_are_told() -> None:
+    made = plan(host(1, gpus=8), host(2, gpus=8), nodes=(Node("n1", slots=8), Node("n2", slots=4)))
+    assert made.notes == ("n2 has fewer slots than GPUs: the other GPUs stay idle",)

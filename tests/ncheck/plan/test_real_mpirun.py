@@ -18,9 +18,9 @@ from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Absent
-from ncheck.model.node import Node
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.plan import propose
 from ncheck.settings import Settings
@@ -69,9 +69,7 @@ def test_a_real_mpirun_takes_every_word_and_the_variable_arrives(profile: str) -
     other = next(str(ip) for ip in own.network.hosts() if ip != own.ip)
     hosts = {"localhost": str(own.ip), "127.0.0.1": other}
     nodes = {host: facts(mpi, name, ip, own.network.prefixlen) for host, ip in hosts.items()}
-    plan = propose(
-        [Node(host) for host in hosts], nodes, Settings(port=2222, profile=profile), user_is_root=os.geteuid() == 0
-    )
+    plan = propose(Cluster.of(nodes), Settings(port=2222, profile=profile), user_is_root=os.geteuid() == 0)
     words = ("btl_tcp_if_include", "oob_tcp_if_include", "plm_rsh_args", f"NCCL_SOCKET_IFNAME=={name}", "pml ob1")
     assert [word for word in words if word not in plan.lines["mpirun"]] == []
     line = plan.lines["mpirun"].replace("python train.py", "printenv NCCL_SOCKET_IFNAME")

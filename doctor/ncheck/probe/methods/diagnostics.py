@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.probe import Means, Stage
 from ncheck.hostlist import fold
-from ncheck.nccl.choice import release_of
+from ncheck.nccl.settings import release_of
 from ncheck.parse.nccl_diagnostics import SINCE, VARIABLES
 from ncheck.probe.methods.nccl import Nccl, pinned_net, unfit_for_nccl
 

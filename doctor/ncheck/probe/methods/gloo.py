@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.probe import Means, Stage
 from ncheck.hostlist import fold
-from ncheck.nccl.ifname import GLOO
+from ncheck.nccl.settings import GLOO
 from ncheck.probe.methods.method import KIB, MIB, Ground, NoPartError, Part, Way
 from ncheck.probe.methods.tcp import no_network
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.nccl.choice import LINK_STATE_COUNTS, settings_in_force
-from ncheck.nccl.hca import taken
+from ncheck.nccl.hca import selected
+from ncheck.nccl.settings import LINK_STATE_COUNTS, settings_in_force
 from ncheck.plan.hca import HCA
-from ncheck.plan.sight import Sight, sight_of
+from ncheck.plan.inputs import gpu_counts, rdma_everywhere, slots_per_node
 from ncheck.probe.methods.method import Ground
 
 if TYPE_CHECKING:
@@ -25,20 +25,20 @@ IB_DISABLE, NET = "NCCL_IB_DISABLE", "NCCL_NET"
 
 def ground_of(cluster: Cluster, settings: Settings, plan: LaunchPlan, dropped: Collection[str]) -> Ground:
     """Return the ground of those reached nodes that were not left out."""
-    from ncheck.plan.interface import advise
+    from ncheck.plan.variables import advise
 
-    listed = tuple(node for node in cluster.connected if node.name not in dropped)
-    names = tuple(node.name for node in listed)
-    sight = sight_of(listed, cluster.subset(names).known)
-    network = advise(sight).network if len(names) > 1 else None
+    names = tuple(node.name for node in cluster.connected if node.name not in dropped)
+    taking_part = cluster.subset(names)
+    network = advise(taking_part).network if len(names) > 1 else None
     bare = Ground(cluster, settings, plan, names, {}, {}, network, {})
-    rdma = bool(names) and sight.rdma and not any(_by_sockets(bare, node) for node in names)
+    rdma = bool(names) and rdma_everywhere(taking_part) and not any(_by_sockets(bare, node) for node in names)
+    gpus = gpu_counts(taking_part)
     return Ground(
         cluster, settings, plan, names,
-        slots=sight.slots(settings.slots),
-        gpus={name: sight.gpus.get(name, 0) for name in names},
+        slots=slots_per_node(taking_part, settings.slots),
+        gpus={name: gpus.get(name, 0) for name in names},
         network=network,
-        planned={name: _planned(bare, sight, name, rdma=rdma) for name in names},
+        planned={name: _planned(bare, taking_part, name, rdma=rdma) for name in names},
         rdma=rdma,
     )  # fmt: skip
 
@@ -55,13 +55,13 @@ def _by_sockets(ground: Ground, node: str) -> bool:
     return found.get(IB_DISABLE, "0") not in ("", "0") or found.get(NET, "").lower() == "socket"
 
 
-def _planned(ground: Ground, sight: Sight, node: str, *, rdma: bool) -> tuple[str, ...]:
+def _planned(ground: Ground, cluster: Cluster, node: str, *, rdma: bool) -> tuple[str, ...]:
     """Return the HCA ports that NCCL takes under the plan, and the interfaces that lead into the plan's network.
 
     By the latter the ranks meet first, also where all data goes by HCAs.
     """
-    ports = sight.known(InfinibandFacts).get(node) if rdma else None
-    used = taken(set_there(ground, node).get(HCA, ""), ports.ports) if ports else ()
+    ports = cluster.facts(InfinibandFacts).get(node) if rdma else None
+    used = selected(set_there(ground, node).get(HCA, ""), ports.ports) if ports else ()
     return (*(port.name for port in used), *_interfaces(ground, node))
 
 

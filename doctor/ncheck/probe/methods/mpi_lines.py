@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ncheck.facts.login import IdentityFacts
-from ncheck.local_host import head_of
+from ncheck.local_host import read_local_host
 from ncheck.plan.launch import NoLineError
 from ncheck.plan.plan import mpi_launch, mpi_line
 
 if TYPE_CHECKING:
     from ncheck.facts.probe import Step
-    from ncheck.local_host import Head
+    from ncheck.local_host import LocalHost
     from ncheck.plan.launch import Launch
     from ncheck.probe.methods.method import Ground
 
@@ -24,35 +23,32 @@ if TYPE_CHECKING:
 _RUN = 'exec "$NCHECK_PROGRAM" "$@"'
 
 
-_ASSIGNMENT = "="
-
-
 def why_no_line(ground: Ground) -> str:
     """Say why no mpirun of this machine can start ranks on these nodes; "" where one can."""
     try:
-        starter = starter_in(words_of(mpi_line(launch_of(ground, this_head(ground)))))
+        starter = mpi_line(launch_of(ground, this_head(ground))).program
     except NoLineError as error:
         return f"there is no mpirun line: {error}"
     return "" if shutil.which(starter) else f"{starter} is not on this machine; type it where you would type {starter}"
 
 
-def launch_of(ground: Ground, head: Head | None) -> Launch:
+def launch_of(ground: Ground, head: LocalHost | None) -> Launch:
     """Return what the plan's mpirun line is made of, typed on this head. Raises NoLineError."""
     cluster = ground.cluster
-    nodes = [node for node in cluster.nodes if node.name in ground.nodes]
     root = any(identity.user_id == 0 for identity in cluster.connected_facts(IdentityFacts).values())
-    return mpi_launch(nodes, cluster.subset(ground.nodes).known, ground.settings, user_is_root=root, head=head)
+    taking_part = cluster.subset(ground.nodes)
+    return mpi_launch(taking_part, ground.settings, user_is_root=root, local_host=head)
 
 
-def this_head(ground: Ground) -> Head | None:
+def this_head(ground: Ground) -> LocalHost | None:
     """Return the machine that ncheck runs on, where its lines are typed."""
-    return head_of(ground.settings, os.environ)
+    return read_local_host(ground.settings, os.environ)
 
 
 def line_for(
     ground: Ground, launch: Launch, step: Step, program: tuple[str, ...], own: Mapping[str, Mapping[str, str]]
-) -> str:
-    """Return the line that starts a step's ranks; `own` are variables of single nodes. Raises NoLineError."""
+) -> tuple[str, ...]:
+    """Return the command that starts a step's ranks; `own` are variables of single nodes. Raises NoLineError."""
     hosts = dict(
         zip((node.name for node in ground.cluster.nodes if node.name in ground.nodes), launch.hosts, strict=True)
     )
@@ -60,7 +56,7 @@ def line_for(
         replace(hosts[node], slots=ranks, own={**hosts[node].own, **own.get(node, {})})
         for node, ranks in zip(step.group, step.ranks, strict=True)
     )
-    return mpi_line(replace(launch, hosts=seats, program=program))
+    return mpi_line(replace(launch, hosts=seats, program=program)).argv
 
 
 def started_by(paths: Mapping[str, str], rest: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, dict[str, str]]]:
@@ -68,13 +64,3 @@ def started_by(paths: Mapping[str, str], rest: tuple[str, ...]) -> tuple[tuple[s
     if len(set(paths.values())) == 1:
         return (next(iter(paths.values())), *rest), {}
     return ("sh", "-c", _RUN, "sh", *rest), {node: {"NCHECK_PROGRAM": path} for node, path in paths.items()}
-
-
-def words_of(line: str) -> list[str]:
-    """Return a line's words as a shell has them; no MPI's line needs more of a shell than that."""
-    return shlex.split(line)
-
-
-def starter_in(words: list[str]) -> str:
-    """Return the program that a line starts: past `env NAME=VALUE`."""
-    return next((word for word in words if word != "env" and _ASSIGNMENT not in word), "")

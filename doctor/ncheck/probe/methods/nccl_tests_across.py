@@ -16,7 +16,7 @@ from ncheck.model.evidence import JsonValue, Reply, Status
 from ncheck.plan.launch import NoLineError
 from ncheck.probe.methods.children import Ended, run_children
 from ncheck.probe.methods.method import HeadWay
-from ncheck.probe.methods.mpi_lines import launch_of, line_for, started_by, this_head, why_no_line, words_of
+from ncheck.probe.methods.mpi_lines import launch_of, line_for, started_by, this_head, why_no_line
 from ncheck.probe.methods.nccl_tests import PLAIN, WITH_MPI, NcclTests, options
 from ncheck.probe.methods.tools import tools_of
 from ncheck.probe.methods.under_mpirun import failed_reply
@@ -52,7 +52,7 @@ class NcclTestsAcross(HeadWay, NcclTests):
         seconds = min(part.seconds for part in parts)
         try:
             launch = launch_of(ground, this_head(ground))
-            lines = [words_of(_line(ground, launch, step)) for step in steps]
+            lines = [_line(ground, launch, step) for step in steps]
             ended = run_children(lines, seconds, os.environ)
         except (NoLineError, OSError) as error:
             return {part.node: failed_reply("mpirun", str(error)) for part in parts}
@@ -63,7 +63,7 @@ class NcclTestsAcross(HeadWay, NcclTests):
         }
 
 
-def _line(ground: Ground, launch: Launch, step: Step) -> str:
+def _line(ground: Ground, launch: Launch, step: Step) -> tuple[str, ...]:
     paths = {node: _with_mpi(ground, node) for node in step.group}
     program, own = started_by(paths, (*options(step.sizes), "-g", "1"))
     pinned = (f"NCCL_NET={step.net}",) if step.net else ()

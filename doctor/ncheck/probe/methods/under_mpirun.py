@@ -18,7 +18,7 @@ from ncheck.model.evidence import JsonValue, Reply, Status
 from ncheck.plan.launch import NoLineError
 from ncheck.probe.methods.children import GRACE, run_children
 from ncheck.probe.methods.method import HeadWay, NoPartError
-from ncheck.probe.methods.mpi_lines import launch_of, line_for, started_by, this_head, why_no_line, words_of
+from ncheck.probe.methods.mpi_lines import launch_of, line_for, started_by, this_head, why_no_line
 from ncheck.probe.methods.nccl import Nccl
 from ncheck.probe.methods.rank_lines import told_by_ranks
 
@@ -55,7 +55,7 @@ class UnderMpirun(HeadWay, Nccl):
             return {part.node: failed_reply("meeting", "the first node gave no rendezvous") for part in parts}
         try:
             lines = [self.line(ground, [part for part in parts if part.step == step], seconds) for step in steps]
-            ended = run_children([words_of(line) for line in lines], seconds, os.environ)
+            ended = run_children(lines, seconds, os.environ)
         except (NoLineError, NoPartError, OSError) as error:
             return {part.node: failed_reply("mpirun", str(error)) for part in parts}
         told = (told_by_ranks(step, one) for step, one in zip(steps, ended, strict=True))
@@ -65,8 +65,8 @@ class UnderMpirun(HeadWay, Nccl):
             for node, value in values.items()
         }
 
-    def line(self, ground: Ground, parts: Sequence[Part], seconds: float) -> str:
-        """Return the plan's line with the rank program in the program's place. Raises NoLineError, NoPartError."""
+    def line(self, ground: Ground, parts: Sequence[Part], seconds: float) -> tuple[str, ...]:
+        """Return the plan's command with the rank program in the program's place. Raises NoLineError, NoPartError."""
         from ncheck.fleet.modules import rank_program
 
         step = parts[0].step

@@ -1,0 +1,149 @@
+"""NCCL's settings: which ones are in force on a node, where each is set, and what depends on NCCL's release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from shlex import quote
+from string import ascii_letters, digits
+
+from ncheck.facts.environment import IFNAME, EnvironmentFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.model.cluster import Cluster
+from ncheck.model.fact import Absent, Unread
+from ncheck.text import export, sudo_for
+
+GLOO = "GLOO_SOCKET_IFNAME"
+
+Release = tuple[int, ...]
+
+# The last release before, and the first one with: an interface without a link is passed over.
+BEFORE_LINK_STATE, LINK_STATE_COUNTS = (2, 27, 7), (2, 28, 3)
+
+# Since this release NCCL_CONF_FILE names the user's file.
+CONF_FILE_VARIABLE = (2, 23, 4)
+
+# 1, 0x1, -1: what strtoll reads at the beginning
+_NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+))", re.ASCII)
+
+_PLAIN = frozenset(ascii_letters + digits + "_.,:@^=-")  # the characters that a command to type may contain
+
+
+@dataclass(frozen=True)
+class PlacedSetting:
+    """A variable with its value. `file` is the configuration file that sets it, "" the environment.
+
+    In lists of interfaces NCCL's entries are prefixes, unless "=" makes them exact, and "^" excludes what they match.
+    Gloo's are exact, and all are used: torch (source, distributed/c10d) takes a list, Paddle one name. To both
+    libraries a value of one character counts as unset.
+    """
+
+    variable: str
+    value: str
+    file: str = ""
+
+    @property
+    def described(self) -> str:
+        """Return "NCCL_ALGO=Tree in /etc/nccl.conf"."""
+        return f"{self.variable}={self.value} in {self.file or 'the environment'}"
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        return tuple(entry for entry in self.value.removeprefix("^").removeprefix("=").split(",") if entry)
+
+    @property
+    def negated(self) -> bool:
+        return self.value.startswith("^")
+
+    @property
+    def exact(self) -> bool:
+        return self.variable == GLOO or self.value.removeprefix("^").startswith("=")
+
+    def command_to_set(self, value: str) -> str:
+        """Return a command that sets another value in the same place, or removes the setting if `value` is ""."""
+        plain = set(value) <= _PLAIN
+        if not self.file or not self.file.isprintable():
+            return export(self.variable, value) if value and plain else f"unset {self.variable}"
+        change = f"s/^{self.variable}=.*/{self.variable}={value}/" if value and plain else f"/^{self.variable}=/d"
+        return f"{sudo_for(self.file)}sed -i {quote(change)} {quote(self.file)}"
+
+
+def release_of(version: str) -> Release:
+    """Return (2, 21, 5) for "2.21.5", and () for anything else."""
+    numbers = version.partition("+")[0].split(".")
+    return tuple(int(number) for number in numbers) if all(number.isdecimal() for number in numbers) else ()
+
+
+def releases_of(nccl: object) -> tuple[Release, ...]:
+    """Return the release of the NCCL that the job loads; if unknown, one with the old rules and one with the new."""
+    known = isinstance(nccl, LoadedNcclFacts) and release_of(nccl.version)
+    return (known,) if known else (BEFORE_LINK_STATE, LINK_STATE_COUNTS)
+
+
+def placed_settings(environment: EnvironmentFacts, release: Release) -> dict[str, tuple[str, str]]:
+    """Return NCCL's variables as a job has them: (value, file that sets it), the file "" for the environment.
+
+    The environment takes precedence over the user's file, and that over /etc/nccl.conf.
+    """
+    other = environment.variables.get("NCCL_CONF_FILE", "") if release >= CONF_FILE_VARIABLE else ""
+    users = [path for path in environment.files if (path == other if other else path.endswith("/.nccl.conf"))]
+    settings = {name: (value, "") for name, value in environment.variables.items() if name.startswith("NCCL_")}
+    for path in (*users, "/etc/nccl.conf"):
+        for name, value in _assignments(environment.files.get(path, Absent("not there"))):
+            settings.setdefault(name, (value, path))
+    return settings
+
+
+def _assignments(lines: tuple[str, ...] | Unread | Absent) -> Iterator[tuple[str, str]]:
+    """Yield a file's settings as NCCL reads them. It strips no blanks: "NCCL_X = v" sets no variable that it knows.
+
+    A file that this user may not read sets nothing: NCCL runs as the same user.
+    """
+    for line in () if isinstance(lines, (Unread, Absent)) else lines:
+        name, equals, value = line.rstrip("\n").partition("=")
+        if equals and not name.startswith("#"):
+            yield name, value
+
+
+def settings_in_force(environment: EnvironmentFacts, release: Release) -> dict[str, str]:
+    """Return the values of NCCL's variables as a job has them."""
+    return {name: value for name, (value, _) in placed_settings(environment, release).items()}
+
+
+def settings_of(environment: EnvironmentFacts, nccl: object) -> dict[str, PlacedSetting]:
+    """Return NCCL's settings in force on a node, each with its place."""
+    placed = placed_settings(environment, releases_of(nccl)[-1])
+    return {name: PlacedSetting(name, value, file) for name, (value, file) in placed.items()}
+
+
+def settings_everywhere(cluster: Cluster) -> dict[str, dict[str, PlacedSetting]]:
+    """Return the same by node. The check must declare EnvironmentFacts and LoadedNcclFacts."""
+    return {node.name: settings_of(node[EnvironmentFacts], node.maybe(LoadedNcclFacts)) for node in cluster}
+
+
+def is_on(settings: Mapping[str, PlacedSetting], name: str) -> bool:
+    """Return whether a variable is set to a number other than 0. NCCL reads words as 0."""
+    number = _NUMBER.match(settings[name].value) if name in settings else None
+    return number is not None and number[1].lower().replace("0x", "").strip("+-0") != ""
+
+
+def interface_setting(environment: EnvironmentFacts, release: Release) -> PlacedSetting | None:
+    """Return NCCL_SOCKET_IFNAME as NCCL uses it; to NCCL a value of one character counts as unset."""
+    value, file = placed_settings(environment, release).get(IFNAME, ("", ""))
+    return PlacedSetting(IFNAME, value, file) if len(value) > 1 else None
+
+
+def gloo_interface_setting(environment: EnvironmentFacts) -> PlacedSetting | None:
+    """Return GLOO_SOCKET_IFNAME, which no file sets; a value of one character counts as unset."""
+    value = environment.variables.get(GLOO, "")
+    return PlacedSetting(GLOO, value) if len(value) > 1 else None
+
+
+def settings_that_steer_the_choice(
+    environment: EnvironmentFacts, version: str, planned: Mapping[str, str]
+) -> tuple[PlacedSetting, ...]:
+    """Return the settings outside the plan that influence which address NCCL picks."""
+    placed = placed_settings(environment, release_of(version))
+    names = [name for name in ("NCCL_SOCKET_FAMILY", "NCCL_COMM_ID", IFNAME) if name in placed and name not in planned]
+    return tuple(PlacedSetting(name, *placed[name]) for name in names)

@@ -1,0 +1,250 @@
+"""The variables of NCCL and gloo that select the job's network, each set only where the default would be wrong.
+
+Except in `advise`, clusters here hold only nodes that were logged in to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ncheck.facts.environment import IFNAME, EnvironmentFacts
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.names import HostNameFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.nccl_pick import NcclPickFacts
+from ncheck.facts.nics import NicFacts
+from ncheck.hostlist import fold
+from ncheck.model.cluster import Cluster
+from ncheck.model.plan import Setting
+from ncheck.nccl.choice import MOST_ENTRIES, Choice, choices, nccl_choice
+from ncheck.nccl.requested_interface import subnet_and_addresses, unusable, why_not_connected
+from ncheck.nccl.settings import GLOO, LINK_STATE_COUNTS, releases_of, settings_in_force
+from ncheck.network.subnets import speed
+from ncheck.parity import gathered
+from ncheck.plan.advice import PER_NODE, Advice, commands_to_set, merged, per_node_values
+from ncheck.plan.hca import advise_hcas
+from ncheck.plan.inputs import (
+    each_node_once,
+    environments,
+    logged_in,
+    rdma_everywhere,
+    requested_interface,
+    unread_reasons,
+)
+from ncheck.plan.networks import Network, NetworkChoice, choose_network, connectivity
+
+USES_GLOO = frozenset({"torch", "horovod", "paddle"})
+
+FAMILY = "NCCL_SOCKET_FAMILY"
+FAMILIES = {4: "AF_INET", 6: "AF_INET6"}
+
+THREADS, SOCKETS = "NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD"
+FAST = 25000  # Mb/s: more than one thread with one socket can fill
+_TUNED_BY_NCCL = frozenset({"ena", "gve"})  # for these drivers NCCL uses more by default (NCCL source, net_socket.cc)
+
+Picks = Mapping[str, tuple[Choice, ...]]
+
+
+def advise(cluster: Cluster) -> Advice:
+    """Return the settings of NCCL and gloo for all listed nodes."""
+    if len(each_node_once(cluster)) == 1:
+        return Advice({IFNAME: Setting(None, "one node alone needs no network between nodes")})
+    cluster = logged_in(cluster)
+    if unread := unread_reasons(cluster, NicFacts):
+        reason = f"the interfaces of {fold(unread)} could not be read, so no interface can be set for all nodes"
+        return _undecided(reason, tuple(f"{node}: {why}" for node, why in unread.items()))
+    picks, name, rdma = _picks(cluster), requested_interface(cluster), rdma_everywhere(cluster)
+    if name:
+        choice = _network_of(cluster, name)
+    else:
+        choice = choose_network(cluster, lambda network: _rank(network, picks, rdma=rdma))
+    if choice.network is None:
+        return _undecided(choice.reason, choice.not_used, choice.notes)
+    interfaces = _advise_interface(cluster, choice.network, picks, choice.not_used)
+    parts = (
+        interfaces,
+        advise_family(cluster, choice.network, interfaces),
+        _advise_gloo(cluster, choice.network),
+        advise_hcas(cluster),
+    )
+    env = {name: setting for part in parts for name, setting in part.env.items()}
+    return Advice(
+        {**env, **socket_threads(cluster, choice.network)},
+        (*choice.notes, *(note for part in parts for note in part.notes)),
+        choice.network,
+        merged(*(part.per_node for part in parts)),
+    )
+
+
+def _undecided(reason: str, evidence: tuple[str, ...] = (), notes: tuple[str, ...] = ()) -> Advice:
+    return Advice({IFNAME: Setting(None, reason, evidence, decided=False)}, notes)
+
+
+def _picks(cluster: Cluster) -> dict[str, tuple[Choice, ...]]:
+    """Return what NCCL picks on each node with its present settings: by its own answer if there is one."""
+    libraries, answers, own = cluster.facts(LoadedNcclFacts), cluster.facts(NcclPickFacts), environments(cluster)
+    return {
+        node: choices(nics, own[node], libraries.get(node), answers.get(node))
+        for node, nics in cluster.facts(NicFacts).items()
+    }
+
+
+def _rank(network: Network, picks: Picks, *, rdma: bool) -> tuple[int | bool, ...]:
+    """Rank a network: with RDMA the one that NCCL picks by default, or the default route; otherwise the fastest."""
+    picked = all(_picks_address_in(network, node, choice) for node in network.members for choice in picks[node])
+    default = all(
+        any(address.interface.default_route for address in addresses) for addresses in network.members.values()
+    )
+    return (picked, default, speed(network.members)) if rdma else (speed(network.members), picked, default)
+
+
+def _network_of(cluster: Cluster, name: str) -> NetworkChoice:
+    """Return the network of the interface that the user requested; None if some node cannot use that interface."""
+    nodes = cluster.facts(NicFacts)
+    if reasons := unusable(name, nodes):
+        where = ", ".join(f"{why} on {fold(owners)}" for why, owners in gathered(reasons).items())
+        return NetworkChoice(None, f"--ifname {name}: {name} {where}; see ncheck explain NC330")
+    network = Network(*subnet_and_addresses(name, nodes))
+    if why := why_not_connected(name, nodes):
+        return NetworkChoice(network, notes=(f"--ifname {name}: {why}; see ncheck explain NC330",))
+    state = connectivity(cluster, network)
+    return NetworkChoice(network, notes=(f"--ifname {name}: {state.why}",) if state.whole is False else ())
+
+
+def _advise_interface(cluster: Cluster, network: Network, picks: Picks, not_used: tuple[str, ...]) -> Advice:
+    """Set NCCL_SOCKET_IFNAME: to one exact name, a list of exact names, or a separate value on each node."""
+    evidence = (*_pick_evidence(network, picks), *not_used)
+    if name := requested_interface(cluster):
+        return Advice({IFNAME: Setting(f"={name}", f"set by --ifname; it is in {network.label}", evidence)})
+    rdma = rdma_everywhere(cluster)
+    wrong = [node for node in network.members if not _right_by_default(network, node, picks[node], rdma=rdma)]
+    if not wrong:
+        reason = f"nothing to set: NCCL picks {network.label} on every node by default"
+        return Advice({IFNAME: Setting(None, reason, evidence)})
+    used = gathered({node: _interfaces_used(picks[node]) for node in wrong})
+    by_default = ", ".join(f"{names} on {fold(nodes)}" for names, nodes in used.items())
+    reason = f"by default NCCL would use {by_default}; the job's network is {network.label}"
+    if network.names:
+        return Advice({IFNAME: Setting(f"={network.names[0]}", reason, evidence)})
+    names = {node: addresses[0].interface.name for node, addresses in network.members.items()}
+    distinct = sorted(set(names.values()))
+    if _one_per_node(cluster, distinct):
+        listed = f"{reason}; each node has exactly one of these names"
+        return Advice({IFNAME: Setting("=" + ",".join(distinct), listed, evidence)})
+    values = {node: f"={name}" for node, name in names.items()}
+    release = releases_of(next(iter(cluster.facts(LoadedNcclFacts).values()), None))[-1]
+    return Advice(
+        {IFNAME: Setting(None, f"{reason}; no single value is right on all nodes: {PER_NODE}", evidence)},
+        tuple(commands_to_set(IFNAME, values, environments(cluster), release)),
+        per_node=per_node_values(IFNAME, values, reason),
+    )
+
+
+def _one_per_node(cluster: Cluster, names: list[str]) -> bool:
+    """Return whether each node has one of the names: with two, the kernel's order would decide, not the list's."""
+    interfaces = ({nic.name for nic in nics.interfaces} for nics in cluster.facts(NicFacts).values())
+    return len(names) <= MOST_ENTRIES and all(len(own.intersection(names)) == 1 for own in interfaces)
+
+
+def _picks_address_in(network: Network, node: str, choice: Choice) -> bool:
+    """Return whether NCCL picks an address in the network. An address that no interface has does not count."""
+    own = {address.ip for address in network.members[node]}
+    return choice.picked is not None and not choice.stray and choice.picked[1].ip in own
+
+
+def _right_by_default(network: Network, node: str, alternatives: tuple[Choice, ...], *, rdma: bool) -> bool:
+    """Return whether ranks connect in the network and, without RDMA, all data stays in it."""
+    inside = {address.interface.name for address in network.members[node]}
+    data_inside = all(nic.name in inside for choice in alternatives for nic in choice.used)
+    return (rdma or data_inside) and all(_picks_address_in(network, node, choice) for choice in alternatives)
+
+
+def _interfaces_used(alternatives: tuple[Choice, ...]) -> str:
+    return " and ".join(nic.name for nic in alternatives[-1].used) or "no interface"
+
+
+def _pick_evidence(network: Network, picks: Picks) -> tuple[str, ...]:
+    lines = {
+        node: f"{'/'.join(address.interface.name for address in addresses)} is in {network.label}; "
+        f"NCCL picks {_pick_with_reason(picks[node][-1])}"
+        for node, addresses in network.members.items()
+    }
+    return tuple(f"{line}: {fold(nodes)}" for line, nodes in gathered(lines).items())
+
+
+def _pick_with_reason(choice: Choice) -> str:
+    return f"{choice.stray or choice.name or 'none'} ({'; '.join((choice.why, *choice.answer))})"
+
+
+def _advise_gloo(cluster: Cluster, network: Network) -> Advice:
+    """Set GLOO_SOCKET_IFNAME if a framework that uses gloo is installed: one exact name, or a separate one per node."""
+    installed = {name for python in cluster.facts(InterpreterFacts).values() for name in python.frameworks}
+    if not installed & USES_GLOO:
+        return Advice({})
+    requested = requested_interface(cluster)
+    if not requested and _host_names_resolve_into(cluster, network):
+        return Advice({GLOO: Setting(None, f"nothing to set: each hostname resolves to an address in {network.label}")})
+    reason = "gloo uses the address that the hostname resolves to, often 127.0.1.1"
+    if network.names:
+        name = requested or network.names[0]
+        return Advice({GLOO: Setting(name, f"{reason}; {name} is in {network.label} on every node")})
+    names = {node: addresses[0].interface.name for node, addresses in network.members.items()}
+    return Advice(
+        {GLOO: Setting(None, f"{reason}; the interfaces in {network.label} have different names: {PER_NODE}")},
+        per_node=per_node_values(GLOO, names, f"it is in {network.label}"),
+    )
+
+
+def _host_names_resolve_into(cluster: Cluster, network: Network) -> bool:
+    """Return whether every hostname is known to resolve to an address in the network first."""
+    first = {node: names.leads_to.addresses[:1] for node, names in cluster.facts(HostNameFacts).items()}
+    own = {node: {address.ip for address in addresses} for node, addresses in network.members.items()}
+    return all(first.get(node) and first[node][0] in addresses for node, addresses in own.items())
+
+
+def advise_family(cluster: Cluster, network: Network, interfaces: Advice) -> Advice:
+    """Set the address family if NCCL, with its interfaces set, would pick an address outside the network.
+
+    If another address of the same family comes first, no variable helps, and a note explains that.
+    """
+    common = interfaces.env.get(IFNAME, Setting(None, ""))
+    values = {node: interfaces.per_node.get(node, {}).get(IFNAME, common).value for node in network.members}
+    named = {node: value for node, value in values.items() if value}
+    if not list(_outside(cluster, network, named, {})):
+        return Advice({})
+    six = any(":" in address.ip for addresses in network.members.values() for address in addresses)
+    version = 6 if six else 4
+    outside = list(_outside(cluster, network, named, {FAMILY: FAMILIES[version]}))
+    if not outside:
+        reason = f"{network.label} is IPv{version}, and NCCL would use another address of the same interface"
+        return Advice({FAMILY: Setting(FAMILIES[version], reason)})
+    first = f"NCCL uses the first address of an interface, and on {fold(outside)} that is not in {network.label}"
+    return Advice({}, (f"{first}: no variable can change this",))
+
+
+def _outside(cluster: Cluster, network: Network, values: Mapping[str, str], family: Mapping[str, str]) -> Iterator[str]:
+    """Yield the nodes on which NCCL, with these values, would pick an address outside the network."""
+    libraries, nics, own = cluster.facts(LoadedNcclFacts), cluster.facts(NicFacts), environments(cluster)
+    for node, value in values.items():
+        inside = {address.ip for address in network.members[node]}
+        for release in releases_of(libraries.get(node)):
+            settings = {**settings_in_force(own[node], release), IFNAME: value, **family, "NCCL_COMM_ID": ""}
+            picked = nccl_choice(nics[node], settings, release).picked
+            if picked is None or picked[1].ip not in inside:
+                yield node
+                break
+
+
+def socket_threads(cluster: Cluster, network: Network) -> dict[str, Setting]:
+    """Return NCCL's number of threads and sockets if all data goes over fast TCP and neither variable is set."""
+    drivers = {address.interface.driver for addresses in network.members.values() for address in addresses}
+    known = cluster.facts(EnvironmentFacts).values()
+    already_set = {name for environment in known for name in settings_in_force(environment, LINK_STATE_COUNTS)}
+    loaded = len(cluster.facts(LoadedNcclFacts)) == len(cluster)
+    tcp = not rdma_everywhere(cluster) and not unread_reasons(cluster, InfinibandFacts)
+    rate = speed(network.members)
+    if not loaded or not tcp or drivers & _TUNED_BY_NCCL or already_set & {THREADS, SOCKETS} or rate < FAST:
+        return {}
+    reason = f"all data goes over TCP at {rate // 1000} Gb/s, too fast for one thread with one socket"
+    return {THREADS: Setting("4", reason), SOCKETS: Setting("4", reason)}

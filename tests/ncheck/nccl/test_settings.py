@@ -1,0 +1,65 @@
+"""NCCL's settings in force: by precedence of environment and files, and by release."""
+
+from __future__ import annotations
+
+import pytest
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.model.fact import Absent
+from ncheck.nccl.settings import PlacedSetting, is_on, release_of, releases_of, settings_in_force, settings_of
+
+OLD, NEW = (2, 21, 5), (2, 32, 3)
+BOTH = (OLD, NEW)
+
+
+def test_the_environment_outweighs_the_files_and_the_users_file_the_machines() -> None:
+    environment = EnvironmentFacts(
+        {"NCCL_DEBUG": "WARN", "PATH": "/usr/bin"},
+        {
+            "/etc/nccl.conf": ("NCCL_SOCKET_IFNAME=eth0", "NCCL_IB_TC=106"),
+            "/home/ada/.nccl.conf": ("# mine", "NCCL_DEBUG=INFO", "NCCL_SOCKET_IFNAME==eth1", "NCCL_ALGO = Ring"),
+        },
+    )
+    assert settings_in_force(environment, NEW) == {
+        "NCCL_DEBUG": "WARN", "NCCL_SOCKET_IFNAME": "=eth1", "NCCL_ALGO ": " Ring", "NCCL_IB_TC": "106",
+    }  # fmt: skip
+
+
+def test_the_named_file_replaces_the_users_since_2_23_4() -> None:
+    environment = EnvironmentFacts(
+        {"NCCL_CONF_FILE": "/opt/job.conf"},
+        {
+            "/opt/job.conf": ("NCCL_DEBUG=INFO",),
+            "/root/.nccl.conf": ("NCCL_DEBUG=WARN",),
+            "/etc/nccl.conf": Absent("not there"),
+        },
+    )
+    assert [settings_in_force(environment, release)["NCCL_DEBUG"] for release in BOTH] == ["WARN", "INFO"]
+
+
+@pytest.mark.parametrize(("value", "on"), [
+    ("1", True), ("0x1", True), ("-1", True), (" 2", True), ("0", False), ("0x0", False), ("", False), ("yes", False),
+])  # fmt: skip
+def test_a_switch_is_on_for_numbers_other_than_0(value: str, *, on: bool) -> None:
+    assert is_on({"NCCL_IB_DISABLE": PlacedSetting("NCCL_IB_DISABLE", value)}, "NCCL_IB_DISABLE") is on
+    assert not is_on({}, "NCCL_IB_DISABLE")
+
+
+def test_a_release_is_read_from_the_version_and_without_one_both_kinds_of_rules_count() -> None:
+    assert [release_of(version) for version in ("2.21.5", "2.21.5+cuda12.4", "unknown", "")] == [OLD, OLD, (), ()]
+    assert releases_of(LoadedNcclFacts("2.21.5", "/opt/libnccl.so.2")) == (OLD,)
+    assert releases_of(Absent("no NCCL")) == ((2, 27, 7), (2, 28, 3))
+
+
+def test_a_setting_knows_its_place_and_the_command_that_changes_it() -> None:
+    environment = EnvironmentFacts({"NCCL_ALGO": "Tree"}, {"/etc/nccl.conf": ("NCCL_PROTO=LL",)})
+    algorithm, protocol = settings_of(environment, Absent("no NCCL")).values()
+    assert (algorithm.described, protocol.described) == (
+        "NCCL_ALGO=Tree in the environment", "NCCL_PROTO=LL in /etc/nccl.conf",
+    )  # fmt: skip
+    assert (algorithm.command_to_set(""), algorithm.command_to_set("Ring")) == (
+        "unset NCCL_ALGO",
+        "export NCCL_ALGO=Ring",
+    )
+    assert protocol.command_to_set("") == "sudo sed -i '/^NCCL_PROTO=/d' /etc/nccl.conf"
+    assert protocol.command_to_set("LL128") == "sudo sed -i 's/^NCCL_PROTO=.*/NCCL_PROTO=LL128/' /etc/nccl.conf"

@@ -1,0 +1,155 @@
+"""How the job's interface is set, for NCCL and gloo, in small clusters: nothing where the default is right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.names import HostNameFacts, Resolved
+from ncheck.facts.nccl_pick import NcclPickFacts
+from ncheck.facts.nics import Address, NicFacts
+from ncheck.facts.run import JobFacts
+from ncheck.model.cluster import Facts
+from ncheck.model.plan import Setting
+from ncheck.plan.advice import Advice
+
+from .clusters import ACTIVE, COMPOSE, FAST, IFNAME, MANAGEMENT, advised, chosen, node, two
+
+GLOO = "GLOO_SOCKET_IFNAME"
+V4, V6 = "10.1.0.0/24", "2001:db8::/64"
+
+
+def test_what_nccl_itself_answers_outweighs_what_its_rules_would_give() -> None:
+    one, other = two(COMPOSE, MANAGEMENT)
+    right = [
+        {**facts, NcclPickFacts: NcclPickFacts(f"10.1.0.{own}", "2.32.3")} for own, facts in ((1, one), (2, other))
+    ]
+    assert chosen(advised(*right)) == (None, "10.1.0.0/24", ())
+    wrong = [{**facts, NcclPickFacts: NcclPickFacts("172.18.0.1", "2.32.3")} for facts in (one, other)]
+    assert chosen(advised(*wrong)) == ("=eth0", "10.1.0.0/24", ())
+    gone = [{**facts, NcclPickFacts: NcclPickFacts("198.51.100.9", "2.32.3")} for facts in two(MANAGEMENT)]
+    assert chosen(advised(*gone)) == ("=eth0", "10.1.0.0/24", ())
+
+
+def test_names_that_differ_are_one_list_where_no_node_has_both() -> None:
+    made = advised(node(COMPOSE, "eno1 10.1.0.1"), node("enp3s0 10.1.0.2"))
+    assert (chosen(made), made.per_node) == (("=eno1,enp3s0", "10.1.0.0/24", ()), {})
+
+
+def test_where_one_node_has_both_names_each_gets_its_own_in_a_file_of_its_machine() -> None:
+    unset = EnvironmentFacts({}, {})
+    one = node(COMPOSE, "eno1 10.1.0.1", "eth0 192.0.2.1", environment=unset)
+    other = node("eth0 10.1.0.2", environment=EnvironmentFacts({}, {"/etc/nccl.conf": (f"{IFNAME}=eno1",)}))
+    third = node("eth0 10.1.0.3", environment=EnvironmentFacts({IFNAME: "eno1"}, {}))
+    made = advised(one, other, third)
+    assert chosen(made) == (
+        None,
+        "10.1.0.0/24",
+        (
+            f"{IFNAME} on n1: echo {IFNAME}==eno1 | sudo tee -a /etc/nccl.conf",
+            f"{IFNAME} on n2: sudo sed -i 's|^{IFNAME}=.*|{IFNAME}==eth0|' /etc/nccl.conf",
+            f"{IFNAME} on n3: unset {IFNAME}; echo {IFNAME}==eth0 | sudo tee -a /etc/nccl.conf",
+        ),
+    )
+    assert {name: own[IFNAME].value for name, own in made.per_node.items()} == {
+        "n1": "=eno1", "n2": "=eth0", "n3": "=eth0",
+    }  # fmt: skip
+
+
+def test_gloo_is_told_each_nodes_own_name_and_nothing_where_the_hosts_names_lead_right() -> None:
+    torch = InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {"torch": "2.3.1"})
+    nodes = [node(f"{name} 10.1.0.{own}", torch=torch) for own, name in enumerate(("eno1", "eth0"), 1)]
+    made = advised(*nodes)
+    assert {name: own[GLOO].value for name, own in made.per_node.items()} == {"n1": "eno1", "n2": "eth0"}
+    named = [
+        {**facts, HostNameFacts: HostNameFacts(f"n{own}", Resolved((f"10.1.0.{own}",)))}
+        for own, facts in enumerate(nodes, 1)
+    ]
+    why = "nothing to set: each hostname resolves to an address in 10.1.0.0/24"
+    assert (advised(*named).env[GLOO], advised(*named).per_node) == (Setting(None, why), {})
+
+
+def test_one_node_needs_none_and_of_no_node_nothing_is_known() -> None:
+    assert advised(node("eth0 10.1.0.1")) == Advice(
+        {IFNAME: Setting(None, "one node alone needs no network between nodes")}
+    )
+    assert advised() == Advice({IFNAME: Setting(None, "the interfaces of all nodes are unknown", decided=False)})
+
+
+NAMED = JobFacts("eth0")
+
+
+def test_the_users_word_outweighs_what_is_faster_and_what_would_be_right_by_itself() -> None:
+    made = advised(*({**facts, JobFacts: NAMED} for facts in two(MANAGEMENT, FAST)))
+    assert chosen(made) == ("=eth0", "10.1.0.0/24", ())
+    assert made.env[IFNAME].reason == "set by --ifname; it is in 10.1.0.0/24"
+
+
+def test_an_interface_that_some_node_lacks_is_not_set_and_the_plan_says_where() -> None:
+    made = advised(node("eth0 10.1.0.1", job=NAMED), node("eno1 10.1.0.2", job=NAMED))
+    why = "--ifname eth0: eth0 is missing on n2; see ncheck explain NC330"
+    assert made == Advice({IFNAME: Setting(None, why, decided=False)})
+
+
+def test_an_interface_over_which_nobody_is_reached_is_set_as_told_and_the_plan_says_so() -> None:
+    made = advised(*({**facts, JobFacts: NAMED} for facts in two(MANAGEMENT)), dead=["10.1.0.0/24"])
+    note = "--ifname eth0: n1 and n2 cannot reach each other on 10.1.0.0/24: no answer"
+    assert chosen(made) == ("=eth0", "10.1.0.0/24", (note,))
+
+
+@pytest.mark.parametrize(("speed", "driver", "ports", "value"), [
+    (100000, "mlx5_core", None, "4"), (25000, "mlx5_core", None, "4"), (10000, "ixgbe", None, None),
+    (100000, "ena", None, None), (100000, "mlx5_core", ACTIVE, None),
+])  # fmt: skip
+def test_fast_tcp_gets_more_threads_and_sockets_unless_nccl_knows_the_card(
+    speed: int, driver: str, ports: InfinibandFacts | None, value: str | None
+) -> None:
+    nodes = two(f"eth0 10.1.0.# {speed}")
+    for facts in nodes:
+        nics = facts[NicFacts]
+        assert isinstance(nics, NicFacts)
+        wires = tuple(replace(nic, driver=driver) for nic in nics.interfaces)
+        facts.update({NicFacts: NicFacts(wires)} | ({InfinibandFacts: ports} if ports else {}))  # type: ignore[attr-defined]
+    made = advised(*nodes)
+    found = [
+        made.env[name].value if name in made.env else None for name in ("NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD")
+    ]
+    assert found == [value, value]
+
+
+def host(number: int, *more: Address, **variables: str) -> Facts:
+    """Make a node whose one card has an IPv4 and an IPv6 address, and those beside them."""
+    facts = node(f"eth0 10.1.0.{number}", environment=EnvironmentFacts(variables, {}))
+    lo, eth0 = facts[NicFacts].interfaces  # type: ignore[attr-defined]
+    addresses = (*eth0.addresses, *more, Address(f"2001:db8::{number}", 64))
+    return {**facts, NicFacts: NicFacts((lo, replace(eth0, addresses=addresses)))}
+
+
+def test_where_ipv6_alone_carries_nccl_is_told_so() -> None:
+    made = advised(host(1), host(2), dead=[V4])
+    assert made.env["NCCL_SOCKET_IFNAME"].value == "=eth0"
+    assert made.env["NCCL_SOCKET_FAMILY"] == Setting(
+        "AF_INET6", f"{V6} is IPv6, and NCCL would use another address of the same interface"
+    )
+
+
+def test_a_family_that_somebody_set_and_that_leads_astray_is_set_right() -> None:
+    made = advised(*(host(number, NCCL_SOCKET_FAMILY="AF_INET6") for number in (1, 2)), dead=[V6])
+    assert made.env["NCCL_SOCKET_FAMILY"].value == "AF_INET"
+
+
+def test_a_second_address_of_one_family_cannot_be_named_and_a_note_says_so() -> None:
+    made = advised(*(host(number, Address(f"10.9.0.{number}", 24)) for number in (1, 2)), dead=[V4, V6])
+    assert "NCCL_SOCKET_FAMILY" not in made.env
+    assert made.notes[-1] == (
+        "NCCL uses the first address of an interface, and on n[1-2] that is not in 10.9.0.0/24: "
+        "no variable can change this"
+    )
+
+
+def test_where_nccl_gets_there_no_family_is_set() -> None:
+    assert "NCCL_SOCKET_FAMILY" not in advised(host(1), host(2), dead=[V6]).env
+    assert "NCCL_SOCKET_FAMILY" not in advised(host(1), host(2)).env
