@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
 from ncheck.errors import NcheckError
+from ncheck.parse.capture import plain_text
 from ncheck.parse.horovod_build import parse_build
 from ncheck.parse.ib_tools import (
     is_software,
@@ -30,7 +31,7 @@ from ncheck.parse.nccl_version import NcclPackages, parse_log, parse_packages
 from ncheck.parse.nvidia_smi import Smi, parse_smi
 from ncheck.parse.python_reports import parse_check_env, parse_collect_env, parse_ds_report
 from ncheck.parse.topology_matrix import closest_nics, parse_topology
-from ncheck.triage.record import log_record
+from ncheck.triage import CAUSES, Confidence, diagnose, progress
 
 Record = dict[str, object]
 
@@ -274,6 +275,45 @@ def _nccl_tests(text: str) -> Record:
     }
 
 
+def _log(text: str) -> Record:
+    """Diagnose a job's log: the best cause, its evidence and fix; `cause` is null if no line shows one.
+
+    `others` are the other causes in the log, then those that print the same lines as the best.
+    """
+    lines = plain_text(text).split("\n")
+    diagnoses = diagnose(lines)
+    if not diagnoses:
+        return _no_cause(text, progress(lines))
+    best = diagnoses[0]
+    other_causes = [diagnosis.cause for diagnosis in diagnoses[1:] if diagnosis.cause]
+    return {
+        "cause": best.cause or None,
+        "meaning": best.meaning,
+        "confidence": best.confidence.value,
+        "evidence": list(best.evidence),
+        "fix": best.fix,
+        "others": list(dict.fromkeys([*other_causes, *best.others])),
+        "error": None,
+    }
+
+
+def _no_cause(text: str, sure: Confidence | None) -> Record:
+    """Describe a log without a failure: a job that hangs may print exactly such a log."""
+    healthy = CAUSES["healthy"]
+    rest: Record = {"evidence": [], "fix": healthy.fix, "others": []}
+    if sure is None:
+        error = "no known failure message in the log" if text.strip() else "the log is empty"
+        return {"cause": None, "meaning": error, "confidence": "low", **rest, "error": error}
+    hang = "; if the job hangs all the same, the log does not show why" if sure is Confidence.LOW else ""
+    return {
+        "cause": "healthy",
+        "meaning": f"{healthy.meaning}{hang}",
+        "confidence": sure.value,
+        **record,
+        "error": None,
+    }
+
+
 _INFINIBAND_KINDS = (
     "ibstat", "ibstatus", "ibv_devinfo", "ibv_devices", "ibdev2netdev", "opainfo", "ib_table", "ib_error",
 )  # fmt: skip
@@ -285,7 +325,7 @@ _READERS: Mapping[str, Callable[[str], Record]] = {
     **dict.fromkeys(("nics", "ip-addr", "ifconfig"), _interfaces),
     "versions": _versions,
     "smi": _smi,
-    **dict.fromkeys(("log", "hangs"), log_record),
+    **dict.fromkeys(("log", "hangs"), _log),
     "nccl-tests": _nccl_tests,
 }
 

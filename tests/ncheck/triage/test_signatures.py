@@ -8,10 +8,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from ncheck.triage import CAUSES, connecting, cuda, infiniband, launching, machine, nccl, probing, rows, torch
+from ncheck.triage import CAUSES
 from ncheck.triage.signature import Grade, Reading
-
-MODULES = [connecting, cuda, infiniband, launching, machine, nccl, probing, torch]
+from ncheck.triage.signatures import MODULES, SIGNATURES
 
 # "    # NCCL WARN Duplicate GPU detected : rank 2 and rank 3 both on CUDA device 3b000" and the row beneath it
 _ROW = re.compile(r"((?:^    # .*\n)+)^    (?:row|Signature)\(", re.MULTILINE)
@@ -69,4 +68,4 @@ def test_every_fix_is_one_line_that_a_shell_reads() -> None:
 
 
 def test_all_rows_are_asked() -> None:
-    assert len(rows.SIGNATURES) == sum(len(module.SIGNATURES) for module in MODULES)
+    assert len(SIGNATURES) == sum(len(module.SIGNATURES) for module in MODULES)

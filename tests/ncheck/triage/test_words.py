@@ -8,9 +8,8 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from ncheck.triage.diagnosis import WORDS, may_tell
-from ncheck.triage.rows import SIGNATURES
 from ncheck.triage.signature import Signature
+from ncheck.triage.signatures import KEYWORDS, SIGNATURES, may_match
 
 PARSE: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse").parse
 OPEN = "\0"  # stands for whatever a pattern leaves open
@@ -41,13 +40,13 @@ def part(kind: str, value: Any) -> list[str]:
 @pytest.mark.parametrize("signature", SIGNATURES, ids=lambda signature: signature.pattern.pattern[:40])
 def test_whatever_a_row_reads_has_a_word_of_trouble(signature: Signature) -> None:
     read = alternatives(PARSE(signature.pattern.pattern, signature.pattern.flags))
-    assert [text.split(OPEN) for text in read if not may_tell(text)] == []
+    assert [text.split(OPEN) for text in read if not may_match(text)] == []
 
 
 def test_a_word_that_no_row_wants_is_not_looked_for() -> None:
     texts = [text.lower() for row in SIGNATURES for text in alternatives(PARSE(row.pattern.pattern, row.pattern.flags))]
-    held = [[word for word in WORDS if word in text] for text in texts]
-    assert set(WORDS) - {words[0] for words in held if len(words) == 1} == set()
+    held = [[word for word in KEYWORDS if word in text] for text in texts]
+    assert set(KEYWORDS) - {words[0] for words in held if len(words) == 1} == set()
 
 
 @pytest.mark.parametrize("line", [
@@ -55,4 +54,4 @@ def test_a_word_that_no_row_wants_is_not_looked_for() -> None:
     "node01:77:80 [0] NCCL INFO comm 0x55d0 rank 0 nranks 16 cudaDev 0 busId 1a000 - Init COMPLETE", "",
 ])  # fmt: skip
 def test_what_a_job_says_that_goes_well_is_passed_over(line: str) -> None:
-    assert not may_tell(line)
+    assert not may_match(line)
