@@ -9,7 +9,7 @@ from ncheck.facts.interpreter import INTERPRETER, packages
 from ncheck.facts.reader import Reader, trouble
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
-from ncheck.parse.horovod_build import parse_build
+from ncheck.parse.framework_reports import parse_build
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ncheck.facts.reader import Reader, trouble
 from ncheck.model.evidence import Command, Evidence, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
-from ncheck.parse.ibstat import Adapter, Port, parse_ibstat, rate_of, tool_error
+from ncheck.parse.infiniband import Adapter, Port, parse_ibstat, rate_of, tool_error
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def infiniband(evidence: Evidence) -> Read[InfinibandFacts]:
         return _failed(said, shown, devices)
     adapters = parse_ibstat(said.stdout)
     unseen = sorted(set(devices) - {adapter.name for adapter in adapters})
-    if unseen or not adapters or any(adapter.cut for adapter in adapters):
+    if unseen or not adapters or any(adapter.truncated for adapter in adapters):
         return Unread(f"ibstat does not tell of {', '.join(unseen) or 'all it began with'}", fix="ibstat")
     tree = shown if isinstance(shown, dict) else {}
     return InfinibandFacts(tuple(_infiniband_port(tree, one, port) for one in adapters for port in one.ports), "ibstat")

@@ -11,25 +11,28 @@ from dataclasses import asdict
 
 from ncheck.errors import NcheckError
 from ncheck.parse.capture import plain_text
-from ncheck.parse.horovod_build import parse_build
-from ncheck.parse.ib_tools import (
+from ncheck.parse.framework_reports import parse_build, parse_check_env, parse_collect_env, parse_ds_report
+from ncheck.parse.infiniband import (
+    Adapter,
+    Port,
+    failed_devices,
     is_software,
     lists_devices,
     parse_devices,
     parse_devinfo,
+    parse_ibstat,
     parse_ibstatus,
     parse_netdevs,
     parse_opainfo,
     parse_port_table,
     parse_rdma_links,
+    tool_error,
 )
-from ncheck.parse.ibstat import Adapter, Port, failed_devices, parse_ibstat, tool_error
 from ncheck.parse.interfaces import VIRTUAL, class_of, data_nic, parse_interfaces
 from ncheck.parse.mpi_version import parse_mpi
 from ncheck.parse.nccl_tests import parse_nccl_tests
 from ncheck.parse.nccl_version import NcclPackages, parse_log, parse_packages
 from ncheck.parse.nvidia_smi import Smi, parse_smi
-from ncheck.parse.python_reports import parse_check_env, parse_collect_env, parse_ds_report
 from ncheck.parse.topology_matrix import closest_nics, parse_topology
 from ncheck.triage import CAUSES, Confidence, diagnose, progress
 
@@ -130,10 +133,10 @@ def _adapter(adapter: Adapter) -> Record:
         "ca_type": adapter.type,
         "firmware": adapter.firmware,
         "node_guid": adapter.node_guid,
-        "number_of_ports": adapter.ports_said,
+        "number_of_ports": adapter.port_count,
         "ports": [_port(port) for port in adapter.ports],
     }
-    return {**record, "truncated": True} if adapter.cut else record
+    return {**record, "truncated": True} if adapter.truncated else record
 
 
 def _port(port: Port) -> Record:
@@ -309,7 +312,7 @@ def _no_cause(text: str, sure: Confidence | None) -> Record:
         "cause": "healthy",
         "meaning": f"{healthy.meaning}{hang}",
         "confidence": sure.value,
-        **record,
+        **rest,
         "error": None,
     }
 

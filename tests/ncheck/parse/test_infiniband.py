@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.parse.ib_tools import parse_devinfo, parse_ibstatus
-from ncheck.parse.ibstat import parse_ibstat, tool_error
+from ncheck.parse.infiniband import parse_devinfo, parse_ibstat, parse_ibstatus, tool_error
 
 
 @pytest.mark.parametrize(("text", "words"), [
