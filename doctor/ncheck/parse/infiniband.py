@@ -374,7 +374,7 @@ def _opa_entry(line: str) -> Record:
 
 
 def parse_port_table(text: str) -> list[Record]:
-    """Read a table of ports with | between its columns, as monitoring prints it; a cell is recognised by its content."""
+    """Read a table of ports with | between its columns, as monitoring prints; a cell is recognised by its content."""
     rows = ([cell.strip() for cell in line.split("|")] for line in lines_of(text) if line.count("|") > 3)  # noqa: PLR2004
     return [record for row in rows if (record := _table_row(row)).get("ca") and "state" in record]
 

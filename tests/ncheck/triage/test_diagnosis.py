@@ -48,7 +48,7 @@ def test_a_diagnosis_has_its_meaning_its_lines_how_sure_it_is_and_what_to_type()
     line = "n2:77:78 [0] NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1"
     assert diagnose(["n2:77:78 [0] NCCL INFO Using network IB", line]) == (
         Diagnosis(
-            "ib_fabric", "an HCA gets no answer from the other one's address: rail, cable, GID or route", (line,),
+            "ib_fabric", "the other HCA does not answer at its address: rail, cable, GID or route", (line,),
             Confidence.LOW, "ibstat", ("roce_gid", "ib_wrong_hca", "routing"), echo=False,
         ),
     )  # fmt: skip
