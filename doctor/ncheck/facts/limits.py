@@ -1,4 +1,4 @@
-"""Versions and software, as the job would have them."""
+"""The resource limits of a non-interactive login, and the size of /dev/shm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ncheck.model.fact import Read, Unread
 
 @dataclass(frozen=True)
 class SharedMemory:
-    """How large /dev/shm is, and how much of it is free, in bytes."""
+    """The size and the free space of /dev/shm, in bytes."""
 
     total: int
     free: int
@@ -29,7 +29,7 @@ class LimitsFacts:
 LIMITS = Answer("limits")
 
 
-_SHM = "/dev/shm"  # noqa: S108  it is only named, never written to
+_SHM = "/dev/shm"  # noqa: S108  only named, never written to
 
 
 def limits(evidence: Evidence) -> Read[LimitsFacts]:

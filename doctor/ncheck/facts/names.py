@@ -1,4 +1,4 @@
-"""What names lead to, by each node's own resolver: its own host name, and the names of the listed nodes."""
+"""What names resolve to on each node: its own hostname, and the names of the listed nodes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Resolved:
-    """What a name leads to, in the resolver's order, which is the order in which a program tries the addresses.
+    """The addresses of a name, in the resolver's order, in which programs try them.
 
-    No address: `error` holds the resolver's words. `late`: the resolver had not answered when the time was over.
+    Without an address, `error` is the resolver's message. `late`: the resolver did not answer in time.
     """
 
     addresses: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Resolved:
 
 @dataclass(frozen=True)
 class HostNameFacts:
-    """The node's own name (gethostname) and what it leads to on the node itself."""
+    """The node's own name (gethostname), and what it resolves to on the node itself."""
 
     name: str
     leads_to: Resolved
@@ -43,7 +43,7 @@ class HostNameFacts:
 
 @dataclass(frozen=True)
 class NameFacts:
-    """What the names of listed nodes lead to on this node: those that a launch would look up here."""
+    """What the names of other nodes resolve to on this node: those that a launch would look up here."""
 
     names: Mapping[str, Resolved]
 
@@ -55,7 +55,7 @@ NAMES = Answer("names")
 
 
 def host_name(evidence: Evidence) -> Read[HostNameFacts]:
-    """Read the node's own name. Raises ValueError or KeyError for an answer that is none."""
+    """Read the node's own name. Raises ValueError or KeyError if the answer is malformed."""
     reply = evidence.reply(HOST_NAME)
     if why := no_answer(HOST_NAME, reply):
         return why
@@ -64,7 +64,7 @@ def host_name(evidence: Evidence) -> Read[HostNameFacts]:
 
 
 def names(evidence: Evidence) -> Read[NameFacts]:
-    """Read what the names that were asked for lead to; a node that was asked for none is Absent."""
+    """Read what the names resolve to; Absent on a node that had none to look up."""
     reply = evidence.reply(NAMES)
     if why := no_answer(NAMES, reply):
         return why
@@ -83,27 +83,27 @@ def _resolved(said: object) -> Resolved:
 
 
 def _address(said: str) -> str:
-    """Return an address as ipaddress writes it. Raises ValueError for a zone that is the name of no interface."""
+    """Return an address as ipaddress writes it. Raises ValueError for a zone that is not the name of an interface."""
     if "%" in said and not is_v6(said):
-        raise ValueError(f"{quoted(said)} is no address")
+        raise ValueError(f"{quoted(said)} is not an address")
     return str(ip_address(said))
 
 
 READERS = (Reader(HostNameFacts, (HOST_NAME,), host_name), Reader(NameFacts, (NAMES,), names))
 
 
-_PATIENCE = 10.0  # seconds that a node's resolver gets for all of them
+_PATIENCE = 10.0  # seconds for a node's resolver, for all names together
 
 
 def ask_names(cluster: Cluster, left: float) -> Questions:
-    """Ask each node for its own name as listed, the first node's, where ranks meet, and those that it would ssh to."""
+    """Ask each node to look up its own listed name, the first node's (MASTER_ADDR), and those it would ssh to."""
     found = edges(len(cluster.nodes), cluster.settings.mesh)
     questions: Questions = {}
     for number, node in enumerate(cluster.nodes):
         names = list(_names(cluster.nodes, (number, 0, *found.get(number, ()))))
         asked: JsonValue = {"names": list(names)}
         limit = max(1.0, min(_PATIENCE, left - 1.0))
-        why = "the nodes are listed by address: there is no name to look up"
+        why = "the nodes are listed by address: no name to look up"
         questions[node.name] = (replace(NAMES, arguments=asked, timeout=limit) if names else NotAsked(NAMES, why),)
     return questions
 

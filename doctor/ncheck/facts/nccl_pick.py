@@ -1,4 +1,4 @@
-"""Which interface NCCL itself picks: what ncclGetUniqueId answered on the node, in a child of the job's interpreter."""
+"""The interface that NCCL itself picks: the result of ncclGetUniqueId, called on the node."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NcclPickFacts:
-    """The address that NCCL chose in the job's environment, conf files and all; "" with `error` where it refused to.
+    """The address that NCCL picks in the job's environment and configuration files; "" with `error` if it fails.
 
-    `version` is that of the library that was asked. `rendezvous` is NCCL_COMM_ID where that is set: NCCL then echoes
-    it, and tells nothing of its choice. `scope` is the interface's index where the address is link-local, 0 elsewhere.
+    `version` is that of the library that was called. `rendezvous` is NCCL_COMM_ID if that is set: NCCL then returns
+    it instead of an address it picks. `scope` is the interface's index for a link-local address, 0 for any other.
     """
 
     address: str
@@ -41,7 +41,7 @@ class NcclPickFacts:
 
 @dataclass(frozen=True)
 class PlannedPickFacts:
-    """The same under the plan's variables, which were these; `interfaces` are those that the plan means by them."""
+    """What NCCL picks with the plan's `variables`; `interfaces` are those that the plan intends."""
 
     pick: NcclPickFacts
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -67,17 +67,17 @@ _FAMILY, _PORT, _V4, _V6, _SCOPE = slice(8, 10), slice(10, 12), slice(12, 16), s
 
 
 def pick(evidence: Evidence) -> Read[NcclPickFacts]:
-    """Read what NCCL picks as things are. Which NCCL the job loads must be known: another one's pick tells nothing."""
+    """Read what NCCL picks now. The job's copy of NCCL must be known: another copy may pick differently."""
     library = loaded(evidence)
     reply = evidence.reply(PICK)
-    if isinstance(library, Unread):  # owed already, with the line to type
-        return Absent("which NCCL the job loads is not known")
+    if isinstance(library, Unread):  # already reported, with its fix
+        return Absent("the NCCL that the job loads is not known")
     if isinstance(library, Absent):
         return library
     if reply.status is Status.MISSING and library.static:
-        return Absent("NCCL is a part of torch's own library, which is not run to be asked")
+        return Absent("NCCL is linked into torch, which ncheck does not load to ask it")
     if reply.status is Status.MISSING:
-        return Unread(f"the job loads NCCL {library.version}, and there was none to be asked what it picks")
+        return Unread(f"the job loads NCCL {library.version}, but no copy was found to ask which interface it picks")
     return trouble(PICK, reply) or _answered(_said(reply.value))
 
 
@@ -96,17 +96,17 @@ def planned(evidence: Evidence) -> Read[PlannedPickFacts]:
 
 def _said(value: object) -> Said:
     if not isinstance(value, dict):
-        raise TypeError(f"no record, but {type(value).__name__}")
+        raise TypeError(f"expected a mapping, got {type(value).__name__}")
     return value
 
 
 def _answered(value: Said) -> Unread | NcclPickFacts:
     if "error" in value:
-        return Unread(f"NCCL could not be asked what it picks: {str(value['error'])[:LONGEST]}")
+        return Unread(f"NCCL could not be asked which interface it picks: {str(value['error'])[:LONGEST]}")
     version, rendezvous = version_text(cast("str | int", value["version"])), str(value["rendezvous"])[:LONGEST]
     code = value["code"]
     if not isinstance(code, int):
-        raise TypeError(f"no result code, but {type(code).__name__}")
+        raise TypeError(f"expected a result code, got {type(code).__name__}")
     if code:
         words = str(value["words"]).strip()[:LONGEST] or f"ncclGetUniqueId returned {code}"
         return NcclPickFacts("", version, words, rendezvous)
@@ -115,7 +115,7 @@ def _answered(value: Said) -> Unread | NcclPickFacts:
 
 
 def _address(identifier: bytes) -> tuple[str, int]:
-    """Return the address that an identifier begins with, and the scope of one that is link-local.
+    """Return the address at the start of an identifier, and the scope of a link-local one.
 
     magic (8 bytes), family (two bytes, the machine's order: little-endian wherever NCCL runs), port, IPv4 or IPv6.
     """
@@ -137,23 +137,23 @@ READERS = (
 )
 
 
-_LONGEST = 10.0  # seconds for NCCL to be opened and asked once more
+_LONGEST = 10.0  # seconds to load NCCL and ask it once more
 
 
 def spared_pick(cluster: Cluster) -> dict[str, str]:
-    """Return the nodes on which no plan is to be tried: one node alone needs none."""
+    """Return the nodes on which no plan is tried: a single node needs none."""
     alone = len(cluster.nodes) == 1
-    return {node.name: "one node alone needs no network between nodes" for node in cluster.nodes if alone}
+    return {node.name: "a single node needs no network between nodes" for node in cluster.nodes if alone}
 
 
 def ask_pick(cluster: Cluster, left: float) -> Questions:
-    """Make the plan of what is known by now, and ask every node on which NCCL could be asked before."""
+    """Make the plan from what is known so far, and ask every node on which NCCL has answered before."""
     from ncheck.plan.interface import advise
     from ncheck.plan.sight import sight_of
 
     advice = advise(sight_of(cluster.nodes, cluster.known))
     asked_before, nics = cluster.connected_facts(NcclPickFacts), cluster.connected_facts(NicFacts)
-    why = NotAsked(PLANNED, "NCCL could not be asked here what it picks")
+    why = NotAsked(PLANNED, "NCCL could not be asked here which interface it picks")
     return {
         node.name: (_question(advice, node.name, nics.get(node.name), left) if node.name in asked_before else why,)
         for node in cluster.connected
@@ -172,9 +172,9 @@ def _question(advice: Advice, node: str, nics: NicFacts | None, left: float) -> 
 
 
 def _meant(network: Network, nics: NicFacts | None, node: str, value: str) -> Iterator[str]:
-    """Yield the interfaces of this node that lead into the plan's network, those of them that its value names.
+    """Yield the interfaces of this node in the plan's network, as far as the value of NCCL_SOCKET_IFNAME names them.
 
-    The network knows one of the nodes that are one machine.
+    Of several nodes that are one machine, the network has one.
     """
     from ncheck.network.subnets import seats
 

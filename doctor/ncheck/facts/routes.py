@@ -1,4 +1,4 @@
-"""Whether this node's kernel knows a route to where other nodes' NCCL would wait: asked, and nothing was sent."""
+"""Whether the node has a route to the addresses on which other nodes' NCCL would listen: asked of the kernel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RouteFacts:
-    """The addresses that were asked about, each with why there is no route to it; "" where there is one."""
+    """Each address with the reason why there is no route to it; "" if there is one."""
 
     routes: Mapping[str, str]
 
@@ -34,7 +34,7 @@ ROUTES = Answer("routes")
 
 
 def routes(evidence: Evidence) -> Read[RouteFacts]:
-    """Read them; a node of whose subnets all picks are was not asked, and is Absent."""
+    """Read the routes; Absent on a node whose subnets contain the addresses of all others."""
     reply = evidence.reply(ROUTES)
     if why := no_answer(ROUTES, reply):
         return why
@@ -55,7 +55,7 @@ MADE_FROM = (NicFacts, EnvironmentFacts, *MADE_OF)
 MOST = 4096  # addresses that one node is asked about
 
 
-_WHY_NOT = "wherever NCCL picks on the other nodes lies in a subnet of its own"
+_WHY_NOT = "the addresses that NCCL picks on the other nodes are in subnets of this node"
 
 
 def ask_routes(cluster: Cluster, left: float) -> Questions:

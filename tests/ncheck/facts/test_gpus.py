@@ -65,7 +65,7 @@ def test_tools_on_a_machine_without_a_gpu_mean_no_gpu(answered: Answered, words:
 def test_a_gpu_on_pci_and_silent_tools_are_unread(answered: Answered) -> None:
     replies = {NVML: Reply(Status.FAILED, reason="nvmlInit: Driver Not Loaded"), SMI_QUERY: MISSING, DEVICES: ONE_GPU}
     assert gpus(answered(replies)) == Unread(
-        "1 NVIDIA GPU(s) on PCI (0000:17:00.0), and no nvidia-smi to ask about them", fix="which nvidia-smi"
+        "1 NVIDIA GPU(s) on PCI (0000:17:00.0), but nvidia-smi was not found", fix="which nvidia-smi"
     )
 
 
@@ -129,7 +129,7 @@ def test_a_matrix_that_was_cut_off_is_unread(answered: Answered, lines: int) -> 
     cut = "".join(WHOLE.splitlines(keepends=True)[:lines])
     fact = topology(answered({TOPO: said(cut), DEVICES: ONE_GPU}))
     assert isinstance(fact, Unread)
-    assert "cut off" in fact.reason
+    assert "truncated" in fact.reason
 
 
 def test_an_nvidia_smi_that_hangs_is_noted_although_nvml_answers(answered: Answered) -> None:
@@ -139,4 +139,4 @@ def test_an_nvidia_smi_that_hangs_is_noted_although_nvml_answers(answered: Answe
     assert isinstance(well, GpuFacts)
     assert well.hung == ""
     assert isinstance(sick, GpuFacts)
-    assert sick.hung == f"{' '.join(SMI_QUERY.argv)} did not end within 10 s and was ended"
+    assert sick.hung == f"{' '.join(SMI_QUERY.argv)} did not end within 10 s and was killed"

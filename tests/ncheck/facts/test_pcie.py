@@ -74,7 +74,7 @@ def test_a_virtual_function_has_no_link_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_such_devices_has_none(tmp_path: Path) -> None:
-    assert pcie(evidence(tmp_path)) == Absent("no NVIDIA GPU and no HCA shows a link of PCIe")
+    assert pcie(evidence(tmp_path)) == Absent("no NVIDIA GPU or HCA with a PCIe link")
 
 
 def test_what_could_not_be_read_is_unread() -> None:

@@ -59,9 +59,9 @@ def test_a_node_that_was_lost_is_not_asked_and_one_without_nccl_is_spared() -> N
         cluster(a=node(1, bridge=True), b=bare, c=node(3, bridge=True, cause=Cause.REFUSED)), left=30.0
     )
     assert list(questions) == ["a", "b"]
-    assert questions["b"] == (NotAsked(PLANNED, "NCCL could not be asked here what it picks"),)
+    assert questions["b"] == (NotAsked(PLANNED, "NCCL could not be asked here which interface it picks"),)
 
 
 def test_one_node_alone_is_spared_from_the_beginning() -> None:
-    assert spared_pick(cluster(a=node(1, bridge=True))) == {"a": "one node alone needs no network between nodes"}
+    assert spared_pick(cluster(a=node(1, bridge=True))) == {"a": "a single node needs no network between nodes"}
     assert spared_pick(cluster(a=node(1, bridge=True), b=node(2, bridge=True))) == {}
