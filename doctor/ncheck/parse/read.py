@@ -1,7 +1,7 @@
-"""`ncheck read KIND FILE`: what a saved output of some tool says, as one JSON object.
+"""`ncheck read KIND FILE`: the saved output of a tool as one JSON object.
 
-The kinds are families of tools; which tool of the family speaks is told from the text. Keys and their meaning are those
-that the facts have; what the text does not hold is null.
+A kind is a family of tools; the tool is recognised from the text. Keys have the meaning that they have in the facts; a
+value that the text does not hold is null.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ Record = dict[str, object]
 
 
 class UnknownKindError(NcheckError):
-    """Nobody reads that kind of text: says which kinds there are."""
+    """The kind does not exist; the message lists those that do."""
 
 
 def read_text(kind: str, text: str) -> Record:
-    """Return what a text of this kind says; `error` says why, where it cannot be read.
+    """Return the record of a text of this kind; `error` is why it cannot be read, or null.
 
-    Raises UnknownKindError for a kind that is none of KINDS.
+    Raises UnknownKindError for a kind that is not in KINDS.
     """
     if kind not in _READERS:
-        raise UnknownKindError(f"no such kind: {kind!r}; try one of: {', '.join(KINDS)}")
+        raise UnknownKindError(f"unknown kind {kind!r}; choose from: {', '.join(KINDS)}")
     try:
         return _READERS[kind](text)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
@@ -77,7 +77,7 @@ def _topology(text: str) -> Record:
     return {
         "gpus": len(facts.gpus),
         "nics": list(facts.nics or facts.legend),
-        "pairs": {f"{one}-{other}": path for (one, other), path in facts.pairs.items() if one != other},
+        "pairs": {f"{row}-{column}": path for (row, column), path in facts.pairs.items() if row != column},
         "nic_legend": dict(facts.legend),
         "legend_unreadable": list(unreadable),
         "closest_nics_gpu0": list(nics),
@@ -91,14 +91,14 @@ def _topology(text: str) -> Record:
 
 
 def _infiniband(text: str) -> Record:
-    """Read any tool of InfiniBand: the first whose words are there."""
+    """Read the output of any InfiniBand tool: the first one that is recognised."""
     if adapters := parse_ibstat(text):
-        why = tool_error(text)
+        error = tool_error(text)
         return {
             "tool": "ibstat",
-            "cas": [_adapter(one) for one in adapters],
-            "devices_missing": failed_devices(why),
-            "error": why,
+            "cas": [_adapter(adapter) for adapter in adapters],
+            "devices_missing": failed_devices(error),
+            "error": error,
         }
     if hcas := parse_devinfo(text):
         return {"tool": "ibv_devinfo", "hcas": hcas, "software_device": is_software(hcas), "error": tool_error(text)}
@@ -109,8 +109,9 @@ def _infiniband(text: str) -> Record:
             return {"tool": tool, "ports": ports, "error": tool_error(text)}
     if (devices := parse_devices(text)) or lists_devices(text):
         return {"tool": "ibv_devices", "devices": devices, "error": tool_error(text)}
-    why = tool_error(text)
-    return {"tool": None, "cas": [], "error": why or "no output of an InfiniBand tool", "meaning": _meaning(why)}
+    error = tool_error(text)
+    unknown = "not the output of a known InfiniBand tool"
+    return {"tool": None, "cas": [], "error": error or unknown, "meaning": _meaning(error)}
 
 
 _PORT_TOOLS: Mapping[str, Callable[[str], list[Record]]] = {
@@ -121,9 +122,9 @@ _PORT_TOOLS: Mapping[str, Callable[[str], list[Record]]] = {
 }
 
 
-def _meaning(why: str | None) -> str | None:
-    if why and "'mthca0'" in why and "No such file" in why:
-        return "no IB device at all (mthca0 is only the first default name)"
+def _meaning(error: str | None) -> str | None:
+    if error and "'mthca0'" in error and "No such file" in error:
+        return "no InfiniBand device (mthca0 is only the default name)"
     return None
 
 
@@ -154,21 +155,24 @@ def _port(port: Port) -> Record:
 
 def _interfaces(text: str) -> Record:
     try:
-        tool, seen = parse_interfaces(text)
+        tool, interfaces = parse_interfaces(text)
     except ValueError as error:
         return {"format": None, "interfaces": [], "virtual_or_unusable": [], "data_nic": None, "error": str(error)}
-    rows = [{"name": one.name, "cls": class_of(one, seen), "state": one.state, "ipv4": one.ipv4} for one in seen]
+    rows = [
+        {"name": each.name, "cls": class_of(each, interfaces), "state": each.state, "ipv4": each.ipv4}
+        for each in interfaces
+    ]
     return {
         "format": tool,
         "interfaces": rows,
         "virtual_or_unusable": [row["name"] for row in rows if row["cls"] in VIRTUAL],
-        "data_nic": data_nic(seen),
+        "data_nic": data_nic(interfaces),
         "error": None,
     }
 
 
 def _versions(text: str) -> Record:
-    """Read any text that tells versions: reports before single tools, since reports quote them."""
+    """Read any output with versions: reports before single tools, because reports quote tools."""
     if (found := parse_collect_env(text)) is not None:
         return {"format": "torch_collect_env", **found}
     if (found := parse_check_env(text)) is not None:
@@ -179,8 +183,8 @@ def _versions(text: str) -> Record:
 
 
 def _no_version(text: str) -> Record:
-    why = tool_error(text) or "no version in it that is known"
-    return {"format": None, **dict.fromkeys(("mpi", "version", "horovod", "nccl", "cuda_driver")), "error": why}
+    error = tool_error(text) or "no known version found"
+    return {"format": None, **dict.fromkeys(("mpi", "version", "horovod", "nccl", "cuda_driver")), "error": error}
 
 
 def _horovod(text: str) -> Record | None:
@@ -244,7 +248,7 @@ def _nccl(text: str) -> Record | None:
 def _smi(text: str) -> Record:
     smi = parse_smi(text)
     if smi == Smi():
-        smi = Smi(error="no output of nvidia-smi")
+        smi = Smi(error="not the output of nvidia-smi")
     speeds = {speed for links in smi.links for speed in links} - {"<inactive>"}
     return {
         "driver": smi.driver,
@@ -262,7 +266,7 @@ def _smi(text: str) -> Record:
 
 
 def _nccl_tests(text: str) -> Record:
-    """Read all_reduce_perf's table or its -J file; the environment in that file is left where it is."""
+    """Read the table of all_reduce_perf or its -J file; the environment in that file is not read."""
     found = parse_nccl_tests(text)
     return {
         "collective": found.collective or None,

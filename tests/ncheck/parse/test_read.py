@@ -61,7 +61,7 @@ def test_an_nvidia_smi_that_failed_says_no_count_of_gpus() -> None:
 
 def test_a_matrix_that_is_none_gives_an_error_and_no_pairs() -> None:
     assert read_text("topo", "No devices were found\n") == {
-        "error": "no matrix of `nvidia-smi topo -m`: no row of X, NV#, PIX, PXB, PHB, NODE or SYS",
+        "error": "not the output of `nvidia-smi topo -m`: no row of X, NV#, PIX, PXB, PHB, NODE or SYS",
         "gpus": None, "nics": [], "pairs": {}, "nic_legend": {}, "legend_unreadable": [], "closest_nics_gpu0": [],
         "closest_level_gpu0": None, "cpu_affinity_gpu0": None, "numa_affinity_gpu0": None,
         "has_gpu_numa_id_column": None, "gpu_numa_id_gpu0": None,
