@@ -28,7 +28,8 @@ from ncheck.parse.infiniband import (
     parse_rdma_links,
     tool_error,
 )
-from ncheck.parse.interfaces import VIRTUAL, class_of, data_nic, parse_interfaces
+from ncheck.parse.interfaces import data_nic, parse_interfaces
+from ncheck.parse.listed_interface import VIRTUAL, class_of
 from ncheck.parse.mpi_version import parse_mpi
 from ncheck.parse.nccl_tests import parse_nccl_tests
 from ncheck.parse.nccl_version import NcclPackages, parse_log, parse_packages

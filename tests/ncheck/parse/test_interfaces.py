@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.parse.interfaces import class_of, data_nic, parse_interfaces
+from ncheck.parse.interfaces import data_nic, parse_interfaces
+from ncheck.parse.listed_interface import class_of
 
 LO = """1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN group default qlen 1000
     link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00
