@@ -33,7 +33,7 @@ def said(text: str, exit_status: int = 0) -> Reply:
     return Reply(Status.OK, exit_status=exit_status, stdout=text)
 
 
-def test_nvml_tells_the_gpus(answered: Answered) -> None:
+def test_the_gpus_are_read_from_nvml(answered: Answered) -> None:
     one = {"index": 0, "name": "NVIDIA L40S", "uuid": "GPU-1", "pci": "0000:17:00.0", "memory_total": 48 << 30,
            "memory_used": 0}  # fmt: skip
     value = {"driver": "555.42.06", "cuda": "12.5", "gpus": [one], "errors": {}, "devices": 1}
@@ -43,7 +43,7 @@ def test_nvml_tells_the_gpus(answered: Answered) -> None:
     )
 
 
-def test_nvidia_smi_tells_them_where_nvml_is_silent(answered: Answered) -> None:
+def test_the_gpus_are_read_from_nvidia_smi_if_nvml_fails(answered: Answered) -> None:
     row = "0, NVIDIA L40S, GPU-1, 00000000:17:00.0, 46068, [N/A], 555.42.06\n"
     replies = {NVML: Reply(Status.FAILED, reason="nvmlInit: no library"), SMI_QUERY: said(row), SMI: said(HEADER)}
     assert gpus(answered({**replies, DEVICES: ONE_GPU})) == GpuFacts(

@@ -88,7 +88,7 @@ def test_a_bridge_with_a_wire_on_it_is_the_lans_and_one_of_veths_is_the_containe
     assert (seen["lan"].kind, seen["pods"].kind) == (Kind.BRIDGE, Kind.CONTAINER_BRIDGE)
 
 
-def test_a_containers_only_way_out_is_its_uplink_and_never_usable(answered: Answered) -> None:
+def test_a_containers_only_connection_is_its_uplink_and_never_usable(answered: Answered) -> None:
     seen = read(
         answered,
         link("eth0", 2, ip="10.244.3.9", peer_index=41),

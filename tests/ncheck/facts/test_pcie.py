@@ -48,7 +48,7 @@ def evidence(root: Path, cpuinfo: str = CPUINFO) -> Evidence:
     return Evidence("n1", Login(reached=True), replies=replies)
 
 
-def test_each_device_is_told_with_the_links_up_to_the_processor(tmp_path: Path) -> None:
+def test_each_device_has_the_links_up_to_the_processor(tmp_path: Path) -> None:
     above = PcieLink(16, 32.0, 16, 32.0)
     assert pcie(evidence(machine(tmp_path))) == PcieFacts(
         gpus={"0000:0f:00.0": (PcieLink(16, 2.5, 16, 32.0), above)},

@@ -1,4 +1,4 @@
-"""NCCL's lines of the network that it uses, as its releases have them."""
+"""NCCL's lines about its network, from each release."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ETH0 = NetworkUse(Role.BOOTSTRAP, "eth0", "10.1.0.1")
         ("n1:7:8 [0] NCCL INFO NET/IB : No device found.", ()),
     ],
 )  # fmt: skip
-def test_each_release_is_read(line: str, uses: tuple[NetworkUse, ...]) -> None:
+def test_the_lines_of_each_release_are_read(line: str, uses: tuple[NetworkUse, ...]) -> None:
     assert network_uses([line]) == uses
 
 
-def test_what_every_rank_says_is_told_once() -> None:
+def test_what_every_rank_prints_is_returned_once() -> None:
     assert network_uses(["Bootstrap: Using eth0:10.1.0.1<0>", "nothing", "Bootstrap : Using [0]eth0:10.1.0.1<0>"]) == (
         ETH0,
     )
