@@ -125,7 +125,7 @@ _PORT_TOOLS: Mapping[str, Callable[[str], list[Record]]] = {
 
 def _meaning(error: str | None) -> str | None:
     if error and "'mthca0'" in error and "No such file" in error:
-        return "no InfiniBand device (mthca0 is only the default name)"
+        return "no IB device at all (mthca0 is only the first default name)"
     return None
 
 
