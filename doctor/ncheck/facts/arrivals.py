@@ -46,8 +46,8 @@ def arrivals(evidence: Evidence) -> Read[ArrivalFacts]:
     reply = evidence.reply(ARRIVALS)
     if why := no_answer(ARRIVALS, reply):
         return why
-    said = cast("Mapping[str, list[Mapping[str, object]]]", reply.value)
-    return ArrivalFacts(tuple(_arrival(one) for one in said["arrivals"]))
+    answer = cast("Mapping[str, list[Mapping[str, object]]]", reply.value)
+    return ArrivalFacts(tuple(_arrival(one) for one in answer["arrivals"]))
 
 
 def _arrival(one: Mapping[str, object]) -> Arrival:

@@ -30,10 +30,10 @@ def environment(evidence: Evidence) -> Read[EnvironmentFacts]:
     reply = evidence.reply(ENVIRONMENT)
     if why := no_answer(ENVIRONMENT, reply):
         return why
-    said = cast("Mapping[str, Mapping[str, object]]", reply.value)
-    variables = {**said["variables"], **said["job_variables"]}
-    files = {path: _file(path, lines) for path, lines in said["files"].items()}
-    missing = tuple(str(name) for name in said.get("missing", ()))
+    answer = cast("Mapping[str, Mapping[str, object]]", reply.value)
+    variables = {**answer["variables"], **answer["job_variables"]}
+    files = {path: _file(path, lines) for path, lines in answer["files"].items()}
+    missing = tuple(str(name) for name in answer.get("missing", ()))
     return EnvironmentFacts({name: str(value) for name, value in variables.items()}, files, missing)
 
 

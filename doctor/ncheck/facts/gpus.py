@@ -100,8 +100,8 @@ def _without_tool(shown: tuple[str, ...] | None) -> Unread | Absent:
 
 def _finds_nothing(reply: Reply) -> bool:
     """Return whether nvidia-smi says that there is no GPU, and not that the driver fails."""
-    said = smi_failure(reply.stdout + reply.stderr) or ""
-    return reply.status is Status.OK and any(words in said for words in _NO_GPU)
+    message = smi_failure(reply.stdout + reply.stderr) or ""
+    return reply.status is Status.OK and any(words in message for words in _NO_GPU)
 
 
 SMI_QUERY = Command(("nvidia-smi", "--query-gpu=" + ",".join(QUERY), "--format=csv,noheader,nounits"))
@@ -110,7 +110,7 @@ SMI_QUERY = Command(("nvidia-smi", "--query-gpu=" + ",".join(QUERY), "--format=c
 SMI = Command(("nvidia-smi",))
 
 
-Said = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 
 # If one of these fails, the number or the names of the GPUs are unknown.
@@ -132,7 +132,7 @@ def _from_either(evidence: Evidence) -> Read[GpuFacts]:
     """Read NVML, else nvidia-smi. If both fail, the result is Unread; Absent only if PCI shows no GPU either."""
     reply = evidence.reply(NVML)
     if reply.succeeded:
-        return _from_nvml(cast("Said", reply.value))
+        return _from_nvml(cast("JsonObject", reply.value))
     facts = _from_smi(evidence)
     if isinstance(facts, GpuFacts) or (isinstance(facts, Unread) and facts.hung):
         return facts
@@ -142,24 +142,24 @@ def _from_either(evidence: Evidence) -> Read[GpuFacts]:
     return facts
 
 
-def _from_nvml(value: Said) -> Read[GpuFacts]:
+def _from_nvml(value: JsonObject) -> Read[GpuFacts]:
     errors = cast("Mapping[str, object]", value.get("errors") or {})
     for function, words in errors.items():
         if any(vital in function for vital in _VITAL) or "lost" in str(words).lower():
             return Unread(f"NVML cannot read every GPU: {function}: {words}", fix="nvidia-smi")
-    found = tuple(_gpu(one) for one in cast("list[Said]", value["gpus"]))
+    found = tuple(_gpu(one) for one in cast("list[JsonObject]", value["gpus"]))
     if not found:
         return _none_found(value)
     return GpuFacts(found, str(value.get("driver") or ""), str(value.get("cuda") or ""), "nvml")
 
 
-def _none_found(value: Said) -> Unread | Absent:
+def _none_found(value: JsonObject) -> Unread | Absent:
     if value.get("devices"):
         return Unread(f"{value['devices']} NVIDIA GPU(s) on PCI, but NVML finds none", fix="nvidia-smi")
     return Absent("no NVIDIA GPU")
 
 
-def _gpu(one: Said) -> Gpu:
+def _gpu(one: JsonObject) -> Gpu:
     return Gpu(
         index=cast("int", one["index"]),
         name=str(one["name"]),

@@ -183,15 +183,15 @@ _NO_DEVICE = Absent("no InfiniBand or RoCE device")
 
 def infiniband(evidence: Evidence) -> Read[InfinibandFacts]:
     """Read every port of every HCA."""
-    said, shown = evidence.reply(IBSTAT), _tree(evidence)
-    if said.status in (Status.TIMEOUT, Status.UNANSWERED, Status.DENIED, Status.FAILED):
-        return _unread(said)
-    if said.status is Status.MISSING:
+    reply, shown = evidence.reply(IBSTAT), _tree(evidence)
+    if reply.status in (Status.TIMEOUT, Status.UNANSWERED, Status.DENIED, Status.FAILED):
+        return _unread(reply)
+    if reply.status is Status.MISSING:
         return _from_sysfs(shown)
     devices = devices_in(shown) if isinstance(shown, dict) else ()
-    if not said.succeeded or not said.stdout.strip():
-        return _failed(said, shown, devices)
-    adapters = parse_ibstat(said.stdout)
+    if not reply.succeeded or not reply.stdout.strip():
+        return _failed(reply, shown, devices)
+    adapters = parse_ibstat(reply.stdout)
     unseen = sorted(set(devices) - {adapter.name for adapter in adapters})
     if unseen or not adapters or any(adapter.truncated for adapter in adapters):
         reason = f"ibstat does not list {', '.join(unseen)}" if unseen else "the output of ibstat is truncated"
@@ -201,8 +201,8 @@ def infiniband(evidence: Evidence) -> Read[InfinibandFacts]:
     return InfinibandFacts(ports, "ibstat")
 
 
-def _unread(said: Reply) -> Unread:
-    why = trouble(IBSTAT, said)
+def _unread(reply: Reply) -> Unread:
+    why = trouble(IBSTAT, reply)
     return why if isinstance(why, Unread) else Unread("ibstat did not answer", fix="ibstat")
 
 
@@ -225,11 +225,11 @@ def _from_sysfs(shown: dict[str, object] | Unread) -> Read[InfinibandFacts]:
     return InfinibandFacts(ports, "sysfs") if ports else _NO_DEVICE
 
 
-def _failed(said: Reply, shown: dict[str, object] | Unread, devices: tuple[str, ...]) -> Unread | Absent:
+def _failed(reply: Reply, shown: dict[str, object] | Unread, devices: tuple[str, ...]) -> Unread | Absent:
     """Return why ibstat failed, or Absent if sysfs shows no device either."""
-    if isinstance(shown, dict) and not devices and not parse_ibstat(said.stdout):
+    if isinstance(shown, dict) and not devices and not parse_ibstat(reply.stdout):
         return _NO_DEVICE
-    words = tool_error(said.stdout + "\n" + said.stderr) or (said.stderr or said.stdout).strip() or "no output"
+    words = tool_error(reply.stdout + "\n" + reply.stderr) or (reply.stderr or reply.stdout).strip() or "no output"
     seen = f", while /sys/class/infiniband shows {', '.join(devices)}" if devices else ""
     return Unread(f"ibstat failed: {words.splitlines()[-1]}{seen}", fix="ibstat")
 

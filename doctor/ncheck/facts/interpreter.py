@@ -37,13 +37,13 @@ def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
     reply = evidence.reply(INTERPRETER)
     if why := trouble(INTERPRETER, reply):
         return Absent("no Python interpreter for a job on this node") if isinstance(why, Absent) else why
-    said = cast("Mapping[str, object]", reply.value)
+    answer = cast("Mapping[str, object]", reply.value)
     return InterpreterFacts(
-        path=_text(said, "path"),
-        version=_text(said, "version"),
-        how=str(said.get("how") or ""),
-        frameworks={name: version for name, version in _packages(said).items() if not name.startswith(NCCL_WHEELS)},
-        container=str(said.get("container") or ""),
+        path=_text(answer, "path"),
+        version=_text(answer, "version"),
+        how=str(answer.get("how") or ""),
+        frameworks={name: version for name, version in _packages(answer).items() if not name.startswith(NCCL_WHEELS)},
+        container=str(answer.get("container") or ""),
     )
 
 
@@ -55,14 +55,14 @@ def packages(evidence: Evidence) -> dict[str, str]:
     return _packages(cast("Mapping[str, object]", reply.value))
 
 
-def _packages(said: Mapping[str, object]) -> dict[str, str]:
+def _packages(answer: Mapping[str, object]) -> dict[str, str]:
     """Return what is installed. Raises KeyError or AttributeError if the answer lacks the list."""
-    return {name: str(version) for name, version in cast("Mapping[str, object]", said["packages"]).items()}
+    return {name: str(version) for name, version in cast("Mapping[str, object]", answer["packages"]).items()}
 
 
-def _text(said: Mapping[str, object], key: str) -> str:
+def _text(answer: Mapping[str, object], key: str) -> str:
     """Return a string that must not be empty. Raises TypeError for anything else."""
-    value = said[key]
+    value = answer[key]
     if not isinstance(value, str) or not value:
         raise TypeError(f"{key} is not a string")
     return value

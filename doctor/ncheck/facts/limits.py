@@ -37,16 +37,16 @@ def limits(evidence: Evidence) -> Read[LimitsFacts]:
     reply = evidence.reply(LIMITS)
     if why := no_answer(LIMITS, reply):
         return why
-    said = mapping(reply.value)
-    memlock = said["memlock"]
-    return LimitsFacts(None if memlock is None else whole(memlock), _shared(said["shm"]))
+    answer = mapping(reply.value)
+    memlock = answer["memlock"]
+    return LimitsFacts(None if memlock is None else whole(memlock), _shared(answer["shm"]))
 
 
 def _shared(value: JsonValue) -> SharedMemory | Unread:
-    said = mapping(value)
-    if "error" in said:
-        return Unread(f"{_SHM}: {words(said['error'])[:LONGEST]}")
-    return SharedMemory(whole(said["total"]), whole(said["free"]))
+    answer = mapping(value)
+    if "error" in answer:
+        return Unread(f"{_SHM}: {words(answer['error'])[:LONGEST]}")
+    return SharedMemory(whole(answer["total"]), whole(answer["free"]))
 
 
 READERS = (Reader(LimitsFacts, (LIMITS,), limits),)

@@ -54,11 +54,11 @@ def mpi(evidence: Evidence) -> Read[MpiFacts]:
     reply = evidence.reply(command)
     if why := trouble(command, reply):
         return Absent("no mpirun on the PATH of a non-interactive login") if isinstance(why, Absent) else why
-    said = parse_mpi(reply.stdout + "\n" + reply.stderr)
-    if said is None or said.implementation is None or said.version is None:
+    parsed = parse_mpi(reply.stdout + "\n" + reply.stderr)
+    if parsed is None or parsed.implementation is None or parsed.version is None:
         lines = (reply.stdout or reply.stderr).strip().splitlines() or ["no output"]
         return Unread(f"{' '.join(command.argv)} prints no known version: {lines[0]}", fix=" ".join(command.argv))
-    return MpiFacts(said.implementation, said.version, _line(evidence, REAL_PATH))
+    return MpiFacts(parsed.implementation, parsed.version, _line(evidence, REAL_PATH))
 
 
 def _elsewhere(evidence: Evidence) -> MpiFacts | None:

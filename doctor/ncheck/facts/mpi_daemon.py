@@ -90,7 +90,7 @@ class MpiDaemonFacts:
 MPI_DAEMON = Answer("mpi-daemon")
 
 
-Said = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 
 _PLACES = frozenset({PLAIN, JOB, BESIDE, INTERACTIVE, LOGIN, USUAL})
@@ -110,51 +110,51 @@ def mpi_daemon(evidence: Evidence) -> Read[MpiDaemonFacts]:
     reply = evidence.reply(MPI_DAEMON)
     if why := no_answer(MPI_DAEMON, reply):
         return why
-    said = cast("Mapping[str, object]", reply.value)
-    daemons = cast("list[Said]", said["daemons"])
-    starter, early = cast("Said | None", said["starter"]), cast("Said | None", said["start_up"])
+    answer = cast("Mapping[str, object]", reply.value)
+    daemons = cast("list[JsonObject]", answer["daemons"])
+    starter, early = cast("JsonObject | None", answer["starter"]), cast("JsonObject | None", answer["start_up"])
     return MpiDaemonFacts(
         starter=None if starter is None else program(starter),
         daemons=tuple(program(one) for one in daemons[:_MOST]),
-        shells={_place(name): _text(why) for name, why in cast("Said", said["shells"]).items()},
+        shells={_place(name): _text(why) for name, why in cast("JsonObject", answer["shells"]).items()},
         early_return=None if early is None else _early(early),
     )
 
 
-def program(said: Said) -> MpiProgram:
+def program(answer: JsonObject) -> MpiProgram:
     """Read one program. What its installation (ompi_info) prints comes before what the program prints."""
-    words = cast("Said", said["says"])
-    info = _text(said["info"])
+    words = cast("JsonObject", answer["says"])
+    info = _text(answer["info"])
     mpi = parse_mpi(info) or parse_mpi(_text(words["said"]))
     return MpiProgram(
-        path=_path(said["path"]),
-        real_path=_path(said["real_path"]),
-        found_by=tuple(_place(way) for way in cast("list[object]", said["by"])),
+        path=_path(answer["path"]),
+        real_path=_path(answer["real_path"]),
+        found_by=tuple(_place(way) for way in cast("list[object]", answer["by"])),
         implementation=(mpi.implementation or "") if mpi else "",
         version=(mpi.version or "") if mpi else "",
         trouble=_trouble(words),
-        helped=said["prefixed"] is not None and not _trouble(cast("Said", said["prefixed"])),
+        helped=answer["prefixed"] is not None and not _trouble(cast("JsonObject", answer["prefixed"])),
         prefix_by_default=any(line.strip().endswith("prefix_by_default:yes") for line in info.splitlines()),
     )
 
 
-def _trouble(words: Said) -> str:
+def _trouble(words: JsonObject) -> str:
     """Return why it did not run. A daemon that rejects --version or asks for a job did run."""
-    status, ended, said = words["status"], words["exit_status"], _text(words["said"]).strip()
+    status, ended, output = words["status"], words["exit_status"], _text(words["said"]).strip()
     if status != "ok":
         return _text(words["reason"]) or "it did not end in time"
     if ended is None or isinstance(ended, bool) or not isinstance(ended, int):
         raise TypeError(f"{ended!r} is not an exit status")
     if ended in _CANNOT_RUN:
-        return said.splitlines()[-1] if said else f"it ended with exit status {ended}"
+        return output.splitlines()[-1] if output else f"it ended with exit status {ended}"
     return f"it was ended by signal {-ended}" if ended < 0 else ""
 
 
-def _early(said: Said) -> EarlyReturn:
-    line = said["line"]
+def _early(answer: JsonObject) -> EarlyReturn:
+    line = answer["line"]
     if not isinstance(line, int) or isinstance(line, bool):
         raise TypeError(f"{line!r} is not a line number")
-    return EarlyReturn(_text(said["file"]), line, _text(said["text"]))
+    return EarlyReturn(_text(answer["file"]), line, _text(answer["text"]))
 
 
 def _path(value: object) -> str:

@@ -59,8 +59,8 @@ def host_name(evidence: Evidence) -> Read[HostNameFacts]:
     reply = evidence.reply(HOST_NAME)
     if why := no_answer(HOST_NAME, reply):
         return why
-    said = cast("Mapping[str, object]", reply.value)
-    return HostNameFacts(str(said["name"]), _resolved(said["leads_to"]))
+    answer = cast("Mapping[str, object]", reply.value)
+    return HostNameFacts(str(answer["name"]), _resolved(answer["leads_to"]))
 
 
 def names(evidence: Evidence) -> Read[NameFacts]:
@@ -68,12 +68,12 @@ def names(evidence: Evidence) -> Read[NameFacts]:
     reply = evidence.reply(NAMES)
     if why := no_answer(NAMES, reply):
         return why
-    said = cast("Mapping[str, Mapping[str, object]]", reply.value)
-    return NameFacts({name: _resolved(what) for name, what in said["names"].items()})
+    answer = cast("Mapping[str, Mapping[str, object]]", reply.value)
+    return NameFacts({name: _resolved(what) for name, what in answer["names"].items()})
 
 
-def _resolved(said: object) -> Resolved:
-    what = cast("Mapping[str, object]", said)
+def _resolved(answer: object) -> Resolved:
+    what = cast("Mapping[str, object]", answer)
     if what.get("late"):
         return Resolved(late=True)
     if "error" in what:
@@ -82,11 +82,11 @@ def _resolved(said: object) -> Resolved:
     return Resolved(addresses) if addresses else Resolved(error="it resolves to no address")
 
 
-def _address(said: str) -> str:
+def _address(text: str) -> str:
     """Return an address as ipaddress writes it. Raises ValueError for a zone that is not the name of an interface."""
-    if "%" in said and not is_v6(said):
-        raise ValueError(f"{quoted(said)} is not an address")
-    return str(ip_address(said))
+    if "%" in text and not is_v6(text):
+        raise ValueError(f"{quoted(text)} is not an address")
+    return str(ip_address(text))
 
 
 READERS = (Reader(HostNameFacts, (HOST_NAME,), host_name), Reader(NameFacts, (NAMES,), names))

@@ -54,7 +54,7 @@ PICK = Answer("nccl-pick")
 PLANNED = Answer("planned-nccl-pick")
 
 
-Said = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 
 _LENGTH = 128  # bytes of an identifier
@@ -78,7 +78,7 @@ def pick(evidence: Evidence) -> Read[NcclPickFacts]:
         return Absent("NCCL is linked into torch, which ncheck does not load to ask it")
     if reply.status is Status.MISSING:
         return Unread(f"the job loads NCCL {library.version}, but no copy was found to ask which interface it picks")
-    return trouble(PICK, reply) or _answered(_said(reply.value))
+    return trouble(PICK, reply) or _answered(_json_object(reply.value))
 
 
 def planned(evidence: Evidence) -> Read[PlannedPickFacts]:
@@ -86,21 +86,21 @@ def planned(evidence: Evidence) -> Read[PlannedPickFacts]:
     reply = evidence.reply(PLANNED)
     if why := no_answer(PLANNED, reply):
         return why
-    value = _said(reply.value)
-    answered, asked = _answered(value), cast("Said", value["asked"])
+    value = _json_object(reply.value)
+    answered, asked = _answered(value), cast("JsonObject", value["asked"])
     if isinstance(answered, Unread):
         return answered
-    variables = {str(name): str(set_to) for name, set_to in cast("Said", asked["variables"]).items()}
+    variables = {str(name): str(set_to) for name, set_to in cast("JsonObject", asked["variables"]).items()}
     return PlannedPickFacts(answered, variables, tuple(map(str, cast("list[object]", asked["interfaces"]))))
 
 
-def _said(value: object) -> Said:
+def _json_object(value: object) -> JsonObject:
     if not isinstance(value, dict):
         raise TypeError(f"expected a mapping, got {type(value).__name__}")
     return value
 
 
-def _answered(value: Said) -> Unread | NcclPickFacts:
+def _answered(value: JsonObject) -> Unread | NcclPickFacts:
     if "error" in value:
         return Unread(f"NCCL could not be asked which interface it picks: {str(value['error'])[:LONGEST]}")
     version, rendezvous = version_text(cast("str | int", value["version"])), str(value["rendezvous"])[:LONGEST]

@@ -38,8 +38,8 @@ def routes(evidence: Evidence) -> Read[RouteFacts]:
     reply = evidence.reply(ROUTES)
     if why := no_answer(ROUTES, reply):
         return why
-    said = mapping(mapping(reply.value)["routes"])
-    return RouteFacts({str(ip_address(address)): _why(none) for address, none in said.items()})
+    answer = mapping(mapping(reply.value)["routes"])
+    return RouteFacts({str(ip_address(address)): _why(none) for address, none in answer.items()})
 
 
 def _why(none: JsonValue) -> str:
