@@ -1,4 +1,4 @@
-"""The corpus is other people's captures: it is read where NCHECK_CORPUS names its folder, and not collected without."""
+"""The corpus is saved output of other people's machines: its tests run only if NCHECK_CORPUS names its folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ncheck read` against captures of other people's machines: INDEX.jsonl says what each of them holds."""
+"""`ncheck read` against saved output of other people's machines; INDEX.jsonl has the true values of each file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ncheck.parse.read import read_text
 
 FOLDER = Path(os.environ["NCHECK_CORPUS"])
 
-# What a person knew who wrote the truth, and the text does not say.
+# Known to the author of the truth, but not in the text.
 REMARKS = frozenset({"note", "also_acceptable", "nccl_socket_ifname_that_solved_it"})
-# The provider of a machine of which two lines of ifconfig were kept.
+# Only two lines of ifconfig: too few to recognise a cloud machine.
 UNDECIDABLE = frozenset({("nics/007.txt", "interfaces")})
 
 Row = Mapping[str, Any]
@@ -29,14 +29,14 @@ def rows() -> list[Row]:
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row["file"])
 def test_every_key_of_the_truth_is_read_from_the_capture(row: Row) -> None:
     text = (FOLDER / row["file"]).read_bytes().decode("utf-8", "replace")
-    said = read_text(row["kind"], text)
+    record = read_text(row["kind"], text)
     keys = [key for key in row["truth"] if key not in REMARKS and (row["file"], key) not in UNDECIDABLE]
-    assert {key: _told(key, said, row["truth"], text) for key in keys} == {key: row["truth"][key] for key in keys}
+    assert {key: _cut(key, record, row["truth"], text) for key in keys} == {key: row["truth"][key] for key in keys}
 
 
-def _told(key: str, said: Row, truth: Row, text: str) -> Any:
-    """Return what was read, cut to what the truth tells of; an error is told in our own words."""
-    got: Any = said.get(key)
+def _cut(key: str, record: Row, truth: Row, text: str) -> Any:
+    """Return what was read, cut to what the truth holds; the text of an error is not compared."""
+    got: Any = record.get(key)
     if key in ("pairs", "ops"):
         return {name: got.get(name) for name in truth[key]}
     if key in ("cas", "hcas", "ports"):
@@ -56,7 +56,7 @@ def _part(one: Row, wanted: Row) -> Row:
 
 
 def _named(got: list[Any], wanted: list[Any], text: str) -> list[Any]:
-    """Return the list with the names that an author's edit took out of the text put back: nobody can read those."""
+    """Return the list with the names that an author removed from the text: they cannot be read."""
     assert len(got) == len(wanted)
     return [_renamed(one, other, text) for one, other in zip(got, wanted, strict=True)]
 

@@ -22,12 +22,12 @@ def rows() -> list[Row]:
     return [json.loads(line) for line in index.read_text(encoding="utf-8").splitlines()] if index.is_file() else []
 
 
-def told(row: Row, around: str = "") -> Row:
+def record(row: Row, around: str = "") -> Row:
     text = (FOLDER / row["case"] / "log.txt").read_bytes().decode("utf-8", "replace")
     return read_text("log", f"{around}\n{text}\n{around}")
 
 
-# What ranks say that start well, and what the others say once one has failed.
+# Lines of ranks that start well, and of the others after one has failed.
 AROUND = "\n".join(
     f"other{rank % 4}:{rank}:{rank} [{rank % 8}] {words}"
     for rank in range(200)
@@ -42,7 +42,7 @@ AROUND = "\n".join(
 
 
 def right(row: Row, cause: str | None) -> bool:
-    """Tell whether the cause is the true one, or one that a careful reader could give."""
+    """Return whether the cause is the true one, or another that a careful reader could give."""
     return cause in (row["cause"], *row["also_ok"])
 
 
@@ -50,7 +50,7 @@ def right(row: Row, cause: str | None) -> bool:
 @pytest.mark.parametrize("around", ["", AROUND], ids=["as it is", "among the lines of many ranks"])
 def test_most_causes_are_found_and_few_wrong_ones_are_named(around: str) -> None:
     judged = [row for row in rows() if row["decidable_from_log"] and not (around and row["cause"] == "healthy")]
-    decidable = [(row, told(row, around)["cause"]) for row in judged]
+    decidable = [(row, record(row, around)["cause"]) for row in judged]
     good = [row for row, cause in decidable if right(row, cause)]
     wrong = [(row["case"], cause) for row, cause in decidable if cause and not right(row, cause)]
     assert len(good) >= LEAST_RIGHT * len(decidable)
@@ -59,17 +59,17 @@ def test_most_causes_are_found_and_few_wrong_ones_are_named(around: str) -> None
 
 @pytest.mark.parametrize("row", [row for row in rows() if row["cause"] == "healthy"], ids=lambda row: row["case"])
 def test_a_healthy_job_is_given_no_other_cause(row: Row) -> None:
-    assert told(row)["cause"] in ("healthy", None)
+    assert record(row)["cause"] in ("healthy", None)
 
 
 @pytest.mark.parametrize("row", [row for row in rows() if not row["decidable_from_log"]], ids=lambda row: row["case"])
-def test_what_no_reader_could_decide_is_never_told_with_high_confidence(row: Row) -> None:
-    said = told(row)
-    assert right(row, said["cause"]) or said["confidence"] == "low"
+def test_what_a_log_does_not_decide_has_low_confidence(row: Row) -> None:
+    read = record(row)
+    assert right(row, read["cause"]) or read["confidence"] == "low"
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row["case"])
-def test_every_answer_has_lines_of_the_log_and_something_to_type(row: Row) -> None:
-    said = told(row)
-    assert said["fix"]
-    assert said["evidence"] or said["cause"] in ("healthy", None)
+def test_every_answer_has_evidence_and_a_fix(row: Row) -> None:
+    read = record(row)
+    assert read["fix"]
+    assert read["evidence"] or read["cause"] in ("healthy", None)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.probe import ProbeFacts, Turn
-from ncheck.triage.used import Role, Way, used_ways
+from ncheck.triage.nccl_network import NetworkUse, Role, network_uses
 
 _MOST_EVIDENCE = 6
 
@@ -37,7 +37,7 @@ class FallenBack:
 def fallen_back(facts: ProbeFacts) -> FallenBack | None:
     """Return the first step in which NCCL took something else; None where there is none."""
     for turn in _spoken(facts):
-        ways = used_ways(turn.used)
+        ways = network_uses(turn.used)
         found = _other_network(turn, ways) or _other_devices(turn, ways)
         if found:
             told, fix = found
@@ -56,7 +56,7 @@ def _spoken(facts: ProbeFacts) -> Iterator[Turn]:
             yield turn
 
 
-def _other_network(turn: Turn, ways: tuple[Way, ...]) -> tuple[str, str] | None:
+def _other_network(turn: Turn, ways: tuple[NetworkUse, ...]) -> tuple[str, str] | None:
     """Return what was used under a pin to something else. What names the network itself outweighs what was tried."""
     pin = turn.step.net
     if not pin:
@@ -71,7 +71,7 @@ def _other_network(turn: Turn, ways: tuple[Way, ...]) -> tuple[str, str] | None:
     return f"NCCL was held to {pin} and used {other}", fix
 
 
-def _other_devices(turn: Turn, ways: tuple[Way, ...]) -> tuple[str, str] | None:
+def _other_devices(turn: Turn, ways: tuple[NetworkUse, ...]) -> tuple[str, str] | None:
     """Return the HCA ports that are none of the plan's, or the interfaces where none of them is."""
     ports = [device for device in turn.planned if ":" in device]
     interfaces = [device for device in turn.planned if ":" not in device]

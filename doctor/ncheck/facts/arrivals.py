@@ -1,4 +1,4 @@
-"""What the kernel would do with packets of other nodes, by its own routing: asked, and nothing was sent."""
+"""What the reverse path filter would do with packets of other nodes: asked of the kernel, without sending any."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A packet from `source`, which is another node's address, that comes in by `interface` for its `address`."""
+    """A packet from `source`, an address of another node, that arrives on `interface` for its `address`."""
 
     interface: str
     address: str
@@ -35,7 +35,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class ArrivalFacts:
-    """One arrival for each own address and each subnet that other nodes would send to it from."""
+    """One arrival for each address of the node and each subnet from which other nodes would send to it."""
 
     arrivals: tuple[Arrival, ...]
 
@@ -44,16 +44,16 @@ ARRIVALS = Answer("arrivals")
 
 
 def arrivals(evidence: Evidence) -> Read[ArrivalFacts]:
-    """Read them; a node on which nothing could come in by a wrong interface was not asked, and is Absent."""
+    """Read the arrivals; Absent on a node on which no packet can arrive on a wrong interface."""
     reply = evidence.reply(ARRIVALS)
     if why := no_answer(ARRIVALS, reply):
         return why
-    said = cast("Mapping[str, list[Mapping[str, object]]]", reply.value)
-    return ArrivalFacts(tuple(_arrival(one) for one in said["arrivals"]))
+    answer = cast("Mapping[str, list[Mapping[str, object]]]", reply.value)
+    return ArrivalFacts(tuple(_arrival(one) for one in answer["arrivals"]))
 
 
 def _arrival(one: Mapping[str, object]) -> Arrival:
-    """Raise ValueError for what is no address and TypeError for what is no yes or no."""
+    """Read one arrival. Raises ValueError for an invalid address, TypeError for an invalid `taken`."""
     taken = one["taken"]
     if not isinstance(taken, bool):
         raise TypeError(f"{taken!r} is neither true nor false")
@@ -64,11 +64,11 @@ def _arrival(one: Mapping[str, object]) -> Arrival:
 STRICT = 1  # net.ipv4.conf.*.rp_filter: 0 off, 1 strict, 2 loose
 
 
-_WHY_NOT = "no packet of another node can come in by a wrong interface: one interface, or no strict rp_filter"
+_WHY_NOT = "no packet of another node can arrive on a wrong interface: one interface, or no strict rp_filter"
 
 
 def ask_arrivals(cluster: Cluster, _settings: Settings, left: float) -> Questions:
-    """Ask each node whose interfaces and settings are known; of the others nothing will be known."""
+    """Ask each node whose interfaces and settings are known."""
     held = {
         name: [seat for seat in seats(nics) if ":" not in seat.ip]
         for name, nics in cluster.connected_facts(NicFacts).items()
@@ -84,7 +84,7 @@ def ask_arrivals(cluster: Cluster, _settings: Settings, left: float) -> Question
 
 def _packets(name: str, held: Mapping[str, list[Seat]], settings: NetSettingsFacts) -> Iterator[JsonValue]:
     own = held[name]
-    if len({seat.interface.name for seat in own}) < 2:  # noqa: PLR2004  by one interface all goes out that came in
+    if len({seat.interface.name for seat in own}) < 2:  # noqa: PLR2004  with one interface, replies leave where requests arrive
         return
     for seat in own:
         if settings.effective(seat.interface.name).rp_filter == STRICT:

@@ -1,4 +1,4 @@
-"""Getting there: the listing, the login, who answered, its clock, and its own ssh to the other nodes."""
+"""The clock of a node, compared with that of the local host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ncheck.model.fact import Absent, Read, Unread
 
 @dataclass(frozen=True)
 class ClockFacts:
-    """Seconds that the node's clock is ahead of ours, and half the round trip that it was measured by."""
+    """Seconds that the node's clock is ahead of the local host's, and half the round-trip time of the measurement."""
 
     offset: float
     uncertainty: float
@@ -21,12 +21,12 @@ CLOCK = Answer("clock")
 
 
 def clock(evidence: Evidence) -> Read[ClockFacts]:
-    """Read the offset that the best ping gave."""
+    """Read the offset of the ping with the shortest round trip."""
     if evidence.clock_offset is not None:
         return ClockFacts(evidence.clock_offset, evidence.clock_uncertainty or 0.0)
     why = trouble(CLOCK, evidence.reply(CLOCK))
-    # No ping was answered: nothing that is absent, whatever the words.
-    return Unread(why.reason) if isinstance(why, Absent) else why or Unread("the node's clock: no ping was answered")
+    # No ping was answered: unknown, never absent.
+    return Unread(why.reason) if isinstance(why, Absent) else why or Unread("clock not measured: no ping was answered")
 
 
 FACTS = (Fact(ClockFacts, (CLOCK,), clock),)

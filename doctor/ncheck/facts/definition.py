@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-LONGEST = 400  # characters of a node's own words in a reason: a program may say a mebibyte on one line
+LONGEST = 400  # characters of a node's own text in a reason: a program may print a mebibyte on one line
 
 
 # The phases of a collection, in their order. Each is named as people see it while it runs.
@@ -69,7 +69,7 @@ def exempt_unprobed(cluster: Cluster, settings: Settings) -> dict[str, str]:
 
 
 def called(source: Source) -> str:
-    """Name a source as a person would say it."""
+    """Return the name of a source for people."""
     if isinstance(source, Command):
         return " ".join(source.argv)
     if isinstance(source, File):
@@ -81,47 +81,47 @@ def called(source: Source) -> str:
 
 
 def line_for(source: Source) -> str:
-    """Return the line by which a person asks a source as the agent did; "" where no line does."""
+    """Return the command that reads a source as the agent did; "" if there is none."""
     if isinstance(source, Command):
         return shlex.join(("sudo", *source.argv) if source.root else source.argv)
     return f"cat {shlex.quote(source.path)}" if isinstance(source, File) else ""
 
 
 def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
-    """Return why a reply cannot be parsed, in words for people; None when it can.
+    """Return why a reply cannot be parsed; None if it can.
 
-    A program that is not there is Absent; everything else that went wrong is Unread. An exit status other than 0 is
-    trouble, and so is output that was cut off.
+    A program that was not found is Absent, any other failure is Unread: an exit status other than 0 and truncated
+    output too.
     """
     name = called(source)
     if reply.status is Status.MISSING:
-        return Absent(f"{name}: not there")
+        return Absent(f"{name} not found")
     if reply.status is Status.NOT_ASKED:
         return Absent(reply.reason)
     if reply.status is Status.DENIED:
         return Unread(f"{name}: permission denied", needs_root=isinstance(source, Command) and source.root)
     if reply.status is Status.TIMEOUT:
-        said = f"{name} did not end within {reply.seconds:.0f} s and was ended"
+        reason = f"{name} did not end within {reply.seconds:.0f} s and was killed"
         line = line_for(source)
-        return Unread(said, fix=f"timeout 10 {line}" if line else "", hung=name)
+        return Unread(reason, fix=f"timeout 10 {line}" if line else "", hung=name)
     if reply.status is not Status.OK:
         why = reply.reason[:LONGEST] or reply.status.value
         return Unread(f"{name}: {why}", unanswered=reply.status is Status.UNANSWERED)
-    return _bad_ending(source, reply)
+    return _bad_exit(source, reply)
 
 
 def no_answer(source: Source, reply: Reply) -> Unread | Absent | None:
-    """Return why there is no answer where every node has one: absent is what was not asked, and nothing else."""
+    """Return why a reply that every node must give cannot be parsed: Absent only if the node was not asked."""
     why = trouble(source, reply)
     return Unread(why.reason) if isinstance(why, Absent) and reply.status is not Status.NOT_ASKED else why
 
 
-def _bad_ending(source: Source, reply: Reply) -> Unread | None:
+def _bad_exit(source: Source, reply: Reply) -> Unread | None:
     name = called(source)
     if reply.truncated:
-        return Unread(f"{name}: its output was cut off, too long to be an answer")
+        return Unread(f"{name}: output truncated, it was too long")
     if reply.exit_status in (None, 0):
         return None
-    said = (reply.stderr.strip() or reply.stdout.strip()).splitlines()
-    words = f": {said[-1][:LONGEST]}" if said else ""
-    return Unread(f"{name} ended with exit status {reply.exit_status}{words}", fix=line_for(source))
+    lines = (reply.stderr.strip() or reply.stdout.strip()).splitlines()
+    message = f": {lines[-1][:LONGEST]}" if lines else ""
+    return Unread(f"{name} ended with exit status {reply.exit_status}{message}", fix=line_for(source))

@@ -1,4 +1,4 @@
-"""Versions and software, as the job would have them."""
+"""The environment variables and configuration files that control NCCL, MPI and gloo."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from ncheck.model.fact import Absent, Read, Unread
 
 @dataclass(frozen=True)
 class EnvironmentFacts:
-    """The variables that steer NCCL, MPI and gloo, in the environment that a non-interactive login gets, and the
-    lines of NCCL's configuration files by path, as written. `missing_files`: variables of NCCL's that name a file that
-    is not there.
+    """The variables that control NCCL, MPI and gloo, as a non-interactive login sets them, and the lines of NCCL's
+    configuration files by path. `missing_files`: NCCL's variables that name a file that does not exist.
     """
 
     variables: Mapping[str, str]
@@ -27,20 +26,20 @@ ENVIRONMENT = Answer("environment")
 
 
 def environment(evidence: Evidence) -> Read[EnvironmentFacts]:
-    """Read the login's variables, with what the job's environment sets over them."""
+    """Read the variables of the login, overridden by those of the job's environment."""
     reply = evidence.reply(ENVIRONMENT)
     if why := no_answer(ENVIRONMENT, reply):
         return why
-    said = cast("Mapping[str, Mapping[str, object]]", reply.value)
-    variables = {**said["variables"], **said["job_variables"]}
-    files = {path: _file(path, lines) for path, lines in said["files"].items()}
-    missing = tuple(str(name) for name in said.get("missing", ()))
+    answer = cast("Mapping[str, Mapping[str, object]]", reply.value)
+    variables = {**answer["variables"], **answer["job_variables"]}
+    files = {path: _file(path, lines) for path, lines in answer["files"].items()}
+    missing = tuple(str(name) for name in answer.get("missing", ()))
     return EnvironmentFacts({name: str(value) for name, value in variables.items()}, files, missing)
 
 
 def _file(path: str, lines: object) -> tuple[str, ...] | Unread | Absent:
     if lines is None:
-        return Absent(f"{path}: not there")
+        return Absent(f"{path} not found")
     if isinstance(lines, dict):
         return Unread(f"{path}: {lines.get('error')}")
     return tuple(str(line) for line in cast("list[object]", lines))

@@ -1,4 +1,4 @@
-"""GPUs, how they hang together, and what the kernel said of them."""
+"""The GPUs of a node, from NVML or nvidia-smi."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ncheck.parse.nvidia_smi import QUERY, Gpu, parse_query, parse_smi, pci_addr
 
 @dataclass(frozen=True)
 class GpuFacts:
-    """The GPUs of a node, asked of NVML and, where that is silent, of nvidia-smi. `cuda` is the driver's, as "12.4".
+    """The GPUs of a node, read from NVML or, if that fails, from nvidia-smi. `cuda` is the driver's, such as "12.4".
 
-    `hung` says which nvidia-smi did not end in its time although another source told of the GPUs.
+    `hung` says which nvidia-smi command did not end in time, although another source listed the GPUs.
     """
 
     gpus: tuple[Gpu, ...]
@@ -31,7 +31,7 @@ class GpuFacts:
         return tuple(sorted({gpu.name for gpu in self.gpus}))
 
 
-NVML = Answer("gpus")  # missing: the agent looked on PCI too, and there is no NVIDIA device
+NVML = Answer("gpus")  # MISSING: the agent looked on PCI too and found no NVIDIA device
 
 
 DEVICES = Tree(
@@ -39,7 +39,7 @@ DEVICES = Tree(
 )
 
 
-# Both come with exit status 6 or 9; the second is also what a driver that died says, so PCI has the last word.
+# Both come with exit status 6 or 9. A driver that died prints the second one too, so PCI decides.
 _NO_GPU = ("No devices were found", "communicate with the NVIDIA driver")
 
 
@@ -50,7 +50,7 @@ _DISPLAY = "0x03"  # PCI base class of VGA and 3D controllers; an NVSwitch is 0x
 
 
 def shown_gpus(evidence: Evidence) -> tuple[str, ...] | None:
-    """Return the PCI addresses of the NVIDIA GPUs that the system shows, or None where it could not be asked."""
+    """Return the PCI addresses of the NVIDIA GPUs that the system shows, or None if it could not be read."""
     reply = evidence.reply(DEVICES)
     if reply.status is Status.MISSING:
         return ()
@@ -73,9 +73,9 @@ def gpus_in(tree: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def smi_trouble(evidence: Evidence, command: Command) -> Unread | Absent | None:
-    """Return why this nvidia-smi command gave no answer, weighed against what PCI shows; None when it did.
+    """Return why this nvidia-smi command failed, given what PCI shows; None if it succeeded.
 
-    A tool that is missing or finds nothing is Absent only where PCI was asked and shows no GPU either.
+    A tool that is missing or finds no GPU is Absent only if PCI could be read and shows no GPU either.
     """
     reply = evidence.reply(command)
     why = trouble(command, reply)
@@ -91,17 +91,17 @@ def smi_trouble(evidence: Evidence, command: Command) -> Unread | Absent | None:
 
 def _without_tool(shown: tuple[str, ...] | None) -> Unread | Absent:
     if shown:
-        reason = f"{len(shown)} NVIDIA GPU(s) on PCI ({shown[0]}), and no nvidia-smi to ask about them"
+        reason = f"{len(shown)} NVIDIA GPU(s) on PCI ({shown[0]}), but nvidia-smi was not found"
         return Unread(reason, fix="which nvidia-smi")
     if shown is None:
-        return Unread("nvidia-smi is not there, and PCI could not be asked whether a GPU is", fix="lspci -d 10de:")
+        return Unread("nvidia-smi was not found, and PCI could not be read to look for a GPU", fix="lspci -d 10de:")
     return Absent("no NVIDIA GPU")
 
 
 def _finds_nothing(reply: Reply) -> bool:
-    """Tell the words of a machine that has the tools and no GPU from those of a sick driver."""
-    said = smi_failure(reply.stdout + reply.stderr) or ""
-    return reply.status is Status.OK and any(words in said for words in _NO_GPU)
+    """Return whether nvidia-smi says that there is no GPU, and not that the driver fails."""
+    message = smi_failure(reply.stdout + reply.stderr) or ""
+    return reply.status is Status.OK and any(words in message for words in _NO_GPU)
 
 
 SMI_QUERY = Command(("nvidia-smi", "--query-gpu=" + ",".join(QUERY), "--format=csv,noheader,nounits"))
@@ -110,56 +110,56 @@ SMI_QUERY = Command(("nvidia-smi", "--query-gpu=" + ",".join(QUERY), "--format=c
 SMI = Command(("nvidia-smi",))
 
 
-Said = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 
-# Without these there is no telling how many GPUs there are, or which.
+# If one of these fails, the number or the names of the GPUs are unknown.
 _VITAL = ("GetCount", "GetHandle", "GetName")
 
 
 def gpus(evidence: Evidence) -> Read[GpuFacts]:
-    """Read the GPUs, and note an nvidia-smi that hangs although NVML answers: tools and jobs that ask it hang, too."""
-    told = _asked(evidence)
-    return replace(told, hung=_hung(evidence)) if isinstance(told, GpuFacts) else told
+    """Read the GPUs. Record an nvidia-smi that hangs although NVML answers: tools and jobs that run it hang too."""
+    facts = _from_either(evidence)
+    return replace(facts, hung=_hung(evidence)) if isinstance(facts, GpuFacts) else facts
 
 
 def _hung(evidence: Evidence) -> str:
-    why = (trouble(command, evidence.reply(command)) for command in (SMI_QUERY, SMI))
-    return next((one.reason for one in why if isinstance(one, Unread) and one.hung), "")
+    failures = (trouble(command, evidence.reply(command)) for command in (SMI_QUERY, SMI))
+    return next((failure.reason for failure in failures if isinstance(failure, Unread) and failure.hung), "")
 
 
-def _asked(evidence: Evidence) -> Read[GpuFacts]:
-    """Ask both. Two sources that both fail are Unread; that there is none takes PCI's word as well."""
+def _from_either(evidence: Evidence) -> Read[GpuFacts]:
+    """Read NVML, else nvidia-smi. If both fail, the result is Unread; Absent only if PCI shows no GPU either."""
     reply = evidence.reply(NVML)
     if reply.succeeded:
-        return _from_nvml(cast("Said", reply.value))
-    told = _from_smi(evidence)
-    if isinstance(told, GpuFacts) or (isinstance(told, Unread) and told.hung):
-        return told
-    silent = trouble(NVML, reply)
-    if reply.status is not Status.MISSING and isinstance(silent, Unread) and isinstance(told, Absent):
-        return silent if shown_gpus(evidence) != () else told
-    return told
+        return _from_nvml(cast("JsonObject", reply.value))
+    facts = _from_smi(evidence)
+    if isinstance(facts, GpuFacts) or (isinstance(facts, Unread) and facts.hung):
+        return facts
+    nvml_trouble = trouble(NVML, reply)
+    if reply.status is not Status.MISSING and isinstance(nvml_trouble, Unread) and isinstance(facts, Absent):
+        return nvml_trouble if shown_gpus(evidence) != () else facts
+    return facts
 
 
-def _from_nvml(value: Said) -> Read[GpuFacts]:
+def _from_nvml(value: JsonObject) -> Read[GpuFacts]:
     errors = cast("Mapping[str, object]", value.get("errors") or {})
     for function, words in errors.items():
         if any(vital in function for vital in _VITAL) or "lost" in str(words).lower():
             return Unread(f"NVML cannot read every GPU: {function}: {words}", fix="nvidia-smi")
-    found = tuple(_gpu(one) for one in cast("list[Said]", value["gpus"]))
+    found = tuple(_gpu(one) for one in cast("list[JsonObject]", value["gpus"]))
     if not found:
         return _none_found(value)
     return GpuFacts(found, str(value.get("driver") or ""), str(value.get("cuda") or ""), "nvml")
 
 
-def _none_found(value: Said) -> Unread | Absent:
+def _none_found(value: JsonObject) -> Unread | Absent:
     if value.get("devices"):
-        return Unread(f"{value['devices']} NVIDIA GPU(s) on PCI, and NVML counts none", fix="nvidia-smi")
+        return Unread(f"{value['devices']} NVIDIA GPU(s) on PCI, but NVML finds none", fix="nvidia-smi")
     return Absent("no NVIDIA GPU")
 
 
-def _gpu(one: Said) -> Gpu:
+def _gpu(one: JsonObject) -> Gpu:
     return Gpu(
         index=cast("int", one["index"]),
         name=str(one["name"]),

@@ -1,4 +1,4 @@
-"""Versions and software, as the job would have them."""
+"""What Horovod was built with: `horovodrun --check-build`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.interpreter import INTERPRETER, packages
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
-from ncheck.parse.horovod_build import parse_build
+from ncheck.parse.framework_reports import parse_build
 
 
 @dataclass(frozen=True)
 class HorovodFacts:
-    """What `horovodrun --check-build` says: each set holds the names marked [X]."""
+    """`horovodrun --check-build`: each set holds the names marked [X]."""
 
     version: str
     frameworks: frozenset[str]
@@ -22,7 +22,7 @@ class HorovodFacts:
     operations: frozenset[str]
 
 
-# It imports every framework that it was built with: seconds each, on a cold page cache.
+# It imports every framework that it was built with: seconds each with a cold page cache.
 CHECK_BUILD = Command(("horovodrun", "--check-build"), timeout=30.0, job=True)
 
 
@@ -30,7 +30,7 @@ _FIX = "horovodrun --check-build"
 
 
 def horovod(evidence: Evidence) -> Read[HorovodFacts]:
-    """Read the build; a crash while it probes is Unread, with its words, even where the version was printed before."""
+    """Read the build; a crash while it probes is Unread, even if the version was printed before."""
     reply = evidence.reply(CHECK_BUILD)
     installed = packages(evidence).get("horovod")
     if reply.status is Status.MISSING:
@@ -45,11 +45,11 @@ def horovod(evidence: Evidence) -> Read[HorovodFacts]:
 
 
 def _without_command(evidence: Evidence, installed: str | None) -> Unread | Absent:
-    asked = trouble(INTERPRETER, evidence.reply(INTERPRETER))
-    if isinstance(asked, Unread):
-        return Unread(f"no horovodrun, and whether Horovod is installed could not be asked: {asked.reason}")
+    unknown = trouble(INTERPRETER, evidence.reply(INTERPRETER))
+    if isinstance(unknown, Unread):
+        return Unread(f"horovodrun was not found, and whether Horovod is installed is unknown: {unknown.reason}")
     if installed:
-        reason = f"Horovod {installed} is installed, and horovodrun is not on the PATH of a non-interactive login"
+        reason = f"Horovod {installed} is installed, but horovodrun is not on the PATH of a non-interactive login"
         return Unread(reason, fix="python3 -m horovod.runner.launch --check-build")
     return Absent("Horovod is not installed")
 

@@ -1,4 +1,4 @@
-"""NICs and InfiniBand."""
+"""The ports of InfiniBand and RoCE adapters (HCAs), from ibstat and sysfs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Command, Evidence, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
-from ncheck.parse.ibstat import Adapter, Port, parse_ibstat, rate_of, tool_error
+from ncheck.parse.infiniband import Adapter, Port, parse_ibstat, rate_of, tool_error
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class HcaPort:
 
 @dataclass(frozen=True)
 class InfinibandFacts:
-    """Every HCA port that the node shows. `source` is "ibstat" or "sysfs": both tell the same."""
+    """Every HCA port of the node. `source` is "ibstat" or "sysfs"; both give the same values."""
 
     ports: tuple[HcaPort, ...]
     source: str
@@ -71,7 +71,7 @@ PATTERNS = tuple(
 )  # fmt: skip
 
 
-_GIDS = 10  # of the 256 places of a table; an address has two, and the first addresses stand first
+_GIDS = 10  # of the 256 entries of a table; each address has two, and the first addresses come first
 
 
 _STATES = {1: "Down", 2: "Initializing", 3: "Armed", 4: "Active", 5: "Active"}
@@ -83,21 +83,18 @@ _PHYSICAL = {
 }  # fmt: skip
 
 
-SysfsTree = Mapping[str, object]
-
-
-def devices_in(tree: SysfsTree) -> tuple[str, ...]:
+def devices_in(tree: Mapping[str, object]) -> tuple[str, ...]:
     """Return the names of the devices, in the order in which ibstat prints them."""
     return tuple(sorted({path.split("/")[4] for path in tree if path.startswith(_ROOT + "/")}))
 
 
-def ports_in(tree: SysfsTree) -> tuple[HcaPort, ...]:
+def ports_in(tree: Mapping[str, object]) -> tuple[HcaPort, ...]:
     """Return every port. Raises ValueError or KeyError where a port shows no state."""
     return tuple(_port(tree, device, number) for device in devices_in(tree) for number in _numbers(tree, device))
 
 
-def whereabouts(tree: SysfsTree, device: str, number: int) -> tuple[str, int | None, str]:
-    """Return a device's PCI address, its NUMA node and its network interface: what ibstat does not tell."""
+def location(tree: Mapping[str, object], device: str, number: int) -> tuple[str, int | None, str]:
+    """Return what ibstat does not show: a device's PCI address, NUMA node and network interface."""
     link = _text(tree, f"{_ROOT}/{device}/device")
     numa = _text(tree, f"{_ROOT}/{device}/device/numa_node")
     node = int(numa) if numa.lstrip("-").isdigit() else -1
@@ -105,8 +102,8 @@ def whereabouts(tree: SysfsTree, device: str, number: int) -> tuple[str, int | N
     return pci, node if node >= 0 else None, _netdev(tree, device, number)
 
 
-def gids(tree: SysfsTree, device: str, number: int) -> tuple[Gid, ...]:
-    """Return the first GIDs of an Ethernet port; an empty place shows zeros, and its type cannot be read."""
+def gids(tree: Mapping[str, object], device: str, number: int) -> tuple[Gid, ...]:
+    """Return the first GIDs of an Ethernet port; an empty entry shows zeros, and its type cannot be read."""
     place = f"{_ROOT}/{device}/ports/{number}"
     if _text(tree, f"{place}/link_layer") != "Ethernet":
         return ()
@@ -117,14 +114,14 @@ def gids(tree: SysfsTree, device: str, number: int) -> tuple[Gid, ...]:
     return tuple(gid for gid in found if gid.kind and gid.address.strip("0:"))
 
 
-def _numbers(tree: SysfsTree, device: str) -> Iterable[int]:
+def _numbers(tree: Mapping[str, object], device: str) -> Iterable[int]:
     prefix = f"{_ROOT}/{device}/ports/"
     return sorted({int(path[len(prefix) :].split("/")[0]) for path in tree if path.startswith(prefix)})
 
 
-def _port(tree: SysfsTree, device: str, number: int) -> HcaPort:
+def _port(tree: Mapping[str, object], device: str, number: int) -> HcaPort:
     place = f"{_ROOT}/{device}/ports/{number}"
-    pci, numa, netdev = whereabouts(tree, device, number)
+    pci, numa, netdev = location(tree, device, number)
     return HcaPort(
         hca=device,
         port=number,
@@ -145,8 +142,8 @@ def _port(tree: SysfsTree, device: str, number: int) -> HcaPort:
     )
 
 
-def _netdev(tree: SysfsTree, device: str, number: int) -> str:
-    """Return the interface of this very port where the GID table names it, else the first of the device."""
+def _netdev(tree: Mapping[str, object], device: str, number: int) -> str:
+    """Return the interface of this port if the GID table names it, else the first of the device."""
     if named := _text(tree, f"{_ROOT}/{device}/ports/{number}/gid_attrs/ndevs/0"):
         return named
     prefix = f"{_ROOT}/{device}/device/net/"
@@ -154,17 +151,17 @@ def _netdev(tree: SysfsTree, device: str, number: int) -> str:
     return names[0] if names else ""
 
 
-def _text(tree: SysfsTree, path: str) -> str:
+def _text(tree: Mapping[str, object], path: str) -> str:
     value = tree.get(path)
     return value.strip() if isinstance(value, str) else ""
 
 
-def _leading(tree: SysfsTree, path: str) -> int:
-    """Return the number before the words: "4: ACTIVE" is 4."""
+def _leading(tree: Mapping[str, object], path: str) -> int:
+    """Return the number before the text: "4: ACTIVE" is 4."""
     return int(_text(tree, path).partition(":")[0])
 
 
-def _hex(tree: SysfsTree, path: str) -> int | None:
+def _hex(tree: Mapping[str, object], path: str) -> int | None:
     text = _text(tree, path)
     return int(text, 16) if text else None
 
@@ -181,34 +178,36 @@ IBSTAT = Command(("ibstat",))
 SYSFS = Tree(PATTERNS)
 
 
-_NOTHING = Absent("no InfiniBand or RoCE device")
+_NO_DEVICE = Absent("no InfiniBand or RoCE device")
 
 
 def infiniband(evidence: Evidence) -> Read[InfinibandFacts]:
     """Read every port of every HCA."""
-    said, shown = evidence.reply(IBSTAT), _tree(evidence)
-    if said.status in (Status.TIMEOUT, Status.UNANSWERED, Status.DENIED, Status.FAILED):
-        return _unread(said)
-    if said.status is Status.MISSING:
+    reply, shown = evidence.reply(IBSTAT), _tree(evidence)
+    if reply.status in (Status.TIMEOUT, Status.UNANSWERED, Status.DENIED, Status.FAILED):
+        return _unread(reply)
+    if reply.status is Status.MISSING:
         return _from_sysfs(shown)
     devices = devices_in(shown) if isinstance(shown, dict) else ()
-    if not said.succeeded or not said.stdout.strip():
-        return _failed(said, shown, devices)
-    adapters = parse_ibstat(said.stdout)
+    if not reply.succeeded or not reply.stdout.strip():
+        return _failed(reply, shown, devices)
+    adapters = parse_ibstat(reply.stdout)
     unseen = sorted(set(devices) - {adapter.name for adapter in adapters})
-    if unseen or not adapters or any(adapter.cut for adapter in adapters):
-        return Unread(f"ibstat does not tell of {', '.join(unseen) or 'all it began with'}", fix="ibstat")
+    if unseen or not adapters or any(adapter.truncated for adapter in adapters):
+        reason = f"ibstat does not list {', '.join(unseen)}" if unseen else "the output of ibstat is truncated"
+        return Unread(reason, fix="ibstat")
     tree = shown if isinstance(shown, dict) else {}
-    return InfinibandFacts(tuple(_infiniband_port(tree, one, port) for one in adapters for port in one.ports), "ibstat")
+    ports = tuple(_joined_port(tree, adapter, port) for adapter in adapters for port in adapter.ports)
+    return InfinibandFacts(ports, "ibstat")
 
 
-def _unread(said: Reply) -> Unread:
-    why = trouble(IBSTAT, said)
-    return why if isinstance(why, Unread) else Unread("ibstat gave no answer", fix="ibstat")
+def _unread(reply: Reply) -> Unread:
+    why = trouble(IBSTAT, reply)
+    return why if isinstance(why, Unread) else Unread("ibstat did not answer", fix="ibstat")
 
 
 def _tree(evidence: Evidence) -> dict[str, object] | Unread:
-    """Return what sysfs shows; no such folder means no device."""
+    """Return what sysfs shows: nothing if it has no such folder."""
     reply = evidence.reply(SYSFS)
     if reply.status is Status.MISSING:
         return {}
@@ -222,24 +221,24 @@ def _from_sysfs(shown: dict[str, object] | Unread) -> Read[InfinibandFacts]:
         return shown
     ports = ports_in(shown)
     if devices_in(shown) and not ports:
-        return Unread(f"{devices_in(shown)[0]} shows no port", fix="ls /sys/class/infiniband/*/ports")
-    return InfinibandFacts(ports, "sysfs") if ports else _NOTHING
+        return Unread(f"{devices_in(shown)[0]} has no port", fix="ls /sys/class/infiniband/*/ports")
+    return InfinibandFacts(ports, "sysfs") if ports else _NO_DEVICE
 
 
-def _failed(said: Reply, shown: dict[str, object] | Unread, devices: tuple[str, ...]) -> Unread | Absent:
-    """Weigh an ibstat that failed or printed nothing against sysfs."""
-    if isinstance(shown, dict) and not devices and not parse_ibstat(said.stdout):
-        return _NOTHING
-    words = tool_error(said.stdout + "\n" + said.stderr) or (said.stderr or said.stdout).strip() or "it printed nothing"
+def _failed(reply: Reply, shown: dict[str, object] | Unread, devices: tuple[str, ...]) -> Unread | Absent:
+    """Return why ibstat failed, or Absent if sysfs shows no device either."""
+    if isinstance(shown, dict) and not devices and not parse_ibstat(reply.stdout):
+        return _NO_DEVICE
+    words = tool_error(reply.stdout + "\n" + reply.stderr) or (reply.stderr or reply.stdout).strip() or "no output"
     seen = f", while /sys/class/infiniband shows {', '.join(devices)}" if devices else ""
     return Unread(f"ibstat failed: {words.splitlines()[-1]}{seen}", fix="ibstat")
 
 
-def _infiniband_port(tree: dict[str, object], adapter: Adapter, port: Port) -> HcaPort:
-    """Join what ibstat says of a port with where sysfs shows the device. Raises ValueError for a port with no state."""
+def _joined_port(tree: dict[str, object], adapter: Adapter, port: Port) -> HcaPort:
+    """Join a port of ibstat with its location in sysfs. Raises ValueError for a port without a state."""
     if port.state is None:
-        raise ValueError(f"ibstat says nothing of port {port.number} of {adapter.name}")
-    pci, numa, netdev = whereabouts(tree, adapter.name, port.number)
+        raise ValueError(f"ibstat shows no state of port {port.number} of {adapter.name}")
+    pci, numa, netdev = location(tree, adapter.name, port.number)
     return HcaPort(
         hca=adapter.name,
         port=port.number,

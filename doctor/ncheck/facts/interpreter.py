@@ -1,4 +1,4 @@
-"""Versions and software, as the job would have them."""
+"""The Python interpreter that the job would use, and the frameworks installed in it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ncheck.model.fact import Absent, Read
 
 @dataclass(frozen=True)
 class InterpreterFacts:
-    """The interpreter that the job would use, and what lives in it. `frameworks` maps torch, tensorflow, horovod,
-    oneflow, paddle, jax, deepspeed and the like to their versions; empty means that none lives there. `container` names
-    what was entered ("docker exec -i train"), or the container that the node turned out to be (docker).
+    """The interpreter that the job would use. `frameworks` maps torch, tensorflow, horovod, oneflow, paddle, jax,
+    deepspeed and the like to their versions; it is empty if none is installed. `container` is the command that entered
+    one ("docker exec -i train"), or the kind of container that the node itself is (docker).
     `how` says why this interpreter: "--python", "active venv", "active conda", "python3 on PATH".
     """
 
@@ -29,42 +29,42 @@ class InterpreterFacts:
 INTERPRETER = Answer("interpreter")
 
 
-NCCL_WHEELS = "nvidia-nccl-"  # no framework: which NCCL is loaded is asked of the library itself
+NCCL_WHEELS = "nvidia-nccl-"  # not a framework: the version of the NCCL in use is read from the library
 
 
 def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
-    """Read what the job's interpreter says of itself; that no framework lives there is an answer too."""
+    """Read the job's interpreter; an empty list of frameworks is an answer too."""
     reply = evidence.reply(INTERPRETER)
     if why := trouble(INTERPRETER, reply):
         return Absent("no Python interpreter for a job on this node") if isinstance(why, Absent) else why
-    said = cast("Mapping[str, object]", reply.value)
+    answer = cast("Mapping[str, object]", reply.value)
     return InterpreterFacts(
-        path=_text(said, "path"),
-        version=_text(said, "version"),
-        how=str(said.get("how") or ""),
-        frameworks={name: version for name, version in _packages(said).items() if not name.startswith(NCCL_WHEELS)},
-        container=str(said.get("container") or ""),
+        path=_text(answer, "path"),
+        version=_text(answer, "version"),
+        how=str(answer.get("how") or ""),
+        frameworks={name: version for name, version in _packages(answer).items() if not name.startswith(NCCL_WHEELS)},
+        container=str(answer.get("container") or ""),
     )
 
 
 def packages(evidence: Evidence) -> dict[str, str]:
-    """Return the frameworks in the job's interpreter by name; none where it could not be asked."""
+    """Return the frameworks in the job's interpreter by name; {} if it could not be read."""
     reply = evidence.reply(INTERPRETER)
     if not reply.succeeded or not isinstance(reply.value, dict):
         return {}
     return _packages(cast("Mapping[str, object]", reply.value))
 
 
-def _packages(said: Mapping[str, object]) -> dict[str, str]:
-    """Return what is installed. Raises KeyError or AttributeError where that was not told: it is not nothing."""
-    return {name: str(version) for name, version in cast("Mapping[str, object]", said["packages"]).items()}
+def _packages(answer: Mapping[str, object]) -> dict[str, str]:
+    """Return what is installed. Raises KeyError or AttributeError if the answer lacks the list."""
+    return {name: str(version) for name, version in cast("Mapping[str, object]", answer["packages"]).items()}
 
 
-def _text(said: Mapping[str, object], key: str) -> str:
-    """Return a text that must be there. Raises TypeError for anything else."""
-    value = said[key]
+def _text(answer: Mapping[str, object], key: str) -> str:
+    """Return a string that must not be empty. Raises TypeError for anything else."""
+    value = answer[key]
     if not isinstance(value, str) or not value:
-        raise TypeError(f"{key} is no text")
+        raise TypeError(f"{key} is not a string")
     return value
 
 

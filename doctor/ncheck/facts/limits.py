@@ -1,4 +1,4 @@
-"""Versions and software, as the job would have them."""
+"""The resource limits of a non-interactive login, and the size of /dev/shm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ncheck.model.fact import Read, Unread
 
 @dataclass(frozen=True)
 class SharedMemory:
-    """How large /dev/shm is, and how much of it is free, in bytes."""
+    """The size and the free space of /dev/shm, in bytes."""
 
     total: int
     free: int
@@ -29,7 +29,7 @@ class LimitsFacts:
 LIMITS = Answer("limits")
 
 
-_SHM = "/dev/shm"  # noqa: S108  it is only named, never written to
+_SHM = "/dev/shm"  # noqa: S108  only named, never written to
 
 
 def limits(evidence: Evidence) -> Read[LimitsFacts]:
@@ -37,16 +37,16 @@ def limits(evidence: Evidence) -> Read[LimitsFacts]:
     reply = evidence.reply(LIMITS)
     if why := no_answer(LIMITS, reply):
         return why
-    said = mapping(reply.value)
-    memlock = said["memlock"]
-    return LimitsFacts(None if memlock is None else whole(memlock), _shared(said["shm"]))
+    answer = mapping(reply.value)
+    memlock = answer["memlock"]
+    return LimitsFacts(None if memlock is None else whole(memlock), _shared(answer["shm"]))
 
 
 def _shared(value: JsonValue) -> SharedMemory | Unread:
-    said = mapping(value)
-    if "error" in said:
-        return Unread(f"{_SHM}: {words(said['error'])[:LONGEST]}")
-    return SharedMemory(whole(said["total"]), whole(said["free"]))
+    answer = mapping(value)
+    if "error" in answer:
+        return Unread(f"{_SHM}: {words(answer['error'])[:LONGEST]}")
+    return SharedMemory(whole(answer["total"]), whole(answer["free"]))
 
 
 FACTS = (Fact(LimitsFacts, (LIMITS,), limits),)

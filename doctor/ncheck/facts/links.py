@@ -1,4 +1,4 @@
-"""Node to node over TCP: where a node listened, whom it reached from which address, and how."""
+"""TCP between nodes: where each node listens, and which addresses of other nodes it reaches from which of its own."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 
 class LinkCause(str, Enum):
-    """Why a link does not carry data."""
+    """Why a link does not work."""
 
-    REFUSED = "refused"  # RST: something on the way answers for the listener that is there
-    FILTERED = "filtered"  # no answer to SYN within the time: packets are dropped
+    REFUSED = "refused"  # RST, although the target listens: something on the path rejects it
+    FILTERED = "filtered"  # no answer to SYN in time: packets are dropped
     UNROUTABLE = "unroutable"  # no route, host or network unreachable
-    LARGE_LOST = "large-lost"  # it connects and small messages pass, large ones from here never arrive
-    LARGE_LOST_BACK = "large-lost-back"  # the same, of what comes back
-    CUT = "cut"  # it connected and was reset or closed in the middle
-    STRANGER = "stranger"  # something else answered at that address
-    UNTRIED = "untried"  # there was no time left: infrastructure
+    LARGE_LOST = "large-lost"  # it connects and small messages arrive, large ones from here do not
+    LARGE_LOST_BACK = "large-lost-back"  # the same in the other direction
+    CUT = "cut"  # it connected, then was reset or closed
+    STRANGER = "stranger"  # another program answered at that address
+    UNTRIED = "untried"  # no time left: not a fault of the network
 
 
 @dataclass(frozen=True)
 class Link:
-    """One way: from an address of this node to an address and port of another. `subnet` is "" where routers join them.
+    """One direction: from an address of this node to an address and port of another. `subnet` is "" if it is routed.
 
     `port` is 0 for the mesh's own listener, else the port that the job needs there.
     """
@@ -60,7 +60,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Reach:
-    """How many addresses of others one address of this node reached in one subnet."""
+    """How many addresses of other nodes one address of this node reached in one subnet."""
 
     subnet: str
     source: str
@@ -70,9 +70,9 @@ class Reach:
 
 @dataclass(frozen=True)
 class LinkFacts:
-    """All that this node tried: how many went well, by subnet and own address, and each that did not.
+    """All links that this node tried: the number that work, by subnet and own address, and each that does not.
 
-    `tried_to` are the nodes that were tried at all: silence of others about them says nothing.
+    `tried_to` are the nodes that it tried to reach; of any other node nothing is known.
     """
 
     reaches: tuple[Reach, ...]
@@ -97,18 +97,18 @@ def _without(reach: Reach, gone: list[Link]) -> Reach:
 
 @dataclass(frozen=True)
 class PortState:
-    """One port that the job needs on this node, as a bind of it went: `taken` by whom ("python3 (pid 4711) of ada")."""
+    """One port that the job needs on this node, and whether bind succeeded; `taken_by`: "python3 (pid 4711) of ada"."""
 
     port: int
     free: bool
-    taken_by: str = ""  # "" where this user may not see whose it is
-    error: str = ""  # why it could not be tried otherwise: permission denied below 1024
-    assumed: bool = False  # nobody named this port, nor a launcher: it is the default of one that may be used
+    taken_by: str = ""  # "" if this user cannot see the process
+    error: str = ""  # why it could not be tried, such as permission denied below 1024
+    assumed: bool = False  # neither user nor launcher named it: the default of a launcher that may be used
 
 
 @dataclass(frozen=True)
 class ListenFacts:
-    """Where the node listens for the others, by its own addresses, and why it could not elsewhere."""
+    """The ports on which the node listens for the others, by address, and why it cannot on other addresses."""
 
     ports: Mapping[str, int]
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -118,14 +118,14 @@ class ListenFacts:
 LISTEN, CONNECT = Answer("listen"), Answer("connect")
 
 
-_MOST_TOLD = 4096  # links: an agent tells no more of them one by one
+_MOST_TOLD = 4096  # links that an agent reports one by one
 
 
-_MOST_PORTS = 1024  # that a job was said to need
+_MOST_PORTS = 1024  # ports that a job may need
 
 
 def listening(evidence: Evidence) -> Read[ListenFacts]:
-    """Read where the node listens, and which of the job's ports are free there."""
+    """Read where the node listens, and which of the job's ports are free."""
     reply = evidence.reply(LISTEN)
     if why := no_answer(LISTEN, reply):
         return why
@@ -165,14 +165,11 @@ def _link(said: Mapping[str, JsonValue]) -> Link:
 
 
 def _reach(said: Mapping[str, JsonValue]) -> Reach:
-    """Read one fold of links. Raises ValueError where more was reached than was tried."""
+    """Read the counts of one subnet and address. Raises ValueError if more were reached than tried."""
     tried, reached = whole(said["tried"]), whole(said["reached"])
     if reached > tried:
         raise ValueError(f"{reached} reached of {tried} tried")
     return Reach(_subnet(said["subnet"]), _address(said["source"]), tried, reached)
-
-
-# What a node may say
 
 
 def _address(value: JsonValue) -> str:
@@ -181,9 +178,9 @@ def _address(value: JsonValue) -> str:
 
 @lru_cache(maxsize=8192)  # each address comes with every link from it, and to it
 def _own_words(address: str) -> str:
-    """Return an address as ipaddress writes it. Raises ValueError for a zone, in which anything may stand."""
+    """Return an address as ipaddress writes it. Raises ValueError for one with a zone, which may be any text."""
     if "%" in address:
-        raise ValueError(f"{quoted(address)} bears a zone, and no link is tried by one")
+        raise ValueError(f"{quoted(address)} has a zone; no link is tested with one")
     return str(ip_address(address))
 
 
@@ -203,40 +200,40 @@ def _words(value: JsonValue) -> str:
 MOST = 4096  # links of one node; beyond, each address is tried from one address of each other node, not from all
 
 
-TORCH_PORT = 29500  # MASTER_PORT of torch, DeepSpeed and Accelerate where nobody names another
+TORCH_PORT = 29500  # the default MASTER_PORT of torch, DeepSpeed and Accelerate
 
 
 _MEET_BY_TORCH = ("torch", "deepspeed", "accelerate")
 
 
-MOST_SEATS = 64  # addresses of one node: who shows more would have all others dial them
+MOST_SEATS = 64  # addresses of one node that the others connect to
 
 
-_LISTENING = 5.0  # seconds for a node to bind its sockets, and to look for who has taken a port
+_LISTENING = 5.0  # seconds for a node to bind its sockets, and to find the process that uses a port
 
 
-_KEPT = 0.1  # of the run's deadline, for what comes after the mesh
+_KEPT = 0.1  # share of the deadline for what comes after the mesh
 
 
 _SHARED = 5  # values of a row that names no source
 
 
-_LEAST = 1.0  # seconds: where there are no more, every link is said to be untried
+_LEAST = 1.0  # seconds: with less time, every link is reported as untried
 
 
-# One address to dial, as the agent takes it: node, address, port, subnet, whether the port is the job's. A sixth is the
-# one source to dial it from; without it, it is dialled from every address of the node's own in that subnet.
+# One address to connect to, as the agent reads it: node, address, port, subnet, whether the port is the job's. A sixth
+# value is the source address; without it, the node connects from each of its addresses in that subnet.
 Row = list[JsonValue]
 
 
 def exempt_listening(cluster: Cluster, settings: Settings) -> dict[str, str]:
-    """Return the nodes that need not listen; one node alone may still need a port for the job."""
+    """Return the nodes that need not listen; even a single node may need a port for the job."""
     unwanted = settings.mesh == "none" and _deaf(cluster, settings) and not named_ports(settings)
     return exempt_without_peers(cluster, settings) if unwanted else {}
 
 
 def _deaf(cluster: Cluster, settings: Settings) -> bool:
-    """Tell whether nobody is to connect to the nodes' own addresses: neither the mesh nor, by TCP alone, the probe."""
+    """Return whether nothing will connect to the nodes: neither the mesh nor the TCP probe."""
     return bool(no_peers(cluster, settings)) and (settings.probe != "tcp" or len(cluster) == 1)
 
 
@@ -255,7 +252,7 @@ def ask_listen(cluster: Cluster, settings: Settings, _left: float) -> Questions:
 
 def ask_connect(cluster: Cluster, settings: Settings, left: float) -> Questions:
     """Ask each node to connect to all others that listen."""
-    if no_peers(cluster, settings):  # what listens does so for the probe alone
+    if no_peers(cluster, settings):  # the nodes listen only for the probe
         return {}
     seconds = max(_LEAST, left - _KEPT * settings.deadline - 1.0)
     questions: Questions = {}
@@ -269,7 +266,7 @@ def ask_connect(cluster: Cluster, settings: Settings, left: float) -> Questions:
 
 
 def dialled(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[Seat]]) -> dict[str, list[Row]]:
-    """Return what each node is to dial, in its order. Nodes share the rows: a thousand of them have a million pairs."""
+    """Return the rows of each node, in order. Nodes share row objects: a thousand nodes have a million pairs."""
     doubles, listening = _doubles(cluster), cluster.connected_facts(ListenFacts)
     names = [name for name in found if name not in doubles]
     first, asked_for = (cluster.connected[0].name, _needed_ports(cluster, settings)) if cluster.connected else ("", ())
@@ -293,7 +290,7 @@ def dialled(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[S
 
 
 def usable_seats(cluster: Cluster) -> dict[str, tuple[Seat, ...]]:
-    """Return each node's addresses that can be told from others': not those that another machine shows as well."""
+    """Return each node's addresses, without those that another machine has as well."""
     nics = cluster.connected_facts(NicFacts)
     clashes = clashing(machines(nics, cluster.connected_facts(IdentityFacts)))
     free = {name: (seat for seat in seats(held) if seat.ip not in clashes) for name, held in nics.items()}
@@ -301,7 +298,7 @@ def usable_seats(cluster: Cluster) -> dict[str, tuple[Seat, ...]]:
 
 
 def _doubles(cluster: Cluster) -> dict[str, str]:
-    """Map each node that is a machine which was listed before under another name to that name."""
+    """Map each node that is the same machine as an earlier one to the name of that one."""
     return doubles(cluster.connected_facts(NicFacts), cluster.connected_facts(IdentityFacts))
 
 
@@ -311,7 +308,7 @@ def _listening(  # noqa: PLR0913, PLR0917  each is a part of one question
     if double and not ports:
         return NotAsked(LISTEN, f"it is the same machine as {double}")
     if not held and not ports:
-        return NotAsked(LISTEN, why or "it has no address of its own that a job could use")
+        return NotAsked(LISTEN, why or "the node has no address that a job could use")
     addresses: list[JsonValue] = [*dict.fromkeys(seat.ip for seat in held)]
     asked: JsonValue = {"node": name, "token": cluster.token, "addresses": addresses, "ports": ports}
     return Answer(LISTEN.name, _LISTENING, asked)
@@ -321,10 +318,7 @@ def _why_none(cluster: Cluster, name: str) -> str:
     if double := _doubles(cluster).get(name):
         return f"it is the same machine as {double}"
     others = [node.name for node in cluster.connected if node.name != name]
-    return "no other node listens for it" if others else "none of the others was reached"
-
-
-# Which way
+    return "no other node listens" if others else "no other node is reachable"
 
 
 def _by_subnet(held: Sequence[Seat]) -> dict[str, tuple[str, ...]]:
@@ -343,7 +337,7 @@ def _ends(name: str, held: Sequence[Seat], listening: ListenFacts) -> dict[str, 
 
 
 def _routed(other: str, mine: Sequence[Seat], theirs: Sequence[Seat], listening: ListenFacts) -> Iterator[Row]:
-    """Yield the way between the routers of two nodes that share no subnet, in a family that both have."""
+    """Yield the routed link between two nodes without a common subnet, in an address family that both have."""
     for v6 in (False, True):
         one, end = (_default([seat for seat in held if (":" in seat.ip) == v6]) for held in (mine, theirs))
         if one and end:
@@ -357,13 +351,13 @@ def _default(held: Sequence[Seat]) -> Seat | None:
 
 
 def _aligned(rows: Sequence[Row], sources: Sequence[str]) -> list[Row]:
-    """Dial the first address of one node from the first of the other, the second from the second ..."""
+    """Connect to the first address of a node from the first of the other, to the second from the second ..."""
     steps = range(max(len(rows), len(sources)) if rows else 0)
     return [[*rows[step % len(rows)], sources[step % len(sources)]] for step in steps]
 
 
 def _for_the_job(rows: Sequence[Row], other: str, own: Mapping[str, Sequence[str]], free: Sequence[int]) -> list[Row]:
-    """Return the job's ports on a node, once for each subnet in which it is dialled anyway."""
+    """Return rows for the job's ports on a node, one for each subnet with another row."""
     ends = {str(row[3]): row for row in reversed(rows) if row[0] == other}
     return [
         [other, row[1], port, subnet, True, row[5] if len(row) > _SHARED else own[subnet][0]]
@@ -372,16 +366,13 @@ def _for_the_job(rows: Sequence[Row], other: str, own: Mapping[str, Sequence[str
     ]
 
 
-# The ports of the job
-
-
 def named_ports(settings: Settings) -> tuple[int, ...]:
-    """Return the ports that somebody named for the job."""
+    """Return the ports that the user named for the job."""
     return tuple(dict.fromkeys((*([settings.master_port] if settings.master_port else []), *settings.need_ports)))
 
 
 def _needed(cluster: Cluster, settings: Settings) -> list[JsonValue]:
-    """Ask for the ports that the job needs on its first node; `assumed`: nobody named it, nor its launcher."""
+    """Return the ports that the job needs on its first node; `assumed`: neither user nor launcher named it."""
     named = named_ports(settings)
     guessed = settings.launcher not in MEETING_PORTS
     return [{"port": port, "assumed": guessed and port not in named} for port in _needed_ports(cluster, settings)]

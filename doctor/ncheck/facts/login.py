@@ -1,4 +1,4 @@
-"""Getting there: the listing, the login, who answered, its clock, and its own ssh to the other nodes."""
+"""The node's entry in the inventory, its login, and the machine that answered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ncheck.text import printable
 
 @dataclass(frozen=True)
 class ListingFacts:
-    """Where the node was listed, and with how many slots."""
+    """Where the inventory lists the node, and with how many slots."""
 
     places: tuple[str, ...]
     slots: int | None = None
@@ -20,9 +20,9 @@ class ListingFacts:
 
 @dataclass(frozen=True)
 class LoginFacts:
-    """How the login went; always there, for nodes that were not reached above all.
+    """The result of the login; every node has this fact, unreachable nodes too.
 
-    `noise` is what the node's start-up files printed on stdout, cleaned for a terminal, at most a few lines.
+    `noise` is what the node's start-up files printed on stdout, made safe for a terminal, at most a few lines.
     """
 
     login: Login
@@ -31,7 +31,7 @@ class LoginFacts:
 
 @dataclass(frozen=True)
 class IdentityFacts:
-    """Who answered. The same boot_id in the same network namespace is the same machine, whatever it is called."""
+    """The machine that answered. The same boot_id and network namespace are the same machine, whatever its name."""
 
     host_name: str
     boot_id: str
@@ -40,7 +40,7 @@ class IdentityFacts:
 
     @property
     def machine(self) -> tuple[str, str] | None:
-        """What no other machine has; None where a part of it could not be read."""
+        """What identifies the machine; None if a part of it could not be read."""
         return (self.boot_id, self.network_namespace) if self.boot_id and self.network_namespace else None
 
 
@@ -58,11 +58,11 @@ def _login(evidence: Evidence) -> LoginFacts:
 
 
 def _identity(evidence: Evidence) -> IdentityFacts | Unread:
-    """Read the greeting. Without one nobody knows who answered, and no check may guess."""
+    """Read the greeting. Without one, the machine is unknown, and no check may guess."""
     greeting = evidence.greeting
     if greeting is None:
         cause = evidence.login.cause
-        return Unread(f"not reached ({cause.value})" if cause else "the node's shell told nothing of itself")
+        return Unread(f"not reached ({cause.value})" if cause else "the node's shell sent no greeting")
     return IdentityFacts(greeting.host_name, greeting.boot_id, greeting.network_namespace, greeting.user_id)
 
 

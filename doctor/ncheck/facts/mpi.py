@@ -1,4 +1,4 @@
-"""Versions and software, as the job would have them."""
+"""The mpirun that a job would start, and its version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ncheck.parse.mpi_version import parse_mpi
 
 @dataclass(frozen=True)
 class MpiFacts:
-    """The mpirun that a job would start: the job's environment's, else a plain login's, else that of a person's shell.
+    """The mpirun that a job would start: from the job's environment, else a plain login, else an interactive shell.
 
     `implementation`: Open MPI, MPICH, Intel MPI, Spectrum MPI.
     """
@@ -47,22 +47,22 @@ REAL_PATH = Command(("sh", "-c", 'found=$(command -v mpirun || command -v mpiexe
 
 
 def mpi(evidence: Evidence) -> Read[MpiFacts]:
-    """Read mpirun's version, or mpiexec's where there is no mpirun. The job's own outweighs the plain login's."""
+    """Read the version of mpirun, or of mpiexec if there is no mpirun. The job's own comes before the plain login's."""
     if elsewhere := _elsewhere(evidence):
         return elsewhere
     command = MPIEXEC if evidence.reply(MPIRUN).status is Status.MISSING else MPIRUN
     reply = evidence.reply(command)
     if why := trouble(command, reply):
         return Absent("no mpirun on the PATH of a non-interactive login") if isinstance(why, Absent) else why
-    said = parse_mpi(reply.stdout + "\n" + reply.stderr)
-    if said is None or said.implementation is None or said.version is None:
-        words = (reply.stdout or reply.stderr).strip().splitlines() or ["nothing"]
-        return Unread(f"{' '.join(command.argv)} says nothing known: {words[0]}", fix=" ".join(command.argv))
-    return MpiFacts(said.implementation, said.version, _line(evidence, REAL_PATH))
+    parsed = parse_mpi(reply.stdout + "\n" + reply.stderr)
+    if parsed is None or parsed.implementation is None or parsed.version is None:
+        lines = (reply.stdout or reply.stderr).strip().splitlines() or ["no output"]
+        return Unread(f"{' '.join(command.argv)} prints no known version: {lines[0]}", fix=" ".join(command.argv))
+    return MpiFacts(parsed.implementation, parsed.version, _line(evidence, REAL_PATH))
 
 
 def _elsewhere(evidence: Evidence) -> MpiFacts | None:
-    """Return the mpirun that only the job's environment, or only a person's shell, finds; None where none is known."""
+    """Return the mpirun that only the job's environment or an interactive shell finds; None if there is none."""
     if not evidence.reply(MPI_DAEMON).succeeded:
         return None
     found = mpi_daemon(evidence)

@@ -1,4 +1,4 @@
-"""What mpirun's ssh would start on a node, as each kind of shell there finds it."""
+"""mpirun and its daemons on a node, as each kind of shell there finds them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ USUAL = "usual folder"
 
 @dataclass(frozen=True)
 class MpiProgram:
-    """A program of an MPI. `found_by` are the ways above. `trouble` says why it does not run, "" where it does.
+    """A program of an MPI. `found_by` are the places above. `trouble` says why it does not run, "" if it does.
 
-    `implementation` and `version` are those of the installation that it lies in, "" where nothing there tells them.
-    `helped`: it does run once its own lib folder is on LD_LIBRARY_PATH, where --prefix puts it.
+    `implementation` and `version` are those of its installation, "" if unknown.
+    `helped`: it runs once its own lib folder is on LD_LIBRARY_PATH, where --prefix puts it.
     `prefix_by_default`: an mpirun that was built to act as if --prefix named its own installation.
     """
 
@@ -50,24 +50,24 @@ class MpiProgram:
 
     @property
     def release(self) -> str:
-        """The first two numbers of the version, which must be mpirun's: "4.1"."""
+        """The first two numbers of the version, which must be the same as mpirun's: "4.1"."""
         return ".".join(self.version.split(".")[:2])
 
     @property
     def name(self) -> str:
-        """The name that it was looked for by, such as orted."""
+        """The name of the program, such as orted."""
         return basename(self.path)
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """What --prefix may be to have it started: the folder above bin, by each of its paths."""
+        """The values of --prefix that start it: the folder above bin, for each of its paths."""
         folders = (dirname(self.path), dirname(self.real_path))
         return tuple(dict.fromkeys(dirname(folder) for folder in folders if basename(folder) == "bin"))
 
 
 @dataclass(frozen=True)
 class EarlyReturn:
-    """The line of a start-up file that ends it where no person is at the terminal: what stands below is not run."""
+    """The line of a start-up file that ends it in non-interactive shells: the lines after it are not run."""
 
     file: str
     line: int
@@ -78,7 +78,7 @@ class EarlyReturn:
 class MpiDaemonFacts:
     """The mpirun that a job would start here, and every daemon (orted, prted, Hydra's proxies) that was found.
 
-    `shells` tells of a person's shells that gave no answer, and why; none was asked where the plain login finds all.
+    `shells` maps each shell that did not answer to the reason; none is tried if the plain login finds everything.
     """
 
     starter: MpiProgram | None
@@ -90,13 +90,13 @@ class MpiDaemonFacts:
 MPI_DAEMON = Answer("mpi-daemon")
 
 
-Said = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 
-_WAYS = frozenset({PLAIN, JOB, BESIDE, INTERACTIVE, LOGIN, USUAL})
+_PLACES = frozenset({PLAIN, JOB, BESIDE, INTERACTIVE, LOGIN, USUAL})
 
 
-_MOST = 64  # daemons: more are no answer
+_MOST = 64  # daemons
 
 
 _LONGEST_PATH = 4096
@@ -106,74 +106,74 @@ _CANNOT_RUN = (126, 127)  # the loader's and the shell's exit status for what ca
 
 
 def mpi_daemon(evidence: Evidence) -> Read[MpiDaemonFacts]:
-    """Read the answer. Raises KeyError, TypeError or ValueError for what is none."""
+    """Read the answer. Raises KeyError, TypeError or ValueError if it is malformed."""
     reply = evidence.reply(MPI_DAEMON)
     if why := no_answer(MPI_DAEMON, reply):
         return why
-    said = cast("Mapping[str, object]", reply.value)
-    daemons = cast("list[Said]", said["daemons"])
-    starter, early = cast("Said | None", said["starter"]), cast("Said | None", said["start_up"])
+    answer = cast("Mapping[str, object]", reply.value)
+    daemons = cast("list[JsonObject]", answer["daemons"])
+    starter, early = cast("JsonObject | None", answer["starter"]), cast("JsonObject | None", answer["start_up"])
     return MpiDaemonFacts(
         starter=None if starter is None else program(starter),
         daemons=tuple(program(one) for one in daemons[:_MOST]),
-        shells={_way(name): _text(why) for name, why in cast("Said", said["shells"]).items()},
+        shells={_place(name): _text(why) for name, why in cast("JsonObject", answer["shells"]).items()},
         early_return=None if early is None else _early(early),
     )
 
 
-def program(said: Said) -> MpiProgram:
-    """Read one program: its installation's own word outweighs that of the program."""
-    words = cast("Said", said["says"])
-    info = _text(said["info"])
+def program(answer: JsonObject) -> MpiProgram:
+    """Read one program. What its installation (ompi_info) prints comes before what the program prints."""
+    words = cast("JsonObject", answer["says"])
+    info = _text(answer["info"])
     mpi = parse_mpi(info) or parse_mpi(_text(words["said"]))
     return MpiProgram(
-        path=_path(said["path"]),
-        real_path=_path(said["real_path"]),
-        found_by=tuple(_way(way) for way in cast("list[object]", said["by"])),
+        path=_path(answer["path"]),
+        real_path=_path(answer["real_path"]),
+        found_by=tuple(_place(way) for way in cast("list[object]", answer["by"])),
         implementation=(mpi.implementation or "") if mpi else "",
         version=(mpi.version or "") if mpi else "",
         trouble=_trouble(words),
-        helped=said["prefixed"] is not None and not _trouble(cast("Said", said["prefixed"])),
+        helped=answer["prefixed"] is not None and not _trouble(cast("JsonObject", answer["prefixed"])),
         prefix_by_default=any(line.strip().endswith("prefix_by_default:yes") for line in info.splitlines()),
     )
 
 
-def _trouble(words: Said) -> str:
-    """Say why it did not run. That a daemon knows no --version, or wants a job, is no trouble: it did run."""
-    status, ended, said = words["status"], words["exit_status"], _text(words["said"]).strip()
+def _trouble(words: JsonObject) -> str:
+    """Return why it did not run. A daemon that rejects --version or asks for a job did run."""
+    status, ended, output = words["status"], words["exit_status"], _text(words["said"]).strip()
     if status != "ok":
-        return _text(words["reason"]) or "it did not end in its time"
+        return _text(words["reason"]) or "it did not end in time"
     if ended is None or isinstance(ended, bool) or not isinstance(ended, int):
-        raise TypeError(f"{ended!r} is no exit status")
+        raise TypeError(f"{ended!r} is not an exit status")
     if ended in _CANNOT_RUN:
-        return said.splitlines()[-1] if said else f"it ended with exit status {ended}"
-    return f"signal {-ended} ended it" if ended < 0 else ""
+        return output.splitlines()[-1] if output else f"it ended with exit status {ended}"
+    return f"it was ended by signal {-ended}" if ended < 0 else ""
 
 
-def _early(said: Said) -> EarlyReturn:
-    line = said["line"]
+def _early(answer: JsonObject) -> EarlyReturn:
+    line = answer["line"]
     if not isinstance(line, int) or isinstance(line, bool):
-        raise TypeError(f"{line!r} is no line number")
-    return EarlyReturn(_text(said["file"]), line, _text(said["text"]))
+        raise TypeError(f"{line!r} is not a line number")
+    return EarlyReturn(_text(answer["file"]), line, _text(answer["text"]))
 
 
 def _path(value: object) -> str:
-    """Take an absolute path without what cannot stand in a line to type."""
+    """Return an absolute path. Raises ValueError for one that cannot be part of a command."""
     path = _text(value)
     if not path.startswith("/") or not path.isprintable() or len(path) > _LONGEST_PATH:
-        raise ValueError(f"{path[:80]!r} is no path")
+        raise ValueError(f"{path[:80]!r} is not an absolute path")
     return path
 
 
-def _way(value: object) -> str:
-    if value not in _WAYS:
-        raise ValueError(f"{value!r} is no way to find a program")
+def _place(value: object) -> str:
+    if value not in _PLACES:
+        raise ValueError(f"{value!r} is not a known place of a program")
     return str(value)
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not a string")
     return value
 
 

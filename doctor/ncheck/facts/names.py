@@ -1,4 +1,4 @@
-"""What names lead to, by each node's own resolver: its own host name, and the names of the listed nodes."""
+"""What names resolve to on each node: its own hostname, and the names of the listed nodes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Resolved:
-    """What a name leads to, in the resolver's order, which is the order in which a program tries the addresses.
+    """The addresses of a name, in the resolver's order, in which programs try them.
 
-    No address: `error` holds the resolver's words. `late`: the resolver had not answered when the time was over.
+    Without an address, `error` is the resolver's message. `late`: the resolver did not answer in time.
     """
 
     addresses: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Resolved:
 
 @dataclass(frozen=True)
 class HostNameFacts:
-    """The node's own name (gethostname) and what it leads to on the node itself."""
+    """The node's own name (gethostname), and what it resolves to on the node itself."""
 
     name: str
     leads_to: Resolved
@@ -44,7 +44,7 @@ class HostNameFacts:
 
 @dataclass(frozen=True)
 class NameFacts:
-    """What the names of listed nodes lead to on this node: those that a launch would look up here."""
+    """What the names of other nodes resolve to on this node: those that a launch would look up here."""
 
     names: Mapping[str, Resolved]
 
@@ -60,25 +60,25 @@ NAMES = Answer("names")
 
 
 def host_name(evidence: Evidence) -> Read[HostNameFacts]:
-    """Read the node's own name. Raises ValueError or KeyError for an answer that is none."""
+    """Read the node's own name. Raises ValueError or KeyError if the answer is malformed."""
     reply = evidence.reply(HOST_NAME)
     if why := no_answer(HOST_NAME, reply):
         return why
-    said = cast("Mapping[str, object]", reply.value)
-    return HostNameFacts(str(said["name"]), _resolved(said["leads_to"]))
+    answer = cast("Mapping[str, object]", reply.value)
+    return HostNameFacts(str(answer["name"]), _resolved(answer["leads_to"]))
 
 
 def names(evidence: Evidence) -> Read[NameFacts]:
-    """Read what the names that were asked for lead to; a node that was asked for none is Absent."""
+    """Read what the names resolve to; Absent on a node that had none to look up."""
     reply = evidence.reply(NAMES)
     if why := no_answer(NAMES, reply):
         return why
-    said = cast("Mapping[str, Mapping[str, object]]", reply.value)
-    return NameFacts({name: _resolved(what) for name, what in said["names"].items()})
+    answer = cast("Mapping[str, Mapping[str, object]]", reply.value)
+    return NameFacts({name: _resolved(what) for name, what in answer["names"].items()})
 
 
-def _resolved(said: object) -> Resolved:
-    what = cast("Mapping[str, object]", said)
+def _resolved(answer: object) -> Resolved:
+    what = cast("Mapping[str, object]", answer)
     if what.get("late"):
         return Resolved(late=True)
     if "error" in what:
@@ -87,25 +87,25 @@ def _resolved(said: object) -> Resolved:
     return Resolved(addresses) if addresses else Resolved(error="it resolves to no address")
 
 
-def _address(said: str) -> str:
-    """Return an address as ipaddress writes it. Raises ValueError for a zone that is the name of no interface."""
-    if "%" in said and not is_v6(said):
-        raise ValueError(f"{quoted(said)} is no address")
-    return str(ip_address(said))
+def _address(text: str) -> str:
+    """Return an address as ipaddress writes it. Raises ValueError for a zone that is not the name of an interface."""
+    if "%" in text and not is_v6(text):
+        raise ValueError(f"{quoted(text)} is not an address")
+    return str(ip_address(text))
 
 
-_PATIENCE = 10.0  # seconds that a node's resolver gets for all of them
+_PATIENCE = 10.0  # seconds for a node's resolver, for all names together
 
 
 def ask_names(cluster: Cluster, settings: Settings, left: float) -> Questions:
-    """Ask each node for its own name as listed, the first node's, where ranks meet, and those that it would ssh to."""
+    """Ask each node to look up its own listed name, the first node's (MASTER_ADDR), and those it would ssh to."""
     found = edges(len(cluster), settings.mesh)
     questions: Questions = {}
     for number, node in enumerate(cluster.nodes):
         names = list(_names(cluster.nodes, (number, 0, *found.get(number, ()))))
         asked: JsonValue = {"names": list(names)}
         limit = max(1.0, min(_PATIENCE, left - 1.0))
-        why = "the nodes are listed by address: there is no name to look up"
+        why = "the nodes are listed by address: no name to look up"
         questions[node.name] = (replace(NAMES, arguments=asked, timeout=limit) if names else NotAsked(NAMES, why),)
     return questions
 

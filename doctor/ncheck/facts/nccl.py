@@ -1,4 +1,4 @@
-"""Versions and software, as the job would have them."""
+"""The copies of NCCL on a node, and the one that the job's interpreter loads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NcclCopy:
     path: str
     version: str | Unread
     origin: str
-    cuda: str = ""  # what it was built for: "12.4", "" when it does not say
+    cuda: str = ""  # the CUDA version it was built for: "12.4", "" if unknown
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class NcclCopiesFacts:
 
 @dataclass(frozen=True)
 class LoadedNcclFacts:
-    """The copy that the job's interpreter loads, asked by ncclGetVersion. `static` when torch has it linked in."""
+    """The copy that the job's interpreter loads, by ncclGetVersion. `static`: it is linked into torch."""
 
     version: str
     path: str
@@ -43,18 +43,18 @@ class LoadedNcclFacts:
 NCCL = Answer("nccl")
 
 
-Said = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 
-_WITHOUT_NCCL = {"mpi4py"}  # it lives in many an interpreter that no GPU job ever sees
+_WITHOUT_NCCL = {"mpi4py"}  # also installed in interpreters that no GPU job uses
 
 
 _OF_AN_ENVIRONMENT = frozenset({"wheel", "conda", "torch", "environment"})
 
 
 def copies(evidence: Evidence) -> Read[NcclCopiesFacts]:
-    """Read every copy; a version that could not be told is Unread within its copy."""
-    value = _said(evidence)
+    """Read every copy; a version that could not be read is Unread within its copy."""
+    value = _answer(evidence)
     if isinstance(value, (Unread, Absent)):
         return value
     found = _copies(value)
@@ -64,57 +64,57 @@ def copies(evidence: Evidence) -> Read[NcclCopiesFacts]:
 def loaded(evidence: Evidence) -> Read[LoadedNcclFacts]:
     """Read the copy that the job's interpreter loads.
 
-    Where no framework lives in that interpreter and other environments hold a copy, the job's own is not known.
+    If no framework is installed there and other environments have a copy, the job's copy is not known.
     """
-    value = _said(evidence)
+    value = _answer(evidence)
     if isinstance(value, (Unread, Absent)):
         return value
-    said = cast("Said | None", value["loaded"])
-    if said and said.get("error"):
-        return Unread(f"the job's interpreter could not load NCCL: {said['error']}", fix="ncheck explain NC201")
-    path = str(said.get("path") or "") if said else ""
+    answer = cast("JsonObject | None", value["loaded"])
+    if answer and answer.get("error"):
+        return Unread(f"the job's interpreter could not load NCCL: {answer['error']}", fix="ncheck explain NC201")
+    path = str(answer.get("path") or "") if answer else ""
     elsewhere = [copy for copy in _copies(value) if copy.origin in _OF_AN_ENVIRONMENT and copy.path != path]
     frameworks = packages(evidence).keys() - _WITHOUT_NCCL
     if elsewhere and not frameworks and not _within(value, path):
         return _other_environment(elsewhere[0])
-    if said is None:
+    if answer is None:
         return Absent("no NCCL that the job's interpreter would load")
-    version = version_text(cast("str | int", said["version"]))
-    return LoadedNcclFacts(version, path, static=bool(said.get("static")))
+    version = version_text(cast("str | int", answer["version"]))
+    return LoadedNcclFacts(version, path, static=bool(answer.get("static")))
 
 
-def _said(evidence: Evidence) -> Said | Unread | Absent:
+def _answer(evidence: Evidence) -> JsonObject | Unread | Absent:
     reply = evidence.reply(NCCL)
     if why := trouble(NCCL, reply):
         return Absent("no libnccl on this node") if isinstance(why, Absent) else why
-    return cast("Said", reply.value)
+    return cast("JsonObject", reply.value)
 
 
-def _copies(value: Said) -> tuple[NcclCopy, ...]:
-    return tuple(_copy(one) for one in cast("list[Said]", value["copies"]))
+def _copies(value: JsonObject) -> tuple[NcclCopy, ...]:
+    return tuple(_copy(one) for one in cast("list[JsonObject]", value["copies"]))
 
 
-def _copy(one: Said) -> NcclCopy:
+def _copy(one: JsonObject) -> NcclCopy:
     version = one.get("version")
-    told = isinstance(version, (str, int))
-    why = version.get("error") if isinstance(version, dict) else "it does not say"
+    known = isinstance(version, (str, int))
+    why = version.get("error") if isinstance(version, dict) else "it does not report its version"
     return NcclCopy(
         path=str(one["path"]),
-        version=version_text(cast("str | int", version)) if told else Unread(f"{one['path']}: {why}"),
+        version=version_text(cast("str | int", version)) if known else Unread(f"{one['path']}: {why}"),
         origin=str(one.get("origin") or "system"),
         cuda=str(one.get("cuda") or ""),
     )
 
 
-def _within(value: Said, path: str) -> bool:
-    """Tell whether the loaded copy belongs to an environment itself rather than to the whole node."""
+def _within(value: JsonObject, path: str) -> bool:
+    """Return whether the loaded copy belongs to an environment and not to the whole node."""
     return any(copy.path == path and copy.origin in _OF_AN_ENVIRONMENT for copy in _copies(value))
 
 
 def _other_environment(copy: NcclCopy) -> Unread:
     prefix = copy.path.split("/lib/")[0]
     return Unread(
-        f"no framework lives in the interpreter that was asked; {copy.path} belongs to another environment",
+        f"no framework is installed in the interpreter that ncheck used; {copy.path} belongs to another environment",
         fix=f"ncheck --python {quote(prefix + '/bin/python')} nodes.txt",
     )
 

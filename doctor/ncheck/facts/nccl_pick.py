@@ -1,4 +1,4 @@
-"""Which interface NCCL itself picks: what ncclGetUniqueId answered on the node, in a child of the job's interpreter."""
+"""The interface that NCCL itself picks: the result of ncclGetUniqueId, called on the node."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ncheck.parse.nccl_version import version_text
 
 @dataclass(frozen=True)
 class NcclPickFacts:
-    """The address that NCCL chose in the job's environment, conf files and all; "" with `error` where it refused to.
+    """The address that NCCL picks in the job's environment and configuration files; "" with `error` if it fails.
 
-    `version` is that of the library that was asked. `rendezvous` is NCCL_COMM_ID where that is set: NCCL then echoes
-    it, and tells nothing of its choice. `scope` is the interface's index where the address is link-local, 0 elsewhere.
+    `version` is that of the library that was called. `rendezvous` is NCCL_COMM_ID if that is set: NCCL then returns
+    it instead of an address it picks. `scope` is the interface's index for a link-local address, 0 for any other.
     """
 
     address: str
@@ -33,7 +33,7 @@ class NcclPickFacts:
 PICK = Answer("nccl-pick")
 
 
-Said = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 
 _LENGTH = 128  # bytes of an identifier
@@ -46,33 +46,33 @@ _FAMILY, _PORT, _V4, _V6, _SCOPE = slice(8, 10), slice(10, 12), slice(12, 16), s
 
 
 def pick(evidence: Evidence) -> Read[NcclPickFacts]:
-    """Read what NCCL picks as things are. Which NCCL the job loads must be known: another one's pick tells nothing."""
+    """Read what NCCL picks now. The job's copy of NCCL must be known: another copy may pick differently."""
     library = loaded(evidence)
     reply = evidence.reply(PICK)
-    if isinstance(library, Unread):  # owed already, with the line to type
-        return Absent("which NCCL the job loads is not known")
+    if isinstance(library, Unread):  # already reported, with its fix
+        return Absent("the NCCL that the job loads is not known")
     if isinstance(library, Absent):
         return library
     if reply.status is Status.MISSING and library.static:
-        return Absent("NCCL is a part of torch's own library, which is not run to be asked")
+        return Absent("NCCL is linked into torch, which ncheck does not load to ask it")
     if reply.status is Status.MISSING:
-        return Unread(f"the job loads NCCL {library.version}, and there was none to be asked what it picks")
-    return trouble(PICK, reply) or answered(said_by(reply.value))
+        return Unread(f"the job loads NCCL {library.version}, but no copy was found to ask which interface it picks")
+    return trouble(PICK, reply) or answered(json_object(reply.value))
 
 
-def said_by(value: object) -> Said:
+def json_object(value: object) -> JsonObject:
     if not isinstance(value, dict):
-        raise TypeError(f"no record, but {type(value).__name__}")
+        raise TypeError(f"expected a mapping, got {type(value).__name__}")
     return value
 
 
-def answered(value: Said) -> Unread | NcclPickFacts:
+def answered(value: JsonObject) -> Unread | NcclPickFacts:
     if "error" in value:
-        return Unread(f"NCCL could not be asked what it picks: {str(value['error'])[:LONGEST]}")
+        return Unread(f"NCCL could not be asked which interface it picks: {str(value['error'])[:LONGEST]}")
     version, rendezvous = version_text(cast("str | int", value["version"])), str(value["rendezvous"])[:LONGEST]
     code = value["code"]
     if not isinstance(code, int):
-        raise TypeError(f"no result code, but {type(code).__name__}")
+        raise TypeError(f"expected a result code, got {type(code).__name__}")
     if code:
         words = str(value["words"]).strip()[:LONGEST] or f"ncclGetUniqueId returned {code}"
         return NcclPickFacts("", version, words, rendezvous)
@@ -81,7 +81,7 @@ def answered(value: Said) -> Unread | NcclPickFacts:
 
 
 def _address(identifier: bytes) -> tuple[str, int]:
-    """Return the address that an identifier begins with, and the scope of one that is link-local.
+    """Return the address at the start of an identifier, and the scope of a link-local one.
 
     magic (8 bytes), family (two bytes, the machine's order: little-endian wherever NCCL runs), port, IPv4 or IPv6.
     """

@@ -1,4 +1,4 @@
-"""What the kernel was told about networks, by sysctl: filters, ARP, neighbours, ports, tracked connections."""
+"""The kernel's network settings (sysctl): rp_filter, ARP, neighbour tables, ports, connection tracking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ncheck.model.fact import Read, Unread
 
 @dataclass(frozen=True)
 class InterfaceSettings:
-    """net.ipv4.conf.NAME.*, as set; what holds is made of these and of those of "all"."""
+    """net.ipv4.conf.NAME.*, as set; the effective values combine these with those of "all"."""
 
     rp_filter: int = 0
     arp_ignore: int = 0
@@ -23,7 +23,7 @@ class InterfaceSettings:
 
 @dataclass(frozen=True)
 class Conntrack:
-    """Connections that netfilter keeps track of in this network namespace, and how many there may be."""
+    """The connections that netfilter tracks in this network namespace: how many there are, and the limit."""
 
     count: int
     most: int
@@ -33,9 +33,9 @@ class Conntrack:
 class NetSettingsFacts:
     """`conf` is net.ipv4.conf by interface, "all" among them.
 
-    `ephemeral` is the range that the kernel takes a client's port from, both ends included, and `reserved` the ranges
-    that it leaves out. `neighbours` maps the family, 4 or 6, to the most entries of its neighbour table; one that is
-    not shown (a container, IPv6 off) is not there. `conntrack` is None where netfilter tracks nothing.
+    `ephemeral` is the range of client ports, both ends included, and `reserved` the ranges excluded from it.
+    `neighbours` maps the family, 4 or 6, to the limit of its neighbour table, unless the kernel does not show it (a
+    container, IPv6 off). `conntrack` is None if netfilter tracks no connections.
     """
 
     conf: Mapping[str, InterfaceSettings]
@@ -46,12 +46,12 @@ class NetSettingsFacts:
 
     @property
     def ports(self) -> int:
-        """How many ports a client may get."""
+        """The number of ports that clients can use."""
         first, last = self.ephemeral
         return last - first + 1 - sum(max(0, min(last, b) - max(first, a) + 1) for a, b in self.reserved)
 
     def effective(self, name: str) -> InterfaceSettings:
-        """Return what holds for an interface: the greater of its own value and that of "all"."""
+        """Return the effective settings of an interface: the greater of its own value and that of "all"."""
         own, every = self.conf.get(name, InterfaceSettings()), self.conf["all"]
         return InterfaceSettings(
             rp_filter=max(own.rp_filter, every.rp_filter),
@@ -78,14 +78,14 @@ SETTINGS = Tree((
 
 
 def net_settings(evidence: Evidence) -> Read[NetSettingsFacts]:
-    """Read the settings. Raises KeyError or ValueError where the kernel shows none of what it always has."""
+    """Read the settings. Raises KeyError or ValueError if one that every kernel has is missing."""
     reply = evidence.reply(SETTINGS)
     if why := no_answer(SETTINGS, reply):
         return why
     tree = cast("Mapping[str, object]", reply.value)
     conf = {name: _interface(tree, name) for name in _interfaces(tree)}
     if "all" not in conf:
-        return Unread("/proc/sys/net/ipv4/conf/all is not there: these settings cannot be read here")
+        return Unread("/proc/sys/net/ipv4/conf/all not found: the network settings cannot be read here")
     first, last = str(tree[f"{NET}/ipv4/ip_local_port_range"]).split()
     return NetSettingsFacts(conf, (int(first), int(last)), tuple(_reserved(tree)), _neighbours(tree), _conntrack(tree))
 

@@ -1,4 +1,4 @@
-"""NICs and InfiniBand."""
+"""The network interfaces of a node, and what kind each of them is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Address:
     prefix: int
     scope: str = "global"
 
-    @cached_property  # every check of networks asks for it, and a node may have ten thousand addresses
+    @cached_property  # read by every network check, and a node may have ten thousand addresses
     def network(self) -> str:
         """The subnet, as "10.1.0.0/24"."""
         from ipaddress import ip_interface
@@ -34,12 +34,12 @@ class Address:
 
 @dataclass(frozen=True)
 class Interface:
-    """One interface, in the kernel's order (by `index`), which is the order in which NCCL looks.
+    """One interface, in the kernel's order (by `index`), which is the order in which NCCL searches.
 
-    `speed` is in Mb/s (None: the driver does not say), `pci` like "0000:3b:00.0", `numa` None where there is none.
+    `speed` is in Mb/s (None: the driver does not report it), `pci` like "0000:3b:00.0", `numa` None if there is none.
     `up` is the administrative state, `running` whether it has a carrier (IFF_RUNNING).
-    `uplink` marks what stands in where a network namespace has no wire of its own: the end of a veth pair that is a
-    container's only way out. It is not `usable`, and a plan that must name something may name it.
+    `uplink`: in a network namespace without a physical interface, the end of a veth pair that is a container's only
+    connection. It is not `usable`, but a plan may use it if there is nothing else.
     """
 
     name: str
@@ -53,22 +53,22 @@ class Interface:
     pci: str = ""
     numa: int | None = None
     speed: int | None = None
-    duplex: str = ""  # full, half; "" where the driver does not say
+    duplex: str = ""  # full, half; "" if the driver does not report it
     mac: str = ""
     master: str = ""
     hca: str = ""  # the InfiniBand or RoCE device behind it: mlx5_0
     default_route: bool = False
     uplink: bool = False
-    peer_index: int | None = None  # the index of what it hangs on or is paired with, in this namespace or another
+    peer_index: int | None = None  # the index of its parent or of its peer, in this namespace or another
 
     @property
     def usable(self) -> bool:
-        """Tell whether data of a job could leave here: a real wire, up, with an address of more than link scope."""
+        """Whether a job's data can use it: a real network, up, with an address of global scope."""
         addressed = any(address.scope == "global" for address in self.addresses)
         return self.kind in CARRIES_DATA and self.up and self.running and addressed
 
 
-# A management controller shows itself to its host as a network card on USB: the same addresses on every machine.
+# A management controller (BMC) appears to its host as a USB network card, with the same addresses on every machine.
 BMC_DRIVERS = frozenset({"cdc_ether", "cdc_eem", "cdc_ncm", "rndis_host"})
 
 
@@ -83,13 +83,13 @@ class NicFacts:
 
     @cached_property
     def candidates(self) -> tuple[Interface, ...]:
-        """Return what a job may be told to use: every usable interface, and where there is none the uplinks."""
+        """The interfaces that a job may use: every usable one, or the uplinks if there is none."""
         usable = tuple(nic for nic in self.interfaces if nic.usable)
         return usable or tuple(nic for nic in self.interfaces if nic.uplink)
 
     @cached_property
     def met_at(self) -> tuple[tuple[Interface, Address], ...]:
-        """Return the addresses at which others can meet the node, in the kernel's order; link-local ones are none."""
+        """The addresses at which other nodes can reach this one, in the kernel's order, without link-local ones."""
         from ipaddress import ip_address
 
         held = ((nic, address) for nic in self.candidates for address in nic.addresses if nic.driver not in BMC_DRIVERS)
@@ -100,10 +100,10 @@ class NicFacts:
 _NAME = re.compile(r"[^\s/]{1,64}")
 
 
-_MOST = 8192  # interfaces of one node: a thousand containers leave as many
+_MOST = 8192  # interfaces of one node: a thousand containers create as many
 
 
-Link = Mapping[str, object]  # one interface as the agent's `interfaces` says it
+Link = Mapping[str, object]  # one interface in the agent's answer
 
 
 INTERFACES = Answer("interfaces")
@@ -151,7 +151,7 @@ _BY_DRIVER = {
 }
 
 
-_NO_WAY_OUT = frozenset({Kind.LOOPBACK, Kind.BRIDGE, Kind.CONTAINER_BRIDGE, Kind.BOND_SLAVE})
+_NEVER_UPLINKS = frozenset({Kind.LOOPBACK, Kind.BRIDGE, Kind.CONTAINER_BRIDGE, Kind.BOND_SLAVE})
 
 
 def nics(evidence: Evidence) -> Read[NicFacts]:
@@ -160,16 +160,16 @@ def nics(evidence: Evidence) -> Read[NicFacts]:
     if why := no_answer(INTERFACES, reply):
         return why
     value = cast("Mapping[str, list[object]]", reply.value)
-    told = cast("list[Link]", value["interfaces"])
-    if len(told) > _MOST:
-        raise ValueError(f"{len(told)} interfaces are more than any node has")
-    links = {_name(link): link for link in told}
+    listed = cast("list[Link]", value["interfaces"])
+    if len(listed) > _MOST:
+        raise ValueError(f"{len(listed)} interfaces: more than any node has")
+    links = {_name(link): link for link in listed}
     routes = [str(name) for name in value.get("default_routes") or []]
     return NicFacts(with_uplinks(tuple(_interface(link, links, routes) for link in links.values())))
 
 
 def kind_of(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
-    """Tell what an interface is. `links` are all of the namespace, for its master and for what lies beneath it."""
+    """Return the kind of an interface. `links` are all of the namespace, among them its master and its ports."""
     if link.get("loopback") or link.get("type") == _LOOPBACK:
         return Kind.LOOPBACK
     if links.get(str(link.get("master")), {}).get("bond"):
@@ -182,9 +182,9 @@ def kind_of(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
 
 
 def with_uplinks(interfaces: tuple[Interface, ...]) -> tuple[Interface, ...]:
-    """Mark the ways out of a namespace that has no wire of its own.
+    """Mark the uplinks of a namespace without a physical interface.
 
-    There, an addressed end of a veth pair leads out, and so does anything else that carries the default route.
+    These are an end of a veth pair with an address, and any interface with the default route.
     """
     if any(nic.usable for nic in interfaces):
         return interfaces
@@ -193,13 +193,13 @@ def with_uplinks(interfaces: tuple[Interface, ...]) -> tuple[Interface, ...]:
 
 def _leads_out(nic: Interface) -> bool:
     addressed = any(address.scope == "global" for address in nic.addresses)
-    if not (nic.up and nic.running and addressed) or nic.master or nic.kind in _NO_WAY_OUT:
+    if not (nic.up and nic.running and addressed) or nic.master or nic.kind in _NEVER_UPLINKS:
         return False
     return nic.kind is Kind.VETH or nic.default_route
 
 
 def _bridge(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
-    """Tell a LAN's bridge from one that only containers hang on: the former has a wire or carries the default route."""
+    """Return BRIDGE for a bridge of a LAN, which has a physical port or the default route; else it is of containers."""
     ports = [links[name] for name in cast("list[str]", link.get("lower") or []) if name in links]
     if kind_by_name(str(link["name"])) is Kind.CONTAINER_BRIDGE:
         return Kind.CONTAINER_BRIDGE
@@ -222,7 +222,7 @@ def _by_devtype(link: Link) -> Kind | None:
 
 
 def _by_device(link: Link) -> Kind | None:
-    """Tell by the driver of the device on the bus behind it; None where there is none."""
+    """Return the kind by the driver of its device; None if it has no device on a bus."""
     driver = str(link.get("driver") or "")
     if not (link.get("device") or link.get("pci")):
         return None
@@ -232,14 +232,14 @@ def _by_device(link: Link) -> Kind | None:
 
 
 def _by_driver(link: Link) -> Kind | None:
-    """Tell by the driver of what has no device; a veth with the name of a container's bridge is taken for one."""
+    """Return the kind by the driver of a virtual interface; a veth named like a container bridge counts as one."""
     kind = _BY_DRIVER.get(str(link.get("driver") or ""))
     named = kind_by_name(str(link["name"]))
     return Kind.CONTAINER_BRIDGE if kind is Kind.VETH and named is Kind.CONTAINER_BRIDGE else kind
 
 
 def _by_pairing(link: Link) -> Kind:
-    """Tell a veth's end by the peer that iflink names; what is left has only its name."""
+    """Return VETH if iflink names a peer, else the kind by its name."""
     named = kind_by_name(str(link["name"]))
     if named in (Kind.OVERLAY, Kind.VETH, Kind.OTHER, Kind.CONTAINER_BRIDGE):
         return named
@@ -274,29 +274,29 @@ def _interface(link: Link, links: Mapping[str, Link], routes: list[str]) -> Inte
 
 
 def _name(link: Link) -> str:
-    """Return its name. Raises ValueError for what a kernel gives none: it comes to stand in lines to type."""
+    """Return its name. Raises ValueError for a name that no kernel allows: it becomes part of commands."""
     name = str(link["name"])
     if not _NAME.fullmatch(name) or not name.isprintable():
-        raise ValueError(f"{quoted(name)} is the name of no interface")
+        raise ValueError(f"{quoted(name)} is not an interface name")
     return name
 
 
 def _address(one: Link) -> Address:
-    """Return an address that is one. Raises ValueError for anything else, for it comes to stand in lines to type."""
+    """Return the address. Raises ValueError for anything else: it becomes part of commands."""
     ip = str(one["ip"])
     whole = 128 if ":" in ip else 32
     prefix = _number(one, "prefix")
-    told = ip_interface((ip, whole if prefix is None else prefix))
+    parsed = ip_interface((ip, whole if prefix is None else prefix))
     if "%" in ip:
-        raise ValueError(f"{ip} bears a zone, and getifaddrs gives none")
-    return Address(str(told.ip), told.network.prefixlen, str(one.get("scope") or "global"))
+        raise ValueError(f"{ip} has a zone, which getifaddrs never returns")
+    return Address(str(parsed.ip), parsed.network.prefixlen, str(one.get("scope") or "global"))
 
 
 def _index(link: Link) -> int:
-    """Return the index, by which NCCL's order goes. Raises TypeError where there is none."""
+    """Return the index, which gives NCCL's order. Raises TypeError if there is none."""
     index = _number(link, "index")
     if index is None:
-        raise TypeError(f"the index of {link['name']} is no number")
+        raise TypeError(f"the index of {link['name']} is not a number")
     return index
 
 

@@ -1,4 +1,4 @@
-"""How GPUs and HCAs are connected to their machine: PCIe lanes and speeds, and the processor above them."""
+"""The PCIe links of GPUs and HCAs (lanes and speeds), and the processor above them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ncheck.model.fact import Absent, Read, Unread
 
 @dataclass(frozen=True)
 class PcieLink:
-    """One link: its lanes and speed in GT/s a lane now, and at most. None: the system does not say.
+    """One link: lanes and speed in GT/s per lane, current and maximum. None: the system does not show it.
 
-    An idle GPU lowers its speed by itself, and never its width.
+    An idle GPU lowers its speed, but never its width.
     """
 
     width: int | None
@@ -54,7 +54,7 @@ HCAS = "/sys/class/infiniband"
 _FILES = ("current_link_width", "current_link_speed", "max_link_width", "max_link_speed")
 
 
-# The device; the port above it, which tells how fast the slot can be; the switch above that
+# The device; the port above it, which limits the speed of the slot; the switch above that port.
 _SLOT, _SWITCH = "/..", "/../.."
 
 
@@ -75,20 +75,17 @@ _SPEED = re.compile(r"(?P<number>\d{1,3}(?:\.\d)?) GT/s")
 _CPU = re.compile(r"^(?P<name>vendor_id|cpu family|model)\s*:\s*(?P<value>\S+)\s*$", re.MULTILINE)
 
 
-_WIDEST = 32  # lanes; a virtual machine may show 63 or 255, which mean nothing
+_WIDEST = 32  # lanes; a virtual machine may show 63 or 255, which are meaningless
 
 
-SysfsTree = Mapping[str, object]
-
-
-def gpu_links(tree: SysfsTree) -> dict[str, tuple[PcieLink, ...]]:
+def gpu_links(tree: Mapping[str, object]) -> dict[str, tuple[PcieLink, ...]]:
     """Return the links of each device of NVIDIA's driver, by PCI address."""
     prefix = GPUS + "/"
     names = {path[len(prefix) :].split("/")[0] for path in tree if path.startswith(prefix)}
     return {name.lower(): links for name in sorted(names) if (links := tuple(_links(tree, prefix + name)))}
 
 
-def hca_links(tree: SysfsTree) -> dict[str, tuple[PcieLink, ...]]:
+def hca_links(tree: Mapping[str, object]) -> dict[str, tuple[PcieLink, ...]]:
     """Return the links of each HCA, by its name."""
     prefix = HCAS + "/"
     names = {path[len(prefix) :].split("/")[0] for path in tree if path.startswith(prefix)}
@@ -104,8 +101,8 @@ def processor(text: str) -> Processor | None:
     return Processor(found["vendor_id"], int(family), int(model))
 
 
-def _links(tree: SysfsTree, device: str) -> Iterator[PcieLink]:
-    """Yield its own link, no faster than the slot can, and that of the switch above it, where there is one."""
+def _links(tree: Mapping[str, object], device: str) -> Iterator[PcieLink]:
+    """Yield its own link, limited to the speed of the slot, and that of the switch above it, if there is one."""
     own, slot, switch = (_link(tree, device + place) for place in ("", _SLOT, _SWITCH))
     if own:
         fastest = min((speed for end in (own, slot) if end and (speed := end.most_speed)), default=None)
@@ -114,8 +111,8 @@ def _links(tree: SysfsTree, device: str) -> Iterator[PcieLink]:
         yield switch
 
 
-def _link(tree: SysfsTree, place: str) -> PcieLink | None:
-    """Return one end's view of a link; None for what has none, such as a host bridge."""
+def _link(tree: Mapping[str, object], place: str) -> PcieLink | None:
+    """Return the link as one end shows it; None if it has none, as a host bridge."""
     texts = [tree.get(f"{place}/{file}") for file in _FILES]
     if not any(isinstance(text, str) for text in texts):
         return None
@@ -124,7 +121,7 @@ def _link(tree: SysfsTree, place: str) -> PcieLink | None:
 
 
 def _width(text: str) -> int | None:
-    """Return the lanes: 0 is a link that is down, or a virtual function, which has none of its own."""
+    """Return the lanes; None for 0, which a link that is down and a virtual function show."""
     return int(text) if text.isdecimal() and 0 < int(text) <= _WIDEST else None
 
 
@@ -136,7 +133,7 @@ def _speed(text: str) -> float | None:
 LINKS = Tree(PATTERNS)
 
 
-# The first processor alone: the whole file is a megabyte on a large machine.
+# Only the first processor: the whole file is a megabyte on a large machine.
 PROCESSOR = Command(("grep", "-m4", "-E", "^(vendor_id|cpu family|model)", "/proc/cpuinfo"))
 
 
@@ -146,12 +143,12 @@ def pcie(evidence: Evidence) -> Read[PcieFacts]:
     if why := trouble(LINKS, reply):
         return why
     if not isinstance(reply.value, dict):
-        return Unread("the links of PCIe are no tree", fix="ls /sys/bus/pci/devices")
+        return Unread("the PCIe links are not a file tree", fix="ls /sys/bus/pci/devices")
     gpus, hcas = gpu_links(reply.value), hca_links(reply.value)
     if not gpus and not hcas:
-        return Absent("no NVIDIA GPU and no HCA shows a link of PCIe")
-    said = evidence.reply(PROCESSOR)
-    return PcieFacts(gpus, hcas, processor(said.stdout) if said.succeeded else None)
+        return Absent("no NVIDIA GPU or HCA with a PCIe link")
+    cpuinfo = evidence.reply(PROCESSOR)
+    return PcieFacts(gpus, hcas, processor(cpuinfo.stdout) if cpuinfo.succeeded else None)
 
 
 FACTS = (Fact(PcieFacts, (LINKS, PROCESSOR), pcie),)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from ncheck.facts.definition import TRYING_PLAN, Fact, no_answer
 from ncheck.facts.environment import IFNAME
-from ncheck.facts.nccl_pick import NcclPickFacts, Said, answered, said_by
+from ncheck.facts.nccl_pick import JsonObject, NcclPickFacts, answered, json_object
 from ncheck.facts.nics import NicFacts
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read, Unread
@@ -40,30 +40,30 @@ def planned(evidence: Evidence) -> Read[PlannedPickFacts]:
     reply = evidence.reply(PLANNED)
     if why := no_answer(PLANNED, reply):
         return why
-    value = said_by(reply.value)
-    picked, asked = answered(value), cast("Said", value["asked"])
+    value = json_object(reply.value)
+    picked, asked = answered(value), cast("JsonObject", value["asked"])
     if isinstance(picked, Unread):
         return picked
-    variables = {str(name): str(set_to) for name, set_to in cast("Said", asked["variables"]).items()}
+    variables = {str(name): str(set_to) for name, set_to in cast("JsonObject", asked["variables"]).items()}
     return PlannedPickFacts(picked, variables, tuple(map(str, cast("list[object]", asked["interfaces"]))))
 
 
-_LONGEST = 10.0  # seconds for NCCL to be opened and asked once more
+_LONGEST = 10.0  # seconds to load NCCL and ask it once more
 
 
 def exempt_alone(cluster: Cluster, _settings: Settings) -> dict[str, str]:
-    """Return the nodes on which no plan is to be tried: one node alone needs none."""
+    """Return the nodes on which no plan is tried: a single node needs none."""
     alone = len(cluster.nodes) == 1
-    return {node.name: "one node alone needs no network between nodes" for node in cluster.nodes if alone}
+    return {node.name: "a single node needs no network between nodes" for node in cluster.nodes if alone}
 
 
 def ask_pick(cluster: Cluster, _settings: Settings, left: float) -> Questions:
-    """Make the plan of what is known by now, and ask every node on which NCCL could be asked before."""
+    """Make the plan from what is known so far, and ask every node on which NCCL has answered before."""
     from ncheck.plan.variables import advise
 
     advice = advise(cluster)
     asked_before, nics = cluster.connected_facts(NcclPickFacts), cluster.connected_facts(NicFacts)
-    why = NotAsked(PLANNED, "NCCL could not be asked here what it picks")
+    why = NotAsked(PLANNED, "NCCL could not be asked here which interface it picks")
     return {
         node.name: (_question(advice, node.name, nics.get(node.name), left) if node.name in asked_before else why,)
         for node in cluster.connected
@@ -82,9 +82,9 @@ def _question(advice: Advice, node: str, nics: NicFacts | None, left: float) -> 
 
 
 def _meant(network: Network, nics: NicFacts | None, node: str, value: str) -> Iterator[str]:
-    """Yield the interfaces of this node that lead into the plan's network, those of them that its value names.
+    """Yield the interfaces of this node in the plan's network, as far as the value of NCCL_SOCKET_IFNAME names them.
 
-    The network knows one of the nodes that are one machine.
+    Of several nodes that are one machine, the network has one.
     """
     from ncheck.network.subnets import seats
 

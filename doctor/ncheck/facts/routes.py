@@ -1,4 +1,4 @@
-"""Whether this node's kernel knows a route to where other nodes' NCCL would wait: asked, and nothing was sent."""
+"""Whether the node has a route to the addresses on which other nodes' NCCL would listen: asked of the kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RouteFacts:
-    """The addresses that were asked about, each with why there is no route to it; "" where there is one."""
+    """Each address with the reason why there is no route to it; "" if there is one."""
 
     routes: Mapping[str, str]
 
@@ -36,12 +36,12 @@ ROUTES = Answer("routes")
 
 
 def routes(evidence: Evidence) -> Read[RouteFacts]:
-    """Read them; a node of whose subnets all picks are was not asked, and is Absent."""
+    """Read the routes; Absent on a node whose subnets contain the addresses of all others."""
     reply = evidence.reply(ROUTES)
     if why := no_answer(ROUTES, reply):
         return why
-    said = mapping(mapping(reply.value)["routes"])
-    return RouteFacts({str(ip_address(address)): _why(none) for address, none in said.items()})
+    answer = mapping(mapping(reply.value)["routes"])
+    return RouteFacts({str(ip_address(address)): _why(none) for address, none in answer.items()})
 
 
 def _why(none: JsonValue) -> str:
@@ -54,7 +54,7 @@ MADE_FROM = (NicFacts, EnvironmentFacts, *PICK_FACTS)
 MOST = 4096  # addresses that one node is asked about
 
 
-_WHY_NOT = "wherever NCCL picks on the other nodes lies in a subnet of its own"
+_WHY_NOT = "the addresses that NCCL picks on the other nodes are in subnets of this node"
 
 
 def ask_routes(cluster: Cluster, _settings: Settings, left: float) -> Questions:

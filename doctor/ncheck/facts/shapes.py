@@ -1,4 +1,4 @@
-"""What may stand in an answer: each holds a value to its shape and bounds, or raises TypeError or ValueError."""
+"""Validators for the values of an answer: each checks type and bounds, or raises TypeError or ValueError."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ncheck.hostlist import is_name, is_v6, quoted
 from ncheck.model.evidence import JsonValue
 
-_MOST = 65536  # of anything in one answer: more is no cluster but a flood
+_MOST = 65536  # items in one answer: no cluster has more
 
 
 _LARGEST_PORT = 65535
@@ -16,33 +16,33 @@ _LARGEST_PORT = 65535
 
 def mapping(value: JsonValue) -> Mapping[str, JsonValue]:
     if not isinstance(value, dict):
-        raise TypeError("no mapping stands where one should")
+        raise TypeError("expected a mapping")
     items(list(value))
     return value
 
 
 def items(value: JsonValue, most: float = _MOST) -> list[JsonValue]:
     if not isinstance(value, list):
-        raise TypeError("no list stands where one should")
+        raise TypeError("expected a list")
     if len(value) > most:
-        raise ValueError(f"{len(value)} of one kind in an answer are more than any cluster has")
+        raise ValueError(f"{len(value)} items in one answer: more than any cluster has")
     return value
 
 
 def whole(value: JsonValue, most: float = math.inf, least: int = 0) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError("no whole number stands where one should")
+        raise TypeError("expected an integer")
     if not least <= value <= most:
-        raise ValueError("a number in it is none of those that can be")
+        raise ValueError("a number is out of range")
     return value
 
 
 def number(value: JsonValue, most: float = math.inf, least: float = 0.0) -> float:
     """Return a finite number."""
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError("no number stands where one should")
+        raise TypeError("expected a number")
     if not (math.isfinite(value) and least <= value <= most):
-        raise ValueError("a number in it is none of those that can be")
+        raise ValueError("a number is out of range")
     return float(value)
 
 
@@ -52,18 +52,18 @@ def port(value: JsonValue) -> int:
 
 def truth(value: JsonValue) -> bool:
     if not isinstance(value, bool):
-        raise TypeError("neither true nor false stands where one should")
+        raise TypeError("expected true or false")
     return value
 
 
 def words(value: JsonValue) -> str:
     if not isinstance(value, str):
-        raise TypeError("no words stand where they should")
+        raise TypeError("expected a string")
     return value
 
 
 def node(value: JsonValue) -> str:
-    """Return the name of a node, which comes to stand in lines to type."""
+    """Return the name of a node, which becomes part of commands."""
     if not isinstance(value, str) or not (is_name(value) or is_v6(value)):
-        raise ValueError(f"{quoted(str(value))} is no node")
+        raise ValueError(f"{quoted(str(value))} is not a node name")
     return value

@@ -1,4 +1,4 @@
-"""Getting there: the listing, the login, who answered, its clock, and its own ssh to the other nodes."""
+"""ssh from a node to other nodes, as a launcher would use it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PeerSsh:
-    """One edge: this node ran `ssh target true` in batch mode. `cause` is None when it worked."""
+    """One connection: this node ran `ssh target true` in batch mode. `cause` is None if it worked."""
 
     target: str
     cause: Cause | None
@@ -31,7 +31,7 @@ class PeerSsh:
 
 @dataclass(frozen=True)
 class PeerSshFacts:
-    """The edges that this node tried: all others up to 16 nodes, else the edges of Open MPI's tree."""
+    """The connections that this node tried: to all others up to 16 nodes, else those of Open MPI's launch tree."""
 
     peers: tuple[PeerSsh, ...]
 
@@ -47,31 +47,31 @@ _OURS = 255  # ssh's own exit status; any other is that of the remote shell
 
 
 def peers(evidence: Evidence) -> Read[PeerSshFacts]:
-    """Read each edge. A node that had to try none is absent here: no launch opens ssh from it."""
+    """Read each connection. Absent on a node that had none to try: no launch opens ssh from it."""
     reply = evidence.reply(PEERS)
     if reply.status is Status.MISSING:
-        return Unread("no ssh program there to reach the other nodes with")
+        return Unread("no ssh program on this node")
     if why := trouble(PEERS, reply):
         return why
     said = reply.value["peers"] if isinstance(reply.value, dict) else None
     if not isinstance(said, dict):
-        raise TypeError("peers is no mapping")
+        raise TypeError("peers is not a mapping")
     if not said:
-        return Absent("no ssh to other nodes was tried from here")
+        return Absent("no ssh to other nodes to test from here")
     return PeerSshFacts(tuple(_edge(target, answer) for target, answer in said.items()))
 
 
 def _edge(target: str, answer: JsonValue) -> PeerSsh:
-    """Read one edge. Raises ValueError for a target that no listing can have: it comes to stand in a line to type."""
+    """Read one connection. Raises ValueError for a target that is not a hostname: it becomes part of a command."""
     if not (is_name(target) or is_v6(target)):
-        raise ValueError(f"{quoted(target)} is no host")
+        raise ValueError(f"{quoted(target)} is not a hostname")
     if not isinstance(answer, dict):
-        raise TypeError("a peer's answer is no mapping")
+        raise TypeError("a peer's answer is not a mapping")
     status, stderr = answer["exit_status"], str(answer["stderr"])
     if status == 0:
         return PeerSsh(target, None)
     if answer.get("cut_short"):
-        return PeerSsh(target, Cause.DEADLINE, "there was no time left to try it")
+        return PeerSsh(target, Cause.DEADLINE, "no time left to try it")
     return PeerSsh(target, _cause(status, stderr), telling_line(stderr) or _silent(status, answer.get("seconds")))
 
 
@@ -84,22 +84,22 @@ def _cause(status: JsonValue, stderr: str) -> Cause:
 
 def _silent(status: JsonValue, seconds: JsonValue) -> str:
     if status is None:
-        return f"ssh did not end within {seconds:.0f} s" if isinstance(seconds, float) else "it was never tried"
-    return f"ssh ended with exit status {status} and no words"
+        return f"ssh did not end within {seconds:.0f} s" if isinstance(seconds, float) else "it was not tried"
+    return f"ssh ended with exit status {status} and no message"
 
 
-_LEAST_FOR_A_PEER = 3.0  # seconds for one node's login to another, where many are to be tried
+_LEAST_FOR_A_PEER = 3.0  # seconds for one login from node to node, if there are many
 
 
 def exempt_peers(cluster: Cluster, settings: Settings) -> dict[str, str]:
-    """Return the nodes from which no launch opens ssh, and why that is so."""
+    """Return the nodes from which no launch opens ssh, each with the reason."""
     found = edges(len(cluster), settings.mesh)
     others = (node.name for number, node in enumerate(cluster.nodes) if number not in found)
     return exempt_without_peers(cluster, settings) or dict.fromkeys(others, "no launch opens ssh from here")
 
 
 def ask_peers(cluster: Cluster, settings: Settings, left: float) -> Questions:
-    """Ask each node at the beginning of an edge for the nodes at its ends, those that were reached at all."""
+    """Ask each node to ssh to those nodes that a launch would start from it, if they are reachable."""
     standing = {node.name for node in cluster.connected}
     questions: Questions = {}
     for number, others in edges(len(cluster), settings.mesh).items():
@@ -111,14 +111,14 @@ def ask_peers(cluster: Cluster, settings: Settings, left: float) -> Questions:
 
 def _question(targets: list[JsonValue], settings: Settings, left: float) -> Answer | NotAsked:
     if not targets:
-        return NotAsked(PEERS, "no ssh to other nodes was tried from here: none of them was reached")
+        return NotAsked(PEERS, "no ssh to other nodes to test from here: none of them is reachable")
     each = min(settings.connect_timeout, max(_LEAST_FOR_A_PEER, left / (1 + len(targets) // 6)))
     asked: JsonValue = {"peers": targets, "timeout": each}
     return replace(PEERS, arguments=asked, timeout=max(1.0, left - 1.0))
 
 
 def _peer(node: Node, settings: Settings) -> JsonValue:
-    """Return how a node is reached, as the listing names it."""
+    """Return how to reach a node, as the inventory lists it."""
     return {"target": node.name, "host": node.name, "port": node.port or settings.port,
             "user": node.user or settings.user}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""How GPUs and NICs hang together: `nvidia-smi topo -m`."""
+"""How GPUs and NICs are connected to each other: `nvidia-smi topo -m`."""
 
 from __future__ import annotations
 
@@ -38,33 +38,33 @@ TOPO = Command(("nvidia-smi", "topo", "-m"))
 
 
 def topology(evidence: Evidence) -> Read[TopologyFacts]:
-    """Read the matrix; an answer that is no matrix is Unread, with nvidia-smi's first words."""
+    """Read the matrix; other output is Unread, with its first line."""
     if why := smi_trouble(evidence, TOPO):
         return why
-    said = evidence.reply(TOPO).stdout
+    output = evidence.reply(TOPO).stdout
     try:
-        return _matrix(said)
+        return _matrix(output)
     except ValueError as error:
-        return Unread(f"{error}; it begins: {said.strip().splitlines()[0][:80]}", fix="nvidia-smi topo -m")
+        return Unread(f"{error}; first line: {output.strip().splitlines()[0][:80]}", fix="nvidia-smi topo -m")
 
 
-@lru_cache(maxsize=16)  # nodes of one kind print one text, and it is long
+@lru_cache(maxsize=16)  # nodes of one type print the same long text
 def _matrix(text: str) -> TopologyFacts:
-    return _whole(*parse_topology(text))
+    return _complete(*parse_topology(text))
 
 
-def _whole(matrix: TopologyFacts, nameless: tuple[str, ...]) -> TopologyFacts:
-    """Return a matrix with no path missing. Raises ValueError for one that was cut off: what is not there is not equal.
+def _complete(matrix: TopologyFacts, nameless: tuple[str, ...]) -> TopologyFacts:
+    """Return a complete matrix. Raises ValueError for a truncated one: a missing path must not count as equal.
 
-    `nameless` are the NICs that the driver itself gives no name in the legend.
+    `nameless` are the NICs for which the driver prints no name in the legend.
     """
     for gpu in matrix.gpus:
         for other in (*matrix.gpus, *matrix.nics):
             if gpu != other and (gpu, other) not in matrix.pairs:
-                raise ValueError(f"the matrix was cut off: no path from {gpu} to {other}")
+                raise ValueError(f"the matrix is truncated: no path from {gpu} to {other}")
     for nic in matrix.nics:
         if _NUMBERED.fullmatch(nic) and nic not in matrix.legend and nic not in nameless:
-            raise ValueError(f"the matrix was cut off: the legend does not name {nic}")
+            raise ValueError(f"the matrix is truncated: the legend does not name {nic}")
     return matrix
 
 

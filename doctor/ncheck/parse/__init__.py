@@ -1,6 +1,6 @@
-"""Texts that tools print, to typed records: pure functions, used for live nodes and for `ncheck read` alike.
+"""Parsers of the output of tools: pure functions from text to typed records, for live nodes and for `ncheck read`.
 
-Each of them reads a capture as people paste it: with a prompt, a quote mark, Windows line ends, a cut-off end.
+They accept text as people paste it: with prompts, quote marks, Windows line ends, or truncated.
 """
 
 from __future__ import annotations

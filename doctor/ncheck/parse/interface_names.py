@@ -1,4 +1,4 @@
-"""NICs and InfiniBand."""
+"""The kinds of network interfaces, and what a name alone shows of the kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Kind(str, Enum):
-    """What an interface really is. Names decide only where nothing else does."""
+    """What an interface is. Its name decides only if nothing else does."""
 
     PHYSICAL = "physical"  # a device on a bus behind it
     CLOUD = "cloud"  # a hypervisor's NIC: virtio, ena, gve, hv_netvsc, vmxnet3, xen
@@ -17,16 +17,16 @@ class Kind(str, Enum):
     VLAN = "vlan"
     BRIDGE = "bridge"
     VETH = "veth"
-    TUN = "tun"  # tun, tap, wireguard, tailscale: tunnels of user space and VPNs
-    OVERLAY = "overlay"  # flannel, cali, cilium, vxlan, geneve: a container network's own
+    TUN = "tun"  # tun, tap, wireguard, tailscale: user-space tunnels and VPNs
+    OVERLAY = "overlay"  # flannel, cali, cilium, vxlan, geneve: container networks
     CONTAINER_BRIDGE = "container-bridge"  # docker0, br-<hash>, cni0, virbr0
-    MACVLAN = "macvlan"  # macvlan and ipvlan: a real address on a real wire, as containers with their own IP have
+    MACVLAN = "macvlan"  # macvlan and ipvlan: a container with its own address on the physical network
     WIFI = "wifi"
     LOOPBACK = "loopback"
     OTHER = "other"  # none of the above: dummy, ifb, sit, gre
 
 
-# Sources: systemd.net-naming-scheme (en, wl, ww, ib and what follows), and the names that each program gives itself.
+# Sources: systemd.net-naming-scheme (en, wl, ww, ib and what follows), and the names that each program uses.
 _BY_NAME: tuple[tuple[str, Kind], ...] = (
     (r"lo$", Kind.LOOPBACK),
     (r"docker(?:0|_gwbridge)|br-[0-9a-f]{12}$|cni|cbr\d|podman|nerdctl|kube-bridge|weave$", Kind.CONTAINER_BRIDGE),
@@ -50,5 +50,5 @@ _PATTERNS = tuple((re.compile(pattern), kind) for pattern, kind in _BY_NAME)
 
 
 def kind_by_name(name: str) -> Kind | None:
-    """Return what the name says of itself, or None for a name such as eth0, enp1s0f0, hsn0, which says: a NIC."""
+    """Return the kind that the name shows; None for eth0, enp1s0f0, hsn0 and the like, which may be any NIC."""
     return next((kind for pattern, kind in _PATTERNS if pattern.match(name)), None)

@@ -1,4 +1,4 @@
-"""`mpirun --version` and `ompi_info`: which MPI it is, and which version."""
+"""`mpirun --version` and `ompi_info`: the MPI implementation and its version."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _MISSING = re.compile(
 
 @dataclass(frozen=True)
 class Mpi:
-    """What the text says; None is: not in it.
+    """What the text shows; None means that it does not hold the value.
 
     `implementation` is Open MPI, MPICH, Intel MPI, Spectrum MPI, MVAPICH2, Cray MPICH or Microsoft MPI.
     """
@@ -97,9 +97,9 @@ class Mpi:
     error: str | None = None
 
 
-@lru_cache(maxsize=32)  # one text is as good as the same on every node
+@lru_cache(maxsize=32)  # most nodes print the same text
 def parse_mpi(text: str) -> Mpi | None:
-    """Read the answer of mpirun, mpiexec or ompi_info; None where it is of none of them."""
+    """Read the output of mpirun, mpiexec or ompi_info; None for any other text."""
     plain = "\n".join(lines_of(text))
     if found := _MPIRUN.search(plain):
         name = "Spectrum MPI" if found[1].startswith("IBM") else "Open MPI"
@@ -116,7 +116,7 @@ def parse_mpi(text: str) -> Mpi | None:
 
 
 def _named(text: str) -> Mpi | None:
-    """Read those that give their name and version in a line."""
+    """Read the implementations that print name and version on one line."""
     if found := _MVAPICH.search(text):
         return Mpi(found[1], found[2])
     for name, pattern in (("Cray MPICH", _CRAY), ("Microsoft MPI", _MICROSOFT)):
@@ -141,7 +141,7 @@ def _parsable(text: str) -> Mpi | None:
 
 
 def _info(text: str) -> Mpi | None:
-    """Read `ompi_info` as people see it."""
+    """Read the plain form of `ompi_info`."""
     version = _first(_INFO, text)
     if version is None:
         return None

@@ -1,7 +1,7 @@
-"""What NCCL's own diagnostics say (NCCL_RUN_DIAGNOSTICS=1, from 2.31 on; the RAS ones too): host:pid NCCL DIAG lines.
+"""NCCL's own diagnostics (NCCL_RUN_DIAGNOSTICS=1, since 2.31; those of RAS too): the NCCL DIAG lines of a log.
 
-They know two tags: [OK], and [INFO] for whatever may want a look. A notice that belongs to a healthy machine (GPUs that
-share a NIC, a tool that is not installed) has the same tag as a link that gave wrong data: the words decide.
+They have two tags: [OK], and [INFO] for anything to look at. A notice on a healthy machine (GPUs that share a NIC, a
+tool that is not installed) has the same tag as a link that gave wrong data: the text decides.
 Layout: NCCL's user guide, troubleshooting/diagnostics, and its src/diagnostics.cc, p2p.cc, ib_write_bw.cc of 2.32.
 """
 
@@ -38,7 +38,7 @@ _COMPLETED = re.compile(r"^NCCL diagnostics completed in [\d.]+ ms across (\d{1,
 _COMM = re.compile(r" in comm 0x[0-9a-f]+$")
 
 
-# What could not be tried: nothing was found out, and nothing is wrong by it.
+# A check that could not be run: it found nothing out.
 _UNTRIED = (
     "tool missing", "server did not start", "capability probe timed out", "does not support IB", "no usable IB device",
     "cannot determine", "cannot enumerate", "cannot select", "cannot allocate", "cannot share", "cannot receive",
@@ -48,7 +48,7 @@ _UNTRIED = (
 )  # fmt: skip
 
 
-# What belongs to a healthy machine too. Of its variables ncheck has checks of its own: nodes may have their own values.
+# Also printed on a healthy machine. ncheck has its own checks of NCCL's variables, which may differ between nodes.
 _NOTICES = (
     "multiple net devices per rank", "net devices are shared across ranks", "skipped", "min/median/max",
     "some temporary resources may remain", "NCCL environment",
@@ -56,17 +56,17 @@ _NOTICES = (
 
 
 class Says(str, Enum):
-    """What a line means, whatever its tag is called."""
+    """What a line means, whatever its tag."""
 
     OK = "ok"
-    WRONG = "wrong"  # a path that NCCL intends to use does not work, or is slow among its like
+    WRONG = "wrong"  # a path that NCCL intends to use does not work, or is slower than similar ones
     UNTRIED = "untried"  # a check could not be run
     NOTICE = "notice"
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One line: its tag (OK, INFO, WARN), the check (p2p, net bw), its words without the communicator."""
+    """One line: its tag (OK, INFO, WARN), the check (p2p, net bw), and its text without the communicator."""
 
     tag: str
     check: str
@@ -76,14 +76,14 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class NcclDiagnostics:
-    """One run of them. `ranks` is None where it did not come to its end."""
+    """One run of the diagnostics. `ranks` is None if the run did not finish."""
 
     lines: tuple[Diagnostic, ...] = ()
     ranks: int | None = None
 
 
 def parse_diagnostics(text: str | Iterable[str]) -> NcclDiagnostics:
-    """Read the diagnostics' lines out of any output; lines of others are passed over."""
+    """Read the lines of the diagnostics; all others are ignored."""
     lines = plain_text(text).split("\n") if isinstance(text, str) else text
     found: dict[Diagnostic, None] = {}
     ranks = None
@@ -102,7 +102,7 @@ def _diagnostic(tag: str, said: str) -> Diagnostic:
 
 
 def _meaning(tag: str, said: str) -> Says:
-    """Return what a line means. What no release is known to say, and is not OK, counts as something found."""
+    """Return what a line means. A line that is not OK and that no known release prints counts as a problem."""
     if tag == "OK":
         return Says.OK
     if tag == "INFO":

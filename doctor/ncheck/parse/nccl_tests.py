@@ -1,8 +1,8 @@
-"""What nccl-tests' all_reduce_perf says: its table as releases have printed it since 2.0, and its -J file.
+"""nccl-tests' all_reduce_perf: its table, as releases have printed it since 2.0, and its -J file.
 
-The table's columns are taken from its own heading, for they changed: `root` came, `error` (the largest difference)
-became `#wrong` (a count), -I 1 puts four more columns behind each half, -S 1 a time stamp behind all.
-Layout: nccl-tests, src/util.cu and src/common.cu. The environment that the -J file holds is not looked at.
+The columns are taken from the table's heading, because they changed: `root` was added, `error` (the largest difference)
+became `#wrong` (a count), -I 1 adds four columns after each half, -S 1 a time stamp at the end.
+Layout: nccl-tests, src/util.cu and src/common.cu. The environment in the -J file is not read.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ _ERROR = re.compile(r"Test (?:NCCL |CUDA )?failure .+|# error: .+|Invalid number
 
 
 class NotNcclTestsError(ValueError):
-    """The text is neither a table of nccl-tests nor its -J file; says so."""
+    """The text is neither a table of nccl-tests nor its -J file."""
 
 
 @dataclass(frozen=True)
 class TableRow:
-    """One half of a row: bytes, seconds of one collective (the mean of its iterations), GB/s as the tool has them.
+    """One half of a row: bytes, seconds of one collective (the mean of its iterations), GB/s (1e9 bytes per second).
 
-    `wrong` counts wrong elements; None: they were not verified, or the release tells no count.
+    `wrong` counts wrong elements; None: they were not verified, or the release prints no count.
     """
 
     size: int
@@ -76,7 +76,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class ListedRank:
-    """One rank, as the tool lists them: its host is what that machine calls itself."""
+    """One rank in the tool's list; `host` is the hostname of its machine."""
 
     rank: int
     host: str
@@ -88,8 +88,8 @@ class ListedRank:
 class NcclTests:
     """One output. `tables` counts the tables in it: a build without MPI prints one for each process that mpirun starts.
 
-    `out_of_bounds` is the sum of all wrong elements, None where the output ends before it says so. `unreadable` counts
-    rows of which a half could not be read; `average` is over all sizes and both halves, in GB/s.
+    `out_of_bounds` is the sum of all wrong elements, None if the output ends before it. `unreadable` counts the rows of
+    which a half could not be read; `average` is over all sizes and both halves, in GB/s.
     """
 
     collective: str = ""
@@ -105,12 +105,12 @@ class NcclTests:
 
     @property
     def whole(self) -> bool:
-        """Tell whether it came to its end, and all of it could be read."""
+        """Whether the output is complete and could be read."""
         return self.tables == 1 and bool(self.rows) and self.out_of_bounds is not None and not self.unreadable
 
     @property
     def world(self) -> int:
-        """The number of ranks that took part in one test: 1 where every process tested alone."""
+        """The number of ranks in one test: 1 if every process ran its own test."""
         return len({rank.rank for rank in self.ranks})
 
 
@@ -121,7 +121,7 @@ def parse_nccl_tests(text: str) -> NcclTests:
     lines = [line[:_LONGEST] for line in plain_text(text).split("\n")]
     found = _table(lines)
     if not (found.tables or found.ranks or found.version or found.errors or found.out_of_bounds is not None):
-        raise NotNcclTestsError("no output of nccl-tests: it has no table of time, algbw and busbw")
+        raise NotNcclTestsError("not the output of nccl-tests: no table of time, algbw and busbw")
     return found
 
 
@@ -162,7 +162,7 @@ def _rows(lines: Sequence[str]) -> tuple[tuple[TableRow, ...], int, int]:
     return tuple(rows), unreadable, tables
 
 
-_BOTH = (False, True)  # in_place: out of place stands first
+_BOTH = (False, True)  # in_place: the out-of-place half comes first
 
 
 def _halves(columns: Sequence[str], words: Sequence[str]) -> Iterator[TableRow]:
@@ -176,7 +176,7 @@ def _halves(columns: Sequence[str], words: Sequence[str]) -> Iterator[TableRow]:
 
 
 def _count(word: str) -> int | bool | None:
-    """Return the number of wrong elements, None for N/A, False for what is no number: 0, 1.2e+07, N/A."""
+    """Return the number of wrong elements (0, 1.2e+07), None for N/A, False for anything else."""
     if word == "N/A":
         return None
     number = _number(word)
@@ -184,7 +184,7 @@ def _count(word: str) -> int | bool | None:
 
 
 def _number(word: object) -> float | None:
-    """Return a finite number that is not negative, None for anything else."""
+    """Return a finite number that is not negative; None for anything else."""
     try:
         number = float(word) if isinstance(word, str | int | float) and not isinstance(word, bool) else -1.0
     except (ValueError, OverflowError):
@@ -198,17 +198,17 @@ def _first(pattern: re.Pattern[str], lines: Sequence[str]) -> tuple[str, ...] | 
 
 def _json(text: str) -> NcclTests:
     try:
-        said = json.loads(text.lstrip("\ufeff"))
+        content = json.loads(text.lstrip("\ufeff"))
     except (ValueError, RecursionError) as error:
-        raise NotNcclTestsError(f"a -J file that ends early, or another JSON text: {error}") from None
-    results = said.get("results") if isinstance(said, Mapping) else None
+        raise NotNcclTestsError(f"not a complete -J file of nccl-tests: {error}") from None
+    results = content.get("results") if isinstance(content, Mapping) else None
     if not isinstance(results, list):
-        raise NotNcclTestsError("no -J file of nccl-tests: it has no results")
-    config, code = _mapping(said.get("config")), said.get("nccl_version")
+        raise NotNcclTestsError("not a -J file of nccl-tests: it has no results")
+    config, code = _mapping(content.get("config")), content.get("nccl_version")
     halves = [list(_json_halves(_mapping(result))) for result in results[:MOST_ROWS]]
-    ranks = config.get("devices", said.get("devices"))  # the field lies inside config since JSON_FILE_VERSION 2
-    args, errors = said.get("args"), said.get("errors")
-    count = _number(_mapping(said.get("out_of_bounds")).get("count"))
+    ranks = config.get("devices", content.get("devices"))  # the field lies inside config since JSON_FILE_VERSION 2
+    args, errors = content.get("args"), content.get("errors")
+    count = _number(_mapping(content.get("out_of_bounds")).get("count"))
     return NcclTests(
         collective=str(args[0]).rpartition("/")[2][:_LONGEST] if isinstance(args, list) and args else "",
         nccl=decode_version(code) if isinstance(code, int) and 0 < code < 10**6 else "",
@@ -216,7 +216,7 @@ def _json(text: str) -> NcclTests:
         rows=tuple(row for half in halves for row in half),
         tables=1,
         out_of_bounds=None if count is None else int(count),
-        average=_number(_mapping(said.get("average_bus_bandwidth")).get("bandwidth")),
+        average=_number(_mapping(content.get("average_bus_bandwidth")).get("bandwidth")),
         unreadable=sum(len(half) < len(_BOTH) for half in halves),
         errors=tuple(str(error)[:_LONGEST] for error in (errors if isinstance(errors, list) else []) if error),
     )

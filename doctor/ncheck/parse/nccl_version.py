@@ -1,4 +1,4 @@
-"""NCCL's version: the number that ncclGetVersion returns, and the words in logs."""
+"""NCCL's version: the code that ncclGetVersion returns, the lines in logs, and the packages of NCCL."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _DRIVER = re.compile(r"cudaDriverVersion (\d+)")
 
 # >>> torch.cuda.nccl.version()
 # (2, 19, 3)
-_TORCHS = re.compile(r"nccl\.version\(\).*\n\s*(?:\((\d+), (\d+), (\d+)\)|(\d{4,5}))[ \t]*$", re.MULTILINE)
+_FROM_TORCH = re.compile(r"nccl\.version\(\).*\n\s*(?:\((\d+), (\d+), (\d+)\)|(\d{4,5}))[ \t]*$", re.MULTILINE)
 
 
 # node05:3662915:3662915 [0] NCCL INFO Bootstrap : Using ib0:192.168.99.105<0>
-_SPOKEN = re.compile(r"\bNCCL (?:INFO|WARN) ")
+_NCCL_LINE = re.compile(r"\bNCCL (?:INFO|WARN) ")
 
 
 _FOUR_DIGITS = 10000  # up to 2.8 the code is X*1000 + Y*100 + Z, from 2.9 on X*10000 + Y*100 + Z (NCCL, nccl.h)
@@ -30,11 +30,11 @@ _FOUR_DIGITS = 10000  # up to 2.8 the code is X*1000 + Y*100 + Z, from 2.9 on X*
 
 @dataclass(frozen=True)
 class NcclLog:
-    """The versions that a log names, each once, in order; and the CUDA version of the driver as it printed it."""
+    """The NCCL versions that a log names, each once and in order; the driver's CUDA version as printed."""
 
     versions: tuple[str, ...]
     cuda_driver: str | None
-    spoken: bool  # whether NCCL says anything at all
+    spoken: bool  # whether the log has lines of NCCL
 
 
 def decode_version(code: int) -> str:
@@ -44,23 +44,23 @@ def decode_version(code: int) -> str:
 
 
 def version_text(version: str | int) -> str:
-    """Return the version as 2.18.3, whether it came as a code or in words."""
+    """Return the version as "2.18.3", from a code or from a text."""
     if isinstance(version, int) or version.isdigit():
         return decode_version(int(version))
     return version.partition("+")[0]
 
 
 def parse_log(text: str) -> NcclLog:
-    """Read a job's log; a line may be anyone's, only NCCL's own words count."""
+    """Read a job's log; only the lines of NCCL count."""
     plain = "\n".join(lines_of(text))
     driver = _DRIVER.search(plain)
-    spoken = _SPOKEN.search(plain) is not None
-    versions = dict.fromkeys([*_LOGGED.findall(plain), *(_torchs(found) for found in _TORCHS.finditer(plain))])
+    spoken = _NCCL_LINE.search(plain) is not None
+    versions = dict.fromkeys([*_LOGGED.findall(plain), *(_from_torch(found) for found in _FROM_TORCH.finditer(plain))])
     return NcclLog(tuple(versions), driver[1] if driver else None, spoken)
 
 
-def _torchs(found: re.Match[str]) -> str:
-    """Return the version that torch.cuda.nccl.version() tells: a tuple, or up to torch 1.9 the code."""
+def _from_torch(found: re.Match[str]) -> str:
+    """Return the version from torch.cuda.nccl.version(): a tuple, or up to torch 1.9 the code."""
     return decode_version(int(found[4])) if found[4] else ".".join(found.groups()[:3])
 
 
@@ -109,7 +109,7 @@ _OURS = re.compile(r"(?:libnccl2|libnccl-dev|libnccl(?:-devel|-static)?|nccl|nvi
 
 @dataclass(frozen=True)
 class NcclPackages:
-    """The NCCL packages of one manager's listing, by name, and the others of it, which may only look like one."""
+    """The NCCL packages in the list of one package manager, by name, and the packages whose names only look similar."""
 
     manager: str
     found: Mapping[str, str]
@@ -125,9 +125,9 @@ class NcclPackages:
 
 
 def parse_packages(text: str) -> NcclPackages | None:
-    """Read a listing, or a grep of it; None where no row has to do with NCCL, by its name at least.
+    """Read a list of packages, or a grep of it; None if no name contains "nccl".
 
-    libvncclient1 and a local repository's package are no NCCL, and a listing of these alone says: it is not there.
+    libvncclient1 and the package of a local repository are not NCCL: a list of only these says that NCCL is missing.
     """
     lines = lines_of(text)
     for manager, patterns in _ROWS.items():

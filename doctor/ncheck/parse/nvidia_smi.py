@@ -1,4 +1,4 @@
-"""GPUs, how they hang together, and what the kernel said of them."""
+"""nvidia-smi: its table, -q, -L, nvlink --status, and --query-gpu as CSV."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ _FAILURE = re.compile(
 
 @dataclass(frozen=True)
 class Smi:
-    """What one capture says. `count` is what it says itself, or how many GPUs it shows; None is: not in the text."""
+    """One output. `count` is the number of GPUs that it states or lists; None means that the text lacks the value."""
 
     driver: str | None = None
     cuda: str | None = None
@@ -93,12 +93,12 @@ class Smi:
     count: int = 0
     persistence: tuple[str | None, ...] = ()
     fans: tuple[str | None, ...] = ()
-    links: tuple[tuple[str, ...], ...] = ()  # the speed of each NVLink, a GPU at a time
+    links: tuple[tuple[str, ...], ...] = ()  # the speed of each NVLink, per GPU
     error: str | None = None
 
 
 def parse_smi(text: str) -> Smi:
-    """Read any of nvidia-smi's human outputs; a failure in its own words stands in `error`."""
+    """Read any of nvidia-smi's plain outputs; `error` is its own message if it failed."""
     lines = lines_of(text)
     if any(_BLOCK.match(line) for line in lines):
         return _query_blocks(lines)
@@ -108,7 +108,7 @@ def parse_smi(text: str) -> Smi:
 
 
 def smi_failure(text: str) -> str | None:
-    """Return nvidia-smi's own words for why it could not answer."""
+    """Return nvidia-smi's own message if it failed."""
     found = _FAILURE.search(text)
     return found[0].strip() if found else None
 
@@ -116,7 +116,7 @@ def smi_failure(text: str) -> str | None:
 def parse_query(text: str) -> tuple[tuple[Gpu, ...], str]:
     """Read `nvidia-smi --query-gpu=<QUERY> --format=csv,noheader,nounits`: the GPUs and the driver.
 
-    Raises ValueError for a GPU that is lost and for what is no such row: the words stand in the message.
+    Raises ValueError, with the row in the message, for a GPU that is lost and for a malformed row.
     """
     rows = [row for row in csv.reader(lines_of(text), skipinitialspace=True) if row]
     for row in rows:
@@ -139,7 +139,7 @@ def _queried(row: Sequence[str]) -> Gpu:
 
 
 def _headed_csv(lines: Sequence[str]) -> Smi | None:
-    """Read a query that kept its heading, whatever it asked for: "index, name, driver_version, memory.total [MiB]"."""
+    """Read a query with its heading, for any columns: "index, name, driver_version, memory.total [MiB]"."""
     start = next((at for at, line in enumerate(lines) if _HEADING.match(line)), None)
     if start is None:
         return None
@@ -176,7 +176,7 @@ def _table(lines: Sequence[str]) -> Smi:
 
 
 def _query_blocks(lines: Sequence[str]) -> Smi:
-    """Read `nvidia-smi -q`: one block a GPU, each a GPU's PCI address and indented entries."""
+    """Read `nvidia-smi -q`: a block per GPU, with its PCI address and indented entries."""
     starts = [number for number, line in enumerate(lines) if _BLOCK.match(line)]
     gpus: list[Gpu] = []
     modes: list[str | None] = []
@@ -200,14 +200,14 @@ def _entries(lines: Sequence[str]) -> dict[str, str]:
 
 
 def _listing(lines: Sequence[str], listed: Sequence[re.Match[str]]) -> Smi:
-    """Read `nvidia-smi -L`, and `nvlink --status`, which is the same list with a line a link under each GPU."""
+    """Read `nvidia-smi -L`, and `nvlink --status`, which adds a line per link under each GPU."""
     links: list[list[str]] = []
     for line in lines:
         if _LISTED.match(line):
             links.append([])
         elif links and (link := _LINK.match(line)):
             links[-1].append(link[2])
-    gpus = tuple(Gpu(int(one["index"]), one["name"], one["uuid"] or "") for one in listed)
+    gpus = tuple(Gpu(int(row["index"]), row["name"], row["uuid"] or "") for row in listed)
     return Smi(gpus=gpus, count=len(gpus), links=tuple(tuple(each) for each in links if each))
 
 

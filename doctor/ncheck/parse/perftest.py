@@ -1,4 +1,4 @@
-"""What ib_write_bw (perftest) and ibv_rc_pingpong (ibverbs-utils) say of one pair of HCA ports.
+"""ib_write_bw (perftest) and ibv_rc_pingpong (ibverbs-utils): the bandwidth between two HCA ports.
 
 Layouts: perftest, src/perftest_parameters.h (RESULT_FMT, REPORT_FMT); rdma-core, libibverbs/examples/rc_pingpong.c.
 """
@@ -18,7 +18,7 @@ MOST_ROWS, MOST_ERRORS = 64, 8
 _LONGEST = 400  # characters of a line that is kept
 
 
-_MEBI = 2**20 * 8 / 1e9  # perftest's MB/sec are of 2**20 bytes; in Gb/s
+_MEBI = 2**20 * 8 / 1e9  # perftest's MB/sec has 2**20 bytes; in Gb/s
 
 
 #  #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
@@ -53,7 +53,7 @@ _HARMLESS = ("Conflicting CPU frequency", "WARNING", "Warning", "CPU freq")
 
 @dataclass(frozen=True)
 class Written:
-    """One result: bytes of a message, how many of them, peak and average in Gb/s (1e9 bits a second)."""
+    """One result: bytes per message, number of messages, peak and average in Gb/s (1e9 bits per second)."""
 
     size: int
     iterations: int
@@ -63,7 +63,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Perftest:
-    """One output. `rows` are empty where it came to none; `errors` are its own words, in their order."""
+    """One output. `rows` is empty if it has no result; `errors` are its own messages, in order."""
 
     rows: tuple[Written, ...] = ()
     errors: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ def _rows(lines: list[str]) -> Iterator[Written]:
 
 
 def parse_pingpong(text: str) -> Perftest:
-    """Read ibv_rc_pingpong's report. One message is under way at a time: its bandwidth says nothing of the link."""
+    """Read ibv_rc_pingpong's report. It sends one message at a time, so it does not show the bandwidth of the link."""
     lines = plain_text(text).split("\n")
     moved = next((hit for line in lines if (hit := _PINGPONG.match(line))), None)
     counted = next((hit for line in lines if (hit := _ITERS.match(line))), None)
@@ -100,8 +100,8 @@ def parse_pingpong(text: str) -> Perftest:
 
 
 def _errors(lines: list[str]) -> tuple[str, ...]:
-    said = (line.strip()[:_LONGEST] for line in lines if _ERROR.search(line[:_LONGEST]))
-    kept = (line for line in said if not line.startswith(_HARMLESS))
+    errors = (line.strip()[:_LONGEST] for line in lines if _ERROR.search(line[:_LONGEST]))
+    kept = (line for line in errors if not line.startswith(_HARMLESS))
     return tuple(dict.fromkeys(kept))[:MOST_ERRORS]
 
 

@@ -1,7 +1,7 @@
-"""`ncheck read KIND FILE`: what a saved output of some tool says, as one JSON object.
+"""`ncheck read KIND FILE`: the saved output of a tool as one JSON object.
 
-The kinds are families of tools; which tool of the family speaks is told from the text. Keys and their meaning are those
-that the facts have; what the text does not hold is null.
+A kind is a family of tools; the tool is recognised from the text. Keys have the meaning that they have in the facts; a
+value that the text does not hold is null.
 """
 
 from __future__ import annotations
@@ -10,42 +10,47 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
 from ncheck.errors import NcheckError
-from ncheck.parse.horovod_build import parse_build
-from ncheck.parse.ib_tools import (
+from ncheck.parse.capture import plain_text
+from ncheck.parse.framework_reports import parse_build, parse_check_env, parse_collect_env, parse_ds_report
+from ncheck.parse.infiniband import (
+    Adapter,
+    Port,
+    failed_devices,
     is_software,
     lists_devices,
     parse_devices,
     parse_devinfo,
+    parse_ibstat,
     parse_ibstatus,
     parse_netdevs,
     parse_opainfo,
     parse_port_table,
     parse_rdma_links,
+    tool_error,
 )
-from ncheck.parse.ibstat import Adapter, Port, failed_devices, parse_ibstat, tool_error
-from ncheck.parse.interfaces import VIRTUAL, class_of, data_nic, parse_interfaces
+from ncheck.parse.interfaces import data_nic, parse_interfaces
+from ncheck.parse.listed_interface import VIRTUAL, class_of
 from ncheck.parse.mpi_version import parse_mpi
 from ncheck.parse.nccl_tests import parse_nccl_tests
 from ncheck.parse.nccl_version import NcclPackages, parse_log, parse_packages
 from ncheck.parse.nvidia_smi import Smi, parse_smi
-from ncheck.parse.python_reports import parse_check_env, parse_collect_env, parse_ds_report
 from ncheck.parse.topology_matrix import closest_nics, parse_topology
-from ncheck.triage.record import log_record
+from ncheck.triage import CAUSES, Confidence, diagnose, progress
 
 Record = dict[str, object]
 
 
 class UnknownKindError(NcheckError):
-    """Nobody reads that kind of text: says which kinds there are."""
+    """The kind does not exist; the message lists those that do."""
 
 
 def read_text(kind: str, text: str) -> Record:
-    """Return what a text of this kind says; `error` says why, where it cannot be read.
+    """Return the record of a text of this kind; `error` is why it cannot be read, or null.
 
-    Raises UnknownKindError for a kind that is none of KINDS.
+    Raises UnknownKindError for a kind that is not in KINDS.
     """
     if kind not in _READERS:
-        raise UnknownKindError(f"no such kind: {kind!r}; try one of: {', '.join(KINDS)}")
+        raise UnknownKindError(f"unknown kind {kind!r}; choose from: {', '.join(KINDS)}")
     try:
         return _READERS[kind](text)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
@@ -73,7 +78,7 @@ def _topology(text: str) -> Record:
     return {
         "gpus": len(facts.gpus),
         "nics": list(facts.nics or facts.legend),
-        "pairs": {f"{one}-{other}": path for (one, other), path in facts.pairs.items() if one != other},
+        "pairs": {f"{row}-{column}": path for (row, column), path in facts.pairs.items() if row != column},
         "nic_legend": dict(facts.legend),
         "legend_unreadable": list(unreadable),
         "closest_nics_gpu0": list(nics),
@@ -87,14 +92,14 @@ def _topology(text: str) -> Record:
 
 
 def _infiniband(text: str) -> Record:
-    """Read any tool of InfiniBand: the first whose words are there."""
+    """Read the output of any InfiniBand tool: the first one that is recognised."""
     if adapters := parse_ibstat(text):
-        why = tool_error(text)
+        error = tool_error(text)
         return {
             "tool": "ibstat",
-            "cas": [_adapter(one) for one in adapters],
-            "devices_missing": failed_devices(why),
-            "error": why,
+            "cas": [_adapter(adapter) for adapter in adapters],
+            "devices_missing": failed_devices(error),
+            "error": error,
         }
     if hcas := parse_devinfo(text):
         return {"tool": "ibv_devinfo", "hcas": hcas, "software_device": is_software(hcas), "error": tool_error(text)}
@@ -105,8 +110,9 @@ def _infiniband(text: str) -> Record:
             return {"tool": tool, "ports": ports, "error": tool_error(text)}
     if (devices := parse_devices(text)) or lists_devices(text):
         return {"tool": "ibv_devices", "devices": devices, "error": tool_error(text)}
-    why = tool_error(text)
-    return {"tool": None, "cas": [], "error": why or "no output of an InfiniBand tool", "meaning": _meaning(why)}
+    error = tool_error(text)
+    unknown = "not the output of a known InfiniBand tool"
+    return {"tool": None, "cas": [], "error": error or unknown, "meaning": _meaning(error)}
 
 
 _PORT_TOOLS: Mapping[str, Callable[[str], list[Record]]] = {
@@ -117,8 +123,8 @@ _PORT_TOOLS: Mapping[str, Callable[[str], list[Record]]] = {
 }
 
 
-def _meaning(why: str | None) -> str | None:
-    if why and "'mthca0'" in why and "No such file" in why:
+def _meaning(error: str | None) -> str | None:
+    if error and "'mthca0'" in error and "No such file" in error:
         return "no IB device at all (mthca0 is only the first default name)"
     return None
 
@@ -129,10 +135,10 @@ def _adapter(adapter: Adapter) -> Record:
         "ca_type": adapter.type,
         "firmware": adapter.firmware,
         "node_guid": adapter.node_guid,
-        "number_of_ports": adapter.ports_said,
+        "number_of_ports": adapter.port_count,
         "ports": [_port(port) for port in adapter.ports],
     }
-    return {**record, "truncated": True} if adapter.cut else record
+    return {**record, "truncated": True} if adapter.truncated else record
 
 
 def _port(port: Port) -> Record:
@@ -150,21 +156,24 @@ def _port(port: Port) -> Record:
 
 def _interfaces(text: str) -> Record:
     try:
-        tool, seen = parse_interfaces(text)
+        tool, interfaces = parse_interfaces(text)
     except ValueError as error:
         return {"format": None, "interfaces": [], "virtual_or_unusable": [], "data_nic": None, "error": str(error)}
-    rows = [{"name": one.name, "cls": class_of(one, seen), "state": one.state, "ipv4": one.ipv4} for one in seen]
+    rows = [
+        {"name": each.name, "cls": class_of(each, interfaces), "state": each.state, "ipv4": each.ipv4}
+        for each in interfaces
+    ]
     return {
         "format": tool,
         "interfaces": rows,
         "virtual_or_unusable": [row["name"] for row in rows if row["cls"] in VIRTUAL],
-        "data_nic": data_nic(seen),
+        "data_nic": data_nic(interfaces),
         "error": None,
     }
 
 
 def _versions(text: str) -> Record:
-    """Read any text that tells versions: reports before single tools, since reports quote them."""
+    """Read any output with versions: reports before single tools, because reports quote tools."""
     if (found := parse_collect_env(text)) is not None:
         return {"format": "torch_collect_env", **found}
     if (found := parse_check_env(text)) is not None:
@@ -175,8 +184,8 @@ def _versions(text: str) -> Record:
 
 
 def _no_version(text: str) -> Record:
-    why = tool_error(text) or "no version in it that is known"
-    return {"format": None, **dict.fromkeys(("mpi", "version", "horovod", "nccl", "cuda_driver")), "error": why}
+    error = tool_error(text) or "no known version found"
+    return {"format": None, **dict.fromkeys(("mpi", "version", "horovod", "nccl", "cuda_driver")), "error": error}
 
 
 def _horovod(text: str) -> Record | None:
@@ -240,7 +249,7 @@ def _nccl(text: str) -> Record | None:
 def _smi(text: str) -> Record:
     smi = parse_smi(text)
     if smi == Smi():
-        smi = Smi(error="no output of nvidia-smi")
+        smi = Smi(error="not the output of nvidia-smi")
     speeds = {speed for links in smi.links for speed in links} - {"<inactive>"}
     return {
         "driver": smi.driver,
@@ -258,7 +267,7 @@ def _smi(text: str) -> Record:
 
 
 def _nccl_tests(text: str) -> Record:
-    """Read all_reduce_perf's table or its -J file; the environment in that file is left where it is."""
+    """Read the table of all_reduce_perf or its -J file; the environment in that file is not read."""
     found = parse_nccl_tests(text)
     return {
         "collective": found.collective or None,
@@ -274,6 +283,45 @@ def _nccl_tests(text: str) -> Record:
     }
 
 
+def _log(text: str) -> Record:
+    """Diagnose a job's log: the best cause, its evidence and fix; `cause` is null if no line shows one.
+
+    `others` are the other causes in the log, then those that print the same lines as the best.
+    """
+    lines = plain_text(text).split("\n")
+    diagnoses = diagnose(lines)
+    if not diagnoses:
+        return _no_cause(text, progress(lines))
+    best = diagnoses[0]
+    other_causes = [diagnosis.cause for diagnosis in diagnoses[1:] if diagnosis.cause]
+    return {
+        "cause": best.cause or None,
+        "meaning": best.meaning,
+        "confidence": best.confidence.value,
+        "evidence": list(best.evidence),
+        "fix": best.fix,
+        "others": list(dict.fromkeys([*other_causes, *best.others])),
+        "error": None,
+    }
+
+
+def _no_cause(text: str, sure: Confidence | None) -> Record:
+    """Describe a log without a failure: a job that hangs may print exactly such a log."""
+    healthy = CAUSES["healthy"]
+    rest: Record = {"evidence": [], "fix": healthy.fix, "others": []}
+    if sure is None:
+        error = "no known failure message in the log" if text.strip() else "the log is empty"
+        return {"cause": None, "meaning": error, "confidence": "low", **rest, "error": error}
+    hang = "; if the job hangs all the same, the log does not show why" if sure is Confidence.LOW else ""
+    return {
+        "cause": "healthy",
+        "meaning": f"{healthy.meaning}{hang}",
+        "confidence": sure.value,
+        **rest,
+        "error": None,
+    }
+
+
 _INFINIBAND_KINDS = (
     "ibstat", "ibstatus", "ibv_devinfo", "ibv_devices", "ibdev2netdev", "opainfo", "ib_table", "ib_error",
 )  # fmt: skip
@@ -285,7 +333,7 @@ _READERS: Mapping[str, Callable[[str], Record]] = {
     **dict.fromkeys(("nics", "ip-addr", "ifconfig"), _interfaces),
     "versions": _versions,
     "smi": _smi,
-    **dict.fromkeys(("log", "hangs"), log_record),
+    **dict.fromkeys(("log", "hangs"), _log),
     "nccl-tests": _nccl_tests,
 }
 

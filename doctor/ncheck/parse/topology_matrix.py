@@ -1,4 +1,4 @@
-"""GPUs, how they hang together, and what the kernel said of them."""
+"""The matrix of `nvidia-smi topo -m`: the paths between GPUs and NICs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TITLES = ("CPU Affinity", "GPU NUMA ID", "NUMA Affinity")
 _TITLE = re.compile(r"(CPU\s+Affinity)|(GPU\s+NUMA\s+ID)|(NUMA(?:\s+Affinity)?)")
 
 
-# NIC6NIC7, mlx5_0mlx5_1: headings that a paste has run together
+# NIC6NIC7, mlx5_0mlx5_1: headings that were pasted without spaces
 _NAME = re.compile(r"(?:GPU|NIC|mlx)?(?:(?!GPU\d|NIC\d|mlx\d)\S)+")
 
 
@@ -41,7 +41,7 @@ _CELL = re.compile(_LEVEL)
 _PLACE = re.compile(r"N/A|[0-9][0-9,\-]*")
 
 
-# "S     SYS     0-31,64-95      0               N/A": a terminal wraps in the middle of a word
+# "S     SYS     0-31,64-95      0               N/A": a terminal may wrap within a word
 _REST_OF_ROW = re.compile(r"^[NVPIXBHODESYCA0-9,/\s\-]+$")
 
 
@@ -49,7 +49,7 @@ _REST_OF_ROW = re.compile(r"^[NVPIXBHODESYCA0-9,/\s\-]+$")
 _LEGEND = re.compile(r"^\s*((?:NIC|HCA)\d+):\s*(.*?)\s*$")
 
 
-_TWO = 2  # one name alone may stand in any sentence
+_TWO = 2  # a single name may be part of a sentence
 
 
 _DEVICE = re.compile(r"(?!(?:GPU|NIC|NV)\d+$)(?=\D*\d)[A-Za-z][\w.\-]*")
@@ -60,26 +60,26 @@ class _Row:
     name: str
     cells: tuple[str, ...]
     tail: str
-    indent: int  # where the last cell stands, in columns before the tail begins: negative
+    indent: int  # position of the last cell, relative to the start of the tail: negative
 
 
 def parse_topology(text: str) -> tuple[TopologyFacts, tuple[str, ...]]:
     """Return the matrix, and the NICs whose line in the legend names no device.
 
-    Raises ValueError where there is no such matrix: another one (`topo -p2p`), or nothing of the kind.
+    Raises ValueError for any other text, and for other matrices (`topo -p2p`).
     """
     lines = [line.replace("|", " ") for line in lines_of(text)]
     head, first = _heading(lines)
     rows = _rows(lines[first:], _names(head))
-    names = _agreed(head, rows)
+    names = _column_names(head, rows)
     if not rows:
-        raise ValueError("no matrix of `nvidia-smi topo -m`: no row of X, NV#, PIX, PXB, PHB, NODE or SYS")
-    if strange := next((word for row in rows if (word := _strange_cell(row, names))), None):
-        raise ValueError(f"no matrix of `nvidia-smi topo -m`: {strange} is no path between two devices")
+        raise ValueError("not the output of `nvidia-smi topo -m`: no row of X, NV#, PIX, PXB, PHB, NODE or SYS")
+    if unknown := next((word for row in rows if (word := _unknown_cell(row, names))), None):
+        raise ValueError(f"not the output of `nvidia-smi topo -m`: {unknown} is not a path between two devices")
     legend, unreadable = _legends(lines)
     gpus = tuple(name for name in names if _is_gpu(name))
     if not gpus:
-        raise ValueError("no matrix of `nvidia-smi topo -m`: no GPU among its rows and columns")
+        raise ValueError("not the output of `nvidia-smi topo -m`: no GPU among its rows and columns")
     places = _places(head, names, rows)
     from ncheck.facts.topology import TopologyFacts  # the reader of that fact imports this parser
 
@@ -96,7 +96,7 @@ def parse_topology(text: str) -> tuple[TopologyFacts, tuple[str, ...]]:
 
 
 def closest_nics(facts: TopologyFacts, gpu: str) -> tuple[tuple[str, ...], str]:
-    """Return the NICs on the shortest path to this GPU, and the level of that path ("" where there is no NIC)."""
+    """Return the NICs on the shortest path to this GPU, and the level of that path ("" if there is no NIC)."""
     paths = {nic: facts.pairs[gpu, nic] for nic in facts.nics if (gpu, nic) in facts.pairs}
     near = min((RANK.get(level, len(RANK)) for level in paths.values()), default=None)
     nics = tuple(nic for nic, level in paths.items() if RANK.get(level, len(RANK)) == near)
@@ -108,7 +108,7 @@ def _is_gpu(name: str) -> bool:
 
 
 def _heading(lines: Sequence[str]) -> tuple[str, int]:
-    """Return the line of column names, put together where it was wrapped, and the number of the line after it."""
+    """Return the line of column names, joined if it was wrapped, and the number of the line after it."""
     for start, line in enumerate(lines):
         found = re.search(r"(?<![\w-])GPU\d+(?![\w:.]|\s*:)", line)
         if not found or _row(line, ()) or (len(_names(line[found.start() :])) < _TWO and not _titles(line)):
@@ -130,7 +130,7 @@ def _title(found: re.Match[str]) -> str:
 
 
 def _names(head: str) -> tuple[str, ...]:
-    """Return the columns that are devices; a name has a number in it, the words of a cut-off title have none."""
+    """Return the columns that are devices: these have a number in their name, a truncated title has none."""
     words = _NAME.findall(_TITLE.sub(" ", head))
     return tuple(dict.fromkeys(word for word in words if re.search(r"\d", word)))
 
@@ -150,7 +150,7 @@ def _may_name_a_row(word: str, names: Sequence[str]) -> bool:
 
 
 def _rows(lines: Sequence[str], names: Sequence[str]) -> list[_Row]:
-    """Return the rows of the first matrix; a line of cells alone goes on with the row above it."""
+    """Return the rows of the first matrix; a line with only cells continues the row above it."""
     pieces: list[list[str]] = []
     seen: set[str] = set()
     for line in lines:
@@ -167,8 +167,8 @@ def _rows(lines: Sequence[str], names: Sequence[str]) -> list[_Row]:
     return [row for row in rows if row]
 
 
-def _strange_cell(row: _Row, names: Sequence[str]) -> str | None:
-    """Return the first word where a cell should be that is none: OK or CNS of `topo -p2p`. A cut-off SY is no such."""
+def _unknown_cell(row: _Row, names: Sequence[str]) -> str | None:
+    """Return the first word in place of a cell that is no path, such as OK of `topo -p2p`; a truncated SY is none."""
     words = row.tail.split()
     if len(row.cells) >= len(names) or not words or not re.match("[A-Z?]", words[0]):
         return None
@@ -176,23 +176,23 @@ def _strange_cell(row: _Row, names: Sequence[str]) -> str | None:
 
 
 def _joined(pieces: Sequence[str], width: int) -> str:
-    """Put a wrapped line together: a full line was cut wherever it was, a shorter one lost the spaces at its end."""
+    """Join a wrapped line: a line of full width was cut anywhere, a shorter one lost the spaces at its end."""
     return "".join(piece if len(piece) >= width else piece + " " for piece in pieces[:-1]) + pieces[-1]
 
 
-def _agreed(head: str, rows: Sequence[_Row]) -> tuple[str, ...]:
-    """Return the names in order: the columns', unless the heading is missing or cut."""
+def _column_names(head: str, rows: Sequence[_Row]) -> tuple[str, ...]:
+    """Return the names in order: those of the columns, unless the heading is missing or truncated."""
     columns, labels = _names(head), tuple(row.name for row in rows)
     return columns if len(columns) >= len(labels) else labels
 
 
 def _pairs(names: Sequence[str], rows: Iterable[_Row]) -> Mapping[tuple[str, str], str]:
-    """Return both directions of each pair; a direction that was cut off is taken from the other one."""
+    """Return both directions of each pair; a missing direction is taken from the other one."""
     pairs: dict[tuple[str, str], str] = {}
     for row in rows:
         pairs.update({(row.name, column): cell for column, cell in zip(names, row.cells, strict=False)})
-    for (one, other), level in tuple(pairs.items()):
-        pairs.setdefault((other, one), level)
+    for (row_name, column), level in tuple(pairs.items()):
+        pairs.setdefault((column, row_name), level)
     return pairs
 
 
@@ -210,17 +210,17 @@ def _title_columns(head: str, names: Sequence[str]) -> Mapping[str, int]:
 
 
 def _placed(row: _Row, titles: Mapping[str, int]) -> dict[str, str]:
-    """Give each value its title: in order where none is blank, by where it stands where some are.
+    """Map titles to values: in order if no cell is blank, else by position.
 
-    A blank cell is narrower than its title, so that what follows stands too far left: the later title wins a tie.
+    A blank cell is narrower than its title, so the values after it are too far left: the later title wins a tie.
     """
     values = list(_PLACE.finditer(row.tail))
     if len(values) >= len(titles):
         return dict(zip(titles, (value[0] for value in values), strict=False))
     placed = dict.fromkeys(titles, "")
     for value in values:
-        stands = value.start() - row.indent
-        placed[min(titles, key=lambda title: (abs(titles[title] - stands), -titles[title]))] = value[0]
+        position = value.start() - row.indent
+        placed[min(titles, key=lambda title: (abs(titles[title] - position), -titles[title]))] = value[0]
     return placed
 
 
@@ -229,7 +229,7 @@ def _of_gpus(places: Mapping[str, Mapping[str, str]], title: str) -> dict[str, s
 
 
 def _legends(lines: Iterable[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the NIC legend, and the names whose line holds no device: drivers print garbage there past 32 NICs."""
+    """Return the NIC legend, and the names whose line holds no device: drivers print garbage for more than 32 NICs."""
     found = [entry.groups() for line in lines if (entry := _LEGEND.match(line))]
     readable = {name: device for name, device in found if _DEVICE.fullmatch(device)}
     return readable, tuple(name for name, _ in found if name not in readable)

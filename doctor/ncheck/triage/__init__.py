@@ -1,4 +1,4 @@
-"""Triage: logs of jobs that hang or fail, to causes with their evidence and a line to type."""
+"""Triage: the log of a job that hangs or fails, to causes with their evidence and a command to fix or look further."""
 
 from __future__ import annotations
 

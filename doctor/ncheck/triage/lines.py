@@ -1,4 +1,4 @@
-"""A log made fit to be searched: bounded, without colours, each line with who wrote it where that can be told."""
+"""The lines of a log: bounded, without colours, each with the host and the rank that wrote it where it names them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-MOST_LINES = 200_000  # about what a job of a thousand ranks writes at INFO before it works
+MOST_LINES = 200_000  # roughly what a job of a thousand ranks writes at INFO before it starts to train
 
 
 LONGEST = 2000
@@ -26,12 +26,12 @@ _RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\[PG [^\]]{0,120}?Rank (\d+)\]|^\[\d+,(\
 
 
 # [2026-04-22 21:47:20], [E817 17:53:34.227531918 ...]
-_CLOCK = re.compile(r"\b(\d\d:\d\d:\d\d(?:\.\d+)?)\b")
+_TIME = re.compile(r"\b(\d\d:\d\d:\d\d(?:\.\d+)?)\b")
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line. `number` counts from 0; `host` and `rank` are "" where the line does not tell."""
+    """One line. `number` counts from 0; `host` and `rank` are "" if the line does not name them."""
 
     number: int
     text: str
@@ -39,14 +39,14 @@ class Line:
     rank: str = ""
 
     @property
-    def clock(self) -> str:
-        """The time of day in it, as it stands there; "" where there is none."""
-        found = _CLOCK.search(self.text)
-        return found[1] if found else ""
+    def time(self) -> str:
+        """The time of day in the line, as printed; "" if it has none."""
+        match = _TIME.search(self.text)
+        return match[1] if match else ""
 
 
 def read_lines(lines: Iterable[str]) -> list[Line]:
-    """Return the lines that say something, cut to bounds; what is beyond MOST_LINES is not read."""
+    """Return the lines that are not empty, cut to LONGEST; lines after MOST_LINES are not read."""
     return [_line(number, raw) for number, raw in enumerate(islice(lines, MOST_LINES)) if raw.strip()]
 
 

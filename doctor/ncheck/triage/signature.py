@@ -1,4 +1,4 @@
-"""What a row of triage is: a pattern of one line of a log, and what that line says of the cause."""
+"""A signature: a pattern of one log line, and what a line that matches it says about the cause."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from enum import IntEnum
 
 
 class Grade(IntEnum):
-    """How much a line says. What is certain outweighs what is likely, whichever came first."""
+    """How strongly a line points to its cause. A higher grade outweighs a lower one, whichever line came first."""
 
-    ECHO = 0  # what the failure of another rank does to this one: a cause only where nobody says more
+    ECHO = 0  # a consequence of another rank's failure: a cause only if no other line names one
     POSSIBLE = 1  # several causes print the same line
-    LIKELY = 2  # one cause by far the most often
-    CERTAIN = 3  # the line names the cause itself
+    LIKELY = 2  # one cause in most cases
+    CERTAIN = 3  # the line itself names the cause
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one line says. `cause` is a name of causes.CAUSES; "" tells of a symptom, or of what is no fault at all.
+    """What one line says. `cause` is a name in causes.CAUSES, or "" for a symptom or for a line that is no fault.
 
-    `others` are the causes that print the same. `tag` names the kind of trouble ("connect", "waits"), so that a line
-    that `explains` it may take its place. `context` is no trouble by itself: it counts where it explains one that is
-    there. `passing` lines are printed by jobs that go on, too: they count where the log shows no progress after them.
-    `fix` is one line to type, where the cause's own does not fit; {names} in it are the pattern's groups.
+    `others` are other causes that print the same line. `tag` groups lines about one kind of trouble ("connect",
+    "waits"); a line that `explains` a tag replaces the lines of that tag. A `context` line is no trouble by itself: it
+    counts only if it explains a line that is. A `passing` line is also printed by jobs that go on: it counts only if
+    the log shows no progress after it.
+    `meaning` and `fix` replace those of the cause. `fix` is one command; {names} in it are groups of the pattern.
     """
 
     cause: str
@@ -38,33 +39,30 @@ class Reading:
     fix: str = ""
 
 
-Reader = Callable[["re.Match[str]"], "Reading | None"]
-
-
 @dataclass(frozen=True)
 class Signature:
-    """One row: a pattern, searched in each line, and its reading; where the words decide, what reads them."""
+    """A pattern to search in each line, and its reading, or the function that makes the reading from the match."""
 
     pattern: re.Pattern[str]
-    reading: Reading | Reader
+    reading: Reading | Callable[[re.Match[str]], Reading | None]
 
     def read(self, line: str) -> Reading | None:
-        """Return what this line says; None where it is none of this row's."""
-        found = self.pattern.search(line)
-        if found is None:
+        """Return what this line says, or None if the signature does not match."""
+        match = self.pattern.search(line)
+        if match is None:
             return None
-        reading = self.reading if isinstance(self.reading, Reading) else self.reading(found)
-        return reading and _filled(reading, found)
+        reading = self.reading if isinstance(self.reading, Reading) else self.reading(match)
+        return reading and _with_names(reading, match)
 
 
 def row(pattern: str, cause: str, grade: Grade = Grade.LIKELY, *others: str, **more: object) -> Signature:
-    """Return a row of one fixed reading; `more` are the other members of a Reading."""
+    """Return a signature with a fixed reading; `more` are the other fields of Reading."""
     return Signature(re.compile(pattern), Reading(cause, grade, others, **more))  # type: ignore[arg-type]
 
 
-def _filled(reading: Reading, found: re.Match[str]) -> Reading:
-    """Return the reading with the pattern's named groups in its line to type: those match plain names only."""
-    groups = {name: value for name, value in found.groupdict().items() if value}
+def _with_names(reading: Reading, match: re.Match[str]) -> Reading:
+    """Return the reading with the pattern's named groups filled into its fix: those match plain names only."""
+    groups = {name: value for name, value in match.groupdict().items() if value}
     if not groups or "{" not in reading.fix:
         return reading
     return replace(reading, fix=reading.fix.format_map(groups))

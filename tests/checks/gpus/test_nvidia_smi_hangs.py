@@ -15,7 +15,7 @@ from ncheck_checks.gpus.nvidia_smi_hangs import nvidia_smi_hangs
 
 GPUS = GpuFacts((Gpu(0, "Tesla V100-SXM2-16GB"),), "550.54", "12.4", "nvml")
 MATRIX = TopologyFacts(("GPU0",), (), {("GPU0", "GPU0"): "X"}, {}, {}, {})
-HUNG = Unread("nvidia-smi topo -m did not end within 10 s and was ended", hung="nvidia-smi topo -m")
+HUNG = Unread("nvidia-smi topo -m did not end within 10 s and was killed", hung="nvidia-smi topo -m")
 
 
 def node(gpus: object, topology: object) -> dict[str, Facts]:
@@ -29,7 +29,7 @@ def outcome(gpus: object, topology: object) -> Outcome:
 def test_a_command_that_hung_is_named() -> None:
     assert judge([nvidia_smi_hangs], node(GPUS, HUNG)).findings == [
         Finding("NC505", "nvidia-smi-hangs", Severity.ERROR, ("n1",),
-                "nvidia-smi topo -m did not end within 10 s and was ended", (), "sudo journalctl -k -g NVRM"),
+                "nvidia-smi topo -m did not end within 10 s and was killed", (), "sudo journalctl -k -g NVRM"),
     ]  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def test_an_answer_that_the_end_of_the_run_cut_off_is_no_pass() -> None:
 
 
 def test_a_command_that_hung_is_named_although_another_source_told_of_the_gpus() -> None:
-    hung = "nvidia-smi did not end within 10 s and was ended"
+    hung = "nvidia-smi did not end within 10 s and was killed"
     assert judge([nvidia_smi_hangs], node(replace(GPUS, hung=hung), MATRIX)).findings == [
         Finding("NC505", "nvidia-smi-hangs", Severity.ERROR, ("n1",), hung, (), "sudo journalctl -k -g NVRM"),
     ]

@@ -38,7 +38,7 @@ def test_the_node_whose_own_log_names_the_cause_is_named_and_the_other_only_lost
     nodes = probed(n1=broken(PAIR, REMOTE, CLOSED, code=6), n2=broken(PAIR, "unhandled system error", MEMLOCK, code=2))
     assert found(nodes) == [
         Finding("NC701", "all-reduce-failed", Severity.ERROR, ("n2",),
-                "the all-reduce between two nodes failed in init on n2: the limit of locked memory is too low for "
+                "the all-reduce between two nodes failed in init on n2: the limit on locked memory is too low for "
                 "InfiniBand; n1 only lost it",
                 (MEMLOCK,), "ulimit -l"),
     ]  # fmt: skip
@@ -76,7 +76,7 @@ def test_versions_that_differ_are_seen_across_the_logs_of_both() -> None:
         ("n1", "n2"),
         (said.format("n1", "2.18.3"), said.format("n2", "2.21.5")),
     )
-    assert "do not run one and the same version of a library" in finding.message
+    assert "use different versions of a library" in finding.message
 
 
 def test_a_rank_that_was_killed_is_told_by_its_signal() -> None:

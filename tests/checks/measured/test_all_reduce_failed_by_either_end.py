@@ -15,7 +15,7 @@ from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 from .turns import broken, late, step, well
 
 ECHO = "{} gave up; it says itself why"
-LETS_NOT_THROUGH = "something between the nodes lets their connections not through"
+LETS_NOT_THROUGH = "something between the nodes, such as a firewall, blocks their connections"
 NOBODY_KNOWS = "; nothing tells which end of the connection is to blame"
 EVERY_WAY = "ncheck nodes.txt --mesh all --probe none"
 

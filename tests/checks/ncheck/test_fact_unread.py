@@ -9,7 +9,7 @@ from ncheck.model.fact import Unread
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.ncheck.fact_unread import fact_unread
 
-HUNG = Unread("nvidia-smi did not end within 10 s and was ended", fix="timeout 10 nvidia-smi")
+HUNG = Unread("nvidia-smi did not end within 10 s and was killed", fix="timeout 10 nvidia-smi")
 
 
 def test_the_same_trouble_on_two_nodes_is_one_finding_with_something_to_type() -> None:
@@ -18,7 +18,8 @@ def test_the_same_trouble_on_two_nodes_is_one_finding_with_something_to_type() -
     judgement = judge([fact_unread], nodes)
     assert judgement.findings == [
         Finding("NC002", "fact-unread", Severity.WARNING, ("a", "b"),
-                "Gpu could not be read: nvidia-smi did not end within 10 s and was ended", (), "timeout 10 nvidia-smi"),
+                "Gpu could not be read: nvidia-smi did not end within 10 s and was killed", (),
+                "timeout 10 nvidia-smi"),
     ]  # fmt: skip
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.FAILED, Outcome.FAILED, Outcome.PASSED]
 

@@ -13,7 +13,7 @@ from ncheck_checks.network.nccl_picks_unroutable import nccl_picks_unroutable
 
 from .picked import nic, node
 
-OWN = Absent("wherever NCCL picks on the other nodes lies in a subnet of its own")
+OWN = Absent("the addresses that NCCL picks on the other nodes are in subnets of this node")
 
 
 def asked(facts: Facts, told: RouteFacts | Unread | Absent = OWN) -> Facts:

@@ -45,7 +45,7 @@ def test_a_server_that_had_no_room_and_a_run_that_had_no_time_are_unknown_and_no
 
 
 def test_a_node_from_which_no_launch_opens_ssh_is_skipped() -> None:
-    untried: Facts = {PeerSshFacts: Absent("no ssh to other nodes was tried from here")}
+    untried: Facts = {PeerSshFacts: Absent("no ssh to other nodes to test from here")}
     nodes = {"n1": node(PeerSsh("n2", None)), "n2": untried}
     outcomes = [verdict.outcome for verdict in judge([node_to_node_ssh_fails], nodes).verdicts]
     assert outcomes == [Outcome.PASSED, Outcome.SKIPPED]

@@ -62,7 +62,7 @@ def test_nodes_that_share_a_subnet_do_not_send_to_one_another_from_others() -> N
 
 def test_a_node_with_one_interface_or_no_strict_filter_is_not_asked() -> None:
     nodes = {"a": node("10.1.0.1"), "b": node("10.1.0.2", "10.1.0.12", rp_filter=0)}
-    why = "no packet of another node can come in by a wrong interface: one interface, or no strict rp_filter"
+    why = "no packet of another node can arrive on a wrong interface: one interface, or no strict rp_filter"
     assert ask_arrivals(cluster(nodes), Settings(), 20.0) == dict.fromkeys("ab", (NotAsked(ARRIVALS, why),))
 
 

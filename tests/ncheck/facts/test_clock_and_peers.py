@@ -52,7 +52,7 @@ def test_each_edge_has_its_cause(status: int | None, stderr: str, cause: Cause |
 
 def test_an_edge_for_which_there_was_no_time_is_nobodys_fault() -> None:
     said: JsonValue = {"peers": {"n2": {"exit_status": None, "stderr": "", "seconds": 0.0, "cut_short": True}}}
-    assert peers(said) == PeerSshFacts((PeerSsh("n2", Cause.DEADLINE, "there was no time left to try it"),))
+    assert peers(said) == PeerSshFacts((PeerSsh("n2", Cause.DEADLINE, "no time left to try it"),))
 
 
 def test_a_node_from_which_none_was_tried_has_no_such_fact() -> None:
@@ -70,4 +70,4 @@ def test_a_target_that_no_listing_can_have_is_taken_from_no_node(target: str) ->
 
 
 def test_a_node_without_ssh_is_unread_for_it_should_have_one() -> None:
-    assert peers(status=Status.MISSING) == Unread("no ssh program there to reach the other nodes with")
+    assert peers(status=Status.MISSING) == Unread("no ssh program on this node")

@@ -32,7 +32,7 @@ def said(text: str, exit_status: int = 0) -> Reply:
     return Reply(Status.OK, exit_status=exit_status, stdout=text)
 
 
-def test_nvml_tells_the_gpus(answered: Answered) -> None:
+def test_the_gpus_are_read_from_nvml(answered: Answered) -> None:
     one = {"index": 0, "name": "NVIDIA L40S", "uuid": "GPU-1", "pci": "0000:17:00.0", "memory_total": 48 << 30,
            "memory_used": 0}  # fmt: skip
     value = {"driver": "555.42.06", "cuda": "12.5", "gpus": [one], "errors": {}, "devices": 1}
@@ -42,7 +42,7 @@ def test_nvml_tells_the_gpus(answered: Answered) -> None:
     )
 
 
-def test_nvidia_smi_tells_them_where_nvml_is_silent(answered: Answered) -> None:
+def test_the_gpus_are_read_from_nvidia_smi_if_nvml_fails(answered: Answered) -> None:
     row = "0, NVIDIA L40S, GPU-1, 00000000:17:00.0, 46068, [N/A], 555.42.06\n"
     replies = {NVML: Reply(Status.FAILED, reason="nvmlInit: no library"), SMI_QUERY: said(row), SMI: said(HEADER)}
     assert gpus(answered({**replies, DEVICES: ONE_GPU})) == GpuFacts(
@@ -64,7 +64,7 @@ def test_tools_on_a_machine_without_a_gpu_mean_no_gpu(answered: Answered, words:
 def test_a_gpu_on_pci_and_silent_tools_are_unread(answered: Answered) -> None:
     replies = {NVML: Reply(Status.FAILED, reason="nvmlInit: Driver Not Loaded"), SMI_QUERY: MISSING, DEVICES: ONE_GPU}
     assert gpus(answered(replies)) == Unread(
-        "1 NVIDIA GPU(s) on PCI (0000:17:00.0), and no nvidia-smi to ask about them", fix="which nvidia-smi"
+        "1 NVIDIA GPU(s) on PCI (0000:17:00.0), but nvidia-smi was not found", fix="which nvidia-smi"
     )
 
 
@@ -128,7 +128,7 @@ def test_a_matrix_that_was_cut_off_is_unread(answered: Answered, lines: int) -> 
     cut = "".join(WHOLE.splitlines(keepends=True)[:lines])
     fact = topology(answered({TOPO: said(cut), DEVICES: ONE_GPU}))
     assert isinstance(fact, Unread)
-    assert "cut off" in fact.reason
+    assert "truncated" in fact.reason
 
 
 def test_an_nvidia_smi_that_hangs_is_noted_although_nvml_answers(answered: Answered) -> None:
@@ -138,4 +138,4 @@ def test_an_nvidia_smi_that_hangs_is_noted_although_nvml_answers(answered: Answe
     assert isinstance(well, GpuFacts)
     assert well.hung == ""
     assert isinstance(sick, GpuFacts)
-    assert sick.hung == f"{' '.join(SMI_QUERY.argv)} did not end within 10 s and was ended"
+    assert sick.hung == f"{' '.join(SMI_QUERY.argv)} did not end within 10 s and was killed"

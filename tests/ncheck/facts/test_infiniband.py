@@ -126,7 +126,7 @@ def test_a_device_that_ibstat_fails_on_is_unread(answered: Answered) -> None:
 def test_a_device_that_only_sysfs_shows_is_unread(answered: Answered) -> None:
     half = PRINTED.split("CA 'mlx5_1'", maxsplit=1)[0]
     fact = infiniband(answered({IBSTAT: said(half), SYSFS: tree(SHOWN)}))
-    assert fact == Unread("ibstat does not tell of mlx5_1", fix="ibstat")
+    assert fact == Unread("ibstat does not list mlx5_1", fix="ibstat")
 
 
 def test_an_ibstat_that_hangs_is_named(answered: Answered) -> None:

@@ -61,7 +61,7 @@ def test_a_log_whose_end_was_cut_off_is_not_a_clean_one_and_no_matter_of_root(an
     cut = Reply(Status.OK, exit_status=None, stdout=BOOT + "\n", truncated=True)
     fact = kernel_log(answered({JOURNAL: cut, DMESG: cut}))
     assert isinstance(fact, Unread)
-    assert (fact.needs_root, "cut off" in fact.reason) == (False, True)
+    assert (fact.needs_root, "truncated" in fact.reason) == (False, True)
 
 
 def test_words_that_bear_no_time_are_no_kernel_log(answered: Answered) -> None:

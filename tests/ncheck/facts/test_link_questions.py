@@ -123,12 +123,12 @@ def test_who_does_not_listen_is_not_tried() -> None:
     made = cluster(wired(3), n1={ListenFacts: ListenFacts({}, {"10.0.0.2": "gone"})})
     assert [row[0] for row in links(made)["n0"]] == ["n2"]
     two = cluster(wired(2), n1={LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))})
-    assert asked(ask_connect(*two, 40.0)) == {"n0": "none of the others was reached"}
+    assert asked(ask_connect(*two, 40.0)) == {"n0": "no other node is reachable"}
 
 
 def test_a_node_without_an_address_is_spared() -> None:
     nodes = {**wired(2), "bare": (nic("eth0"),)}
-    assert asked(ask_listen(*cluster(nodes), 40.0))["bare"] == "it has no address of its own that a job could use"
+    assert asked(ask_listen(*cluster(nodes), 40.0))["bare"] == "the node has no address that a job could use"
 
 
 def test_the_time_that_is_asked_for_leaves_the_run_some() -> None:

@@ -39,7 +39,7 @@ def test_beyond_that_all_look_up_the_first_node_and_the_first_looks_up_all() -> 
 def test_addresses_are_not_looked_up() -> None:
     assert asked(cluster("10.1.0.1", "b"))["10.1.0.1"] == ["b"]
     question = ask_names(*cluster("10.1.0.1", "fe80::2%eth0"), 20.0)["10.1.0.1"]
-    assert question == (NotAsked(NAMES, "the nodes are listed by address: there is no name to look up"),)
+    assert question == (NotAsked(NAMES, "the nodes are listed by address: no name to look up"),)
 
 
 def test_nobody_is_asked_where_there_is_one_node_or_no_mesh() -> None:

@@ -94,13 +94,13 @@ def test_what_is_no_identifier_is_no_address(read: Read, changes: dict[str, obje
 def test_a_library_that_could_not_be_asked_says_why(read: Read) -> None:
     why = "NCCL did not answer within 10 s which address it picks"
     assert read(Reply(Status.OK, value={"error": why, "asked": {}})) == Unread(
-        f"NCCL could not be asked what it picks: {why}"
+        f"NCCL could not be asked which interface it picks: {why}"
     )
 
 
 def test_a_job_that_loads_nccl_while_none_was_there_to_ask_is_unread(read: Read) -> None:
     assert read(Reply(Status.MISSING)) == Unread(
-        "the job loads NCCL 2.28.3, and there was none to be asked what it picks"
+        "the job loads NCCL 2.28.3, but no copy was found to ask which interface it picks"
     )
 
 
@@ -110,9 +110,9 @@ def test_where_it_is_not_known_what_the_job_loads_another_ones_pick_tells_nothin
     inside = {**loads(static=True), PICK: Reply(Status.MISSING)}
     found = [facts_of(answered(replies), (NcclPickFacts,))[NcclPickFacts] for replies in (lost, none, inside)]
     assert found == [
-        Absent("which NCCL the job loads is not known"),
+        Absent("the NCCL that the job loads is not known"),
         Absent("no NCCL that the job's interpreter would load"),
-        Absent("NCCL is a part of torch's own library, which is not run to be asked"),
+        Absent("NCCL is linked into torch, which ncheck does not load to ask it"),
     ]
 
 

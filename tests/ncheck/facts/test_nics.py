@@ -88,7 +88,7 @@ def test_a_bridge_with_a_wire_on_it_is_the_lans_and_one_of_veths_is_the_containe
     assert (seen["lan"].kind, seen["pods"].kind) == (Kind.BRIDGE, Kind.CONTAINER_BRIDGE)
 
 
-def test_a_containers_only_way_out_is_its_uplink_and_never_usable(answered: Answered) -> None:
+def test_a_containers_only_connection_is_its_uplink_and_never_usable(answered: Answered) -> None:
     seen = read(
         answered,
         link("eth0", 2, ip="10.244.3.9", peer_index=41),
@@ -145,10 +145,10 @@ def test_a_name_that_no_interface_has_is_not_read(answered: Answered, name: str)
     value = {"interfaces": [LO, link(name, 2)], "default_routes": []}
     told = facts_of(answered({INTERFACES: Reply(Status.OK, value=value)}), [NicFacts])[NicFacts]  # type: ignore[arg-type]
     assert isinstance(told, Unread)
-    assert "is the name of no interface" in told.reason
+    assert "is not an interface name" in told.reason
 
 
 def test_more_interfaces_than_any_node_has_are_not_read(answered: Answered) -> None:
     value = {"interfaces": [link(f"e{number}", number) for number in range(9000)], "default_routes": []}
     told = facts_of(answered({INTERFACES: Reply(Status.OK, value=value)}), [NicFacts])[NicFacts]  # type: ignore[arg-type]
-    assert told == Unread("could not be parsed: ValueError: 9000 interfaces are more than any node has")
+    assert told == Unread("could not be parsed: ValueError: 9000 interfaces: more than any node has")

@@ -48,7 +48,7 @@ def evidence(root: Path, cpuinfo: str = CPUINFO) -> Evidence:
     return Evidence("n1", Login(reached=True), replies=replies)
 
 
-def test_each_device_is_told_with_the_links_up_to_the_processor(tmp_path: Path) -> None:
+def test_each_device_has_the_links_up_to_the_processor(tmp_path: Path) -> None:
     above = PcieLink(16, 32.0, 16, 32.0)
     assert pcie(evidence(machine(tmp_path))) == PcieFacts(
         gpus={"0000:0f:00.0": (PcieLink(16, 2.5, 16, 32.0), above)},
@@ -74,7 +74,7 @@ def test_a_virtual_function_has_no_link_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_such_devices_has_none(tmp_path: Path) -> None:
-    assert pcie(evidence(tmp_path)) == Absent("no NVIDIA GPU and no HCA shows a link of PCIe")
+    assert pcie(evidence(tmp_path)) == Absent("no NVIDIA GPU or HCA with a PCIe link")
 
 
 def test_what_could_not_be_read_is_unread() -> None:

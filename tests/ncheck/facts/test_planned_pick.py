@@ -60,11 +60,11 @@ def test_a_node_that_was_lost_is_not_asked_and_one_without_nccl_is_spared() -> N
         cluster(a=node(1, bridge=True), b=bare, c=node(3, bridge=True, cause=Cause.REFUSED)), Settings(), 30.0
     )
     assert list(questions) == ["a", "b"]
-    assert questions["b"] == (NotAsked(PLANNED, "NCCL could not be asked here what it picks"),)
+    assert questions["b"] == (NotAsked(PLANNED, "NCCL could not be asked here which interface it picks"),)
 
 
 def test_one_node_alone_is_spared_from_the_beginning() -> None:
     assert exempt_alone(cluster(a=node(1, bridge=True)), Settings()) == {
-        "a": "one node alone needs no network between nodes"
+        "a": "a single node needs no network between nodes"
     }
     assert exempt_alone(cluster(a=node(1, bridge=True), b=node(2, bridge=True)), Settings()) == {}

@@ -157,7 +157,7 @@ def test_a_recording_from_before_the_probe_holds_none() -> None:
 
 
 def test_a_recording_names_no_node_that_a_listing_could_not() -> None:
-    with pytest.raises(ValueError, match="is no node"):
+    with pytest.raises(ValueError, match="is not a node name"):
         probed(evidence(recorded=True, _7=Reply(Status.OK, value=TOLD, asked={**ASKED, "group": ["$(x)"]})))
 
 

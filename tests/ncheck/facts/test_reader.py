@@ -19,7 +19,7 @@ LINES = [
 
 @pytest.mark.parametrize(("source", "name", "line"), LINES)
 def test_a_command_that_hangs_or_fails_is_to_be_typed_as_it_was_run(source: Source, name: str, line: str) -> None:
-    late = Unread(f"{name} did not end within 10 s and was ended", fix=f"timeout 10 {line}", hung=name)
+    late = Unread(f"{name} did not end within 10 s and was killed", fix=f"timeout 10 {line}", hung=name)
     failed = Unread(f"{name} ended with exit status 3: no such device", fix=line)
     assert (trouble(source, LATE), trouble(source, FAILED)) == (late, failed)
 
@@ -33,7 +33,7 @@ def test_a_file_that_hangs_is_to_be_read_by_hand() -> None:
 def test_for_what_only_the_agent_can_ask_there_is_no_line() -> None:
     told = trouble(Answer("interfaces"), LATE)
     name = "the agent's interfaces"
-    assert told == Unread(f"{name} did not end within 10 s and was ended", hung=name)
+    assert told == Unread(f"{name} did not end within 10 s and was killed", hung=name)
 
 
 def test_of_many_files_one_is_named() -> None:

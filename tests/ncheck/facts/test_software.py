@@ -116,7 +116,7 @@ def test_the_jobs_environment_lies_over_the_logins(answered: Answered) -> None:
         {"NCCL_DEBUG": "INFO", "NCCL_IB_HCA": "mlx5"},
         {
             "/etc/nccl.conf": ("NCCL_IB_GID_INDEX=3",),
-            "~/.nccl.conf": Absent("~/.nccl.conf: not there"),
+            "~/.nccl.conf": Absent("~/.nccl.conf not found"),
             "/srv/x": Unread("/srv/x: denied"),
         },
     )
@@ -134,7 +134,7 @@ def test_no_horovodrun_and_an_interpreter_that_cannot_be_asked_is_not_no_horovod
 ) -> None:
     fact = horovod(answered({CHECK_BUILD: MISSING, INTERPRETER: reply}))
     assert isinstance(fact, Unread)
-    assert fact.reason.startswith("no horovodrun, and whether Horovod is installed could not be asked")
+    assert fact.reason.startswith("horovodrun was not found, and whether Horovod is installed is unknown")
 
 
 PYTHON: dict[str, object] = {"path": "/usr/bin/python3", "version": "3.11.2", "packages": {}}

@@ -34,7 +34,7 @@ def test_every_node_is_asked_about_all_others_that_were_reached() -> None:
 
 
 def test_a_node_with_no_other_to_reach_is_spared_and_it_is_said_why() -> None:
-    reason = "no ssh to other nodes was tried from here: none of them was reached"
+    reason = "no ssh to other nodes to test from here: none of them is reachable"
     questions = ask_peers(*cluster("a", "down", down=("down",)), left=20.0)
     assert questions["a"] == (NotAsked(PEERS, reason),)
 

@@ -1,3 +1,5 @@
+"""Cleaning up pasted output: colours, prefixes, quote marks and encodings."""
+
 from __future__ import annotations
 
 import html
@@ -60,7 +62,7 @@ def test_a_column_that_differs_on_each_line_is_no_speaker() -> None:
     assert lines_of(table) == table.split("\n")
 
 
-def test_a_file_of_powershell_is_decoded_by_its_mark_and_bytes_of_nobody_are_replaced() -> None:
+def test_a_file_of_powershell_is_decoded_by_its_byte_order_mark_and_invalid_bytes_are_replaced() -> None:
     assert decoded("GPU 0: Köln".encode("utf-16")) == "GPU 0: Köln"
     assert decoded("GPU 0: Köln".encode()) == "GPU 0: Köln"
     assert decoded(b"GPU 0: K\xf6ln") == "GPU 0: K\ufffdln"

@@ -1,3 +1,5 @@
+"""NCCL DIAG lines."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The table and the -J file of nccl-tests."""
+
 from __future__ import annotations
 
 import json
@@ -68,7 +70,7 @@ OLD = """# nThread 1 nGpus 2 minBytes 1048576 maxBytes 1048576 step: 1048576(byt
 """
 
 
-def test_a_table_of_2019_has_no_root_and_tells_a_difference_where_a_count_is_now() -> None:
+def test_a_table_of_2019_has_no_root_and_a_difference_instead_of_a_count() -> None:
     found = parse_nccl_tests(OLD)
     assert [(row.in_place, row.busbw, row.wrong) for row in found.rows] == [(False, 34.89, None), (True, 35.31, None)]
     assert [(rank.rank, rank.name) for rank in found.ranks] == [
@@ -92,7 +94,7 @@ def test_time_stamps_and_the_columns_of_each_iteration_are_passed_over() -> None
     ]
 
 
-def test_what_mpirun_puts_in_front_of_a_line_is_taken_away() -> None:
+def test_the_prefix_of_mpirun_is_removed() -> None:
     tagged = "".join(f"[1,0]<stdout>:{line}\n" for line in NEW.splitlines())
     assert plain(parse_nccl_tests(tagged).rows) == near(ROWS)
 
@@ -171,7 +173,7 @@ def test_a_j_file_with_nonsense_for_a_number_is_not_whole(broken: dict[str, obje
 
 
 @pytest.mark.parametrize("text", ["", "bash: all_reduce_perf: command not found", "{", "{}", '{"results": 3}', "[1]"])
-def test_what_is_no_output_of_it_is_said_to_be_none(text: str) -> None:
+def test_any_other_text_is_an_error(text: str) -> None:
     with pytest.raises(NotNcclTestsError):
         parse_nccl_tests(text)
 

@@ -1,3 +1,5 @@
+"""ib_write_bw and ibv_rc_pingpong."""
+
 from __future__ import annotations
 
 import pytest
@@ -21,7 +23,7 @@ MEBIBYTES = f""" #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]
 {RULE}"""
 
 
-def test_a_report_in_gigabits_is_read_as_it_stands() -> None:
+def test_a_report_in_gigabits_is_read_without_conversion() -> None:
     assert parse_write_bw(HEAD + GIGABITS) == Perftest((Written(1048576, 5000, 392.11, 391.87),))
 
 
@@ -44,7 +46,7 @@ def test_a_report_in_megabytes_is_one_of_mebibytes() -> None:
          ("IB device mlx5_7 not found", "Unable to find the Infiniband/RoCE device")),
     ],
 )  # fmt: skip
-def test_a_failure_has_its_own_words_and_no_row(said: str, kept: tuple[str, ...]) -> None:
+def test_a_failure_has_its_own_message_and_no_row(said: str, kept: tuple[str, ...]) -> None:
     assert parse_write_bw(HEAD + said) == Perftest((), kept)
 
 
@@ -62,7 +64,7 @@ def test_numbers_without_their_heading_are_no_row() -> None:
     assert parse_write_bw(" 65536      5000     97.52     97.44    0.1\n").rows == ()
 
 
-def test_pingpong_tells_that_messages_pass() -> None:
+def test_pingpong_shows_that_messages_arrive() -> None:
     text = """  local address:  LID 0x0001, QPN 0x0000e7, PSN 0x2fb6b8, GID ::
   remote address: LID 0x0004, QPN 0x0000e8, PSN 0x2fb6b9, GID ::
 8192000 bytes in 0.01 seconds = 6500.00 Mbit/sec

@@ -1,3 +1,5 @@
+"""The matrix of `nvidia-smi topo -m`."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -81,7 +83,7 @@ def test_garbage_in_the_legend_is_named_and_not_believed() -> None:
     assert (facts.legend, unreadable) == ({"NIC1": "rocep77s0f1"}, ("NIC0",))
 
 
-def test_a_driver_of_2017_says_soc_and_knows_no_numa() -> None:
+def test_a_driver_of_2017_prints_soc_and_no_numa() -> None:
     old = (
         "\tGPU0\tGPU1\tmlx4_0\tCPU Affinity\n"
         "GPU0\t X \tSOC\tPHB\t0-9\nGPU1\tSOC\t X \tSOC\t10-19\nmlx4_0\tPHB\tSOC\t X\n"

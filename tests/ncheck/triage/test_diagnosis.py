@@ -1,4 +1,4 @@
-"""A log to its cause: what is sure outweighs what is likely, and an echo gives way to what it echoes."""
+"""From a log to its cause: a sure cause outweighs a likely one, and a consequence gives way to its cause."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ HOSTS = ("node01", "node02", "node03", "node04")
 
 
 def causes(lines: Iterable[str]) -> list[str]:
-    return [found.cause for found in diagnose(lines)]
+    return [diagnosis.cause for diagnosis in diagnose(lines)]
 
 
 def start(host: str, rank: int) -> Iterator[str]:
-    """Yield what NCCL says of a rank that starts well, bad words and all."""
+    """Yield the lines that NCCL prints for a rank that starts well, some of which look like failures."""
     who = f"{host}:{4000 + rank}:{5000 + rank} [{rank % 8}] NCCL INFO "
     for text in (
         "Bootstrap: Using eth0:10.1.0.7<0>", "cudaDriverVersion 12040", "NCCL version 2.24.3+cuda12.4",
@@ -39,22 +39,22 @@ def start(host: str, rank: int) -> Iterator[str]:
 
 
 def many(ranks: int = 16) -> list[str]:
-    """Return the lines of many ranks that started well, mixed as mpirun mixes them."""
+    """Return the lines of many ranks that started well, interleaved as by mpirun."""
     logs = [list(start(HOSTS[rank % len(HOSTS)], rank)) for rank in range(ranks)]
     return [line for lines in itertools.zip_longest(*logs) for line in lines if line]
 
 
-def test_a_diagnosis_has_its_meaning_its_lines_how_sure_it_is_and_what_to_type() -> None:
+def test_a_diagnosis_has_a_meaning_its_evidence_a_confidence_and_a_fix() -> None:
     line = "n2:77:78 [0] NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1"
     assert diagnose(["n2:77:78 [0] NCCL INFO Using network IB", line]) == (
         Diagnosis(
-            "ib_fabric", "an HCA gets no answer from the other one's address: rail, cable, GID or route", (line,),
+            "ib_fabric", "the other HCA does not answer at its address: rail, cable, GID or route", (line,),
             Confidence.LOW, "ibstat", ("roce_gid", "ib_wrong_hca", "routing"), echo=False,
         ),
     )  # fmt: skip
 
 
-def test_a_module_that_is_missing_is_looked_for_in_the_interpreter_and_not_in_the_kernels_log() -> None:
+def test_the_fix_for_a_missing_module_is_in_the_interpreter_and_not_in_the_kernel_log() -> None:
     (found,) = diagnose(["ModuleNotFoundError: No module named 'torch.distributed'"])
     assert (found.cause, found.fix) == ("rank_crashed", "python3 -m pip check")
     (found,) = diagnose(["ValueError: could not convert string to float"])
@@ -68,7 +68,7 @@ def test_a_healthy_start_of_many_ranks_gives_no_diagnosis() -> None:
     assert progress(["hello"]) is None
 
 
-def test_a_training_that_goes_on_gives_no_diagnosis_for_what_it_outlived() -> None:
+def test_a_job_that_goes_on_gives_no_diagnosis_for_earlier_lines() -> None:
     log = [
         "[W socket.cpp:663] [c10d] The client socket has failed to connect to [node01]:29500 (errno: 111 - refused).",
         "[c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
@@ -80,7 +80,7 @@ def test_a_training_that_goes_on_gives_no_diagnosis_for_what_it_outlived() -> No
     assert causes(log[:1]) == ["rendezvous_misconfig"]
 
 
-def test_a_benchmark_that_came_to_its_end_gives_no_diagnosis() -> None:
+def test_a_benchmark_that_finished_gives_no_diagnosis() -> None:
     log = ["[1] UCX ERROR ibv_create_cq(cqe=4096) failed: Cannot allocate memory", "# Out of bounds values : 0 OK",
            "# Avg bus bandwidth    : 11.93"]  # fmt: skip
     assert diagnose(log) == ()
@@ -101,7 +101,7 @@ CAUSE = {
 
 
 def echoes(rank: int) -> list[str]:
-    """Return what the other ranks say after one has failed."""
+    """Return what the other ranks print after one has failed."""
     who = f"node01:{4000 + rank}:{5000 + rank} [{rank % 8}] "
     return [
         f"{who}misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer node03<51159>",
@@ -118,7 +118,7 @@ def echoes(rank: int) -> list[str]:
 
 @pytest.mark.parametrize("before", [True, False], ids=["the echoes come first", "the cause comes first"])
 @pytest.mark.parametrize("cause", CAUSE)
-def test_the_one_rank_that_says_why_outweighs_all_that_lost_it_in_thousands_of_lines(
+def test_the_one_rank_that_names_the_cause_outweighs_thousands_of_lines_of_the_others(
     cause: str, *, before: bool
 ) -> None:
     lost = [line for rank in range(1, 64) for line in echoes(rank)]
@@ -128,12 +128,12 @@ def test_the_one_rank_that_says_why_outweighs_all_that_lost_it_in_thousands_of_l
     assert found[0].evidence[0].strip() == CAUSE[cause]
 
 
-def test_echoes_alone_are_an_echo_of_low_confidence() -> None:
+def test_consequences_alone_give_low_confidence() -> None:
     (best, *_) = diagnose(echoes(3))
     assert (best.cause, best.confidence, best.echo) == ("rank_crashed", Confidence.LOW, True)
 
 
-def test_of_two_sure_causes_the_first_comes_first_by_the_clock_where_every_line_has_one() -> None:
+def test_two_sure_causes_are_ordered_by_time_if_every_line_has_one() -> None:
     late = "[2026-04-22 21:47:29] n1:1:1 [0] NCCL WARN Cuda failure 2 'out of memory'"
     early = "[2026-04-22 21:47:20] n2:2:2 [0] NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9 bytes, error: No space left on device (28)"  # noqa: E501
     assert causes([late, early]) == ["shm_too_small", "gpu_oom"]
@@ -170,11 +170,11 @@ def test_a_line_that_is_no_fault_by_itself_explains_one_that_is(lines: list[str]
         "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152. Proceeding without NVLS support.",
     ],
 )
-def test_and_gives_no_diagnosis_where_there_is_none(line: str) -> None:
+def test_such_a_line_alone_gives_no_diagnosis(line: str) -> None:
     assert diagnose([line]) == ()
 
 
-def test_the_port_of_nccls_own_service_hides_no_port_that_the_job_needs() -> None:
+def test_the_port_of_nccls_ras_service_does_not_hide_a_port_that_the_job_needs() -> None:
     own = ["RAS failed to establish a client listening socket", "Call to bind failed: Address already in use"]
     assert diagnose(own) == ()
     assert causes([*own, "[E] [c10d] The server socket has failed to listen on any local network address."]) == [
@@ -182,14 +182,14 @@ def test_the_port_of_nccls_own_service_hides_no_port_that_the_job_needs() -> Non
     ]
 
 
-def test_symptoms_alone_are_told_without_a_cause() -> None:
+def test_symptoms_alone_have_no_cause() -> None:
     (found,) = diagnose(
         ["RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:518, unhandled system error, NCCL version 2.4.8"]
     )
     assert (found.cause, found.confidence, found.fix) == ("", Confidence.LOW, "export NCCL_DEBUG=INFO")
 
 
-def test_what_a_log_says_is_made_fit_for_a_terminal_and_bounded() -> None:
+def test_evidence_is_printable_and_bounded() -> None:
     bad = "\x1b]0;owned\x07NCCL WARN Duplicate GPU detected : rank 0 and rank 1 \x1b[31mboth\x1b[0m \u202e" + "x" * 9999
     (found,) = diagnose([bad])
     assert found.evidence[0].isprintable()
@@ -198,7 +198,7 @@ def test_what_a_log_says_is_made_fit_for_a_terminal_and_bounded() -> None:
     assert len(diagnose([CAUSE["gpu_oom"] + str(n) for n in range(999)])[0].evidence) == 6
 
 
-def test_no_more_lines_are_read_than_its_bound() -> None:
+def test_the_number_of_lines_is_bounded() -> None:
     flood = itertools.chain(itertools.repeat("n1:1:1 [0] NCCL INFO a line", MOST_LINES), [CAUSE["gpu_oom"]])
     assert diagnose(flood) == ()
 

@@ -1,4 +1,4 @@
-"""Gloo: its pairs tell who could not be reached; its devices, which address it was given."""
+"""torch.distributed: gloo, the c10d rendezvous, the watchdog (which shows only the ranks that wait) and torchrun."""
 
 from __future__ import annotations
 
@@ -6,53 +6,53 @@ import re
 
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
-_MESH = frozenset({"gloo"})
+_GLOO = frozenset({"gloo"})
 
 
-_OWN_NAME = Reading("hostname_loopback", Grade.CERTAIN, ("gloo_bad_address", "wrong_nic"), explains=_MESH,
-                    fix='getent hosts "$(hostname)"')  # fmt: skip
+_HOSTNAME_IS_LOOPBACK = Reading("hostname_loopback", Grade.CERTAIN, ("gloo_bad_address", "wrong_nic"), explains=_GLOO,
+                                fix='getent hosts "$(hostname)"')  # fmt: skip
 
 
-_NO_MESH = Reading("gloo_bad_address", Grade.POSSIBLE, ("hostname_loopback", "wrong_nic", "firewall"), "gloo",
+_UNREACHABLE = Reading("gloo_bad_address", Grade.POSSIBLE, ("hostname_loopback", "wrong_nic", "firewall"), "gloo",
                    meaning="gloo's ranks cannot reach each other's addresses", fix="ip -br address")  # fmt: skip
 
 
 _FILTERED = Reading("firewall", Grade.LIKELY, ("gloo_bad_address", "routing", "wrong_nic"), "gloo")
 
 
-def _peer(found: re.Match[str]) -> Reading:
-    """Return what the address and the error of a pair that was not made say."""
-    if found["address"].startswith(("127.", "::1", "::ffff:127.")):
-        return _OWN_NAME
-    return _FILTERED if re.search(r"No route|timed out", found["why"]) else _NO_MESH
+def _gloo_pair(match: re.Match[str]) -> Reading:
+    """Return the reading of the address and the error of a connection that gloo could not make."""
+    if match["address"].startswith(("127.", "::1", "::ffff:127.")):
+        return _HOSTNAME_IS_LOOPBACK
+    return _FILTERED if re.search(r"No route|timed out", match["error"]) else _UNREACHABLE
 
 
 _WAITS = frozenset({"waits"})
 
 
 _SIGNALS = {
-    -6: Reading("", Grade.ECHO, tag="gone"),  # abort: the watchdog's own way to end a process
-    -15: Reading("", Grade.ECHO, tag="gone"),  # ended by the launcher, after another one
-    -7: Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",)),  # SIGBUS: memory that the file system has not
+    -6: Reading("", Grade.ECHO, tag="gone"),  # SIGABRT: how the watchdog ends a process
+    -15: Reading("", Grade.ECHO, tag="gone"),  # SIGTERM: the launcher ends the ranks after one has failed
+    -7: Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",)),  # SIGBUS: the file system ran out of memory
 }
 
 
-_KILLED = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), meaning="a rank was killed, most often because the"
+_KILLED = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), meaning="a rank was killed, usually because the"
                   " machine or its container ran out of memory", fix="sudo journalctl -k -g oom")  # fmt: skip
 
 
-_LEFT = Reading("rank_crashed", Grade.ECHO)
+_EXITED = Reading("rank_crashed", Grade.ECHO)
 
 
-def _exit(found: re.Match[str]) -> Reading:
-    code = int(found[1])
-    return _SIGNALS.get(code, _KILLED if code < 0 else _LEFT)
+def _exit(match: re.Match[str]) -> Reading:
+    code = int(match[1])
+    return _SIGNALS.get(code, _KILLED if code < 0 else _EXITED)
 
 
-def _joined(found: re.Match[str]) -> Reading:
-    """Return what a barrier of the store says: more workers than the world has are those of an earlier run."""
-    world, workers = int(found[1]), int(found[2])
-    stale = "more ranks joined than the world has: the store of an earlier run was used again"
+def _barrier(match: re.Match[str]) -> Reading:
+    """Return the reading of a store's barrier: more workers than the world size are those of an earlier run."""
+    world, workers = int(match[1]), int(match[2])
+    stale = "more ranks joined than the world size: the store of an earlier run was used again"
     missing = f"{world - workers} of {world} ranks never joined"
     return Reading("rendezvous_misconfig", Grade.LIKELY, ("rank_crashed", "firewall"), "store",
                    meaning=stale if workers > world else missing)  # fmt: skip
@@ -60,18 +60,18 @@ def _joined(found: re.Match[str]) -> Reading:
 
 SIGNATURES = (
     # timed out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:14215
-    Signature(re.compile(r"SO_ERROR: (?P<why>[^,]{0,80}),? remote=\[(?P<address>[^\]]{0,80})\]"), _peer),
+    Signature(re.compile(r"SO_ERROR: (?P<error>[^,]{0,80}),? remote=\[(?P<address>[^\]]{0,80})\]"), _gloo_pair),
     # [.../gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:19033: Connection refused
-    Signature(re.compile(r"pair\.cc:\d+\] connect \[(?P<address>[^\]]*)\]:\d+: (?P<why>.*)"), _peer),
+    Signature(re.compile(r"pair\.cc:\d+\] connect \[(?P<address>[^\]]*)\]:\d+: (?P<error>.*)"), _gloo_pair),
     # remote=[127.0.0.1]:14215
     row(r"^\s*remote=\[127\.", "hostname_loopback", Grade.CERTAIN, "gloo_bad_address", "wrong_nic", context=True,
-        explains=_MESH),
+        explains=_GLOO),
     # RuntimeError: Gloo connectFullMesh failed with [.../pair.cc:144] no error
     row(r"Gloo connectFullMesh failed", "gloo_bad_address", Grade.POSSIBLE, "hostname_loopback", "wrong_nic",
         "firewall", tag="gloo", fix="ip -br address"),
     # [W ProcessGroupGloo.cpp:721] Warning: Unable to resolve hostname to a (local) address. Using the loopback address
     row(r"Unable to resolve hostname to a \(local\) address", "hostname_loopback", Grade.LIKELY, "gloo_bad_address",
-        "wrong_nic", context=True, explains=_MESH),
+        "wrong_nic", context=True, explains=_GLOO),
     # RuntimeError: [enforce fail at gloo/transport/tcp/device.cc:83] ifa != nullptr. Unable to find address for: eth9
     row(r"Unable to find address for:", "no_interface", Grade.CERTAIN, "gloo_bad_address", "wrong_nic"),
     # [enforce fail at gloo/transport/tcp/device.cc:84] ifa != nullptr. Unable to find interface for: [10.1.0.9]
@@ -99,7 +99,7 @@ SIGNATURES = (
     row(r"(?<!Call to bind failed: )(?<!Call to bind failed : )Address already in use",
         "port_in_use", Grade.POSSIBLE, tag="port", passing=True),
     # Timed out initializing process group in store based barrier (world_size=2, worker_count=1, timeout=0:30:00)
-    Signature(re.compile(r"world_size=(\d{1,9}), worker_count=(\d{1,9}),"), _joined),
+    Signature(re.compile(r"world_size=(\d{1,9}), worker_count=(\d{1,9}),"), _barrier),
     # torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients. 1/2 clients joined.
     row(r"waiting for clients\. \d+/\d+ clients joined|RendezvousTimeoutError|RendezvousClosedError",
         "rendezvous_misconfig", Grade.LIKELY, "rank_crashed", "firewall", tag="store"),
@@ -110,7 +110,7 @@ SIGNATURES = (
     # [3] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store, got error: ...
     row(r"ncclUniqueId from \[0\] via c10d.*got error", "rank_crashed", Grade.ECHO, "rendezvous_misconfig",
         tag="store",
-        meaning="rank 0 never told the others where to meet: its own log says why"),
+        meaning="rank 0 did not publish its address: see the log of rank 0"),
     # [c10d] The IPv4 network addresses of (node01, 29500) cannot be retrieved (gai error: -2 - ...).
     row(r"The IPv4 network addresses of .* cannot be retrieved|getaddrinfo failed|gaierror", "dns_failure",
         Grade.CERTAIN, "rendezvous_misconfig", fix="getent hosts NODE"),
@@ -136,5 +136,5 @@ SIGNATURES = (
     row(r"(?:^|\s)(?:Map|Filter|[Tt]okeniz|[Pp]repar|[Pp]re-?process|[Dd]ownload|Generating|[Ss]aving|[Cc]ach|Extract|"
         r"Building|Convert|Evaluat|Validat|Running tokenizer)[^|]{0,80}\d%\|",
         "slow_rank_timeout", Grade.LIKELY, context=True, explains=_WAITS,
-        meaning="one rank works on its own longer than the others wait for it"),
+        meaning="one rank works alone for longer than the timeout of the others"),
 )  # fmt: skip

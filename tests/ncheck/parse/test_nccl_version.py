@@ -1,3 +1,5 @@
+"""NCCL's version in logs and in lists of packages."""
+
 from __future__ import annotations
 
 import pytest
@@ -28,7 +30,7 @@ def test_each_manager_names_its_nccl(
 
 
 @pytest.mark.parametrize("text", ["", "hi there 2.4 amd64\n", "ii  zlib1g  1:1.3.1-1  amd64\n", "numpy 1.26.4\n"])
-def test_a_listing_without_a_word_of_nccl_is_nobodys(text: str) -> None:
+def test_a_list_without_nccl_is_not_a_list_of_packages(text: str) -> None:
     assert parse_packages(text) is None
 
 

@@ -1,4 +1,4 @@
-"""NCCL's INFO lines of the network that it uses, of every release from 2.3 to 2.32, as names."""
+"""The network that NCCL's INFO lines name, in the wording of every release from 2.3 to 2.32."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from enum import Enum
 
 
 class Role(str, Enum):
-    """What a way is used for."""
+    """What NCCL uses an interface, a port or a network for."""
 
-    BOOTSTRAP = "bootstrap"  # where the ranks meet
+    BOOTSTRAP = "bootstrap"  # the connections over which the ranks find each other
     SOCKET = "socket"  # data over TCP
     RDMA = "rdma"  # data over InfiniBand or RoCE
-    HANDSHAKE = "handshake"  # the socket over which two HCAs agree
-    NETWORK = "network"  # the name of the network alone: IB, Socket, a plug-in's own
+    HANDSHAKE = "handshake"  # the socket over which two HCAs exchange their parameters
+    NETWORK = "network"  # only the name of the network: IB, Socket, a plug-in's name
 
 
 @dataclass(frozen=True)
-class Way:
-    """One interface ("eth0", its address) or HCA port ("mlx5_0:1", its link: IB or RoCE) that NCCL says it uses."""
+class NetworkUse:
+    """One interface ("eth0" and its address) or HCA port ("mlx5_0:1" and its link: IB or RoCE) that NCCL uses."""
 
     role: Role
     name: str
@@ -29,7 +29,7 @@ class Way:
 
     @property
     def hca(self) -> bool:
-        """Tell whether it is an HCA's port."""
+        """Whether it is the port of an HCA."""
         return self.role is Role.RDMA
 
 
@@ -63,23 +63,23 @@ _INTERFACE = re.compile(r"(?:\[\d+\])?([^\s:;\[\]]{1,64}):([0-9A-Fa-f.:]{2,64}(?
 _PORT = re.compile(r"\[\d+\]([A-Za-z]\w*(?::\d+)?)/(\w+)")
 
 
-def used_ways(lines: Iterable[str]) -> tuple[Way, ...]:
-    """Return what the lines name, each once, in their order; lines of anything else are passed over."""
-    return tuple(dict.fromkeys(way for line in lines for way in _ways(line)))
+def network_uses(lines: Iterable[str]) -> tuple[NetworkUse, ...]:
+    """Return what the lines name, each once and in their order; other lines are ignored."""
+    return tuple(dict.fromkeys(use for line in lines for use in _uses(line)))
 
 
-def _ways(line: str) -> Iterator[Way]:
-    if found := _BOOTSTRAP.search(line):
-        yield from _interfaces(Role.BOOTSTRAP, found[1])
-    elif found := _SOCKET.search(line) or _OLD_SOCKET.search(line):
-        yield from _interfaces(Role.SOCKET, found[1])
-    elif found := _RDMA.search(line):
-        ports, _, handshake = found[1].partition("OOB")
-        yield from (Way(Role.RDMA, name, link=link) for name, link in _PORT.findall(ports))
+def _uses(line: str) -> Iterator[NetworkUse]:
+    if match := _BOOTSTRAP.search(line):
+        yield from _interfaces(Role.BOOTSTRAP, match[1])
+    elif match := _SOCKET.search(line) or _OLD_SOCKET.search(line):
+        yield from _interfaces(Role.SOCKET, match[1])
+    elif match := _RDMA.search(line):
+        ports, _, handshake = match[1].partition("OOB")
+        yield from (NetworkUse(Role.RDMA, name, link=link) for name, link in _PORT.findall(ports))
         yield from _interfaces(Role.HANDSHAKE, handshake)
-    elif found := _NETWORK.search(line):
-        yield Way(Role.NETWORK, found[1] or found[2])
+    elif match := _NETWORK.search(line):
+        yield NetworkUse(Role.NETWORK, match[1] or match[2])
 
 
-def _interfaces(role: Role, text: str) -> Iterator[Way]:
-    return (Way(role, name, address) for name, address in _INTERFACE.findall(text))
+def _interfaces(role: Role, text: str) -> Iterator[NetworkUse]:
+    return (NetworkUse(role, name, address) for name, address in _INTERFACE.findall(text))

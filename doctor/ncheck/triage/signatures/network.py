@@ -1,4 +1,4 @@
-"""Connections that did not come about: an address may tell of a wrong interface, else the error says what is wrong."""
+"""Connections that failed: the address may show a wrong interface, otherwise the error shows the cause."""
 
 from __future__ import annotations
 
@@ -7,42 +7,41 @@ from dataclasses import replace
 
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
-# What an address betrays before any error does.
 _LOOPBACK = re.compile(r"(?:::ffff:)?127\.|::1$|localhost$")
 
 
-# docker0, virbr0, link-local
+# the default networks of Docker and libvirt, and link-local addresses
 _BRIDGE = re.compile(r"(?:::ffff:)?(?:172\.17\.|192\.168\.122\.|169\.254\.)|fe80:", re.IGNORECASE)
 
 
-# a netmask, or nothing
+# a netmask, or no address
 _NO_ADDRESS = re.compile(r"(?:::ffff:)?(?:255\.|0\.0\.0\.0)")
 
 
-_TO_LOOPBACK = Reading(
+_LOOPBACK_ADDRESS = Reading(
     "wrong_nic",
     Grade.LIKELY,
     ("hostname_loopback",),
     "connect",
-    meaning="a rank told the others a loopback address",
+    meaning="a rank gave the other ranks a loopback address",
 )
 
 
-_TO_BRIDGE = Reading(
+_BRIDGE_ADDRESS = Reading(
     "wrong_nic",
     Grade.LIKELY,
     ("container_isolation", "routing"),
     "connect",
-    meaning="a rank told the others an address that leads nowhere: of a bridge, or of one link",
+    meaning="a rank gave the other ranks a bridge or link-local address, which they cannot reach",
 )
 
 
-_TO_NOBODY = Reading(
+_INVALID_ADDRESS = Reading(
     "rendezvous_misconfig",
     Grade.CERTAIN,
     (),
     "connect",
-    meaning="the address to meet at is none that a node can have",
+    meaning="the rendezvous address is not a valid address of a node",
 )
 
 
@@ -51,76 +50,76 @@ _BLOCKED = Reading(
     Grade.LIKELY,
     ("routing",),
     "connect",
-    meaning="the other node is there and lets the connection not in",
+    meaning="the other node is reachable and rejects the connection",
 )
 
 
 _NO_ROUTE = Reading("routing", Grade.LIKELY, ("wrong_nic",), "connect")
 
 
-_SWALLOWED = Reading(
+_TIMED_OUT = Reading(
     "firewall",
     Grade.LIKELY,
     ("routing", "wrong_nic"),
     "connect",
-    meaning="connections to the other node vanish: a firewall, or an interface that leads elsewhere",
+    meaning="connections to the other node time out: a firewall drops them, or the interface is the wrong one",
 )
 
 
-_NOBODY_THERE = Reading(
+_REFUSED = Reading(
     "rank_crashed",
     Grade.POSSIBLE,
     ("firewall", "wrong_nic"),
     "connect",
-    meaning="nobody listens at the address that a rank gave: it died, or gave a wrong one",
+    meaning="nothing listens at the address that a rank gave: it died, or gave a wrong address",
 )
 
 
-_UNTOLD = Reading("firewall", Grade.POSSIBLE, ("wrong_nic", "routing"), "connect")
+_OTHER_ERROR = Reading("firewall", Grade.POSSIBLE, ("wrong_nic", "routing"), "connect")
 
 
 _ERRORS = (
     (re.compile(r"No route to"), _BLOCKED),
     (re.compile(r"unreachable"), _NO_ROUTE),
-    (re.compile(r"timed out|[Tt]imeout"), _SWALLOWED),
-    (re.compile(r"refused"), _NOBODY_THERE),
+    (re.compile(r"timed out|[Tt]imeout"), _TIMED_OUT),
+    (re.compile(r"refused"), _REFUSED),
 )
 
 
-def _sorted(found: re.Match[str]) -> Reading:
-    """Return the reading of a line that gives the address and, after it, the error."""
-    address, why = found["address"].strip("[]"), found["why"]
+def _by_address(match: re.Match[str]) -> Reading:
+    """Return the reading of a line with an address and, after it, an error."""
+    address, error = match["address"].strip("[]"), match["error"]
     if _NO_ADDRESS.match(address):
-        return _TO_NOBODY
+        return _INVALID_ADDRESS
     if _LOOPBACK.match(address):
-        return _TO_LOOPBACK
-    return _TO_BRIDGE if _BRIDGE.match(address) else _by_error(why)
+        return _LOOPBACK_ADDRESS
+    return _BRIDGE_ADDRESS if _BRIDGE.match(address) else _by_error(error)
 
 
-def _by_error(why: str) -> Reading:
-    return next((reading for pattern, reading in _ERRORS if pattern.search(why)), _UNTOLD)
+def _by_error(error: str) -> Reading:
+    return next((reading for pattern, reading in _ERRORS if pattern.search(error)), _OTHER_ERROR)
 
 
-def _error_alone(found: re.Match[str]) -> Reading:
-    return _by_error(found["why"])
+def _by_error_only(match: re.Match[str]) -> Reading:
+    return _by_error(match["error"])
 
 
-def _retried(found: re.Match[str]) -> Reading:
-    """Return the reading of a try that is repeated: the first ones only tell that the other rank is not up yet."""
-    grade = Grade.POSSIBLE if int(found["times"] or 0) >= _OFTEN else Grade.ECHO
-    return replace(_by_error(found["why"]), grade=grade, passing=True)
+def _by_retry(match: re.Match[str]) -> Reading:
+    """Return the reading of a retry: the first ones show only that the other rank has not started yet."""
+    grade = Grade.POSSIBLE if int(match["tries"] or 0) >= _OFTEN else Grade.ECHO
+    return replace(_by_error(match["error"]), grade=grade, passing=True)
 
 
-_OFTEN = 10  # tries, the last of them a second apart: by then every rank should be up
+_OFTEN = 10  # tries, the last of them a second apart: by then every rank should have started
 
 
-def _rendezvous(found: re.Match[str]) -> Reading:
-    """Return the reading of a store that cannot be met: the host is what MASTER_ADDR or the endpoint was."""
-    return _TO_NOBODY if _NO_ADDRESS.match(found["address"].strip("[]")) else _STORE
+def _rendezvous(match: re.Match[str]) -> Reading:
+    """Return the reading of a store that cannot be reached at the address of MASTER_ADDR or the endpoint."""
+    return _INVALID_ADDRESS if _NO_ADDRESS.match(match["address"].strip("[]")) else _STORE
 
 
-def _rendezvous_retried(found: re.Match[str]) -> Reading:
-    reading = _rendezvous(found)
+def _rendezvous_by_retry(match: re.Match[str]) -> Reading:
+    reading = _rendezvous(match)
     return replace(reading, grade=Grade.POSSIBLE, passing=True) if reading is _STORE else reading
 
 
@@ -129,22 +128,22 @@ _STORE = Reading(
     Grade.LIKELY,
     ("firewall", "hostname_loopback", "dns_failure"),
     "store",
-    meaning="nobody answers at the address where the ranks are to meet",
+    meaning="no answer from the rendezvous address",
 )
 
 
 SIGNATURES = (
     # NCCL WARN socketStartConnect: Connect to 10.1.0.3<40113> failed : No route to host
     # NCCL WARN socketPollConnect: Connect to 10.1.0.3<40113> returned 113(No route to host) errno 115(...)
-    Signature(re.compile(r"Connect to (?P<address>[\w.:%-]+)<\d+> (?:failed ?:|returned)(?P<why>.*)"), _sorted),
+    Signature(re.compile(r"Connect to (?P<address>[\w.:%-]+)<\d+> (?:failed ?:|returned)(?P<error>.*)"), _by_address),
     # NCCL WARN ncclOsSocketPollConnect: connect to 10.1.0.3<40113> returned Connection refused, exceeded error retry
     # NCCL WARN socketPollConnect to 10.1.0.3<40113> failed with error No route to host
     Signature(re.compile(r"(?:connect|Connect) to (?P<address>[\w.:%-]+)<\d+> (?:returned|failed with error)"
-                         r"(?P<why>.*)"), _sorted),
+                         r"(?P<error>.*)"), _by_address),
     # NCCL WARN socketPollConnect: connect returned No route to host, exceeded error retry count (34)
-    Signature(re.compile(r"connect returned (?P<why>[\w ]{1,80}), exceeded error retry count"), _error_alone),
+    Signature(re.compile(r"connect returned (?P<error>[\w ]{1,80}), exceeded error retry count"), _by_error_only),
     # NCCL WARN Call to connect timeout : Connection refused
-    Signature(re.compile(r"Call to connect (?:timeout|failed) ?: (?P<why>.*)"), _error_alone),
+    Signature(re.compile(r"Call to connect (?:timeout|failed) ?: (?P<error>.*)"), _by_error_only),
     # NCCL INFO misc/socket.cc:505 -> 2 (Operation now in progress)
     row(
         r"socket\.cc:\d+ -> 2 \(Operation now in progress\)",
@@ -155,14 +154,14 @@ SIGNATURES = (
         tag="connect",
     ),
     # NCCL INFO socketPollConnect: connect returned No route to host, retrying (26/34) after sleep for 2600 msec
-    Signature(re.compile(r"connect returned (?P<why>[\w ]{1,80}), retrying(?: \((?P<times>\d{1,4})/)?"), _retried),
+    Signature(re.compile(r"connect returned (?P<error>[\w ]{1,80}), retrying(?: \((?P<tries>\d{1,4})/)?"), _by_retry),
     # [node03][[311,1],5][btl_tcp_endpoint.c:796] connect() to 172.17.0.1 failed: Connection refused (111)
     #   Message:    connect() to 192.168.122.1:1040 failed
-    Signature(re.compile(r"connect\(\) to (?P<address>[\d.]+|[0-9a-f:]+)(?::\d+)? failed(?P<why>.*)"), _sorted),
+    Signature(re.compile(r"connect\(\) to (?P<address>[\d.]+|[0-9a-f:]+)(?::\d+)? failed(?P<error>.*)"), _by_address),
     # sock.c:268 UCX ERROR connect(fd=61, dest_addr=172.17.0.1:37423) failed: Connection refused
-    Signature(re.compile(r"dest_addr=(?P<address>[\d.]+):\d+\) failed: (?P<why>.*)"), _sorted),
+    Signature(re.compile(r"dest_addr=(?P<address>[\d.]+):\d+\) failed: (?P<error>.*)"), _by_address),
     # [c10d] The client socket has failed to connect to [node01]:29500 (errno: 110 - Connection timed out)
-    Signature(re.compile(r"client socket has failed to connect to \[(?P<address>[^\]]*)\]"), _rendezvous_retried),
+    Signature(re.compile(r"client socket has failed to connect to \[(?P<address>[^\]]*)\]"), _rendezvous_by_retry),
     # [E socket.cpp:793] [c10d] The client socket has timed out after 60s while trying to connect to (node01, 29500).
     Signature(re.compile(r"client socket has timed out after \w+ while trying to connect to \(?(?P<address>[^,) ]*)"),
               _rendezvous),

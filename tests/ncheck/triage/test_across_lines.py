@@ -1,4 +1,4 @@
-"""What no line tells by itself: ranks that differ."""
+"""What only several lines show together: ranks that differ."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ncheck.triage import diagnose
 
 
 def causes(*lines: str) -> list[str]:
-    return [found.cause for found in diagnose(lines)]
+    return [diagnosis.cause for diagnosis in diagnose(lines)]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def causes(*lines: str) -> list[str]:
           "#  Rank  0 Group  0 Pid   5339 on   n2 device  0 [0x81] NVIDIA A100"), "launcher_mismatch"),
     ],
 )  # fmt: skip
-def test_ranks_that_differ_are_seen(lines: tuple[str, ...], cause: str) -> None:
+def test_ranks_that_differ_are_detected(lines: tuple[str, ...], cause: str) -> None:
     assert causes(*lines)[0] == cause
 
 
@@ -55,11 +55,11 @@ def test_ranks_that_differ_are_seen(lines: tuple[str, ...], cause: str) -> None:
          "#  Rank  0 Group  0 Pid   5339 on   n1 device  0 [0x81] A100"),
     ],
 )  # fmt: skip
-def test_ranks_that_agree_and_runs_one_after_the_other_are_no_fault(lines: tuple[str, ...]) -> None:
+def test_ranks_that_agree_and_consecutive_runs_are_no_fault(lines: tuple[str, ...]) -> None:
     assert causes(*lines) == []
 
 
-def test_two_groups_that_wait_in_different_collectives_differ_from_nobody() -> None:
+def test_two_groups_may_wait_in_different_collectives() -> None:
     lines = [
         f"[PG {group} Rank {group}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType={kind}, N"
         for group, kind in ((0, "ALLREDUCE"), (1, "BROADCAST"))

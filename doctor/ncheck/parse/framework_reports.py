@@ -1,12 +1,75 @@
-"""Reports that frameworks print about themselves: torch's collect_env, sglang's check_env, DeepSpeed's ds_report."""
+"""Reports that frameworks print about themselves: Horovod's build, torch's collect_env, sglang's and DeepSpeed's."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ncheck.parse.capture import lines_of
 
 Record = dict[str, object]
+
+
+# Horovod v0.22.1:
+_HOROVOD = re.compile(r"\bHorovod v(\S+?):?\s*$")
+
+
+# Available Tensor Operations:
+_HEADING = re.compile(r"\bAvailable (Frameworks|Controllers|Tensor Operations):")
+
+
+#     [X] NCCL
+_FEATURE = re.compile(r"\[([Xx ]?)\]\s+(\S+)")
+
+
+# Checking whether extension tensorflow was built.
+_PROBING = re.compile(r"Checking whether extension (\w+) was built")
+
+
+# Traceback (most recent call last):
+_CRASH = re.compile(r"Traceback \(most recent|Check failure stack trace|Segmentation fault|[A-Za-z.]+Error: ")
+
+
+_BLOCKS = {"Frameworks": "frameworks", "Controllers": "controllers", "Tensor Operations": "operations"}
+
+
+@dataclass(frozen=True)
+class HorovodBuild:
+    """`horovodrun --check-build`: each block maps a name to whether it was built in.
+
+    `error` is why the report is missing or incomplete, `probed` the extensions that `--verbose` prints.
+    """
+
+    version: str | None = None
+    frameworks: Mapping[str, bool] = field(default_factory=dict)
+    controllers: Mapping[str, bool] = field(default_factory=dict)
+    operations: Mapping[str, bool] = field(default_factory=dict)
+    error: str | None = None
+    probed: tuple[str, ...] = ()
+
+
+def parse_build(text: str) -> HorovodBuild:
+    """Read the report; it is complete if it has the version and all three blocks."""
+    lines = lines_of(text)
+    blocks: dict[str, dict[str, bool]] = {name: {} for name in _BLOCKS.values()}
+    version, block = None, None
+    for line in lines:
+        if found := _HOROVOD.search(line):
+            version = found[1]
+        elif found := _HEADING.search(line):
+            block = _BLOCKS[found[1]]
+        elif block and (found := _FEATURE.search(line)):
+            blocks[block][found[2]] = found[1].strip() != ""
+    complete = version is not None and all(blocks.values())
+    probed = tuple(found[1] for line in lines if (found := _PROBING.search(line)))
+    return HorovodBuild(version, **blocks, error=None if complete else _build_error(lines, probed), probed=probed)
+
+
+def _build_error(lines: list[str], probed: tuple[str, ...]) -> str:
+    if not any(_CRASH.search(line) for line in lines):
+        return "the report of horovodrun --check-build is missing or incomplete"
+    return f"crash while probing the {probed[-1]} extension" if probed else "crash before any extension was probed"
 
 
 # "CUDA used to build PyTorch: 12.1", or in vLLM's form "CUDA used to build PyTorch   : 12.6"
@@ -56,21 +119,21 @@ _OP = re.compile(r"(?:^|\s)(\w+)[ .]+\[(\w+)\] \.+ \[(\w+)\]")
 
 
 # DeepSpeed C++/CUDA extension op report
-_DS_HEAD = re.compile(r"DeepSpeed (?:C\+\+/CUDA extension op report|general environment info)")
+_DEEPSPEED_HEADING = re.compile(r"DeepSpeed (?:C\+\+/CUDA extension op report|general environment info)")
 
 
 _NONE = ("None", "", "N/A")
 
 
 def parse_collect_env(text: str) -> Record | None:
-    """Return what torch's collect_env says, in its own words ("Could not collect", "N/A"); None for another text."""
+    """Return the values of torch's collect_env as printed ("Could not collect", "N/A"); None for any other text."""
     plain = "\n".join(lines_of(text))
     found: Record = {key: _entry(plain, label) for key, label in _TORCH.items()}
     return found if found["pytorch"] is not None and found["cuda_build"] is not None else None
 
 
 def parse_check_env(text: str) -> Record | None:
-    """Return what sglang's check_env says; `gpus` are pairs such as ("GPU 0,1", "NVIDIA A100-SXM4-80GB")."""
+    """Return the values of sglang's check_env; `gpus` are pairs such as ["GPU 0,1", "NVIDIA A100-SXM4-80GB"]."""
     plain = "\n".join(lines_of(text))
     found: Record = {key: _entry(plain, label) for key, label in _SGLANG.items()}
     if found["pytorch"] is None or found["cuda_available"] is None:
@@ -80,19 +143,23 @@ def parse_check_env(text: str) -> Record | None:
 
 
 def _entry(text: str, label: str) -> str | None:
-    """Return what stands behind a label, at the start of a line or after blanks where two lines were joined."""
+    """Return the value of a label, at the start of a line or after blanks, as two lines may have been joined."""
     found = re.search(rf"(?:^[ \t]*|\s\s|[#>] ){label}[ \t]*:[ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
     return found[1] if found else None
 
 
 def parse_ds_report(text: str) -> Record | None:
-    """Return DeepSpeed's report: versions (None where it says None), shm_gb, ops {name: [installed, compatible]}."""
+    """Return DeepSpeed's report: versions (None if it prints None), shm_gb, ops {name: [installed, compatible]}."""
     lines = lines_of(text)
     entries = {key: _dotted(lines, label) for key, label in _DEEPSPEED.items()}
-    if entries["deepspeed"] is None and entries["wheel"] is None and not any(_DS_HEAD.search(line) for line in lines):
+    if (
+        entries["deepspeed"] is None
+        and entries["wheel"] is None
+        and not any(_DEEPSPEED_HEADING.search(line) for line in lines)
+    ):
         return None
     shm = entries.pop("shm")
-    record: Record = {key: _said(value) for key, value in entries.items()}
+    record: Record = {key: _version_or_none(value) for key, value in entries.items()}
     record["deepspeed"] = str(record["deepspeed"] or "").split(",")[0] or None
     ops = (row for line in lines if (row := _OP.search(line)))
     return {
@@ -103,7 +170,7 @@ def parse_ds_report(text: str) -> Record | None:
     }
 
 
-def _said(value: str | None) -> str | None:
+def _version_or_none(value: str | None) -> str | None:
     return None if value in _NONE or (value or "").startswith("[FAIL]") else value
 
 

@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE: completions, queue pairs, locked memory, devices; in NCCL's, UCX's and the kernel's words."""
+"""InfiniBand and RoCE: completions, queue pairs, locked memory and devices, as NCCL, UCX and the kernel print them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
-# By the number of ibv_wc_status. 5 (flushed) follows an earlier error of the same queue pair.
+# By ibv_wc_status. 5 (flushed) follows an earlier error of the same queue pair.
 _COMPLETIONS: Mapping[int, Reading] = {
     1: Reading("mtu_mismatch", Grade.POSSIBLE, ("collective_mismatch", "ib_fabric"), "ib"),
     4: Reading("gpudirect_rdma", Grade.LIKELY, ("p2p_acs_iommu",), "ib",
-               meaning="an HCA may not touch the GPU's memory: PCIe ACS, the IOMMU or GPUDirect RDMA is in the way",
+               meaning="the HCA cannot access the GPU's memory: check PCIe ACS, the IOMMU and GPUDirect RDMA",
                fix="export NCCL_NET_GDR_LEVEL=LOC"),
     5: Reading("ib_fabric", Grade.ECHO, ("rank_crashed",), "ib"),
     **dict.fromkeys((9, 10, 11), Reading("gpudirect_rdma", Grade.LIKELY, ("p2p_acs_iommu", "ib_fabric"), "ib",
@@ -25,17 +25,17 @@ _COMPLETIONS: Mapping[int, Reading] = {
 _ANY_COMPLETION = Reading("ib_fabric", Grade.POSSIBLE, ("roce_gid",), "ib")
 
 
-def _completion(found: re.Match[str]) -> Reading:
-    return _COMPLETIONS.get(int(found[1]), _ANY_COMPLETION)
+def _completion(match: re.Match[str]) -> Reading:
+    return _COMPLETIONS.get(int(match[1]), _ANY_COMPLETION)
 
 
-# By errno's number or its words.
+# By errno or its text.
 _NO_ANSWER = Reading(
     "ib_fabric",
     Grade.POSSIBLE,
     ("roce_gid", "ib_wrong_hca", "routing"),
     "qp",
-    meaning="an HCA gets no answer from the other one's address: rail, cable, GID or route",
+    meaning="the other HCA does not answer at its address: rail, cable, GID or route",
 )
 
 
@@ -48,9 +48,8 @@ _QUEUE_PAIR = (
 )
 
 
-def _queue_pair(found: re.Match[str]) -> Reading:
-    why = found[1]
-    return next((reading for pattern, reading in _QUEUE_PAIR if pattern.search(why)), _NO_ANSWER)
+def _queue_pair(match: re.Match[str]) -> Reading:
+    return next((reading for pattern, reading in _QUEUE_PAIR if pattern.search(match[1])), _NO_ANSWER)
 
 
 _IB = frozenset({"ib", "qp"})
@@ -90,7 +89,7 @@ SIGNATURES = (
         "gpudirect_rdma"),
     # NCCL WARN NET/IB : Unable to open device mlx5_1
     row(r"NET/IB ?: Unable to open device|Call to ibv_open_device failed", "container_isolation", Grade.LIKELY,
-        "ib_wrong_hca", meaning="a device of /dev/infiniband may not be opened here",
+        "ib_wrong_hca", meaning="a device in /dev/infiniband cannot be opened",
         fix="ls -l /dev/infiniband"),
     # NCCL WARN NET/IB : Got async event : port error
     row(r"Got async (?:error )?event ?: (?:port|QP fatal|device fatal|LID|SM)", "ib_fabric"),

@@ -1,8 +1,9 @@
+"""ibstat, ibstatus and ibv_devinfo."""
+
 from __future__ import annotations
 
 import pytest
-from ncheck.parse.ib_tools import parse_devinfo, parse_ibstatus
-from ncheck.parse.ibstat import parse_ibstat, tool_error
+from ncheck.parse.infiniband import parse_devinfo, parse_ibstat, parse_ibstatus, tool_error
 
 
 @pytest.mark.parametrize(("text", "words"), [
@@ -15,7 +16,7 @@ from ncheck.parse.ibstat import parse_ibstat, tool_error
     ("-bash: ibstat: command not found", "ibstat: command not found"),
     ("ibwarn: [77] umad_init: umad_init\nibwarn: [77] umad_get_ca: opened mlx4_0\nCA 'mlx4_0'\n", None),
 ])  # fmt: skip
-def test_a_tools_failure_is_told_in_its_own_words_and_its_chatter_is_none(text: str, words: str | None) -> None:
+def test_a_tools_failure_is_its_own_message_and_debug_output_is_no_failure(text: str, words: str | None) -> None:
     assert tool_error(text) == words
 
 
@@ -29,13 +30,13 @@ def test_a_value_that_is_cut_off_is_not_in_the_text() -> None:
     }])  # fmt: skip
 
 
-def test_what_an_author_says_below_of_the_states_is_not_the_ports() -> None:
+def test_an_authors_text_about_states_is_not_the_state_of_a_port() -> None:
     text = "CA 'mlx5_6'\nPort 1:\nState: Down\nPhysical state: Polling\n\nYou are looking for State: Active here.\n"
     (adapter,) = parse_ibstat(text)
     assert (adapter.ports[0].state, adapter.ports[0].physical) == ("Down", "Polling")
 
 
-def test_ibstatus_tells_every_key_of_a_port_of_which_two_lines_were_kept() -> None:
+def test_ibstatus_has_every_key_for_a_port_with_two_lines() -> None:
     (port,) = parse_ibstatus("InfiniBand device 'mlx5_bond_1' port 1 status:\n\tstate:\t\t 1: DOWN\n\trate: ...\n")
     assert port == {
         "ca": "mlx5_bond_1", "port": 1, "state": "DOWN", "state_num": 1, "physical_state": None, "rate": None,

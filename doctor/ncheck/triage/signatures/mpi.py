@@ -1,4 +1,4 @@
-"""mpirun, its daemons, ssh and horovodrun: the line above their long explanations decides."""
+"""mpirun and its daemons, ssh and horovodrun: the line above their long explanations decides."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ncheck.triage.signature import Grade, Reading, Signature, row
 _KILLED = Reading("rank_crashed", Grade.LIKELY, meaning="a rank was killed", fix="sudo journalctl -k -g oom")
 
 
-_ENDED = Reading("", Grade.ECHO, tag="gone")  # SIGTERM and SIGABRT come after what ended another rank
+_ENDED = Reading("", Grade.ECHO, tag="gone")  # SIGABRT and SIGTERM follow the failure of another rank
 
 
-_BUGGED = r"(?:prted|orted)(?: has detected| was|:)"
+_DAEMON = r"(?:prted|orted)(?: has detected| was|:)"
 
 
 SIGNATURES = (
@@ -25,7 +25,7 @@ SIGNATURES = (
     row(r"died unexpectedly with status 127|Daemon exit status: +127|debug1: Exit status 127", "mpi_daemon_missing"),
     # ssh: Could not resolve hostname node01:4: Name or service not known
     row(r"ssh: Could not resolve hostname [\w.-]+:\d+:", "launcher_mismatch", Grade.CERTAIN, "dns_failure",
-        meaning="this mpirun takes host:slots for a host's name: it is too old, or another MPI's"),
+        meaning="this mpirun reads host:slots as a hostname: it is too old, or of another MPI"),
     # ssh: Could not resolve hostname node07: Name or service not known
     row(r"Could not resolve hostname (?P<name>[A-Za-z0-9][\w.-]*): ", "dns_failure", Grade.CERTAIN, "ssh_auth",
         fix="getent hosts {name}"),
@@ -48,16 +48,16 @@ SIGNATURES = (
         r"Unknown option: --?(?:mca|bind-to|map-by|hostfile|allow-run)",
         "launcher_mismatch", Grade.CERTAIN),
     # prted has detected an attempt to run as root.
-    row(rf"{_BUGGED}.*attempt to run as root", "software_bug", Grade.CERTAIN, "launcher_mismatch",
-        meaning="mpirun did not hand --allow-run-as-root on to its daemon",
+    row(rf"{_DAEMON}.*attempt to run as root", "software_bug", Grade.CERTAIN, "launcher_mismatch",
+        meaning="mpirun did not pass --allow-run-as-root to its daemon",
         fix="export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
     # mpirun has detected an attempt to run as root.
     row(r"has detected an attempt to run as root", "launcher_mismatch", Grade.CERTAIN,
-        meaning="mpirun refuses to run as root unless it is told to",
+        meaning="mpirun refuses to run as root without --allow-run-as-root",
         fix="export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
     # There are not enough slots available in the system to satisfy the 16
     row(r"There are not enough slots available", "launcher_mismatch", Grade.LIKELY, "rendezvous_misconfig",
-        meaning="the hosts given to mpirun have fewer slots than ranks were asked for"),
+        meaning="the hosts given to mpirun have fewer slots than the number of ranks"),
     # PRTE detected a mismatch in versions between two processes.
     row(r"detected a mismatch in versions between two processes", "version_mismatch", Grade.CERTAIN),
     # [n1:371] PMIX ERROR: PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER in file ...
@@ -69,7 +69,7 @@ SIGNATURES = (
     # An ORTE daemon has unexpectedly failed after launch and before
     row(r"daemon has unexpectedly failed after launch|A daemon failed to report back after being spawned", "firewall",
         Grade.POSSIBLE, "routing", "mtu_mismatch", "mpi_daemon_missing", "software_bug",
-        meaning="mpirun's daemon started on a node and could not call back, or died at once"),
+        meaning="mpirun's daemon started on a node but could not connect back, or died at once"),
     # ORTE was unable to reliably start one or more daemons.
     row(r"unable to reliably start one or more daemons|does not know how to route a message to", "", Grade.ECHO,
         tag="launch"),
@@ -80,16 +80,16 @@ SIGNATURES = (
     row(r"btl:tcp: path from .*DIFFERENT NETWORK", "wrong_nic", Grade.POSSIBLE, "routing", passing=True),
     # [n1:4033] btl_tcp_endpoint.c:649 recv_connect_ack] received unexpected process identifier [[8103,1],3]
     row(r"received unexpected process identifier", "wrong_nic", Grade.LIKELY, "same_hostname",
-        meaning="the same address stands for two nodes: a bridge that each of them has"),
+        meaning="two nodes have the same address, that of a bridge on each of them"),
     # Open MPI accepted a TCP connection from what appears to be a another Open MPI process but cannot find a
     row(r"but cannot find a\b|Known IPs of peer:|cannot find a corresponding process entry", "container_isolation",
-        Grade.LIKELY, "routing", "wrong_nic", meaning="a rank's packets come from another address than its own"),
+        Grade.LIKELY, "routing", "wrong_nic", meaning="a rank's packets arrive from another address than its own"),
     # At least one pair of MPI processes are unable to reach each other for
     row(r"pair of MPI processes are unable to reach each other", "wrong_nic", Grade.POSSIBLE, "routing", "firewall",
         "launcher_mismatch"),
     # mpirun noticed that process rank 3 with PID 0 on node n2 exited on signal 9 (Killed).
     Signature(re.compile(r"exited on signal (\d+)|KILLED BY SIGNAL: (?P<other>\d+)"),
-              lambda found: _ENDED if (found[1] or found["other"]) in ("6", "15") else _KILLED),
+              lambda match: _ENDED if (match[1] or match["other"]) in ("6", "15") else _KILLED),
     # ERROR: Task 1 declared addresses {...}, but has connected from a different address 192.168.101.0.
     row(r"but has connected from a different address", "container_isolation", Grade.CERTAIN, "routing"),
     # Horovodrun was unable to connect to the task service #1 on any of the following addresses: {...}

@@ -1,10 +1,10 @@
-"""NCCL's own words of ranks, versions, sizes and plug-ins. The text is matched, never the place in the source."""
+"""NCCL's messages about ranks, versions, sizes and plug-ins. Source file and line differ by release: never matched."""
 
 from __future__ import annotations
 
 from ncheck.triage.signature import Grade, row
 
-_OF_RAS = frozenset({"own-port"})
+_RAS_PORT = frozenset({"own-port"})
 
 
 SIGNATURES = (
@@ -25,8 +25,8 @@ SIGNATURES = (
     # NCCL WARN socketFinalizeAccept: wrong type 4 != 3
     row(r"socketFinalizeAccept.*: wrong (?:type|magic)|socket magic mismatch",
         "version_mismatch", Grade.POSSIBLE, "software_bug", "rendezvous_misconfig", tag="gone",
-        meaning="somebody connected who does not speak this NCCL's protocol: another version of it, another job, or a"
-                " port scanner"),
+        meaning="a program that does not use this NCCL's protocol connected: another version, another job, or a port"
+                " scanner"),
     # NCCL WARN Message truncated : received 1024 bytes instead of 256
     row(r"Message truncated : received \d+ bytes instead of", "version_mismatch", Grade.POSSIBLE,
         "software_bug", "collective_mismatch"),
@@ -56,15 +56,15 @@ SIGNATURES = (
     # NCCL WARN Call to bind failed: Address already in use
     row(r"Call to bind failed ?: Address already in use", "port_in_use", Grade.POSSIBLE, tag="own-port", passing=True),
     # NCCL INFO RAS failed to establish a client listening socket at localhost:28028
-    row(r"RAS failed to establish a client listening socket", "", context=True, explains=_OF_RAS),
+    row(r"RAS failed to establish a client listening socket", "", context=True, explains=_RAS_PORT),
     # NCCL WARN ncclSocketInit: connecting to address  with family 0 is neither AF_INET(2) nor AF_INET6(10)
     row(r"with family \d+ is neither AF_INET", "version_mismatch", Grade.POSSIBLE,
         "no_interface", "net_plugin", "software_bug",
-        meaning="a rank told no address of its own: it has no interface, or runs another version or plug-in"),
+        meaning="a rank sent no address: it has no interface, or uses another version or plug-in"),
     # NCCL WARN Error: network IB not found.
     row(r"Error ?: network \S+ not found|Failed to initialize any NET plugin", "ibverbs_missing", Grade.LIKELY,
         "net_plugin", "container_isolation", "ib_fabric",
-        meaning="NCCL finds no device of the network that NCCL_NET names"),
+        meaning="NCCL finds no device for the network that NCCL_NET names"),
     # NCCL WARN NET/OFI Unable to find a protocol that worked. Failing initialization.
     row(r"NET/OFI (?:Unable to find a protocol|Could not find any optimal provider|Unable to insert remote address)",
         "net_plugin", Grade.LIKELY, "firewall"),
@@ -74,10 +74,10 @@ SIGNATURES = (
     row(r"NET/Plugin ?: .*(?:[Ff]ailed to init|init failed)", "net_plugin"),
     # python3: symbol lookup error: /usr/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister
     row(r"undefined symbol: (?:p?nccl\w+|cu\w+|_ZN\w+)|symbol lookup error:", "version_mismatch", Grade.CERTAIN,
-        "software_bug", meaning="a library lacks a function that another one calls: copies of two versions are mixed"),
+        "software_bug", meaning="a library lacks a function that another one calls: two versions are mixed"),
     # OSError: libnccl.so.2: cannot open shared object file: No such file or directory
     row(r"lib(?:nccl|cudart|cublas|torch\w*|c10)\.so[.\d]*: cannot open shared object file", "version_mismatch",
-        Grade.LIKELY, "software_bug", meaning="a library that the program needs is not where it looks"),
+        Grade.LIKELY, "software_bug", meaning="the program does not find a library that it needs"),
     # /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by /opt/nccl/lib/libnccl.so.2)
     row(r"version [`'](?:GLIBC|GLIBCXX|CXXABI)_[\d.]+' not found", "version_mismatch", Grade.CERTAIN),
     # NCCL WARN P2P is disabled between NVLINK connected GPUs 3 and 5. This should not be the case given ...

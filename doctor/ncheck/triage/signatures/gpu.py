@@ -1,4 +1,4 @@
-"""What CUDA and the driver say: as NCCL, torch, nccl-tests and the kernel quote it."""
+"""CUDA, the NVIDIA driver and PCIe: errors as NCCL, torch, nccl-tests and the kernel print them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from ncheck.facts.kernel_log import FATAL, HARMLESS
 from ncheck.triage.signature import Grade, Reading, Signature, row
 
-_SECONDARY = 45  # the driver cleans up after another Xid
+_SECONDARY = 45  # "preemptive cleanup, due to previous errors"
 
 
-def _xid(found: re.Match[str]) -> Reading | None:
-    number = int(found[1])
+def _xid(match: re.Match[str]) -> Reading | None:
+    number = int(match[1])
     if number in HARMLESS or number == _SECONDARY:
         return None
     if number in FATAL:
@@ -57,7 +57,7 @@ SIGNATURES = (
         "driver_insufficient", Grade.CERTAIN, "version_mismatch"),
     # Failed to initialize NVML: Driver/library version mismatch
     row(r"Driver/library version mismatch|NVRM: API mismatch", "driver_insufficient", Grade.CERTAIN, "version_mismatch",
-        meaning="the driver's kernel module and its libraries are of two versions: it was updated and not reloaded",
+        meaning="the driver's kernel module and libraries have different versions: it was updated and not reloaded",
         fix="cat /proc/driver/nvidia/version"),
     # RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU
     row(r"Found no NVIDIA driver|couldn't communicate with the NVIDIA driver|libcuda\.so\.1: cannot open shared object",
@@ -69,7 +69,7 @@ SIGNATURES = (
     # NCCL WARN Cuda failure 100 'no CUDA-capable device is detected'
     row(r"no CUDA-capable device is detected|cudaErrorNoDevice|No CUDA GPUs are available", "gpu_mapping",
         Grade.LIKELY, "driver_insufficient", "container_isolation", "gpu_fault",
-        meaning="the rank sees no GPU: none is given to it, or the driver does not run"),
+        meaning="the rank sees no GPU: none is assigned to it, or the driver is not running"),
     # NCCL WARN Cuda failure 'API call is not supported in the installed CUDA driver'
     row(r"not supported in the installed CUDA driver|cudaErrorCallRequiresNewerDriver", "driver_insufficient",
         Grade.CERTAIN, "version_mismatch"),

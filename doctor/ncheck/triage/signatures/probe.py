@@ -1,4 +1,4 @@
-"""What the probe's own ranks say when they fail."""
+"""Errors that the ranks of ncheck's own probe print."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIGNATURES = (
     row(r"^filtered: \S+ port \d+ from", "firewall", Grade.LIKELY, "routing", tag="connect"),
     # refused: 10.1.0.3 port 41234 from 10.1.0.1: Connection refused
     row(r"^refused: \S+ port \d+ from", "firewall", Grade.LIKELY, "rank_crashed", tag="connect",
-        meaning="connections are refused although the other node listens: a firewall that answers with a reset"),
+        meaning="connections are refused although the other node listens: a firewall rejects them with a reset"),
     # unroutable: 10.1.0.3 port 41234 from 10.1.0.1: No route to host
     row(r"^unroutable: \S+ port \d+ from", "routing", Grade.LIKELY, "firewall", "wrong_nic", tag="connect"),
     # node02 closed the connection in the middle

@@ -1,4 +1,4 @@
-"""The machine itself: shared memory, open files, killed and crashed processes, clocks."""
+"""The machine: shared memory, open files, killed and crashed processes, clocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIGNATURES = (
         "shm_too_small", Grade.LIKELY, "software_bug"),
     # NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl-a1 (size 9637888), error: No such file
     row(r"Error while attaching to shared memory segment", "container_isolation", Grade.POSSIBLE, "same_hostname",
-        "software_bug", meaning="a rank of this machine, by its name, does not see the other one's shared memory"),
+        "software_bug", meaning="a rank with the same hostname does not see the shared memory of the other"),
     # RuntimeError: unable to write to file </torch_1034_2891>: No space left on device (28)
     row(r"</torch_\w+>.*No space left on device|out of shared memory|insufficient shared memory|"
         r"not enough space for /dev/shm|not enough free space in /dev/shm",
@@ -28,7 +28,7 @@ SIGNATURES = (
         fix="sudo journalctl -k -g oom"),
     # command terminated with exit code 137
     row(r"exit(?:ed)?(?: with)?(?: status)?(?: code)?:? 137\b|signal 9\b|\bSIGKILL\b|signal: killed", "rank_crashed",
-        Grade.LIKELY, "gpu_oom", meaning="a rank was killed, most often because memory ran out",
+        Grade.LIKELY, "gpu_oom", meaning="a rank was killed, usually because memory ran out",
         fix="sudo journalctl -k -g oom"),
     # [0]<stderr>:Killed
     row(r"(?:^|[:\s])Killed\s*$", "rank_crashed", Grade.LIKELY, "gpu_oom", meaning="a rank was killed",
@@ -40,11 +40,11 @@ SIGNATURES = (
         "software_bug", "version_mismatch"),
     # ModuleNotFoundError: No module named 'flash_attn'
     row(r"(?:^|[\s:>])(?:ModuleNotFound|Import)Error: ", "rank_crashed", Grade.POSSIBLE,
-        meaning="a rank's interpreter cannot import a module", fix="python3 -m pip check"),
+        meaning="the Python interpreter of a rank cannot import a module", fix="python3 -m pip check"),
     # ValueError: could not convert string to float
     row(r"(?:^|[\s:>])(?:Value|Key|Index|Type|Attribute|FileNotFound|Assertion|Name|Permission|UnicodeDecode|"
         r"ZeroDivision|Memory|JSONDecode)Error: ",
-        "rank_crashed", Grade.POSSIBLE, meaning="a rank stopped at an error of its own program"),
+        "rank_crashed", Grade.POSSIBLE, meaning="a rank stopped with an error in its own program"),
     # -> 10.1.0.3:6783 failed host clock skew of 33166s exceeds 900s limit
     row(r"clock skew of \d+|clock difference against peer|[Cc]lock skew too great|(?:Rewound|Expired) credential|"
         r"certificate .*is not yet valid", "clock_skew",

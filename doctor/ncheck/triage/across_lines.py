@@ -1,0 +1,234 @@
+"""What only several lines of a log show together: ranks or nodes that differ, and interfaces that lead nowhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from math import gcd
+
+from ncheck.triage.lines import Line
+from ncheck.triage.nccl_network import NetworkUse, Role, network_uses
+from ncheck.triage.signature import Grade, Reading
+
+# A reading, and the lines that it is made from.
+Detected = Iterator[tuple[Reading, tuple[Line, ...]]]
+
+
+# node01:77:77 [0] NCCL INFO NCCL version 2.27.5+cuda12.9
+# [rank3]: torch.distributed.DistBackendError: NCCL error in: ..., unhandled system error, NCCL version 2.27.3
+_VERSION = re.compile(r"NCCL version (\d+\.\d+(?:\.\d+)?)")
+
+
+def versions_differ(lines: Sequence[Line]) -> Detected:
+    """Yield a line for each NCCL version, if ranks print different ones."""
+    by_version: dict[str, Line] = {}
+    for line in lines:
+        if (line.host or line.rank) and "NCCL version" in line.text and (match := _VERSION.search(line.text)):
+            by_version.setdefault(match[1], line)
+    if len(by_version) > 1:
+        yield Reading("version_mismatch", Grade.CERTAIN), tuple(by_version.values())
+
+
+# node01:77:80 [5] NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.
+_NO_PLUGIN = re.compile(r"NET/Plugin ?: (?:Could not find:? libnccl-net|No plugin found|.*using internal)")
+
+
+# node02:78:81 [0] NCCL INFO Plugin Path : /opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so
+_PLUGIN = re.compile(r"Plugin Path ?: \S*libnccl-net|NET/Plugin ?: Loaded net plugin (?!IB |Socket )")
+
+
+def plugins_differ(lines: Sequence[Line]) -> Detected:
+    """Yield a line of a node with a network plug-in and one of a node without, if there are both."""
+    plugin_lines = [line for line in lines if line.host and "lugin" in line.text]
+    without = {line.host: line for line in plugin_lines if _NO_PLUGIN.search(line.text)}
+    loaded = {line.host: line for line in plugin_lines if _PLUGIN.search(line.text)}
+    lacking = [host for host in without if host not in loaded]
+    if loaded and lacking:
+        shown = without[lacking[0]], next(iter(loaded.values()))
+        yield Reading("net_plugin", Grade.LIKELY, ("version_mismatch",)), shown
+
+
+# node01:77:77 [0] NCCL INFO Using network Socket
+_NETWORK = re.compile(r"Using network (\w[\w /.-]*?)\s*$")
+
+
+_NETWORKS_DIFFER = Reading(
+    "net_plugin",
+    Grade.LIKELY,
+    ("ibverbs_missing", "ib_fabric", "container_isolation"),
+    meaning="some nodes use another network than the others and cannot communicate with them",
+)
+
+
+def networks_differ(lines: Sequence[Line]) -> Detected:
+    """Yield a line for each network, if nodes use different ones."""
+    by_network: dict[str, Line] = {}
+    for line in lines:
+        if line.host and "Using network" in line.text and (match := _NETWORK.search(line.text)):
+            by_network.setdefault(match[1], line)
+    if len(by_network) > 1 and len({line.host for line in by_network.values()}) > 1:
+        yield _NETWORKS_DIFFER, tuple(by_network.values())
+
+
+# [PG 0 Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1
+_WORK = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+),")
+
+
+# [PG 0 (default_pg) Rank 12], [PG ID 2 PG GUID 3 Rank 12]
+_GROUP = re.compile(r"\[PG ([^\]]{0,120}?)\s{0,4}Rank \d+\]")
+
+
+# The two ends of a point-to-point transfer name different operations.
+_POINT_TO_POINT = frozenset({"SEND", "RECV", "COALESCED", "UNKNOWN"})
+
+
+def collectives_differ(lines: Sequence[Line]) -> Detected:
+    """Yield a line for each collective, if ranks wait in different ones under one sequence number of one group.
+
+    Old releases do not name the group. As each group counts its own collectives, the reading is then only possible.
+    """
+    by_number: dict[tuple[str, str], dict[str, Line]] = {}
+    for line in lines:
+        if "WorkNCCL(" in line.text and (match := _WORK.search(line.text)) and match[2] not in _POINT_TO_POINT:
+            group = _GROUP.search(line.text)
+            by_number.setdefault((group[1] if group else "", match[1]), {}).setdefault(match[2], line)
+    for (group_name, _), by_collective in by_number.items():
+        if len(by_collective) > 1:
+            grade = Grade.LIKELY if group_name else Grade.POSSIBLE
+            yield Reading("collective_mismatch", grade, ("slow_rank_timeout",)), tuple(by_collective.values())
+
+
+# node01:77:80 [6] NCCL INFO Channel 00 : 6[6] -> 10[2] via P2P/IPC
+_P2P = re.compile(r"\b(\d{1,5})\[(\d{1,2})\] -> (\d{1,5})\[(\d{1,2})\] via P2P/(?:IPC|CUMEM)")
+
+
+_MOST_GPUS = 16
+
+
+_SAME_HOSTNAME = Reading(
+    "same_hostname",
+    Grade.LIKELY,
+    ("software_bug",),
+    context=True,
+    explains=frozenset({"cuda", "waits", "gone"}),
+)
+
+
+def nodes_taken_for_one(lines: Sequence[Line]) -> Detected:
+    """Yield lines in which NCCL uses P2P between GPUs of two nodes: rank minus GPU index differs between their ends."""
+    channels = [
+        (line, [int(number) for number in match.groups()])
+        for line in lines
+        if " via P2P/" in line.text and (match := _P2P.search(line.text))
+    ]
+    ends = [end for _, (rank, gpu, other, other_gpu) in channels for end in ((rank, gpu), (other, other_gpu))]
+    first_ranks = {rank - gpu for rank, gpu in ends}
+    gpus_per_node = min(gcd(*first_ranks), _MOST_GPUS) if ends else 0
+    across = tuple(line for line, (rank, gpu, other, other_gpu) in channels if rank - gpu != other - other_gpu)
+    if across and 0 < max(gpu for _, gpu in ends) < gpus_per_node and min(first_ranks) >= 0:
+        yield _SAME_HOSTNAME, across
+
+
+# #  Rank  0 Group  0 Pid   5338 on      node01 device  0 [0x81] NVIDIA A100-PCIE-40GB
+_DEVICE = re.compile(r"#\s+Rank\s+(\d+) (?:Group\s+\d+ )?Pid\s+(\d+) on\s")
+
+
+# # nThread 1 nGpus 1 minBytes 8 maxBytes 134217728
+_HEADER = re.compile(r"nThread \d+ nGpus 1 minBytes")
+
+
+def tests_run_alone(lines: Sequence[Line]) -> Detected:
+    """Yield the lists of ranks of nccl-tests, if each process prints a list of its own before any of them is done."""
+    headers = 0
+    ranks: dict[tuple[str, str], Line] = {}
+    for line in lines:
+        if "Avg bus bandwidth" in line.text:
+            break
+        if _HEADER.search(line.text):
+            headers += 1
+        elif match := _DEVICE.search(line.text):
+            ranks[match[1], match[2]] = line
+    if headers > 1 and len(ranks) > 1 and {rank for rank, _ in ranks} == {"0"}:
+        meaning = "nccl-tests was built without MPI: each process runs its own test"
+        yield Reading("launcher_mismatch", Grade.LIKELY, meaning=meaning, fix="make MPI=1"), tuple(ranks.values())
+
+
+# node01:77:77 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]
+_NO_VERBS = "Failed to open libibverbs"
+
+
+# node01:77:77 [0] NCCL INFO NET/Socket : Using [0]ib0:10.3.0.1<0>
+# mpirun -x NCCL_IB_HCA=mlx5_0 ...
+_WANTS_VERBS = re.compile(r"(?:Using |\])(?:ib\w*|roce\w*):\S+<\d+>|\bNCCL_IB_(?:HCA|GID_INDEX|DISABLE=0)")
+
+
+# node01:77:77 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.
+_VERBS_OFF = re.compile(r"NCCL_IB_DISABLE(?:=| set (?:by environment )?to )1")
+
+
+def verbs_missing(lines: Sequence[Line]) -> Detected:
+    """Yield that libibverbs is missing, if the log shows that the job wants InfiniBand: otherwise it is no fault."""
+    lacking = next((line for line in lines if _NO_VERBS in line.text), None)
+    wanted = lacking and next((line for line in lines if _WANTS_VERBS.search(line.text)), None)
+    if lacking and wanted and not any(_VERBS_OFF.search(line.text) for line in lines):
+        yield Reading("ibverbs_missing", Grade.LIKELY, ("container_isolation",)), (lacking, wanted)
+
+
+# Prefixes of bridges, tunnels and USB network adapters. A veth may be all that a container has, and lead out of it.
+_VIRTUAL = ("docker", "virbr", "br-", "cni", "flannel", "cali", "tunl", "ip6tnl", "tailscale", "wg", "usb")
+
+
+# Loopback, link-local, and the default networks of Docker and libvirt.
+_LOCAL = ("127.", "::1", "169.254.", "fe80:", "172.17.", "192.168.122.")
+
+
+# Every node has these addresses, or addresses that no other node can reach.
+_SAME_ON_EVERY_NODE = ("127.", "::1", "169.254.", "172.17.0.1", "192.168.122.1")
+
+
+_LOCAL_INTERFACE = Reading(
+    "wrong_nic",
+    Grade.LIKELY,
+    ("container_isolation", "nic_names_differ"),
+    context=True,
+    explains=frozenset({"connect", "waits", "gone", "system"}),
+    meaning="NCCL chose an interface that does not lead to the other nodes",
+)
+
+
+_UNREACHABLE = replace(_LOCAL_INTERFACE, context=False, explains=frozenset(), passing=True)
+
+
+def local_interfaces(lines: Sequence[Line]) -> Detected:
+    """Yield the lines in which NCCL's first choice is a loopback, bridge or link-local interface.
+
+    That is no fault by itself, unless several nodes do so with an address that only the node itself can reach.
+    """
+    chosen = [(line, _first_socket(line.text)) for line in lines if "sing" in line.text]
+    local = [(line, use) for line, use in chosen if use and _is_local(use)]
+    if local:
+        yield _LOCAL_INTERFACE, tuple(line for line, _ in local)
+    unreachable = tuple(line for line, use in local if use.address.startswith(_SAME_ON_EVERY_NODE))
+    if unreachable and len({line.host for line in lines if line.host}) > 1:
+        yield _UNREACHABLE, unreachable
+
+
+def _first_socket(text: str) -> NetworkUse | None:
+    return next((use for use in network_uses([text]) if not use.hca and use.role is not Role.NETWORK), None)
+
+
+def _is_local(use: NetworkUse) -> bool:
+    return use.name.startswith(_VIRTUAL) or use.address.lower().startswith(_LOCAL)
+
+
+DETECTORS: tuple[Callable[[Sequence[Line]], Detected], ...] = (
+    verbs_missing,
+    versions_differ,
+    plugins_differ,
+    networks_differ,
+    collectives_differ,
+    nodes_taken_for_one,
+    tests_run_alone,
+    local_interfaces,
+)
