@@ -116,6 +116,7 @@ def echoes(rank: int) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [True, False], ids=["the echoes come first", "the cause comes first"])
 @pytest.mark.parametrize("cause", CAUSE)
 def test_the_one_rank_that_says_why_outweighs_all_that_lost_it_in_thousands_of_lines(
@@ -198,6 +199,7 @@ def test_what_a_log_says_is_made_fit_for_a_terminal_and_bounded() -> None:
     assert len(diagnose([CAUSE["gpu_oom"] + str(n) for n in range(999)])[0].evidence) == 6
 
 
+@pytest.mark.slow
 def test_no_more_lines_are_read_than_its_bound() -> None:
     flood = itertools.chain(itertools.repeat("n1:1:1 [0] NCCL INFO a line", MOST_LINES), [CAUSE["gpu_oom"]])
     assert diagnose(flood) == ()
