@@ -32,6 +32,7 @@ Path_ = tuple[str | int, ...]
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CLUSTERS = ("healthy-4x8-h100", "names-that-differ", "one-way-and-hole")
 TRIES = 2  # of each answer
+FORMS = ("console", "json")  # of each report; a page is the dearest form, and one of each answer is enough
 
 # Each is a name, path, address or value in which a shell, a terminal or a program would find what to do.
 HOSTILE = (
@@ -155,7 +156,9 @@ def hold_lines(held: list[str]) -> None:
 @pytest.mark.parametrize(("cluster", "key"), KEYS)
 def test_an_answer_made_hostile_harms_nothing(cluster: str, key: str) -> None:
     chance, nodes = Random(f"{cluster} {key}"), load(FIXTURES / cluster)  # noqa: S311  the same in every run
-    held = [line for _ in range(TRIES) for line in judged(hostile(nodes, key, chance))]
+    held = judged(hostile(nodes, key, chance), forms=(*FORMS, "html"))
+    for _ in range(TRIES - 1):
+        held += judged(hostile(nodes, key, chance))
     hold_lines(held)
 
 
@@ -165,17 +168,18 @@ def test_a_name_or_address_that_steers_the_plan_may_be_anything(old: str) -> Non
     held: list[str] = []
     for number, new in enumerate(HOSTILE):
         sick = tuple(everywhere(node, old, new) for node in nodes)
-        held += judged(sick, tuple(LAUNCHERS)[number % len(LAUNCHERS)])
+        forms = (*FORMS, "html") if number % 8 == 0 else FORMS
+        held += judged(sick, tuple(LAUNCHERS)[number % len(LAUNCHERS)], forms)
     hold_lines(held)
 
 
-def judged(nodes: Nodes, launcher: str | None = None) -> list[str]:
+def judged(nodes: Nodes, launcher: str | None = None, forms: tuple[str, ...] = FORMS) -> list[str]:
     """Judge them, hold what is printed to what a terminal may get, and return the lines to type."""
     report = judge_again(nodes, Settings(launcher=launcher, program=("python", "train.py")), Silent())
     assert [verdict for verdict in report.verdicts if verdict.outcome.value == "crashed"] == []
     assert all(row.isprintable() for row in report.plan.lines.get("nccl.conf", "").split("\n"))
     assert all(len(finding.message) < 10000 for finding in report.findings)
-    for form in ("console", "json", "html"):
+    for form in forms:
         page = io.StringIO()
         show(report, form, page, {"COLUMNS": "120"}, color=False)
         assert all(char.isprintable() or char == "\n" for char in page.getvalue())

@@ -97,6 +97,7 @@ def test_names_are_judged_by_their_words() -> None:
     assert [name for name in names if secret_name(name)] == ["accessKey", "SECRET", "apikey", "auth_token", "KEY"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["\n", " ", "\n ", "-", '"', "a:", "a=", "a://", "export ", "x-", '"a" '])
 def test_long_output_without_a_secret_comes_back_as_it_was_and_soon(piece: str) -> None:
     text = piece * 200_000  # where some pattern goes over the same text again and again, this would take minutes

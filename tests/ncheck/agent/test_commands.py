@@ -84,6 +84,7 @@ def test_of_a_long_log_the_end_is_kept_and_the_program_runs_to_its_own() -> None
     assert reply["stdout"].endswith("x\nlate\n")
 
 
+@pytest.mark.slow
 def test_a_log_that_does_not_end_is_a_time_out_however_much_it_said() -> None:
     reply = run(["sh", "-c", "yes; :"], 3, tail=True)
     assert (reply["status"], reply["exit_status"], reply["truncated"]) == ("timeout", None, True)

@@ -133,6 +133,7 @@ def openssh(case: Case, user: LocalUser) -> SshTarget | None:
     return None if asked.returncode else from_ssh_g(asked.stdout.decode(), user, lambda: False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decade", range(20))
 def test_our_reading_is_openssh_s_own_or_says_that_it_cannot_decide(decade: int, tmp_path: Path) -> None:
     user = local_user(ENVIRON)

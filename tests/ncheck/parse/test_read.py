@@ -108,6 +108,7 @@ def test_nonsense_is_an_error_and_never_a_crash(kind: str, text: str) -> None:
     assert record.get("error") or record.get("cas")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["topo", "ibstat", "nics", "versions", "smi", "log"])
 @pytest.mark.parametrize("text", ["a", " ", "\n", "12:", "GPU0\n"])
 def test_a_flood_of_anything_is_read_in_the_time_that_its_length_takes(kind: str, text: str) -> None:

@@ -39,6 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, str]:
         return examine(replace(settings, record=made, rehearsal=True), Silent()), made
 
 
+@pytest.mark.slow
 def test_all_nodes_together_are_the_others_and_the_run_is_clean(run: tuple[Report, str]) -> None:
     report, _ = run
     whole = {one.stage: one.nodes for one in report.measurements if one.stage in ("scaling", "all")}

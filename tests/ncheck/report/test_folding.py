@@ -112,5 +112,6 @@ def test_counts_read_as_english() -> None:
     assert [count(number, "check") for number in (0, 1, 2)] == ["0 checks", "1 check", "2 checks"]
 
 
+@pytest.mark.slow
 def test_a_megabyte_of_broken_escapes_is_cleaned_in_no_time() -> None:
     assert line("\x1b]" * 500_000 + "\nend").endswith("end")

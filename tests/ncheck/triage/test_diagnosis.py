@@ -116,6 +116,7 @@ def echoes(rank: int) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [True, False], ids=["the echoes come first", "the cause comes first"])
 @pytest.mark.parametrize("cause", CAUSE)
 def test_the_one_rank_that_names_the_cause_outweighs_thousands_of_lines_of_the_others(
@@ -198,6 +199,7 @@ def test_evidence_is_printable_and_bounded() -> None:
     assert len(diagnose([CAUSE["gpu_oom"] + str(n) for n in range(999)])[0].evidence) == 6
 
 
+@pytest.mark.slow
 def test_the_number_of_lines_is_bounded() -> None:
     flood = itertools.chain(itertools.repeat("n1:1:1 [0] NCCL INFO a line", MOST_LINES), [CAUSE["gpu_oom"]])
     assert diagnose(flood) == ()
