@@ -14,7 +14,7 @@ from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
-from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.model.plan import LaunchCommand, LaunchPlan, Setting
 from ncheck.settings import Ignore, Settings
 from ncheck_checks.ssh.node_to_node_ssh_fails import node_to_node_ssh_fails
 
@@ -64,6 +64,12 @@ def pick_is_none(node: NodeView) -> Iterator[Problem]:
 def way_in_is_bad(node: NodeView) -> Iterator[Problem]:
     if node[ClockFacts].offset:
         yield Problem("it is shut", "ssh n1")
+
+
+@node_check("NC209", Severity.ERROR, GpuFacts, mended_by="--prefix")
+def daemon_is_missing(node: NodeView) -> Iterator[Problem]:
+    if node[GpuFacts].source == "bad":
+        yield Problem("there is none", "which orted")
 
 
 CHECKS = (gpu_is_bad, gpu_is_odd, clock_is_late, mpi_is_odd)
@@ -139,6 +145,13 @@ def test_what_the_plan_itself_mends_does_not() -> None:
     own = LaunchPlan(per_node={"n1": named.env, "n2": named.env})
     assert [found(BAD, checks=(pick_is_astray,), plan=plan) for plan in (named, own)] == [(), ()]
     assert len(found(BAD, checks=(pick_is_astray,), plan=unset)) == 1
+
+
+def test_a_missing_mpi_daemon_does_not_if_the_line_names_its_prefix() -> None:
+    with_prefix = LaunchPlan(command=LaunchCommand(("mpirun",), "mpirun", "Open MPI", "4.1.4", "/opt/openmpi"))
+    without = LaunchPlan(command=LaunchCommand(("mpirun", "--prefix", "-np"), "mpirun", "Open MPI", "4.1.4"))
+    assert found(BAD, checks=(daemon_is_missing,), plan=with_prefix) == ()
+    assert [len(found(BAD, checks=(daemon_is_missing,), plan=plan)) for plan in (without, LaunchPlan())] == [1, 1]
 
 
 def test_where_nccl_would_lead_matters_to_no_node_that_is_alone() -> None:

@@ -41,7 +41,10 @@ def active(ports: Iterable[HcaPort]) -> tuple[HcaPort, ...]:
 
 
 def selected(value: str, ports: Iterable[HcaPort]) -> tuple[HcaPort, ...]:
-    """Return the Active ports that NCCL uses with this NCCL_IB_HCA; "" is unset."""
+    """Return the Active ports that NCCL uses with this NCCL_IB_HCA; "" is unset.
+
+    "^" excludes what the list matches, "=" makes its names exact (NCCL source, net_ib/init.cc).
+    """
     negated, rest = value.startswith("^"), value.removeprefix("^")
     exact, rest = rest.startswith("="), rest.removeprefix("=")
     entries = [tuple(entry.split(":")) for entry in rest.split(",") if entry]

@@ -267,7 +267,9 @@ class OutOfBand:
 def out_of_band(cluster: Cluster, network: Network, local_host: LocalHost | None) -> OutOfBand:
     """Return the network of mpirun, typed on this machine, and its daemons: the job's, or another one that works.
 
-    If nothing is known about this machine, it is assumed to match the nodes.
+    If it gets a network that this machine is not in, Open MPI 4.1 (observed with 4.1.4) warns of an invalid value and
+    uses any; 5.0 stops with "No network interfaces were found for out-of-band communications" if it has none of the
+    names. If nothing is known about this machine, it is assumed to match the nodes.
     """
     if local_host is None:
         return OutOfBand(network.subnet, _interface_names(network))

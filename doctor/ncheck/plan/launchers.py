@@ -65,7 +65,13 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
 
 @mpi_launcher("Open MPI", "mpirun")
 def open_mpi(launch: Launch) -> Line:
-    """Return the line for the installed release of Open MPI."""
+    """Return the line for the installed release of Open MPI.
+
+    3.1, 4.x and 5.0 differ in two options. 5.0 has no openib. And 5.0 (observed with 5.0.11) takes no subnet for its
+    daemons: it warns "Did not find interface matching this subnet" and uses any; it takes names, also of other nodes.
+    For the ranks' traffic it is the reverse: a name that a node lacks crashes them (4.1.4: segmentation fault in
+    pml_ob1), and a subnet that it lacks only gives a warning.
+    """
     if launch.mpi is None:
         raise NoLineError("the release of Open MPI is unknown")
     words = ["mpirun", *(["--allow-run-as-root"] if launch.as_root else [])]
@@ -169,7 +175,11 @@ _HOSTS_IN_THAT_TIME = 16  # each is a login and an import of Horovod, often from
 def horovodrun(launch: Launch) -> Line:
     """Return the line, to be typed on one of the nodes or a machine in their network.
 
-    --network-interfaces is a list for MPI (names or a subnet), and NCCL_SOCKET_IFNAME, prefixes, for the program.
+    Without --network-interfaces, horovodrun searches for common interface names itself. It passes the value unchanged
+    to Open MPI's btl_tcp_if_include and to NCCL_SOCKET_IFNAME (Horovod source, runner/mpi_run.py and runner/driver).
+    For NCCL a name is a prefix, and Open MPI 4.1.4 was seen to crash if a node lacks one of several names. So if no
+    single name is right for both, Open MPI gets the subnet, and NCCL its own value before the program. horovodrun
+    passes on all variables of its own environment.
     """
     name, subnet = _unambiguous_name(launch), launch.network.subnet if launch.network else ""
     subnet = "" if ":" in subnet else subnet  # Open MPI takes IPv4 subnets only
@@ -223,7 +233,13 @@ def _ssh_configuration(launch: Launch) -> str:
 
 @launcher("torchrun")
 def torchrun(launch: Launch) -> Line:
-    """Return the line of each node; a single node needs no meeting point."""
+    """Return the line of each node; a single node needs no meeting point.
+
+    With the c10d rendezvous there would be one line for all nodes. But with it a node only becomes the host of the
+    rendezvous if its own hostname resolves to that address (never with 127.0.1.1 in /etc/hosts, nor on a second card),
+    and the ranks get the host's name, which all others must resolve (torch source, distributed/elastic/rendezvous;
+    with torch 2.13 and 127.0.1.1 on both of two hosts, c10d timed out where these lines worked).
+    """
     program = script(launch.program, module="-m", bare="--no-python")
 
     def words(rank: int, host: Host) -> list[str]:
@@ -242,7 +258,10 @@ _SUFFIX = re.compile(r"\][^][,]+(?:,|$)")
 
 @launcher("srun")
 def srun(launch: Launch) -> Line:
-    """Return the line. --export separates variables by commas: a value with a comma is set before srun instead."""
+    """Return the line. The listed names are assumed to be Slurm's node names.
+
+    --export separates variables by commas: a value with a comma is set before srun instead.
+    """
     per_node = launch.equal_slots("srun", "--ntasks-per-node")
     plain = [f"{name}={value}" for name, value in launch.variables.items() if "," not in value]
     words = env_words({name: value for name, value in launch.variables.items() if "," in value})
@@ -272,6 +291,10 @@ _ARRIVES = re.compile(r"[\w@+=:,./-]+|(?!-)[\w@+=:,./ -]+")
 @launcher("deepspeed")
 def deepspeed(launch: Launch) -> Line:
     """Return one line, to be typed on the first node; for several nodes it writes their host file first.
+
+    deepspeed starts all nodes itself with pdsh. Of its environment it passes on variables with the prefixes PASSED_ON,
+    and the lines of .deepspeed_env in the home or the current folder (DeepSpeed source, launcher/runner.py). Its own
+    ssh options differ by version.
 
     Raises NoLineError if values differ between nodes: deepspeed hands its words to the nodes' shells unquoted, so no
     shell code can choose there; and for words of the program that would arrive changed.
@@ -303,7 +326,10 @@ def deepspeed(launch: Launch) -> Line:
 
 @launcher("accelerate")
 def accelerate(launch: Launch) -> Line:
-    """Return the line of each node. It needs --multi_gpu to start more than one process, even on CPUs."""
+    """Return the line of each node. --num_processes is the number for the whole job.
+
+    accelerate needs --multi_gpu to start more than one process, even on CPUs.
+    """
     launch.equal_slots("accelerate", "--num_processes")
     gpus = ["--multi_gpu"] if launch.ranks > 1 else []
     program = script(launch.program, module="--module", bare="--no_python")
@@ -321,7 +347,13 @@ def accelerate(launch: Launch) -> Line:
 
 @launcher("paddle")
 def paddle(launch: Launch) -> Line:
-    """Return the line of each node. Raises NoLineError for IPv6: Paddle splits address and port at the first colon."""
+    """Return the line of each node. Raises NoLineError for IPv6: Paddle splits address and port at the first colon.
+
+    Each node gets its own address: otherwise Paddle uses the one that the hostname resolves to. With 127.0.1.1 no node
+    considers itself the master, and all wait (Paddle source, distributed/launch; observed with 3.3.1). A number of
+    processes works whichever GPUs are visible: --devices only takes names from CUDA_VISIBLE_DEVICES
+    (context/device.py there).
+    """
     if launch.several and any(":" in address for address in launch.addresses):
         raise NoLineError("Paddle's --master takes no IPv6 address, and the nodes share IPv6 only")
     program = script(launch.program, module="", bare="")
@@ -339,7 +371,7 @@ def paddle(launch: Launch) -> Line:
 
 @launcher("oneflow")
 def oneflow(launch: Launch) -> Line:
-    """Return the line of each node."""
+    """Return the line of each node. OneFlow's launcher has the options of the old torch.distributed.launch."""
     per_node = launch.equal_slots("OneFlow", "--nproc_per_node")
     program = script(launch.program, module="--module", bare="--no_python")
 
@@ -354,7 +386,10 @@ def oneflow(launch: Launch) -> Line:
 
 @launcher("tensorflow")
 def tensorflow(launch: Launch) -> Line:
-    """Return the line of each node: one worker per node, which uses all of its GPUs."""
+    """Return the line of each node: one worker per node, which uses all of its GPUs.
+
+    TF_CONFIG contains every worker's address and the index of this one.
+    """
     endpoints = [endpoint(address, launch.meeting_port) for address in launch.addresses] if launch.several else []
 
     def words(rank: int, host: Host) -> list[str]:

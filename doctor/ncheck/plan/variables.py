@@ -118,13 +118,13 @@ def _advise_interface(cluster: Cluster, network: Network, picks: Picks, not_used
     if name := requested_interface(cluster):
         return Advice({IFNAME: Setting(f"={name}", f"set by --ifname; it is in {network.label}", evidence)})
     rdma = rdma_everywhere(cluster)
-    wrong = [node for node in network.members if not _right_by_default(network, node, picks[node], rdma=rdma)]
+    wrong = [node for node in network.members if not _right_already(network, node, picks[node], rdma=rdma)]
     if not wrong:
-        reason = f"nothing to set: NCCL picks {network.label} on every node by default"
+        reason = f"nothing to set: NCCL already picks {network.label} on every node"
         return Advice({IFNAME: Setting(None, reason, evidence)})
     used = gathered({node: _interfaces_used(picks[node]) for node in wrong})
-    by_default = ", ".join(f"{names} on {fold(nodes)}" for names, nodes in used.items())
-    reason = f"by default NCCL would use {by_default}; the job's network is {network.label}"
+    currently = ", ".join(f"{names} on {fold(nodes)}" for names, nodes in used.items())
+    reason = f"currently NCCL would use {currently}; the job's network is {network.label}"
     if network.names:
         return Advice({IFNAME: Setting(f"={network.names[0]}", reason, evidence)})
     names = {node: addresses[0].interface.name for node, addresses in network.members.items()}
@@ -153,7 +153,7 @@ def _picks_address_in(network: Network, node: str, choice: Choice) -> bool:
     return choice.picked is not None and not choice.stray and choice.picked[1].ip in own
 
 
-def _right_by_default(network: Network, node: str, alternatives: tuple[Choice, ...], *, rdma: bool) -> bool:
+def _right_already(network: Network, node: str, alternatives: tuple[Choice, ...], *, rdma: bool) -> bool:
     """Return whether ranks connect in the network and, without RDMA, all data stays in it."""
     inside = {address.interface.name for address in network.members[node]}
     data_inside = all(nic.name in inside for choice in alternatives for nic in choice.used)
@@ -206,6 +206,7 @@ def _host_names_resolve_into(cluster: Cluster, network: Network) -> bool:
 def advise_family(cluster: Cluster, network: Network, interfaces: Advice) -> Advice:
     """Set the address family if NCCL, with its interfaces set, would pick an address outside the network.
 
+    NCCL uses the first address of an interface, IPv4 before IPv6.
     If another address of the same family comes first, no variable helps, and a note explains that.
     """
     common = interfaces.env.get(IFNAME, Setting(None, ""))
@@ -237,7 +238,10 @@ def _outside(cluster: Cluster, network: Network, values: Mapping[str, str], fami
 
 
 def socket_threads(cluster: Cluster, network: Network) -> dict[str, Setting]:
-    """Return NCCL's number of threads and sockets if all data goes over fast TCP and neither variable is set."""
+    """Return NCCL's number of threads and sockets if all data goes over fast TCP and neither variable is set.
+
+    By default NCCL's TCP transport uses one of each, too few for a fast network without RDMA.
+    """
     drivers = {address.interface.driver for addresses in network.members.values() for address in addresses}
     known = cluster.facts(EnvironmentFacts).values()
     already_set = {name for environment in known for name in settings_in_force(environment, LINK_STATE_COUNTS)}

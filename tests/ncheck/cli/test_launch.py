@@ -16,6 +16,8 @@ from pathlib import Path
 
 import ncheck
 import pytest
+from ncheck.cli.launch import _other_mpi
+from ncheck.model.plan import LaunchCommand
 
 pytestmark = pytest.mark.slow
 
@@ -197,3 +199,17 @@ def test_a_launcher_that_is_not_here_is_told_with_the_line_for_the_first_node(en
     done = launched(environ, "--with", "horovodrun", "--", "python", "train.py")
     assert (done.returncode, done.stdout) == (1, "")
     assert "horovodrun is not on this machine; on the first node: ssh -t " in done.stderr
+
+
+@pytest.mark.parametrize(("version", "implementation", "told"), [
+    ("4.1.6", "Open MPI", ""),
+    ("5.0.2", "Open MPI", "mpirun here is Open MPI 4.1.4, and the nodes have Open MPI 5.0.2"),
+    ("4.1.4", "MPICH", "mpirun here is Open MPI 4.1.4, and the nodes have MPICH 4.1.4"),
+    ("", "", ""),
+])  # fmt: skip
+def test_an_mpi_that_is_not_the_nodes_is_told_by_implementation_and_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, implementation: str, told: str
+) -> None:
+    stand_in(tmp_path, "exit 0")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert _other_mpi(LaunchCommand(("mpirun",), "mpirun", implementation, version)) == told

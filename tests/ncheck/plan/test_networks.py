@@ -13,7 +13,7 @@ from ncheck.plan.networks import Network
 
 from .clusters import ACTIVE, DOCKER, FAST, IFNAME, MANAGEMENT, RULE, advised, chosen, node, two
 
-RIGHT = "nothing to set: NCCL picks 10.1.0.0/24 on every node by default"
+RIGHT = "nothing to set: NCCL already picks 10.1.0.0/24 on every node"
 
 
 def test_the_fastest_network_that_carries_is_the_jobs() -> None:

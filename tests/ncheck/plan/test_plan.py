@@ -12,6 +12,7 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.mpi import MpiFacts
+from ncheck.facts.mpi_daemon import INTERACTIVE, PLAIN, MpiDaemonFacts, MpiProgram
 from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
@@ -40,7 +41,7 @@ def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> 
     assert plan(node(DOCKER, "eth0 10.1.0.1"), node(DOCKER, "eth0 10.1.0.2")) == LaunchPlan(
         env={
             "NCCL_SOCKET_IFNAME": Setting(
-                None, "nothing to set: NCCL picks 10.1.0.0/24 on every node by default",
+                None, "nothing to set: NCCL already picks 10.1.0.0/24 on every node",
                 (f"eth0 is in 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n[1-2]",),
             ),
         },
@@ -84,7 +85,7 @@ def test_a_bridge_in_the_way_makes_it_name_the_card_exactly() -> None:
     assert made.env == {
         "NCCL_SOCKET_IFNAME": Setting(
             "=eth0",
-            "by default NCCL would use br-5b1d7c3e9f20 and eth0 on n1; the job's network is 10.1.0.0/24",
+            "currently NCCL would use br-5b1d7c3e9f20 and eth0 on n1; the job's network is 10.1.0.0/24",
             (
                 f"eth0 is in 10.1.0.0/24; NCCL picks br-5b1d7c3e9f20 ({AUTOMATIC}): n1",
                 f"eth0 is in 10.1.0.0/24; NCCL picks eth0 ({AUTOMATIC}): n2",
@@ -265,6 +266,24 @@ def test_mpich_and_intel_mpi_have_lines_of_their_own() -> None:
         "env 'HYDRA_LAUNCHER_EXTRA_ARGS=-p 2222' mpiexec -launcher ssh -hosts n1:8,n2:8 -n 16" + rest,
         "env 'I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS=-p 2222' mpiexec -bootstrap ssh -hosts n1,n2 -ppn 8 -n 16" + rest,
     ]
+
+
+def test_a_prefix_that_the_line_needs_is_in_the_command_too() -> None:
+    def daemons(found_by: str) -> MpiDaemonFacts:
+        mpirun, orted = (
+            MpiProgram(f"/opt/openmpi/bin/{name}", f"/opt/openmpi/bin/{name}", (found_by,), "Open MPI", "4.1.4")
+            for name in ("mpirun", "orted")
+        )
+        return MpiDaemonFacts(mpirun, (orted,))
+
+    found = (daemons(PLAIN), daemons(INTERACTIVE))
+    made = plan(*(node(f"eth0 10.1.0.{i}", MpiDaemonFacts=facts) for i, facts in enumerate(found, 1)))
+    assert made.command
+    assert made.command.prefix == "/opt/openmpi"
+    assert made.lines["mpirun"].startswith("mpirun --prefix /opt/openmpi -np 16 ")
+    assert made.reasons["mpirun"][-1] == (
+        "--prefix /opt/openmpi: on some node a plain login does not find Open MPI's daemon"
+    )
 
 
 def test_intel_mpi_has_no_line_for_slots_that_differ() -> None:
