@@ -30,7 +30,7 @@ from ncheck.facts.links import LinkCause, LinkFacts
 from ncheck.facts.net_settings import NetSettingsFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.model.fact import Unread
-from ncheck.network.subnets import Seats, networks
+from ncheck.network.subnets import SubnetMembers, networks
 from ncheck.parse.packet_filters import Chain, Match
 
 DEEPEST = 32  # jumps: the kernel allows 16
@@ -208,7 +208,7 @@ def _found(
     node: str,
     chains: tuple[Chain, ...],
     managers: tuple[str, ...],
-    subnets: Mapping[str, Seats],
+    subnets: Mapping[str, SubnetMembers],
     ports: tuple[int, int],
 ) -> Iterator[Closed]:
     samples = (ports[0], (ports[0] + ports[1]) // 2, ports[1])
@@ -224,7 +224,7 @@ def _found(
                 return
 
 
-def _packets(node: str, members: Seats, ports: tuple[int, ...]) -> Iterator[Packet]:
+def _packets(node: str, members: SubnetMembers, ports: tuple[int, ...]) -> Iterator[Packet]:
     others = [seats[0].ip for other, seats in members.items() if other != node]
     for seat in members.get(node, ()):
         for source in others[:_MOST_SOURCES]:

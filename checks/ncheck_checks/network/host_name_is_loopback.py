@@ -22,14 +22,14 @@ from collections.abc import Iterator
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.names import HostNameFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.network.best_addresses import SEATED, best_seats
+from ncheck.network.best_addresses import ADDRESS_FACTS, best_addresses
 from ncheck.network.names import leads_home
 from ncheck.text import export
 
 
-@cluster_check("NC360", Severity.WARNING, HostNameFacts, also=(NicFacts, *SEATED))
+@cluster_check("NC360", Severity.WARNING, HostNameFacts, also=(NicFacts, *ADDRESS_FACTS))
 def host_name_is_loopback(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
-    best = best_seats(cluster)
+    best = best_addresses(cluster)
     for node in cluster:
         resolved, wire, own = node[HostNameFacts].leads_to, best[node.name][:1], (node.name,)
         fix = export("GLOO_SOCKET_IFNAME", wire[0].interface.name) if wire else "getent ahosts $(hostname)"

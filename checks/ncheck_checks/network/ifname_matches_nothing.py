@@ -25,12 +25,12 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.nccl.choice import releases_of
 from ncheck.nccl.ifname import named, named_for_gloo, why_no_gloo, why_nothing
-from ncheck.network.best_addresses import SEATED, best_seats
+from ncheck.network.best_addresses import ADDRESS_FACTS, best_addresses
 
 
-@cluster_check("NC321", Severity.ERROR, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts, *SEATED), alone=True)
+@cluster_check("NC321", Severity.ERROR, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts, *ADDRESS_FACTS), alone=True)
 def ifname_matches_nothing(cluster: Cluster) -> Iterator[Problem]:
-    best = best_seats(cluster)
+    best = best_addresses(cluster)
     for node in cluster:
         yield from _judged(node, next((seat.interface.name for seat in best[node.name]), ""))
 

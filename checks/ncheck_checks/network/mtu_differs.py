@@ -21,7 +21,7 @@ from shlex import quote
 
 from ncheck import Cluster, Problem, Severity, cluster_check, split
 from ncheck.facts.nics import NicFacts
-from ncheck.network.subnets import Seat, networks
+from ncheck.network.subnets import SubnetAddress, networks
 
 
 @cluster_check("NC350", Severity.WARNING, NicFacts)
@@ -35,6 +35,6 @@ def mtu_differs(cluster: Cluster) -> Iterator[Problem]:
             yield Problem(f"the MTU of interfaces in {subnet} differs: {parted.told()}", fix, nodes=parted.odd)
 
 
-def _mtus(seats: tuple[Seat, ...]) -> str:
+def _mtus(seats: tuple[SubnetAddress, ...]) -> str:
     """Return "9000", or "1500 and 9000" of a node with several interfaces there."""
     return " and ".join(str(mtu) for mtu in sorted({seat.interface.mtu for seat in seats}))

@@ -24,7 +24,7 @@ from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold
-from ncheck.nccl.picks import MADE_OF, line_into, picked_seats
+from ncheck.nccl.picks import MADE_OF, line_into, picked_addresses
 from ncheck.network.link_faults import carrying
 from ncheck.network.subnets import machines, shared
 from ncheck.parity import gathered
@@ -33,7 +33,7 @@ from ncheck.parity import gathered
 @cluster_check("NC320", Severity.WARNING, NicFacts, EnvironmentFacts, also=(*MADE_OF, IdentityFacts, LinkFacts))
 def nccl_picks_differ(cluster: Cluster) -> Iterator[Problem]:
     nodes = machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts))
-    picks = picked_seats(node for node in cluster if node.name in nodes)
+    picks = picked_addresses(node for node in cluster if node.name in nodes)
     parted, everywhere = split({name: seat.subnet for name, seat in picks.items()}), shared(nodes)
     if parted and everywhere:
         whole = next(iter(carrying(cluster.facts(LinkFacts), nodes)), "")

@@ -24,7 +24,7 @@ from ncheck.facts.nics import NicFacts
 from ncheck.facts.routes import RouteFacts
 from ncheck.hostlist import fold
 from ncheck.model.fact import Unread
-from ncheck.nccl.picks import MADE_OF, line_into, picked_seats
+from ncheck.nccl.picks import MADE_OF, line_into, picked_addresses
 from ncheck.network.subnets import machines, shared
 
 
@@ -34,7 +34,7 @@ def nccl_picks_unroutable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     for node in cluster:
         if isinstance(why := node.maybe(RouteFacts), Unread):
             yield Inconclusive(why.reason, (node.name,))
-    for name, seat in picked_seats(cluster).items():
+    for name, seat in picked_addresses(cluster).items():
         told = {node: known.routes.get(seat.ip, "") for node, known in cluster.facts(RouteFacts).items()}
         cut = {node: why for node, why in told.items() if why}
         if cut:

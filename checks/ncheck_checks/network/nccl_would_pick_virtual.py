@@ -26,28 +26,34 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.nccl.choice import choices
-from ncheck.network.best_addresses import SEATED, best_seats
-from ncheck.network.subnets import Seat, seats
+from ncheck.network.best_addresses import ADDRESS_FACTS, best_addresses
+from ncheck.network.subnets import SubnetAddress, subnet_addresses
 from ncheck.text import export
 
 
-@cluster_check("NC304", Severity.ERROR, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts, NcclPickFacts, *SEATED))
+@cluster_check(
+    "NC304", Severity.ERROR, NicFacts, EnvironmentFacts, also=(LoadedNcclFacts, NcclPickFacts, *ADDRESS_FACTS)
+)
 def nccl_would_pick_virtual(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
-    best = best_seats(cluster)
+    best = best_addresses(cluster)
     for node in cluster:
         yield from _judged(node, best[node.name])
 
 
-def _judged(node: NodeView, held: tuple[Seat, ...]) -> Iterator[Problem | Inconclusive]:
+def _judged(node: NodeView, held: tuple[SubnetAddress, ...]) -> Iterator[Problem | Inconclusive]:
     nics, nccl, answer, name = node[NicFacts], node.maybe(LoadedNcclFacts), node.maybe(NcclPickFacts), (node.name,)
     found = choices(nics, node[EnvironmentFacts], nccl, answer)
-    good = {(seat.interface.name, seat.ip) for seat in held or seats(nics)}
+    good = {(seat.interface.name, seat.ip) for seat in held or subnet_addresses(nics)}
     if found[0].stray:
         yield Inconclusive(f"NCCL picks {found[0].stray}, and no interface here was seen to have that address", name)
     elif not any(choice.where in good for choice in found):
         fixes = (*(export("NCCL_SOCKET_IFNAME", f"={seat.interface.name}") for seat in held), "ip -br address")
         ip = found[-1].where[1]
-        twice = f"; other nodes show that address too, {ip}" if any(seat.ip == ip for seat in seats(nics)) else ""
+        twice = (
+            f"; other nodes show that address too, {ip}"
+            if any(seat.ip == ip for seat in subnet_addresses(nics))
+            else ""
+        )
         yield Problem(f"NCCL would {found[-1].told}{twice}", fixes[0], found[-1].answer, name)
     elif isinstance(nccl, Unread) and not all(choice.where in good for choice in found):
         yield Inconclusive(

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.login import ListingFacts
 from ncheck.facts.nics import Interface, NicFacts
-from ncheck.network.subnets import seats
+from ncheck.network.subnets import subnet_addresses
 
 
 @node_check("NC301", Severity.ERROR, NicFacts, ListingFacts)
@@ -29,7 +29,7 @@ def no_usable_interface(node: NodeView) -> Iterator[Problem | NotApplicable]:
     nics = node[NicFacts]
     if node[ListingFacts].places == ("local",):
         yield NotApplicable("one machine alone needs no network")
-    elif not any(seats(nics)):
+    elif not any(subnet_addresses(nics)):
         evidence = tuple(_told(nic) for nic in nics.interfaces)
         yield Problem("no interface that a job's data could leave by", "ip -br address", evidence)
 

@@ -20,7 +20,7 @@ from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.model.plan import MEETING_PORTS
-from ncheck.network.subnets import Seat, clashing, doubles, machines, seats
+from ncheck.network.subnets import SubnetAddress, clashing, doubles, machines, subnet_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -197,7 +197,7 @@ TORCH_PORT = 29500  # MASTER_PORT of torch, DeepSpeed and Accelerate where nobod
 _MEET_BY_TORCH = ("torch", "deepspeed", "accelerate")
 
 
-MOST_SEATS = 64  # addresses of one node: who shows more would have all others dial them
+MAX_ADDRESSES = 64  # addresses of one node: a node that shows more would have all others dial them
 
 
 _LISTENING = 5.0  # seconds for a node to bind its sockets, and to look for who has taken a port
@@ -230,7 +230,7 @@ def _deaf(cluster: Cluster) -> bool:
 
 def ask_listen(cluster: Cluster, left: float) -> Questions:  # noqa: ARG001  binding takes no time
     """Ask each node to listen on its own addresses, and the first one on the job's ports."""
-    found, doubles = usable_seats(cluster), _doubles(cluster)
+    found, doubles = usable_addresses(cluster), _doubles(cluster)
     ports: dict[str, list[JsonValue]] = {cluster.connected[0].name: _needed(cluster)} if cluster.connected else {}
     return {
         name: (_listening(cluster, name, () if _deaf(cluster) else held, ports.get(name, []), doubles.get(name, "")),)
@@ -244,7 +244,7 @@ def ask_connect(cluster: Cluster, left: float) -> Questions:
         return {}
     seconds = max(_LEAST, left - _KEPT * cluster.settings.deadline - 1.0)
     questions: Questions = {}
-    found = usable_seats(cluster)
+    found = usable_addresses(cluster)
     for name, rows in dialled(cluster, found).items():
         sources: JsonValue = {subnet: list(ips) for subnet, ips in _by_subnet(found[name]).items()}
         asked: JsonValue = {"token": cluster.token, "timeout": seconds, "sources": sources, "targets": list(rows)}
@@ -253,7 +253,7 @@ def ask_connect(cluster: Cluster, left: float) -> Questions:
     return questions
 
 
-def dialled(cluster: Cluster, found: Mapping[str, Sequence[Seat]]) -> dict[str, list[Row]]:
+def dialled(cluster: Cluster, found: Mapping[str, Sequence[SubnetAddress]]) -> dict[str, list[Row]]:
     """Return what each node is to dial, in its order. Nodes share the rows: a thousand of them have a million pairs."""
     doubles, listening = _doubles(cluster), cluster.connected_facts(ListenFacts)
     names = [name for name in found if name not in doubles]
@@ -277,12 +277,12 @@ def dialled(cluster: Cluster, found: Mapping[str, Sequence[Seat]]) -> dict[str, 
     return made
 
 
-def usable_seats(cluster: Cluster) -> dict[str, tuple[Seat, ...]]:
+def usable_addresses(cluster: Cluster) -> dict[str, tuple[SubnetAddress, ...]]:
     """Return each node's addresses that can be told from others': not those that another machine shows as well."""
     nics = cluster.connected_facts(NicFacts)
     clashes = clashing(machines(nics, cluster.connected_facts(IdentityFacts)))
-    free = {name: (seat for seat in seats(held) if seat.ip not in clashes) for name, held in nics.items()}
-    return {name: tuple(islice(held, MOST_SEATS)) for name, held in free.items()}
+    free = {name: (seat for seat in subnet_addresses(held) if seat.ip not in clashes) for name, held in nics.items()}
+    return {name: tuple(islice(held, MAX_ADDRESSES)) for name, held in free.items()}
 
 
 def _doubles(cluster: Cluster) -> dict[str, str]:
@@ -291,7 +291,7 @@ def _doubles(cluster: Cluster) -> dict[str, str]:
 
 
 def _listening(
-    cluster: Cluster, name: str, held: Sequence[Seat], ports: list[JsonValue], double: str
+    cluster: Cluster, name: str, held: Sequence[SubnetAddress], ports: list[JsonValue], double: str
 ) -> Answer | NotAsked:
     if double and not ports:
         return NotAsked(LISTEN, f"it is the same machine as {double}")
@@ -312,14 +312,14 @@ def _why_none(cluster: Cluster, name: str) -> str:
 # Which way
 
 
-def _by_subnet(held: Sequence[Seat]) -> dict[str, tuple[str, ...]]:
+def _by_subnet(held: Sequence[SubnetAddress]) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
     for seat in held:
         found.setdefault(seat.subnet, {})[seat.ip] = None
     return {subnet: tuple(ips) for subnet, ips in found.items()}
 
 
-def _ends(name: str, held: Sequence[Seat], listening: ListenFacts) -> dict[str, list[Row]]:
+def _ends(name: str, held: Sequence[SubnetAddress], listening: ListenFacts) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for seat in held:
         if seat.ip in listening.ports:
@@ -327,7 +327,9 @@ def _ends(name: str, held: Sequence[Seat], listening: ListenFacts) -> dict[str, 
     return found
 
 
-def _routed(other: str, mine: Sequence[Seat], theirs: Sequence[Seat], listening: ListenFacts) -> Iterator[Row]:
+def _routed(
+    other: str, mine: Sequence[SubnetAddress], theirs: Sequence[SubnetAddress], listening: ListenFacts
+) -> Iterator[Row]:
     """Yield the way between the routers of two nodes that share no subnet, in a family that both have."""
     for v6 in (False, True):
         one, end = (_default([seat for seat in held if (":" in seat.ip) == v6]) for held in (mine, theirs))
@@ -337,7 +339,7 @@ def _routed(other: str, mine: Sequence[Seat], theirs: Sequence[Seat], listening:
             return
 
 
-def _default(held: Sequence[Seat]) -> Seat | None:
+def _default(held: Sequence[SubnetAddress]) -> SubnetAddress | None:
     return next((seat for seat in held if seat.interface.default_route), held[0] if held else None)
 
 

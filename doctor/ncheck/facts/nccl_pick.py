@@ -176,9 +176,9 @@ def _meant(network: Network, nics: NicFacts | None, node: str, value: str) -> It
 
     The network knows one of the nodes that are one machine.
     """
-    from ncheck.network.subnets import seats
+    from ncheck.network.subnets import subnet_addresses
 
     named = value.removeprefix("=").split(",") if value.startswith("=") else None
-    found = network.members.get(node) or (seats(nics) if nics else ())
+    found = network.members.get(node) or (subnet_addresses(nics) if nics else ())
     names = (seat.interface.name for seat in found if network.subnet in ("", seat.subnet))
     yield from (name for name in dict.fromkeys(names) if named is None or name in named)

@@ -16,8 +16,8 @@ from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Absent, Read
 from ncheck.model.phase import NotAsked, Questions
-from ncheck.nccl.picks import MADE_OF, picked_seats
-from ncheck.network.subnets import seats
+from ncheck.nccl.picks import MADE_OF, picked_addresses
+from ncheck.network.subnets import subnet_addresses
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
@@ -62,10 +62,10 @@ def ask_routes(cluster: Cluster, left: float) -> Questions:
     """Ask each node whose interfaces are known."""
     nics = cluster.connected_facts(NicFacts)
     views = (NodeView(name, {fact: cluster.known[name].get(fact, Absent("")) for fact in MADE_FROM}) for name in nics)
-    picks = picked_seats(views)
+    picks = picked_addresses(views)
     questions: Questions = {}
     for name, held in nics.items():
-        own = {seat.subnet for seat in seats(held)}
+        own = {seat.subnet for seat in subnet_addresses(held)}
         far = (seat.ip for other, seat in picks.items() if other != name and seat.subnet not in own)
         addresses: list[JsonValue] = [*islice(dict.fromkeys(far), MOST)]
         asked = replace(ROUTES, arguments={"addresses": addresses}, timeout=max(1.0, min(10.0, left - 1.0)))

@@ -9,7 +9,7 @@ from ncheck.facts.links import LinkFacts
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.hostlist import fold
 from ncheck.network.link_faults import faults
-from ncheck.network.subnets import Seat, Seats, clashing_seats
+from ncheck.network.subnets import SubnetAddress, SubnetMembers, clashing_addresses
 from ncheck.parity import gathered
 from ncheck.parse.interface_names import Kind
 
@@ -36,10 +36,10 @@ def _lame(name: str, nics: NicFacts) -> str:
     return "" if _seats(nic) else "has no address by which others can reach it"
 
 
-def where(name: str, nodes: Nodes) -> tuple[str, Seats]:
-    """Return the subnet that the interface leads into on all nodes, "" where there is none such, and its seats."""
+def where(name: str, nodes: Nodes) -> tuple[str, SubnetMembers]:
+    """Return the subnet that the interface leads into on all nodes ("" if there is none), and its addresses there."""
     held = {node: _seats(nic) for node, nics in nodes.items() for nic in nics.interfaces if nic.name == name}
-    everywhere: dict[str, Seats] = {}
+    everywhere: dict[str, SubnetMembers] = {}
     for node, found in held.items():
         for seat in found:
             members = everywhere.setdefault(seat.subnet, {})
@@ -53,7 +53,7 @@ def astray(name: str, nodes: Nodes) -> str:
     """Say why the interface, well as it is on each node, joins them to no network; "" where it does."""
     subnet, members = where(name, nodes)
     if subnet:
-        shown = clashing_seats(members)
+        shown = clashing_addresses(members)
         return next((f"{fold(owners)} show one address there, {ip}" for ip, owners in shown.items()), "")
     if all(nic.default_route for nics in nodes.values() for nic in nics.interfaces if nic.name == name):
         return ""
@@ -61,9 +61,9 @@ def astray(name: str, nodes: Nodes) -> str:
     return "it leads into no subnet of all: " + ", ".join(f"{end} on {fold(owners)}" for end, owners in ends.items())
 
 
-def _seats(nic: Interface) -> tuple[Seat, ...]:
+def _seats(nic: Interface) -> tuple[SubnetAddress, ...]:
     return tuple(
-        Seat(nic, address.ip, address.network)
+        SubnetAddress(nic, address.ip, address.network)
         for address in nic.addresses
         if address.scope == "global" and not ip_address(address.ip).is_link_local
     )

@@ -10,13 +10,13 @@ from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.model.cluster import NodeView
 from ncheck.nccl.choice import Choice, choices
-from ncheck.network.subnets import Seat, Seats, best_first, common_names, seats
+from ncheck.network.subnets import SubnetAddress, SubnetMembers, best_first, common_names, subnet_addresses
 from ncheck.text import export
 
 MADE_OF = (LoadedNcclFacts, NcclPickFacts)  # beside the interfaces and the environment
 
 
-def picked_seats(nodes: Iterable[NodeView]) -> dict[str, Seat]:
+def picked_addresses(nodes: Iterable[NodeView]) -> dict[str, SubnetAddress]:
     """Return where NCCL picks its address on each node, of those where that is known and a real interface."""
     found = {}
     for node in nodes:
@@ -28,16 +28,16 @@ def picked_seats(nodes: Iterable[NodeView]) -> dict[str, Seat]:
     return found
 
 
-def _real_pick(found: tuple[Choice, ...], nics: NicFacts) -> Seat | None:
-    """Return the seat that NCCL picks; None where that leads nowhere or its release, not known, would decide."""
+def _real_pick(found: tuple[Choice, ...], nics: NicFacts) -> SubnetAddress | None:
+    """Return the address that NCCL picks; None where that leads nowhere or its release, not known, would decide."""
     picked = {choice.picked for choice in found}
     if len(picked) != 1 or found[0].picked is None or found[0].stray:
         return None
     nic, address = found[0].picked
-    return next((seat for seat in seats(nics) if (seat.interface, seat.ip) == (nic, address.ip)), None)
+    return next((seat for seat in subnet_addresses(nics) if (seat.interface, seat.ip) == (nic, address.ip)), None)
 
 
-def line_into(everywhere: Mapping[str, Seats], wanted: str) -> str:
+def line_into(everywhere: Mapping[str, SubnetMembers], wanted: str) -> str:
     """Return a line that leads NCCL into the wanted subnet on all nodes, or else into the fastest that one name does.
 
     `everywhere` are the subnets that all nodes share.
@@ -50,6 +50,6 @@ def line_into(everywhere: Mapping[str, Seats], wanted: str) -> str:
     return export(IFNAME, f"={named.get(wanted) or next(iter(named.values()))}")
 
 
-def _behind_ipv4(seat: Seat) -> bool:
+def _behind_ipv4(seat: SubnetAddress) -> bool:
     """Tell whether NCCL takes another address of that interface: the name alone does not lead it there."""
     return ":" in seat.ip and any(":" not in address.ip for address in seat.interface.addresses)

@@ -18,11 +18,11 @@ from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.model.check import Inconclusive, Problem
 from ncheck.model.cluster import Cluster, FactType
-from ncheck.nccl.picks import MADE_OF, line_into, picked_seats
+from ncheck.nccl.picks import MADE_OF, line_into, picked_addresses
 from ncheck.network.link_faults import Fault, Trouble, carries, doubt, faults, subnets_tried
 from ncheck.network.link_matrix import Known, Shape, Tried, joined, shown
 from ncheck.network.logins import by_ssh
-from ncheck.network.subnets import Seat, Seats, best_first, shared
+from ncheck.network.subnets import SubnetAddress, SubnetMembers, best_first, shared
 
 READS: tuple[FactType, ...] = (LinkFacts, NicFacts)
 
@@ -77,7 +77,7 @@ class _Scales:
         return self.cluster.facts(LinkFacts)
 
     @cached_property
-    def everywhere(self) -> dict[str, Seats]:
+    def everywhere(self) -> dict[str, SubnetMembers]:
         return best_first(shared(self.cluster.facts(NicFacts)))
 
     def weighed(self) -> Iterator[Weighed]:
@@ -103,11 +103,11 @@ class _Scales:
         return any(pair <= there for pair in fault.pairs)
 
     @cached_property
-    def _picks(self) -> Mapping[str, Seat]:
-        return picked_seats(self.cluster)
+    def _picks(self) -> Mapping[str, SubnetAddress]:
+        return picked_addresses(self.cluster)
 
 
-def _problem(cluster: Cluster, one: Weighed, everywhere: Mapping[str, Seats]) -> Problem:
+def _problem(cluster: Cluster, one: Weighed, everywhere: Mapping[str, SubnetMembers]) -> Problem:
     fault = one.fault
     nics = cluster.facts(NicFacts)
     picked = one.weight is Weight.PICKED

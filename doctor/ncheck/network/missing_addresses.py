@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from shlex import quote
 
 from ncheck.facts.nics import CARRIES_DATA, Interface, NicFacts
-from ncheck.network.subnets import Nodes, Seats, clashing_seats, link_local_only, seats, shared, speed, subnets
+from ncheck.network.subnets import (
+    Nodes,
+    SubnetMembers,
+    clashing_addresses,
+    link_local_only,
+    shared,
+    speed,
+    subnet_addresses,
+    subnets,
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,7 @@ class Parted:
     """A subnet with the nodes that are in it, and those that should be."""
 
     subnet: str
-    members: Seats
+    members: SubnetMembers
     missing: dict[str, Missing]
 
 
@@ -41,7 +50,7 @@ def parted_networks(nodes: Nodes) -> tuple[Parted, ...]:
     and its interface of that name has no address; and where all that the nodes share is slower, and half of them are in
     the subnet. Nodes that have no seat at all, or a link-local address alone there, are told of elsewhere.
     """
-    seated = {node: nics for node, nics in nodes.items() if any(seats(nics))}
+    seated = {node: nics for node, nics in nodes.items() if any(subnet_addresses(nics))}
     best, told = max(map(speed, shared(seated).values()), default=None), link_local_only(nodes)
     found = []
     for subnet, members in subnets(seated).items():
@@ -52,7 +61,7 @@ def parted_networks(nodes: Nodes) -> tuple[Parted, ...]:
             for node, why in lacking.items()
             if why.name not in told.get(node, ()) and _counts(why, len(members), len(seated), faster=faster)
         }
-        if missing and not clashing_seats(members):
+        if missing and not clashing_addresses(members):
             found.append(Parted(subnet, members, missing))
     return tuple(found)
 
@@ -62,7 +71,7 @@ def _counts(why: Missing, members: int, nodes: int, *, faster: bool) -> bool:
     return why.dead or (most and (faster or bool(why.name))) or (half and faster and bool(why.name))
 
 
-def why_missing(nics: NicFacts, subnet: str, members: Seats) -> Missing:
+def why_missing(nics: NicFacts, subnet: str, members: SubnetMembers) -> Missing:
     """Say why: by the interface that has an address there or, of those without one, is called as the others'."""
     names = {seat.interface.name for held in members.values() for seat in held}
     wires = [nic for nic in nics.interfaces if nic.kind in CARRIES_DATA]

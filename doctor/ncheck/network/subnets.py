@@ -14,7 +14,7 @@ from ncheck.parse.interface_names import Kind
 
 
 @dataclass(frozen=True)
-class Seat:
+class SubnetAddress:
     """One interface of one node in one subnet."""
 
     interface: Interface
@@ -25,38 +25,38 @@ class Seat:
 Nodes = Mapping[str, NicFacts]
 
 
-Seats = dict[str, tuple[Seat, ...]]
+SubnetMembers = dict[str, tuple[SubnetAddress, ...]]
 
 
-def seats(nics: NicFacts) -> Iterator[Seat]:
+def subnet_addresses(nics: NicFacts) -> Iterator[SubnetAddress]:
     """Yield the places at which a node can be met, in the kernel's order; link-local addresses are none."""
     for nic, address in nics.met_at:
-        yield Seat(nic, address.ip, address.network)
+        yield SubnetAddress(nic, address.ip, address.network)
 
 
-def subnets(nodes: Nodes) -> dict[str, Seats]:
+def subnets(nodes: Nodes) -> dict[str, SubnetMembers]:
     """Return every subnet with the nodes that have an address in it; IPv4 comes first."""
-    found: dict[str, Seats] = {}
+    found: dict[str, SubnetMembers] = {}
     for node, nics in nodes.items():
-        for seat in seats(nics):
+        for seat in subnet_addresses(nics):
             members = found.setdefault(seat.subnet, {})
             members[node] = (*members.get(node, ()), seat)
     return dict(sorted(found.items(), key=lambda item: ":" in item[0]))
 
 
-def networks(nodes: Nodes) -> dict[str, Seats]:
+def networks(nodes: Nodes) -> dict[str, SubnetMembers]:
     """Return the subnets in which two nodes or more have an address, each of its own."""
     found = subnets(nodes)
     return {subnet: members for subnet, members in found.items() if len(members) > 1 and not _clashes(members)}
 
 
-def together(nics: NicFacts) -> dict[str, tuple[Seat, ...]]:
+def together(nics: NicFacts) -> dict[str, tuple[SubnetAddress, ...]]:
     """Return the subnets in which this one node has addresses on several interfaces, with its seats there."""
     found = {subnet: members[""] for subnet, members in subnets({"": nics}).items()}
     return {subnet: held for subnet, held in found.items() if len({seat.interface.name for seat in held}) > 1}
 
 
-def shared(nodes: Nodes) -> dict[str, Seats]:
+def shared(nodes: Nodes) -> dict[str, SubnetMembers]:
     """Return the subnets in which every node has an address of its own.
 
     Where two nodes show one address, the subnet is not one network but one of that name on each of them, such as the
@@ -71,10 +71,10 @@ def shared(nodes: Nodes) -> dict[str, Seats]:
 
 def clashing(nodes: Nodes) -> dict[str, tuple[str, ...]]:
     """Return each address that several nodes show, with these nodes."""
-    return clashing_seats({node: tuple(seats(nics)) for node, nics in nodes.items()})
+    return clashing_addresses({node: tuple(subnet_addresses(nics)) for node, nics in nodes.items()})
 
 
-def clashing_seats(members: Seats) -> dict[str, tuple[str, ...]]:
+def clashing_addresses(members: SubnetMembers) -> dict[str, tuple[str, ...]]:
     """Return each address that several nodes show in one subnet, with these nodes."""
     owners: dict[str, dict[str, None]] = {}
     for node, held in members.items():
@@ -85,21 +85,21 @@ def clashing_seats(members: Seats) -> dict[str, tuple[str, ...]]:
 
 def routed(nics: NicFacts, clashes: Container[str] = ()) -> bool:
     """Tell whether a router stands behind some interface that a job may use, by an address of the node's own."""
-    return any(seat.interface.default_route and seat.ip not in clashes for seat in seats(nics))
+    return any(seat.interface.default_route and seat.ip not in clashes for seat in subnet_addresses(nics))
 
 
-def common_names(members: Seats) -> tuple[str, ...]:
+def common_names(members: SubnetMembers) -> tuple[str, ...]:
     """Return the interface names that every node has in the subnet, in the order of the first node."""
     names = [[seat.interface.name for seat in held] for held in members.values()]
     return tuple(name for name in names[0] if all(name in held for held in names[1:]))
 
 
-def speed(members: Seats) -> int:
+def speed(members: SubnetMembers) -> int:
     """Return the slowest node's speed in the subnet in Mb/s, 0 where a driver does not say."""
     return min(max(seat.interface.speed or 0 for seat in held) for held in members.values())
 
 
-def best_first(everywhere: Mapping[str, Seats]) -> dict[str, Seats]:
+def best_first(everywhere: Mapping[str, SubnetMembers]) -> dict[str, SubnetMembers]:
     """Sort networks as a job's TCP would have them: the fastest first, of equal ones that of the default route."""
 
     def merit(subnet: str) -> tuple[int, bool]:
@@ -109,7 +109,7 @@ def best_first(everywhere: Mapping[str, Seats]) -> dict[str, Seats]:
     return {subnet: everywhere[subnet] for subnet in sorted(everywhere, key=merit, reverse=True)}
 
 
-def _clashes(members: Seats) -> bool:
+def _clashes(members: SubnetMembers) -> bool:
     return any(count > 1 for count in Counter(seat.ip for held in members.values() for seat in held).values())
 
 
@@ -125,7 +125,7 @@ class Apart:
 
 def apart(nodes: Nodes) -> Apart | None:
     """Return how the nodes lie apart; None where some subnet is common to all that have any address at all."""
-    seated = {node: nics for node, nics in nodes.items() if any(seats(nics))}
+    seated = {node: nics for node, nics in nodes.items() if any(subnet_addresses(nics))}
     if len(seated) < 2 or shared(seated):  # noqa: PLR2004  it takes two
         return None
     found = sorted(subnets(seated).items(), key=lambda item: -len(item[1]))
@@ -134,7 +134,7 @@ def apart(nodes: Nodes) -> Apart | None:
     evidence = (*lines, *(f"{ip} is an address of {fold(owners)}" for ip, owners in clashes.items()))
     joined = all(routed(nics, clashes) for nics in seated.values())
     subnet, largest = found[0]
-    doubled = clashing_seats(largest)
+    doubled = clashing_addresses(largest)
     if not joined and len(largest) == len(seated):  # not one network, but one of that name on each
         odd = dict.fromkeys(node for owners in doubled.values() for node in owners)
         told = [f"{fold(owners)} show one address in {subnet}, {ip}" for ip, owners in doubled.items()]
@@ -161,10 +161,12 @@ def link_local_only(nodes: Nodes) -> dict[str, dict[str, tuple[str, ...]]]:
 
     They should where the same name has one on more than half of the nodes, or where the node has no other at all.
     """
-    addressed = Counter(name for nics in nodes.values() for name in {seat.interface.name for seat in seats(nics)})
+    addressed = Counter(
+        name for nics in nodes.values() for name in {seat.interface.name for seat in subnet_addresses(nics)}
+    )
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for node, nics in nodes.items():
-        lost = not any(seats(nics))
+        lost = not any(subnet_addresses(nics))
         for nic in nics.interfaces:
             if _only_link_local(nic) and (lost or 2 * addressed[nic.name] > len(nodes)):
                 found.setdefault(node, {})[nic.name] = tuple(address.ip for address in nic.addresses)

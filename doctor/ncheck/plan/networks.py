@@ -12,15 +12,15 @@ from ncheck.hostlist import fold
 from ncheck.network.link_faults import Carries, carries
 from ncheck.network.missing_addresses import Missing, why_missing
 from ncheck.network.subnets import (
-    Seat,
-    Seats,
+    SubnetAddress,
+    SubnetMembers,
     apart,
-    clashing_seats,
+    clashing_addresses,
     common_names,
     machines,
-    seats,
     shared,
     speed,
+    subnet_addresses,
     subnets,
 )
 from ncheck.parity import gathered
@@ -32,7 +32,7 @@ class Network:
     """Where the job's TCP goes. `subnet` is "" where the nodes share none and routers join them."""
 
     subnet: str
-    members: Seats
+    members: SubnetMembers
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def _machines(sight: Sight) -> Mapping[str, NicFacts]:
 
 
 def shared_by_all(sight: Sight) -> list[Network]:
-    """Return the networks of all nodes; a machine that is listed twice has its seats under both names."""
+    """Return the networks of all nodes; a machine that is listed twice has its addresses under both names."""
     everywhere = subnets(sight.known(NicFacts))
     return [Network(subnet, everywhere[subnet]) for subnet in shared(_machines(sight))]
 
@@ -120,10 +120,10 @@ def _not_shared(sight: Sight, chosen_speed: int) -> tuple[tuple[str, ...], tuple
     return tuple(lines[0]), tuple(lines[1])
 
 
-def _why_not_shared(nodes: Mapping[str, NicFacts], subnet: str, members: Seats) -> str:
+def _why_not_shared(nodes: Mapping[str, NicFacts], subnet: str, members: SubnetMembers) -> str:
     if len(members) < 2:  # noqa: PLR2004  of one node alone it is no network between nodes
         return ""
-    for ip, owners in clashing_seats(members).items():
+    for ip, owners in clashing_addresses(members).items():
         return f"{fold(owners)} show one address there, {ip}"
     without = {node: why_missing(nics, subnet, members) for node, nics in nodes.items() if node not in members}
     return ", ".join(_lacking(why, names) for why, names in gathered(without).items())
@@ -138,7 +138,7 @@ def _lacking(why: Missing, nodes: Collection[str]) -> str:
 def _unshared(sight: Sight) -> Chosen:
     """Return what joins nodes that share no subnet: routers, or nothing."""
     nodes = _machines(sight)
-    bare = [node for node, nics in nodes.items() if not any(seats(nics))]
+    bare = [node for node, nics in nodes.items() if not any(subnet_addresses(nics))]
     lines = _not_shared(sight, 0)
     told = (*lines[0], *lines[1])
     if bare or not nodes:
@@ -152,5 +152,5 @@ def _unshared(sight: Sight) -> Chosen:
     return Chosen(network, notes=tuple(_doubts(network, reached(sight, network))), left_out=lying.evidence)
 
 
-def _default_seats(nics: NicFacts) -> tuple[Seat, ...]:
-    return tuple(seat for seat in seats(nics) if seat.interface.default_route)
+def _default_seats(nics: NicFacts) -> tuple[SubnetAddress, ...]:
+    return tuple(seat for seat in subnet_addresses(nics) if seat.interface.default_route)

@@ -10,7 +10,7 @@ from typing import Any
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.nics import Address, Interface
 from ncheck.model.plan import MEETING_PORTS
-from ncheck.network.subnets import Seat
+from ncheck.network.subnets import SubnetAddress
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.launch import Host, Launch, Line, OutOfBand, Way
 from ncheck.plan.launchers import intel_mpi_line, mpich_line, open_mpi_line
@@ -21,9 +21,9 @@ SUBNET = "10.1.0.0/24"
 MPI_MAKERS = {"Open MPI": open_mpi_line, "MPICH": mpich_line, "Intel MPI": intel_mpi_line}
 
 
-def seat(name: str, ip: str) -> tuple[Seat, ...]:
+def seat(name: str, ip: str) -> tuple[SubnetAddress, ...]:
     nic = Interface(name, 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=(Address(ip, 24),))
-    return (Seat(nic, ip, SUBNET),)
+    return (SubnetAddress(nic, ip, SUBNET),)
 
 
 def launch(*names: str, slots: int = 2, cards: tuple[str, ...] = (), **changed: Any) -> Launch:

@@ -11,7 +11,7 @@ import pytest
 from ncheck.facts.mpi import MpiFacts
 from ncheck.local_host import Head
 from ncheck.model.plan import LAUNCHERS
-from ncheck.network.subnets import Seats
+from ncheck.network.subnets import SubnetMembers
 from ncheck.plan.launch import Host, Launch, Maker, NoLineError, OutOfBand, Way
 from ncheck.plan.launchers import open_mpi_line
 from ncheck.plan.networks import Network
@@ -171,7 +171,7 @@ def test_ranks_of_open_mpi_are_never_told_a_name_that_some_node_has_not(
 ) -> None:
     job = launch(cards=cards)
     assert job.network
-    own: Seats = {
+    own: SubnetMembers = {
         host: (replace(held[0], subnet=subnet),)
         for (host, held), subnet in zip(job.network.members.items(), subnets, strict=True)
     }
