@@ -9,7 +9,8 @@ from ncheck.facts.gpus import DEVICES, smi_trouble
 from ncheck.facts.reader import Reader
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.fact import Read, Unread
-from ncheck.parse.topology_matrix import TopologyFacts, parse_topology
+from ncheck.parse.topology_matrix import TopologyFacts as TopologyFacts  # noqa: PLC0414  the fact of this module
+from ncheck.parse.topology_matrix import parse_topology
 
 _NUMBERED = re.compile(r"(?:NIC|HCA)\d+")  # NIC0, which the legend calls mlx5_0
 

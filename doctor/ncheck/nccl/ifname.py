@@ -11,7 +11,7 @@ from string import ascii_letters, digits
 from ncheck.facts.environment import IFNAME, EnvironmentFacts
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.nccl.choice import LINK_STATE_COUNTS, Choice, nccl_choice, placed_settings, release_of, settings_in_force
-from ncheck.text import export, sudo_for
+from ncheck.text import export_line, sudo_for
 
 GLOO = "GLOO_SOCKET_IFNAME"
 
@@ -54,7 +54,7 @@ class Named:
         """Return a line that sets another value in the same place; one that is "" takes the setting away."""
         plain = set(value) <= _PLAIN
         if not self.file or not self.file.isprintable():
-            return export(self.variable, value) if value and plain else f"unset {self.variable}"
+            return export_line(self.variable, value) if value and plain else f"unset {self.variable}"
         change = f"s/^{self.variable}=.*/{self.variable}={value}/" if value and plain else f"/^{self.variable}=/d"
         return f"{sudo_for(self.file)}sed -i {quote(change)} {quote(self.file)}"
 

@@ -15,7 +15,7 @@ from ncheck.model.cluster import Cluster
 from ncheck.nccl.choice import placed_settings, releases_of
 from ncheck.nccl.hca import active, taken
 from ncheck.nccl.ifname import Named
-from ncheck.parity import gathered, split
+from ncheck.parity import nodes_by_value, split
 from ncheck.text import sudo_for
 
 # Each node's own by right, or of no weight when they differ.
@@ -127,7 +127,7 @@ def problems(found: Mapping[str, Iterable[Told]]) -> Iterator[Problem]:
 def equal_host_ids(settings: Mapping[str, Mapping[str, Named]], kernels: Mapping[str, str]) -> Iterator[Problem]:
     """Yield the nodes that call themselves one host to NCCL, and are several machines as far as is known."""
     own = {node: held["NCCL_HOSTID"] for node, held in settings.items() if "NCCL_HOSTID" in held}
-    for value, nodes in gathered({node: named.value for node, named in own.items()}).items():
+    for value, nodes in nodes_by_value({node: named.value for node, named in own.items()}).items():
         if len({kernels.get(node, node) for node in nodes}) > 1:
             told = f"NCCL_HOSTID={value} on {fold(nodes)}: NCCL takes them for one machine, and looks for shared memory"
             yield Problem(told, own[nodes[0]].set_to(""), nodes=nodes)
@@ -167,7 +167,7 @@ def differing(own: Mapping[str, Mapping[str, Named]]) -> Iterator[Problem]:
         if parted := split({node: "not set" if value is None else quote(value) for node, value in found.items()}):
             wanted = own[parted.groups[0][1][0]].get(name)
             fix = _brought_round(own[parted.odd[-1]].get(name), wanted)
-            yield Problem(f"{name} differs: {parted.told()}", fix, nodes=parted.odd)
+            yield Problem(f"{name} differs: {parted.summary()}", fix, nodes=parted.odd)
 
 
 def _brought_round(odd: Named | None, wanted: Named | None) -> str:

@@ -10,7 +10,7 @@ from ncheck.facts.nics import Interface, NicFacts
 from ncheck.hostlist import fold
 from ncheck.network.link_faults import faults
 from ncheck.network.subnets import SubnetAddress, SubnetMembers, clashing_addresses
-from ncheck.parity import gathered
+from ncheck.parity import nodes_by_value
 from ncheck.parse.interface_names import Kind
 
 Nodes = Mapping[str, NicFacts]
@@ -57,7 +57,7 @@ def astray(name: str, nodes: Nodes) -> str:
         return next((f"{fold(owners)} show one address there, {ip}" for ip, owners in shown.items()), "")
     if all(nic.default_route for nics in nodes.values() for nic in nics.interfaces if nic.name == name):
         return ""
-    ends = gathered({node: " and ".join(seat.subnet for seat in held) for node, held in members.items()})
+    ends = nodes_by_value({node: " and ".join(seat.subnet for seat in held) for node, held in members.items()})
     return "it leads into no subnet of all: " + ", ".join(f"{end} on {fold(owners)}" for end, owners in ends.items())
 
 
@@ -76,8 +76,8 @@ def misled(name: str, nodes: Nodes, links: Mapping[str, LinkFacts]) -> dict[str,
         there = sorted({nic.name for nics in nodes.values() for nic in nics.candidates})
         return {f"no node has an interface called so; there are {', '.join(there) or 'none for a job'}": tuple(nodes)}
     if troubles:
-        return {f"{name} {why} on {fold(owners)}": owners for why, owners in gathered(troubles).items()}
+        return {f"{name} {why} on {fold(owners)}": owners for why, owners in nodes_by_value(troubles).items()}
     if why := astray(name, nodes):
         return {why: tuple(nodes)}
     found = faults(links, where(name, nodes)[0], tuple(nodes))
-    return {fault.told: fault.nodes for fault in found}
+    return {fault.summary: fault.nodes for fault in found}

@@ -11,7 +11,7 @@ from ncheck.facts.nics import NicFacts
 from ncheck.model.cluster import NodeView
 from ncheck.nccl.choice import Choice, choices
 from ncheck.network.subnets import SubnetAddress, SubnetMembers, best_first, common_names, subnet_addresses
-from ncheck.text import export
+from ncheck.text import export_line
 
 MADE_OF = (LoadedNcclFacts, NcclPickFacts)  # beside the interfaces and the environment
 
@@ -47,7 +47,7 @@ def line_into(everywhere: Mapping[str, SubnetMembers], wanted: str) -> str:
         return "ncheck plan nodes.txt --for nccl.conf"
     if any(_behind_ipv4(seat) for held in everywhere.get(wanted, {}).values() for seat in held):
         return "ncheck plan nodes.txt --for env"
-    return export(IFNAME, f"={named.get(wanted) or next(iter(named.values()))}")
+    return export_line(IFNAME, f"={named.get(wanted) or next(iter(named.values()))}")
 
 
 def _behind_ipv4(seat: SubnetAddress) -> bool:

@@ -15,7 +15,7 @@ from ncheck.hostlist import fold
 from ncheck.model.plan import Setting
 from ncheck.nccl.choice import LINK_STATE_COUNTS, release_of, settings_in_force
 from ncheck.nccl.hca import AUTOMATIC_GID, USED_LAYERS, active, ipv4_index, listed, taken
-from ncheck.parity import gathered
+from ncheck.parity import nodes_by_value
 from ncheck.plan.advice import Advice
 from ncheck.plan.node_by_node import OWN, lines_to_type, merged, own_values
 from ncheck.plan.sight import Sight
@@ -100,7 +100,7 @@ def _gids(sight: Sight, found: Fabric) -> Advice:
 
 def _named(sight: Sight, values: Mapping[str, str], version: str) -> Advice:
     why = f"NCCL {version} takes GID 0 by itself; RoCE v2 with the IPv4 address is at"
-    groups = gathered(values)
+    groups = nodes_by_value(values)
     if len(groups) == 1:
         index = next(iter(groups))
         return Advice({GID: Setting(index, f"{why} {index}")})

@@ -25,7 +25,7 @@ from ncheck.nccl.choice import (
 from ncheck.nccl.ifname import GLOO
 from ncheck.nccl.named_interface import astray, lame, where
 from ncheck.network.subnets import speed
-from ncheck.parity import gathered
+from ncheck.parity import nodes_by_value
 from ncheck.plan.advice import Advice
 from ncheck.plan.hca import advise_hcas
 from ncheck.plan.networks import Chosen, Network, choose, reached
@@ -84,7 +84,7 @@ def _as_told(sight: Sight, name: str) -> Chosen:
     """Return the network that the named interface leads to; None where some node has no use for that name."""
     nodes = sight.known(NicFacts)
     if troubles := lame(name, nodes):
-        told = ", ".join(f"{why} on {fold(owners)}" for why, owners in gathered(troubles).items())
+        told = ", ".join(f"{why} on {fold(owners)}" for why, owners in nodes_by_value(troubles).items())
         return Chosen(None, f"--ifname {name}: {name} {told}; see ncheck explain NC330")
     network = Network(*where(name, nodes))
     if why := astray(name, nodes):
@@ -106,7 +106,7 @@ def _nccl(sight: Sight, network: Network, picks: Picks, left_out: tuple[str, ...
 
 
 def _uses(wrong: tuple[str, ...], picks: Picks) -> str:
-    used = gathered({node: _used(picks[node]) for node in wrong})
+    used = nodes_by_value({node: _used(picks[node]) for node in wrong})
     return "as it is, NCCL would use " + ", ".join(f"{names} on {fold(nodes)}" for names, nodes in used.items())
 
 
@@ -162,7 +162,7 @@ def _evidence(network: Network, picks: Picks) -> tuple[str, ...]:
         f"NCCL picks {_told(picks[node][-1])}"
         for node, held in network.members.items()
     }
-    return tuple(f"{line}: {fold(nodes)}" for line, nodes in gathered(lines).items())
+    return tuple(f"{line}: {fold(nodes)}" for line, nodes in nodes_by_value(lines).items())
 
 
 def _told(choice: Choice) -> str:

@@ -10,8 +10,8 @@ from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold
 from ncheck.network.link_faults import Carries, carries
-from ncheck.network.missing_addresses import Missing, why_missing
 from ncheck.network.subnets import (
+    Missing,
     SubnetAddress,
     SubnetMembers,
     apart,
@@ -22,8 +22,9 @@ from ncheck.network.subnets import (
     speed,
     subnet_addresses,
     subnets,
+    why_missing,
 )
-from ncheck.parity import gathered
+from ncheck.parity import nodes_by_value
 from ncheck.plan.sight import Sight
 
 
@@ -126,12 +127,12 @@ def _why_not_shared(nodes: Mapping[str, NicFacts], subnet: str, members: SubnetM
     for ip, owners in clashing_addresses(members).items():
         return f"{fold(owners)} show one address there, {ip}"
     without = {node: why_missing(nics, subnet, members) for node, nics in nodes.items() if node not in members}
-    return ", ".join(_lacking(why, names) for why, names in gathered(without).items())
+    return ", ".join(_lacking(why, names) for why, names in nodes_by_value(without).items())
 
 
 def _lacking(why: Missing, nodes: Collection[str]) -> str:
     if why.name:
-        return f"{why.told} on {fold(nodes)}"
+        return f"{why.reason} on {fold(nodes)}"
     return f"{fold(nodes)} {'has' if len(nodes) == 1 else 'have'} no address there"
 
 
@@ -146,7 +147,7 @@ def _unshared(sight: Sight) -> Chosen:
         return Chosen(None, why if bare else "no interface is known of any node", told, told)
     lying = apart(nodes)
     if lying is None or not lying.routed:
-        why = f"no subnet is common to all nodes: {lying.told}" if lying else "no subnet is common to all nodes"
+        why = f"no subnet is common to all nodes: {lying.summary}" if lying else "no subnet is common to all nodes"
         return Chosen(None, f"{why}; see ncheck explain NC305", told, lying.evidence if lying else ())
     network = Network("", {node: _default_seats(nics) for node, nics in sight.known(NicFacts).items()})
     return Chosen(network, notes=tuple(_doubts(network, reached(sight, network))), left_out=lying.evidence)

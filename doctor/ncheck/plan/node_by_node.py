@@ -13,7 +13,7 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.hostlist import fold
 from ncheck.model.plan import Setting
 from ncheck.nccl.choice import placed_settings
-from ncheck.parity import gathered
+from ncheck.parity import nodes_by_value
 
 MACHINES_FILE = "/etc/nccl.conf"
 
@@ -40,7 +40,7 @@ def lines_to_type(
 ) -> Iterator[str]:
     """Yield the line for each node, nodes of which it is the same together. NCCL's own variables only."""
     lines = {node: _line(variable, value, environments[node], release) for node, value in values.items()}
-    for line, nodes in gathered(lines).items():
+    for line, nodes in nodes_by_value(lines).items():
         yield f"{variable} on {fold(nodes)}: {line}"
 
 

@@ -256,7 +256,7 @@ def same_mpi(sight: Sight) -> MpiFacts:
     if without := [node for node in sight.reached if node not in found]:
         raise NoLineError(f"{fold(without)} has no mpirun on the PATH of a non-interactive login")
     if parted := split({node: f"{mpi.implementation} {_release(mpi)}" for node, mpi in found.items()}):
-        raise NoLineError(f"MPI differs: {parted.told()}")
+        raise NoLineError(f"MPI differs: {parted.summary()}")
     return next(iter(found.values()))
 
 

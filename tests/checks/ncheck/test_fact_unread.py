@@ -30,9 +30,9 @@ def test_a_probe_that_was_not_run_is_said_in_its_own_words() -> None:
         "no bandwidth was measured: gloo cannot be used: the job's interpreter has no torch on a",
         "ncheck probe nodes.txt",
     )
-    why = Unread("nothing is measured while this stands against the plan: NC208 slots", fix="ncheck explain NC208")
+    why = Unread("fix NC208 on a first", fix="ncheck explain NC208")
     (finding,) = judge([fact_unread], {"a": {UnreadFacts: UnreadFacts({"ProbeFacts": why})}}).findings
-    assert finding.message == "no bandwidth was measured while this stands against the plan: NC208 slots"
+    assert (finding.message, finding.fix) == ("no bandwidth was measured: fix NC208 on a first", "ncheck explain NC208")
 
 
 def test_it_is_silent_where_all_was_read() -> None:

@@ -27,7 +27,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "authentication-refused",
             Severity.ERROR,
             ("a",),
-            "it does not let ann in",
+            "ann refused: no key was accepted",
             ("as it was heard",),
             "ssh a",
         ),

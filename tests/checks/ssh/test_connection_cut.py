@@ -20,7 +20,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
     judgement = judge([connection_cut], {"a": {LoginFacts: LoginFacts(LOGIN)}})
     assert judgement.findings == [
         Finding(
-            "NC127", "connection-cut", Severity.ERROR, ("a",), "the connection was cut", ("as it was heard",), "ssh a"
+            "NC127", "connection-cut", Severity.ERROR, ("a",), "the connection was lost", ("as it was heard",), "ssh a"
         ),
     ]
 

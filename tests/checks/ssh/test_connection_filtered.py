@@ -21,7 +21,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "connection-filtered",
             Severity.ERROR,
             ("a",),
-            "it does not answer on port 22",
+            "no answer on port 22",
             ("as it was heard",),
             "ssh a",
         ),

@@ -21,7 +21,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "connection-refused",
             Severity.ERROR,
             ("a",),
-            "nothing listens on its port 22: start ssh on its own console",
+            "nothing listens on port 22: start ssh on the node's console",
             ("as it was heard",),
             "ssh a",
         ),

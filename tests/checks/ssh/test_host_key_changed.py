@@ -27,7 +27,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "host-key-changed",
             Severity.ERROR,
             ("a",),
-            "its host key is not the one that known_hosts has",
+            "its host key differs from the one in known_hosts",
             ("as it was heard",),
             "ssh a",
         ),

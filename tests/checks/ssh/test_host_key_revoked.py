@@ -27,7 +27,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "host-key-revoked",
             Severity.ERROR,
             ("a",),
-            "its host key is revoked: make it new ones on the node's own console",
+            "its host key is revoked: create new keys on the node's console",
             ("as it was heard",),
             "ssh a",
         ),

@@ -24,7 +24,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "login-shell-refuses",
             Severity.ERROR,
             ("a",),
-            "it accepts the login and runs no command",
+            "it accepts the login but runs no command",
             ("as it was heard",),
             "ssh a",
         ),

@@ -27,7 +27,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "login-wants-a-person",
             Severity.ERROR,
             ("a",),
-            "it wants more than a key: a password, a code, or a new password",
+            "it requires more than a key: a password, a code, or a new password",
             ("as it was heard",),
             "ssh a",
         ),

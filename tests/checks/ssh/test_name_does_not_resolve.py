@@ -27,7 +27,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "name-does-not-resolve",
             Severity.ERROR,
             ("a",),
-            "its name has no address here",
+            "its name does not resolve on this machine",
             ("as it was heard",),
             "ssh a",
         ),

@@ -24,7 +24,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "node-floods-output",
             Severity.ERROR,
             ("a",),
-            "it sent more output than any answer could be",
+            "it sent more output than any answer can have",
             ("as it was heard",),
             "ssh a",
         ),

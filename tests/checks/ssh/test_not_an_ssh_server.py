@@ -21,7 +21,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "not-an-ssh-server",
             Severity.ERROR,
             ("a",),
-            "what listens on its port 22 does not speak SSH",
+            "the server on port 22 does not speak SSH",
             ("as it was heard",),
             "ssh a",
         ),

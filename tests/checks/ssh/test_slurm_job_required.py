@@ -27,7 +27,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "slurm-job-required",
             Severity.ERROR,
             ("a",),
-            "it lets in only users with a Slurm job there",
+            "it accepts only users with a Slurm job there",
             ("as it was heard",),
             "ssh a",
         ),

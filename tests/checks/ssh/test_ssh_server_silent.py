@@ -21,7 +21,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "ssh-server-silent",
             Severity.ERROR,
             ("a",),
-            "its SSH server accepts connections and does not speak: restart it on the node's own console",
+            "its SSH server accepts connections but does not answer: restart it on the node's console",
             ("as it was heard",),
             "ssh a",
         ),

@@ -27,7 +27,7 @@ def test_a_node_whose_login_ended_so_is_red_with_what_was_heard_and_the_line_for
             "too-many-keys-offered",
             Severity.ERROR,
             ("a",),
-            "it hung up after too many keys",
+            "it closed the connection after too many keys",
             ("as it was heard",),
             "ssh a",
         ),

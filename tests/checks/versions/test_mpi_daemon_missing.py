@@ -12,7 +12,7 @@ from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.versions.mpi_daemon_missing import mpi_daemon_missing
 
 LISTED = ListingFacts(("nodes.txt:1",))
-HELPS = ("mpirun --prefix /opt/openmpi starts it as it is, and the plan's line says so",)
+HELPS = ("mpirun --prefix /opt/openmpi starts it; the launch plan does this",)
 
 
 def program(path: str, *ways: str, implementation: str = "Open MPI", version: str = "4.1.4") -> MpiProgram:
@@ -44,7 +44,7 @@ def test_a_bashrc_that_returns_before_its_exports_is_named_with_its_line() -> No
     judgement = judge([mpi_daemon_missing], nodes(healthy("/opt/openmpi/bin"), unseen(INTERACTIVE, early=early)))
     assert judgement.findings == [
         Finding("NC209", "mpi-daemon-missing", Severity.ERROR, ("n2",),
-                'mpirun of n1 (Open MPI 4.1.4) does not get its orted by ssh: ~/.bashrc line 6 ([ -z "$PS1" ] && '
+                'mpirun of n1 (Open MPI 4.1.4) cannot start orted over ssh: ~/.bashrc line 6 ([ -z "$PS1" ] && '
                 "return) returns before its exports where no person is there; an interactive shell finds "
                 "/opt/openmpi/bin/orted", HELPS,
                 "ssh n2 'sed -i --follow-symlinks \"1i export PATH=/opt/openmpi/bin:\\$PATH\" ~/.bashrc'"),

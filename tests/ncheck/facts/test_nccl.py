@@ -62,7 +62,7 @@ def test_no_copy_and_nothing_loaded_is_no_nccl(answered: Answered) -> None:
 def test_a_copy_in_another_environment_leaves_the_jobs_own_unknown(answered: Answered) -> None:
     replies = asked(copy(WHEEL, "wheel", "2.26.2"), loads=None, packages={})
     assert loaded(answered(replies)) == Unread(
-        f"no framework lives in the interpreter that was asked; {WHEEL} belongs to another environment",
+        f"no framework in the interpreter that was asked; {WHEEL} belongs to another environment",
         fix="ncheck --python /opt/venv/bin/python nodes.txt",
     )
 

@@ -8,9 +8,9 @@ from random import Random
 from time import process_time
 
 import pytest
-from ncheck.network.link_matrix import Fold, Shape, Way, folded
+from ncheck.network.link_matrix import Fold, Path, Shape, folded
 
-Matrix = tuple[tuple[str, ...], frozenset[Way], frozenset[Way]]
+Matrix = tuple[tuple[str, ...], frozenset[Path], frozenset[Path]]
 ALONE = (Shape.NOBODY, Shape.CUT_OFF, Shape.UNREACHED, Shape.MUTE)
 
 
@@ -30,7 +30,7 @@ def matrices(size: int) -> Iterator[Matrix]:
         yield names, frozenset(broken - dark), frozenset(set(every) - broken - dark)
 
 
-def true(fold: Fold, broken: frozenset[Way], good: frozenset[Way]) -> bool:
+def true(fold: Fold, broken: frozenset[Path], good: frozenset[Path]) -> bool:
     """Tell whether the sentence is true of the matrix."""
     left, right = set(fold.left), set(fold.right)
     across = {(one, other) for one in left for other in right}
@@ -50,10 +50,10 @@ def true(fold: Fold, broken: frozenset[Way], good: frozenset[Way]) -> bool:
 def test_every_broken_way_is_in_one_true_sentence_and_nobody_is_named_without_one(size: int) -> None:
     for names, broken, good in matrices(size):
         folds = folded(names, broken, good)
-        covered = Counter(way for fold in folds for way in fold.ways)
+        covered = Counter(way for fold in folds for way in fold.paths)
         assert covered == Counter(broken)
         for fold in folds:
-            ends = {name for way in fold.ways for name in way}
+            ends = {name for way in fold.paths for name in way}
             assert true(fold, broken, good), fold
             assert set(fold.left) | set(fold.right) <= ends, fold
             assert fold.blamed, fold
