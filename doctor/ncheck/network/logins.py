@@ -85,7 +85,7 @@ def never_got_that_far(login: Login, cause: Cause) -> Inconclusive | None:
 
 
 def _furthest(login: Login) -> int:
-    """Return the step at which the login ended. A cut connection does not show the step, so the earliest one counts."""
+    """Return the step at which the login ended. A cut connection counts as ended at the authentication or before it."""
     step = _STEP.get(login.cause, -1) if login.cause else len(STEPS)
     if login.reached:
         return max(step, _STEP[Cause.NO_PYTHON])
