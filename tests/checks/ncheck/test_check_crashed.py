@@ -1,4 +1,4 @@
-"""NC004: a check that raises is told as our fault, not the node's."""
+"""NC004: an exception in a check is the check's fault, not the node's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NC322: a value that is an interface's very name takes another one, too."""
+"""NC322: a value that is the name of an interface also matches another one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_each_entry_of_a_list_is_looked_at() -> None:
     assert finding.message == "NCCL_SOCKET_IFNAME=eth1,eno1,eno1.100 in the environment: eth1 also matches eth10"
 
 
-def test_it_is_silent_where_the_name_is_exact_or_a_prefix_was_meant() -> None:
+def test_it_is_silent_if_the_name_is_exact_or_a_prefix_is_intended() -> None:
     for value in ("=eth1", "eth", "eth10", "eth1,eth10", "^eth1"):
         assert outcome(alone(ETH1, ETH10, NCCL_SOCKET_IFNAME=value)) is Outcome.PASSED
     assert outcome(alone(ETH1, ETH10)) is Outcome.PASSED

@@ -23,7 +23,7 @@ def told(nodes: dict[str, Facts]) -> list[tuple[str, str]]:
     return [(finding.message, finding.fix) for finding in judge([ifname_matches_nothing], nodes).findings]
 
 
-def test_a_name_that_no_interface_has_is_told_with_those_that_are_there() -> None:
+def test_an_unknown_interface_name_is_reported_with_the_existing_ones() -> None:
     assert judge([ifname_matches_nothing], alone(ETH0, docker(3), NCCL_SOCKET_IFNAME="ens5")).findings == [
         Finding("NC321", "ifname-matches-nothing", Severity.ERROR, ("n1",),
                 "NCCL_SOCKET_IFNAME=ens5 in the environment matches no interface: "
@@ -45,7 +45,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("value", "why"), WRONG)
-def test_what_is_wrong_with_a_value_is_told(value: str, why: str) -> None:
+def test_the_error_in_a_value_is_reported(value: str, why: str) -> None:
     ((message, _),) = told(alone(ETH0, NCCL_SOCKET_IFNAME=value))
     assert message == f"NCCL_SOCKET_IFNAME={value} in the environment matches no interface: {why}"
 
@@ -64,7 +64,7 @@ def test_an_interface_that_is_down_is_none_for_a_new_release_and_one_for_an_old_
     assert outcome(alone(ETH0, dead, nccl=None, NCCL_SOCKET_IFNAME="=eth1")) is Outcome.PASSED
 
 
-def test_a_family_that_the_interface_has_no_address_of_is_told() -> None:
+def test_an_address_family_that_the_interface_lacks_is_reported() -> None:
     ((message, _),) = told(alone(ETH0, NCCL_SOCKET_IFNAME="eth0", NCCL_SOCKET_FAMILY="AF_INET6"))
     assert message.endswith("matches no interface: eth0 is here, and has no IPv6 address")
 

@@ -1,4 +1,4 @@
-"""NC312: the kernel knows no way from one node to another, and no other subnet carries."""
+"""NC312: nodes have no route to each other, and no other subnet connects all nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .linked import ALL, both, cluster, ways
 UNROUTABLE = LinkCause.UNROUTABLE
 
 
-def test_a_node_that_is_on_no_wire_with_the_others_is_named_with_the_way_to_look_at() -> None:
+def test_a_node_without_a_link_to_the_others_is_named_with_the_route_to_inspect() -> None:
     (finding,) = judge([link_unroutable], cluster({1: both([2], ALL, UNROUTABLE)})).findings
     assert finding.nodes == ("n2",)
     assert finding.message == (

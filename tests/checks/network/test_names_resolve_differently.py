@@ -56,19 +56,19 @@ def test_loopback_and_a_bridge_of_containers_are_no_addresses_of_another_node() 
     }
 
 
-def test_names_that_only_some_nodes_resolve_are_told_in_one_line_for_each_that_does_not() -> None:
+def test_names_that_only_some_nodes_resolve_are_reported_once_per_failing_node() -> None:
     nodes = cluster(n3={"n1": NOWHERE, "n2": NOWHERE})
     assert messages(nodes) == {"n[1-2] do not resolve: Name or service not known": ("n3",)}
 
 
-def test_two_addresses_of_one_node_that_are_not_the_same_everywhere_are_told() -> None:
+def test_different_addresses_of_one_node_on_different_nodes_are_reported() -> None:
     nodes = {**cluster(n1={"n2": Resolved(("10.2.0.2",))}), "n2": node({}, "10.1.0.2", "10.2.0.2")}
     assert messages(nodes) == {
         "n2 resolves to different addresses: 10.2.0.2 on n1, 10.1.0.2 on n3 (1 to 1)": ("n1", "n3")
     }
 
 
-def test_where_the_nodes_own_addresses_are_not_known_the_odd_answer_is_told() -> None:
+def test_if_the_nodes_own_addresses_are_unknown_the_deviating_answer_is_reported() -> None:
     nodes: dict[str, Facts] = {
         **cluster(n1={"n2": Resolved(("10.9.0.7",))}),
         "n2": {NameFacts: Absent("x"), NicFacts: Absent("x")},

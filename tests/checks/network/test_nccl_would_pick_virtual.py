@@ -135,13 +135,13 @@ def asked(nodes: dict[str, Facts], answer: NcclPickFacts | Unread) -> dict[str, 
     return {**nodes, "n1": {**nodes["n1"], NcclPickFacts: answer}}
 
 
-def test_nccls_own_answer_is_told_as_its_own() -> None:
+def test_nccls_own_answer_is_quoted() -> None:
     nodes = asked(node(COMPOSE, ETH0, nccl="2.28.3"), NcclPickFacts("10.3.0.5", "2.28.3"))
     (finding,) = judge([nccl_would_pick_virtual], nodes).findings
     assert finding.evidence == ("asked NCCL 2.28.3 itself",)
 
 
-def test_where_rules_and_answer_part_the_answer_counts_and_both_are_told() -> None:
+def test_if_rules_and_answer_differ_the_answer_counts_and_both_are_reported() -> None:
     healthy = asked(node(COMPOSE, ETH0, nccl="2.28.3"), NcclPickFacts("10.9.0.5", "2.28.3"))
     assert outcome(healthy) is Outcome.PASSED
     (finding,) = judge([nccl_would_pick_virtual], asked(node(ETH0), NcclPickFacts("127.0.0.1", "2.28.3"))).findings
@@ -154,7 +154,7 @@ def test_where_rules_and_answer_part_the_answer_counts_and_both_are_told() -> No
     )
 
 
-def test_where_nccl_refuses_its_own_words_are_told() -> None:
+def test_if_nccl_refuses_its_own_message_is_quoted() -> None:
     nodes = asked(
         node(ETH0, NCCL_SOCKET_IFNAME="ens5"), NcclPickFacts("", "2.28.3", "Bootstrap : no socket interface found")
     )
@@ -185,7 +185,7 @@ def test_a_rendezvous_tells_nothing_of_a_choice_and_the_rules_speak() -> None:
     assert outcome(asked(nodes, NcclPickFacts("", "2.28.3", rendezvous="10.9.0.1:4444"))) is Outcome.PASSED
 
 
-def test_one_character_is_no_setting_and_that_is_said() -> None:
+def test_a_value_of_one_character_is_ignored_and_reported() -> None:
     (finding,) = judge([nccl_would_pick_virtual], node(COMPOSE, ETH0, NCCL_SOCKET_IFNAME="e")).findings
     assert finding.message.endswith("virbr* (NCCL_SOCKET_IFNAME=e, of one character, is no setting)")
 

@@ -1,4 +1,4 @@
-"""NC354: more addresses of other nodes than a neighbour table holds."""
+"""NC354: a neighbour table too small for the addresses of the other nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NC305: nodes that nothing joins are told, and addresses that several nodes show join nothing."""
+"""NC305: nodes without a common subnet; addresses that several nodes have do not count."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_it_is_silent_where_one_subnet_of_several_is_common() -> None:
     assert judge([no_common_subnet], nodes).findings == []
 
 
-def test_it_is_silent_where_every_node_has_a_way_to_a_router() -> None:
+def test_it_is_silent_if_every_node_has_a_default_route() -> None:
     nodes = {f"n{i}": node(f"10.128.0.{i}", routed=True, prefix=32) for i in range(3)}
     assert judge([no_common_subnet], nodes).findings == []
 
 
-def test_it_is_silent_about_an_address_of_each_host_s_own_card_beside_the_way_to_a_router() -> None:
+def test_it_is_silent_about_an_address_that_each_host_has_besides_its_default_route() -> None:
     def host(number: int) -> Facts:
         routed = node(f"10.128.0.{number}", routed=True, prefix=32)
         private = Address("192.168.100.1", 30)

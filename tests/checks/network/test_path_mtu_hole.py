@@ -43,7 +43,7 @@ def test_where_both_ends_have_one_mtu_the_hole_lies_between_and_a_ping_shows_it(
     assert finding.fix == "ssh train@n1 ping -c 3 -M do -s 8972 -I 10.1.0.1 10.1.0.2"
 
 
-def test_what_is_lost_on_the_way_back_is_told_in_the_direction_in_which_it_is_lost() -> None:
+def test_packets_lost_on_the_way_back_are_reported_in_that_direction() -> None:
     (finding,) = judge([path_mtu_hole], nodes(ways([3], [4], LinkCause.LARGE_LOST_BACK), {})).findings
     assert finding.message.startswith("large packets from n4 to n3 are lost on 10.1.0.0/24")
     assert finding.fix == "ssh train@n4 ping -c 3 -M do -s 1472 -I 10.1.0.4 10.1.0.3"

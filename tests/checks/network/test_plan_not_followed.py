@@ -1,4 +1,4 @@
-"""NC324: NCCL, asked under the plan's variables, picks another interface than the plan means."""
+"""NC324: with the plan's variables, NCCL picks another interface than planned."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def outcome(fact: object) -> Outcome:
     return judge([rp_filter_drops], {"n1": {ArrivalFacts: fact}}).verdicts[0].outcome
 
 
-def test_a_packet_that_would_be_dropped_is_told_with_its_way() -> None:
+def test_a_packet_that_would_be_dropped_is_reported_with_its_interface() -> None:
     assert judge([rp_filter_drops], {"n1": {ArrivalFacts: ArrivalFacts((GOOD, BAD))}}).findings == [
         Finding("NC352", "rp-filter-drops", Severity.WARNING, ("n1",),
                 "packets from other nodes to eth1 are dropped: "

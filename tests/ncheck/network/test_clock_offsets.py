@@ -30,5 +30,5 @@ def test_a_slow_network_is_no_wrong_clock() -> None:
     assert skews({"a": ClockFacts(0.9, 5.0)}) == {"a": 0.0}
 
 
-def test_a_skew_is_told_in_seconds_and_direction() -> None:
+def test_a_skew_is_formatted_in_seconds_and_direction() -> None:
     assert (skew_text(3600.0), skew_text(-2.5)) == ("3600.0 s ahead", "2.5 s behind")

@@ -60,7 +60,7 @@ def members(count: int) -> list[str]:
 ALL = range(1, 5)
 
 
-def test_where_all_went_well_the_subnet_carries_and_nothing_is_said() -> None:
+def test_if_all_links_work_the_subnet_connects_all_nodes() -> None:
     assert found(4, {}) == ()
     assert carries(links(4, {}), SUBNET, members(4)) == Carries(whole=True)
 
@@ -103,7 +103,7 @@ def test_a_pair_is_named_with_both_sides_and_none_is_blamed() -> None:
     ]
 
 
-def test_one_way_is_told_from_both_ways() -> None:
+def test_one_direction_is_distinguished_from_both() -> None:
     assert told(4, ways([4], [2], LinkCause.REFUSED)) == [
         (f"node02 reaches node04 on {SUBNET}, but node04 does not reach node02: refused", ("node02", "node04"))
     ]
@@ -129,7 +129,7 @@ def test_the_smaller_part_of_a_subnet_in_two_is_named_and_of_equal_parts_both() 
     assert [fault.nodes for fault in found(4, both([1, 2], [3, 4]))] == [tuple(members(4))]
 
 
-def test_large_packets_that_are_lost_one_way_are_told_by_both_ends_and_named_once() -> None:
+def test_large_packets_lost_in_one_direction_are_reported_once_although_both_ends_saw_it() -> None:
     broken = ways([2], ALL, LinkCause.LARGE_LOST) | ways(ALL, [2], LinkCause.LARGE_LOST_BACK)
     assert told(4, broken) == [
         (f"large packets from node02 are lost on {SUBNET}, to every other node: small packets pass", ("node02",))
@@ -161,7 +161,7 @@ def test_a_node_whose_links_could_not_be_read_is_not_blamed_and_the_subnet_is_no
     assert carries(known, SUBNET, members(4)) == Carries(whole=None, why="the links of node03 could not be read")
 
 
-def test_fewer_links_told_as_good_than_there_are_addresses_is_not_known() -> None:
+def test_fewer_good_links_than_addresses_are_unknown() -> None:
     known = links(3, {})
     known["node01"] = LinkFacts((Reach(SUBNET, address(1), 1, 1),), (), frozenset({"node02", "node03"}))
     assert carries(known, SUBNET, members(3)).whole is None
