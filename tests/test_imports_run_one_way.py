@@ -13,7 +13,7 @@ from pathlib import Path
 import ncheck
 import ncheck_checks
 
-HOMES = {"ncheck": Path(ncheck.__file__).parent, "checks": Path(ncheck_checks.__file__).parent}
+HOMES = {"ncheck": Path(ncheck.__file__).parent, "ncheck_checks": Path(ncheck_checks.__file__).parent}
 
 # What an agent on a node may use beside the standard library, each only where that interpreter has it: torch is the
 # job's own, for gloo's ranks.
@@ -36,7 +36,14 @@ FORBIDDEN = {
     "ncheck.judge": RUNS | {"ncheck.plan", "ncheck.report", "ncheck.probe"},
     "ncheck.plan": RUNS | {"ncheck.report", "ncheck.probe"},
     "ncheck.report": RUNS | {"ncheck.judge", "ncheck.facts", "ncheck.plan", "ncheck.probe"},
-    "ncheck_checks": RUNS | {"ncheck.judge", "ncheck.report", "ncheck.plan"},
+}
+
+# What a check may import: the names of `ncheck` itself, and these modules and packages.
+PUBLIC = {"ncheck.facts", "ncheck.mpi", "ncheck.nccl", "ncheck.network", "ncheck.topology"}
+
+# The checks of measured bandwidth also use the arithmetic of the probe and the signatures of NCCL's log.
+ALSO_PUBLIC = {
+    "ncheck_checks.measured": {"ncheck.model", "ncheck.parse", "ncheck.probe", "ncheck.text", "ncheck.triage"},
 }
 
 
@@ -100,7 +107,19 @@ def test_what_knows_judges_plans_or_reports_runs_nothing() -> None:
     assert {name: parts for name, parts in wrong.items() if parts} == {}
 
 
-def test_the_checks_import_nothing_but_ncheck_and_ncheck_never_imports_them() -> None:
+def test_a_check_imports_only_public_names() -> None:
+    wrong: dict[str, set[str]] = {}
+    for name, path in modules():
+        if name.startswith("ncheck_checks."):
+            allowed = PUBLIC | ALSO_PUBLIC.get(".".join(name.split(".")[:2]), set())
+            names = {f"ncheck.{public}" for public in ncheck.__all__}
+            ours = {other for other in imported(path) if other.split(".")[0] in HOMES and other != "ncheck"}
+            private = {other for other in ours if part(other) not in allowed and other not in names}
+            wrong |= {name: private} if private else {}
+    assert wrong == {}
+
+
+def test_the_checks_need_nothing_but_ncheck_and_ncheck_never_imports_them() -> None:
     for name, path in modules():
         roots = {other.split(".")[0] for other in imported(path)}
         if name.startswith("ncheck_checks"):

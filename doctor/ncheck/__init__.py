@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ncheck.api import replay, run
+    from ncheck.hostlist import fold, is_name
     from ncheck.model.check import Check, Inconclusive, NotApplicable, Problem, cluster_check, node_check
     from ncheck.model.cluster import Cluster, NodeView
     from ncheck.model.fact import Absent, Unread
     from ncheck.model.finding import Finding, Severity
     from ncheck.model.report import Report
-    from ncheck.parity import Split, parity_check, split
+    from ncheck.parity import Split, nodes_by_value, parity_check, split
+    from ncheck.text import export_line
 
 
 __version__ = "0.1.0"
@@ -35,7 +37,11 @@ _HOMES = {
     "Split": "ncheck.parity",
     "Unread": "ncheck.model.fact",
     "cluster_check": "ncheck.model.check",
+    "export_line": "ncheck.text",
+    "fold": "ncheck.hostlist",
+    "is_name": "ncheck.hostlist",
     "node_check": "ncheck.model.check",
+    "nodes_by_value": "ncheck.parity",
     "parity_check": "ncheck.parity",
     "replay": "ncheck.api",
     "run": "ncheck.api",
@@ -58,7 +64,11 @@ __all__ = [
     "Unread",
     "__version__",
     "cluster_check",
+    "export_line",
+    "fold",
+    "is_name",
     "node_check",
+    "nodes_by_value",
     "parity_check",
     "replay",
     "run",

@@ -1,4 +1,4 @@
-"""Who differs from whom, by majority and with no golden file."""
+"""Which nodes differ from the majority. There is no reference file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ F = TypeVar("F")
 
 @dataclass(frozen=True)
 class Split(Generic[V]):
-    """Nodes that do not agree. `groups` are the values with their nodes, the largest group first.
+    """Nodes with different values. `groups`: each value with its nodes, the largest group first.
 
-    `majority` is the value that more than half of the nodes have; None on a tie, where no side is to blame.
+    `majority` is the value of more than half of the nodes, None if there is none: then no side is at fault.
     """
 
     groups: tuple[tuple[V, tuple[str, ...]], ...]
@@ -36,38 +36,38 @@ class Split(Generic[V]):
 
     @property
     def odd(self) -> tuple[str, ...]:
-        """Return the nodes outside the majority; without one, every node."""
+        """Return the nodes outside the majority; without a majority, all nodes."""
         groups = self.groups if self.majority is None else self.groups[1:]
         return tuple(node for _, nodes in groups for node in nodes)
 
     @property
     def wanted(self) -> V:
-        """Return the value to come to: the majority's, or on a tie the first side's."""
+        """Return the value that all nodes should have: the majority's or, in a tie, the first group's."""
         return self.groups[0][0]
 
-    def told(self) -> str:
-        """Say who has what: "2.18.3 on node[01-03], 2.21.5 on node04 (3 to 1)"."""
+    def summary(self) -> str:
+        """List the values with their nodes: "2.18.3 on node[01-03], 2.21.5 on node04 (3 to 1)"."""
         sides = ", ".join(f"{value} on {fold(nodes)}" for value, nodes in self.groups)
         return f"{sides} ({' to '.join(str(len(nodes)) for _, nodes in self.groups)})"
 
 
 def split(values: Mapping[str, V]) -> Split[V] | None:
-    """Return how the nodes' values part, or None where all agree (or there are none)."""
-    groups = gathered(values)
-    if len(groups) < 2:  # noqa: PLR2004  it takes two to differ
+    """Return how the nodes' values differ, or None if all are equal (or there are none)."""
+    groups = nodes_by_value(values)
+    if len(groups) < 2:  # noqa: PLR2004  at least two values
         return None
     return Split(tuple(sorted(groups.items(), key=lambda group: -len(group[1]))))
 
 
-def gathered(values: Mapping[str, V]) -> dict[V, tuple[str, ...]]:
-    """Return each value with the nodes that have it, in the order in which they first come."""
+def nodes_by_value(values: Mapping[str, V]) -> dict[V, tuple[str, ...]]:
+    """Return each value with the nodes that have it, in order of first occurrence."""
     groups: dict[V, tuple[str, ...]] = {}
     for node, value in values.items():
         groups[value] = (*groups.get(value, ()), node)
     return groups
 
 
-def parity_check(  # noqa: PLR0913  each is a word of one declaration
+def parity_check(  # noqa: PLR0913  each is part of one declaration
     code: str,
     severity: Severity,
     fact: type[F],
@@ -78,30 +78,30 @@ def parity_check(  # noqa: PLR0913  each is a word of one declaration
     everywhere: bool = False,
     by_kind: bool = True,
 ) -> Callable[[Callable[[F], str | None]], Check]:
-    """Make a check of a function that returns what must be equal on all nodes; None leaves a node out.
+    """Make a check from a function that returns the value that must be equal on all nodes; None excludes a node.
 
-    `what` begins the message; `{wanted}` in `fix` becomes the value to come to, or `fix` is a function of an odd node's
-    fact and that value; `shown` returns a node's evidence.
+    `what` begins the message. `{wanted}` in `fix` is replaced by the value that all nodes should have; or `fix` is a
+    function of a deviating node's fact and that value. `shown` returns a node's evidence.
     """
 
     def made(value_of: Callable[[F], str | None]) -> Check:
         @wraps(value_of)
         def judge(cluster: Cluster) -> Iterator[Problem]:
             facts = cluster.facts(fact)
-            parted = split({node: value for node, held in facts.items() if (value := value_of(held)) is not None})
+            parted = split({node: value for node, own in facts.items() if (value := value_of(own)) is not None})
             if parted:
-                odd = facts[parted.odd[-1]]  # on a tie a node of the last side: the others have the value already
-                evidence = _evidence({node: shown(held) for node, held in facts.items()} if shown else {})
-                yield Problem(f"{what}: {parted.told()}", _typed(fix, odd, parted.wanted), evidence, parted.odd)
+                odd = facts[parted.odd[-1]]  # in a tie a node of the last group: the first group has the value already
+                evidence = _evidence({node: shown(own) for node, own in facts.items()} if shown else {})
+                yield Problem(f"{what}: {parted.summary()}", _fix_for(fix, odd, parted.wanted), evidence, parted.odd)
 
         return cluster_check(code, severity, fact, everywhere=everywhere, by_kind=by_kind)(judge)
 
     return made
 
 
-def _typed(fix: str | Callable[[F, str], str], odd: F, wanted: str) -> str:
+def _fix_for(fix: str | Callable[[F, str], str], odd: F, wanted: str) -> str:
     return fix.format(wanted=quote(wanted)) if isinstance(fix, str) else fix(odd, wanted)
 
 
 def _evidence(shown: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(f"{line} on {fold(nodes)}" for line, nodes in gathered(shown).items())
+    return tuple(f"{line} on {fold(nodes)}" for line, nodes in nodes_by_value(shown).items())

@@ -40,6 +40,6 @@ def sudo_for(path: str) -> str:
     return "sudo " if path.startswith("/etc/") else ""
 
 
-def export(name: str, value: str) -> str:
+def export_line(name: str, value: str) -> str:
     """Return the line that sets a variable, such as export NCCL_SOCKET_IFNAME='=eth0'."""
     return f"export {name}={shell_word(value)}"

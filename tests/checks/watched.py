@@ -1,4 +1,4 @@
-"""Runs the tests of checks once more and keeps what the checks said: the material for tests about all checks."""
+"""Runs the tests of the checks again and keeps their findings: the material for tests about all checks."""
 
 from __future__ import annotations
 

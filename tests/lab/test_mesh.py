@@ -32,7 +32,9 @@ def test_a_node_that_lets_nobody_in_is_named_alone(lab: Lab, healthy: Run) -> No
     run = examined(lab)
 
     assert red(run) == {"NC311": {node.name}}, run.told(node.name)
-    assert run.finding("NC311")["message"].startswith("node03 cannot be reached on 10.77.0.0/24 by anyone: no answer; ")
+    assert run.finding("NC311")["message"].startswith(
+        "node03 cannot be reached on 10.77.0.0/24 by any node: no answer; "
+    )
     assert run.exit_code == 1
     others_whole(run, healthy, node.name)
 
@@ -44,7 +46,7 @@ def test_a_node_that_resets_connections_is_named_alone(lab: Lab, healthy: Run) -
     run = examined(lab)
 
     assert red(run) == {"NC310": {node.name}}, run.told(node.name)
-    assert run.finding("NC310")["message"].startswith("node02 cannot be reached on 10.77.0.0/24 by anyone: refused; ")
+    assert run.finding("NC310")["message"].startswith("node02 cannot be reached on 10.77.0.0/24 by any node: refused; ")
     others_whole(run, healthy, node.name)
 
 
@@ -58,7 +60,7 @@ def test_a_filter_against_one_node_is_one_way(lab: Lab, healthy: Run) -> None:
     assert logins_from_the_head(lab) == [count + 1 for count in before]
     assert red(run) == {"NC313": {near.name, far.name}}, run.told(near.name)
     assert run.finding("NC313")["message"].startswith(
-        "node03 reaches node02 on 10.77.0.0/24 and not the other way round: no answer; "
+        "node03 reaches node02 on 10.77.0.0/24, but node02 does not reach node03: no answer; "
     )
     others_whole(run, healthy, near.name, far.name)
 
@@ -82,7 +84,8 @@ def test_a_hole_for_large_packets_is_told_with_its_direction(lab: Lab, healthy: 
 
     assert red(run) == {"NC314": {node.name}}, run.told(node.name)
     assert run.finding("NC314")["message"].startswith(
-        "large packets to node04 are lost on 10.77.0.0/24, whoever sends them: small ones pass (MTU 1500 at both ends"
+        "large packets to node04 are lost on 10.77.0.0/24, from every other node: "
+        "small packets pass (MTU 1500 at both ends"
     )
     others_whole(run, healthy, node.name)
 
@@ -111,6 +114,6 @@ def test_what_breaks_beside_a_network_that_carries_is_a_warning_and_reddens_noth
     finding = run.finding("NC319")
     assert finding["severity"] == "warning"
     assert finding["message"] == (
-        "node02 cannot be reached on 10.78.0.0/24 by anyone: no answer; "
-        "10.77.0.0/24 carries all nodes: keep the job there"
+        "node02 cannot be reached on 10.78.0.0/24 by any node: no answer; "
+        "10.77.0.0/24 connects all nodes: use it for the job"
     )

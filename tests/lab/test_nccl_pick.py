@@ -98,7 +98,7 @@ def test_a_line_that_lets_lo_in_is_found_in_either_file_and_the_plan_outweighs_i
     assert run.finding("NC304")["message"] == "NCCL would pick lo (loopback): NCCL_SOCKET_IFNAME=^docker0"
     told = {finding["message"] for finding in run.report["findings"] if finding["code"] == "NC323"}
     assert told == {
-        f"NCCL_SOCKET_IFNAME=^docker0 in {file} leaves out docker0, and lets lo in"
+        f"NCCL_SOCKET_IFNAME=^docker0 in {file} excludes docker0, but not lo"
         for file in ("/etc/nccl.conf", "/root/.nccl.conf")
     }
     assert {run.verdicts()["NC324", name] for name in lab.names} == {"passed"}

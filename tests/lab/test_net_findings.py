@@ -64,7 +64,7 @@ def test_each_fault_is_named_on_its_node_and_on_no_other(sick: Lab) -> None:
     run = examined(sick)
 
     assert ours(run) == MADE, run.told("node01")
-    assert "10.77.0.99, which is no address of it" in run.finding("NC361")["message"]
+    assert "10.77.0.99, which is not its address" in run.finding("NC361")["message"]
     assert "inet lab, chain input" in run.finding("NC358")["message"]
     assert run.finding("NC352")["evidence"] == ["from 10.77.0.1 to 10.77.0.204 by eth1: dropped"]
     assert run.finding("NC356")["severity"] == "info"

@@ -39,7 +39,7 @@ def test_a_subnet_that_one_node_lacks_is_left_out_with_that_node_s_name(wide_lab
 
     run = planned(wide_lab, "--for", "mpirun")
 
-    assert "10.78.0.0/24 is not used: fast0 has no address there on node03" in run.stderr
+    assert "10.78.0.0/24 is not used: fast0 has no address in this subnet on node03" in run.stderr
     assert re.findall(r"_if_include (\S+)", run.stdout) == ["10.77.0.0/24", "10.77.0.0/24"]
 
 

@@ -36,14 +36,14 @@ def node_is_red(node: NodeView) -> Iterator[Problem | Inconclusive]:
 def colour_differs(cluster: Cluster) -> Iterator[Problem]:
     parted = split({name: colour.name for name, colour in cluster.facts(Colour).items()})
     if parted:
-        yield Problem(parted.told(), "paint them", nodes=parted.odd)
+        yield Problem(parted.summary(), "paint them", nodes=parted.odd)
 
 
 @cluster_check("NC803", Severity.ERROR, Colour, by_kind=True)
 def colour_differs_within_a_kind(cluster: Cluster) -> Iterator[Problem]:
     parted = split({name: colour.name for name, colour in cluster.facts(Colour).items()})
     if parted:
-        yield Problem(parted.told(), "paint them", nodes=parted.odd)
+        yield Problem(parted.summary(), "paint them", nodes=parted.odd)
 
 
 @node_check("NC804", Severity.ERROR, Colour)

@@ -21,7 +21,7 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Verdict
-from ncheck.parity import gathered, split
+from ncheck.parity import nodes_by_value, split
 from ncheck.parse.nvidia_smi import Gpu
 
 
@@ -66,7 +66,7 @@ def test_the_odd_are_those_outside_the_majority_and_all_where_there_is_none() ->
     assert tie
     assert (three.majority, three.odd, three.wanted) == (1, ("b",), 1)
     assert (tie.majority, tie.odd, tie.wanted) == (None, ("a", "b"), 1)
-    assert three.told() == "1 on a,c, 2 on b (2 to 1)"
+    assert three.summary() == "1 on a,c, 2 on b (2 to 1)"
 
 
 def test_the_largest_side_is_no_majority_unless_it_is_more_than_half() -> None:
@@ -76,7 +76,7 @@ def test_the_largest_side_is_no_majority_unless_it_is_more_than_half() -> None:
 
 
 def test_gathered_keeps_the_order_of_the_listing() -> None:
-    assert gathered({"b": "x", "a": "y", "c": "x"}) == {"x": ("b", "c"), "y": ("a",)}
+    assert nodes_by_value({"b": "x", "a": "y", "c": "x"}) == {"x": ("b", "c"), "y": ("a",)}
 
 
 def test_a_declared_check_names_the_odd_node_with_evidence_and_the_value_to_come_to() -> None:

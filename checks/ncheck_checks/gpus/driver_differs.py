@@ -1,14 +1,14 @@
-"""The GPU driver is not the same on every node
+"""The GPU driver version differs between nodes
 
 ## What it finds
-Nodes with another version of the NVIDIA driver than the rest of the nodes with the same GPU model.
+Nodes whose NVIDIA driver version differs from the other nodes with the same GPU model.
 
 ## Why it matters
-NCCL chooses protocols, and CUDA its features, by the driver of each node: ranks may choose differently, and a program
-built for the newest CUDA starts on some nodes only.
+NCCL chooses its protocols, and CUDA its features, by the driver of each node. Ranks may choose differently, and a
+program built for the newest CUDA starts on some nodes only.
 
 ## What to type
-`cat /proc/driver/nvidia/version` on the named nodes, then install the majority's driver and reboot.
+`cat /proc/driver/nvidia/version` on the named nodes; then install the majority's driver and reboot.
 """
 
 from __future__ import annotations

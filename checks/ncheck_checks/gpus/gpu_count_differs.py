@@ -1,16 +1,16 @@
-"""A node has more or fewer GPUs
+"""A node has more or fewer GPUs than the others
 
 ## What it finds
-Nodes with another number of GPUs than the nodes with the same GPU model, and nodes without any where others have
-some. On a tie both sides are named, and none is blamed.
+Nodes whose number of GPUs differs from the other nodes with the same GPU model, and nodes without GPUs where other
+nodes have some. In a tie, both sides are named and none is blamed.
 
 ## Why it matters
-A GPU that fell off the bus, or is hidden from the job. Launchers start as many ranks a node as they were told: one
-rank finds no device and dies, and all others wait for it.
+A GPU fell off the bus, or is hidden from the job. Launchers start a fixed number of ranks per node: one rank finds no
+device and dies, and all others wait for it.
 
 ## What to type
-`nvidia-smi -L` and `lspci -d 10de:` on the named nodes: what the second shows and the first does not needs a reset, a
-reboot or a hand in the machine.
+`nvidia-smi -L` and `lspci -d 10de:` on the named nodes: a GPU that only the second command lists needs a reset, a
+reboot or a repair.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ncheck.facts.gpus import GpuFacts
 @cluster_check("NC501", Severity.ERROR, GpuFacts, everywhere=True)
 def gpu_count_differs(cluster: Cluster) -> Iterator[Problem]:
     gpus = cluster.facts(GpuFacts)
-    for models in dict.fromkeys(held.models for held in gpus.values()):
-        parted = split({node: len(held.gpus) for node, held in gpus.items() if held.models == models})
+    for models in dict.fromkeys(facts.models for facts in gpus.values()):
+        parted = split({node: len(facts.gpus) for node, facts in gpus.items() if facts.models == models})
         if parted:
-            message = f"the number of GPUs ({' + '.join(models)}) differs: {parted.told()}"
+            message = f"the number of GPUs ({' + '.join(models)}) differs: {parted.summary()}"
             yield Problem(message, "nvidia-smi -L", nodes=parted.odd)

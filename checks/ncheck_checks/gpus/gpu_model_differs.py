@@ -1,15 +1,15 @@
 """Nodes have different GPU models
 
 ## What it finds
-Nodes whose GPUs are of another model than those of the rest. Versions, drivers and topologies are then compared
-within each model only. Several models inside one node are no finding where all nodes hold the same ones.
+Nodes whose GPUs are of another model than those of the other nodes. Versions, drivers and topologies are then compared
+only within each model. Different models inside one node are not reported if all nodes have the same ones.
 
 ## Why it matters
-A job over both runs at the pace of the slower model and within the smaller memory, and a binary built for one may not
-run on the other. A node meant for another job is often listed by mistake.
+A job on both models runs at the speed of the slower one and within the smaller memory, and a binary built for one model
+may not run on the other. Often a node of another job was listed by mistake.
 
 ## What to type
-`nvidia-smi -L` on the named nodes. If the mix is meant: `ncheck --ignore gpu-model-differs nodes.txt`.
+`nvidia-smi -L` on the named nodes. If the mix is intended: `ncheck --ignore gpu-model-differs nodes.txt`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""The driver reported a program's fault on a GPU
+"""The driver reported a program error on a GPU
 
 ## What it finds
-Xid lines in the kernel log since boot that most often come from a program and not from the GPU: 13, 31, 45, 94 and
-their kin. Numbers for which nothing need be done (63, 92 ...) are left out; those of broken GPUs have their own
-check.
+Xid lines in the kernel log since boot that usually come from a program and not from the GPU: 13, 31, 45, 94 and
+similar. Numbers that need no action (63, 92 and others) are not reported; gpu-xid-reported covers those of broken GPUs.
 
 ## Why it matters
-The program that met it was ended. A line of today that no program of yours explains is the first sign of a failing
-GPU.
+The program that caused it was stopped. If none of your programs explains a recent line, it is the first sign of a
+failing GPU.
 
 ## What to type
-`sudo journalctl -k -g NVRM` shows when it was. If it was your program: run it under `compute-sanitizer`.
+`sudo journalctl -k -g NVRM` shows the time. If it was your program, run it under `compute-sanitizer`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""The driver reported a GPU as broken
+"""The driver reported a broken GPU
 
 ## What it finds
-Xid lines in the kernel log since boot that call for a reset of the GPU, a restart of the machine or a look at its
-links and memory: 48, 74, 79, 95, 119 and their kin. Only root can read the kernel log on most machines: run with
-`--sudo`.
+Xid lines in the kernel log since boot that require a reset of the GPU, a reboot, or a check of its links and memory:
+48, 74, 79, 95, 119 and similar. On most machines only root can read the kernel log: use `--sudo`.
 
 ## Why it matters
-A GPU that was reported so may still answer nvidia-smi. The job dies on it or hangs in its first collective.
+A GPU with such an error may still answer nvidia-smi. The job crashes on it or hangs in its first collective.
 
 ## What to type
-On the node: `sudo nvidia-smi --gpu-reset -i ADDRESS` with no job on that GPU; after Xid 79, the GPU is off the bus:
-`sudo systemctl reboot`. If it comes back, the card or its slot is broken.
+On the node: `sudo nvidia-smi --gpu-reset -i ADDRESS` while no job uses that GPU. After Xid 79 the GPU is off the bus:
+`sudo systemctl reboot`. If the error returns, the card or its slot is defective.
 """
 
 from __future__ import annotations
@@ -26,4 +25,4 @@ from ncheck.facts.login import ListingFacts
 @node_check("NC506", Severity.ERROR, KernelLogFacts, ListingFacts)
 def gpu_xid_reported(node: NodeView) -> Iterator[Problem]:
     here = node[ListingFacts].places == ("local",)
-    return problems(node[KernelLogFacts], fatal=True, way_in="" if here else f"ssh -t {quote(node.name)} ")
+    return problems(node[KernelLogFacts], fatal=True, login="" if here else f"ssh -t {quote(node.name)} ")

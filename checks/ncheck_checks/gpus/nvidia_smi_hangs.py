@@ -1,16 +1,16 @@
-"""nvidia-smi, or the library behind it, does not come back
+"""nvidia-smi or the NVIDIA driver hangs
 
 ## What it finds
-Nodes on which a question to the NVIDIA driver (NVML, nvidia-smi) did not end in its time and was ended. What the
-driver did not say is unknown in every other check.
+Nodes on which a query of the NVIDIA driver (NVML, nvidia-smi) did not finish in time and was killed. Other checks
+report what they could not read as unknown.
 
 ## Why it matters
-The driver waits for a GPU that does not answer: it fell off the bus, or its firmware is stuck. A job that opens that
-GPU hangs in the same way, without a word, and all other ranks with it.
+The driver waits for a GPU that does not answer, because it fell off the bus or its firmware hangs. A job that opens
+that GPU hangs silently in the same way, and all other ranks with it.
 
 ## What to type
-`sudo journalctl -k -g NVRM` shows what the driver said last. Then reboot the node: a process stuck in the driver cannot
-be ended.
+`sudo journalctl -k -g NVRM` shows the driver's last messages. Then reboot the node: a process that hangs in the driver
+cannot be killed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ncheck.facts.topology import TopologyFacts
 
 @node_check("NC505", Severity.ERROR, also=(GpuFacts, TopologyFacts))
 def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
-    asked = (node.maybe(GpuFacts), node.maybe(TopologyFacts))
-    unread = [fact for fact in asked if isinstance(fact, Unread)]
+    facts = (node.maybe(GpuFacts), node.maybe(TopologyFacts))
+    unread = [fact for fact in facts if isinstance(fact, Unread)]
     hung = [fact.reason for fact in unread if fact.hung]
-    hung += [fact.hung for fact in asked if isinstance(fact, GpuFacts) and fact.hung]
+    hung += [fact.hung for fact in facts if isinstance(fact, GpuFacts) and fact.hung]
     if hung:
         yield Problem(hung[0], "sudo journalctl -k -g NVRM", tuple(hung[1:]))
-    elif len(unread) == len(asked) or any(fact.unanswered for fact in unread):
+    elif len(unread) == len(facts) or any(fact.unanswered for fact in unread):
         yield Inconclusive(unread[0].reason)
-    elif all(isinstance(fact, Absent) for fact in asked):
+    elif all(isinstance(fact, Absent) for fact in facts):
         yield NotApplicable("no NVIDIA GPU and no nvidia-smi")

@@ -1,39 +1,38 @@
-"""GPUs or NICs hang together differently on a node
+"""The GPU topology of a node differs
 
 ## What it finds
-Nodes on which `nvidia-smi topo -m` shows another path (NV#, PIX, PXB, PHB, NODE, SYS) between two GPUs, or a GPU and
-a NIC, than on the rest with the same GPU model. NICs go by their device name, whether the driver prints NIC0 with a
-legend or mlx5_0. Pairs that only some nodes show are not compared: the checks of counts tell of those.
+Nodes on which `nvidia-smi topo -m` shows another path (NV#, PIX, PXB, PHB, NODE, SYS) between two GPUs, or between a
+GPU and a NIC, than on the other nodes with the same GPU model. NICs are compared by device name, whether the driver
+prints NIC0 with a legend or mlx5_0. Pairs that only some nodes show are not compared; the checks of counts report them.
 
 ## Why it matters
-A link of NVLink that is down, a card in another slot or another BIOS setting. NCCL builds its rings from these paths
-on each node: the odd node gets slower ones, and all others wait for it.
+An NVLink is down, a card is in another slot, or a BIOS setting differs. NCCL builds its rings from these paths on each
+node: the deviating node gets slower ones, and all others wait for it.
 
 ## What to type
-`nvidia-smi topo -m` on the named node and on a healthy one; then `nvidia-smi nvlink -s` for links that are down.
+`nvidia-smi topo -m` on the named node and on a healthy one; then `nvidia-smi nvlink -s` shows links that are down.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ncheck import Cluster, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, Split, cluster_check, split
 from ncheck.facts.topology import TopologyFacts
-from ncheck.parity import Split, split
 
 
-def paths_apart(nodes: Mapping[str, TopologyFacts]) -> dict[tuple[str, ...], list[tuple[str, Split[str]]]]:
-    """Return the pairs whose path is not the same on the nodes that show them, by the nodes that are odd in them."""
+def _differing_paths(nodes: Mapping[str, TopologyFacts]) -> dict[tuple[str, ...], list[tuple[str, Split[str]]]]:
+    """Return the pairs whose path differs between the nodes that show them, grouped by the deviating nodes."""
     paths = {node: _paths(topology) for node, topology in nodes.items()}
-    apart: dict[tuple[str, ...], list[tuple[str, Split[str]]]] = {}
-    for pair in dict.fromkeys(pair for held in paths.values() for pair in held):
-        if parted := split({node: held[pair] for node, held in paths.items() if pair in held}):
-            apart.setdefault(parted.odd, []).append((f"{pair[0]} to {pair[1]}", parted))
-    return apart
+    differing: dict[tuple[str, ...], list[tuple[str, Split[str]]]] = {}
+    for pair in dict.fromkeys(pair for own in paths.values() for pair in own):
+        if parted := split({node: own[pair] for node, own in paths.items() if pair in own}):
+            differing.setdefault(parted.odd, []).append((f"{pair[0]} to {pair[1]}", parted))
+    return differing
 
 
 def _paths(topology: TopologyFacts) -> dict[tuple[str, str], str]:
-    """Return the path of each pair once, between two GPUs or a GPU and a NIC, NICs by the name of their device."""
+    """Return the path of each pair of two GPUs, or of a GPU and a NIC, once; NICs go by their device name."""
     return {
         (row, topology.legend.get(column, column)): level
         for (row, column), level in topology.pairs.items()
@@ -47,8 +46,8 @@ def _follows(row: str, column: str, gpus: tuple[str, ...]) -> bool:
 
 @cluster_check("NC504", Severity.ERROR, TopologyFacts, by_kind=True)
 def topology_differs(cluster: Cluster) -> Iterator[Problem]:
-    for nodes, pairs in paths_apart(cluster.facts(TopologyFacts)).items():
+    for nodes, pairs in _differing_paths(cluster.facts(TopologyFacts)).items():
         (first, parted), *others = pairs
         more = f", and {len(others)} more" if others else ""
-        evidence = tuple(f"{pair}: {split.told()}" for pair, split in pairs)
-        yield Problem(f"{first}: {parted.told()}{more}", "nvidia-smi topo -m", evidence, nodes)
+        evidence = tuple(f"{pair}: {split.summary()}" for pair, split in pairs)
+        yield Problem(f"{first}: {parted.summary()}{more}", "nvidia-smi topo -m", evidence, nodes)

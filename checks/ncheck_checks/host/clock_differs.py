@@ -1,16 +1,16 @@
-"""The nodes' clocks are more than a second apart
+"""The clocks of the nodes differ by more than a second
 
 ## What it finds
-Nodes whose clock is over 1 s away from the middle one of all clocks, asked over ncheck's own connection and corrected
-by half of the quickest round trip, so that a slow network is not taken for a wrong clock. One that is over a minute
-away is NC603's.
+Nodes whose clock is more than 1 s away from the median of all clocks. ncheck reads the clocks over its own connection
+and subtracts half of the shortest round trip, so that a slow network is not mistaken for a wrong clock. clock-far-off
+reports a clock that is more than a minute off.
 
 ## Why it matters
-Lines in the logs of different nodes can no longer be put in order, which is how a hang is told from its cause; NCCL's
-and PyTorch's time-outs and flight records carry the nodes' own times.
+Log lines of different nodes can no longer be put in order, so the cause of a hang cannot be separated from its effects.
+NCCL's and PyTorch's timeouts and flight records contain the nodes' own times.
 
 ## What to type
-`timedatectl` on the node shows whether its time is kept; `sudo timedatectl set-ntp true` has it kept.
+`timedatectl` on the node shows whether its clock is synchronized; `sudo timedatectl set-ntp true` synchronizes it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """A node's clock is more than a minute off
 
 ## What it finds
-Nodes whose clock is over 60 s away from the middle one of all clocks, asked over ncheck's own connection and corrected
-by half of the quickest round trip.
+Nodes whose clock is more than 60 s away from the median of all clocks. ncheck reads the clocks over its own connection
+and subtracts half of the shortest round trip.
 
 ## Why it matters
-Certificates are not valid yet or no more (a download in the job fails), Kerberos and munge refuse the node's tickets
-(Slurm's steps do not start, home folders are denied), and files look as if they were written in the future.
+Certificates appear expired or not yet valid (a download in the job fails), Kerberos and munge refuse the node's tickets
+(Slurm steps do not start, home directories are denied), and files appear to come from the future.
 
 ## What to type
-`timedatectl` on the node shows whether its time is kept; `sudo timedatectl set-ntp true` has it kept.
+`timedatectl` on the node shows whether its clock is synchronized; `sudo timedatectl set-ntp true` synchronizes it.
 """
 
 from __future__ import annotations

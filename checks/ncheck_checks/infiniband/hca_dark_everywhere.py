@@ -1,16 +1,16 @@
-"""No node has a link on this card
+"""A card has no link on any node
 
 ## What it finds
-InfiniBand cards whose ports are Down on every node alike, on nodes that use other InfiniBand cards. One node alone
-has nothing to compare with: there such a port is named by ib-port-down or ib-port-polling.
+InfiniBand cards whose ports are Down on all nodes, on nodes that use other InfiniBand cards. With a single node there
+is nothing to compare; ib-port-down or ib-port-polling reports such a port there.
 
 ## Why it matters
-Cards that nobody cabled look like this, and are harmless. So does a whole rail whose switch is off: then the job
-runs, and one NIC of each node carries nothing.
+Cards without a cable look like this and do no harm. So does a whole rail whose switch is off: the job runs, but one NIC
+of each node transfers no data.
 
 ## What to type
-`sudo iblinkinfo` lists the switches that answer. If the card is meant to be idle: `ncheck --ignore hca-dark-everywhere
-nodes.txt`.
+`sudo iblinkinfo` lists the switches that answer. If the card is unused on purpose:
+`ncheck --ignore hca-dark-everywhere nodes.txt`.
 """
 
 from __future__ import annotations

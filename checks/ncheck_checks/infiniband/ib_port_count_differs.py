@@ -1,15 +1,15 @@
-"""A node has more or fewer InfiniBand ports
+"""A node has more or fewer InfiniBand ports than the others
 
 ## What it finds
-Nodes that show another number of HCA ports than the rest, InfiniBand and Ethernet (RoCE) counted apart. Nodes without
-any fail where others of their kind have some. Nodes are compared within groups of one GPU model.
+Nodes whose number of HCA ports differs from the other nodes, counted separately for InfiniBand and Ethernet (RoCE).
+Nodes without any port are reported if other nodes have some. Nodes are compared within groups of one GPU model.
 
 ## Why it matters
-A card that fell off the bus, or a driver that was not loaded. NCCL then finds another number of devices on that node
-and the slowest node sets the pace; some versions stop with "mixed local Net device counts".
+A card fell off the bus, or its driver was not loaded. NCCL then finds another number of devices on that node, and the
+slowest node limits the job; some versions stop with "mixed local Net device counts".
 
 ## What to type
-`lspci -d 15b3:` on the named nodes shows which cards the bus still sees; `modprobe mlx5_ib` loads the driver.
+`lspci -d 15b3:` on the named nodes shows the cards on the bus; `modprobe mlx5_ib` loads the driver.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """An InfiniBand port is down
 
 ## What it finds
-Ports of HCAs that are Down and disabled, asleep or in training, while the same port of the other nodes is Active or
-no port of the node is. The second port of a card whose first is in use, Ethernet ports that most nodes leave unused,
-and cards that no node uses are not blamed. A port that is Polling has its own check.
+HCA ports that are Down and disabled, asleep or in training, while the same port of other nodes is Active, or no port of
+the node is Active. Not reported are the second port of a card whose first port is in use, Ethernet ports that most
+nodes leave unused, and cards that no node uses. ib-port-polling reports ports that are Polling.
 
 ## Why it matters
-NCCL silently leaves the port out. The ring through that node is then a rail short: the whole job slows down to it, or
-stops with "connection refused" where ranks count on the same ports everywhere.
+NCCL silently skips the port. The ring through that node then lacks a rail: the whole job slows down, or stops with
+"connection refused" if ranks expect the same ports on all nodes.
 
 ## What to type
-`sudo ibportstate -C HCA -P PORT -D 0 PORT enable` wakes a port that was disabled by hand; then `sudo ibstat HCA PORT`.
-A RoCE port is woken by its interface: `sudo ip link set NAME up`.
+`sudo ibportstate -C HCA -P PORT -D 0 PORT enable` enables a port that was disabled by hand; then
+`sudo ibstat HCA PORT`. A RoCE port is enabled through its interface: `sudo ip link set NAME up`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.network.hca_ports import broken, problems
 
-TO_WAKE = {
+FIXES = {
     "InfiniBand": "sudo ibportstate -C {hca} -P {port} -D 0 {port} enable",
     "Ethernet": "sudo ip link set {netdev} up",
 }
@@ -31,10 +31,10 @@ TO_WAKE = {
 
 @cluster_check("NC401", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)
 def ib_port_down(cluster: Cluster) -> Iterator[Problem]:
-    for layer, fix in TO_WAKE.items():
-        ports = broken(cluster.facts(InfinibandFacts), partial(_asleep, layer == "Ethernet"))
+    for layer, fix in FIXES.items():
+        ports = broken(cluster.facts(InfinibandFacts), partial(_down, layer == "Ethernet"))
         yield from problems(ports, "down", fix)
 
 
-def _asleep(ethernet: bool, port: HcaPort) -> bool:  # noqa: FBT001  one of two kinds
+def _down(ethernet: bool, port: HcaPort) -> bool:  # noqa: FBT001  one of two link layers
     return port.physical != "Polling" and ethernet == (port.link_layer == "Ethernet")

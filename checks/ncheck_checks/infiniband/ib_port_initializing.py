@@ -1,16 +1,16 @@
 """An InfiniBand port waits for a subnet manager
 
 ## What it finds
-Ports of HCAs whose link is up and whose state stays at Initializing or Armed: the cable is good, and no subnet
-manager has given the port an address. Ethernet ports have no subnet manager and are left out.
+HCA ports whose link is up but whose state stays Initializing or Armed: the cable works, but no subnet manager has
+assigned an address to the port. Ethernet ports have no subnet manager and are not judged.
 
 ## Why it matters
-NCCL uses Active ports only. Without a subnet manager no port of that fabric becomes Active, and the job falls back to
+NCCL uses only Active ports. Without a subnet manager no port of that fabric becomes Active, and the job falls back to
 TCP, or fails, without naming the cause.
 
 ## What to type
-`sudo sminfo -C HCA -P PORT` asks for the subnet manager. If none answers: `sudo systemctl start opensm` on one node,
-or start the one in the switch.
+`sudo sminfo -C HCA -P PORT` queries the subnet manager. If none answers: `sudo systemctl start opensm` on one node, or
+start the one in the switch.
 """
 
 from __future__ import annotations
@@ -28,4 +28,4 @@ def ib_port_initializing(cluster: Cluster) -> Iterator[Problem]:
         cluster.facts(InfinibandFacts),
         lambda port: port.state in ("Initializing", "Armed") and port.link_layer != "Ethernet",
     )
-    return problems(ports, "no subnet manager has answered", "sudo sminfo -C {hca} -P {port}")
+    return problems(ports, "no answer from a subnet manager", "sudo sminfo -C {hca} -P {port}")

@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, fold
 from ncheck.facts.probe import ProbeFacts, Turn
-from ncheck.hostlist import fold
 from ncheck.probe.collectives import collectives
 from ncheck.probe.gaps import unverified, verified
 

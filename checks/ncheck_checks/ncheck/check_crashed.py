@@ -1,14 +1,16 @@
 """A check crashed
 
 ## What it finds
-Checks that raised instead of judging. Their verdict is `crashed` on the nodes that they were shown; all others ran.
+Checks that raised an exception instead of judging. Their verdict on the nodes concerned is `crashed`; all other checks
+ran.
 
 ## Why it matters
-It is a fault of the check (ours, or a plug-in's), not of the node; but what it looks for was not looked for.
+The fault is in the check (ncheck's or a plug-in's), not in the node, but the node was not examined for what the check
+looks for.
 
 ## What to type
-`ncheck --record DIR nodes.txt` saves what the nodes answered (secrets redacted): attach it to a bug report. Until it is
-mended, `ncheck --ignore NAME nodes.txt` keeps it from deciding the exit code.
+`ncheck --record DIR nodes.txt` saves the answers of the nodes with secrets redacted: attach them to a bug report. Until
+the check is fixed, `ncheck --ignore NAME nodes.txt` excludes it from the exit code.
 """
 
 from __future__ import annotations
@@ -23,4 +25,4 @@ from ncheck.facts.run import CrashFacts
 def check_crashed(node: NodeView) -> Iterator[Problem]:
     for crash in node[CrashFacts].crashes:
         message = f"the check {crash.check} ({crash.code}) crashed: {crash.why}"
-        yield Problem(message, f"ncheck --ignore {crash.check} nodes.txt", (f"it lives in {crash.module}",))
+        yield Problem(message, f"ncheck --ignore {crash.check} nodes.txt", (f"module: {crash.module}",))

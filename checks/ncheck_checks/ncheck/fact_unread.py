@@ -1,15 +1,15 @@
-"""Something that should have been readable was not
+"""A fact could not be read
 
 ## What it finds
-Answers that a reached node owes and did not give: a command that did not end, a tool whose output could not be parsed,
-a file that may not be read though every user normally may. The checks that need the fact are unknown on that node, not
-passed. What an ordinary user can never read is not listed here: it is counted as skipped, needs root.
+Answers that a reached node should have given and did not: a command that hung, a tool whose output could not be parsed,
+or a file that is unreadable although every user normally may read it. Checks that need the fact are unknown on that
+node, not passed. Facts that only root can read are not listed here; those checks are skipped with "needs root".
 
 ## Why it matters
-A fault that cannot be seen is not a fault that is not there. A tool that hangs or fails is often the first sign of one.
+A fault that cannot be seen may still be there. A tool that hangs or fails is often its first sign.
 
 ## What to type
-Run what the finding names on that node by hand, such as `timeout 10 nvidia-smi topo -m`, and see how it ends.
+Run the command that the finding names on that node, such as `timeout 10 nvidia-smi topo -m`, and see how it ends.
 """
 
 from __future__ import annotations
@@ -28,12 +28,6 @@ def fact_unread(cluster: Cluster) -> Iterator[Problem]:
         for name, unread in node[UnreadFacts].unread.items():
             reasons.setdefault((name, unread.reason, unread.fix), []).append(node.name)
     for (name, reason, fix), nodes in reasons.items():
-        yield Problem(_told(name, reason), fix or "ncheck explain NC002", nodes=tuple(nodes))
-
-
-def _told(name: str, reason: str) -> str:
-    """Say what is missing. The probe is no reading: it was not run, and why is all there is to say."""
-    if name != ProbeFacts.__name__:
-        return f"{name.removesuffix('Facts')} could not be read: {reason}"
-    stands = reason.removeprefix("nothing is measured while ")
-    return f"no bandwidth was measured{': ' if stands == reason else ' while '}{stands}"
+        probe = name == ProbeFacts.__name__
+        failure = "no bandwidth was measured" if probe else f"{name.removesuffix('Facts')} could not be read"
+        yield Problem(f"{failure}: {reason}", fix or "ncheck explain NC002", nodes=tuple(nodes))

@@ -1,16 +1,16 @@
-"""A node was not reached
+"""A node is unreachable
 
 ## What it finds
-Nodes on which no shell of yours answered within the time: the cause, one check a cause, stands beside it in the report
-(connection-refused, host-key-changed and so on). Nothing else is known of such a node, so every check that needs it is
-unknown there. Where our own side failed (the run's deadline, too few file descriptors, an overloaded sshd that dropped
-us again and again) the node is not blamed: the verdict is unknown.
+Nodes on which ncheck got no shell in time. A separate check names the cause (connection-refused, host-key-changed and
+so on). Nothing else is known about such a node, so every check that needs it is not run there. If the failure is on
+ncheck's side (the run's deadline, too few file descriptors, or an overloaded sshd that dropped the connection again and
+again), the node is not blamed: the verdict is unknown.
 
 ## Why it matters
-A job that starts on all nodes starts on none when one of them cannot be reached, and mpirun waits for it without end.
+A job that needs all nodes does not start if one of them is unreachable, and mpirun waits for it forever.
 
 ## What to type
-`ssh -v NODE true` shows the same failure in ssh's own words; `ncheck explain CODE` tells more of the cause.
+`ssh -v NODE true` shows the same failure in ssh's own words; `ncheck explain CODE` explains the cause.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from shlex import quote
 
 from ncheck import Inconclusive, NodeView, Problem, Severity, node_check
 from ncheck.facts.login import LoginFacts
-from ncheck.model.evidence import INFRASTRUCTURE
+from ncheck.network.logins import INFRASTRUCTURE
 
 
 @node_check("NC001", Severity.ERROR, LoginFacts, blocks_plan=True, says_unreached=True)
@@ -28,8 +28,8 @@ def node_not_reached(node: NodeView) -> Iterator[Problem | Inconclusive]:
     login = node[LoginFacts].login
     if login.reached:
         return
-    cause = login.cause.value if login.cause else "no cause known"
+    cause = login.cause.value if login.cause else "unknown cause"
     if login.cause in INFRASTRUCTURE:
-        yield Inconclusive(f"not reached, and the node is not to blame ({cause}): {login.detail}")
+        yield Inconclusive(f"unreachable, but the node is not at fault ({cause}): {login.detail}")
     else:
-        yield Problem(f"not reached: {cause}", login.fix or f"ssh -v {quote(node.name)} true", (login.detail,))
+        yield Problem(f"unreachable: {cause}", login.fix or f"ssh -v {quote(node.name)} true", (login.detail,))

@@ -1,15 +1,15 @@
-"""A plug-in's checks could not be loaded
+"""The checks of a plug-in could not be loaded
 
 ## What it finds
-Distributions that register checks of their own under the entry point `ncheck.checks` and cannot be loaded: their module
-raises, is not there, comes from somewhere else than the distribution (a folder of that name shadows it), or uses a code
-that is taken. The run goes on without those checks, on no node.
+Distributions that register checks under the entry point `ncheck.checks` but cannot be loaded: the module is missing or
+raises an exception, comes from somewhere other than the distribution (a folder of the same name shadows it), or uses a
+code that is already taken. The run continues without these checks.
 
 ## Why it matters
-Somebody relies on these checks. Without them the report is green for less than it was meant to be.
+Somebody relies on these checks. Without them a green report covers less than intended.
 
 ## What to type
-`python3 -c 'import MODULE'` shows the error; mend the plug-in, or leave it out: `python3 -m pip uninstall NAME`.
+`python3 -c 'import MODULE'` shows the error; repair the plug-in, or remove it: `python3 -m pip uninstall NAME`.
 """
 
 from __future__ import annotations

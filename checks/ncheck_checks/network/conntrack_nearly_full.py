@@ -1,15 +1,15 @@
-"""A node's table of tracked connections is nearly full
+"""The connection tracking table is nearly full
 
 ## What it finds
-Nodes on which netfilter tracks connections and more than 80 per cent of net.netfilter.nf_conntrack_max are in use.
+Nodes on which netfilter tracks connections and more than 80 % of net.netfilter.nf_conntrack_max are in use.
 
 ## Why it matters
-When the table is full, packets of new connections are dropped and the kernel log says "nf_conntrack: table full,
-dropping packet". Ranks that are already connected go on; a job that starts hangs as if there were a firewall.
+When the table is full, the kernel drops the packets of new connections and logs "nf_conntrack: table full, dropping
+packet". Ranks that are already connected continue; a job that starts hangs as if a firewall blocked it.
 
 ## What to type
-`sudo sysctl -w net.netfilter.nf_conntrack_max=524288` gives it more; `sudo sysctl net.netfilter.nf_conntrack_count`
-tells how many there are, and `ss -s` which of them are this node's own.
+`sudo sysctl -w net.netfilter.nf_conntrack_max=524288` enlarges the table;
+`sudo sysctl net.netfilter.nf_conntrack_count` shows its use, and `ss -s` the node's own connections.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FULL = 0.8
 def conntrack_nearly_full(node: NodeView) -> Iterator[Problem | NotApplicable]:
     tracked = node[NetSettingsFacts].conntrack
     if tracked is None:
-        yield NotApplicable("no connections are tracked here")
+        yield NotApplicable("netfilter does not track connections")
     elif tracked.count > FULL * tracked.most:
         fix = f"sudo sysctl -w net.netfilter.nf_conntrack_max={max(2 * tracked.most, 2 * tracked.count)}"
-        yield Problem(f"{tracked.count} of {tracked.most} tracked connections are in use", fix)
+        yield Problem(f"{tracked.count} of {tracked.most} entries of the connection tracking table are in use", fix)

@@ -1,16 +1,16 @@
-"""The port at which a launcher meets by default is taken
+"""A launcher's default port is taken
 
 ## What it finds
-The default port of the frameworks that are installed, such as 29500 of torch, taken by another program on the first
-node while nobody named a port for the job.
+Another program uses the default port of an installed framework, such as 29500 of torch, on the first node, and no port
+was given for the job.
 
 ## Why it matters
-A job that is started without a port of its own stops with "Address already in use". One that names another port, or
-uses none, as mpirun does, is not concerned.
+A job that is started without its own port stops with "Address already in use". A job that uses another port, or none
+(as with mpirun), is not affected.
 
 ## What to type
 `ncheck plan nodes.txt --master-port 29501` plans with another port; `sudo ss -tnap 'sport = :29500'` on the node shows
-who has it.
+the program that uses it.
 """
 
 from __future__ import annotations

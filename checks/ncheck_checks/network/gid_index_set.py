@@ -1,16 +1,16 @@
-"""NCCL_IB_GID_INDEX overrides what NCCL finds out by itself
+"""NCCL_IB_GID_INDEX overrides NCCL's own choice
 
 ## What it finds
-Nodes with RoCE ports and NCCL 2.21 or newer on which NCCL_IB_GID_INDEX is set, in the environment that a job gets or in
-nccl.conf, unless that index is seen to be the one of RoCE v2 with an IPv4 address on every Active port.
+Nodes with RoCE ports and NCCL 2.21 or newer on which NCCL_IB_GID_INDEX is set, in the job's environment or in
+nccl.conf. It is not reported if that index is RoCE v2 with an IPv4 address on every Active port.
 
 ## Why it matters
-Older NCCL needs the index. Since 2.21 it looks the right one up for each port, and the variable, copied from an older
-recipe, only takes that away: the index moves when addresses are added or a driver is loaded anew, and connections then
-time out or go out as RoCE v1, which no router passes on.
+Older NCCL needs the index. Since 2.21, NCCL finds the right one for each port, and the variable, often copied from an
+old recipe, prevents this. The index changes when addresses are added or the driver is reloaded; connections then time
+out, or use RoCE v1, which routers do not forward.
 
 ## What to type
-`unset NCCL_IB_GID_INDEX`, and look where it is set:
+`unset NCCL_IB_GID_INDEX`, and find where it is set:
 `grep -sn NCCL_ ~/.bashrc ~/.profile ~/.nccl.conf /etc/nccl.conf /etc/environment`.
 """
 
@@ -34,5 +34,5 @@ def gid_index_set(node: NodeView) -> Iterator[Problem | NotApplicable]:
     if not roce or release_of(version) < AUTOMATIC_GID:
         yield NotApplicable("no Active RoCE port" if not roce else f"NCCL {version} needs the index")
     elif own and own.value != "-1" and {str(ipv4_index(port)) for port in roce} != {own.value}:
-        told = f"{own.described}: NCCL {version} would find the right GID of each port by itself"
-        yield Problem(told, own.command_to_set(""), tuple(map(gid_position, roce)))
+        message = f"{own.described}: without it, NCCL {version} finds the right GID of each port itself"
+        yield Problem(message, own.command_to_set(""), tuple(map(gid_position, roce)))

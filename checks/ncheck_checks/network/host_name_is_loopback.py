@@ -1,14 +1,14 @@
-"""A node's own host name leads to loopback on itself, or nowhere
+"""A node's own hostname resolves to loopback, or does not resolve
 
 ## What it finds
-Nodes on which the name that the node calls itself by (`hostname`) resolves first to 127.0.0.0/8 or ::1, as in the
-line "127.0.1.1 NAME" that Debian and Ubuntu write into /etc/hosts, or does not resolve.
+Nodes on which the node's own name (`hostname`) resolves first to an address in 127.0.0.0/8 or to ::1, or does not
+resolve. Debian and Ubuntu write such a line into /etc/hosts: "127.0.1.1 NAME".
 
 ## Why it matters
-gloo, and with it torch.distributed on CPUs, looks its own host name up and hands the address to all other ranks: they
-connect to themselves, and while one rank stops with "Connection refused", the others wait past their time-outs. The
-same happens to MASTER_ADDR=$(hostname). NCCL and Open MPI take addresses off interfaces and do not mind. The plan
-names an IP address for MASTER_ADDR and sets GLOO_SOCKET_IFNAME: whoever follows it needs nothing more.
+gloo, and with it torch.distributed on CPUs, looks up its own hostname and sends the address to all other ranks. They
+then connect to themselves: one rank stops with "Connection refused", and the others wait past their timeouts.
+MASTER_ADDR=$(hostname) fails in the same way. NCCL and Open MPI read addresses from the interfaces and are not
+affected. The launch plan uses an IP address for MASTER_ADDR and sets GLOO_SOCKET_IFNAME, which is enough.
 
 ## What to type
 `export GLOO_SOCKET_IFNAME=eth0` in the job, or change that line of /etc/hosts to the node's address on the network;
@@ -19,23 +19,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check, export_line
 from ncheck.facts.names import HostNameFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.network.best_addresses import SEATED, best_seats
-from ncheck.network.names import leads_home
-from ncheck.text import export
+from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses
 
 
-@cluster_check("NC360", Severity.WARNING, HostNameFacts, also=(NicFacts, *SEATED))
+@cluster_check("NC360", Severity.WARNING, HostNameFacts, also=(NicFacts, *ADDRESS_FACTS))
 def host_name_is_loopback(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
-    best = best_seats(cluster)
+    best = best_addresses(cluster)
     for node in cluster:
-        resolved, wire, own = node[HostNameFacts].leads_to, best[node.name][:1], (node.name,)
-        fix = export("GLOO_SOCKET_IFNAME", wire[0].interface.name) if wire else "getent ahosts $(hostname)"
+        resolved, addresses, own = node[HostNameFacts].leads_to, best[node.name], (node.name,)
+        unknown_interface = "getent ahosts $(hostname)"
+        fix = export_line("GLOO_SOCKET_IFNAME", addresses[0].interface.name) if addresses else unknown_interface
         if resolved.late:
-            yield Inconclusive("its own host name was still being looked up when the time was over", own)
+            yield Inconclusive("the lookup of its own hostname did not finish in time", own)
         elif resolved.error:
-            yield Problem(f"its own host name does not resolve on it: {resolved.error}", fix, nodes=own)
-        elif leads_home(resolved):
-            yield Problem(f"its own host name is {resolved.addresses[0]} on it", fix, nodes=own)
+            yield Problem(f"its hostname does not resolve there: {resolved.error}", fix, nodes=own)
+        elif resolved.addresses and (resolved.addresses[0].startswith("127.") or resolved.addresses[0] == "::1"):
+            yield Problem(f"its hostname resolves to {resolved.addresses[0]} there", fix, nodes=own)

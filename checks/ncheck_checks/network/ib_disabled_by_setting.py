@@ -1,15 +1,16 @@
-"""A setting keeps NCCL off InfiniBand and RoCE ports that are up
+"""A setting disables InfiniBand or RoCE ports that are up
 
 ## What it finds
-NCCL_IB_DISABLE=1, NCCL_NET=Socket, or an NCCL_IB_HCA that takes none of a node's Active ports, in the environment that
-a job gets or in nccl.conf, on clusters where every node has an Active port.
+NCCL_IB_DISABLE=1, NCCL_NET=Socket, or an NCCL_IB_HCA that matches none of a node's Active ports, in the job's
+environment or in nccl.conf, on clusters where every node has an Active port.
 
 ## Why it matters
-Such lines are typed to find out whether the fabric is to blame, and stay. Then all data goes by TCP over the management
-network: the job runs, at a tenth of its speed or less, and nothing says so unless NCCL_DEBUG=INFO is set.
+Such lines are added to find out whether the fabric is at fault, and then forgotten. All data then goes through TCP on
+the management network: the job runs at a tenth of its speed or less, and no message says so unless NCCL_DEBUG=INFO is
+set.
 
 ## What to type
-`unset NCCL_IB_DISABLE`, and look where it is set:
+`unset NCCL_IB_DISABLE`, and find where it is set:
 `grep -sn NCCL_ ~/.bashrc ~/.profile ~/.nccl.conf /etc/nccl.conf /etc/environment`.
 """
 
@@ -17,11 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, fold
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.hostlist import fold
 from ncheck.nccl.hca import active
 from ncheck.nccl.setting_problems import problems, rdma_off
 from ncheck.nccl.settings import settings_everywhere
@@ -31,7 +31,7 @@ from ncheck.nccl.settings import settings_everywhere
 def ib_disabled_by_setting(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     ports = {node: active(found.ports) for node, found in cluster.facts(InfinibandFacts).items()}
     if dark := [node.name for node in cluster if not ports.get(node.name)]:
-        yield NotApplicable(f"no Active InfiniBand or RoCE port is known on {fold(dark)}")
+        yield NotApplicable(f"no Active InfiniBand or RoCE port on {fold(dark)}")
         return
     own = settings_everywhere(cluster)
     yield from problems({node: rdma_off(settings, ports[node]) for node, settings in own.items()})

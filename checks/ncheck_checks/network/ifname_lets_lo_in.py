@@ -1,16 +1,17 @@
-"""NCCL_SOCKET_IFNAME leaves interfaces out, and lets lo in
+"""NCCL_SOCKET_IFNAME excludes interfaces, but not lo
 
 ## What it finds
-Nodes on which NCCL_SOCKET_IFNAME, from the environment or a configuration file, is a list of what to avoid, such as
-`^docker0`, without lo. The list takes the place of NCCL's own, which avoids docker, lo and virbr, and lo comes first
-in the kernel's order: NCCL picks 127.0.0.1. This names the setting; that NCCL picks lo, nccl-would-pick-virtual tells.
+Nodes on which NCCL_SOCKET_IFNAME, from the environment or a configuration file, lists interfaces to exclude, such as
+`^docker0`, but not lo. Such a list replaces NCCL's default, which excludes docker, lo and virbr. The kernel lists lo
+first, so NCCL picks 127.0.0.1. This check names the setting; nccl-would-pick-virtual reports the interface that NCCL
+picks.
 
 ## Why it matters
-Each rank then tells the others to call 127.0.0.1, which is themselves. The job hangs before its first step, and only
-where it runs on more than one node.
+Each rank then tells the others to connect to 127.0.0.1, which is themselves. The job hangs before its first step, and
+only if it runs on more than one node.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME=^lo,docker`, or better `export NCCL_SOCKET_IFNAME='=eth0'`, which says what is meant.
+`export NCCL_SOCKET_IFNAME=^lo,docker`, or better `export NCCL_SOCKET_IFNAME='=eth0'`, which names the interface.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from collections.abc import Iterator
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.nics import NicFacts
+from ncheck.facts.nics import Kind, NicFacts
 from ncheck.nccl.choice import choices
 from ncheck.nccl.settings import interface_setting, releases_of
-from ncheck.parse.interface_names import Kind
 
 
 @node_check(
@@ -36,4 +36,4 @@ def ifname_lets_lo_in(node: NodeView) -> Iterator[Problem]:
     if setting and setting.negated and any(nic.kind is Kind.LOOPBACK for nic in found[-1].used):
         avoided = ",".join(("lo", *setting.entries))
         fix = setting.command_to_set(f"^={avoided}" if setting.exact else f"^{avoided}")
-        yield Problem(f"{setting.described} leaves out {', '.join(setting.entries)}, and lets lo in", fix)
+        yield Problem(f"{setting.described} excludes {', '.join(setting.entries)}, but not lo", fix)

@@ -1,16 +1,16 @@
-"""NCCL_SOCKET_IFNAME takes an interface more than was meant
+"""NCCL_SOCKET_IFNAME matches more interfaces than intended
 
 ## What it finds
-Nodes on which NCCL_SOCKET_IFNAME, from the environment or a configuration file, is the very name of an interface, and
-takes others with it, for NCCL reads it as the beginning of names: eth1 takes eth10, eno1 takes the VLAN eno1.100. It is
-named only where NCCL would meet or send data elsewhere than with the exact name.
+Nodes on which NCCL_SOCKET_IFNAME, from the environment or a configuration file, is the name of an interface and also
+matches others, because NCCL treats it as a prefix: eth1 matches eth10, eno1 matches the VLAN eno1.100. It is reported
+only if NCCL would use other interfaces or another address than with the exact name.
 
 ## Why it matters
-Where eth1 has no link the ranks meet on eth10, without a word. Where both have, NCCL's TCP transport sends data over
-each of them, and waits for the slower one.
+If eth1 has no link, the ranks silently use eth10. If both have a link, NCCL's TCP transport sends data over both and
+waits for the slower one.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME='=eth1'`: the second "=" makes the name exact.
+`export NCCL_SOCKET_IFNAME='=eth1'`: the leading "=" requires the exact name.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from ncheck.nccl.settings import interface_setting, releases_of
 def ifname_matches_more(node: NodeView) -> Iterator[Problem]:
     nics, environment, release = node[NicFacts], node[EnvironmentFacts], releases_of(node.maybe(LoadedNcclFacts))[-1]
     ports, setting = node.maybe(InfinibandFacts), interface_setting(environment, release)
-    along = also_matched(setting, nics) if setting else {}
-    if setting and along:
+    others_matched = also_matched(setting, nics) if setting else {}
+    if setting and others_matched:
         now, exact = with_exact_names(setting, nics, environment, release)
         rdma = isinstance(ports, InfinibandFacts) and any(port.state == "Active" for port in ports.ports)
         if now.picked != exact.picked or (now.used != exact.used and not rdma):
-            taken = "; ".join(f"{entry} takes {', '.join(others)}, too" for entry, others in along.items())
+            also = "; ".join(f"{entry} also matches {', '.join(names)}" for entry, names in others_matched.items())
             yield Problem(
-                f"{setting.described}: {taken}",
+                f"{setting.described}: {also}",
                 setting.command_to_set(f"={setting.value}"),
                 (f"NCCL would {now.described}",),
             )

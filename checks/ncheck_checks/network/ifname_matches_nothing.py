@@ -1,18 +1,18 @@
-"""The interface that NCCL or gloo is told to use is not there
+"""The interface that NCCL or gloo is set to use does not exist
 
 ## What it finds
-Nodes on which NCCL_SOCKET_IFNAME, from the environment, ~/.nccl.conf, $NCCL_CONF_FILE or /etc/nccl.conf, takes no
-interface that NCCL looks at, and nodes without an interface that GLOO_SOCKET_IFNAME lists. Addresses and subnets,
-blanks, quotation marks, wrong capital letters, interfaces without an address or a link are told apart. A value of one
-character is no setting: both pass it over and choose by themselves. A name that takes more than was meant is
-ifname-matches-more.
+Nodes on which NCCL_SOCKET_IFNAME, from the environment, ~/.nccl.conf, $NCCL_CONF_FILE or /etc/nccl.conf, matches no
+usable interface, and nodes that lack an interface listed in GLOO_SOCKET_IFNAME. The message names the cause: an address
+or subnet instead of a name, spaces, quotation marks, wrong capital letters, or an interface without an address or link.
+NCCL and gloo ignore a value of one character, so it is not reported. ifname-matches-more reports a name that matches
+too much.
 
 ## Why it matters
-NCCL falls back on nothing: it stops with "no socket interface found", and gloo with "Unable to find address for".
+NCCL has no fallback: it stops with "no socket interface found", and gloo with "Unable to find address for".
 
 ## What to type
-`ip -br address` names the interfaces; then `export NCCL_SOCKET_IFNAME='=eth0'`, `export GLOO_SOCKET_IFNAME=eth0`, or
-change the line in the named file.
+`ip -br address` lists the interfaces; then `export NCCL_SOCKET_IFNAME='=eth0'`, `export GLOO_SOCKET_IFNAME=eth0`, or
+change the line in the file that the finding names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.nccl.ifname import why_gloo_fails, why_nothing_matches
 from ncheck.nccl.settings import gloo_interface_setting, interface_setting, releases_of
-from ncheck.network.best_addresses import SEATED, best_seats
+from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses
 
 
 @cluster_check(
@@ -33,15 +33,15 @@ from ncheck.network.best_addresses import SEATED, best_seats
     Severity.ERROR,
     NicFacts,
     EnvironmentFacts,
-    also=(LoadedNcclFacts, *SEATED),
+    also=(LoadedNcclFacts, *ADDRESS_FACTS),
     alone=True,
     mended_by="NCCL_SOCKET_IFNAME",
     matters_alone=True,
 )
 def ifname_matches_nothing(cluster: Cluster) -> Iterator[Problem]:
-    best = best_seats(cluster)
+    best = best_addresses(cluster)
     for node in cluster:
-        yield from _judged(node, next((seat.interface.name for seat in best[node.name]), ""))
+        yield from _judged(node, next((address.interface.name for address in best[node.name]), ""))
 
 
 def _judged(node: NodeView, name: str) -> Iterator[Problem]:
@@ -50,7 +50,9 @@ def _judged(node: NodeView, name: str) -> Iterator[Problem]:
     nccl, gloo = interface_setting(environment, releases[-1]), gloo_interface_setting(environment)
     if nccl and (why := why_nothing_matches(nccl, nics, environment, releases)):
         yield Problem(
-            f"{nccl.described} takes no interface: {why}", nccl.command_to_set(f"={name}" if name else ""), nodes=own
+            f"{nccl.described} matches no interface: {why}", nccl.command_to_set(f"={name}" if name else ""), nodes=own
         )
     if gloo and (why := why_gloo_fails(gloo, nics)):
-        yield Problem(f"{gloo.described} names what is not here: {why}", gloo.command_to_set(name), nodes=own)
+        yield Problem(
+            f"{gloo.described} names an interface that does not exist: {why}", gloo.command_to_set(name), nodes=own
+        )

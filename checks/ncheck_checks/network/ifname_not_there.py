@@ -1,18 +1,18 @@
-"""The interface that was asked for does not serve all nodes
+"""The requested interface cannot serve all nodes
 
 ## What it finds
 An interface that `--ifname` (or `ifname` in ncheck.toml) names for the job, and that some node does not have, that is
-down there, has no link or no address, that leads into no subnet of all nodes, or over which the nodes, as they tried,
-do not reach each other.
+down there, has no link or no address, that is in no subnet of all nodes, or over which the nodes failed to connect to
+each other.
 
 ## Why it matters
-NCCL takes the name as it stands: where it fits nothing, NCCL stops with "no socket interface found"; where it leads
-elsewhere, the job hangs before its first step. ncheck sets no other interface against the word of its user, and leaves
-the value open instead.
+NCCL takes the name literally: if it matches nothing, NCCL stops with "no socket interface found"; if it leads to
+another network, the job hangs before its first step. ncheck does not override the user's choice; it leaves the value
+in the plan undecided.
 
 ## What to type
-`ip -br address` on the named nodes shows what there is; without `--ifname` the choice is ncheck's: `ncheck plan
-nodes.txt`.
+`ip -br address` on the named nodes shows the interfaces; without `--ifname`, ncheck chooses one:
+`ncheck plan nodes.txt`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ncheck.nccl.requested_interface import problems_of
 def ifname_not_there(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     name = next((job.ifname for job in cluster.facts(JobFacts).values()), None)
     if name is None:
-        yield NotApplicable("no interface was asked for (--ifname)")
+        yield NotApplicable("no interface was requested (--ifname)")
         return
-    for told, nodes in problems_of(name, cluster.facts(NicFacts), cluster.facts(LinkFacts)).items():
-        yield Problem(f"--ifname {name}: {told}", "ip -br address", nodes=nodes)
+    for defect, nodes in problems_of(name, cluster.facts(NicFacts), cluster.facts(LinkFacts)).items():
+        yield Problem(f"--ifname {name}: {defect}", "ip -br address", nodes=nodes)

@@ -1,14 +1,14 @@
-"""The port of the job may not be reached from other nodes
+"""The job's port may be unreachable from other nodes
 
 ## What it finds
-A port of the job that other nodes do not reach on the first node in one subnet, while they reach it in another one; or
-a launcher's default port that they do not reach at all and that nobody named.
+A port of the job on the first node that other nodes cannot reach in one subnet but can reach in another, or a
+launcher's default port that nobody requested and that they cannot reach at all.
 
 ## Why it matters
-Which address the ranks meet at decides: at the wrong one they wait until the rendezvous' time-out.
+It depends on the address at which the ranks meet. At the wrong address they wait until the rendezvous times out.
 
 ## What to type
-`sudo nft list ruleset` on the first node: let in the other nodes' addresses, all ports.
+`sudo nft list ruleset` on the first node; then allow all ports from the addresses of the other nodes.
 """
 
 from __future__ import annotations

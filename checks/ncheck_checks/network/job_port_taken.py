@@ -1,17 +1,17 @@
-"""The port that the job was told to meet at is taken
+"""The job's port is taken
 
 ## What it finds
-A port that was named for the job (`--master-port`, `--need-port`, the launcher of `--for`) and that another program has
-on the first node, found by opening it as the job would. A connection that waits for its last packets takes nothing:
-that is how launchers open theirs. A port that this user may not open at all is named too.
+A port that was given for the job (`--master-port`, `--need-port`, the launcher of `--for`) and that another program
+uses on the first node. ncheck opens the port as the job would. A closed connection in TIME_WAIT is no obstacle, because
+launchers can open such a port. A port that this user may not open is reported too.
 
 ## Why it matters
-The first rank stops with "Address already in use". Worse is a rank of an earlier job that still listens: the new ranks
-join the old job and wait for ever.
+The first rank stops with "Address already in use". If a rank of an earlier job is still listening, it is worse: the new
+ranks join the old job and wait forever.
 
 ## What to type
-`sudo ss -tnap 'sport = :29500'` on the node shows the program, `ps -o user,lstart,args -p PID` since when it runs. End
-it if it is yours, or take another port: `ncheck plan nodes.txt --master-port 29501`.
+`sudo ss -tnap 'sport = :29500'` on the node shows the program, and `ps -o user,lstart,args -p PID` when it was started.
+Stop it if it is yours, or use another port: `ncheck plan nodes.txt --master-port 29501`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Connections between nodes are cut, or answered by a stranger
+"""Connections between nodes break, or another host answers
 
 ## What it finds
-Pairs of nodes whose connection opened and then ended in the middle or fell silent, and addresses at which something
-else answers than the agent that listens there. Two machines with one address, a transparent proxy and a firewall that
-looks into connections do that. It is named where the nodes have no other subnet in which all reach each other.
+Pairs of nodes whose connection opened and then broke or fell silent, and addresses at which something other than
+ncheck's agent answers. Causes are two machines with one address, a transparent proxy, or a firewall that inspects
+connections. It is reported if no other subnet connects all nodes.
 
 ## Why it matters
-NCCL sees "Connection reset by peer" or data that is not its own, at some time, and the job dies.
+NCCL sees "Connection reset by peer" or foreign data at some point, and the job dies.
 
 ## What to type
 `ip neigh show to 10.1.0.7` on another node: the hardware address must be the one that `ip -br link` shows on the node
-that owns the address. If it is not, find who else has the address.
+that owns the address. If it is not, find the other machine with this address.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Nodes get no answer from each other
+"""Connections between nodes get no answer
 
 ## What it finds
-Pairs of nodes between which packets vanish: no answer to a connection within five seconds, tried from each address of
-one to each of the other in the subnet. It is named where the nodes have no other subnet in which all reach each other.
+Pairs of nodes between which connections get no answer within five seconds, tried from each address of one node to each
+address of the other in the subnet. It is reported if no other subnet connects all nodes.
 
 ## Why it matters
-Firewalls drop in silence. NCCL waits two minutes for each of its 35 attempts, so the job seems to hang for more than an
-hour, and nothing is printed.
+Firewalls drop packets silently. NCCL waits two minutes for each of its 35 attempts, so the job hangs for more than an
+hour and prints nothing.
 
 ## What to type
-`sudo nft list ruleset` on the node that is named: look for "drop" and "policy drop"; or the security group, where the
-nodes are in a cloud. All ports must be open between the nodes, not a few.
+`sudo nft list ruleset` on the named node: look for "drop" and "policy drop". In a cloud, look at the security group.
+All ports must be open between the nodes, not only a few.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""An interface on a real wire has link-local addresses only
+"""An interface has only link-local addresses
 
 ## What it finds
-Interfaces that are up, on a real wire, and have nothing but 169.254.x.x or fe80:: addresses, where the interface of
-that name has a proper address on most of the other nodes, or where the node has no proper address anywhere. Spare
-ports, IPoIB that nobody gave addresses, and the management controller's USB card are left out.
+Interfaces on a real network that are up and have only 169.254.x.x or fe80:: addresses. They are reported if the
+interface of that name has another address on most of the other nodes, or if the node has no other address at all. Spare
+ports, IPoIB interfaces without addresses, and the management controller's USB interface are not reported.
 
 ## Why it matters
-Such an address is what a machine gives itself when DHCP did not answer, or when nobody configured it. It holds on
-one wire alone, and its IPv6 form is worth nothing without the sender's interface, so ranks that are told of it cannot
-use it; NCCL takes it all the same where it finds no other.
+A machine gives itself such an address if DHCP does not answer or nothing was configured. The address works on one
+network segment only, and its IPv6 form also needs the sender's interface, so other ranks cannot use it. NCCL still
+picks it if it finds no other.
 
 ## What to type
-`ip -br address` on the node, and `networkctl status eth0` or `nmcli device show eth0` for why it has none;
-`sudo dhclient -v eth0` asks for one anew where DHCP is in use.
+`ip -br address` on the node, and `networkctl status eth0` or `nmcli device show eth0` for the cause;
+`sudo dhclient -v eth0` requests an address where DHCP is in use.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ncheck.network.subnets import link_local_only as only_link_local
 def link_local_only(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     for node, names in only_link_local(cluster.facts(NicFacts)).items():
         if cluster.facts(ListingFacts)[node].places == ("local",):
-            yield NotApplicable("one machine alone needs no network", nodes=(node,))
+            yield NotApplicable("a single machine needs no network", nodes=(node,))
             continue
         for name, addresses in names.items():
             fix = f"ip -br address show dev {quote(name)}"

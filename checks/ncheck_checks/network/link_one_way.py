@@ -1,16 +1,16 @@
-"""Nodes reach each other one way only
+"""Nodes connect in one direction only
 
 ## What it finds
-Pairs of nodes of which one opens connections to the other and not the other way round, where neither is at odds with
-all the rest. A firewall that lets out what it does not let in looks so, and an asymmetric route with rp_filter.
-It is named where the nodes have no other subnet in which all reach each other.
+Pairs of nodes of which one can connect to the other, but not the other way round, while both can connect to other
+nodes. Causes are a firewall that allows outgoing but not incoming connections, or an asymmetric route with rp_filter.
+It is reported if no other subnet connects all nodes.
 
 ## Why it matters
-Which rank calls and which one listens changes with the algorithm and the number of nodes: the job works with some
+Which rank connects and which one listens depends on the algorithm and the number of nodes. The job works with some
 nodes, or in some order, and hangs with others.
 
 ## What to type
-`sudo nft list ruleset` on the node that is not reached, and `sudo sysctl net.ipv4.conf.all.rp_filter` there.
+`sudo nft list ruleset` on the node that cannot be reached, and `sudo sysctl net.ipv4.conf.all.rp_filter` there.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """Nodes refuse each other's connections
 
 ## What it finds
-Pairs of nodes between which a connection was refused although ncheck's agent listens at that very address and port: a
-firewall that answers with a reset, or a middlebox that answers in the node's place. It is named where the nodes have no
-other subnet in which all reach each other.
+Pairs of nodes between which a connection was refused although ncheck's agent listens on that address and port. A
+firewall answers with a reset, or a middlebox answers in place of the node. It is reported if no other subnet connects
+all nodes.
 
 ## Why it matters
-NCCL, gloo and MPI listen on ports that the kernel picks, as the agent did. NCCL tries again for a minute and stops with
+NCCL, gloo and MPI listen on ports that the kernel picks, as the agent does. NCCL retries for a minute and stops with
 "Connection refused"; MPI stops or hangs.
 
 ## What to type
-`sudo nft list ruleset` on the node that is named: look for "reject", and let in the other nodes' addresses, all ports.
+`sudo nft list ruleset` on the named node: look for "reject", and allow all ports from the addresses of the other nodes.
 """
 
 from __future__ import annotations

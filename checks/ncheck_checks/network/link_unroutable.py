@@ -1,17 +1,17 @@
-"""Nodes have no way to each other
+"""Nodes have no route to each other
 
 ## What it finds
-Pairs of nodes between which the kernel knows no way: no route, "no route to host" from a router, or nobody who answers
-to the address on the wire. An interface that is up with its cable in the wrong switch, a missing VLAN or a wrong prefix
-length look so. It is named where the nodes have no other subnet in which all reach each other.
+Pairs of nodes between which there is no route: the kernel has none, a router answers "no route to host", or nobody on
+the local network answers for the address. Causes are a cable in the wrong switch, a missing VLAN or a wrong prefix
+length. It is reported if no other subnet connects all nodes.
 
 ## Why it matters
-An address that has an interface looks as good as any to NCCL and MPI. They offer it to the other ranks, and the job
-hangs or stops at its start.
+NCCL and MPI use any interface that has an address. They send it to the other ranks, and the job hangs or stops at its
+start.
 
 ## What to type
-`ip route get 10.1.0.7 from 10.1.0.3` on the node that is named shows the way that its kernel takes, and `ip neigh` who
-answered on the wire; then look at the cable, the switch's port and its VLAN.
+`ip route get 10.1.0.7 from 10.1.0.3` on the named node shows the kernel's route, and `ip neigh` which neighbours
+answered; then look at the cable, the switch port and its VLAN.
 """
 
 from __future__ import annotations

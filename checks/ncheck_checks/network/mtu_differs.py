@@ -1,13 +1,12 @@
-"""Interfaces of one subnet have different MTUs
+"""Interfaces in one subnet have different MTUs
 
 ## What it finds
-Subnets in which the interfaces of the nodes do not have one MTU: 9000 on most, 1500 on one.
+Subnets in which the interfaces of the nodes have different MTUs: 9000 on most, 1500 on one.
 
 ## Why it matters
-Connections open and small messages pass. The two ends of a TCP connection settle for the smaller MTU of the two, which
-hides the difference; RoCE and UDP do not, and no end knows of a switch port that was set like the odd node: packets of
-the larger size are dropped there without a word, and the job hangs at its first large message. Whether they are
-dropped is another finding, path-mtu-hole.
+Connections open and small messages pass. TCP uses the smaller MTU of the two ends, which hides the difference; RoCE and
+UDP do not. Neither end knows the MTU of a switch port: if it is the smaller one, the switch silently drops larger
+packets, and the job hangs at its first large message. If packets are dropped, path-mtu-hole reports it.
 
 ## What to type
 `sudo ip link set dev eth0 mtu 9000` until the next boot, and the same in the node's network configuration;
@@ -21,20 +20,20 @@ from shlex import quote
 
 from ncheck import Cluster, Problem, Severity, cluster_check, split
 from ncheck.facts.nics import NicFacts
-from ncheck.network.subnets import Seat, networks
+from ncheck.network.subnets import SubnetAddress, networks
 
 
 @cluster_check("NC350", Severity.WARNING, NicFacts)
 def mtu_differs(cluster: Cluster) -> Iterator[Problem]:
     for subnet, members in networks(cluster.facts(NicFacts)).items():
-        if parted := split({node: _mtus(seats) for node, seats in members.items()}):
+        if parted := split({node: _mtus(addresses) for node, addresses in members.items()}):
             wanted = parted.wanted.split()[-1]
-            odd = (seat.interface for node in reversed(parted.odd) for seat in members[node])
+            odd = (address.interface for node in reversed(parted.odd) for address in members[node])
             name = next(nic.name for nic in odd if str(nic.mtu) != wanted)
             fix = f"sudo ip link set dev {quote(name)} mtu {wanted}"
-            yield Problem(f"the MTU of interfaces in {subnet} differs: {parted.told()}", fix, nodes=parted.odd)
+            yield Problem(f"the MTU of interfaces in {subnet} differs: {parted.summary()}", fix, nodes=parted.odd)
 
 
-def _mtus(seats: tuple[Seat, ...]) -> str:
-    """Return "9000", or "1500 and 9000" of a node with several interfaces there."""
-    return " and ".join(str(mtu) for mtu in sorted({seat.interface.mtu for seat in seats}))
+def _mtus(addresses: tuple[SubnetAddress, ...]) -> str:
+    """Return "9000", or "1500 and 9000" for a node with several interfaces in the subnet."""
+    return " and ".join(str(mtu) for mtu in sorted({address.interface.mtu for address in addresses}))

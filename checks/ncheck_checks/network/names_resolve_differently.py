@@ -1,38 +1,80 @@
-"""The name of a node does not lead to that node from everywhere
+"""The name of a node does not lead to that node from every node
 
 ## What it finds
-Names of listed nodes, looked up on the nodes as a launch would: one that leads to an address that its node does not
-have, to different addresses on different nodes, or that only some nodes can resolve. Asked are all pairs up to 16
-nodes, beyond that the first node's name on all and the names along Open MPI's tree. A name that no node resolves is no
-finding: it stands in the ssh configuration, or behind a jump host, and ncheck reached its node. Where a launcher is to
-use it, node-to-node-ssh-fails tells whether the nodes reach it. Nodes that are listed by address need no name.
+Names of listed nodes, looked up on the other nodes as a launcher would look them up. A name is reported if it resolves
+to an address that its node does not have, if it resolves to different addresses on different nodes, or if only some
+nodes can resolve it. With up to 16 nodes, every node looks up every name. With more nodes, all look up the first
+node's name, and the other names are looked up along Open MPI's launch tree.
+
+A name that no node resolves is not reported: it may exist only in the ssh configuration or behind a jump host. If a
+launcher needs it, node-to-node-ssh-fails reports the failure. Nodes that are listed by address need no name.
 
 ## Why it matters
-Launchers hand names to the nodes and let them look these up: MASTER_ADDR, the host file, horovodrun's -H. A stale
-line in one /etc/hosts sends that node's ranks to another machine or to nobody, and all others wait for them. Behind
-address translation a name may lead to an address that its node does not show, and be right.
+Launchers pass names to the nodes, and the nodes look them up: MASTER_ADDR, the host file, horovodrun's -H. A stale
+line in one /etc/hosts sends that node's ranks to the wrong machine, and all other ranks wait for them. Behind address
+translation, a name may correctly resolve to an address that the node itself does not show.
 
 ## What to type
-`getent ahosts NAME` on each of the nodes shows what it gets, and `getent hosts NAME` what the hosts file or DNS say;
-/etc/hosts goes first on most machines.
+`getent ahosts NAME` on each node shows what programs get; `getent hosts NAME` shows what the hosts file or DNS returns.
+On most machines /etc/hosts has priority.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from shlex import quote
 
-from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check, fold, nodes_by_value, split
 from ncheck.facts.names import NameFacts
-from ncheck.facts.nics import NicFacts
-from ncheck.network.names import late, misled, owned
+from ncheck.facts.nics import Kind, NicFacts
 
 
 @cluster_check("NC361", Severity.WARNING, NameFacts, also=(NicFacts,))
 def names_resolve_differently(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
-    own = {name: owned(nics) for name, nics in cluster.facts(NicFacts).items()}
-    asked = cluster.facts(NameFacts)
-    for wrong in misled(asked, own):
-        yield Problem(wrong.what, f"getent ahosts {quote(wrong.name)}", nodes=wrong.nodes)
-    if nodes := late(asked):
-        yield Inconclusive("names of other nodes were still being looked up when the time was over", nodes=nodes)
+    own = {name: _own_addresses(nics) for name, nics in cluster.facts(NicFacts).items()}
+    lookups = cluster.facts(NameFacts)
+    unresolved: dict[str, tuple[tuple[str, ...], str]] = {}  # name -> the nodes that cannot resolve it, first error
+    for name in dict.fromkeys(name for facts in lookups.values() for name in facts.names):
+        answers = {node: facts.names[name] for node, facts in lookups.items() if name in facts.names}
+        found = {node: frozenset(answer.addresses) for node, answer in answers.items() if answer.addresses}
+        if all(map(_is_loopback, found.get(name, ()))):  # host-name-is-loopback reports a node's own name
+            found.pop(name, None)
+        failed = tuple(node for node, answer in answers.items() if answer.error)
+        if found and failed:
+            unresolved[name] = (failed, answers[failed[0]].error)
+        yield from _wrong_addresses(name, found, own.get(name, frozenset()))
+    for (nodes, error), names in nodes_by_value(unresolved).items():
+        message = f"{fold(names)} {'does' if len(names) == 1 else 'do'} not resolve: {error}"
+        yield Problem(message, _fix(names[0]), nodes=nodes)
+    if late := tuple(node for node, facts in lookups.items() if any(name.late for name in facts.names.values())):
+        yield Inconclusive("the lookup of other nodes' names did not finish in time", nodes=late)
+
+
+def _wrong_addresses(name: str, found: Mapping[str, frozenset[str]], own: frozenset[str]) -> Iterator[Problem]:
+    """Yield addresses that are not the node's, and lookups that have no common address."""
+    foreign = {node: _joined(ips) for node, ips in found.items() if own and not ips & own}
+    for addresses, nodes in nodes_by_value(foreign).items():
+        yield Problem(f"{name} resolves to {addresses}, which is not its address", _fix(name), nodes=nodes)
+    right = {node: ips for node, ips in found.items() if node not in foreign}
+    parted = split({node: _joined(ips) for node, ips in right.items()})
+    if parted and not frozenset.intersection(*right.values()):
+        message = f"{name} resolves to different addresses: {parted.summary()}"
+        yield Problem(message, _fix(name), nodes=parted.odd)
+
+
+def _own_addresses(nics: NicFacts) -> frozenset[str]:
+    """Return the addresses by which others can reach this node."""
+    interfaces = (nic for nic in nics.interfaces if nic.kind is not Kind.CONTAINER_BRIDGE)
+    return frozenset(address.ip for nic in interfaces for address in nic.addresses if address.scope == "global")
+
+
+def _joined(ips: frozenset[str]) -> str:
+    return " and ".join(sorted(ips))
+
+
+def _is_loopback(ip: str) -> bool:
+    return ip.startswith("127.") or ip == "::1"
+
+
+def _fix(name: str) -> str:
+    return f"getent ahosts {quote(name)}"

@@ -1,16 +1,16 @@
-"""NCCL would pick a network in which nodes do not reach each other
+"""NCCL would pick a network in which nodes cannot reach each other
 
 ## What it finds
-Nodes whose NCCL, asked itself or by its rules, starts at an address in a subnet where some of them do not reach each
-other, while in another subnet all do. What is broken where no subnet carries them all has checks of its own
-(link-filtered and its like), and so has an interface that leads nowhere (nccl-would-pick-virtual).
+Nodes on which NCCL picks an address in a subnet where some nodes cannot reach each other, although another subnet
+connects all nodes. ncheck asks NCCL itself or applies its rules. If no subnet connects all nodes, link-filtered and the
+similar checks report the broken links. nccl-would-pick-virtual reports interfaces that lead nowhere.
 
 ## Why it matters
-NCCL does not try whether its choice works: it takes the first interface in the kernel's order. The job hangs before its
-first step, or at its first large message, on nodes that could work together.
+NCCL does not test its choice: it takes the first interface in the kernel's order. The job hangs before its first step,
+or at its first large message, on nodes that could work together.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME='=eth1'` on all nodes, with the name that leads into the network that carries;
+`export NCCL_SOCKET_IFNAME='=eth1'` on all nodes, with the name of the interface in the working network;
 `ncheck plan nodes.txt --for env` prints it.
 """
 

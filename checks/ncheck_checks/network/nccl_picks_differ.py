@@ -1,33 +1,32 @@
-"""NCCL would pick one subnet on some nodes and another one on the rest
+"""NCCL would pick different subnets on different nodes
 
 ## What it finds
-Clusters whose nodes share a subnet, and in which NCCL, asked itself or by its rules, picks an address in one subnet
-here and in another one there. Each interface is a real one: for those that lead nowhere see nccl-would-pick-virtual.
-The kernel's order decides, and it differs where drivers were loaded in another order or one node has a card more.
+Clusters whose nodes share a subnet, but where NCCL picks an address in one subnet on some nodes and in another subnet
+on others. ncheck asks NCCL itself or applies its rules. All these interfaces are usable; nccl-would-pick-virtual
+reports those that are not. The kernel's order decides, and it differs if drivers were loaded in another order or one
+node has an extra card.
 
 ## Why it matters
-Each rank is told to call the others where NCCL picked. Without a way between the two subnets the job hangs before its
-first step; with one, data takes a way that nobody meant, such as the management network.
+Each rank connects to the addresses that NCCL picked on the others. Without a route between the two subnets, the job
+hangs before its first step. With a route, data takes an unintended path, such as the management network.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME='=eth0'` on all nodes, with the name that leads into one and the same subnet;
-`ncheck plan nodes.txt --for env` names it.
+`export NCCL_SOCKET_IFNAME='=eth0'` on all nodes, with the name of an interface in the same subnet;
+`ncheck plan nodes.txt --for env` prints it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check, split
+from ncheck import Cluster, Problem, Severity, cluster_check, fold, nodes_by_value, split
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.hostlist import fold
 from ncheck.nccl.choice import PICK_FACTS, command_into, picked_addresses
 from ncheck.network.link_faults import carrying
 from ncheck.network.subnets import machines, shared
-from ncheck.parity import gathered
 
 
 @cluster_check(
@@ -41,10 +40,10 @@ from ncheck.parity import gathered
 def nccl_picks_differ(cluster: Cluster) -> Iterator[Problem]:
     nodes = machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts))
     picks = picked_addresses(node for node in cluster if node.name in nodes)
-    parted, everywhere = split({name: seat.subnet for name, seat in picks.items()}), shared(nodes)
+    parted, everywhere = split({name: pick.subnet for name, pick in picks.items()}), shared(nodes)
     if parted and everywhere:
         whole = next(iter(carrying(cluster.facts(LinkFacts), nodes)), "")
-        lines = gathered({node: f"{seat.interface.name} leads into {seat.subnet}" for node, seat in picks.items()})
-        evidence = tuple(f"{line}: {fold(members)}" for line, members in lines.items())
-        told = f"NCCL would pick different subnets: {parted.told()}"
-        yield Problem(told, command_into(everywhere, whole), evidence, parted.odd)
+        choices = {node: f"{pick.interface.name} is in {pick.subnet}" for node, pick in picks.items()}
+        evidence = tuple(f"{choice}: {fold(members)}" for choice, members in nodes_by_value(choices).items())
+        message = f"NCCL would pick different subnets: {parted.summary()}"
+        yield Problem(message, command_into(everywhere, whole), evidence, parted.odd)

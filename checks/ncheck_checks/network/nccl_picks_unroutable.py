@@ -1,29 +1,27 @@
-"""NCCL would wait where other nodes have no way to
+"""NCCL would listen on an address that other nodes cannot route to
 
 ## What it finds
-Nodes whose kernel knows no route to the address that NCCL would pick on another node: the nodes pick different subnets,
-and nothing joins the two.
+Nodes whose kernel has no route to the address that NCCL would pick on another node: the nodes pick different subnets,
+and no router connects the two.
 
 ## Why it matters
-Every rank is told to call the others where NCCL picked. There is no way to that address, so the job ends, or hangs,
-before its first step.
+Every rank connects to the addresses that NCCL picked on the others. Without a route the job stops or hangs before its
+first step.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME='=eth0'` on all nodes, with the name that leads into one and the same subnet;
-`ncheck plan nodes.txt --for env` names it.
+`export NCCL_SOCKET_IFNAME='=eth0'` on all nodes, with the name of an interface in the same subnet;
+`ncheck plan nodes.txt --for env` prints it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, Unread, cluster_check, fold
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.routes import RouteFacts
-from ncheck.hostlist import fold
-from ncheck.model.fact import Unread
 from ncheck.nccl.choice import PICK_FACTS, command_into, picked_addresses
 from ncheck.network.subnets import machines, shared
 
@@ -41,10 +39,12 @@ def nccl_picks_unroutable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     for node in cluster:
         if isinstance(why := node.maybe(RouteFacts), Unread):
             yield Inconclusive(why.reason, (node.name,))
-    for name, seat in picked_addresses(cluster).items():
-        told = {node: known.routes.get(seat.ip, "") for node, known in cluster.facts(RouteFacts).items()}
-        cut = {node: why for node, why in told.items() if why}
-        if cut:
-            fix = command_into(everywhere, "") if everywhere else f"ip route get {seat.ip}"
-            message = f"NCCL on {name} would wait at {seat.ip} ({seat.interface.name}): {fold(cut)} has no way there"
-            yield Problem(message, fix, tuple(f"{node}: {why}" for node, why in cut.items()), (name, *cut))
+    for name, pick in picked_addresses(cluster).items():
+        errors = {node: facts.routes.get(pick.ip, "") for node, facts in cluster.facts(RouteFacts).items()}
+        without_route = {node: error for node, error in errors.items() if error}
+        if without_route:
+            fix = command_into(everywhere, "") if everywhere else f"ip route get {pick.ip}"
+            address = f"{pick.ip} ({pick.interface.name})"
+            message = f"NCCL on {name} would listen on {address}: {fold(without_route)} has no route to it"
+            evidence = tuple(f"{node}: {error}" for node, error in without_route.items())
+            yield Problem(message, fix, evidence, (name, *without_route))

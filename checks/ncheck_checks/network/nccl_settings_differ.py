@@ -1,14 +1,14 @@
-"""NCCL is not set alike on all nodes
+"""NCCL settings differ between nodes
 
 ## What it finds
-Variables of NCCL's that are in force on some nodes and not on others, or with other values, from the environment that a
-job gets or from nccl.conf. Left out are those that are each node's own by right (NCCL_SOCKET_IFNAME, NCCL_IB_HCA,
-NCCL_HOSTID, NCCL_TOPO_FILE and the like) and NCCL_DEBUG.
+NCCL variables that are set on some nodes only, or to different values, in the job's environment or in nccl.conf.
+Variables that may rightly differ (NCCL_SOCKET_IFNAME, NCCL_IB_HCA, NCCL_HOSTID, NCCL_TOPO_FILE and the like) and
+NCCL_DEBUG are not compared.
 
 ## Why it matters
-Ranks must come to the same decisions on their own. With other algorithms, protocols, buffers or channels on one node
-they wait for messages that never come, or the whole job runs as the slowest setting does. It is found on one node of
-many, in a file that nobody remembers.
+All ranks must make the same decisions independently. With other algorithms, protocols, buffers or channels on one
+node, they wait for messages that never come, or the job runs at the speed of the slowest setting. The cause is often a
+forgotten file on a single node.
 
 ## What to type
 `env | grep NCCL_` and `cat /etc/nccl.conf ~/.nccl.conf` on the named nodes.

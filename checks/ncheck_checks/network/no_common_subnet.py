@@ -1,17 +1,17 @@
-"""The nodes share no subnet, and no router joins them
+"""The nodes share no subnet, and no router connects them
 
 ## What it finds
-Clusters in which no subnet has an address of its own on every node, while some node has no default route by which the
-others could be reached, or several nodes show one and the same address, as containers on private bridges do. Nodes
-that have no usable interface at all have their own check.
+Clusters without a subnet in which every node has an address of its own, if some node has no default route, or if
+several nodes have the same address, as containers on private bridges do. no-usable-interface reports nodes without any
+usable interface.
 
 ## Why it matters
-Ranks offer each other addresses that cannot be reached from everywhere. The job starts on all nodes and hangs at its
-first collective.
+Ranks send each other addresses that not all of them can reach. The job starts on all nodes and hangs at its first
+collective.
 
 ## What to type
-`ip -br address` on the named nodes: look for a wrong prefix length, a missing address, a container without `docker
-run --network=host`.
+`ip -br address` on the named nodes: look for a wrong prefix length, a missing address, or a container without
+`docker run --network=host`.
 """
 
 from __future__ import annotations
@@ -28,4 +28,4 @@ from ncheck.network.subnets import Apart, apart, machines
 def no_common_subnet(cluster: Cluster) -> Iterator[Problem]:
     found = apart(machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts)))
     if isinstance(found, Apart) and not found.routed:
-        yield Problem(f"no subnet is common to all nodes: {found.told}", "ip -br address", found.evidence, found.odd)
+        yield Problem(f"no subnet is common to all nodes: {found.summary}", "ip -br address", found.evidence, found.odd)

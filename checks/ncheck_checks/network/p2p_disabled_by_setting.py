@@ -1,17 +1,17 @@
-"""A setting keeps the GPUs of a node from each other
+"""A setting disables direct GPU-to-GPU copies
 
 ## What it finds
-NCCL_P2P_DISABLE=1, NCCL_P2P_LEVEL=LOC or NCCL_SHM_DISABLE=1, in the environment that a job gets or in nccl.conf, on
-nodes with more than one GPU.
+NCCL_P2P_DISABLE=1, NCCL_P2P_LEVEL=LOC or NCCL_SHM_DISABLE=1, in the job's environment or in nccl.conf, on nodes with
+more than one GPU.
 
 ## Why it matters
-These are steps of a search for another fault, such as PCIe access control that breaks direct copies. Left behind they
-take NVLink out of the job: data between GPUs of one node goes through main memory, or even out by the network card.
+These settings help to find another fault, such as PCIe access control that breaks direct copies. Left behind, they
+exclude NVLink from the job: data between GPUs of one node goes through main memory, or even through the network card.
 
 ## What to type
-`unset NCCL_P2P_DISABLE`, and look where it is set:
+`unset NCCL_P2P_DISABLE`, and find where it is set:
 `grep -sn NCCL_ ~/.bashrc ~/.profile ~/.nccl.conf /etc/nccl.conf /etc/environment`.
-Where direct copies do hang: `ncheck nodes.txt --ignore p2p-disabled-by-setting`.
+If direct copies do hang here: `ncheck nodes.txt --ignore p2p-disabled-by-setting`.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """Large packets are lost between nodes
 
 ## What it finds
-Pairs of nodes that connect and exchange small messages, while of 256 KiB nothing arrives: in the direction that is
-told. One end or both send packets that are larger than what something on the way takes, and nothing tells them so: MTU
-9000 on hosts and 1500 on a switch's port, a tunnel, or a firewall that drops ICMP. It is named where the nodes have no
-other subnet in which all reach each other.
+Pairs of nodes that connect and exchange small messages, but lose a message of 256 KiB in the direction that is named.
+One end or both send packets that are too large for something between them, and no error reaches the sender: MTU 9000 on
+hosts and 1500 on a switch port, a tunnel, or a firewall that drops ICMP. It is reported if no other subnet connects all
+nodes.
 
 ## Why it matters
-Everything starts: logins, rendezvous, the first small collectives. The job hangs at the first large message, with no
-error for a quarter of an hour and more.
+Everything starts: logins, rendezvous, the first small collectives. The job hangs at the first large message, without an
+error for a quarter of an hour or longer.
 
 ## What to type
-`ping -M do -s 8972 10.1.0.7` shows the hole: 8972 is an MTU of 9000 less 28 bytes of headers. Raise the MTU of what is
-between the nodes, or `sudo ip link set dev eth1 mtu 1500` on all of them.
+`ping -M do -s 8972 10.1.0.7` shows the loss: 8972 is an MTU of 9000 minus 28 bytes of headers. Raise the MTU of the
+devices between the nodes, or `sudo ip link set dev eth1 mtu 1500` on all of them.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
-"""The reverse path filter drops what other nodes send
+"""The reverse path filter drops packets from other nodes
 
 ## What it finds
-Nodes of several interfaces on which the kernel, asked about a packet from another node that comes in by the interface
-of the address it is for, says that it would drop it: rp_filter is 1 (the greater of the interface's value and that of
-"all"), and the way back to the sender leads by another interface. So it is with two cards in one subnet and no rules
-of their own, and with routes that are not the same in both directions. Nothing is sent for this.
+Nodes with several interfaces whose kernel would drop a packet from another node that arrives on the interface with the
+packet's destination address. ncheck asks the kernel and sends nothing. The kernel drops the packet if rp_filter is 1
+(the larger one of the interface's value and that of "all") and the route back to the sender uses another interface. Two
+cards in one subnet without policy routing cause this, and asymmetric routes.
 
 ## Why it matters
-Connections to that address open never, or now and then, as ARP has it. Nothing is logged and no counter that anyone
-looks at grows, so the job hangs as if the cable were bad.
+Connections to that address never open, or only sometimes, depending on ARP. Nothing is logged, so the job hangs as if
+the cable were bad.
 
 ## What to type
-`sudo sysctl -w net.ipv4.conf.all.rp_filter=2` on the node, and the same line in /etc/sysctl.d: 2 takes what has any way
-back. `ip route get FROM_ADDRESS from OWN_ADDRESS` shows the way back. A table for each interface leads it by the right
-one: `sudo ip route add 10.1.0.0/24 dev eth1 table 101`, then `sudo ip rule add from 10.1.0.6 table 101`.
+`sudo sysctl -w net.ipv4.conf.all.rp_filter=2` on the node, and the same line in /etc/sysctl.d: 2 accepts a packet if
+any route leads back. `ip route get FROM_ADDRESS from OWN_ADDRESS` shows the route back. A routing table for each
+interface corrects it: `sudo ip route add 10.1.0.0/24 dev eth1 table 101`, then
+`sudo ip rule add from 10.1.0.6 table 101`.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ from ncheck.facts.arrivals import ArrivalFacts
 
 @node_check("NC352", Severity.WARNING, ArrivalFacts)
 def rp_filter_drops(node: NodeView) -> Iterator[Problem]:
-    lost = [one for one in node[ArrivalFacts].arrivals if not one.taken]
+    lost = [packet for packet in node[ArrivalFacts].arrivals if not packet.taken]
     if lost:
-        names = " and ".join(dict.fromkeys(one.interface for one in lost))
-        why = "rp_filter is 1, and the way back is by another interface"
+        names = " and ".join(dict.fromkeys(packet.interface for packet in lost))
+        why = "rp_filter is 1 and the route back uses another interface"
         yield Problem(
-            message=f"what other nodes send to {names} is dropped: {why}",
+            message=f"packets from other nodes to {names} are dropped: {why}",
             fix="sudo sysctl -w net.ipv4.conf.all.rp_filter=2",
-            evidence=tuple(f"from {one.source} to {one.address} by {one.interface}: dropped" for one in lost),
+            evidence=tuple(
+                f"from {packet.source} to {packet.address} by {packet.interface}: dropped" for packet in lost
+            ),
         )

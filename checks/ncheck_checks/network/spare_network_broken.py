@@ -1,15 +1,15 @@
-"""A network that no job needs does not carry
+"""A spare network is broken
 
 ## What it finds
-Nodes that do not reach each other in some subnet, in whatever way, while another subnet joins them all, or while not
-all nodes have an address there. An interface that is up and leads nowhere looks so.
+Nodes that cannot reach each other in some subnet, while another subnet connects all nodes, or while not all nodes have
+an address in the broken one. An interface that is up but leads nowhere causes this.
 
 ## Why it matters
-Nothing is lost where the job is kept to the network that carries. Without a word about it, Open MPI uses every network
-that it finds, and NCCL without InfiniBand sends data over several: both would hang in this one.
+It does no harm if the job uses the working network. Without settings, Open MPI uses every network that it finds, and
+NCCL without InfiniBand sends data over several: both would hang in this one.
 
 ## What to type
-`ncheck plan nodes.txt --for env` prints the settings that keep a job where all nodes reach each other.
+`ncheck plan nodes.txt --for env` prints the settings that keep a job in the working network.
 """
 
 from __future__ import annotations

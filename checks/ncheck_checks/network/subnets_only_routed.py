@@ -1,15 +1,15 @@
-"""The nodes share no subnet: routers join them
+"""The nodes are connected by routers only
 
 ## What it finds
-Clusters in which no subnet has an address on every node, and every node has a default route: usual in clouds that
-give each machine an address of its own, and in fabrics that are routed up to the host.
+Clusters without a subnet in which every node has an address, where every node has a default route. This is usual in
+clouds that give each machine an address of its own, and in fabrics that route to each host.
 
 ## Why it matters
-Nothing is wrong where the routers pass all that a job sends. They may not: ncheck tells here only what it has not
-seen to be one network.
+It does no harm if the routers forward everything that a job sends. They may not; ncheck reports that the nodes are not
+in one network.
 
 ## What to type
-`tracepath NODE` from one node to another shows the way and its packet size.
+`tracepath NODE` from one node to another shows the route and its packet size.
 """
 
 from __future__ import annotations
@@ -28,4 +28,4 @@ def subnets_only_routed(cluster: Cluster) -> Iterator[Problem]:
     found = apart(machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts)))
     if isinstance(found, Apart) and found.routed:
         fix = f"tracepath {quote(found.odd[0])}"
-        yield Problem(f"only routers join the nodes: {found.told}", fix, found.evidence, found.odd)
+        yield Problem(f"only routers connect the nodes: {found.summary}", fix, found.evidence, found.odd)

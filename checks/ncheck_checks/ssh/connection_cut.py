@@ -1,8 +1,9 @@
-"""The connection was cut before all was answered
+"""The connection was lost during the run
 
 ## What it finds
-Nodes whose connection ended in the midst: the link went down, sshd or the node was restarted, the agent's Python was
-killed (out of memory), or the server ended the login without a reason. What was answered before is kept and judged.
+Nodes whose connection ended before all answers arrived: the link went down, sshd or the node was restarted, the agent's
+Python was killed (out of memory), or the server closed the session without a reason. Earlier answers are kept and
+judged.
 
 ## Why it matters
 A connection that does not last a few seconds does not last a training run.
@@ -15,10 +16,9 @@ node alone.
 from __future__ import annotations
 
 from ncheck import Problem
-from ncheck.model.evidence import Cause, Login
-from ncheck.network.logins import by_ssh, login_check
+from ncheck.network.logins import Cause, Login, by_ssh, login_check
 
 
 @login_check("NC127", Cause.CLOSED)
 def connection_cut(node: str, login: Login) -> Problem:
-    return Problem("the connection was cut", f"{by_ssh(node, login)} uptime")
+    return Problem("the connection was lost", f"{by_ssh(node, login)} uptime")

@@ -1,26 +1,23 @@
-"""Connections to the node are dropped
+"""The node does not answer on the SSH port
 
 ## What it finds
-Nodes that do not answer a connection at all within the time: the node is down, or a firewall or security group drops
-the packets without a word.
+Nodes that did not answer a connection in time: the node is down, or a firewall or security group silently drops the
+packets.
 
 ## Why it matters
-A launcher that meets such a node waits for minutes, some without end, before it says anything.
+A launcher waits for minutes on such a node, some launchers forever, before it prints anything.
 
 ## What to type
 `ping NODE`, and `sudo traceroute -T -p 22 NODE` to see where packets stop. Open the port in the node's firewall and
-the cloud's security group, power the node on, or take it off the list.
+the cloud's security group, power the node on, or remove it from the list.
 """
 
 from __future__ import annotations
 
 from ncheck import Problem
-from ncheck.model.evidence import Cause, Login
-from ncheck.network.logins import login_check
+from ncheck.network.logins import Cause, Login, login_check
 
 
 @login_check("NC112", Cause.FILTERED)
 def connection_filtered(node: str, login: Login) -> Problem:
-    return Problem(
-        f"it does not answer on port {login.port}", f"sudo traceroute -T -p {login.port} {login.address or node}"
-    )
+    return Problem(f"no answer on port {login.port}", f"sudo traceroute -T -p {login.port} {login.address or node}")

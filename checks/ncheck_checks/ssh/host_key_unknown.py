@@ -1,23 +1,22 @@
-"""The node's host key is not known
+"""The host key is unknown
 
 ## What it finds
-Nodes whose SSH host key is in no known_hosts file of yours, under the name and port that are used.
+Nodes whose SSH host key is not in your known_hosts files under the name and port that are used.
 
 ## Why it matters
-Launchers run ssh without a terminal: it cannot ask, so it ends with "Host key verification failed". Nothing is
-trusted unseen by ncheck either.
+Launchers run ssh without a terminal, so ssh cannot ask and stops with "Host key verification failed". ncheck does not
+trust unknown keys either.
 
 ## What to type
 Log in once by hand and compare the fingerprint: `ssh -o StrictHostKeyChecking=ask NODE`. For nodes that you have just
-installed yourself, all at once: `ncheck --accept-new-host-keys nodes.txt` writes unknown keys to ~/.ssh/known_hosts,
-never changed ones.
+installed yourself, accept all at once: `ncheck --accept-new-host-keys nodes.txt` adds unknown keys to
+~/.ssh/known_hosts, but never changed ones.
 """
 
 from __future__ import annotations
 
 from ncheck import Problem
-from ncheck.model.evidence import Cause, Login
-from ncheck.network.logins import login_check
+from ncheck.network.logins import Cause, Login, login_check
 
 
 @login_check("NC117", Cause.HOST_KEY_UNKNOWN)

@@ -1,12 +1,12 @@
 """The job's environment could not be entered
 
 ## What it finds
-Nodes on which `--setup` or `--enter` failed, or which lack the interpreter that `--python` names: a module that is not
-there, a file that cannot be sourced, a container that does not run.
+Nodes on which `--setup` or `--enter` failed, or that lack the interpreter given with `--python`: a missing module, a
+file that cannot be sourced, a container that is not running.
 
 ## Why it matters
-What ncheck would compare is the job's environment, so nothing is read in its place: versions from outside it would look
-right and mean nothing. The job itself would fail there in the same way.
+ncheck compares the job's environment, so it reads nothing outside it: versions from outside would look right and be
+meaningless. The job itself would fail there in the same way.
 
 ## What to type
 Try it as ncheck does, on that node: `ssh NODE "bash -lc 'module load nccl'"`, or `ssh NODE docker ps` for a container.
@@ -19,8 +19,7 @@ from shlex import quote
 
 from ncheck import Inconclusive, NodeView, Problem, Severity, node_check
 from ncheck.facts.login import LoginFacts
-from ncheck.model.evidence import Cause
-from ncheck.network.logins import by_ssh, never_got_that_far
+from ncheck.network.logins import Cause, by_ssh, never_got_that_far
 
 
 @node_check("NC126", Severity.ERROR, LoginFacts, blocks_plan=True)

@@ -1,16 +1,17 @@
 """A node is listed more than once
 
 ## What it finds
-A host whose name stands in the list of nodes more than once, with the places. ncheck asks it once all the same. Two
-different names of one machine are another finding: one-machine-twice.
+Hosts whose name occurs more than once in the list of nodes, with the places. ncheck still connects to each only once.
+one-machine-twice reports two different names of one machine.
 
 ## Why it matters
-mpirun adds up the slots of all mentions, so twice the ranks land on that node's GPUs; other launchers start a second
-worker there, which finds the port taken or the GPU in use. In a list with one line a slot, as PBS and LSF write it,
-it is meant: `--ignore node-listed-twice`.
+mpirun adds the slots of all occurrences, so twice the ranks run on that node's GPUs. Other launchers start a second
+worker there, which finds the port taken or the GPU in use. In a list with one line per slot, as PBS and LSF write it,
+this is intended: `--ignore node-listed-twice`.
 
 ## What to type
-Take the later lines out, as by `sed -i 9d nodes.txt`, and look again: `ncheck --select node-listed-twice nodes.txt`.
+Remove the later lines, for example with `sed -i 9d nodes.txt`, and run again:
+`ncheck --select node-listed-twice nodes.txt`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check, fold
 from ncheck.facts.login import ListingFacts
-from ncheck.hostlist import fold
 
 TWICE = 2
 
@@ -39,14 +39,14 @@ def node_listed_twice(cluster: Cluster) -> Iterator[Problem]:
         often = "twice" if times == TWICE else f"{times} times"
         yield Problem(
             message=f"{fold(nodes)} {'is' if len(nodes) == 1 else 'are each'} listed {often}",
-            fix=_without_the_later(nodes),
+            fix=_without_later_lines(nodes),
             evidence=tuple(f"{node}: {', '.join(places)}" for node, places in list(nodes.items())[:MOST_SHOWN]),
             nodes=tuple(nodes),
         )
 
 
-def _without_the_later(nodes: dict[str, tuple[str, ...]]) -> str:
-    """Return a line that leaves only the first mentions; a list that is no file is written anew."""
+def _without_later_lines(nodes: dict[str, tuple[str, ...]]) -> str:
+    """Return a command that keeps only the first occurrences, or lists the nodes anew if they are not from a file."""
     files = {place.rpartition(":")[0] for places in nodes.values() for place in places}
     file = files.pop()
     if files or file in ("", "standard input"):

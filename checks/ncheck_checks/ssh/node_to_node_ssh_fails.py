@@ -1,17 +1,17 @@
-"""A node cannot ssh to another
+"""A node cannot ssh to another node
 
 ## What it finds
-Nodes whose own `ssh`, in batch mode, does not get into other nodes that can be logged in to from here. Up to 16 nodes
-every node tries every other (or with `--mesh all`); beyond, the first node tries all, and the others those that Open
-MPI's tree has them start.
+Nodes whose own `ssh`, in batch mode, cannot log in to other nodes that this machine can log in to. With up to 16 nodes
+(or `--mesh all`) every node tries every other node. With more, the first node tries all, and the others try those that
+Open MPI's launch tree makes them start.
 
 ## Why it matters
-mpirun is started on one of the nodes and opens ssh from there; with more than 64 nodes the nodes open it to each other.
-One login that asks, waits or is refused, and the launch hangs with no word of which.
+mpirun runs on one of the nodes and uses ssh from there; with more than 64 nodes, the nodes also use ssh among each
+other. If one login asks a question, hangs or is refused, the launch hangs without naming it.
 
 ## What to type
-On the node: `ssh-keyscan -p 22 PEER >> ~/.ssh/known_hosts` for a host key that it does not know, and for a login that
-is refused `ssh-copy-id -p 22 PEER`.
+On the node: `ssh-keyscan -p 22 PEER >> ~/.ssh/known_hosts` for an unknown host key, and `ssh-copy-id -p 22 PEER` for a
+refused login.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check, fold
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
-from ncheck.hostlist import fold
-from ncheck.model.evidence import Cause
+from ncheck.network.logins import Cause
 
-NOBODYS_FAULT = frozenset({Cause.OVERLOADED, Cause.DEADLINE, Cause.TRANSPORT})
+NOT_THE_NODES = frozenset({Cause.OVERLOADED, Cause.DEADLINE, Cause.TRANSPORT})
 
 
 MOST_SHOWN = 8
@@ -48,9 +47,9 @@ def node_to_node_ssh_fails(cluster: Cluster) -> Iterator[Problem | Inconclusive]
                 failed[peer.cause].append((node, peer))
     for cause, edges in failed.items():
         nodes = tuple(dict.fromkeys(node for node, _ in edges))
-        if cause in NOBODYS_FAULT:
+        if cause in NOT_THE_NODES:
             yield Inconclusive(
-                f"ssh to {fold(peer.target for _, peer in edges)} could not be tried ({cause.value})", nodes
+                f"ssh to {fold(peer.target for _, peer in edges)} could not be tested ({cause.value})", nodes
             )
         else:
             yield _problem(cause, edges, nodes)

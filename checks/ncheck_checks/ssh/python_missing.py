@@ -1,17 +1,16 @@
-"""There is no Python on the node that could look at it
+"""The node has no usable Python
 
 ## What it finds
-Nodes that can be logged in to and that have no python3 of version 3.6 or newer, neither on the PATH of a plain
-(non-interactive) login nor where it usually lies, or one that is broken. ncheck's own questions are asked by such a
-Python; the job's may be another.
+Nodes that accept the login but have no working python3 of version 3.6 or newer, neither on the PATH of a
+non-interactive login nor in the usual places. ncheck's agent needs such a Python; the job's Python may be another one.
 
 ## Why it matters
-Nothing else about the node can be told, and a training job in Python will not start there either, unless its
-environment is entered first: by a module, in a container.
+Nothing else can be read from the node. A training job in Python will not start there either, unless its environment is
+entered first, by a module or in a container.
 
 ## What to type
-`sudo apt-get install python3` on the node; or say where Python is: `ncheck --python /opt/conda/bin/python3 nodes.txt`,
-or how the job's environment is entered: `ncheck --enter 'docker exec -i train' nodes.txt`.
+`sudo apt-get install python3` on the node; or give its path: `ncheck --python /opt/conda/bin/python3 nodes.txt`, or how
+to enter the job's environment: `ncheck --enter 'docker exec -i train' nodes.txt`.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from collections.abc import Iterator
 
 from ncheck import Inconclusive, NodeView, Problem, Severity, node_check
 from ncheck.facts.login import LoginFacts
-from ncheck.model.evidence import Cause
-from ncheck.network.logins import never_got_that_far
+from ncheck.network.logins import Cause, never_got_that_far
 
 
 @node_check("NC125", Severity.ERROR, LoginFacts, blocks_plan=True)
@@ -29,7 +27,7 @@ def python_missing(node: NodeView) -> Iterator[Problem | Inconclusive]:
     login = node[LoginFacts].login
     if login.cause is Cause.NO_PYTHON:
         yield Problem(
-            message=f"{node.name} has no python3 that runs (3.6 or newer is needed)",
+            message=f"{node.name} has no working python3 (3.6 or newer is needed)",
             fix="sudo apt-get install python3",
             evidence=(login.detail,),
         )

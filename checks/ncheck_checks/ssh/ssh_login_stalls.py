@@ -1,24 +1,23 @@
-"""The SSH login stalls half way
+"""The SSH login stalls
 
 ## What it finds
-Nodes that greet and then go quiet in the key exchange or the login. The packets of the key exchange are the first
-large ones: where they are lost, an MTU on the way is smaller than both ends believe. A node that hangs looks the
-same.
+Nodes that send an SSH banner and then fall silent during the key exchange or the login. The packets of the key exchange
+are the first large ones: if they are lost, an MTU on the path is smaller than both ends assume. A node that hangs looks
+the same.
 
 ## Why it matters
-What stalls a login stalls NCCL and MPI too: small messages pass, large ones never arrive, and the job hangs. Not even
-ssh's ConnectTimeout ends it.
+The same fault stalls NCCL and MPI: small messages pass, large ones never arrive, and the job hangs. ssh's
+ConnectTimeout does not end such a login.
 
 ## What to type
-`ping -M do -s 1472 -c 3 ADDRESS` fails where the path takes less than 1500 bytes. Find the interface or switch with
-the smaller MTU (`ip link show`), or set the same MTU on all: `sudo ip link set eth0 mtu 1500`.
+`ping -M do -s 1472 -c 3 ADDRESS` fails if the path allows less than 1500 bytes. Find the interface or switch with the
+smaller MTU (`ip link show`), or set the same MTU on all: `sudo ip link set eth0 mtu 1500`.
 """
 
 from __future__ import annotations
 
 from ncheck import Problem
-from ncheck.model.evidence import Cause, Login
-from ncheck.network.logins import login_check
+from ncheck.network.logins import Cause, Login, login_check
 
 
 @login_check("NC116", Cause.STALLED)

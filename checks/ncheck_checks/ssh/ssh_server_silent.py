@@ -1,25 +1,24 @@
-"""The SSH server accepts connections and says nothing
+"""The SSH server accepts connections but does not answer
 
 ## What it finds
-Nodes whose kernel accepts the connection while no SSH banner comes within the time: sshd is frozen or starved, the
+Nodes whose kernel accepts the connection but whose SSH banner does not arrive in time: sshd is frozen or starved, the
 root disk hangs, or the machine is out of memory.
 
 ## Why it matters
-Plain ssh waits for ever on such a node, and so does mpirun: the usual cause of a launch that hangs without a message.
+Plain ssh waits forever on such a node, and so does mpirun: this is the usual cause of a launch that hangs silently.
 
 ## What to type
-On the node's console: `sudo systemctl restart ssh`, and `sudo dmesg -T | tail` for the reason. If it does not answer
-there either, reboot it.
+On the node's console: `sudo systemctl restart ssh`, and `sudo dmesg -T | tail` for the reason. If the console does not
+respond either, reboot the node.
 """
 
 from __future__ import annotations
 
 from ncheck import Problem
-from ncheck.model.evidence import Cause, Login
-from ncheck.network.logins import login_check
+from ncheck.network.logins import Cause, Login, login_check
 
 
 @login_check("NC115", Cause.SILENT)
 def ssh_server_silent(_node: str, _login: Login) -> Problem:
-    told = "its SSH server accepts connections and does not speak: restart it on the node's own console"
-    return Problem(told, "sudo systemctl restart ssh")
+    message = "its SSH server accepts connections but does not answer: restart it on the node's console"
+    return Problem(message, "sudo systemctl restart ssh")

@@ -1,16 +1,16 @@
-"""Start-up files print on standard output
+"""Start-up files print text in non-interactive logins
 
 ## What it finds
-Nodes on which a login that runs a command gets more than the command's output: ~/.bashrc, ~/.cshrc or a file in
-/etc/profile.d prints a banner, a module list, a warning. The first lines are in the evidence.
+Nodes on which a login that runs a command returns more than the command's output: ~/.bashrc, ~/.cshrc or a file in
+/etc/profile.d prints a banner, a module list or a warning. The evidence shows the first lines.
 
 ## Why it matters
-scp, rsync, sftp and launchers read that output as their own protocol: "Received message too long", a daemon that never
-reports back. ncheck itself is not confused by it.
+scp, rsync, sftp and launchers parse that output as their own protocol: "Received message too long", or a daemon that
+never reports back. ncheck itself ignores the extra text.
 
 ## What to type
-`ssh NODE true` must print nothing. Put the command behind a test for a terminal, in the file that prints:
-`[ -t 1 ] && echo welcome`, or end ~/.bashrc early for logins without one: `case $- in *i*) ;; *) return ;; esac`.
+`ssh NODE true` must print nothing. In the file that prints, test for a terminal first: `[ -t 1 ] && echo welcome`, or
+end ~/.bashrc early in non-interactive logins: `case $- in *i*) ;; *) return ;; esac`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def start_up_files_print(node: NodeView) -> Iterator[Problem | Inconclusive]:
     facts = node[LoginFacts]
     if facts.noise:
         yield Problem(
-            message="start-up files print on standard output when no terminal is there",
+            message="start-up files print text in non-interactive logins",
             fix=facts.login.fix or f"{by_ssh(quote(node.name), facts.login)} true",
             evidence=tuple(facts.noise.splitlines()),
         )

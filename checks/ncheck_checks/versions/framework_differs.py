@@ -1,18 +1,20 @@
-"""A framework is not the same on every node
+"""A framework version differs between nodes
 
 ## What it finds
-Nodes whose job interpreter holds another version of torch, tensorflow, jax, paddle, deepspeed or the like than the
-rest, or lacks what most have. Where nodes have GPUs and that interpreter has no framework, it is likely the wrong one:
-the verdict is unknown, unless it finds an NCCL of its own, as jobs in C++ do; then there is nothing to compare here,
-and NCCL itself is compared. Horovod has its own check.
+Nodes whose job interpreter has another version of torch, tensorflow, jax, paddle, deepspeed or a similar framework than
+the other nodes, or lacks one that most nodes have. horovod-differs compares Horovod.
+
+If nodes have GPUs and the interpreter has no framework, it is probably the wrong interpreter: the verdict is unknown.
+If it loads an NCCL of its own, as jobs in C++ do, there is no framework to compare, and nccl-version-differs compares
+NCCL.
 
 ## Why it matters
-Every rank runs the same program over its own copy. Two versions disagree about what is sent when, or bring two NCCLs:
-the job stops at its first collective, or goes on with wrong numbers.
+Every rank runs the same program with its own copy of the framework. Two versions disagree about what is sent when, or
+bring two NCCL versions: the job stops at its first collective, or continues with wrong results.
 
 ## What to type
-`python3 -m pip install torch==VERSION` in the job's environment on the named nodes. If the job uses another Python
-than the one named here: `ncheck --python /path/to/python nodes.txt`.
+`python3 -m pip install torch==VERSION` in the job's environment on the named nodes. If the job uses another Python than
+the one in the finding: `ncheck --python /path/to/python nodes.txt`.
 """
 
 from __future__ import annotations
@@ -31,27 +33,25 @@ def framework_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive | Not
     pythons = cluster.facts(InterpreterFacts)
     names = sorted({name for python in pythons.values() for name in python.frameworks} - {"horovod"})
     for name in names:
-        if parted := _parted(name, pythons):
+        if parted := _differing(name, pythons):
             wanted = next(version for version, _ in parted.groups if version != "none")
             fix = f"python3 -m pip install {quote(f'{name}=={wanted}')}"
-            yield Problem(f"{name} differs: {parted.told()}", fix, nodes=parted.odd)
+            yield Problem(f"{name} differs: {parted.summary()}", fix, nodes=parted.odd)
     if not names:
-        yield _none_anywhere(cluster, sorted({f"{python.path} ({python.how})" for python in pythons.values()}))
+        yield _no_framework(cluster, sorted({f"{python.path} ({python.how})" for python in pythons.values()}))
 
 
-def _none_anywhere(cluster: Cluster, interpreters: list[str]) -> Inconclusive | NotApplicable:
+def _no_framework(cluster: Cluster, interpreters: list[str]) -> Inconclusive | NotApplicable:
     where = ", ".join(interpreters)
     if not any(isinstance(node.maybe(GpuFacts), GpuFacts) for node in cluster):
-        return NotApplicable(f"no framework lives in {where}, and there is no GPU that would want one")
+        return NotApplicable(f"no framework in {where}, and no GPU")
     if all(isinstance(node.maybe(LoadedNcclFacts), LoadedNcclFacts) for node in cluster):
-        return NotApplicable(
-            f"no framework lives in {where}; NCCL itself is compared. Another Python is named with --python"
-        )
-    return Inconclusive(f"no framework lives in {where}: name the job's Python with --python")
+        return NotApplicable(f"no framework in {where}; NCCL itself is compared (--python selects another Python)")
+    return Inconclusive(f"no framework in {where}: give the job's Python with --python")
 
 
-def _parted(name: str, pythons: Mapping[str, InterpreterFacts]) -> Split[str] | None:
-    """Part the nodes by version. One that lacks what most lack is left out, unless it has no framework at all."""
-    held = {node: python.frameworks.get(name, "none") for node, python in pythons.items()}
-    usual = 2 * list(held.values()).count("none") <= len(held)
-    return split({n: v for n, v in held.items() if usual or v != "none" or not pythons[n].frameworks})
+def _differing(name: str, pythons: Mapping[str, InterpreterFacts]) -> Split[str] | None:
+    """Group the nodes by version. A node without a framework that most nodes lack is left out, unless it has none."""
+    versions = {node: python.frameworks.get(name, "none") for node, python in pythons.items()}
+    usual = 2 * list(versions.values()).count("none") <= len(versions)
+    return split({n: v for n, v in versions.items() if usual or v != "none" or not pythons[n].frameworks})

@@ -1,16 +1,16 @@
-"""CUDA_VISIBLE_DEVICES hides GPUs of a node from the job
+"""CUDA_VISIBLE_DEVICES hides GPUs from the job
 
 ## What it finds
-Nodes where CUDA_VISIBLE_DEVICES, in the environment that a job gets there, shows fewer GPUs than the node has: a line
-left in a start-up file, a word that means no GPU and ends the list. Where the slots in the list say how many are
-wanted, they are compared with it instead (`ncheck explain NC208`); where MIG parts are named, nothing is said.
+Nodes where CUDA_VISIBLE_DEVICES, in the job's environment, shows fewer GPUs than the node has: a line left in a
+start-up file, or a value that names no GPU and so ends the list. If the node list gives slots, slots-and-gpus-disagree
+compares these with the visible GPUs instead. Nodes whose variable names MIG instances are not judged.
 
 ## Why it matters
-Programs see the rest only, numbered anew from 0. Launchers that start a rank for each GPU start fewer here than
-elsewhere, or ask for one that is not shown ("invalid device ordinal").
+Programs see only the remaining GPUs, numbered from 0. Launchers that start a rank per GPU start fewer ranks here than
+elsewhere, or use a GPU that is hidden ("invalid device ordinal").
 
 ## What to type
-`unset CUDA_VISIBLE_DEVICES`, and look where it is set: `grep -n CUDA_VISIBLE_DEVICES ~/.bashrc ~/.profile`.
+`unset CUDA_VISIBLE_DEVICES`, and find where it is set: `grep -n CUDA_VISIBLE_DEVICES ~/.bashrc ~/.profile`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ncheck.topology.gpus import VARIABLE, visible_gpus
 
 @node_check("NC211", Severity.WARNING, GpuFacts, ListingFacts, EnvironmentFacts)
 def gpus_hidden(node: NodeView) -> Iterator[Problem | NotApplicable]:
-    there, seen = len(node[GpuFacts].gpus), visible_gpus(node[GpuFacts], node[EnvironmentFacts])
-    if seen is None or node[ListingFacts].slots is not None:
-        yield NotApplicable("parts of GPUs are named (MIG)" if seen is None else "the list says how many are wanted")
-    elif seen < there:
+    total, visible = len(node[GpuFacts].gpus), visible_gpus(node[GpuFacts], node[EnvironmentFacts])
+    if visible is None or node[ListingFacts].slots is not None:
+        yield NotApplicable("MIG instances are named" if visible is None else "the node list gives the number of slots")
+    elif visible < total:
         value = node[EnvironmentFacts].variables[VARIABLE]
         yield Problem(
-            f"{VARIABLE} shows {seen} of its {there} GPUs", f"unset {VARIABLE}", (f"{VARIABLE}={quote(value)}",)
+            f"{VARIABLE} shows {visible} of its {total} GPUs", f"unset {VARIABLE}", (f"{VARIABLE}={quote(value)}",)
         )

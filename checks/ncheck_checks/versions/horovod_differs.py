@@ -1,16 +1,16 @@
-"""Horovod is not the same on every node
+"""Horovod differs between nodes
 
 ## What it finds
-Nodes whose Horovod has another version, or was built with other frameworks, controllers or tensor operations than the
-rest, as `horovodrun --check-build` tells. Nodes without Horovod fail where others of their kind have it.
+Nodes whose Horovod has another version, or was built with other frameworks, controllers or tensor operations than on
+the other nodes, according to `horovodrun --check-build`. Nodes without Horovod are reported if other nodes have it.
 
 ## Why it matters
-Ranks agree on each operation before they run it. A build without NCCL beside one with it, or one without MPI beside
-one with it, waits for a partner that speaks another way: the first all-reduce never ends.
+Ranks agree on each operation before they run it. If one build has NCCL or MPI and another does not, the ranks wait for
+each other over different channels: the first all-reduce never ends.
 
 ## What to type
-Build the majority's on the named nodes, in the job's environment, such as `HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip
-install --no-cache-dir horovod==VERSION`, then `horovodrun --check-build`.
+Install the majority's build on the named nodes, in the job's environment, for example
+`HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir horovod==VERSION`, then `horovodrun --check-build`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ncheck import Severity, parity_check
 from ncheck.facts.horovod import HorovodFacts
 
 
-def _told(names: Iterable[str]) -> str:
+def _joined(names: Iterable[str]) -> str:
     return "+".join(sorted(names)) or "none"
 
 
@@ -30,5 +30,5 @@ def _told(names: Iterable[str]) -> str:
     fix="HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod",
 )  # fmt: skip
 def horovod_differs(horovod: HorovodFacts) -> str:
-    built = (_told(horovod.frameworks), _told(horovod.controllers), _told(horovod.operations))
+    built = (_joined(horovod.frameworks), _joined(horovod.controllers), _joined(horovod.operations))
     return f"{horovod.version} (for {built[0]}, by {built[1]}, with {built[2]})"

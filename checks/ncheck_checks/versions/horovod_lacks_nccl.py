@@ -1,12 +1,12 @@
 """Horovod was built without NCCL on a node with GPUs
 
 ## What it finds
-Nodes with NVIDIA GPUs whose `horovodrun --check-build` leaves the box of NCCL under "Available Tensor Operations"
-empty. Nodes without GPUs are skipped: Horovod needs no NCCL there.
+Nodes with NVIDIA GPUs whose `horovodrun --check-build` does not mark NCCL under "Available Tensor Operations". Nodes
+without GPUs are skipped: Horovod needs no NCCL there.
 
 ## Why it matters
-Horovod says nothing and sends every gradient through the CPU by MPI or Gloo. The job runs, many times slower than its
-GPUs and its fabric allow, and NCCL's own settings have no effect.
+Horovod prints no warning and sends every gradient through the CPU with MPI or Gloo. The job runs many times slower than
+its GPUs and its fabric allow, and NCCL's settings have no effect.
 
 ## What to type
 `HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod` in the job's

@@ -1,16 +1,17 @@
-"""The job's Python is not the same on every node
+"""The job's Python differs between nodes
 
 ## What it finds
-Nodes whose job interpreter lies at another path, or is another release of Python (the first two numbers), than the
-rest. It is the one that `--python` names, or the active venv's or conda's, or the first python3 on PATH.
+Nodes whose job interpreter has another path, or another Python release (the first two numbers), than on the other
+nodes. The job interpreter is the one given with `--python`, or that of the active venv or conda environment, or the
+first python3 on PATH.
 
 ## Why it matters
-Launchers run the same command line on every node, and Horovod the very path of the first one: where it leads to
-another Python, other packages are loaded there, or none. Pickled code does not cross releases of Python.
+Launchers run the same command line on every node, and Horovod uses the exact path of the first node. Where that path
+leads to another Python, other packages are loaded, or none. Pickled code does not work across Python releases.
 
 ## What to type
-`which -a python3` on the named nodes; then name one for all: `ncheck --python /opt/conda/bin/python nodes.txt`, and
-start the job with that same path.
+`which -a python3` on the named nodes; then select one for all, `ncheck --python /opt/conda/bin/python nodes.txt`, and
+start the job with the same path.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""MPI's daemon on a node is of another release than mpirun
+"""The MPI daemon on a node is of another release than mpirun
 
 ## What it finds
-Nodes where the daemon that mpirun's ssh starts (orted, prted, Hydra's proxies) belongs to another release, or another
-MPI, than the mpirun of the first node: the first two numbers count. That happens where two installations stand on one
-machine, and the PATH of a plain ssh login names them in another order than your own.
+Nodes where the daemon that mpirun starts over ssh (orted, prted, Hydra's proxies) belongs to another release (the first
+two numbers) or another MPI than the mpirun of the first node. This happens if a machine has two installations and the
+PATH of a non-interactive login lists them in another order than yours.
 
 ## Why it matters
-mpirun and its daemons speak a private protocol that changes with each release. A daemon of another one ends at once
-("ORTE was unable to reliably start one or more daemons") or never answers, and mpirun waits for ever.
+mpirun and its daemons use a private protocol that changes with each release. A daemon of another release exits at once
+("ORTE was unable to reliably start one or more daemons") or never answers, and mpirun waits forever.
 
 ## What to type
-`ssh NODE 'which -a orted prted mpirun'` shows what comes first there. `mpirun --prefix DIR`, with the folder above
-mpirun's own bin, has its own daemon started on every node that has it there.
+`ssh NODE 'which -a orted prted mpirun'` shows which comes first there. `mpirun --prefix DIR`, with the folder above
+mpirun's bin, starts mpirun's own daemon on every node that has it there.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def mpi_daemon_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive | No
     found = cluster.facts(MpiDaemonFacts)
     start, prefix = starter_of(found), prefix_for(found)
     if start is None:
-        yield NotApplicable("no node has an mpirun whose daemon is known")
+        yield NotApplicable("no node has an mpirun with a known daemon")
         return
     if silent := unknown_releases(found, start):
-        yield Inconclusive(f"nothing beside {start.daemon} says of which release it is", silent)
+        yield Inconclusive(f"the release of {start.daemon} is unknown: no file beside it names it", silent)
     if missing := tuple(node for node, facts in found.items() if start.started(facts) is None):
-        yield NotApplicable(f"there is no {start.daemon}: see NC209", missing)
-    helps = (f"mpirun --prefix {prefix} starts mpirun's own, and the plan's line says so",) if prefix else ()
+        yield NotApplicable(f"{start.daemon} is missing: see NC209", missing)
+    helps = (f"mpirun --prefix {prefix} starts mpirun's own daemon; the launch plan does this",) if prefix else ()
     for node, daemon in other_releases(found, start).items():
-        release = f"{daemon.implementation} {daemon.version}"
-        what = f"mpirun of {start.node} is {start.described}, and {daemon.path} is {release}"
-        yield Problem(what, f"ssh {quote(node)} which -a {start.daemon} mpirun", helps, (node,))
+        theirs = f"{daemon.path} is {daemon.implementation} {daemon.version}"
+        message = f"mpirun of {start.node} is {start.described}, but {theirs}"
+        yield Problem(message, f"ssh {quote(node)} which -a {start.daemon} mpirun", helps, (node,))

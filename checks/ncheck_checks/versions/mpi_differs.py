@@ -1,18 +1,18 @@
-"""MPI is not the same on every node
+"""MPI differs between nodes
 
 ## What it finds
-Nodes whose mpirun is another implementation (Open MPI, MPICH, Intel MPI) or another release than the rest: the first
-two numbers count, 4.1 against 5.0. It is that of the job's environment (--setup), else that of a plain ssh login, else
-that of a person's shell. Nodes without any mpirun fail where others have one. Nodes are compared within groups of one
-GPU model; on a tie both sides are named, and none is blamed.
+Nodes whose mpirun is another implementation (Open MPI, MPICH, Intel MPI) or another release (the first two numbers,
+4.1 against 5.0) than on the other nodes. It is the mpirun of the job's environment (--setup), or else of a
+non-interactive ssh login, or else of an interactive shell. Nodes without mpirun are reported if other nodes have one.
+Nodes are compared within groups of one GPU model. In a tie, both sides are named and none is blamed.
 
 ## Why it matters
-mpirun starts its own helper on every node and speaks a private protocol with it. Helpers of another release do not
-answer: "ORTE was unable to reliably start one or more daemons", or a launch that waits for ever.
+mpirun starts a daemon on every node and uses a private protocol with it. Daemons of another release do not answer:
+"ORTE was unable to reliably start one or more daemons", or the launch waits forever.
 
 ## What to type
 On the named nodes, `which -a mpirun orted prted` shows which installation comes first on PATH. Install the same
-release (`apt-get install openmpi-bin`), or name one installation for all with `mpirun --prefix DIR`.
+release (`apt-get install openmpi-bin`), or select one installation for all with `mpirun --prefix DIR`.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""One node has several NCCLs that its job might load
+"""Several NCCL versions on one node compete for the job
 
 ## What it finds
-Nodes on which copies of libnccl of different versions compete for the job: wheels, conda's and torch's own, and what
-LD_LIBRARY_PATH or LD_PRELOAD point to. A system-wide copy beside the job's own competes with nothing, and is not
-named.
+Nodes on which copies of libnccl of different versions could be loaded by the job: from wheels, conda or torch, and
+copies that LD_LIBRARY_PATH or LD_PRELOAD point to. A system-wide copy beside the job's own does not compete and is not
+reported.
 
 ## Why it matters
-Which one is loaded then depends on the order of imports and on variables that ssh, mpirun and a batch system each set
-in their own way. The same program runs on one NCCL by hand and on another under a launcher.
+Which copy is loaded depends on the order of imports and on variables that ssh, mpirun and batch systems set
+differently. The same program uses one NCCL when started by hand and another under a launcher.
 
 ## What to type
-`env -u LD_LIBRARY_PATH -u LD_PRELOAD python3 train.py` leaves the job's own copy in force; `python3 -m pip list`
-shows which wheels bring one. Keep one of them.
+`env -u LD_LIBRARY_PATH -u LD_PRELOAD python3 train.py` uses the job's own copy; `python3 -m pip list` shows the wheels
+that contain one. Keep only one of them.
 """
 
 from __future__ import annotations
@@ -30,15 +30,19 @@ def nccl_copies_differ(node: NodeView) -> Iterator[Problem | Inconclusive]:
     rivals = [copy for copy in node[NcclCopiesFacts].copies if _competes(copy, home)]
     versions = sorted({copy.version for copy in rivals if not isinstance(copy.version, Unread)})
     if len(versions) > 1:
-        used = f"the job loads {loaded.version}" if isinstance(loaded, LoadedNcclFacts) else "which wins is not known"
+        used = (
+            f"the job loads {loaded.version}"
+            if isinstance(loaded, LoadedNcclFacts)
+            else "it is unknown which one is loaded"
+        )
         evidence = tuple(f"{copy.version} at {copy.path} ({copy.origin})" for copy in rivals)
         yield Problem(f"NCCL {' and '.join(versions)} compete for the job; {used}", "python3 -m pip list", evidence)
     for copy in rivals:
         if isinstance(copy.version, Unread) and len(rivals) > 1:
-            yield Inconclusive(f"the version of {copy.path} is not known: {copy.version.reason}")
+            yield Inconclusive(f"the version of {copy.path} is unknown: {copy.version.reason}")
 
 
 def _competes(copy: NcclCopy, home: str) -> bool:
-    """Tell whether the job might load it: conda's copies count in the job's own environment only."""
+    """Tell whether the job might load a copy: conda's copies count only in the job's own environment."""
     own = home != "" and copy.path.startswith(home + "/")
     return copy.origin in ("wheel", "torch", "environment") or (copy.origin == "conda" and own)

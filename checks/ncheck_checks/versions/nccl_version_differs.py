@@ -1,18 +1,18 @@
-"""NCCL is not the same on every node
+"""The NCCL version differs between nodes
 
 ## What it finds
-Nodes whose job interpreter loads another NCCL than the rest: asked of the library itself by `ncclGetVersion`, for the
-copy that the interpreter really loads, not for the one that a package list names. Nodes are compared within groups of
-one GPU model. With a majority the odd nodes are named; on a tie both sides are, and none is blamed.
+Nodes whose job interpreter loads another NCCL version than on the other nodes. ncheck calls `ncclGetVersion` of the
+library that the interpreter really loads and does not rely on package lists. Nodes are compared within groups of one
+GPU model. With a majority, the other nodes are named; in a tie, both sides are named and none is blamed.
 
 ## Why it matters
-NCCL refuses to start across versions that differ even in the last number ("Mismatched NCCL version detected", since
-2.23.4); older ones hang without a word.
+NCCL refuses to start if versions differ, even in the last number ("Mismatched NCCL version detected", since 2.23.4);
+older releases hang silently.
 
 ## What to type
-Install the majority's version on the odd nodes, in the environment that the job uses:
-`python3 -m pip install nvidia-nccl-cu12==VERSION` (cu13 for CUDA 13) where it comes from a wheel,
-`sudo apt-get install 'libnccl2=VERSION*'` where it is the system's; then
+Install the majority's version on the other nodes, in the environment that the job uses:
+`python3 -m pip install nvidia-nccl-cu12==VERSION` (cu13 for CUDA 13) if it comes from a wheel,
+`sudo apt-get install 'libnccl2=VERSION*'` if it is a system package; then
 `ncheck --select nccl-version-differs nodes.txt`.
 """
 
@@ -25,7 +25,7 @@ from ncheck.facts.nccl import LoadedNcclFacts
 
 
 def _installed(odd: LoadedNcclFacts, wanted: str) -> str:
-    """Return the line that installs a version where the odd node's copy comes from."""
+    """Return the command that installs a version from the source of the deviating node's copy."""
     if odd.path.startswith(("/usr/lib", "/lib")) and not odd.static:
         return f"sudo apt-get install {quote(f'libnccl2={wanted}*')}"
     return f"python3 -m pip install {quote(f'nvidia-nccl-cu12=={wanted}')}"

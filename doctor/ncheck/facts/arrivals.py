@@ -14,7 +14,7 @@ from ncheck.facts.nics import NicFacts
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions
-from ncheck.network.subnets import Seat, seats
+from ncheck.network.subnets import SubnetAddress, subnet_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,7 +70,7 @@ _WHY_NOT = "no packet of another node can arrive on a wrong interface: one inter
 def ask_arrivals(cluster: Cluster, _settings: Settings, left: float) -> Questions:
     """Ask each node whose interfaces and settings are known."""
     held = {
-        name: [seat for seat in seats(nics) if ":" not in seat.ip]
+        name: [seat for seat in subnet_addresses(nics) if ":" not in seat.ip]
         for name, nics in cluster.connected_facts(NicFacts).items()
     }
     questions: Questions = {}
@@ -82,7 +82,7 @@ def ask_arrivals(cluster: Cluster, _settings: Settings, left: float) -> Question
     return questions
 
 
-def _packets(name: str, held: Mapping[str, list[Seat]], settings: NetSettingsFacts) -> Iterator[JsonValue]:
+def _packets(name: str, held: Mapping[str, list[SubnetAddress]], settings: NetSettingsFacts) -> Iterator[JsonValue]:
     own = held[name]
     if len({seat.interface.name for seat in own}) < 2:  # noqa: PLR2004  with one interface, replies leave where requests arrive
         return
@@ -92,7 +92,7 @@ def _packets(name: str, held: Mapping[str, list[Seat]], settings: NetSettingsFac
                 yield {"interface": seat.interface.name, "address": seat.ip, "source": source}
 
 
-def _senders(name: str, seat: Seat, held: Mapping[str, list[Seat]]) -> Iterator[str]:
+def _senders(name: str, seat: SubnetAddress, held: Mapping[str, list[SubnetAddress]]) -> Iterator[str]:
     """Yield an address for each subnet that others send from to this one: its own or, where no subnet is common to the
     two nodes, that of the other's interface of the same name (each a rail, which routers join).
     """

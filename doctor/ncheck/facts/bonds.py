@@ -1,4 +1,4 @@
-"""Bonds: several cards that work as one, by the bonding driver's own account."""
+"""Bonds: several interfaces that work as one, as the bonding driver reports them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ncheck.model.fact import Absent, Read, Unread
 
 @dataclass(frozen=True)
 class Slave:
-    """One card of a bond. `speed` is in Mb/s, None where the driver does not say; `aggregator` is of 802.3ad alone."""
+    """An interface of a bond. `speed`: Mb/s, None if the driver does not report it; `aggregator`: with 802.3ad only."""
 
     name: str
     up: bool
@@ -24,8 +24,8 @@ class Slave:
 
 @dataclass(frozen=True)
 class Bond:
-    """One bond. `active` is the slave that carries all of an active-backup bond, and `aggregator` the group of slaves
-    that carries all of an 802.3ad bond; None in other modes, or where there is none.
+    """A bond. `active`: the slave that carries the data of an active-backup bond. `aggregator`: the group of slaves
+    that carries the data of an 802.3ad bond. Both are None in other modes, or if there is none.
     """
 
     name: str
@@ -50,17 +50,17 @@ BONDING = Tree((PLACE + "*",))
 
 
 def bonds(evidence: Evidence) -> Read[BondFacts]:
-    """Read every bond; a node that has none is Absent."""
+    """Read every bond; a node without one is Absent."""
     for source in (BONDING, INTERFACES):
         if why := no_answer(source, evidence.reply(source)):
             return why
     tree = evidence.reply(BONDING).value
     if not isinstance(tree, Mapping):
-        raise TypeError("the bonding driver's files are no tree")
+        raise TypeError("the bonding driver's files are not a tree")
     names = _names(evidence)
     for name in names:
         if not isinstance(tree.get(PLACE + name), str):
-            return Unread(f"{PLACE}{name} cannot be read, and {name} is a bond")
+            return Unread(f"{PLACE}{name} cannot be read, although {name} is a bond")
     return BondFacts(tuple(bond_in(name, str(tree[PLACE + name])) for name in names)) if names else Absent("no bond")
 
 
@@ -76,11 +76,11 @@ _LINE_OF_A_SLAVE = "Slave Interface: "  # Slave Interface: eno1
 
 
 def bond_in(name: str, text: str) -> Bond:
-    """Read a bond. Raises ValueError for what is no such file."""
+    """Read a bond's file. Raises ValueError for other text."""
     head, *blocks = text.split(_LINE_OF_A_SLAVE)
     own = _pairs(head)
     if "Bonding Mode" not in own or "MII Status" not in own:
-        raise ValueError(f"{name}: that is no account of a bond")
+        raise ValueError(f"{name}: not a file of the bonding driver")
     return Bond(
         name=name,
         mode=own["Bonding Mode"],
@@ -93,12 +93,12 @@ def bond_in(name: str, text: str) -> Bond:
 
 def _slave(block: str) -> Slave:
     name, _, rest = block.partition("\n")
-    said = _pairs(rest)
-    return Slave(name.strip(), said.get("MII Status") == "up", _speed(said), _number(said.get("Aggregator ID")))
+    pairs = _pairs(rest)
+    return Slave(name.strip(), pairs.get("MII Status") == "up", _speed(pairs), _number(pairs.get("Aggregator ID")))
 
 
 def _pairs(text: str) -> Mapping[str, str]:
-    """Read "Speed: 25000 Mbps"; where a key comes again (details of 802.3ad partners), the first one counts."""
+    """Read "Speed: 25000 Mbps"; of a repeated key (details of 802.3ad partners), the first one counts."""
     pairs: dict[str, str] = {}
     for line in text.splitlines():
         key, colon, value = line.partition(":")
@@ -107,8 +107,8 @@ def _pairs(text: str) -> Mapping[str, str]:
     return pairs
 
 
-def _speed(said: Mapping[str, str]) -> int | None:
-    word = said.get("Speed", "").removesuffix("Mbps").strip()  # Speed: 25000 Mbps | Speed: Unknown
+def _speed(pairs: Mapping[str, str]) -> int | None:
+    word = pairs.get("Speed", "").removesuffix("Mbps").strip()  # Speed: 25000 Mbps | Speed: Unknown
     return int(word) if word.isdigit() else None
 
 
@@ -117,5 +117,5 @@ def _number(word: str | None) -> int | None:
 
 
 def _name(word: str | None) -> str | None:
-    """Return the active slave's name: the line says "None" where there is none, and modes without one have no line."""
+    """Return the active slave's name: the line says "None" if there is none, and other modes have no such line."""
     return None if word in (None, "None") else word

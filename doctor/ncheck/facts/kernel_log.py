@@ -1,4 +1,4 @@
-"""GPUs, how they hang together, and what the kernel said of them."""
+"""GPU errors in the kernel log: Xid lines of the NVIDIA driver."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class XidEvent:
 
 @dataclass(frozen=True)
 class KernelLogFacts:
-    """What the kernel log says since boot. `source` is "journalctl -k" or "dmesg"."""
+    """The Xid lines since boot. `source` is "journalctl -k" or "dmesg"; `oldest` is the time of the first line read."""
 
     xids: tuple[XidEvent, ...]
     source: str
     oldest: str | Unread = ""
 
 
-DRIVER = "NVRM"  # what NVIDIA's driver begins its messages with
+DRIVER = "NVRM"  # the prefix of the NVIDIA driver's messages
 
 
 # [  913.2] NVRM: Xid (PCI:0000:91:00): 79, pid=1234, name=python3, GPU has fallen off the bus.
@@ -48,13 +48,13 @@ _UPTIME = re.compile(r"^(\[ *\d+\.\d+\])")
 
 
 def xid_events(lines: Iterable[str]) -> tuple[XidEvent, ...]:
-    """Return every Xid in the order of the log; the PCI address with its function number, as sysfs has it."""
+    """Return every Xid in the order of the log; the PCI address includes the function number, as in sysfs."""
     found = ((_XID.search(line), line) for line in lines if DRIVER in line)
     return tuple(XidEvent(_address(hit[1]), int(hit[2]), line.strip()) for hit, line in found if hit)
 
 
 def message_time(line: str) -> str:
-    """Return a line's own time, as it was printed, or ""."""
+    """Return the time at the start of a line as printed, or ""."""
     found = _SYSLOG_TIME.match(line) or _UPTIME.match(line)
     return found[1] if found else ""
 
@@ -63,21 +63,21 @@ def _address(text: str) -> str:
     return (text if "." in text else text + ".0").lower()
 
 
-# Of a long log the end is kept: what came last matters most.
+# Of a long log only the end is kept: recent lines matter most.
 JOURNAL = Command(("journalctl", "-k", "-b", "--no-pager", "-o", "short"), root=True, tail=True, holding=DRIVER)
 
 
 DMESG = Command(("dmesg",), root=True, tail=True, holding=DRIVER)
 
 
-_NO_MATTER_OF_ROOT = (Status.TIMEOUT, Status.UNANSWERED, Status.FAILED)
+_ROOT_DOES_NOT_HELP = (Status.TIMEOUT, Status.UNANSWERED, Status.FAILED)
 
 
 _NAMES = {JOURNAL: "journalctl -k", DMESG: "dmesg"}
 
 
 def kernel_log(evidence: Evidence) -> Read[KernelLogFacts]:
-    """Read the first of the two that shows kernel messages."""
+    """Read the first command that shows kernel messages."""
     for command, name in _NAMES.items():
         lines = _messages(evidence, command)
         if oldest := next((time for line in lines if (time := message_time(line))), ""):
@@ -86,7 +86,7 @@ def kernel_log(evidence: Evidence) -> Read[KernelLogFacts]:
 
 
 def _messages(evidence: Evidence, command: Command) -> list[str]:
-    """Return the kernel's lines, each of which bears a time; the journal's own remarks do not ("-- No entries --")."""
+    """Return the lines of the log; remarks of the journal, such as "-- No entries --", have no time."""
     reply = evidence.reply(command)
     if reply.status is not Status.OK or reply.exit_status != 0:
         return []
@@ -94,16 +94,16 @@ def _messages(evidence: Evidence, command: Command) -> list[str]:
 
 
 def _unreadable(evidence: Evidence) -> Unread:
-    """Say why. A command that hung, broke or was never answered is unknown; all else is what only root may read."""
+    """Return the reason. A command that hung, failed or got no answer is unknown; otherwise only root can read it."""
     replies = {command: evidence.reply(command) for command in _NAMES}
     for command, reply in replies.items():
         why = trouble(command, reply)
         unfinished = reply.status is Status.OK and reply.exit_status is None
-        if isinstance(why, Unread) and (reply.status in _NO_MATTER_OF_ROOT or unfinished):
+        if isinstance(why, Unread) and (reply.status in _ROOT_DOES_NOT_HELP or unfinished):
             return why
-    said = [text for reply in replies.values() for text in (reply.stderr.strip(), reply.reason) if text]
+    errors = [text for reply in replies.values() for text in (reply.stderr.strip(), reply.reason) if text]
     return Unread(
-        "the kernel log shows nothing to this user" + (f": {said[-1].splitlines()[0]}" if said else ""),
+        "this user cannot read the kernel log" + (f": {errors[-1].splitlines()[0]}" if errors else ""),
         needs_root=True,
         fix="sudo journalctl -k -b --no-pager | grep NVRM",
     )
@@ -112,35 +112,36 @@ def _unreadable(evidence: Evidence) -> Unread:
 FACTS = (Fact(KernelLogFacts, (JOURNAL, DMESG), kernel_log),)
 
 
-# The GPU must be reset, the machine restarted, or a link or memory looked after before a job can rely on it.
+# The GPU needs a reset, the machine a reboot, or a link or memory a check before a job can use it.
 FATAL = frozenset(
     {46, 48, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, *range(143, 151), 155, 156, 158}
 )  # fmt: skip
 
 
-# The catalogue says that nothing need be done.
+# NVIDIA's Xid catalogue says that no action is needed.
 HARMLESS = frozenset({14, 37, 38, 43, 44, 63, 92, 93, 121, 137, 141, 152, 153})
 
 
 OFF_THE_BUS = 79
 
 
-def problems(log: KernelLogFacts, *, fatal: bool, way_in: str = "") -> Iterator[Problem]:
-    """Yield one problem a GPU: its fatal events, or those that are neither fatal nor harmless.
+def problems(log: KernelLogFacts, *, fatal: bool, login: str = "") -> Iterator[Problem]:
+    """Yield one problem per GPU: its fatal events, or those that are neither fatal nor harmless.
 
-    `way_in` ("ssh -t node07 ") goes before what ends all that runs there: it must not be typed elsewhere.
+    `login` ("ssh -t node07 ") is put before a command that stops everything on the node, so that it cannot be typed on
+    another machine by mistake.
     """
     events = [e for e in log.xids if e.xid not in HARMLESS and (e.xid in FATAL) == fatal]
     for pci in dict.fromkeys(event.pci for event in events):
-        yield _problem(pci, [event for event in events if event.pci == pci], fatal=fatal, way_in=way_in)
+        yield _problem(pci, [event for event in events if event.pci == pci], fatal=fatal, login=login)
 
 
-def _problem(pci: str, events: list[XidEvent], *, fatal: bool, way_in: str) -> Problem:
+def _problem(pci: str, events: list[XidEvent], *, fatal: bool, login: str) -> Problem:
     counts = Counter(event.xid for event in events)
-    said = ", ".join(_times(xid, count) for xid, count in sorted(counts.items()))
+    xids = ", ".join(_times(xid, count) for xid, count in sorted(counts.items()))
     last = {event.xid: event.line for event in events}
-    message = f"the driver reported {said} for the GPU at {pci}"
-    return Problem(message, way_in * fatal + _fix(pci, counts, fatal=fatal), tuple(last.values()))
+    message = f"the driver reported {xids} for the GPU at {pci}"
+    return Problem(message, login * fatal + _fix(pci, counts, fatal=fatal), tuple(last.values()))
 
 
 def _times(xid: int, count: int) -> str:

@@ -20,7 +20,7 @@ from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.model.plan import MEETING_PORTS
-from ncheck.network.subnets import Seat, clashing, doubles, machines, seats
+from ncheck.network.subnets import SubnetAddress, clashing, doubles, machines, subnet_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -206,7 +206,7 @@ TORCH_PORT = 29500  # the default MASTER_PORT of torch, DeepSpeed and Accelerate
 _MEET_BY_TORCH = ("torch", "deepspeed", "accelerate")
 
 
-MOST_SEATS = 64  # addresses of one node that the others connect to
+MAX_ADDRESSES = 64  # addresses of one node that the others connect to
 
 
 _LISTENING = 5.0  # seconds for a node to bind its sockets, and to find the process that uses a port
@@ -239,7 +239,7 @@ def _deaf(cluster: Cluster, settings: Settings) -> bool:
 
 def ask_listen(cluster: Cluster, settings: Settings, _left: float) -> Questions:
     """Ask each node to listen on its own addresses, and the first one on the job's ports."""
-    found, doubles = usable_seats(cluster), _doubles(cluster)
+    found, doubles = usable_addresses(cluster), _doubles(cluster)
     deaf, why = _deaf(cluster, settings), no_peers(cluster, settings)
     ports: dict[str, list[JsonValue]] = (
         {cluster.connected[0].name: _needed(cluster, settings)} if cluster.connected else {}
@@ -256,7 +256,7 @@ def ask_connect(cluster: Cluster, settings: Settings, left: float) -> Questions:
         return {}
     seconds = max(_LEAST, left - _KEPT * settings.deadline - 1.0)
     questions: Questions = {}
-    found = usable_seats(cluster)
+    found = usable_addresses(cluster)
     for name, rows in dialled(cluster, settings, found).items():
         sources: JsonValue = {subnet: list(ips) for subnet, ips in _by_subnet(found[name]).items()}
         asked: JsonValue = {"token": cluster.token, "timeout": seconds, "sources": sources, "targets": list(rows)}
@@ -265,7 +265,7 @@ def ask_connect(cluster: Cluster, settings: Settings, left: float) -> Questions:
     return questions
 
 
-def dialled(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[Seat]]) -> dict[str, list[Row]]:
+def dialled(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[SubnetAddress]]) -> dict[str, list[Row]]:
     """Return the rows of each node, in order. Nodes share row objects: a thousand nodes have a million pairs."""
     doubles, listening = _doubles(cluster), cluster.connected_facts(ListenFacts)
     names = [name for name in found if name not in doubles]
@@ -289,12 +289,12 @@ def dialled(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[S
     return made
 
 
-def usable_seats(cluster: Cluster) -> dict[str, tuple[Seat, ...]]:
+def usable_addresses(cluster: Cluster) -> dict[str, tuple[SubnetAddress, ...]]:
     """Return each node's addresses, without those that another machine has as well."""
     nics = cluster.connected_facts(NicFacts)
     clashes = clashing(machines(nics, cluster.connected_facts(IdentityFacts)))
-    free = {name: (seat for seat in seats(held) if seat.ip not in clashes) for name, held in nics.items()}
-    return {name: tuple(islice(held, MOST_SEATS)) for name, held in free.items()}
+    free = {name: (seat for seat in subnet_addresses(held) if seat.ip not in clashes) for name, held in nics.items()}
+    return {name: tuple(islice(held, MAX_ADDRESSES)) for name, held in free.items()}
 
 
 def _doubles(cluster: Cluster) -> dict[str, str]:
@@ -303,7 +303,7 @@ def _doubles(cluster: Cluster) -> dict[str, str]:
 
 
 def _listening(  # noqa: PLR0913, PLR0917  each is a part of one question
-    cluster: Cluster, name: str, held: Sequence[Seat], ports: list[JsonValue], double: str, why: str
+    cluster: Cluster, name: str, held: Sequence[SubnetAddress], ports: list[JsonValue], double: str, why: str
 ) -> Answer | NotAsked:
     if double and not ports:
         return NotAsked(LISTEN, f"it is the same machine as {double}")
@@ -321,14 +321,14 @@ def _why_none(cluster: Cluster, name: str) -> str:
     return "no other node listens" if others else "no other node is reachable"
 
 
-def _by_subnet(held: Sequence[Seat]) -> dict[str, tuple[str, ...]]:
+def _by_subnet(held: Sequence[SubnetAddress]) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
     for seat in held:
         found.setdefault(seat.subnet, {})[seat.ip] = None
     return {subnet: tuple(ips) for subnet, ips in found.items()}
 
 
-def _ends(name: str, held: Sequence[Seat], listening: ListenFacts) -> dict[str, list[Row]]:
+def _ends(name: str, held: Sequence[SubnetAddress], listening: ListenFacts) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for seat in held:
         if seat.ip in listening.ports:
@@ -336,7 +336,9 @@ def _ends(name: str, held: Sequence[Seat], listening: ListenFacts) -> dict[str, 
     return found
 
 
-def _routed(other: str, mine: Sequence[Seat], theirs: Sequence[Seat], listening: ListenFacts) -> Iterator[Row]:
+def _routed(
+    other: str, mine: Sequence[SubnetAddress], theirs: Sequence[SubnetAddress], listening: ListenFacts
+) -> Iterator[Row]:
     """Yield the routed link between two nodes without a common subnet, in an address family that both have."""
     for v6 in (False, True):
         one, end = (_default([seat for seat in held if (":" in seat.ip) == v6]) for held in (mine, theirs))
@@ -346,7 +348,7 @@ def _routed(other: str, mine: Sequence[Seat], theirs: Sequence[Seat], listening:
             return
 
 
-def _default(held: Sequence[Seat]) -> Seat | None:
+def _default(held: Sequence[SubnetAddress]) -> SubnetAddress | None:
     return next((seat for seat in held if seat.interface.default_route), held[0] if held else None)
 
 

@@ -13,7 +13,8 @@ from ncheck.facts.definition import Fact, no_answer
 from ncheck.hostlist import quoted
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read
-from ncheck.parse.interface_names import Kind, kind_by_name
+from ncheck.parse.interface_names import Kind as Kind  # noqa: PLC0414  checks compare Interface.kind with it
+from ncheck.parse.interface_names import kind_by_name
 
 
 @dataclass(frozen=True)

@@ -86,10 +86,10 @@ def _meant(network: Network, nics: NicFacts | None, node: str, value: str) -> It
 
     Of several nodes that are one machine, the network has one.
     """
-    from ncheck.network.subnets import seats
+    from ncheck.network.subnets import subnet_addresses
 
     named = value.removeprefix("=").split(",") if value.startswith("=") else None
-    found = network.members.get(node) or (seats(nics) if nics else ())
+    found = network.members.get(node) or (subnet_addresses(nics) if nics else ())
     names = (seat.interface.name for seat in found if network.subnet in ("", seat.subnet))
     yield from (name for name in dict.fromkeys(names) if named is None or name in named)
 

@@ -18,7 +18,7 @@ from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Absent, Read
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.nccl.choice import PICK_FACTS, picked_addresses
-from ncheck.network.subnets import seats
+from ncheck.network.subnets import subnet_addresses
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
@@ -64,7 +64,7 @@ def ask_routes(cluster: Cluster, _settings: Settings, left: float) -> Questions:
     picks = picked_addresses(views)
     questions: Questions = {}
     for name, held in nics.items():
-        own = {seat.subnet for seat in seats(held)}
+        own = {seat.subnet for seat in subnet_addresses(held)}
         far = (seat.ip for other, seat in picks.items() if other != name and seat.subnet not in own)
         addresses: list[JsonValue] = [*islice(dict.fromkeys(far), MOST)]
         asked = replace(ROUTES, arguments={"addresses": addresses}, timeout=max(1.0, min(10.0, left - 1.0)))

@@ -18,8 +18,8 @@ from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.model.cluster import NodeView
 from ncheck.nccl.settings import BEFORE_LINK_STATE, LINK_STATE_COUNTS, Release, releases_of, settings_in_force
-from ncheck.network.subnets import Seat, Seats, best_first, common_names, seats
-from ncheck.text import export
+from ncheck.network.subnets import SubnetAddress, SubnetMembers, best_first, common_names, subnet_addresses
+from ncheck.text import export_line
 
 MOST_ENTRIES = 16
 
@@ -174,7 +174,7 @@ def located(nics: NicFacts, pick: NcclPickFacts) -> tuple[Candidate, ...]:
     )
 
 
-def picked_addresses(nodes: Iterable[NodeView]) -> dict[str, Seat]:
+def picked_addresses(nodes: Iterable[NodeView]) -> dict[str, SubnetAddress]:
     """Return the address that NCCL picks on each node, of those where it is known and one that a job may use."""
     picked = {}
     for node in nodes:
@@ -186,16 +186,16 @@ def picked_addresses(nodes: Iterable[NodeView]) -> dict[str, Seat]:
     return picked
 
 
-def _usable_pick(alternatives: tuple[Choice, ...], nics: NicFacts) -> Seat | None:
+def _usable_pick(alternatives: tuple[Choice, ...], nics: NicFacts) -> SubnetAddress | None:
     """Return the picked address; None if no job can use it, or if it depends on the release, which is unknown."""
     picked = {choice.picked for choice in alternatives}
     if len(picked) != 1 or alternatives[0].picked is None or alternatives[0].stray:
         return None
     nic, address = alternatives[0].picked
-    return next((own for own in seats(nics) if (own.interface, own.ip) == (nic, address.ip)), None)
+    return next((own for own in subnet_addresses(nics) if (own.interface, own.ip) == (nic, address.ip)), None)
 
 
-def command_into(everywhere: Mapping[str, Seats], wanted: str) -> str:
+def command_into(everywhere: Mapping[str, SubnetMembers], wanted: str) -> str:
     """Return a command that leads NCCL into the wanted subnet on all nodes, or else into the fastest possible one.
 
     `everywhere` are the subnets that all nodes share.
@@ -205,9 +205,9 @@ def command_into(everywhere: Mapping[str, Seats], wanted: str) -> str:
         return "ncheck plan nodes.txt --for nccl.conf"
     if any(_behind_ipv4(address) for members in everywhere.get(wanted, {}).values() for address in members):
         return "ncheck plan nodes.txt --for env"
-    return export(IFNAME, f"={named.get(wanted) or next(iter(named.values()))}")
+    return export_line(IFNAME, f"={named.get(wanted) or next(iter(named.values()))}")
 
 
-def _behind_ipv4(address: Seat) -> bool:
+def _behind_ipv4(address: SubnetAddress) -> bool:
     """Return whether NCCL takes another address of that interface, so that its name alone does not lead there."""
     return ":" in address.ip and any(":" not in other.ip for other in address.interface.addresses)

@@ -9,8 +9,8 @@ from ncheck.facts.links import LinkFacts
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.hostlist import fold
 from ncheck.network.link_faults import faults
-from ncheck.network.subnets import Seat, Seats, clashing_seats
-from ncheck.parity import gathered
+from ncheck.network.subnets import SubnetAddress, SubnetMembers, clashing_addresses
+from ncheck.parity import nodes_by_value
 from ncheck.parse.interface_names import Kind
 
 Nodes = Mapping[str, NicFacts]
@@ -35,10 +35,10 @@ def _why_unusable(name: str, nics: NicFacts) -> str:
     return "" if _addresses(nic) else "has no address that other nodes can reach"
 
 
-def subnet_and_addresses(name: str, nodes: Nodes) -> tuple[str, Seats]:
+def subnet_and_addresses(name: str, nodes: Nodes) -> tuple[str, SubnetMembers]:
     """Return the subnet that the interface has on all nodes, "" if there is none, and its addresses there."""
     addresses = {node: _addresses(nic) for node, nics in nodes.items() for nic in nics.interfaces if nic.name == name}
-    by_subnet: dict[str, Seats] = {}
+    by_subnet: dict[str, SubnetMembers] = {}
     for node, own in addresses.items():
         for address in own:
             members = by_subnet.setdefault(address.subnet, {})
@@ -52,19 +52,21 @@ def why_not_connected(name: str, nodes: Nodes) -> str:
     """Return why the interface, usable on each node, connects no common network; "" if it does."""
     subnet, members = subnet_and_addresses(name, nodes)
     if subnet:
-        clashes = clashing_seats(members)
+        clashes = clashing_addresses(members)
         return next((f"{fold(owners)} have the same address there, {ip}" for ip, owners in clashes.items()), "")
     if all(nic.default_route for nics in nodes.values() for nic in nics.interfaces if nic.name == name):
         return ""
-    subnets = gathered({node: " and ".join(own.subnet for own in addresses) for node, addresses in members.items()})
+    subnets = nodes_by_value(
+        {node: " and ".join(own.subnet for own in addresses) for node, addresses in members.items()}
+    )
     return "the nodes have it in different subnets: " + ", ".join(
         f"{subnet} on {fold(owners)}" for subnet, owners in subnets.items()
     )
 
 
-def _addresses(nic: Interface) -> tuple[Seat, ...]:
+def _addresses(nic: Interface) -> tuple[SubnetAddress, ...]:
     return tuple(
-        Seat(nic, address.ip, address.network)
+        SubnetAddress(nic, address.ip, address.network)
         for address in nic.addresses
         if address.scope == "global" and not ip_address(address.ip).is_link_local
     )
@@ -79,7 +81,7 @@ def problems_of(name: str, nodes: Nodes, links: Mapping[str, LinkFacts]) -> dict
             f"no node has an interface of that name; there are {', '.join(there) or 'none for a job'}": tuple(nodes)
         }
     if reasons:
-        return {f"{name} {why} on {fold(owners)}": owners for why, owners in gathered(reasons).items()}
+        return {f"{name} {why} on {fold(owners)}": owners for why, owners in nodes_by_value(reasons).items()}
     if why := why_not_connected(name, nodes):
         return {why: tuple(nodes)}
     found = faults(links, subnet_and_addresses(name, nodes)[0], tuple(nodes))

@@ -11,7 +11,7 @@ from ncheck.hostlist import fold
 from ncheck.model.check import Problem
 from ncheck.nccl.hca import active, selected
 from ncheck.nccl.settings import PlacedSetting, is_on
-from ncheck.parity import gathered, split
+from ncheck.parity import nodes_by_value, split
 from ncheck.text import sudo_for
 
 # Settings that may differ between nodes: each node needs its own, or the difference has little effect.
@@ -103,7 +103,7 @@ def equal_host_ids(
 ) -> Iterator[Problem]:
     """Yield the nodes that have the same NCCL_HOSTID although, as far as known, they are different machines."""
     own = {node: values["NCCL_HOSTID"] for node, values in settings.items() if "NCCL_HOSTID" in values}
-    for value, nodes in gathered({node: setting.value for node, setting in own.items()}).items():
+    for value, nodes in nodes_by_value({node: setting.value for node, setting in own.items()}).items():
         if len({kernels.get(node, node) for node in nodes}) > 1:
             message = f"NCCL_HOSTID={value} on {fold(nodes)}: NCCL treats them as one machine and tries shared memory"
             yield Problem(message, own[nodes[0]].command_to_set(""), nodes=nodes)
@@ -143,7 +143,7 @@ def differing(settings: Mapping[str, Mapping[str, PlacedSetting]]) -> Iterator[P
         if parted := split(values):
             wanted = settings[parted.groups[0][1][0]].get(name)
             fix = _command_to_align(settings[parted.odd[-1]].get(name), wanted)
-            yield Problem(f"{name} differs: {parted.told()}", fix, nodes=parted.odd)
+            yield Problem(f"{name} differs: {parted.summary()}", fix, nodes=parted.odd)
 
 
 def _command_to_align(odd: PlacedSetting | None, wanted: PlacedSetting | None) -> str:

@@ -12,7 +12,7 @@ from ncheck.facts.environment import IFNAME, EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Absent, Unread
-from ncheck.text import export, sudo_for
+from ncheck.text import export_line, sudo_for
 
 GLOO = "GLOO_SOCKET_IFNAME"
 
@@ -64,7 +64,7 @@ class PlacedSetting:
         """Return a command that sets another value in the same place, or removes the setting if `value` is ""."""
         plain = set(value) <= _PLAIN
         if not self.file or not self.file.isprintable():
-            return export(self.variable, value) if value and plain else f"unset {self.variable}"
+            return export_line(self.variable, value) if value and plain else f"unset {self.variable}"
         change = f"s/^{self.variable}=.*/{self.variable}={value}/" if value and plain else f"/^{self.variable}=/d"
         return f"{sudo_for(self.file)}sed -i {quote(change)} {quote(self.file)}"
 

@@ -1,4 +1,4 @@
-"""The ports that a job needs on its first node: taken by somebody else there, or kept from the others on the way."""
+"""The ports that a job needs on its first node: taken by another program, or blocked for other nodes."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _PID = re.compile(r"\(pid (\d+)\)", re.ASCII)
 
 
 def taken(node: NodeView, *, assumed: bool) -> Iterator[Problem]:
-    """Yield the ports that the job cannot have on this node: those that somebody named, or a launcher's default."""
+    """Yield the ports that the job cannot open on this node: requested ones, or a launcher's default (`assumed`)."""
     for state in node[ListenFacts].needed:
         if not state.free and state.assumed == assumed:
-            who = state.taken_by or "a program that this user may not see"
-            why = f"cannot be opened: {state.error}" if state.error else f"is taken by {who}"
-            whose = ", where a launcher meets unless it is told another," if assumed else ""
-            yield Problem(f"port {state.port}{whose} {why}", _freed(node, state, elsewhere=assumed))
+            owner = state.taken_by or "a program that this user may not see"
+            why = f"cannot be opened: {state.error}" if state.error else f"is taken by {owner}"
+            port = f"port {state.port} (a launcher's default)" if assumed else f"port {state.port}"
+            yield Problem(f"{port} {why}", _fix(node, state, elsewhere=assumed))
 
 
-def _freed(node: NodeView, state: PortState, *, elsewhere: bool) -> str:
-    """Return the line that shows who has the port; or, where nobody asked for this one, takes the next."""
+def _fix(node: NodeView, state: PortState, *, elsewhere: bool) -> str:
+    """Return the command that shows the port's owner or, if nobody requested this port, plans with the next one."""
     if elsewhere or state.error:
         other = state.port + 1 if 1024 <= state.port < 65535 else 29500  # noqa: PLR2004  what a user may open
         return f"ncheck plan nodes.txt --master-port {other}"
@@ -42,7 +42,7 @@ def _freed(node: NodeView, state: PortState, *, elsewhere: bool) -> str:
 
 @dataclass
 class _Blocked:
-    """One port of one node that others cannot reach in one subnet, where they reach that node otherwise."""
+    """A port of a node that others cannot reach in a subnet, although they reach the node itself there."""
 
     tried: list[Tried] = field(default_factory=list)
     open_elsewhere: bool = True
@@ -51,7 +51,7 @@ class _Blocked:
 def unreachable(cluster: Cluster, *, surely: bool) -> Iterator[Problem | Inconclusive]:
     """Yield the ports of the job that other nodes cannot reach.
 
-    `surely`: somebody named the port, and some node has no subnet in which it is reached; else what is left.
+    `surely`: only requested ports that some node cannot reach in any subnet; otherwise all others.
     """
     known = cluster.facts(LinkFacts)
     assumed = {(node.name, state.port) for node in cluster for state in node[ListenFacts].needed if state.assumed}
@@ -61,7 +61,7 @@ def unreachable(cluster: Cluster, *, surely: bool) -> Iterator[Problem | Inconcl
     if untried := [tried for tried in _port_links(known) if tried.link.cause is LinkCause.UNTRIED]:
         ports = ", ".join(sorted({f"{tried.link.port} of {tried.link.target}" for tried in untried}))
         yield Inconclusive(
-            f"there was no time to try port {ports}", tuple(dict.fromkeys(tried.node for tried in untried))
+            f"not enough time to test port {ports}", tuple(dict.fromkeys(tried.node for tried in untried))
         )
 
 
@@ -75,14 +75,14 @@ def _blocked(known: Known) -> dict[tuple[str, int, str], _Blocked]:
     for tried in _port_links(known):
         node, link = tried.node, tried.link
         if link.cause is not LinkCause.UNTRIED and link.subnet not in _broken(known, node, link.target, 0):
-            one = found.setdefault((link.target, link.port, link.subnet), _Blocked())
-            one.tried.append(tried)
-            one.open_elsewhere &= bool(_open(known, node, link.target, link.port))
+            blocked = found.setdefault((link.target, link.port, link.subnet), _Blocked())
+            blocked.tried.append(tried)
+            blocked.open_elsewhere &= bool(_open(known, node, link.target, link.port))
     return found
 
 
 def _open(known: Known, node: str, target: str, port: int) -> frozenset[str]:
-    """Return the subnets in which a node reaches another by the mesh and at this port."""
+    """Return the subnets in which a node reaches another one at all and at this port."""
     both = subnets_of(known[node]) & subnets_of(known[target])
     return both - _broken(known, node, target, 0) - _broken(known, node, target, port)
 
@@ -95,9 +95,9 @@ def _problem(cluster: Cluster, found: _Blocked, what: str, subnet: str) -> Probl
     first = found.tried[0]
     nodes = tuple(dict.fromkeys(tried.node for tried in found.tried))
     where = f" on {subnet}" if subnet else ""
-    meaning = "in another subnet it can" if found.open_elsewhere else "the ranks would wait for each other there"
+    effect = "it can be reached in another subnet" if found.open_elsewhere else "the ranks would wait for each other"
     return Problem(
-        message=f"{what}{where} from {fold(nodes)}, and other ports there can: {meaning}",
+        message=f"{what}{where} from {fold(nodes)}, although other ports of that node can: {effect}",
         fix=there(first.link.target, cluster.facts(LoginFacts), "sudo", "nft", "list", "ruleset"),
         evidence=shown(found.tried),
         nodes=nodes,

@@ -1,6 +1,6 @@
-"""What the nodes' links say together: whether a subnet really carries, and what is wrong with it in few words.
+"""Whether all nodes reach each other in a subnet and, if not, a short statement of each fault.
 
-Pure. Nothing is concluded from what was not tried, nor from a node whose own links could not be read.
+Nothing is concluded from links that were not tried, or about a node whose own links could not be read.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from functools import lru_cache
 from itertools import combinations
 
 from ncheck.facts.links import LinkCause, LinkFacts
+from ncheck.facts.login import IdentityFacts
+from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold
 from ncheck.model.check import Inconclusive
+from ncheck.model.cluster import Cluster
 from ncheck.network.link_matrix import CONNECT, CUT, LARGE, Fold, Known, Matrix, Shape, Tried, folded, joined
-from ncheck.network.subnets import Nodes, best_first, shared
+from ncheck.network.subnets import Nodes, SubnetAddress, best_first, clashing, machines, shared, subnet_addresses
 
 
 class Trouble(str, Enum):
-    """What a sentence is about; each has a check of its own."""
+    """The kind of a fault; each kind has its own check."""
 
     REFUSED = "refused"
     FILTERED = "filtered"
@@ -32,15 +35,15 @@ class Trouble(str, Enum):
 
 @dataclass(frozen=True)
 class Fault:
-    """One sentence about one subnet. `nodes` are those that the evidence singles out, in a tie both sides.
+    """One fault of a subnet. `nodes`: those at fault by the evidence; in a tie, both sides.
 
-    `left` and `right` are the sides of the sentence, as nodes: see folding.Shape.
+    `left` and `right` are the two sides, as nodes: see link_matrix.Shape.
     """
 
     subnet: str
     trouble: Trouble
     shape: Shape
-    told: str
+    summary: str
     nodes: tuple[str, ...]
     left: tuple[str, ...]
     right: tuple[str, ...]
@@ -54,9 +57,9 @@ class Fault:
 
 @dataclass(frozen=True)
 class Carries:
-    """Whether all members of a subnet reach each other there, both ways and with large messages too.
+    """Whether all members of a subnet reach each other there, in both directions and with large messages.
 
-    `whole` is None where it is not known; `why` says why it is not True.
+    `whole` is None if that is unknown; `why` says why it is not True.
     """
 
     whole: bool | None
@@ -64,27 +67,27 @@ class Carries:
 
 
 def carries(known: Known, subnet: str, members: Collection[str]) -> Carries:
-    """Tell whether a subnet carries among these nodes. `known` holds the links of those whose links were read.
+    """Tell whether these nodes reach each other in a subnet. `known`: the links of the nodes whose links were read.
 
-    "" stands for whatever joins them: routers, and for those that share a subnet that one.
+    The subnet "" stands for any connection between them: routers, or a subnet that two of them share.
     """
-    if len(members) < 2:  # noqa: PLR2004  it takes two
+    if len(members) < 2:  # noqa: PLR2004  at least two nodes
         return Carries(whole=True)
     found = faults(known, subnet, members) if subnet else _apart(known, members)
     if found:
-        more = f"; and {len(found) - 2} more" if len(found) > 2 else ""  # noqa: PLR2004  two sentences are enough
-        return Carries(whole=False, why="; ".join(fault.told for fault in found[:2]) + more)
+        more = f"; and {len(found) - 2} more" if len(found) > 2 else ""  # noqa: PLR2004  two are enough
+        return Carries(whole=False, why="; ".join(fault.summary for fault in found[:2]) + more)
     why = _not_known(known, subnet, members) if subnet else _not_joined(known, members)
     return Carries(None if why else True, why)
 
 
 def carrying(known: Known, nodes: Nodes) -> tuple[str, ...]:
-    """Return the subnets that all these nodes share and that are not known to be broken among them, the best first."""
+    """Return the subnets that all these nodes share and that are not known to be broken, the best first."""
     return tuple(subnet for subnet in best_first(shared(nodes)) if carries(known, subnet, nodes).whole is not False)
 
 
 def _apart(known: Known, members: Collection[str]) -> tuple[Fault, ...]:
-    """Return the faults that leave some pair with no way at all."""
+    """Return the faults that leave some pair of nodes without any connection."""
     heard = {node: facts for node, facts in known.items() if node in members}
     lost = {pair for pair, good in joined(heard).items() if not good}
     found = (fault for subnet in subnets_tried(heard) for fault in faults(heard, subnet, members))
@@ -95,9 +98,9 @@ def _not_joined(known: Known, members: Collection[str]) -> str:
     if silent := [node for node in members if node not in known]:
         return f"the links of {fold(silent)} could not be read"
     found = joined(known)
-    dark = {node for one, other in combinations(members, 2) if not found.get(frozenset((one, other)))
-            for node in (one, other)}  # fmt: skip
-    return f"not all links between {fold(dark)} were tried" if dark else ""
+    pairs = [pair for pair in combinations(members, 2) if not found.get(frozenset(pair))]
+    unknown = {node for pair in pairs for node in pair}
+    return f"not all links between {fold(unknown)} were tested" if unknown else ""
 
 
 def _not_known(known: Known, subnet: str, members: Collection[str]) -> str:
@@ -107,86 +110,88 @@ def _not_known(known: Known, subnet: str, members: Collection[str]) -> str:
         return found.reason
     addresses = Matrix(known, subnet, members, CONNECT).addresses
     idle = [node for node in members if node not in addresses]
-    return f"{fold(idle)} tried no link {_where(subnet)}" if idle else ""
+    return f"{fold(idle)} tested no link {_where(subnet)}" if idle else ""
 
 
 def subnets_tried(known: Known) -> tuple[str, ...]:
-    """Return every subnet of which some node tells, in the order in which they come."""
-    told = [name for facts in known.values() for name in (*(reach.subnet for reach in facts.reaches),
-                                                          *(link.subnet for link in facts.broken))]  # fmt: skip
-    return tuple(dict.fromkeys(told))
+    """Return every subnet in which some node tried a link, in the order in which they first occur."""
+    found: dict[str, None] = {}
+    for facts in known.values():
+        found |= dict.fromkeys(reach.subnet for reach in facts.reaches)
+        found |= dict.fromkeys(link.subnet for link in facts.broken)
+    return tuple(found)
 
 
 def faults(known: Known, subnet: str, members: Collection[str]) -> tuple[Fault, ...]:
-    """Return the sentences about one subnet; every broken link among the members is in exactly one of them."""
+    """Return the faults of one subnet; every broken link among the members belongs to exactly one."""
     return _faults(tuple((node, facts) for node, facts in known.items() if node in members), subnet)
 
 
 @lru_cache(maxsize=64)  # many checks ask about the same links
-def _faults(heard: tuple[tuple[str, LinkFacts], ...], subnet: str) -> tuple[Fault, ...]:
-    known = dict(heard)
+def _faults(links: tuple[tuple[str, LinkFacts], ...], subnet: str) -> tuple[Fault, ...]:
+    known = dict(links)
     nets = (Matrix(known, subnet, known, causes) for causes in (CONNECT, LARGE, CUT))
-    return tuple(fault for net in nets if net.broken for fault in _Teller(net).faults())
+    return tuple(fault for net in nets if net.broken for fault in _FaultFinder(net).faults())
 
 
 def doubt(known: Known, subnet: str, members: Collection[str]) -> Inconclusive | None:
-    """Say which links among the members were left out, and by which nodes; None where none was."""
+    """Say which links among the members were not tried, and by which nodes; None if all were."""
     return _doubt(tuple((node, facts) for node, facts in known.items() if node in members), subnet)
 
 
 @lru_cache(maxsize=64)
-def _doubt(heard: tuple[tuple[str, LinkFacts], ...], subnet: str) -> Inconclusive | None:
-    dark = Matrix(dict(heard), subnet, dict(heard), CONNECT).dark
-    ends = {node for way in dark for node in way}
+def _doubt(links: tuple[tuple[str, LinkFacts], ...], subnet: str) -> Inconclusive | None:
+    dark = Matrix(dict(links), subnet, dict(links), CONNECT).dark
+    ends = {node for pair in dark for node in pair}
     trying = tuple(dict.fromkeys(node for node, _ in dark))
-    return Inconclusive(f"not all links between {fold(ends)} were tried {_where(subnet)}", trying) if dark else None
+    return Inconclusive(f"not all links between {fold(ends)} were tested {_where(subnet)}", trying) if dark else None
 
 
 @dataclass(frozen=True)
-class _Teller:
-    """Makes sentences of one matrix."""
+class _FaultFinder:
+    """Turns one matrix into faults."""
 
     net: Matrix
 
     def faults(self) -> Iterator[Fault]:
-        """Yield the sentences; nodes of which the same is to be said share one."""
+        """Yield the faults; nodes with the same fault share one."""
         groups: dict[tuple[object, ...], list[Fold]] = {}
-        for number, found in enumerate(folded(self.net.places, frozenset(self.net.broken), self.net.good)):
-            alone = found.shape in (Shape.CUT_OFF, Shape.UNREACHED, Shape.MUTE)
-            key = (found.shape, self._cause(found), self._all(found)) if alone else (number,)
+        for number, found in enumerate(folded(self.net.endpoints, frozenset(self.net.broken), self.net.good)):
+            one_sided = found.shape in (Shape.CUT_OFF, Shape.UNREACHED, Shape.MUTE)
+            key = (found.shape, self._cause(found), self._all(found)) if one_sided else (number,)
             groups.setdefault(key, []).append(found)
         for group in groups.values():
             yield self._fault(group)
 
     def _fault(self, group: list[Fold]) -> Fault:
         first, trouble, where = group[0], self._trouble(group[0]), _where(self.net.subnet)
-        left = [name for one in group for name in one.left]
-        links = tuple(tried for one in group for way in sorted(one.ways) for tried in self.net.broken[way])
-        said = _SENTENCES[trouble][first.shape].format(left=fold(left), right=fold(first.right), on=where)
-        tail = "" if first.right or self._all(first) else ", as far as it was tried"
+        left = [name for member in group for name in member.left]
+        links = tuple(tried for member in group for path in sorted(member.paths) for tried in self.net.broken[path])
+        sentence = _SENTENCES[trouble][first.shape].format(left=fold(left), right=fold(first.right), on=where)
+        tail = "" if first.right or self._all(first) else ", as far as it was tested"
         return Fault(
             subnet=self.net.subnet,
             trouble=trouble,
             shape=first.shape,
-            told=f"{said}{tail}: {_causes_told(links)}",
-            nodes=self._nodes(name for one in group for name in one.blamed),
+            summary=f"{sentence}{tail}: {_causes(links)}",
+            nodes=self._nodes(name for member in group for name in member.blamed),
             left=self._nodes(left),
             right=self._nodes(first.right),
             links=links,
         )
 
-    def _nodes(self, places: Iterable[str]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self.net.places[place] for place in places))
+    def _nodes(self, endpoints: Iterable[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.net.endpoints[endpoint] for endpoint in endpoints))
 
     def _cause(self, found: Fold) -> LinkCause:
-        """Return what most of the links show."""
-        causes = Counter(tried.link.cause for way in sorted(found.ways) for tried in self.net.broken[way])
+        """Return the most frequent cause of the links."""
+        causes = Counter(tried.link.cause for path in sorted(found.paths) for tried in self.net.broken[path])
         return causes.most_common(1)[0][0]
 
     def _all(self, found: Fold) -> bool:
         """Tell whether everything about the left side is known."""
         nodes = set(self._nodes(found.left))
-        return not any(nodes & {one, other} for one, other in self.net.dark)
+        return not any(nodes.intersection(pair) for pair in self.net.dark)
 
     def _trouble(self, found: Fold) -> Trouble:
         if self.net.causes == LARGE:
@@ -203,16 +208,16 @@ def _where(subnet: str) -> str:
 _CAUSES = {
     LinkCause.REFUSED: "refused",
     LinkCause.FILTERED: "no answer",
-    LinkCause.UNROUTABLE: "no way there",
-    LinkCause.LARGE_LOST: "small ones pass",
-    LinkCause.LARGE_LOST_BACK: "small ones pass",
-    LinkCause.CUT: "cut in the middle",
-    LinkCause.STRANGER: "something else answers there",
+    LinkCause.UNROUTABLE: "no route",
+    LinkCause.LARGE_LOST: "small packets pass",
+    LinkCause.LARGE_LOST_BACK: "small packets pass",
+    LinkCause.CUT: "connection cut",
+    LinkCause.STRANGER: "another host answers",
 }
 
 
-def _causes_told(links: tuple[Tried, ...]) -> str:
-    """Say how the links fail: "no answer", or "no answer (5 links), refused (1)"."""
+def _causes(links: tuple[Tried, ...]) -> str:
+    """Say how the links fail: "no answer", or "no answer (5), refused (1)"."""
     counted = Counter(_CAUSES[tried.link.cause] for tried in links).most_common()
     if len(counted) == 1:
         return counted[0][0]
@@ -220,23 +225,23 @@ def _causes_told(links: tuple[Tried, ...]) -> str:
 
 
 _CONNECT_SENTENCES = {
-    Shape.NOBODY: "nobody reaches anybody {on}",
-    Shape.CUT_OFF: "{left} reaches nobody {on}, and nobody reaches it",
-    Shape.UNREACHED: "{left} cannot be reached {on} by anyone",
-    Shape.MUTE: "{left} reaches nobody {on}",
+    Shape.NOBODY: "no node reaches another one {on}",
+    Shape.CUT_OFF: "{left} cannot reach any node {on}, and no node can reach it",
+    Shape.UNREACHED: "{left} cannot be reached {on} by any node",
+    Shape.MUTE: "{left} cannot reach any node {on}",
     Shape.PARTS: "{left} and {right} cannot reach each other {on}",
-    Shape.ONE_WAY: "{right} reaches {left} {on} and not the other way round",
+    Shape.ONE_WAY: "{right} reaches {left} {on}, but {left} does not reach {right}",
     Shape.FORTH: "{left} cannot reach {right} {on}",
 }
 
 
 _LARGE_SENTENCES = {
     Shape.NOBODY: "large packets are lost {on} between all nodes",
-    Shape.CUT_OFF: "large packets from and to {left} are lost {on}, whoever the other end is",
-    Shape.UNREACHED: "large packets to {left} are lost {on}, whoever sends them",
-    Shape.MUTE: "large packets from {left} are lost {on}, whoever they are for",
-    Shape.PARTS: "large packets between {left} and {right} are lost {on}, both ways",
-    Shape.ONE_WAY: "large packets from {left} to {right} are lost {on}, and not the other way round",
+    Shape.CUT_OFF: "large packets from and to {left} are lost {on}, for every other node",
+    Shape.UNREACHED: "large packets to {left} are lost {on}, from every other node",
+    Shape.MUTE: "large packets from {left} are lost {on}, to every other node",
+    Shape.PARTS: "large packets between {left} and {right} are lost {on}, in both directions",
+    Shape.ONE_WAY: "large packets from {left} to {right} are lost {on}, but not from {right} to {left}",
     Shape.FORTH: "large packets from {left} to {right} are lost {on}",
 }
 
@@ -244,10 +249,10 @@ _LARGE_SENTENCES = {
 _CUT_SENTENCES = {
     Shape.NOBODY: "no connection between any nodes lasts {on}",
     Shape.CUT_OFF: "no connection from or to {left} lasts {on}",
-    Shape.UNREACHED: "no connection to {left} lasts {on}, whoever opens it",
+    Shape.UNREACHED: "no connection to {left} lasts {on}",
     Shape.MUTE: "no connection from {left} lasts {on}",
     Shape.PARTS: "no connection between {left} and {right} lasts {on}",
-    Shape.ONE_WAY: "connections from {left} to {right} do not last {on}, and the other way round they do",
+    Shape.ONE_WAY: "connections from {left} to {right} do not last {on}, but those from {right} to {left} do",
     Shape.FORTH: "connections from {left} to {right} do not last {on}",
 }
 
@@ -255,3 +260,22 @@ _CUT_SENTENCES = {
 _SENTENCES: Mapping[Trouble, Mapping[Shape, str]] = {
     **dict.fromkeys(Trouble, _CONNECT_SENTENCES), Trouble.LARGE_LOST: _LARGE_SENTENCES, Trouble.CUT: _CUT_SENTENCES,
 }  # fmt: skip
+
+
+ADDRESS_FACTS = (LinkFacts, IdentityFacts)  # the facts that best_addresses reads besides NicFacts
+
+
+def best_addresses(cluster: Cluster) -> dict[str, tuple[SubnetAddress, ...]]:
+    """Return the addresses at which others can reach each node, the best first, without those that other nodes have.
+
+    The check must declare NicFacts and ADDRESS_FACTS. A node whose interfaces were not read has no addresses.
+    """
+    nodes = cluster.facts(NicFacts)
+    single = machines(nodes, cluster.facts(IdentityFacts))
+    subnets, clashes = carrying(cluster.facts(LinkFacts), single), clashing(single)
+    rank = {subnet: number for number, subnet in enumerate(subnets)}
+    own = {node: [a for a in subnet_addresses(nics) if a.ip not in clashes] for node, nics in nodes.items()}
+    return {
+        node.name: tuple(sorted(own.get(node.name, ()), key=lambda address: rank.get(address.subnet, len(rank))))
+        for node in cluster
+    }

@@ -1,7 +1,7 @@
-"""Which ways between the addresses of one subnet are broken, good, or not known, by what the nodes tried.
+"""Which paths between the addresses of a subnet are broken, good or unknown, from the connections that nodes tried.
 
-A way is from one place to another, in the direction of the packets that do not get through. A place is a node, or one
-address of it where it has several in the subnet. Nothing is concluded from a node whose own links could not be read.
+A path leads from one endpoint to another, in the direction of the packets that are lost. An endpoint is a node, or one
+of its addresses if it has several in the subnet. Nothing is concluded about a node whose own links could not be read.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ LARGE = frozenset({LinkCause.LARGE_LOST, LinkCause.LARGE_LOST_BACK})
 CUT = frozenset({LinkCause.CUT, LinkCause.STRANGER})
 
 
-# What a link that failed so tells of the other causes: it connected; large messages passed in its own direction.
+# A link with one of these causes did connect.
 _CONNECTED = LARGE | {LinkCause.CUT}
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A link that failed, and the node that tried it."""
+    """A failed link, and the node that tried it."""
 
     node: str
     link: Link
@@ -47,14 +47,14 @@ class Tried:
 
 
 def shown(links: Sequence[Tried]) -> tuple[str, ...]:
-    """Return links as evidence: each on a line, of many the first few."""
+    """Return the links as evidence lines, at most the first few."""
     more = (f"and {len(links) - _MOST_SHOWN} more",) if len(links) > _MOST_SHOWN else ()
     return (*map(str, links[:_MOST_SHOWN]), *more)
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """The ways among the members of one subnet, of the members whose links were read, as far as some causes go."""
+    """The paths between those members of a subnet whose links were read, judged by some causes of failure."""
 
     known: Known
     subnet: str
@@ -68,7 +68,7 @@ class Matrix:
 
     @cached_property
     def links(self) -> tuple[Tried, ...]:
-        """Every link that failed, or was not tried, between two of them."""
+        """Every link between two of them that failed or was not tried."""
         return tuple(
             Tried(node, link)
             for node, facts in self.heard.items()
@@ -78,7 +78,7 @@ class Matrix:
 
     @cached_property
     def failed(self) -> tuple[Tried, ...]:
-        """Those that failed: one that was not tried stands for all of its node and subnet, and names no address."""
+        """The failed links. A link that was not tried names no address; it covers its whole node and subnet."""
         return tuple(tried for tried in self.links if tried.link.cause is not LinkCause.UNTRIED)
 
     @cached_property
@@ -92,7 +92,7 @@ class Matrix:
 
     @cached_property
     def addresses(self) -> dict[str, tuple[str, ...]]:
-        """Each node's own addresses in the subnet, as it or the others told of them."""
+        """Each node's own addresses in the subnet, from its own links and from those of other nodes."""
         found: dict[str, dict[str, None]] = {}
         for node, facts in self.heard.items():
             own = (reach.source for reach in facts.reaches if reach.subnet == self.subnet)
@@ -100,55 +100,61 @@ class Matrix:
         for tried in self.failed:
             found[tried.node][tried.link.source] = None
             found[tried.link.target][tried.link.address] = None
-        return {node: tuple(held) for node, held in found.items() if held}
+        return {node: tuple(ips) for node, ips in found.items() if ips}
 
     @cached_property
-    def places(self) -> dict[str, str]:
-        """Every place, with its node."""
-        return {self.place(node, ip): node for node, held in self.addresses.items() for ip in held}
+    def endpoints(self) -> dict[str, str]:
+        """Every endpoint, with its node."""
+        return {self.endpoint(node, ip): node for node, ips in self.addresses.items() for ip in ips}
 
-    def place(self, node: str, ip: str) -> str:
+    def endpoint(self, node: str, ip: str) -> str:
         return node if len(self.addresses.get(node, ())) == 1 else f"{node} ({ip})"
 
-    def way(self, tried: Tried) -> Way:
-        """Return the way that a link took, from the place that tried it."""
+    def path(self, tried: Tried) -> Path:
+        """Return the path of a link, from the endpoint that tried it."""
         link = tried.link
-        return self.place(tried.node, link.source), self.place(link.target, link.address)
+        return self.endpoint(tried.node, link.source), self.endpoint(link.target, link.address)
 
     @cached_property
-    def broken(self) -> dict[Way, tuple[Tried, ...]]:
-        """The broken ways, with the links that tell of them."""
-        found: dict[Way, tuple[Tried, ...]] = {}
+    def broken(self) -> dict[Path, tuple[Tried, ...]]:
+        """The broken paths, with the links that show it."""
+        found: dict[Path, tuple[Tried, ...]] = {}
         for tried in self.failed:
             if tried.link.cause in self.causes:
-                there = self.way(tried)
-                way = there[::-1] if tried.link.cause is LinkCause.LARGE_LOST_BACK else there
-                found[way] = (*found.get(way, ()), tried)  # one or two: of each end
+                there = self.path(tried)
+                path = there[::-1] if tried.link.cause is LinkCause.LARGE_LOST_BACK else there
+                found[path] = (*found.get(path, ()), tried)  # one or two: each end may have tried it
         return found
 
     @cached_property
-    def good(self) -> frozenset[Way]:
-        """The ways that are known to be free of these causes."""
-        whole = {way for node in self.addresses for way, sure in self._unfailed(node) if sure}
+    def good(self) -> frozenset[Path]:
+        """The paths that are known not to fail by these causes."""
+        whole = {path for node in self.addresses for path, sure in self._unfailed(node) if sure}
         for tried in self.failed:
             cause = tried.link.cause
             if (self.causes == CONNECT and cause in _CONNECTED) or (
                 self.causes == LARGE and cause is LinkCause.LARGE_LOST_BACK
             ):
-                whole.add(self.way(tried))
+                whole.add(self.path(tried))
         return frozenset(whole - self.broken.keys())
 
     @cached_property
-    def dark(self) -> tuple[Way, ...]:
-        """The pairs of nodes, in the direction of the trial, of which something is not known."""
+    def dark(self) -> tuple[Path, ...]:
+        """The pairs of nodes, the trying one first, between which something is unknown."""
         skipped = [(node, target) for node, targets in self.skipped.items() for target in sorted(targets)]
         unsure = [
-            way for node in self.addresses if not self._all_told(node) for way, sure in self._unfailed(node) if not sure
+            path
+            for node in self.addresses
+            if not self._fully_reported(node)
+            for path, sure in self._unfailed(node)
+            if not sure
         ]
-        return tuple(dict.fromkeys([*skipped, *((self.places[one], self.places[other]) for one, other in unsure)]))
+        return tuple(
+            dict.fromkeys([*skipped, *((self.endpoints[source], self.endpoints[target]) for source, target in unsure)])
+        )
 
-    def _all_told(self, node: str) -> bool:
-        """Tell, without looking at every way, whether a node's links are all told of."""
+    def _fully_reported(self, node: str) -> bool:
+        """Tell whether the results of all links of a node are known, without a look at every path."""
         partners = set(self._partners(node))
         whole = partners <= self.heard[node].tried_to and node not in self.skipped
         failed = self._failed_from
@@ -159,110 +165,111 @@ class Matrix:
 
     def _reached(self, node: str, source: str) -> int:
         facts = self.heard[node]
-        return sum(one.reached for one in facts.reaches if (one.subnet, one.source) == (self.subnet, source))
+        return sum(reach.reached for reach in facts.reaches if (reach.subnet, reach.source) == (self.subnet, source))
 
     @cached_property
     def _failed_from(self) -> dict[tuple[str, str], frozenset[tuple[str, str]]]:
-        """The ends (node, address) that were not reached, by node and own address."""
+        """The targets (node, address) that were not reached, by source node and address."""
         found: dict[tuple[str, str], set[tuple[str, str]]] = {}
         for tried in self.failed:
             found.setdefault((tried.node, tried.link.source), set()).add((tried.link.target, tried.link.address))
         return {start: frozenset(ends) for start, ends in found.items()}
 
-    def _unfailed(self, node: str) -> Iterator[tuple[Way, bool]]:
-        """Yield every way from a node of which no failure is told, and whether it is sure that it was tried."""
+    def _unfailed(self, node: str) -> Iterator[tuple[Path, bool]]:
+        """Yield every path from a node without a reported failure, and whether it was certainly tried."""
         asked = self.heard[node].tried_to - self.skipped.get(node, frozenset())
         ends = [(other, ip) for other in self._partners(node) for ip in self.addresses[other]]
         for source in self.addresses[node]:
             failed = self._failed_from.get((node, source), frozenset())
             whole = [end for end in ends if end not in failed]
-            # Fewer than nodes: some were left out, and it is not known which.
+            # If fewer were reached, some were not tried, and it is unknown which.
             counted = self._reached(node, source) >= len({other for other, _ in whole if other in asked})
             for end in whole:
-                yield (self.place(node, source), self.place(*end)), counted and end[0] in asked
+                yield (self.endpoint(node, source), self.endpoint(*end)), counted and end[0] in asked
 
     def _partners(self, node: str) -> Iterator[str]:
-        """Yield the nodes that this one is to try here: across routers, those that it shares no subnet with."""
+        """Yield the nodes that this one must try here: across routers, those with which it shares no subnet."""
         for other in self.addresses:
             if other != node and (self.subnet or not self._subnets[node] & self._subnets[other]):
                 yield other
 
     @cached_property
     def _subnets(self) -> dict[str, frozenset[str]]:
-        """The subnets that each node has tried something in."""
+        """The subnets in which each node tried a link."""
         return {node: subnets_of(facts) - {""} for node, facts in self.heard.items()}
 
 
 def subnets_of(facts: LinkFacts) -> frozenset[str]:
-    """Return the subnets in which a node tried something, or was to; "" is among them where routers were the way."""
+    """Return the subnets in which a node tried a link or should have; "" stands for links across routers."""
     tried, broken = (reach.subnet for reach in facts.reaches), (link.subnet for link in facts.broken)
     return frozenset((*tried, *broken))
 
 
 def joined(known: Known) -> dict[frozenset[str], bool]:
-    """Tell of each pair of nodes for which links are told: True where some subnet joins it both ways, in all respects.
+    """Map pairs of nodes to whether they can communicate.
 
-    False where none does and something is known to be broken; a pair of which only too little is known is left out.
+    True if some subnet connects them in both directions and for every cause; False if none does and something is known
+    to be broken. Pairs about which too little is known are left out.
     """
     found: dict[frozenset[str], bool] = {}
     for subnet in sorted({subnet for facts in known.values() for subnet in subnets_of(facts)}):
         net = Matrix(known, subnet, known, frozenset(LinkCause))
         broken = {frozenset((tried.node, tried.link.target)) for tried in net.failed}
-        good = {(net.places[one], net.places[other]) for one, other in net.good}
+        good = {(net.endpoints[source], net.endpoints[target]) for source, target in net.good}
         found.update((pair, False) for pair in broken if not found.get(pair))
-        found.update((frozenset(way), True) for way in good if way[::-1] in good and frozenset(way) not in broken)
+        found.update((frozenset(path), True) for path in good if path[::-1] in good and frozenset(path) not in broken)
     return found
 
 
-Way = tuple[str, str]
+Path = tuple[str, str]
 
 
 Partners = Mapping[bool, Mapping[str, set[str]]]
 
 
 class Shape(str, Enum):
-    """What a set of broken ways looks like. `left` and `right` of a Fold are the two sides that are named."""
+    """The pattern of a set of broken paths. `left` and `right` are the two sides of a Fold."""
 
-    NOBODY = "nobody"  # no way works at all; left holds everyone
-    CUT_OFF = "cut-off"  # left reaches nobody, and nobody reaches it
-    UNREACHED = "unreached"  # nobody reaches left
-    MUTE = "mute"  # left reaches nobody
-    PARTS = "parts"  # left and right, each whole in itself or not, cannot reach each other
+    NOBODY = "nobody"  # no path works; left holds all nodes
+    CUT_OFF = "cut-off"  # left reaches no node, and no node reaches left
+    UNREACHED = "unreached"  # no node reaches left
+    MUTE = "mute"  # left reaches no node
+    PARTS = "parts"  # left and right cannot reach each other; each may work inside or not
     ONE_WAY = "one-way"  # left does not reach right; right reaches left
-    FORTH = "forth"  # left does not reach right; whether right reaches left is not known
+    FORTH = "forth"  # left does not reach right; whether right reaches left is unknown
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One sentence: the ways that it covers, and the names that it is about. `right` is empty for the first four.
+    """One statement: the paths that it covers and the endpoints that it names. `right` is empty for the first four.
 
-    `blamed` are those that the evidence singles out; in a tie, both sides.
+    `blamed`: the endpoints at fault by the evidence; in a tie, both sides.
     """
 
     shape: Shape
     left: tuple[str, ...]
     right: tuple[str, ...]
-    ways: frozenset[Way]
+    paths: frozenset[Path]
     blamed: tuple[str, ...]
 
 
-def folded(names: Iterable[str], broken: frozenset[Way], good: frozenset[Way]) -> tuple[Fold, ...]:
-    """Return sentences that cover every broken way once; names keep their order in all of them."""
+def folded(names: Iterable[str], broken: frozenset[Path], good: frozenset[Path]) -> tuple[Fold, ...]:
+    """Return statements that cover every broken path exactly once; endpoints keep their order."""
     order = tuple(names)
     if not broken:
         return ()
-    if len(order) > 2 and not good and len(broken) == len(order) * (len(order) - 1):  # noqa: PLR2004  of two, each is named
+    if len(order) > 2 and not good and len(broken) == len(order) * (len(order) - 1):  # noqa: PLR2004  two nodes are both named
         return (Fold(Shape.NOBODY, order, (), broken, order),)
     return tuple(_Folding(order, broken, good).folds())
 
 
 class _Folding:
-    """What is left to tell shrinks from step to step."""
+    """Covers the broken paths step by step; `left` holds the paths that are not covered yet."""
 
-    def __init__(self, order: tuple[str, ...], broken: frozenset[Way], good: frozenset[Way]) -> None:
+    def __init__(self, order: tuple[str, ...], broken: frozenset[Path], good: frozenset[Path]) -> None:
         self.order, self.broken, self.good = order, broken, good
         self.left = set(broken)
-        self.rest = order  # who is not singled out
+        self.rest = order  # endpoints that are not singled out
         self.working = _partners(good)
 
     def folds(self) -> Iterator[Fold]:
@@ -271,33 +278,34 @@ class _Folding:
         yield from self.mutual()
         yield from self.one_way()
 
-    def take(self, shape: Shape, sides: tuple[Iterable[str], Iterable[str]], ways: set[Way], blamed: set[str]) -> Fold:
-        self.left -= ways
+    def take(
+        self, shape: Shape, sides: tuple[Iterable[str], Iterable[str]], paths: set[Path], blamed: set[str]
+    ) -> Fold:
+        self.left -= paths
         left, right = (self.sorted(side) for side in sides)
-        return Fold(shape, left, right, frozenset(ways), self.sorted(blamed))
+        return Fold(shape, left, right, frozenset(paths), self.sorted(blamed))
 
     def sorted(self, names: Iterable[str]) -> tuple[str, ...]:
-        held = set(names)
-        return tuple(name for name in self.order if name in held)
+        wanted = set(names)
+        return tuple(name for name in self.order if name in wanted)
 
     def singled_out(self) -> Iterator[Fold]:
-        """Tell of those that nobody reaches, or that reach nobody, while the others do."""
+        """Yield the endpoints that no other reaches, or that reach no other, while the others can."""
         broken = _partners(self.broken)
         chosen = _needed({**dict(self._all_broken(broken, into=True)), **dict(self._all_broken(broken, into=False))})
         shapes: dict[str, Shape] = {}
         for name, deaf_too in chosen:
             shapes[name] = Shape.CUT_OFF if name in shapes else Shape.UNREACHED if deaf_too else Shape.MUTE
         for name in sorted(self.sorted(shapes), key=lambda name: list(Shape).index(shapes[name])):
-            ways = set().union(*(chosen.get((name, into), ()) for into in (True, False))) & self.left
-            if ways:
-                yield self.take(shapes[name], ((name,), ()), ways, {name})
+            paths = set().union(*(chosen.get((name, into), ()) for into in (True, False))) & self.left
+            if paths:
+                yield self.take(shapes[name], ((name,), ()), paths, {name})
         self.rest = tuple(name for name in self.order if name not in shapes)
 
-    def _all_broken(self, broken: Partners, *, into: bool) -> Iterator[tuple[tuple[str, bool], set[Way]]]:
-        """Yield the names with the ways into (or out of) them where all that is known is broken, and the far ends are
-        not at fault.
+    def _all_broken(self, broken: Partners, *, into: bool) -> Iterator[tuple[tuple[str, bool], set[Path]]]:
+        """Yield the endpoints whose known paths in (or out) are all broken, if the far ends are not at fault.
 
-        One way says nothing of which end it is; of several, one far end at least has to work with somebody else.
+        A single path does not show which end is at fault. Of several far ends, at least one must work with another.
         """
         for name in self.order:
             ends = broken[into].get(name, set())
@@ -305,69 +313,69 @@ class _Folding:
                 yield (name, into), {(end, name) if into else (name, end) for end in ends}
 
     def parts(self) -> Iterator[Fold]:
-        """Tell of sides between which no way works: each against the rest, the smallest first."""
+        """Yield groups between which no path works: each against the rest, the smallest first."""
         pieces = sorted(_pieces(self.rest, self.left), key=len)
         while len(pieces) > 1:
             side, rest = pieces[0], set().union(*pieces[1:])
-            ways = {way for one in side for other in rest for way in ((one, other), (other, one))}
-            odd = len(side) < len(pieces[-1]) and self._hangs_together(pieces[-1])
-            yield self.take(Shape.PARTS, (side, rest), ways, side if odd else side | rest)
+            paths = {path for near in side for far in rest for path in ((near, far), (far, near))}
+            odd = len(side) < len(pieces[-1]) and self._is_connected(pieces[-1])
+            yield self.take(Shape.PARTS, (side, rest), paths, side if odd else side | rest)
             pieces = pieces[1:]
 
-    def _hangs_together(self, piece: set[str]) -> bool:
-        return piece <= _ends(way for way in self.good if piece.issuperset(way))
+    def _is_connected(self, piece: set[str]) -> bool:
+        return piece <= _ends(path for path in self.good if piece.issuperset(path))
 
     def mutual(self) -> Iterator[Fold]:
-        """Tell of pairs that fail both ways, joined where several have the same partners."""
-        pairs = {way for way in self.left if way[::-1] in self.left}
+        """Yield pairs that fail in both directions, merged if several have the same partners."""
+        pairs = {path for path in self.left if path[::-1] in self.left}
         while pairs:
             side, partners = _largest(self.order, pairs)
-            ways = {way for one in side for other in partners for way in ((one, other), (other, one))}
-            pairs -= ways
-            yield self.take(Shape.PARTS, (side, partners), ways, self._fewer(side, partners, ways))
+            paths = {path for near in side for far in partners for path in ((near, far), (far, near))}
+            pairs -= paths
+            yield self.take(Shape.PARTS, (side, partners), paths, self._fewer(side, partners, paths))
 
-    def _fewer(self, side: set[str], partners: set[str], ways: set[Way]) -> set[str]:
-        """Return the smaller side, if the larger one is most of all and has no other trouble of its own; else both."""
+    def _fewer(self, side: set[str], partners: set[str], paths: set[Path]) -> set[str]:
+        """Return the smaller side if the larger one is the majority and has no other fault; otherwise both."""
         small, large = sorted((side, partners), key=len)
-        others = _ends(self.left - ways)
+        others = _ends(self.left - paths)
         return small if 2 * len(large) > len(self.order) and not large & others else small | large
 
     def one_way(self) -> Iterator[Fold]:
-        """Tell of what is left: ways whose opposite works, or is not known."""
+        """Yield the remaining paths: their opposite direction works or is unknown."""
         for shape, fits in ((Shape.ONE_WAY, self._returns), (Shape.FORTH, lambda _: True)):
-            ways = {way for way in self.left if fits(way)}
-            while ways:
-                sources, targets = _largest(self.order, ways)
+            paths = {path for path in self.left if fits(path)}
+            while paths:
+                sources, targets = _largest(self.order, paths)
                 taken = {(source, target) for source in sources for target in targets}
-                ways -= taken
+                paths -= taken
                 yield self.take(shape, (sources, targets), taken, sources | targets)
 
-    def _returns(self, way: Way) -> bool:
-        return way[::-1] in self.good
+    def _returns(self, path: Path) -> bool:
+        return path[::-1] in self.good
 
 
-def _partners(ways: Iterable[Way]) -> Partners:
-    """Map each name to those from whom a way leads into it, under True; to those to whom one leads, under False."""
+def _partners(paths: Iterable[Path]) -> Partners:
+    """Map each endpoint to the sources of paths into it (under True), and to the targets of paths from it (False)."""
     found: dict[bool, dict[str, set[str]]] = {True: {}, False: {}}
-    for one, other in ways:
-        found[True].setdefault(other, set()).add(one)
-        found[False].setdefault(one, set()).add(other)
+    for source, target in paths:
+        found[True].setdefault(target, set()).add(source)
+        found[False].setdefault(source, set()).add(target)
     return found
 
 
-def _needed(candidates: dict[tuple[str, bool], set[Way]]) -> dict[tuple[str, bool], set[Way]]:
-    """Leave out, one by one, whoever the others explain already; those that explain least go first."""
-    explained = Counter(way for ways in candidates.values() for way in ways)
+def _needed(candidates: dict[tuple[str, bool], set[Path]]) -> dict[tuple[str, bool], set[Path]]:
+    """Remove, one by one, candidates whose paths the others explain; those that explain least go first."""
+    explained = Counter(path for paths in candidates.values() for path in paths)
     kept = dict(candidates)
     for key in sorted(candidates, key=lambda key: len(candidates[key])):
-        if all(explained[way] > 1 for way in candidates[key]):
+        if all(explained[path] > 1 for path in candidates[key]):
             explained.subtract(candidates[key])
             del kept[key]
     return kept
 
 
-def _pieces(order: tuple[str, ...], broken: set[Way]) -> list[set[str]]:
-    """Return the sets of names that hang together by ways that are not broken, in either direction."""
+def _pieces(order: tuple[str, ...], broken: set[Path]) -> list[set[str]]:
+    """Return the groups of endpoints that unbroken paths connect, in either direction."""
     pieces: list[set[str]] = []
     for name in order:
         joined = [piece for piece in pieces if any({(name, o), (o, name)} - broken for o in piece)]
@@ -376,19 +384,19 @@ def _pieces(order: tuple[str, ...], broken: set[Way]) -> list[set[str]]:
     return pieces
 
 
-def _largest(order: tuple[str, ...], ways: set[Way]) -> tuple[set[str], set[str]]:
-    """Return the sources that share all their targets, and these, or the other way about: what covers most ways."""
+def _largest(order: tuple[str, ...], paths: set[Path]) -> tuple[set[str], set[str]]:
+    """Return the sources with the same targets, and these targets (or the reverse), that cover the most paths."""
     found: list[tuple[set[str], set[str]]] = []
     for near, far in ((0, 1), (1, 0)):
         partners: dict[str, set[str]] = {}
-        for way in ways:
-            partners.setdefault(way[near], set()).add(way[far])
+        for path in paths:
+            partners.setdefault(path[near], set()).add(path[far])
         alike: dict[frozenset[str], set[str]] = {}
         for name in (name for name in order if name in partners):
             alike.setdefault(frozenset(partners[name]), set()).add(name)
-        found += [(names, set(held)) if near == 0 else (set(held), names) for held, names in alike.items()]
+        found += [(names, set(ends)) if near == 0 else (set(ends), names) for ends, names in alike.items()]
     return max(found, key=lambda sides: len(sides[0]) * len(sides[1]))
 
 
-def _ends(ways: Iterable[Way]) -> set[str]:
-    return {name for way in ways for name in way}
+def _ends(paths: Iterable[Path]) -> set[str]:
+    return {name for path in paths for name in path}

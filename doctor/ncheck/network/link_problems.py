@@ -1,7 +1,7 @@
-"""What broken links mean for a job: which of them it cannot do without, and the words and lines for each.
+"""What broken links mean for a job, with a message and a fix for each.
 
-A job needs one subnet in which all nodes reach each other. What is broken beside such a one costs nothing, unless NCCL
-would pick it as things are; where there is none, all that is broken in a subnet that all share stands in the way.
+A job needs one subnet in which all nodes reach each other. If there is one, faults in other subnets do no harm unless
+NCCL would pick that subnet. If there is none, every fault in a subnet that all nodes share matters.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ncheck.nccl.choice import PICK_FACTS, command_into, picked_addresses
 from ncheck.network.link_faults import Fault, Trouble, carries, doubt, faults, subnets_tried
 from ncheck.network.link_matrix import Known, Shape, Tried, joined, shown
 from ncheck.network.logins import by_ssh
-from ncheck.network.subnets import Seat, Seats, best_first, shared
+from ncheck.network.subnets import SubnetAddress, SubnetMembers, best_first, shared
 
 READS: tuple[FactType, ...] = (LinkFacts, NicFacts)
 
@@ -31,45 +31,47 @@ ALSO: tuple[FactType, ...] = (LoginFacts, EnvironmentFacts, *PICK_FACTS)
 
 
 class Weight(Enum):
-    """What a fault means for a job."""
+    """How much a fault matters to a job."""
 
-    NEEDED = "no other subnet is known to carry all nodes"
-    PICKED = "NCCL would pick this subnet, and another one carries all nodes"
+    NEEDED = "no other subnet is known to connect all nodes"
+    PICKED = "NCCL would pick this subnet, but another one connects all nodes"
     SPARE = "no job needs it"
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """A fault with its weight; `instead` is the subnet that carries all nodes, "" where there is none."""
+    """A fault with its weight; `instead` is the subnet that connects all nodes, "" if there is none."""
 
     fault: Fault
     weight: Weight
     instead: str = ""
 
     @property
-    def meaning(self) -> str:
-        """Say what it means for the job."""
+    def effect(self) -> str:
+        """The effect on the job."""
         if self.weight is Weight.PICKED:
-            return f"NCCL picks this subnet as things are, and would hang; {self.instead} carries all nodes"
+            return f"NCCL would pick this subnet and hang; {self.instead} connects all nodes"
         if self.weight is Weight.SPARE:
-            return f"{self.instead} carries all nodes: keep the job there" if self.instead else "no job needs it"
+            return f"{self.instead} connects all nodes: use it for the job" if self.instead else "no job needs it"
         when = "at its first large message" if self.fault.trouble is Trouble.LARGE_LOST else "at its start"
-        return f"no other subnet is known to carry all nodes, so a job over them hangs {when}"
+        return f"no other subnet is known to connect all nodes, so a job hangs {when}"
 
 
 def problems(cluster: Cluster, weight: Weight, trouble: Trouble | None = None) -> Iterator[Problem | Inconclusive]:
-    """Yield what is broken of this weight (and this trouble), one problem a sentence, and what is not known."""
-    scales = _Scales(cluster)
-    for one in scales.weighed():
-        if one.weight is weight and trouble in (None, one.fault.trouble):
-            yield _problem(cluster, one, scales.everywhere)
-    for subnet in subnets_tried(scales.known):
-        if left_out := doubt(scales.known, subnet, scales.known):
-            yield left_out
+    """Yield one problem for each fault of this weight (and this trouble), and the links that were not tried."""
+    assessment = _Assessment(cluster)
+    for weighed in assessment.weighed():
+        if weighed.weight is weight and trouble in (None, weighed.fault.trouble):
+            yield _problem(cluster, weighed, assessment.everywhere)
+    for subnet in subnets_tried(assessment.known):
+        if untried := doubt(assessment.known, subnet, assessment.known):
+            yield untried
 
 
 @dataclass(frozen=True)
-class _Scales:
+class _Assessment:
+    """Weighs the faults of a cluster."""
+
     cluster: Cluster
 
     @cached_property
@@ -77,7 +79,7 @@ class _Scales:
         return self.cluster.facts(LinkFacts)
 
     @cached_property
-    def everywhere(self) -> dict[str, Seats]:
+    def everywhere(self) -> dict[str, SubnetMembers]:
         return best_first(shared(self.cluster.facts(NicFacts)))
 
     def weighed(self) -> Iterator[Weighed]:
@@ -98,22 +100,22 @@ class _Scales:
         return frozenset(pair for pair, good in joined(self.known).items() if not good)
 
     def _picked(self, fault: Fault) -> bool:
-        """Tell whether both ends of some broken pair are where NCCL would meet."""
-        there = {node for node, seat in self._picks.items() if seat.subnet == fault.subnet}
-        return any(pair <= there for pair in fault.pairs)
+        """Tell whether NCCL would pick this subnet on both nodes of some broken pair."""
+        nodes = {node for node, pick in self._picks.items() if pick.subnet == fault.subnet}
+        return any(pair <= nodes for pair in fault.pairs)
 
     @cached_property
-    def _picks(self) -> Mapping[str, Seat]:
+    def _picks(self) -> Mapping[str, SubnetAddress]:
         return picked_addresses(self.cluster)
 
 
-def _problem(cluster: Cluster, one: Weighed, everywhere: Mapping[str, Seats]) -> Problem:
-    fault = one.fault
+def _problem(cluster: Cluster, weighed: Weighed, everywhere: Mapping[str, SubnetMembers]) -> Problem:
+    fault = weighed.fault
     nics = cluster.facts(NicFacts)
-    picked = one.weight is Weight.PICKED
-    fix = command_into(everywhere, one.instead) if picked else cure(fault, nics, cluster.facts(LoginFacts))
+    picked = weighed.weight is Weight.PICKED
+    fix = command_into(everywhere, weighed.instead) if picked else _fix(fault, nics, cluster.facts(LoginFacts))
     return Problem(
-        message=f"{fault.told}{mtus_told(fault, nics)}; {one.meaning}",
+        message=f"{fault.summary}{_mtus(fault, nics)}; {weighed.effect}",
         fix=fix,
         evidence=shown(fault.links),
         nodes=fault.nodes,
@@ -126,46 +128,46 @@ Logins = Mapping[str, LoginFacts]
 Nics = Mapping[str, NicFacts]
 
 
-_HEADERS = {4: 28, 6: 48}  # bytes of IP and ICMP before what ping sends
+_HEADERS = {4: 28, 6: 48}  # bytes of the IP and ICMP headers of a ping
 
 
-def cure(fault: Fault, nics: Nics, logins: Logins) -> str:
-    """Return the line that mends a fault, or that shows more of it than ncheck could see."""
+def _fix(fault: Fault, nics: Nics, logins: Logins) -> str:
+    """Return the command that removes a fault, or that shows more of it than ncheck can see."""
     first = fault.links[0]
     if fault.trouble is Trouble.LARGE_LOST:
-        return _about_mtu(first, nics, logins)
+        return _mtu_fix(first, nics, logins)
     if fault.trouble is Trouble.CUT:
         return there(first.node, logins, "ip", "neigh", "show", "to", first.link.address)
     if first.link.cause is LinkCause.UNROUTABLE or fault.shape is Shape.NOBODY:
         own = next((tried for tried in fault.links if tried.node in fault.nodes), first)
         return there(own.node, logins, "ip", "route", "get", own.link.address, "from", own.link.source)
-    alone = fault.shape in (Shape.CUT_OFF, Shape.UNREACHED, Shape.MUTE)
-    return there(fault.left[0] if alone else first.link.target, logins, "sudo", "nft", "list", "ruleset")
+    one_sided = fault.shape in (Shape.CUT_OFF, Shape.UNREACHED, Shape.MUTE)
+    return there(fault.left[0] if one_sided else first.link.target, logins, "sudo", "nft", "list", "ruleset")
 
 
-def mtus_told(fault: Fault, nics: Nics) -> str:
-    """Say which MTUs the two ends of a path have on which large packets are lost; "" of any other fault."""
+def _mtus(fault: Fault, nics: Nics) -> str:
+    """Return the MTUs of the two ends if large packets are lost between them, otherwise ""."""
     if fault.trouble is not Trouble.LARGE_LOST:
         return ""
     near, far = (_interface(nics, *end) for end in _ends(fault.links[0]))
     if not near or not far:
         return ""
     if near.mtu == far.mtu:
-        return f" (MTU {near.mtu} at both ends: something between them takes less)"
+        return f" (MTU {near.mtu} at both ends: something between them has a smaller one)"
     names = [node for node, _ in _ends(fault.links[0])]
     return f" (MTU {near.mtu} on {names[0]}, {far.mtu} on {names[1]})"
 
 
 def there(node: str, logins: Logins, *argv: str) -> str:
-    """Return the line that runs this on a node, as the run logged in to it."""
+    """Return the command that runs this on a node, with the same ssh options as this run."""
     start = by_ssh(quote(node), logins[node].login) if node in logins else f"ssh {quote(node)}"
-    start = start.replace("ssh ", "ssh -t ", 1) if argv[0] == "sudo" else start  # it may ask for a password
+    start = start.replace("ssh ", "ssh -t ", 1) if argv[0] == "sudo" else start  # sudo may ask for a password
     words = " ".join(map(quote, argv))
     return f"{start} {words}" if words == " ".join(argv) else f"{start} {quote(words)}"
 
 
-def _about_mtu(first: Tried, nics: Nics, logins: Logins) -> str:
-    """Return the smaller MTU to set where the ends differ, else a ping of the largest size."""
+def _mtu_fix(first: Tried, nics: Nics, logins: Logins) -> str:
+    """Return the command that sets the smaller MTU if the ends differ, otherwise a ping of the largest size."""
     (node, source), (other, address) = _ends(first)
     near, far = _interface(nics, node, source), _interface(nics, other, address)
     if near and far and near.mtu > far.mtu:
@@ -175,12 +177,12 @@ def _about_mtu(first: Tried, nics: Nics, logins: Logins) -> str:
 
 
 def _ends(tried: Tried) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return node and address that large packets come from, and those that they do not come to."""
+    """Return node and address of the sender of the lost packets, and of their receiver."""
     link = tried.link
     ends = (tried.node, link.source), (link.target, link.address)
     return (ends[1], ends[0]) if link.cause is LinkCause.LARGE_LOST_BACK else ends
 
 
 def _interface(nics: Nics, node: str, ip: str) -> Interface | None:
-    held = nics[node].interfaces if node in nics else ()
-    return next((nic for nic in held if any(address.ip == ip for address in nic.addresses)), None)
+    interfaces = nics[node].interfaces if node in nics else ()
+    return next((nic for nic in interfaces if any(address.ip == ip for address in nic.addresses)), None)

@@ -1,4 +1,4 @@
-"""Which subnets the nodes share, and by which of the interfaces that a job may be told to use."""
+"""The subnets of the nodes: which ones they share, through which interfaces, and which nodes are missing in one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
+from shlex import quote
 
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import BMC_DRIVERS, CARRIES_DATA, Interface, NicFacts
@@ -14,8 +15,8 @@ from ncheck.parse.interface_names import Kind
 
 
 @dataclass(frozen=True)
-class Seat:
-    """One interface of one node in one subnet."""
+class SubnetAddress:
+    """An address of a node in a subnet, and its interface."""
 
     interface: Interface
     ip: str
@@ -25,42 +26,46 @@ class Seat:
 Nodes = Mapping[str, NicFacts]
 
 
-Seats = dict[str, tuple[Seat, ...]]
+SubnetMembers = dict[str, tuple[SubnetAddress, ...]]
 
 
-def seats(nics: NicFacts) -> Iterator[Seat]:
-    """Yield the places at which a node can be met, in the kernel's order; link-local addresses are none."""
+def subnet_addresses(nics: NicFacts) -> Iterator[SubnetAddress]:
+    """Yield the addresses at which other nodes can reach a node, in the kernel's order, without link-local ones."""
     for nic, address in nics.met_at:
-        yield Seat(nic, address.ip, address.network)
+        yield SubnetAddress(nic, address.ip, address.network)
 
 
-def subnets(nodes: Nodes) -> dict[str, Seats]:
+def subnets(nodes: Nodes) -> dict[str, SubnetMembers]:
     """Return every subnet with the nodes that have an address in it; IPv4 comes first."""
-    found: dict[str, Seats] = {}
+    found: dict[str, SubnetMembers] = {}
     for node, nics in nodes.items():
-        for seat in seats(nics):
-            members = found.setdefault(seat.subnet, {})
-            members[node] = (*members.get(node, ()), seat)
+        for address in subnet_addresses(nics):
+            members = found.setdefault(address.subnet, {})
+            members[node] = (*members.get(node, ()), address)
     return dict(sorted(found.items(), key=lambda item: ":" in item[0]))
 
 
-def networks(nodes: Nodes) -> dict[str, Seats]:
-    """Return the subnets in which two nodes or more have an address, each of its own."""
+def networks(nodes: Nodes) -> dict[str, SubnetMembers]:
+    """Return the subnets in which two or more nodes have an address and no two have the same."""
     found = subnets(nodes)
     return {subnet: members for subnet, members in found.items() if len(members) > 1 and not _clashes(members)}
 
 
-def together(nics: NicFacts) -> dict[str, tuple[Seat, ...]]:
-    """Return the subnets in which this one node has addresses on several interfaces, with its seats there."""
+def several_interfaces(nics: NicFacts) -> dict[str, tuple[SubnetAddress, ...]]:
+    """Return the subnets in which a node has addresses on several interfaces, with these addresses."""
     found = {subnet: members[""] for subnet, members in subnets({"": nics}).items()}
-    return {subnet: held for subnet, held in found.items() if len({seat.interface.name for seat in held}) > 1}
+    return {
+        subnet: addresses
+        for subnet, addresses in found.items()
+        if len({address.interface.name for address in addresses}) > 1
+    }
 
 
-def shared(nodes: Nodes) -> dict[str, Seats]:
+def shared(nodes: Nodes) -> dict[str, SubnetMembers]:
     """Return the subnets in which every node has an address of its own.
 
-    Where two nodes show one address, the subnet is not one network but one of that name on each of them, such as the
-    bridge of a container engine.
+    If two nodes have the same address, the subnet is not one network but a separate one on each node, such as a
+    container bridge.
     """
     return {
         subnet: members
@@ -70,124 +75,202 @@ def shared(nodes: Nodes) -> dict[str, Seats]:
 
 
 def clashing(nodes: Nodes) -> dict[str, tuple[str, ...]]:
-    """Return each address that several nodes show, with these nodes."""
-    return clashing_seats({node: tuple(seats(nics)) for node, nics in nodes.items()})
+    """Return each address that several nodes have, with these nodes."""
+    return clashing_addresses({node: tuple(subnet_addresses(nics)) for node, nics in nodes.items()})
 
 
-def clashing_seats(members: Seats) -> dict[str, tuple[str, ...]]:
-    """Return each address that several nodes show in one subnet, with these nodes."""
+def clashing_addresses(members: SubnetMembers) -> dict[str, tuple[str, ...]]:
+    """Return each address that several nodes have in one subnet, with these nodes."""
     owners: dict[str, dict[str, None]] = {}
-    for node, held in members.items():
-        for seat in held:
-            owners.setdefault(seat.ip, {})[node] = None
-    return {ip: tuple(found) for ip, found in owners.items() if len(found) > 1}
+    for node, addresses in members.items():
+        for address in addresses:
+            owners.setdefault(address.ip, {})[node] = None
+    return {ip: tuple(nodes) for ip, nodes in owners.items() if len(nodes) > 1}
 
 
 def routed(nics: NicFacts, clashes: Container[str] = ()) -> bool:
-    """Tell whether a router stands behind some interface that a job may use, by an address of the node's own."""
-    return any(seat.interface.default_route and seat.ip not in clashes for seat in seats(nics))
+    """Tell whether a node has a default route through an interface that a job may use and an address of its own."""
+    return any(address.interface.default_route and address.ip not in clashes for address in subnet_addresses(nics))
 
 
-def common_names(members: Seats) -> tuple[str, ...]:
+def common_names(members: SubnetMembers) -> tuple[str, ...]:
     """Return the interface names that every node has in the subnet, in the order of the first node."""
-    names = [[seat.interface.name for seat in held] for held in members.values()]
-    return tuple(name for name in names[0] if all(name in held for held in names[1:]))
+    names = [[address.interface.name for address in addresses] for addresses in members.values()]
+    return tuple(name for name in names[0] if all(name in others for others in names[1:]))
 
 
-def speed(members: Seats) -> int:
-    """Return the slowest node's speed in the subnet in Mb/s, 0 where a driver does not say."""
-    return min(max(seat.interface.speed or 0 for seat in held) for held in members.values())
+def speed(members: SubnetMembers) -> int:
+    """Return the slowest node's speed in the subnet in Mb/s, 0 if a driver does not report it."""
+    return min(max(address.interface.speed or 0 for address in addresses) for addresses in members.values())
 
 
-def best_first(everywhere: Mapping[str, Seats]) -> dict[str, Seats]:
-    """Sort networks as a job's TCP would have them: the fastest first, of equal ones that of the default route."""
+def best_first(everywhere: Mapping[str, SubnetMembers]) -> dict[str, SubnetMembers]:
+    """Sort networks by speed, the fastest first; of equally fast ones, the default route's comes first."""
 
     def merit(subnet: str) -> tuple[int, bool]:
-        held = everywhere[subnet].values()
-        return speed(everywhere[subnet]), all(any(seat.interface.default_route for seat in own) for own in held)
+        members = everywhere[subnet].values()
+        return speed(everywhere[subnet]), all(any(own.interface.default_route for own in node) for node in members)
 
     return {subnet: everywhere[subnet] for subnet in sorted(everywhere, key=merit, reverse=True)}
 
 
-def _clashes(members: Seats) -> bool:
-    return any(count > 1 for count in Counter(seat.ip for held in members.values() for seat in held).values())
+def _clashes(members: SubnetMembers) -> bool:
+    return any(
+        count > 1 for count in Counter(address.ip for addresses in members.values() for address in addresses).values()
+    )
 
 
 @dataclass(frozen=True)
 class Apart:
-    """Nodes with no subnet in common. `routed`: a router may join them. `odd` are those outside the largest subnet."""
+    """Nodes without a common subnet. `routed`: routers may connect them. `odd`: those outside the largest subnet."""
 
     routed: bool
     odd: tuple[str, ...]
-    told: str
+    summary: str
     evidence: tuple[str, ...]
 
 
 def apart(nodes: Nodes) -> Apart | None:
-    """Return how the nodes lie apart; None where some subnet is common to all that have any address at all."""
-    seated = {node: nics for node, nics in nodes.items() if any(seats(nics))}
-    if len(seated) < 2 or shared(seated):  # noqa: PLR2004  it takes two
+    """Return how the nodes are separated; None if all nodes that have an address share a subnet."""
+    addressed = {node: nics for node, nics in nodes.items() if any(subnet_addresses(nics))}
+    if len(addressed) < 2 or shared(addressed):  # noqa: PLR2004  at least two nodes
         return None
-    found = sorted(subnets(seated).items(), key=lambda item: -len(item[1]))
-    clashes = clashing(seated)
+    found = sorted(subnets(addressed).items(), key=lambda item: -len(item[1]))
+    clashes = clashing(addressed)
     lines = [f"{subnet} on {fold(members)}" for subnet, members in found]
     evidence = (*lines, *(f"{ip} is an address of {fold(owners)}" for ip, owners in clashes.items()))
-    joined = all(routed(nics, clashes) for nics in seated.values())
+    joined = all(routed(nics, clashes) for nics in addressed.values())
     subnet, largest = found[0]
-    doubled = clashing_seats(largest)
-    if not joined and len(largest) == len(seated):  # not one network, but one of that name on each
+    doubled = clashing_addresses(largest)
+    if not joined and len(largest) == len(addressed):  # not one network, but a separate one on each node
         odd = dict.fromkeys(node for owners in doubled.values() for node in owners)
-        told = [f"{fold(owners)} show one address in {subnet}, {ip}" for ip, owners in doubled.items()]
+        parts = [f"{fold(owners)} have the same address in {subnet}, {ip}" for ip, owners in doubled.items()]
     else:
-        majority = 2 * len(largest) > len(seated) and not doubled
-        odd = dict.fromkeys(node for node in seated if not (majority and node in largest))
-        told = lines
-    return Apart(joined, tuple(odd), ", ".join(told[:3]) + (", ..." if len(told) > 3 else ""), evidence)  # noqa: PLR2004
+        majority = 2 * len(largest) > len(addressed) and not doubled
+        odd = dict.fromkeys(node for node in addressed if not (majority and node in largest))
+        parts = lines
+    return Apart(joined, tuple(odd), ", ".join(parts[:3]) + (", ..." if len(parts) > 3 else ""), evidence)  # noqa: PLR2004
 
 
 def shared_bridges(nodes: Nodes) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return the bridges of containers by name and address that are up on several nodes, with these nodes."""
+    """Return container bridges, by name and address, that are up on several nodes, with these nodes."""
     owners: dict[tuple[str, str], dict[str, None]] = {}
     for node, nics in nodes.items():
         for nic in nics.interfaces:
             for address in nic.addresses if nic.kind is Kind.CONTAINER_BRIDGE and nic.up else ():
                 if address.scope == "global":
                     owners.setdefault((nic.name, address.ip), {})[node] = None
-    return {key: tuple(held) for key, held in owners.items() if len(held) > 1}
+    return {bridge: tuple(nodes) for bridge, nodes in owners.items() if len(nodes) > 1}
 
 
 def link_local_only(nodes: Nodes) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return by node the wires that have link-local addresses only, with these, where they should have another one.
+    """Return by node the interfaces that have only link-local addresses, with these, but should have another one.
 
-    They should where the same name has one on more than half of the nodes, or where the node has no other at all.
+    An interface should have another one if an interface of that name has one on more than half of the nodes, or if
+    the node has no other address at all.
     """
-    addressed = Counter(name for nics in nodes.values() for name in {seat.interface.name for seat in seats(nics)})
+    with_address = Counter(
+        name for nics in nodes.values() for name in {address.interface.name for address in subnet_addresses(nics)}
+    )
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for node, nics in nodes.items():
-        lost = not any(seats(nics))
+        none = not any(subnet_addresses(nics))
         for nic in nics.interfaces:
-            if _only_link_local(nic) and (lost or 2 * addressed[nic.name] > len(nodes)):
+            if _only_link_local(nic) and (none or 2 * with_address[nic.name] > len(nodes)):
                 found.setdefault(node, {})[nic.name] = tuple(address.ip for address in nic.addresses)
     return found
 
 
 def _only_link_local(nic: Interface) -> bool:
     wired = nic.kind in CARRIES_DATA and nic.up and nic.running and nic.driver not in BMC_DRIVERS
-    return wired and bool(nic.addresses) and all(ip_address(one.ip).is_link_local for one in nic.addresses)
+    return wired and bool(nic.addresses) and all(ip_address(address.ip).is_link_local for address in nic.addresses)
 
 
 def doubles(nodes: Iterable[str], identities: Mapping[str, IdentityFacts]) -> dict[str, str]:
-    """Map each node that is a machine which comes before it under another name to that name."""
+    """Map each node whose machine is already listed under another name to that first name."""
     first: dict[tuple[str, str], str] = {}
     found: dict[str, str] = {}
     for node in nodes:
         if node in identities and (machine := identities[node].machine):
-            known = first.setdefault(machine, node)
-            found |= {node: known} if known != node else {}
+            name = first.setdefault(machine, node)
+            found |= {node: name} if name != node else {}
     return found
 
 
 def machines(nics: Mapping[str, NicFacts], identities: Mapping[str, IdentityFacts]) -> dict[str, NicFacts]:
-    """Keep the first of the nodes that are one machine, and all of which that is not known."""
+    """Keep only the first node of each machine; nodes whose machine is unknown all stay."""
     again = doubles(nics, identities)
-    return {node: held for node, held in nics.items() if node not in again}
+    return {node: facts for node, facts in nics.items() if node not in again}
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why a node is not in a subnet, and a command for that node. `name`: the interface that should be in it, or "".
+
+    `dead`: the interface has an address there but no link.
+    """
+
+    reason: str
+    fix: str
+    name: str = ""
+    dead: bool = False
+
+
+NO_INTERFACE = Missing("no interface in this subnet", "ip -br address")
+
+
+@dataclass(frozen=True)
+class Parted:
+    """A subnet with the nodes in it, and the nodes that should be in it."""
+
+    subnet: str
+    members: SubnetMembers
+    missing: dict[str, Missing]
+
+
+def parted_networks(nodes: Nodes) -> tuple[Parted, ...]:
+    """Return the subnets in which nodes are missing.
+
+    A node is missing if its interface in the subnet has no link; if most nodes are in the subnet and its interface of
+    that name has no address; or if at least half of the nodes are in the subnet and every subnet that all nodes share
+    is slower. Nodes without any address, and interfaces with only a link-local one, are reported by other checks.
+    """
+    addressed = {node: nics for node, nics in nodes.items() if any(subnet_addresses(nics))}
+    best, link_local = max(map(speed, shared(addressed).values()), default=None), link_local_only(nodes)
+    found = []
+    for subnet, members in subnets(addressed).items():
+        faster = best is not None and speed(members) > best
+        lacking = {node: why_missing(nics, subnet, members) for node, nics in addressed.items() if node not in members}
+        missing = {
+            node: why
+            for node, why in lacking.items()
+            if why.name not in link_local.get(node, ()) and _counts(why, len(members), len(addressed), faster=faster)
+        }
+        if missing and not clashing_addresses(members):
+            found.append(Parted(subnet, members, missing))
+    return tuple(found)
+
+
+def _counts(why: Missing, members: int, nodes: int, *, faster: bool) -> bool:
+    most, half = 2 * members > nodes, 2 * members >= nodes
+    return why.dead or (most and (faster or bool(why.name))) or (half and faster and bool(why.name))
+
+
+def why_missing(nics: NicFacts, subnet: str, members: SubnetMembers) -> Missing:
+    """Return the reason: of the interface with an address in the subnet, or of one with the same name as the others."""
+    names = {address.interface.name for addresses in members.values() for address in addresses}
+    wires = [nic for nic in nics.interfaces if nic.kind in CARRIES_DATA]
+    for nic in wires:
+        if any(address.network == subnet for address in nic.addresses):
+            return _missing(nic, dead=True)
+    spare = (nic for nic in wires if nic.name in names and all(address.scope != "global" for address in nic.addresses))
+    return next((_missing(nic) for nic in spare), NO_INTERFACE)
+
+
+def _missing(nic: Interface, *, dead: bool = False) -> Missing:
+    name = quote(nic.name)
+    if not nic.up:
+        return Missing(f"{nic.name} is down", f"sudo ip link set {name} up", nic.name, dead)
+    if not nic.running:
+        return Missing(f"{nic.name} has no link", f"sudo ethtool {name}", nic.name, dead)
+    return Missing(f"{nic.name} has no address in this subnet", f"ip -br address show dev {name}", nic.name, dead)

@@ -14,7 +14,7 @@ from ncheck.facts.environment import EnvironmentFacts
 from ncheck.hostlist import fold
 from ncheck.model.plan import Setting
 from ncheck.nccl.settings import placed_settings
-from ncheck.parity import gathered
+from ncheck.parity import nodes_by_value
 from ncheck.plan.networks import Network
 
 MACHINE_FILE = "/etc/nccl.conf"
@@ -54,7 +54,7 @@ def commands_to_set(
 ) -> Iterator[str]:
     """Yield the command that sets one of NCCL's variables on each node; nodes with the same command together."""
     commands = {node: _command(variable, value, environments[node], release) for node, value in values.items()}
-    for command, nodes in gathered(commands).items():
+    for command, nodes in nodes_by_value(commands).items():
         yield f"{variable} on {fold(nodes)}: {command}"
 
 

@@ -19,7 +19,7 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.plan import Setting
 from ncheck.nccl.hca import AUTOMATIC_GID, USED_LAYERS, active, ipv4_index, selected, value_for
 from ncheck.nccl.settings import LINK_STATE_COUNTS, release_of, settings_in_force
-from ncheck.parity import gathered
+from ncheck.parity import nodes_by_value
 from ncheck.plan.advice import PER_NODE, Advice, commands_to_set, merged, per_node_values
 from ncheck.plan.inputs import environments, rdma_everywhere
 
@@ -99,7 +99,7 @@ def _advise_gids(cluster: Cluster, ports: JobPorts) -> Advice:
         return Advice({})
     reason = f"NCCL {version} uses GID index 0 by default; RoCE v2 with the IPv4 address is at index"
     values = {node: str(index) for node, index in indexes.items()}
-    groups = gathered(values)
+    groups = nodes_by_value(values)
     if len(groups) == 1:
         index = next(iter(groups))
         return Advice({GID: Setting(index, f"{reason} {index}")})

@@ -14,20 +14,21 @@ from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold
 from ncheck.model.cluster import Cluster
 from ncheck.network.link_faults import Carries, carries
-from ncheck.network.missing_addresses import Missing, why_missing
 from ncheck.network.subnets import (
-    Seat,
-    Seats,
+    Missing,
+    SubnetAddress,
+    SubnetMembers,
     apart,
-    clashing_seats,
+    clashing_addresses,
     common_names,
     machines,
-    seats,
     shared,
     speed,
+    subnet_addresses,
     subnets,
+    why_missing,
 )
-from ncheck.parity import gathered
+from ncheck.parity import nodes_by_value
 from ncheck.plan.inputs import missing_reason
 
 
@@ -39,7 +40,7 @@ class Network:
     """
 
     subnet: str
-    members: Seats
+    members: SubnetMembers
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -130,25 +131,25 @@ def _not_shared(cluster: Cluster, chosen_speed: int) -> tuple[tuple[str, ...], t
     return tuple(faster), tuple(slower)
 
 
-def _why_not_shared(nodes: Mapping[str, NicFacts], subnet: str, members: Seats) -> str:
+def _why_not_shared(nodes: Mapping[str, NicFacts], subnet: str, members: SubnetMembers) -> str:
     if len(members) < 2:  # noqa: PLR2004  a subnet of one node is no network between nodes
         return ""
-    for ip, owners in clashing_seats(members).items():
+    for ip, owners in clashing_addresses(members).items():
         return f"{fold(owners)} have the same address in it, {ip}"
     without = {node: why_missing(nics, subnet, members) for node, nics in nodes.items() if node not in members}
-    return ", ".join(_not_in(reason, names) for reason, names in gathered(without).items())
+    return ", ".join(_not_in(reason, names) for reason, names in nodes_by_value(without).items())
 
 
 def _not_in(reason: Missing, nodes: Collection[str]) -> str:
     if reason.name:
-        return f"{reason.told} on {fold(nodes)}"
+        return f"{reason.reason} on {fold(nodes)}"
     return f"{fold(nodes)} {'has' if len(nodes) == 1 else 'have'} no address in it"
 
 
 def _without_common_subnet(cluster: Cluster) -> NetworkChoice:
     """Return the network of nodes that share no subnet: the default route if routers connect them, else none."""
     nodes = _machines(cluster)
-    without = [node for node, nics in nodes.items() if not any(seats(nics))]
+    without = [node for node, nics in nodes.items() if not any(subnet_addresses(nics))]
     faster, slower = _not_shared(cluster, 0)
     not_used = (*faster, *slower)
     if not nodes:
@@ -160,7 +161,7 @@ def _without_common_subnet(cluster: Cluster) -> NetworkChoice:
         return NetworkChoice(None, reason, not_used, not_used)
     separate = apart(nodes)
     if separate is None or not separate.routed:
-        reason = "the nodes have no subnet in common" + (f": {separate.told}" if separate else "")
+        reason = "the nodes have no subnet in common" + (f": {separate.summary}" if separate else "")
         return NetworkChoice(
             None, f"{reason}; see ncheck explain NC305", not_used, separate.evidence if separate else ()
         )
@@ -169,5 +170,5 @@ def _without_common_subnet(cluster: Cluster) -> NetworkChoice:
     return NetworkChoice(network, notes=notes, not_used=separate.evidence)
 
 
-def _on_default_route(nics: NicFacts) -> tuple[Seat, ...]:
-    return tuple(address for address in seats(nics) if address.interface.default_route)
+def _on_default_route(nics: NicFacts) -> tuple[SubnetAddress, ...]:
+    return tuple(address for address in subnet_addresses(nics) if address.interface.default_route)

@@ -227,7 +227,7 @@ def same_mpi(reached: Cluster) -> MpiFacts:
         verb = "has" if len(without) == 1 else "have"
         raise NoLineError(f"{fold(without)} {verb} no mpirun on the PATH of a non-interactive login")
     if parted := split({node: f"{mpi.implementation} {_release(mpi)}" for node, mpi in known.items()}):
-        raise NoLineError(f"MPI differs: {parted.told()}")
+        raise NoLineError(f"MPI differs: {parted.summary()}")
     return next(iter(known.values()))
 
 

@@ -21,7 +21,7 @@ from ncheck.nccl.choice import MOST_ENTRIES, Choice, choices, nccl_choice
 from ncheck.nccl.requested_interface import subnet_and_addresses, unusable, why_not_connected
 from ncheck.nccl.settings import GLOO, LINK_STATE_COUNTS, releases_of, settings_in_force
 from ncheck.network.subnets import speed
-from ncheck.parity import gathered
+from ncheck.parity import nodes_by_value
 from ncheck.plan.advice import PER_NODE, Advice, commands_to_set, merged, per_node_values
 from ncheck.plan.hca import advise_hcas
 from ncheck.plan.inputs import (
@@ -103,7 +103,7 @@ def _network_of(cluster: Cluster, name: str) -> NetworkChoice:
     """Return the network of the interface that the user requested; None if some node cannot use that interface."""
     nodes = cluster.facts(NicFacts)
     if reasons := unusable(name, nodes):
-        where = ", ".join(f"{why} on {fold(owners)}" for why, owners in gathered(reasons).items())
+        where = ", ".join(f"{why} on {fold(owners)}" for why, owners in nodes_by_value(reasons).items())
         return NetworkChoice(None, f"--ifname {name}: {name} {where}; see ncheck explain NC330")
     network = Network(*subnet_and_addresses(name, nodes))
     if why := why_not_connected(name, nodes):
@@ -122,7 +122,7 @@ def _advise_interface(cluster: Cluster, network: Network, picks: Picks, not_used
     if not wrong:
         reason = f"nothing to set: NCCL already picks {network.label} on every node"
         return Advice({IFNAME: Setting(None, reason, evidence)})
-    used = gathered({node: _interfaces_used(picks[node]) for node in wrong})
+    used = nodes_by_value({node: _interfaces_used(picks[node]) for node in wrong})
     currently = ", ".join(f"{names} on {fold(nodes)}" for names, nodes in used.items())
     reason = f"currently NCCL would use {currently}; the job's network is {network.label}"
     if network.names:
@@ -170,7 +170,7 @@ def _pick_evidence(network: Network, picks: Picks) -> tuple[str, ...]:
         f"NCCL picks {_pick_with_reason(picks[node][-1])}"
         for node, addresses in network.members.items()
     }
-    return tuple(f"{line}: {fold(nodes)}" for line, nodes in gathered(lines).items())
+    return tuple(f"{line}: {fold(nodes)}" for line, nodes in nodes_by_value(lines).items())
 
 
 def _pick_with_reason(choice: Choice) -> str:

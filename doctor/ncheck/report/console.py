@@ -13,13 +13,13 @@ from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED
 from ncheck.model.finding import Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import NodeSummary, Report
-from ncheck.parity import gathered
+from ncheck.parity import nodes_by_value
 from ncheck.report import text as words
 from ncheck.report.folding import Block, Told, blocks, grouped, outcome_counts, told
 from ncheck.report.listing import topic_of
 from ncheck.report.measured import print_measured
 from ncheck.report.page import Page
-from ncheck.text import export
+from ncheck.text import export_line
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
 
@@ -271,11 +271,11 @@ def _setting(page: Page, plan: LaunchPlan, name: str) -> None:
     setting = plan.env[name]
     own = {node: held[name].value or "" for node, held in plan.per_node.items() if name in held}
     if setting.value is not None:
-        page.verbatim(export(words.line(name), words.line(setting.value)), "  ", style="bold")
+        page.verbatim(export_line(words.line(name), words.line(setting.value)), "  ", style="bold")
     elif own:
-        for value, nodes in gathered(own).items():
+        for value, nodes in nodes_by_value(own).items():
             page.verbatim(
-                f"{export(words.line(name), words.line(value))}  # on {words.node_set(nodes)}", "  ", style="bold"
+                f"{export_line(words.line(name), words.line(value))}  # on {words.node_set(nodes)}", "  ", style="bold"
             )
     else:
         page.say(f"{words.line(name)} {'can stay unset' if setting.decided else 'is not decided'}", "  ")

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from ncheck.model.finding import Outcome, Severity
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Report
-from ncheck.parity import gathered as values_gathered
+from ncheck.parity import nodes_by_value
 from ncheck.report import measured as say
 from ncheck.report import text as words
 from ncheck.report.console import badness, caveats, interpreter, meaning, standing, summed, topics
@@ -22,7 +22,7 @@ from ncheck.report.folding import Block, Told, blocks, grouped, told
 from ncheck.report.listing import topic_of
 from ncheck.report.measured import Heat, Line, carried, gathered, heat, odd_words
 from ncheck.report.text import lines, node_set
-from ncheck.text import export
+from ncheck.text import export_line
 from ncheck.text import size as size_text
 
 _LONGEST_NAME = 18  # of a node, beside the picture of the pairs
@@ -340,10 +340,13 @@ def _settings(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
     for name, setting in plan.env.items():
         own = {node: held[name].value or "" for node, held in plan.per_node.items() if name in held}
         if setting.value is not None:
-            yield export(words.line(name), words.line(setting.value)), setting.reason
+            yield export_line(words.line(name), words.line(setting.value)), setting.reason
         elif own:
-            for value, nodes in values_gathered(own).items():
-                yield f"{export(words.line(name), words.line(value))}  # on {words.node_set(nodes)}", setting.reason
+            for value, nodes in nodes_by_value(own).items():
+                yield (
+                    f"{export_line(words.line(name), words.line(value))}  # on {words.node_set(nodes)}",
+                    setting.reason,
+                )
         else:
             yield f"# {name} {'can stay unset' if setting.decided else 'is not decided'}", setting.reason
 

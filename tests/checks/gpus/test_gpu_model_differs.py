@@ -1,4 +1,4 @@
-"""NC502: nodes of several kinds are told, as a warning."""
+"""NC502: different GPU models are a warning."""
 
 from __future__ import annotations
 

@@ -42,6 +42,6 @@ def test_it_is_silent_and_skipped_where_only_root_may_read_the_log() -> None:
     assert [(v.outcome, v.needs_root) for v in judge([gpu_xid_reported], nodes).verdicts] == [(Outcome.SKIPPED, True)]
 
 
-def test_on_this_machine_alone_the_line_needs_no_way_in() -> None:
+def test_on_this_machine_the_fix_needs_no_ssh() -> None:
     nodes = {"n1": {**log(("0000:91:00", 79, OFF_THE_BUS))["n1"], ListingFacts: ListingFacts(("local",))}}
     assert [found.fix for found in judge([gpu_xid_reported], nodes).findings] == ["sudo systemctl reboot"]

@@ -55,8 +55,8 @@ def test_an_answer_that_the_end_of_the_run_cut_off_is_no_pass() -> None:
     assert outcome(GPUS, cut_off) is Outcome.UNKNOWN
 
 
-def test_a_command_that_hung_is_named_although_another_source_told_of_the_gpus() -> None:
-    hung = "nvidia-smi did not end within 10 s and was killed"
+def test_a_command_that_hung_is_named_even_if_another_source_lists_the_gpus() -> None:
+    hung = "nvidia-smi did not end within 10 s and was ended"
     assert judge([nvidia_smi_hangs], node(replace(GPUS, hung=hung), MATRIX)).findings == [
         Finding("NC505", "nvidia-smi-hangs", Severity.ERROR, ("n1",), hung, (), "sudo journalctl -k -g NVRM"),
     ]

@@ -30,7 +30,7 @@ def node(
     return {TopologyFacts: topology, GpuFacts: GpuFacts(gpus, "550.54", "12.4", "nvml")}
 
 
-def test_the_pairs_that_differ_are_said_with_the_odd_node() -> None:
+def test_the_differing_pairs_are_reported_with_the_deviating_node() -> None:
     judgement = judge([topology_differs], {"n1": node("NV12"), "n2": node("NV12"), "n3": node("SYS", "PHB")})
     first, second = "NV12 on n[1-2], SYS on n3 (2 to 1)", "NV12 on n[1-2], PHB on n3 (2 to 1)"
     assert judgement.findings == [

@@ -27,7 +27,7 @@ def node(memlock: int | None, user: int = 1000, container: str = "", state: str 
     }
 
 
-def test_an_ordinary_user_with_a_limit_is_told_how_to_lift_it() -> None:
+def test_the_limit_of_an_ordinary_user_is_reported_with_a_fix() -> None:
     fix = r"printf '* soft memlock unlimited\n* hard memlock unlimited\n' > /etc/security/limits.d/90-memlock.conf"
     assert judge([memlock_limited], node(MIB8)).findings == [
         Finding("NC602", "memlock-limited", Severity.ERROR, ("n1",), "locked memory is limited to 8192 KiB", (), fix),

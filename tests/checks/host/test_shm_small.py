@@ -33,22 +33,22 @@ def outcomes(nodes: dict[str, Facts]) -> list[Outcome]:
     return [verdict.outcome for verdict in judge([shm_small], nodes).verdicts]
 
 
-def test_the_64_mib_of_a_container_are_told_with_how_to_start_it_with_more() -> None:
+def test_the_default_size_in_a_container_is_reported_with_the_docker_option() -> None:
     assert judge([shm_small], node(64 * MIB, container="docker")).findings == found(
-        "shared memory, /dev/shm, has 64 MiB; a job of several GPUs may need 1 GiB", "docker run --shm-size=1g"
+        "shared memory (/dev/shm) has 64 MiB; a job on several GPUs may need 1 GiB", "docker run --shm-size=1g"
     )
 
 
 def test_on_the_machine_itself_it_is_mounted_larger() -> None:
     assert judge([shm_small], node(64 * MIB)).findings == found(
-        "shared memory, /dev/shm, has 64 MiB; a job of several GPUs may need 1 GiB",
+        "shared memory (/dev/shm) has 64 MiB; a job on several GPUs may need 1 GiB",
         "sudo mount -o remount,size=50% /dev/shm",
     )
 
 
-def test_one_that_is_large_and_full_is_told_with_how_to_see_of_what() -> None:
+def test_a_large_but_full_one_is_reported_with_the_command_that_shows_its_files() -> None:
     assert judge([shm_small], node(64 * GIB, 200 * MIB)).findings == found(
-        "of 65536 MiB of shared memory 200 are free", "ls -lhS /dev/shm"
+        "shared memory (/dev/shm) has 200 MiB free of 65536 MiB", "ls -lhS /dev/shm"
     )
 
 

@@ -19,7 +19,7 @@ def node(state: str, layer: str = "InfiniBand") -> Facts:
 def test_initializing_and_armed_ports_are_named_even_where_all_nodes_wait() -> None:
     assert judge([ib_port_initializing], {"n1": node("Initializing"), "n2": node("Armed")}).findings == [
         Finding("NC403", "ib-port-initializing", Severity.ERROR, ("n1", "n2"),
-                "mlx5_0 port 1: no subnet manager has answered",
+                "mlx5_0 port 1: no answer from a subnet manager",
                 ("mlx5_0 port 1: Initializing, LinkUp on n1", "mlx5_0 port 1: Armed, LinkUp on n2"),
                 "sudo sminfo -C mlx5_0 -P 1"),
     ]  # fmt: skip

@@ -20,7 +20,7 @@ def test_a_slow_port_is_named_and_ports_that_part_alike_are_one_finding() -> Non
     well, ill = node(mlx5_0=400, mlx5_1=400), node(mlx5_0=200, mlx5_1=200)
     assert judge([ib_rate_differs], {"n1": well, "n2": well, "n3": ill}).findings == [
         Finding("NC404", "ib-rate-differs", Severity.ERROR, ("n3",),
-                "rate of mlx5_0 port 1, mlx5_1 port 1: 400 Gb/s on n[1-2], 200 Gb/s on n3 (2 to 1)", (),
+                "the rate of mlx5_0 port 1, mlx5_1 port 1 differs: 400 Gb/s on n[1-2], 200 Gb/s on n3 (2 to 1)", (),
                 "sudo iblinkinfo"),
     ]  # fmt: skip
 
@@ -33,7 +33,7 @@ def test_two_nodes_that_differ_are_both_named() -> None:
 def test_nodes_that_name_their_ports_differently_are_compared_as_a_whole() -> None:
     judgement = judge([ib_rate_differs], {"n1": node(mlx5_0=400, mlx5_1=400), "n2": node(ibp3s0=400, ibp4s0=200)})
     assert [found.message for found in judgement.findings] == [
-        "rate of all ports: 2 x 400 Gb/s on n1, 1 x 200 Gb/s + 1 x 400 Gb/s on n2 (1 to 1)"
+        "the rate of all ports differs: 2 x 400 Gb/s on n1, 1 x 200 Gb/s + 1 x 400 Gb/s on n2 (1 to 1)"
     ]
 
 

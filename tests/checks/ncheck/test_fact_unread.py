@@ -1,4 +1,4 @@
-"""NC002: what should have been readable and was not is told, once for all nodes with the same trouble."""
+"""NC002: an unreadable fact is reported once for all nodes with the same reason."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def test_the_same_trouble_on_two_nodes_is_one_finding_with_something_to_type() -
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.FAILED, Outcome.FAILED, Outcome.PASSED]
 
 
-def test_a_probe_that_was_not_run_is_said_in_its_own_words() -> None:
+def test_a_probe_that_did_not_run_is_reported_with_its_own_reason() -> None:
     why = Unread("gloo cannot be used: the job's interpreter has no torch on a", fix="ncheck probe nodes.txt")
     (finding,) = judge([fact_unread], {"a": {UnreadFacts: UnreadFacts({"ProbeFacts": why})}}).findings
     assert (finding.message, finding.fix) == (
         "no bandwidth was measured: gloo cannot be used: the job's interpreter has no torch on a",
         "ncheck probe nodes.txt",
     )
-    why = Unread("nothing is measured while this stands against the plan: NC208 slots", fix="ncheck explain NC208")
+    why = Unread("fix NC208 on a first", fix="ncheck explain NC208")
     (finding,) = judge([fact_unread], {"a": {UnreadFacts: UnreadFacts({"ProbeFacts": why})}}).findings
-    assert finding.message == "no bandwidth was measured while this stands against the plan: NC208 slots"
+    assert (finding.message, finding.fix) == ("no bandwidth was measured: fix NC208 on a first", "ncheck explain NC208")
 
 
 def test_it_is_silent_where_all_was_read() -> None:

@@ -16,14 +16,14 @@ DROPPED = Login(reached=False, cause=Cause.OVERLOADED, detail="dropped 5 times b
 def test_a_node_that_was_not_reached_fails_with_its_cause() -> None:
     judgement = judge([node_not_reached], {"a": {LoginFacts: LoginFacts(REFUSED)}})
     assert judgement.findings == [
-        Finding("NC001", "node-not-reached", Severity.ERROR, ("a",), "not reached: refused",
+        Finding("NC001", "node-not-reached", Severity.ERROR, ("a",), "unreachable: refused",
                 ("connect to 10.1.0.7 port 22: Connection refused",), "ssh -v a true"),
     ]  # fmt: skip
 
 
 def test_a_node_that_our_side_could_not_reach_is_unknown_and_not_blamed() -> None:
     judgement = judge([node_not_reached], {"a": {LoginFacts: LoginFacts(DROPPED)}})
-    reason = "not reached, and the node is not to blame (overloaded): dropped 5 times before the banner"
+    reason = "unreachable, but the node is not at fault (overloaded): dropped 5 times before the banner"
     assert judgement.verdicts == [Verdict("node-not-reached", "NC001", "a", Outcome.UNKNOWN, reason)]
     assert judgement.findings == []
 

@@ -10,7 +10,7 @@ from ncheck_checks.ncheck.plug_in_broken import plug_in_broken
 BROKEN = BrokenPlugIn("paint-checks", "OSError: no brush", "python3 -m pip uninstall paint-checks")
 
 
-def test_a_broken_plug_in_is_named_with_the_way_out() -> None:
+def test_a_broken_plug_in_is_named_with_a_fix() -> None:
     judgement = judge([plug_in_broken], {"a": {PlugInFacts: PlugInFacts((BROKEN,))}})
     message = "the plug-in paint-checks is broken: OSError: no brush"
     assert judgement.findings == [

@@ -30,7 +30,7 @@ def findings(nics: tuple[Interface, ...], **conf: InterfaceSettings) -> list[Fin
 def test_two_cards_in_one_subnet_with_the_kernels_defaults_are_named() -> None:
     assert findings(PAIR, eth0=OFF, eth1=OFF) == [
         Finding("NC353", "arp-flux", Severity.WARNING, ("n1",),
-                "each of eth0 and eth1 answers for all addresses in 10.1.0.0/24", (),
+                "each of eth0 and eth1 answers ARP requests for all addresses in 10.1.0.0/24", (),
                 "sudo sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2"),
     ]  # fmt: skip
 

@@ -38,25 +38,25 @@ def test_a_slave_at_half_speed_is_named() -> None:
 def test_a_slave_that_the_switch_left_out_of_the_group_is_named_with_or_without_roots_view() -> None:
     for known in (1, None):
         bond = lacp(slave("eno1"), slave("eno3"), slave("eno2", aggregator=2), aggregator=known)
-        assert messages(bond) == ["bond0: eno2 is in another aggregator than the others"]
+        assert messages(bond) == ["bond0: eno2 is in another aggregation group than the others"]
 
 
 def test_an_active_backup_bond_without_an_active_slave_is_named() -> None:
     down = (slave("eno1", None, None, up=False), slave("eno2", None, None, up=False))
     bond = Bond("bond0", BACKUP, up=False, slaves=down)
-    assert messages(bond) == ["bond0: eno1 is down; eno2 is down; no slave is active"]
+    assert messages(bond) == ["bond0: eno1 is down; eno2 is down; no interface is active"]
 
 
-def test_an_active_slave_slower_than_the_one_that_stands_by_is_named() -> None:
+def test_an_active_slave_slower_than_the_standby_is_named() -> None:
     pair = (slave("eno1", 1000, None), slave("eno2", 25000, None))
     assert messages(Bond("b", BACKUP, up=True, slaves=pair, active="eno1")) == ["b: eno1 runs at 1 of 25 Gb/s"]
 
 
 def test_a_bond_without_slaves_is_named() -> None:
-    assert messages(Bond("b", "load balancing (round-robin)", up=False, slaves=())) == ["b: it has no slave"]
+    assert messages(Bond("b", "load balancing (round-robin)", up=False, slaves=())) == ["b: it has no interface"]
 
 
-def test_it_is_silent_where_all_slaves_work_and_where_a_slow_one_stands_by() -> None:
+def test_it_is_silent_if_all_slaves_work_or_only_the_standby_is_slow() -> None:
     assert messages(lacp(slave("eno1"), slave("eno2"))) == []
     assert messages(lacp(slave("eno1", None), slave("eno2", None))) == []
     pair = (slave("eno1", 25000, None), slave("eno2", 1000, None))

@@ -28,7 +28,7 @@ def test_one_finding_tells_all_bridges_and_their_nodes() -> None:
     cluster = {"n1": node(1, DOCKER, virbr), "n2": node(2, DOCKER, virbr), "n3": node(3, DOCKER), "n4": node(4)}
     assert judge([bridge_address_shared], cluster).findings == [
         Finding("NC356", "bridge-address-shared", Severity.INFO, ("n1", "n2", "n3"),
-                "bridges of containers have one address on several nodes, and no job may use them: "
+                "container bridges have the same address on several nodes; no job may use them: "
                 "docker0 has 172.17.0.1, virbr0 has 192.168.122.1",
                 ("docker0 has 172.17.0.1 on n[1-3]", "virbr0 has 192.168.122.1 on n[1-2]"), "ip -br address"),
     ]  # fmt: skip

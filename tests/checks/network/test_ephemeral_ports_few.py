@@ -17,14 +17,14 @@ def findings(first: int, last: int, *reserved: tuple[int, int]) -> list[Finding]
 def test_a_narrow_range_is_named() -> None:
     assert findings(50000, 51000) == [
         Finding("NC355", "ephemeral-ports-few", Severity.WARNING, ("n1",),
-                "connections have 1001 ports: 50000 to 51000", (),
+                "only 1001 ephemeral ports: 50000 to 51000", (),
                 "sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'"),
     ]  # fmt: skip
 
 
 def test_a_wide_range_of_which_most_is_reserved_is_named() -> None:
     (finding,) = findings(32768, 60999, (30000, 55000), (60990, 61010))
-    assert finding.message == "connections have 5989 ports: 32768 to 60999, and parts of them are reserved"
+    assert finding.message == "only 5989 ephemeral ports: 32768 to 60999, some of them reserved"
     assert finding.fix == "sudo sysctl -w net.ipv4.ip_local_reserved_ports="
 
 

@@ -21,12 +21,13 @@ ROCE = HcaPort("mlx5_0", 1, "Active", "LinkUp", 200.0, "Ethernet", gids=GIDS)
 BLIND = replace(ROCE, hca="mlx5_1", gids=())
 
 
-def test_an_index_that_is_not_that_of_every_port_is_told() -> None:
+def test_an_index_that_does_not_fit_every_port_is_reported() -> None:
     assert judge([gid_index_set], {"n1": node(ports=(ROCE, BLIND), NCCL_IB_GID_INDEX="3")}).findings == [
         Finding("NC336", "gid-index-set", Severity.WARNING, ("n1",),
-                "NCCL_IB_GID_INDEX=3 in the environment: NCCL 2.32.3 would find the right GID of each port by itself",
-                ("mlx5_0:1: RoCE v2 with an IPv4 address at index 3",
-                 "mlx5_1:1: RoCE v2 with an IPv4 address not found"), "unset NCCL_IB_GID_INDEX"),
+                "NCCL_IB_GID_INDEX=3 in the environment: "
+                "without it, NCCL 2.32.3 finds the right GID of each port itself",
+                ("mlx5_0:1: RoCE v2 with an IPv4 address is at 3",
+                 "mlx5_1:1: RoCE v2 with an IPv4 address is not seen"), "unset NCCL_IB_GID_INDEX"),
     ]  # fmt: skip
 
 

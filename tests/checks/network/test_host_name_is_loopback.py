@@ -37,19 +37,19 @@ def judged(resolved: Resolved, *nics: Interface) -> Judgement:
 
 def test_debians_default_is_named_with_the_interface_for_gloo() -> None:
     assert judged(Resolved(("127.0.1.1",))).findings == [
-        Finding("NC360", "host-name-is-loopback", Severity.WARNING, ("n1",), "its own host name is 127.0.1.1 on it", (),
-                "export GLOO_SOCKET_IFNAME=eth0"),
+        Finding("NC360", "host-name-is-loopback", Severity.WARNING, ("n1",),
+                "its hostname resolves to 127.0.1.1 there", (), "export GLOO_SOCKET_IFNAME=eth0"),
     ]  # fmt: skip
 
 
 def test_loopback_of_ipv6_is_named_too() -> None:
     messages = [finding.message for finding in judged(Resolved(("::1", "127.0.0.1"))).findings]
-    assert messages == ["its own host name is ::1 on it"]
+    assert messages == ["its hostname resolves to ::1 there"]
 
 
 def test_a_name_that_does_not_resolve_on_its_own_node_is_named() -> None:
     messages = [finding.message for finding in judged(Resolved(error="Name or service not known")).findings]
-    assert messages == ["its own host name does not resolve on it: Name or service not known"]
+    assert messages == ["its hostname does not resolve there: Name or service not known"]
 
 
 def test_without_an_interface_to_name_the_fix_shows_what_programs_get() -> None:

@@ -11,7 +11,7 @@ from .settings import CONF, DARK, INFINIBAND, node
 PORTS = (INFINIBAND,)
 
 
-def test_infiniband_that_is_switched_off_is_told_with_the_place_and_the_line_that_takes_it_away() -> None:
+def test_disabled_infiniband_is_reported_with_its_place_and_the_line_that_removes_it() -> None:
     nodes = {
         "n1": node(ports=PORTS, NCCL_IB_DISABLE="1"),
         "n2": node("NCCL_IB_DISABLE=1", ports=PORTS),

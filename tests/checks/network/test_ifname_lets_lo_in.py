@@ -19,7 +19,7 @@ def outcome(nodes: dict[str, Facts]) -> Outcome:
 def test_a_list_that_avoids_docker0_alone_lets_lo_in() -> None:
     assert judge([ifname_lets_lo_in], alone(ETH0, docker(3), NCCL_SOCKET_IFNAME="^docker0")).findings == [
         Finding("NC323", "ifname-lets-lo-in", Severity.WARNING, ("n1",),
-                "NCCL_SOCKET_IFNAME=^docker0 in the environment leaves out docker0, and lets lo in", (),
+                "NCCL_SOCKET_IFNAME=^docker0 in the environment excludes docker0, but not lo", (),
                 "export NCCL_SOCKET_IFNAME='^lo,docker0'"),
     ]  # fmt: skip
 

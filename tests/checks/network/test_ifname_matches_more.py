@@ -1,4 +1,4 @@
-"""NC322: a value that is an interface's very name takes another one, too."""
+"""NC322: a value that is the name of an interface also matches another one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def outcome(nodes: dict[str, Facts]) -> Outcome:
 def test_eth1_takes_eth10_and_data_goes_over_both() -> None:
     assert judge([ifname_matches_more], alone(ETH1, ETH10, NCCL_SOCKET_IFNAME="eth1")).findings == [
         Finding("NC322", "ifname-matches-more", Severity.WARNING, ("n1",),
-                "NCCL_SOCKET_IFNAME=eth1 in the environment: eth1 takes eth10, too",
+                "NCCL_SOCKET_IFNAME=eth1 in the environment: eth1 also matches eth10",
                 ("NCCL would pick eth1 (physical): NCCL_SOCKET_IFNAME=eth1",), "export NCCL_SOCKET_IFNAME='=eth1'"),
     ]  # fmt: skip
 
@@ -38,10 +38,10 @@ def test_where_eth1_is_down_the_ranks_would_meet_on_eth10() -> None:
 def test_each_entry_of_a_list_is_looked_at() -> None:
     nodes = alone(ETH1, ETH10, nic("eno1", 4), nic("eno1.100", 5), NCCL_SOCKET_IFNAME="eth1,eno1,eno1.100")
     (finding,) = judge([ifname_matches_more], nodes).findings
-    assert finding.message == "NCCL_SOCKET_IFNAME=eth1,eno1,eno1.100 in the environment: eth1 takes eth10, too"
+    assert finding.message == "NCCL_SOCKET_IFNAME=eth1,eno1,eno1.100 in the environment: eth1 also matches eth10"
 
 
-def test_it_is_silent_where_the_name_is_exact_or_a_prefix_was_meant() -> None:
+def test_it_is_silent_if_the_name_is_exact_or_a_prefix_is_intended() -> None:
     for value in ("=eth1", "eth", "eth10", "eth1,eth10", "^eth1"):
         assert outcome(alone(ETH1, ETH10, NCCL_SOCKET_IFNAME=value)) is Outcome.PASSED
     assert outcome(alone(ETH1, ETH10)) is Outcome.PASSED

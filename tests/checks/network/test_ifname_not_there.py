@@ -32,7 +32,7 @@ def said(*nodes: Facts) -> list[tuple[tuple[str, ...], str]]:
     return [(found.nodes, found.message) for found in judge([ifname_not_there], named).findings]
 
 
-def test_an_interface_that_no_node_has_is_told_with_those_that_there_are() -> None:
+def test_an_interface_that_no_node_has_is_reported_with_the_existing_ones() -> None:
     nodes = {"n1": node("eth9", "eno1 10.1.0.1"), "n2": node("eth9", "eth0 10.1.0.2")}
     assert judge([ifname_not_there], nodes).findings == [
         Finding("NC330", "ifname-not-there", Severity.ERROR, ("n1", "n2"),
@@ -51,7 +51,7 @@ def test_the_nodes_that_lack_it_or_where_it_is_of_no_use_are_named() -> None:
     ]
 
 
-def test_an_interface_that_leads_to_no_network_of_all_is_told() -> None:
+def test_an_interface_outside_every_shared_network_is_reported() -> None:
     assert said(node("eth0", "eth0 10.1.0.1"), node("eth0", "eth0 10.2.0.2")) == [
         (("n1", "n2"), "--ifname eth0: the nodes have it in different subnets: 10.1.0.0/24 on n1, 10.2.0.0/24 on n2")
     ]
@@ -63,7 +63,7 @@ def test_an_interface_that_leads_to_no_network_of_all_is_told() -> None:
     ]
 
 
-def test_an_interface_over_which_nobody_is_reached_is_told() -> None:
+def test_an_interface_over_which_no_node_is_reached_is_reported() -> None:
     lost = [Link(f"10.1.0.{a}", f"n{b}", f"10.1.0.{b}", "10.1.0.0/24", LinkCause.FILTERED) for a, b in ((1, 2), (2, 1))]
     links = [
         LinkFacts((Reach("10.1.0.0/24", f"10.1.0.{own}", 1, 0),), (link,), frozenset({link.target}))

@@ -18,11 +18,11 @@ def node(**addresses: str) -> Facts:
     return {NicFacts: NicFacts(tuple(nics))}
 
 
-def test_another_name_in_the_same_subnet_is_told_and_left_to_the_plan() -> None:
+def test_different_names_in_one_subnet_are_reported_and_left_to_the_plan() -> None:
     nodes = {"n1": node(eno1="10.1.0.1"), "n2": node(eno1="10.1.0.2"), "n3": node(enp3s0="10.1.0.3")}
     assert judge([interface_names_differ], nodes).findings == [
         Finding("NC302", "interface-names-differ", Severity.WARNING, ("n3",),
-                "interfaces in 10.1.0.0/24 differ in name: eno1 on n[1-2], enp3s0 on n3 (2 to 1)", (),
+                "interface names in 10.1.0.0/24 differ: eno1 on n[1-2], enp3s0 on n3 (2 to 1)", (),
                 "ncheck plan nodes.txt --for nccl.conf"),
     ]  # fmt: skip
 

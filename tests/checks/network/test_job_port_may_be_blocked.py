@@ -25,13 +25,14 @@ def test_a_port_that_is_open_in_another_subnet_is_a_warning() -> None:
     (finding,) = judge([job_port_may_be_blocked], nodes(2)).findings
     assert (finding.severity, finding.nodes) == (Severity.WARNING, ("n2",))
     assert finding.message == (
-        "port 10001 of n1 cannot be reached on 10.2.0.0/24 from n2, and other ports there can: in another subnet it can"
+        "port 10001 of n1 cannot be reached on 10.2.0.0/24 from n2, although other ports of that node can: "
+        "it can be reached in another subnet"
     )
 
 
 def test_a_default_port_that_is_blocked_everywhere_is_a_warning() -> None:
     messages = [finding.message for finding in judge([job_port_may_be_blocked], nodes(1, 2, assumed=True)).findings]
-    assert [message.partition(": ")[2] for message in messages] == ["the ranks would wait for each other there"] * 2
+    assert [message.partition(": ")[2] for message in messages] == ["the ranks would wait for each other"] * 2
 
 
 def test_it_is_silent_where_the_port_is_reached_or_surely_blocked() -> None:

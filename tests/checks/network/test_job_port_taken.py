@@ -23,7 +23,7 @@ def test_the_program_that_has_the_port_is_named_with_the_line_that_shows_what_it
     ]  # fmt: skip
 
 
-def test_where_this_user_may_not_see_who_has_it_the_line_shows_who() -> None:
+def test_if_this_user_may_not_see_the_owner_the_fix_shows_it() -> None:
     (finding,) = judge([job_port_taken], node(PortState(10001, free=False))).findings
     assert finding.message == "port 10001 is taken by a program that this user may not see"
     assert finding.fix == "ssh -t train@n1 'sudo ss -tnap '\"'\"'sport = :10001'\"'\"''"

@@ -28,8 +28,8 @@ def test_the_nodes_that_do_not_reach_it_are_named_once_a_subnet() -> None:
     found = judge([job_port_unreachable], nodes(1, 2)).findings
     assert found[0] == Finding(
         "NC318", "job-port-unreachable", Severity.ERROR, ("n3", "n4"),
-        "port 10001 of n1 cannot be reached on 10.1.0.0/24 from n[3-4], and other ports there can: "
-        "the ranks would wait for each other there",
+        "port 10001 of n1 cannot be reached on 10.1.0.0/24 from n[3-4], although other ports of that node can: "
+        "the ranks would wait for each other",
         ("n3 10.1.0.3 to n1 10.1.0.1 port 10001: filtered (seen by hand)",
          "n4 10.1.0.4 to n1 10.1.0.1 port 10001: filtered (seen by hand)"),
         "ssh -t train@n1 sudo nft list ruleset",

@@ -14,7 +14,7 @@ def test_two_nodes_that_get_no_answer_from_each_other_are_both_named() -> None:
     assert judge([link_filtered], cluster({1: both([2], [4])})).findings == [
         Finding("NC311", "link-filtered", Severity.ERROR, ("n2", "n4"),
                 "n2 and n4 cannot reach each other on 10.1.0.0/24: no answer; "
-                "no other subnet is known to carry all nodes, so a job over them hangs at its start",
+                "no other subnet is known to connect all nodes, so a job hangs at its start",
                 ("n2 10.1.0.2 to n4 10.1.0.4: filtered (seen by hand)",
                  "n4 10.1.0.4 to n2 10.1.0.2: filtered (seen by hand)"),
                 "ssh -t train@n4 sudo nft list ruleset"),
@@ -31,7 +31,7 @@ def test_links_that_were_not_tried_are_unknown_on_the_node_that_did_not() -> Non
     assert judgement.findings == []
     assert [(verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [
         (Outcome.PASSED, ""),
-        (Outcome.UNKNOWN, "not all links between n[2-3] were tried on 10.1.0.0/24"),
+        (Outcome.UNKNOWN, "not all links between n[2-3] were tested on 10.1.0.0/24"),
         (Outcome.PASSED, ""),
         (Outcome.PASSED, ""),
     ]

@@ -1,4 +1,4 @@
-"""NC313: one node reaches another and not the other way round, and no other subnet carries."""
+"""NC313: nodes connect in one direction only, and no other subnet connects all nodes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ncheck_checks.network.link_one_way import link_one_way
 from .linked import ALL, both, cluster, ways
 
 
-def test_the_direction_is_told_and_the_firewall_of_the_node_that_is_not_reached_is_shown() -> None:
+def test_the_direction_is_reported_and_the_fix_shows_the_firewall_of_the_unreached_node() -> None:
     (finding,) = judge([link_one_way], cluster({1: ways([4], [2])})).findings
     assert finding.nodes == ("n2", "n4")
     assert finding.message == (
-        "n2 reaches n4 on 10.1.0.0/24 and not the other way round: no answer; "
-        "no other subnet is known to carry all nodes, so a job over them hangs at its start"
+        "n2 reaches n4 on 10.1.0.0/24, but n4 does not reach n2: no answer; "
+        "no other subnet is known to connect all nodes, so a job hangs at its start"
     )
     assert finding.fix == "ssh -t train@n2 sudo nft list ruleset"
 
 
-def test_one_way_is_told_whatever_the_node_sees_instead_of_an_answer() -> None:
+def test_a_one_way_link_is_reported_whatever_error_the_node_sees() -> None:
     found = judge([link_one_way], cluster({1: ways([4], [2], LinkCause.REFUSED)})).findings
     assert [finding.message.partition(";")[0] for finding in found] == [
-        "n2 reaches n4 on 10.1.0.0/24 and not the other way round: refused"
+        "n2 reaches n4 on 10.1.0.0/24, but n4 does not reach n2: refused"
     ]
 
 

@@ -16,8 +16,8 @@ REFUSED = LinkCause.REFUSED
 def test_a_node_that_refuses_everybody_is_named_with_the_line_that_shows_its_firewall() -> None:
     assert judge([link_refused], cluster({1: ways(ALL, [3], REFUSED)})).findings == [
         Finding("NC310", "link-refused", Severity.ERROR, ("n3",),
-                "n3 cannot be reached on 10.1.0.0/24 by anyone: refused; "
-                "no other subnet is known to carry all nodes, so a job over them hangs at its start",
+                "n3 cannot be reached on 10.1.0.0/24 by any node: refused; "
+                "no other subnet is known to connect all nodes, so a job hangs at its start",
                 ("n1 10.1.0.1 to n3 10.1.0.3: refused (seen by hand)",
                  "n2 10.1.0.2 to n3 10.1.0.3: refused (seen by hand)",
                  "n4 10.1.0.4 to n3 10.1.0.3: refused (seen by hand)"),
@@ -49,7 +49,7 @@ def test_it_is_silent_where_another_subnet_carries_all_nodes() -> None:
 
 def test_a_node_whose_links_could_not_be_read_is_unknown_and_never_blamed() -> None:
     nodes = cluster({1: ways(ALL, [3], REFUSED)})
-    nodes["n3"] = {**nodes["n3"], LinkFacts: Unread("the connection was cut")}
+    nodes["n3"] = {**nodes["n3"], LinkFacts: Unread("the connection was lost")}
     judgement = judge([link_refused], nodes)
     assert judgement.findings == []
     assert judgement.verdicts[2].outcome is Outcome.UNKNOWN

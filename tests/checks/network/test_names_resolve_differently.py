@@ -44,38 +44,38 @@ def messages(nodes: Mapping[str, Facts]) -> dict[str, tuple[str, ...]]:
 def test_a_stale_line_on_one_node_is_named_with_the_address_that_nobody_has() -> None:
     assert judged(cluster(n1={"n2": Resolved(("10.9.0.7",))})).findings == [
         Finding("NC361", "names-resolve-differently", Severity.WARNING, ("n1",),
-                "n2 is 10.9.0.7, which is no address of it", (), "getent ahosts n2"),
+                "n2 resolves to 10.9.0.7, which is not its address", (), "getent ahosts n2"),
     ]  # fmt: skip
 
 
 def test_loopback_and_a_bridge_of_containers_are_no_addresses_of_another_node() -> None:
     wrong = cluster(n1={"n2": Resolved(("127.0.0.1",))}, n3={"n2": Resolved(("172.17.0.1",))})
     assert messages(wrong) == {
-        "n2 is 127.0.0.1, which is no address of it": ("n1",),
-        "n2 is 172.17.0.1, which is no address of it": ("n3",),
+        "n2 resolves to 127.0.0.1, which is not its address": ("n1",),
+        "n2 resolves to 172.17.0.1, which is not its address": ("n3",),
     }
 
 
-def test_names_that_only_some_nodes_resolve_are_told_in_one_line_for_each_that_does_not() -> None:
+def test_names_that_only_some_nodes_resolve_are_reported_once_per_failing_node() -> None:
     nodes = cluster(n3={"n1": NOWHERE, "n2": NOWHERE})
     assert messages(nodes) == {"n[1-2] do not resolve: Name or service not known": ("n3",)}
 
 
-def test_two_addresses_of_one_node_that_are_not_the_same_everywhere_are_told() -> None:
+def test_different_addresses_of_one_node_on_different_nodes_are_reported() -> None:
     nodes = {**cluster(n1={"n2": Resolved(("10.2.0.2",))}), "n2": node({}, "10.1.0.2", "10.2.0.2")}
     assert messages(nodes) == {
-        "n2 is not the same address everywhere: 10.2.0.2 on n1, 10.1.0.2 on n3 (1 to 1)": ("n1", "n3")
+        "n2 resolves to different addresses: 10.2.0.2 on n1, 10.1.0.2 on n3 (1 to 1)": ("n1", "n3")
     }
 
 
-def test_where_the_nodes_own_addresses_are_not_known_the_odd_answer_is_told() -> None:
+def test_if_the_nodes_own_addresses_are_unknown_the_deviating_answer_is_reported() -> None:
     nodes: dict[str, Facts] = {
         **cluster(n1={"n2": Resolved(("10.9.0.7",))}),
         "n2": {NameFacts: Absent("x"), NicFacts: Absent("x")},
     }
     nodes["n4"] = node({"n2": Resolved(("10.1.0.2",))}, "10.1.0.4")
     assert messages(nodes) == {
-        "n2 is not the same address everywhere: 10.1.0.2 on n[3-4], 10.9.0.7 on n1 (2 to 1)": ("n1",)
+        "n2 resolves to different addresses: 10.1.0.2 on n[3-4], 10.9.0.7 on n1 (2 to 1)": ("n1",)
     }
 
 

@@ -1,4 +1,4 @@
-"""NC334: lines of nccl.conf that NCCL passes over; the line to type is run."""
+"""NC334: lines of nccl.conf that NCCL ignores; the fix is run."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ncheck_checks.network.nccl_conf_line_ignored import nccl_conf_line_ignored
 from .settings import CONF, node
 
 
-def test_blanks_round_the_equals_sign_are_told_with_a_line_that_takes_them_away() -> None:
+def test_spaces_around_the_equals_sign_are_reported_with_a_line_that_removes_them() -> None:
     assert judge([nccl_conf_line_ignored], {"n1": node("NCCL_DEBUG=WARN", "NCCL_SOCKET_IFNAME = eth0")}).findings == [
         Finding("NC334", "nccl-conf-line-ignored", Severity.WARNING, ("n1",),
-                f"NCCL passes over 'NCCL_SOCKET_IFNAME = eth0' in {CONF}: the blanks count as part of the name",
+                f"NCCL ignores 'NCCL_SOCKET_IFNAME = eth0' in {CONF}: NCCL takes the blanks as a part of the name",
                 (), r"sudo sed -i -E 's/^\s*(export\s+)?(NCCL_[A-Z0-9_]+)(\s*=\s*|\s+)/\2=/' /etc/nccl.conf"),
     ]  # fmt: skip
 
@@ -29,10 +29,10 @@ def test_blanks_round_the_equals_sign_are_told_with_a_line_that_takes_them_away(
 ])  # fmt: skip
 def test_so_is_every_other_line_that_sets_nothing(line: str, why: str) -> None:
     (found,) = judge([nccl_conf_line_ignored], {"n1": node(line)}).findings
-    assert found.message == f"NCCL passes over {line.strip()!r} in {CONF}: {why}"
+    assert found.message == f"NCCL ignores {line.strip()!r} in {CONF}: {why}"
 
 
-def test_it_is_silent_about_lines_that_count_and_lines_that_are_not_meant_to() -> None:
+def test_it_is_silent_about_effective_lines_and_comments() -> None:
     judged = judge(
         [nccl_conf_line_ignored], {"n1": node("# NCCL_ALGO = Ring", "", "NCCL_IB_HCA==mlx5_0:1", "mine = 1")}
     )

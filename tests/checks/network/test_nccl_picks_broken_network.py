@@ -14,8 +14,8 @@ def test_the_network_that_nccl_picks_and_that_does_not_carry_is_named_with_the_n
     (finding,) = judge([nccl_picks_broken_network], cluster({1: ways(ALL, [3]), 2: {}})).findings
     assert finding.nodes == ("n3",)
     assert finding.message == (
-        "n3 cannot be reached on 10.1.0.0/24 by anyone: no answer; "
-        "NCCL picks this subnet as things are, and would hang; 10.2.0.0/24 carries all nodes"
+        "n3 cannot be reached on 10.1.0.0/24 by any node: no answer; "
+        "NCCL would pick this subnet and hang; 10.2.0.0/24 connects all nodes"
     )
     assert finding.fix == "export NCCL_SOCKET_IFNAME='=eth2'"
 

@@ -32,7 +32,7 @@ def test_the_node_that_picks_another_subnet_than_most_is_named_with_the_name_to_
     assert judge([nccl_picks_differ], cluster(3)).findings == [
         Finding("NC320", "nccl-picks-differ", Severity.WARNING, ("n3",),
                 "NCCL would pick different subnets: 10.1.0.0/24 on n[1-2,4], 10.9.0.0/24 on n3 (3 to 1)",
-                ("eth0 leads into 10.1.0.0/24: n[1-2,4]", "ens9 leads into 10.9.0.0/24: n3"),
+                ("eth0 is in 10.1.0.0/24: n[1-2,4]", "ens9 is in 10.9.0.0/24: n3"),
                 "export NCCL_SOCKET_IFNAME='=eth0'"),
     ]  # fmt: skip
 

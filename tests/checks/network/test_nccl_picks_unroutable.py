@@ -1,4 +1,4 @@
-"""NC325: where NCCL picks on one node, another one has no way to."""
+"""NC325: a node has no route to the address that NCCL picks on another."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def outcomes(nodes: Mapping[str, Facts]) -> set[Outcome]:
     return {verdict.outcome for verdict in judge([nccl_picks_unroutable], nodes).verdicts}
 
 
-def test_a_pick_to_which_another_node_has_no_way_is_an_error_with_the_name_that_leads_into_one_subnet() -> None:
+def test_a_pick_without_a_route_from_another_node_is_an_error_with_the_name_of_a_shared_subnet() -> None:
     assert judge([nccl_picks_unroutable], cluster(RouteFacts({"10.9.0.2": "Network is unreachable"}))).findings == [
         Finding("NC325", "nccl-picks-unroutable", Severity.ERROR, ("n2", "n1"),
-                "NCCL on n2 would wait at 10.9.0.2 (ens9): n1 has no way there", ("n1: Network is unreachable",),
+                "NCCL on n2 would listen on 10.9.0.2 (ens9): n1 has no route to it", ("n1: Network is unreachable",),
                 "export NCCL_SOCKET_IFNAME='=eth0'"),
     ]  # fmt: skip
 

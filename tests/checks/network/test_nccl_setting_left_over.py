@@ -11,7 +11,7 @@ from ncheck_checks.network.nccl_setting_left_over import nccl_setting_left_over
 from .settings import node
 
 
-def test_a_rendezvous_that_was_left_behind_is_told_once_for_all_nodes_that_have_it() -> None:
+def test_a_rendezvous_that_was_left_behind_is_reported_once_for_all_its_nodes() -> None:
     nodes = {name: node(NCCL_COMM_ID="10.1.0.1:4444") for name in ("n1", "n2")} | {"n3": node()}
     assert judge([nccl_setting_left_over], nodes).findings == [
         Finding("NC333", "nccl-setting-left-over", Severity.WARNING, ("n1", "n2"),
@@ -20,7 +20,7 @@ def test_a_rendezvous_that_was_left_behind_is_told_once_for_all_nodes_that_have_
     ]  # fmt: skip
 
 
-def test_machines_that_call_themselves_one_host_are_told() -> None:
+def test_machines_with_the_same_host_id_are_reported() -> None:
     nodes = {name: node(NCCL_HOSTID="gpu", boot=name) for name in ("n1", "n2")} | {"n3": node(NCCL_HOSTID="c")}
     assert [(found.nodes, found.message, found.fix) for found in judge([nccl_setting_left_over], nodes).findings] == [
         (("n1", "n2"), "NCCL_HOSTID=gpu on n[1-2]: NCCL treats them as one machine and tries shared memory",
@@ -28,7 +28,7 @@ def test_machines_that_call_themselves_one_host_are_told() -> None:
     ]  # fmt: skip
 
 
-def test_a_file_that_is_not_there_is_told() -> None:
+def test_a_missing_file_is_reported() -> None:
     facts = {
         **node(),
         EnvironmentFacts: EnvironmentFacts({"NCCL_TOPO_FILE": "/opt/ndv5.xml"}, {}, ("NCCL_TOPO_FILE",)),
@@ -45,7 +45,7 @@ def test_a_file_that_is_not_there_is_told() -> None:
     ("NCCL_PROTO", "LL128", "data may be corrupted"),
     ("NCCL_PROTO", "LL", "halves the bandwidth"),
 ])  # fmt: skip
-def test_what_harms_is_told(name: str, value: str, harm: str) -> None:
+def test_harmful_settings_are_reported(name: str, value: str, harm: str) -> None:
     (found,) = judge([nccl_setting_left_over], {"n1": node(f"{name}={value}")}).findings
     assert (found.fix, harm in found.message) == (f"sudo sed -i '/^{name}=/d' /etc/nccl.conf", True)
 

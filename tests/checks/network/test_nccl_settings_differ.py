@@ -18,7 +18,7 @@ def test_a_node_with_a_setting_of_its_own_is_named_with_the_line_that_takes_it_a
     ]  # fmt: skip
 
 
-def test_a_node_that_lacks_what_the_others_have_is_told_how_to_set_it() -> None:
+def test_a_node_that_lacks_a_setting_is_named_with_the_line_that_sets_it() -> None:
     nodes = {"n1": node("NCCL_IB_TC=106"), "n2": node("NCCL_IB_TC=106"), "n3": node()}
     in_files = judge([nccl_settings_differ], nodes).findings
     nodes = {"n1": node(NCCL_IB_TC="106"), "n2": node(NCCL_IB_TC="106"), "n3": node(NCCL_IB_TC="0")}

@@ -136,13 +136,13 @@ def asked(nodes: dict[str, Facts], answer: NcclPickFacts | Unread) -> dict[str, 
     return {**nodes, "n1": {**nodes["n1"], NcclPickFacts: answer}}
 
 
-def test_nccls_own_answer_is_told_as_its_own() -> None:
+def test_nccls_own_answer_is_quoted() -> None:
     nodes = asked(node(COMPOSE, ETH0, nccl="2.28.3"), NcclPickFacts("10.3.0.5", "2.28.3"))
     (finding,) = judge([nccl_would_pick_virtual], nodes).findings
     assert finding.evidence == ("asked NCCL 2.28.3 itself",)
 
 
-def test_where_rules_and_answer_part_the_answer_counts_and_both_are_told() -> None:
+def test_if_rules_and_answer_differ_the_answer_counts_and_both_are_reported() -> None:
     healthy = asked(node(COMPOSE, ETH0, nccl="2.28.3"), NcclPickFacts("10.9.0.5", "2.28.3"))
     assert outcome(healthy) is Outcome.PASSED
     (finding,) = judge([nccl_would_pick_virtual], asked(node(ETH0), NcclPickFacts("127.0.0.1", "2.28.3"))).findings
@@ -155,7 +155,7 @@ def test_where_rules_and_answer_part_the_answer_counts_and_both_are_told() -> No
     )
 
 
-def test_where_nccl_refuses_its_own_words_are_told() -> None:
+def test_if_nccl_refuses_its_own_message_is_quoted() -> None:
     nodes = asked(
         node(ETH0, NCCL_SOCKET_IFNAME="ens5"), NcclPickFacts("", "2.28.3", "Bootstrap : no socket interface found")
     )
@@ -186,7 +186,7 @@ def test_a_rendezvous_tells_nothing_of_a_choice_and_the_rules_speak() -> None:
     assert outcome(asked(nodes, NcclPickFacts("", "2.28.3", rendezvous="10.9.0.1:4444"))) is Outcome.PASSED
 
 
-def test_one_character_is_no_setting_and_that_is_said() -> None:
+def test_a_value_of_one_character_is_ignored_and_reported() -> None:
     (finding,) = judge([nccl_would_pick_virtual], node(COMPOSE, ETH0, NCCL_SOCKET_IFNAME="e")).findings
     assert finding.message.endswith("virbr* (NCCL_SOCKET_IFNAME=e has one character and counts as unset)")
 
@@ -206,8 +206,8 @@ def test_it_is_silent_where_there_is_no_nccl_to_ask_and_its_rules_end_at_the_car
 def test_an_address_that_other_nodes_show_too_leads_nowhere() -> None:
     nodes = node(nic("tmfifo_net0", 3, Kind.CLOUD), ETH0)
     nodes["n2"] = {**nodes["n1"], NicFacts: NicFacts((LO, nic("tmfifo_net0", 3, Kind.CLOUD), nic("eth1", 8)))}
-    rule = "the first in the kernel's order except docker*, lo and virbr*"
-    told = f"NCCL would pick tmfifo_net0 (cloud): {rule}; other nodes show that address too, 10.3.0.5"
+    rule = "the first in the kernel's order but docker*, lo and virbr*"
+    told = f"NCCL would pick tmfifo_net0 (cloud): {rule}; other nodes have this address too: 10.3.0.5"
     findings = judge([nccl_would_pick_virtual], nodes).findings
     assert [(finding.nodes, finding.message, finding.fix) for finding in findings] == [
         (("n1",), told, "export NCCL_SOCKET_IFNAME='=eth0'"),

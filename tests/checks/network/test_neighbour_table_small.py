@@ -1,4 +1,4 @@
-"""NC354: more addresses of other nodes than a neighbour table holds."""
+"""NC354: a neighbour table too small for the addresses of the other nodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_table_that_the_other_nodes_fill_is_named_with_one_of_four_times_their
     (finding,) = judge([neighbour_table_small], cluster).findings
     assert finding == Finding(
         "NC354", "neighbour-table-small", Severity.WARNING, tuple(f"n{n}" for n in range(100) if n != 7),
-        "the IPv4 neighbour table holds 512, and 792 addresses of other nodes belong in it", (),
+        "the IPv4 neighbour table has 512 entries; the other nodes need 792", (),
         "sudo sysctl -w net.ipv4.neigh.default.gc_thresh3=4096 net.ipv4.neigh.default.gc_thresh2=2048 "
         "net.ipv4.neigh.default.gc_thresh1=1024",
     )  # fmt: skip
@@ -41,7 +41,7 @@ def test_a_table_that_the_other_nodes_fill_is_named_with_one_of_four_times_their
 def test_cards_in_one_subnet_each_keep_all_addresses_there() -> None:
     cluster = {f"n{number}": node(number, 2, 1024, one_subnet=True) for number in range(200)}
     messages = [finding.message for finding in judge([neighbour_table_small], cluster).findings]
-    assert messages == ["the IPv4 neighbour table holds 1024, and 796 addresses of other nodes belong in it"]
+    assert messages == ["the IPv4 neighbour table has 1024 entries; the other nodes need 796"]
 
 
 def test_the_table_of_ipv6_is_one_of_its_own() -> None:

@@ -42,27 +42,27 @@ def test_a_node_whose_fast_card_has_no_link_is_named_though_a_slow_network_joins
     sick = node(3, nic("fast0", "10.8.0.3", running=False, speed=None))
     assert judge([network_lacks_node], {"n1": fast(1), "n2": fast(2), "n3": sick}).findings == [
         Finding("NC309", "network-lacks-node", Severity.WARNING, ("n3",),
-                "10.8.0.0/24 (100 Gb/s) joins n[1-2], and not n3: fast0 has no link", (), "sudo ethtool fast0"),
+                "10.8.0.0/24 (100 Gb/s) connects n[1-2], but not n3: fast0 has no link", (), "sudo ethtool fast0"),
     ]  # fmt: skip
 
 
 def test_of_two_nodes_the_one_without_a_link_is_named() -> None:
     sick = node(2, nic("fast0", "10.8.0.2", up=False, running=False))
     assert told(fast(1), sick) == [
-        (("n2",), "10.8.0.0/24 (100 Gb/s) joins n1, and not n2: fast0 is down", "sudo ip link set fast0 up"),
+        (("n2",), "10.8.0.0/24 (100 Gb/s) connects n1, but not n2: fast0 is down", "sudo ip link set fast0 up"),
     ]
 
 
 def test_a_card_that_nobody_gave_an_address_is_named() -> None:
     assert told(fast(1), node(2, nic("fast0"))) == [
-        (("n2",), "10.8.0.0/24 (100 Gb/s) joins n1, and not n2: fast0 has no address there",
+        (("n2",), "10.8.0.0/24 (100 Gb/s) connects n1, but not n2: fast0 has no address in this subnet",
          "ip -br address show dev fast0"),
     ]  # fmt: skip
 
 
 def test_a_node_without_the_fast_network_is_named() -> None:
     assert told(node(1), fast(2), fast(3), fast(4)) == [
-        (("n1",), "10.8.0.0/24 (100 Gb/s) joins n[2-4], and not n1: no interface leads there", "ip -br address"),
+        (("n1",), "10.8.0.0/24 (100 Gb/s) connects n[2-4], but not n1: no interface in this subnet", "ip -br address"),
     ]
 
 

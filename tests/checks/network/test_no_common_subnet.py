@@ -1,4 +1,4 @@
-"""NC305: nodes that nothing joins are told, and addresses that several nodes show join nothing."""
+"""NC305: nodes without a common subnet; addresses that several nodes have do not count."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_containers_on_private_bridges_with_one_address_are_all_named() -> None:
     container = node("172.17.0.2", kind=Kind.VETH, routed=True, prefix=16)
     judgement = judge([no_common_subnet], {"n1": container, "n2": container})
     assert [(found.nodes, found.message, found.evidence[-1]) for found in judgement.findings] == [
-        (("n1", "n2"), "no subnet is common to all nodes: n[1-2] show one address in 172.17.0.0/16, 172.17.0.2",
+        (("n1", "n2"), "no subnet is common to all nodes: n[1-2] have the same address in 172.17.0.0/16, 172.17.0.2",
          "172.17.0.2 is an address of n[1-2]"),
     ]  # fmt: skip
 
@@ -43,7 +43,7 @@ def test_containers_on_private_bridges_with_one_address_are_all_named() -> None:
 def test_of_nodes_in_one_subnet_those_that_show_one_address_are_named() -> None:
     judgement = judge([no_common_subnet], {"n1": node("10.1.0.1"), "n2": node("10.1.0.2"), "n3": node("10.1.0.2")})
     assert [(found.nodes, found.message) for found in judgement.findings] == [
-        (("n2", "n3"), "no subnet is common to all nodes: n[2-3] show one address in 10.1.0.0/24, 10.1.0.2"),
+        (("n2", "n3"), "no subnet is common to all nodes: n[2-3] have the same address in 10.1.0.0/24, 10.1.0.2"),
     ]
 
 
@@ -58,12 +58,12 @@ def test_it_is_silent_where_one_subnet_of_several_is_common() -> None:
     assert judge([no_common_subnet], nodes).findings == []
 
 
-def test_it_is_silent_where_every_node_has_a_way_to_a_router() -> None:
+def test_it_is_silent_if_every_node_has_a_default_route() -> None:
     nodes = {f"n{i}": node(f"10.128.0.{i}", routed=True, prefix=32) for i in range(3)}
     assert judge([no_common_subnet], nodes).findings == []
 
 
-def test_it_is_silent_about_an_address_of_each_host_s_own_card_beside_the_way_to_a_router() -> None:
+def test_it_is_silent_about_an_address_that_each_host_has_besides_its_default_route() -> None:
     def host(number: int) -> Facts:
         routed = node(f"10.128.0.{number}", routed=True, prefix=32)
         private = Address("192.168.100.1", 30)

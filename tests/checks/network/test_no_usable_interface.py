@@ -1,4 +1,4 @@
-"""NC301: a node that ranks could not be met on is named; a container's way out is good enough."""
+"""NC301: a node without a usable interface is named; a container's external interface is enough."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def test_a_node_with_nothing_but_docker_and_a_dead_card_is_named() -> None:
     dead = nic("eth0", Kind.PHYSICAL, "10.1.0.5", running=False)
     assert judge([no_usable_interface], node(docker, dead)).findings == [
         Finding("NC301", "no-usable-interface", Severity.ERROR, ("n1",),
-                "no interface that a job's data could leave by",
+                "no interface that a job could use",
                 ("lo: loopback, up, 127.0.0.1", "docker0: container-bridge, up, 172.17.0.1",
                  "eth0: physical, up, no carrier, 10.1.0.5"), "ip -br address"),
     ]  # fmt: skip
 
 
-def test_it_is_silent_about_cards_bonds_and_a_containers_only_way_out() -> None:
+def test_it_is_silent_about_cards_bonds_and_a_containers_only_external_interface() -> None:
     for good in (
         nic("eth0", Kind.PHYSICAL, "10.1.0.5"),
         nic("bond0", Kind.BOND, "10.1.0.5"),

@@ -9,7 +9,7 @@ from ncheck_checks.network.p2p_disabled_by_setting import p2p_disabled_by_settin
 from .settings import node
 
 
-def test_direct_copies_that_are_switched_off_are_told() -> None:
+def test_disabled_direct_copies_are_reported() -> None:
     assert judge([p2p_disabled_by_setting], {"n1": node(NCCL_P2P_DISABLE="1", NCCL_P2P_LEVEL="LOC")}).findings == [
         Finding("NC332", "p2p-disabled-by-setting", Severity.WARNING, ("n1",),
                 "NCCL_P2P_DISABLE=1 in the environment: its GPUs exchange data through main memory, "

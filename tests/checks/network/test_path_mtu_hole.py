@@ -13,7 +13,7 @@ from ncheck_checks.network.path_mtu_hole import path_mtu_hole
 from .linked import ALL, Broken, Dialler, cluster, name, ways
 
 HOLE = {**ways([2], ALL, LinkCause.LARGE_LOST), **ways(ALL, [2], LinkCause.LARGE_LOST_BACK)}
-MEANING = "no other subnet is known to carry all nodes, so a job over them hangs at its first large message"
+MEANING = "no other subnet is known to connect all nodes, so a job hangs at its first large message"
 
 
 def nodes(broken: Broken, mtus: Mapping[int, int]) -> dict[str, Facts]:
@@ -25,7 +25,7 @@ def test_the_node_that_sends_what_is_too_large_is_named_with_both_mtus_and_the_o
     (finding,) = judge([path_mtu_hole], nodes(HOLE, {2: 9000})).findings
     assert finding.nodes == ("n2",)
     assert finding.message == (
-        "large packets from n2 are lost on 10.1.0.0/24, whoever they are for: small ones pass "
+        "large packets from n2 are lost on 10.1.0.0/24, to every other node: small packets pass "
         f"(MTU 9000 on n2, 1500 on n1); {MEANING}"
     )
     assert finding.fix == "ssh -t train@n2 sudo ip link set dev eth1 mtu 1500"
@@ -37,13 +37,13 @@ def test_where_both_ends_have_one_mtu_the_hole_lies_between_and_a_ping_shows_it(
     (finding,) = judge([path_mtu_hole], nodes(everywhere, dict.fromkeys(ALL, 9000))).findings
     assert finding.nodes == ("n1", "n2", "n3", "n4")
     assert finding.message == (
-        "large packets are lost on 10.1.0.0/24 between all nodes: small ones pass "
-        f"(MTU 9000 at both ends: something between them takes less); {MEANING}"
+        "large packets are lost on 10.1.0.0/24 between all nodes: small packets pass "
+        f"(MTU 9000 at both ends: something between them has a smaller one); {MEANING}"
     )
     assert finding.fix == "ssh train@n1 ping -c 3 -M do -s 8972 -I 10.1.0.1 10.1.0.2"
 
 
-def test_what_is_lost_on_the_way_back_is_told_in_the_direction_in_which_it_is_lost() -> None:
+def test_packets_lost_on_the_way_back_are_reported_in_that_direction() -> None:
     (finding,) = judge([path_mtu_hole], nodes(ways([3], [4], LinkCause.LARGE_LOST_BACK), {})).findings
     assert finding.message.startswith("large packets from n4 to n3 are lost on 10.1.0.0/24")
     assert finding.fix == "ssh train@n4 ping -c 3 -M do -s 1472 -I 10.1.0.4 10.1.0.3"

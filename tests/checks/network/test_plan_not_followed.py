@@ -1,4 +1,4 @@
-"""NC324: NCCL, asked under the plan's variables, picks another interface than the plan means."""
+"""NC324: with the plan's variables, NCCL picks another interface than planned."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def outcome(nodes: dict[str, Facts]) -> Outcome:
 def test_another_interface_than_the_plans_is_named() -> None:
     assert judge([plan_not_followed], tried(picks("10.3.0.5"))).findings == [
         Finding("NC324", "plan-not-followed", Severity.ERROR, ("n1",),
-                "under the plan's NCCL_SOCKET_IFNAME==eth0, which means eth0, NCCL picks eth1",
+                "with the plan's NCCL_SOCKET_IFNAME==eth0, NCCL picks eth1 (planned: eth0)",
                 ("asked NCCL 2.28.3 itself",), "ip -br address"),
     ]  # fmt: skip
 
@@ -40,17 +40,17 @@ def test_what_weighs_more_than_the_plan_is_named_with_its_file() -> None:
     nodes = tried(picks("", error="Bootstrap : no socket interface found"), conf="NCCL_SOCKET_FAMILY=AF_INET6")
     (finding,) = judge([plan_not_followed], nodes).findings
     assert finding.message == (
-        "under the plan's NCCL_SOCKET_IFNAME==eth0, which means eth0, NCCL stops: Bootstrap : no socket interface found"
+        "with the plan's NCCL_SOCKET_IFNAME==eth0, NCCL stops: Bootstrap : no socket interface found (planned: eth0)"
     )
     assert finding.evidence == (
-        "asked NCCL 2.28.3 itself", "NCCL_SOCKET_FAMILY=AF_INET6 in /etc/nccl.conf counts, too",
+        "asked NCCL 2.28.3 itself", "NCCL_SOCKET_FAMILY=AF_INET6 in /etc/nccl.conf has an effect too",
     )  # fmt: skip
     assert finding.fix == "sudo sed -i '/^NCCL_SOCKET_FAMILY=/d' /etc/nccl.conf"
 
 
 def test_an_address_that_no_interface_was_seen_to_have_is_not_the_plans() -> None:
     (finding,) = judge([plan_not_followed], tried(picks("10.9.9.9"))).findings
-    assert finding.message == "under the plan's NCCL_SOCKET_IFNAME==eth0, which means eth0, NCCL picks 10.9.9.9"
+    assert finding.message == "with the plan's NCCL_SOCKET_IFNAME==eth0, NCCL picks 10.9.9.9 (planned: eth0)"
 
 
 def test_the_planned_interface_at_a_link_local_address_is_not_what_was_planned() -> None:
@@ -58,7 +58,7 @@ def test_the_planned_interface_at_a_link_local_address_is_not_what_was_planned()
     nodes = tried(replace(picks("fe80::1"), scope=2))
     nodes["n1"] = {**nodes["n1"], NicFacts: NicFacts((wire, ETH1))}
     (finding,) = judge([plan_not_followed], nodes).findings
-    assert finding.message.endswith("which means eth0, NCCL picks eth0 at a link-local address")
+    assert finding.message.endswith("NCCL picks eth0 at a link-local address (planned: eth0)")
 
 
 def test_it_is_silent_where_the_plan_holds() -> None:

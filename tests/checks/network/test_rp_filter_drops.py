@@ -16,10 +16,11 @@ def outcome(fact: object) -> Outcome:
     return judge([rp_filter_drops], {"n1": {ArrivalFacts: fact}}).verdicts[0].outcome
 
 
-def test_a_packet_that_would_be_dropped_is_told_with_its_way() -> None:
+def test_a_packet_that_would_be_dropped_is_reported_with_its_interface() -> None:
     assert judge([rp_filter_drops], {"n1": {ArrivalFacts: ArrivalFacts((GOOD, BAD))}}).findings == [
         Finding("NC352", "rp-filter-drops", Severity.WARNING, ("n1",),
-                "what other nodes send to eth1 is dropped: rp_filter is 1, and the way back is by another interface",
+                "packets from other nodes to eth1 are dropped: "
+                "rp_filter is 1 and the route back uses another interface",
                 ("from 10.1.0.9 to 10.1.0.6 by eth1: dropped",), "sudo sysctl -w net.ipv4.conf.all.rp_filter=2"),
     ]  # fmt: skip
 

@@ -16,7 +16,7 @@ def test_a_second_network_that_leads_nowhere_is_a_warning_that_names_the_first()
     assert finding.severity is Severity.WARNING
     assert finding.nodes == ("n1", "n2", "n3", "n4")
     assert finding.message == (
-        "nobody reaches anybody on 10.2.0.0/24: no way there; 10.1.0.0/24 carries all nodes: keep the job there"
+        "no node reaches another one on 10.2.0.0/24: no route; 10.1.0.0/24 connects all nodes: use it for the job"
     )
     assert finding.fix == "ssh train@n1 ip route get 10.2.0.2 from 10.2.0.1"
 

@@ -1,4 +1,4 @@
-"""NC306: a cluster joined by routers is told, and is no fault."""
+"""NC306: a cluster connected by routers only is reported, but is not a fault."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def node(ip: str, prefix: int = 24, *, routed: bool = True) -> Facts:
     return {NicFacts: NicFacts((nic,)), IdentityFacts: Absent("not asked")}
 
 
-def test_nodes_with_addresses_of_their_own_and_a_router_are_told() -> None:
+def test_nodes_in_separate_subnets_with_routers_are_reported() -> None:
     lines = ("10.128.0.2/32 on n1", "10.128.0.3/32 on n2")
     assert judge([subnets_only_routed], {"n1": node("10.128.0.2", 32), "n2": node("10.128.0.3", 32)}).findings == [
         Finding("NC306", "subnets-only-routed", Severity.INFO, ("n1", "n2"),
-                f"only routers join the nodes: {', '.join(lines)}", lines, "tracepath n1"),
+                f"only routers connect the nodes: {', '.join(lines)}", lines, "tracepath n1"),
     ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ def test_two_machines_of_one_name_are_an_error_that_names_both() -> None:
     judgement = judge([host_name_shared], nodes)
     assert judgement.findings == [
         Finding(
-            "NC103", "host-name-shared", Severity.ERROR, ("gpu1", "gpu2"), "gpu[1-2] all call themselves ubuntu",
+            "NC103", "host-name-shared", Severity.ERROR, ("gpu1", "gpu2"), "gpu[1-2] all have the hostname ubuntu",
             ("gpu1: ubuntu, boot id b1", "gpu2: ubuntu, boot id b2"),
             "ssh gpu1 sudo hostnamectl set-hostname gpu1",
         ),
@@ -29,7 +29,7 @@ def test_two_machines_of_one_name_are_an_error_that_names_both() -> None:
 def test_containers_of_one_host_with_one_name_have_one_nccl_host_hash() -> None:
     nodes = {"c1": machine("worker", "b1", "net:[1]"), "c2": machine("worker", "b1", "net:[2]")}
     assert [finding.message for finding in judge([host_name_shared], nodes).findings] == [
-        "c[1-2] all call themselves worker, on one kernel: one NCCL host hash"
+        "c[1-2] all have the hostname worker, on one kernel: the same NCCL host hash"
     ]
 
 
@@ -55,8 +55,8 @@ def test_what_could_not_be_read_is_unknown() -> None:
     judgement = judge([host_name_shared], nodes)
     assert judgement.findings == []
     assert [(verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [
-        (Outcome.UNKNOWN, "its host name could not be read"),
-        (Outcome.UNKNOWN, "b,c share a host name, and may be one machine or several"),
-        (Outcome.UNKNOWN, "b,c share a host name, and may be one machine or several"),
+        (Outcome.UNKNOWN, "its hostname could not be read"),
+        (Outcome.UNKNOWN, "b,c have the same hostname and may be one machine or several"),
+        (Outcome.UNKNOWN, "b,c have the same hostname and may be one machine or several"),
         (Outcome.PASSED, ""),
     ]

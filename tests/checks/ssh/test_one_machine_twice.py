@@ -18,8 +18,8 @@ def test_two_names_of_one_machine_are_named_both() -> None:
     judgement = judge([one_machine_twice], {"a": machine("b1"), "n1": machine("b1"), "c": machine("b2")})
     assert judgement.findings == [
         Finding(
-            "NC102", "one-machine-twice", Severity.ERROR, ("a", "n1"), "a,n1 are one machine under 2 names",
-            ("boot id b1 and network namespace net:[4026531840] on each of them",), "getent hosts a n1",
+            "NC102", "one-machine-twice", Severity.ERROR, ("a", "n1"), "a,n1 are the same machine under 2 names",
+            ("boot id b1 and network namespace net:[4026531840] on each",), "getent hosts a n1",
         ),
     ]  # fmt: skip
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.FAILED, Outcome.FAILED, Outcome.PASSED]
@@ -38,8 +38,11 @@ def test_a_node_that_does_not_tell_who_it_is_is_unknown() -> None:
     judgement = judge([one_machine_twice], {"a": machine(""), "b": machine("b1", ""), "c": machine("b1")})
     assert judgement.findings == []
     assert [(verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [
-        (Outcome.UNKNOWN, "its boot id could not be read, so it cannot be told from the other nodes"),
-        (Outcome.UNKNOWN, "its network namespace could not be read, so it cannot be told from the other nodes"),
+        (Outcome.UNKNOWN, "its boot id could not be read, so it cannot be distinguished from the other nodes"),
+        (
+            Outcome.UNKNOWN,
+            "its network namespace could not be read, so it cannot be distinguished from the other nodes",
+        ),
         (Outcome.PASSED, ""),
     ]
 

@@ -18,7 +18,7 @@ def test_what_start_up_files_print_is_shown() -> None:
             "start-up-files-print",
             Severity.WARNING,
             ("a",),
-            "start-up files print on standard output when no terminal is there",
+            "start-up files print text in non-interactive logins",
             ("Welcome to node07", "Loading modules"),
             "ssh a true",
         ),

@@ -43,7 +43,7 @@ def test_a_node_without_any_framework_fails_where_another_has_one() -> None:
 
 def test_nodes_with_gpus_and_no_framework_anywhere_are_unknown_and_not_passed() -> None:
     judgement = judge([framework_differs], {"n1": node(), "n2": node()})
-    reason = "no framework lives in /usr/bin/python3 (python3 on PATH): name the job's Python with --python"
+    reason = "no framework in /usr/bin/python3 (python3 on PATH): give the job's Python with --python"
     assert [(verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [(Outcome.UNKNOWN, reason)] * 2
 
 

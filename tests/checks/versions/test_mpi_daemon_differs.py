@@ -24,8 +24,8 @@ def test_a_plain_login_that_finds_another_release_is_named_with_what_helps() -> 
     judgement = judge([mpi_daemon_differs], {"n1": node(), "n2": node("4.0.3", own)})
     assert judgement.findings == [
         Finding("NC210", "mpi-daemon-differs", Severity.ERROR, ("n2",),
-                "mpirun of n1 is Open MPI 4.1.4, and /usr/bin/orted is Open MPI 4.0.3",
-                ("mpirun --prefix /opt/openmpi starts mpirun's own, and the plan's line says so",),
+                "mpirun of n1 is Open MPI 4.1.4, but /usr/bin/orted is Open MPI 4.0.3",
+                ("mpirun --prefix /opt/openmpi starts mpirun's own daemon; the launch plan does this",),
                 "ssh n2 which -a orted mpirun"),
     ]  # fmt: skip
 

@@ -12,7 +12,7 @@ from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.versions.mpi_daemon_missing import mpi_daemon_missing
 
 LISTED = ListingFacts(("nodes.txt:1",))
-HELPS = ("mpirun --prefix /opt/openmpi starts it as it is, and the plan's line says so",)
+HELPS = ("mpirun --prefix /opt/openmpi starts it; the launch plan does this",)
 
 
 def program(path: str, *ways: str, implementation: str = "Open MPI", version: str = "4.1.4") -> MpiProgram:
@@ -44,8 +44,8 @@ def test_a_bashrc_that_returns_before_its_exports_is_named_with_its_line() -> No
     judgement = judge([mpi_daemon_missing], nodes(healthy("/opt/openmpi/bin"), unseen(INTERACTIVE, early=early)))
     assert judgement.findings == [
         Finding("NC209", "mpi-daemon-missing", Severity.ERROR, ("n2",),
-                'mpirun of n1 (Open MPI 4.1.4) does not get its orted by ssh: ~/.bashrc line 6 ([ -z "$PS1" ] && '
-                "return) returns before the exports in non-interactive shells; an interactive shell finds "
+                'mpirun of n1 (Open MPI 4.1.4) cannot start orted over ssh: ~/.bashrc line 6 ([ -z "$PS1" ] && '
+                "return) returns before its exports where no person is there; an interactive shell finds "
                 "/opt/openmpi/bin/orted", HELPS,
                 "ssh n2 'sed -i --follow-symlinks \"1i export PATH=/opt/openmpi/bin:\\$PATH\" ~/.bashrc'"),
     ]  # fmt: skip
@@ -58,7 +58,7 @@ def test_what_only_a_login_shell_loads_is_put_at_the_end_of_bashrc() -> None:
     ]  # fmt: skip
 
 
-def test_a_folder_that_no_path_names_is_told() -> None:
+def test_a_folder_outside_path_is_reported() -> None:
     lying = MpiDaemonFacts(None, (program("/opt/openmpi/bin/orted", USUAL),))
     assert told(healthy("/opt/openmpi/bin"), lying) == [
         (("n2",), "it is at /opt/openmpi/bin/orted, which is on no shell's PATH",
@@ -66,7 +66,7 @@ def test_a_folder_that_no_path_names_is_told() -> None:
     ]  # fmt: skip
 
 
-def test_a_node_without_open_mpi_is_told_how_to_get_it_and_what_could_not_be_asked() -> None:
+def test_a_node_without_open_mpi_is_named_with_the_line_that_installs_it() -> None:
     none = MpiDaemonFacts(None, (), shells={LOGIN: "/bin/bash -lc: it was ended: its time was over"})
     cause = (
         "it is neither on the PATH of any shell there nor in the usual folders; "
@@ -76,7 +76,7 @@ def test_a_node_without_open_mpi_is_told_how_to_get_it_and_what_could_not_be_ask
     assert [fix for _, _, fix in told(healthy("/opt/ompi/bin"), none)] == ["ssh n1 'rsync -a /opt/ompi/ n2:/opt/ompi/'"]
 
 
-def test_a_daemon_whose_libraries_are_missing_is_told_in_the_loaders_words() -> None:
+def test_missing_libraries_of_a_daemon_are_reported_in_the_loaders_words() -> None:
     lost = "error while loading shared libraries: libopen-rte.so.40: cannot open shared object file"
     broken = healthy()
     broken = replace(broken, daemons=(replace(broken.daemons[0], trouble=lost),))
@@ -94,24 +94,24 @@ def test_open_mpi_5_and_hydra_ask_for_mpiruns_own_folder() -> None:
     assert [nodes for nodes, _, _ in told(mpich, mpich)] == [("n1",), ("n2",)]
 
 
-def test_nothing_is_said_where_every_plain_login_finds_it() -> None:
+def test_it_is_silent_if_every_non_interactive_login_finds_it() -> None:
     judgement = judge([mpi_daemon_missing], nodes(healthy(), healthy()))
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.PASSED]
 
 
-def test_nothing_is_said_of_an_open_mpi_5_that_only_its_own_folder_holds() -> None:
+def test_an_open_mpi_5_outside_path_is_not_reported() -> None:
     five = healthy("/opt/ompi5/bin", "5.0.11", "prted")
     unseen_five = replace(five, daemons=(replace(five.daemons[0], found_by=(USUAL,)),))
     assert told(five, unseen_five) == []
 
 
-def test_nothing_is_said_of_an_mpirun_that_names_its_prefix_by_itself() -> None:
+def test_an_mpirun_with_a_built_in_prefix_is_not_reported() -> None:
     own = unseen(INTERACTIVE)
     assert own.starter
     assert told(*[replace(own, starter=replace(own.starter, prefix_by_default=True))] * 2) == []
 
 
-def test_nothing_is_said_where_no_node_has_any_mpi_or_slurm_starts_the_daemons() -> None:
+def test_it_is_silent_without_mpi_and_under_slurm() -> None:
     none = judge([mpi_daemon_missing], nodes(*[MpiDaemonFacts(None, ())] * 2))
     slurm = ListingFacts(("SLURM_JOB_NODELIST",))
     allocated = judge([mpi_daemon_missing], nodes(*[unseen(LOGIN)] * 2, listed=slurm))

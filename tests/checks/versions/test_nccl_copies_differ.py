@@ -35,7 +35,7 @@ def test_a_rival_whose_version_is_not_known_leaves_the_verdict_unknown() -> None
     broken = NcclCopy("/opt/x/libnccl.so.2", Unread("not a library"), "environment")
     judgement = judge([nccl_copies_differ], node(WHEEL, broken))
     assert [(verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [
-        (Outcome.UNKNOWN, "the version of /opt/x/libnccl.so.2 is not known: not a library"),
+        (Outcome.UNKNOWN, "the version of /opt/x/libnccl.so.2 is unknown: not a library"),
     ]
 
 

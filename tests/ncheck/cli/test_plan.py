@@ -106,7 +106,7 @@ def test_where_a_node_is_down_nothing_is_printed_but_why(
 ) -> None:
     code, out, err = told(capsys, *clusters["one-node-down"], "--for", "torchrun")
     assert (code, out) == (1, "")
-    assert "ncheck: NC111 connection-refused on gpu03: nothing listens on its port" in err
+    assert "ncheck: NC111 connection-refused on gpu03: nothing listens on port" in err
     assert "NC001" not in err
     assert err.endswith("ncheck: so there is no plan: --force prints it all the same\n")
 

@@ -50,7 +50,7 @@ def test_an_empty_log_is_not_a_clean_one(answered: Answered) -> None:
     assert isinstance(kernel_log(answered({JOURNAL: said(""), DMESG: said("")})), Unread)
 
 
-def test_of_a_long_log_the_end_is_read_and_where_it_begins_is_told(answered: Answered) -> None:
+def test_the_end_of_a_long_log_is_read_with_the_time_of_its_first_line(answered: Answered) -> None:
     cut = Reply(Status.OK, exit_status=0, stdout="f of a line\n" + XID + "\n", truncated=True)
     assert kernel_log(answered({JOURNAL: cut})) == KernelLogFacts(
         (XidEvent("0000:5d:00.0", 79, XID),), "journalctl -k", "Mar 02 09:14:55"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ncheck.agent.answers.connect import rows
 from ncheck.facts.definition import exempt_without_peers
 from ncheck.facts.interpreter import InterpreterFacts
-from ncheck.facts.links import MOST_SEATS, ListenFacts, PortState, ask_connect, ask_listen, exempt_listening
+from ncheck.facts.links import MAX_ADDRESSES, ListenFacts, PortState, ask_connect, ask_listen, exempt_listening
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.model.cluster import Cluster, Facts
@@ -186,7 +186,7 @@ def test_no_node_makes_the_others_dial_ports_that_nobody_asked_it_for() -> None:
 def test_of_a_node_that_shows_thousands_of_addresses_only_some_are_dialled() -> None:
     many = (nic("eth0", *(f"10.0.{number // 250}.{number % 250 + 1}" for number in range(5000)), prefix=16),)
     made = links(cluster({"a": many, "b": (nic("eth0", "10.0.99.1", prefix=16),)}))
-    assert (len(made["a"]), len(made["b"])) == (MOST_SEATS, MOST_SEATS)
+    assert (len(made["a"]), len(made["b"])) == (MAX_ADDRESSES, MAX_ADDRESSES)
 
 
 def test_one_node_alone_is_asked_for_the_jobs_ports_and_no_link() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.nccl.choice import command_into, nccl_choice
-from ncheck.network.subnets import Seat, Seats
+from ncheck.network.subnets import SubnetAddress, SubnetMembers
 from ncheck.parse.interface_names import Kind
 
 OLD, NEW = (2, 21, 5), (2, 32, 3)
@@ -86,14 +86,14 @@ V4, V6 = "10.1.0.0/24", "2001:db8::/64"
 HOSTS = {V4: "10.1.0.{}", V6: "2001:db8::{}"}
 
 
-def everywhere(*subnets: str) -> dict[str, Seats]:
+def everywhere(*subnets: str) -> dict[str, SubnetMembers]:
     """Return two nodes with one card that has an address in each of the subnets."""
-    found: dict[str, Seats] = {subnet: {} for subnet in subnets}
+    found: dict[str, SubnetMembers] = {subnet: {} for subnet in subnets}
     for node in (1, 2):
         addresses = tuple(Address(HOSTS[subnet].format(node), 64 if subnet == V6 else 24) for subnet in subnets)
         eth0 = Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=addresses)
         for subnet, address in zip(subnets, addresses, strict=True):
-            found[subnet][f"n{node}"] = (Seat(eth0, address.ip, subnet),)
+            found[subnet][f"n{node}"] = (SubnetAddress(eth0, address.ip, subnet),)
     return found
 
 

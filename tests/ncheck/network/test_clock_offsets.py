@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ncheck.facts.clock import ClockFacts
-from ncheck.network.clock_offsets import skews, told
+from ncheck.network.clock_offsets import skew_text, skews
 
 
 def clocks(**offsets: float) -> dict[str, ClockFacts]:
@@ -30,5 +30,5 @@ def test_a_slow_network_is_no_wrong_clock() -> None:
     assert skews({"a": ClockFacts(0.9, 5.0)}) == {"a": 0.0}
 
 
-def test_a_skew_is_told_in_seconds_and_direction() -> None:
-    assert (told(3600.0), told(-2.5)) == ("3600.0 s ahead", "2.5 s behind")
+def test_a_skew_is_formatted_in_seconds_and_direction() -> None:
+    assert (skew_text(3600.0), skew_text(-2.5)) == ("3600.0 s ahead", "2.5 s behind")

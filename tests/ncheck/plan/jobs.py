@@ -10,7 +10,7 @@ from typing import Any
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.nics import Address, Interface
 from ncheck.model.plan import MEETING_PORTS
-from ncheck.network.subnets import Seat
+from ncheck.network.subnets import SubnetAddress
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.launch import Host, Launch, Line, OutOfBand, SshOptions
 from ncheck.plan.launchers import LINES, MPI_LINES
@@ -19,9 +19,9 @@ from ncheck.plan.networks import Network
 SUBNET = "10.1.0.0/24"
 
 
-def addresses(name: str, ip: str) -> tuple[Seat, ...]:
+def addresses(name: str, ip: str) -> tuple[SubnetAddress, ...]:
     nic = Interface(name, 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=(Address(ip, 24),))
-    return (Seat(nic, ip, SUBNET),)
+    return (SubnetAddress(nic, ip, SUBNET),)
 
 
 def launch(*names: str, slots: int = 2, cards: tuple[str, ...] = (), **changed: Any) -> Launch:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.nics import NicFacts
 from ncheck.model.cluster import Facts
-from ncheck.network.subnets import Seats, subnets
+from ncheck.network.subnets import SubnetMembers, subnets
 
 
 def linked(nodes: Mapping[str, Facts], dead: Collection[str] = ()) -> dict[str, Facts]:
@@ -19,7 +19,7 @@ def linked(nodes: Mapping[str, Facts], dead: Collection[str] = ()) -> dict[str, 
     }
 
 
-def _links(node: str, nets: Mapping[str, Seats], dead: Collection[str]) -> LinkFacts:
+def _links(node: str, nets: Mapping[str, SubnetMembers], dead: Collection[str]) -> LinkFacts:
     reaches, broken, others = [], [], set()
     for subnet, members in nets.items():
         for own in members.get(node, ()):

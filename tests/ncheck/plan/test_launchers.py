@@ -11,7 +11,7 @@ import pytest
 from ncheck.facts.mpi import MpiFacts
 from ncheck.local_host import LocalHost
 from ncheck.model.plan import LAUNCHER_TABLE, LAUNCHERS, LaunchPlan, Setting
-from ncheck.network.subnets import Seats
+from ncheck.network.subnets import SubnetMembers
 from ncheck.plan.launch import Host, Launch, LineMaker, NoLineError, OutOfBand, SshOptions
 from ncheck.plan.launchers import FILES, LINES, MPI_LINES, exports, nccl_conf, open_mpi
 from ncheck.plan.networks import Network
@@ -196,7 +196,7 @@ def test_ranks_of_open_mpi_are_never_told_a_name_that_some_node_has_not(
 ) -> None:
     job = launch(cards=cards)
     assert job.network
-    own: Seats = {
+    own: SubnetMembers = {
         host: (replace(held[0], subnet=subnet),)
         for (host, held), subnet in zip(job.network.members.items(), subnets, strict=True)
     }

@@ -11,7 +11,7 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.probe import Means, Stage
 from ncheck.hostlist import fold
 from ncheck.model.fact import Absent, Unread
-from ncheck.parity import gathered
+from ncheck.parity import nodes_by_value
 from ncheck.probe.methods.ground import set_there
 from ncheck.probe.methods.method import GIB, KIB, MIB, Ground, Part, Way
 
@@ -94,7 +94,7 @@ def unfit_for_nccl(ground: Ground) -> str:
     if why := _first_of(_gpus(ground), _libraries(ground), _slots(ground)):
         return why
     loaded = ground.cluster.connected_facts(LoadedNcclFacts)
-    versions = gathered({node: loaded[node].version for node in ground.nodes})
+    versions = nodes_by_value({node: loaded[node].version for node in ground.nodes})
     if len(versions) > 1 and not ground.settings.force:
         told = ", ".join(f"{version} on {fold(nodes)}" for version, nodes in versions.items())
         return f"NCCL differs, and such ranks hang or fail together: {told}"
@@ -108,7 +108,9 @@ def unfit_for_ranks(ground: Ground) -> str:
 
 def _first_of(*troubles: Iterator[tuple[str, str]]) -> str:
     """Say the first kind of trouble that there is, the same on several nodes once."""
-    told = ("; ".join(f"{why} on {fold(nodes)}" for why, nodes in gathered(dict(one)).items()) for one in troubles)
+    told = (
+        "; ".join(f"{why} on {fold(nodes)}" for why, nodes in nodes_by_value(dict(one)).items()) for one in troubles
+    )
     return next(filter(None, told), "")
 
 

@@ -14,7 +14,7 @@ from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Login
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan, Setting
-from ncheck.network.subnets import Seat, Seats
+from ncheck.network.subnets import SubnetAddress, SubnetMembers
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.networks import Network
 from ncheck.probe.methods.method import Ground, NoPartError, Part, Way, asked, way_called
@@ -28,12 +28,12 @@ PLAN = LaunchPlan(
 )
 
 
-def seat(name: str, ip: str) -> Seat:
+def seat(name: str, ip: str) -> SubnetAddress:
     held = (Address(ip, 64 if ":" in ip else 24),)
-    return Seat(Interface(name, 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=held), ip, SUBNET)
+    return SubnetAddress(Interface(name, 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=held), ip, SUBNET)
 
 
-SEATS: Seats = {"n0": (seat("eth0", "10.0.0.1"),), "n1": (seat("eth9", "fd00::2"), seat("enp3s0", "10.0.0.2"))}
+SEATS: SubnetMembers = {"n0": (seat("eth0", "10.0.0.1"),), "n1": (seat("eth9", "fd00::2"), seat("enp3s0", "10.0.0.2"))}
 
 
 def node(number: int, **frameworks: str) -> Facts:
@@ -48,7 +48,10 @@ def node(number: int, **frameworks: str) -> Facts:
 
 
 def ground(
-    known: Mapping[str, Facts], members: Seats | None = None, settings: Settings | None = None, plan: LaunchPlan = PLAN
+    known: Mapping[str, Facts],
+    members: SubnetMembers | None = None,
+    settings: Settings | None = None,
+    plan: LaunchPlan = PLAN,
 ) -> Ground:
     names = tuple(known)
     cluster = Cluster(tuple(map(Node, names)), known, "0f3a")

@@ -8,9 +8,9 @@ from random import Random
 from time import process_time
 
 import pytest
-from ncheck.network.link_matrix import Fold, Shape, Way, folded
+from ncheck.network.link_matrix import Fold, Path, Shape, folded
 
-Matrix = tuple[tuple[str, ...], frozenset[Way], frozenset[Way]]
+Matrix = tuple[tuple[str, ...], frozenset[Path], frozenset[Path]]
 ALONE = (Shape.NOBODY, Shape.CUT_OFF, Shape.UNREACHED, Shape.MUTE)
 
 
@@ -30,7 +30,7 @@ def matrices(size: int) -> Iterator[Matrix]:
         yield names, frozenset(broken - dark), frozenset(set(every) - broken - dark)
 
 
-def true(fold: Fold, broken: frozenset[Way], good: frozenset[Way]) -> bool:
+def true(fold: Fold, broken: frozenset[Path], good: frozenset[Path]) -> bool:
     """Tell whether the sentence is true of the matrix."""
     left, right = set(fold.left), set(fold.right)
     across = {(one, other) for one in left for other in right}
@@ -47,13 +47,13 @@ def true(fold: Fold, broken: frozenset[Way], good: frozenset[Way]) -> bool:
 
 
 @pytest.mark.parametrize("size", range(2, 13))
-def test_every_broken_way_is_in_one_true_sentence_and_nobody_is_named_without_one(size: int) -> None:
+def test_every_broken_path_is_in_exactly_one_true_statement(size: int) -> None:
     for names, broken, good in matrices(size):
         folds = folded(names, broken, good)
-        covered = Counter(way for fold in folds for way in fold.ways)
+        covered = Counter(way for fold in folds for way in fold.paths)
         assert covered == Counter(broken)
         for fold in folds:
-            ends = {name for way in fold.ways for name in way}
+            ends = {name for way in fold.paths for name in way}
             assert true(fold, broken, good), fold
             assert set(fold.left) | set(fold.right) <= ends, fold
             assert fold.blamed, fold
@@ -84,11 +84,11 @@ def test_no_sentence_blames_one_side_of_a_tie(size: int) -> None:
     assert blamed == (set(names) if size % 2 == 0 else set(half))
 
 
-def test_where_nothing_is_broken_nothing_is_said() -> None:
+def test_it_is_silent_if_nothing_is_broken() -> None:
     assert folded(("a", "b"), frozenset(), frozenset({("a", "b"), ("b", "a")})) == ()
 
 
-def test_parts_are_told_from_the_smallest_each_against_the_rest() -> None:
+def test_parts_are_reported_smallest_first_each_against_the_rest() -> None:
     names = tuple("abcdef")
     parts = ({"a", "b", "c"}, {"d", "e"}, {"f"})
     of = {name: number for number, part in enumerate(parts) for name in part}
@@ -100,7 +100,7 @@ def test_parts_are_told_from_the_smallest_each_against_the_rest() -> None:
     ]
 
 
-def test_who_fails_with_a_few_is_not_to_blame_and_who_fails_with_most_is() -> None:
+def test_a_node_that_fails_with_most_others_is_blamed_and_one_that_fails_with_few_is_not() -> None:
     names = tuple("abcdefg")
     every = frozenset((one, other) for one in names for other in names if one != other)
     for partners, blamed in (("bc", ("a", "b", "c")), ("bcde", ("a",))):
@@ -109,7 +109,7 @@ def test_who_fails_with_a_few_is_not_to_blame_and_who_fails_with_most_is() -> No
         assert (fold.shape, fold.left, fold.right, fold.blamed) == (Shape.PARTS, ("a",), tuple(partners), blamed)
 
 
-def test_one_way_that_is_known_tells_nothing_of_whose_fault_it_is() -> None:
+def test_a_single_known_path_blames_neither_end() -> None:
     (fold,) = folded(tuple("abc"), frozenset({("a", "b")}), frozenset({("b", "c"), ("c", "b")}))
     assert (fold.shape, fold.blamed) == (Shape.FORTH, ("a", "b"))
 

@@ -48,7 +48,7 @@ def said(cluster: Cluster, weight: Weight) -> list[Problem | Inconclusive]:
     return list(problems(cluster, weight))
 
 
-def test_across_routers_a_pair_that_nothing_else_joins_stands_in_the_way() -> None:
+def test_across_routers_a_pair_without_another_connection_is_an_error() -> None:
     (problem,) = said(racks(broken=True), Weight.NEEDED)
     assert isinstance(problem, Problem)
     assert problem.nodes == ("n1", "n3")

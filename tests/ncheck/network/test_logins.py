@@ -29,7 +29,11 @@ def test_every_cause_that_a_node_can_be_blamed_for_has_one_step() -> None:
         (Login(reached=False, cause=Cause.REFUSED), Cause.AUTH_REFUSED, Inconclusive("not reached (refused)")),
         (Login(reached=False, cause=Cause.REFUSED), Cause.FILTERED, Inconclusive("not reached (refused)")),
         (Login(reached=True, cause=Cause.NO_PYTHON), Cause.NO_SHELL, None),
-        (Login(reached=True, cause=Cause.NO_PYTHON), Cause.NOT_ENTERED, Inconclusive("never got that far (no-python)")),
+        (
+            Login(reached=True, cause=Cause.NO_PYTHON),
+            Cause.NOT_ENTERED,
+            Inconclusive("the login ended before this step (no-python)"),
+        ),
         (Login(reached=True, cause=Cause.DEADLINE), Cause.AUTH_REFUSED, None),
         (Login(reached=False, cause=Cause.CLOSED), Cause.HOST_KEY_CHANGED, None),
         (Login(reached=False, cause=Cause.CLOSED), Cause.AUTH_REFUSED, Inconclusive("not reached (closed)")),
@@ -48,7 +52,7 @@ def test_where_no_ssh_was_tried_none_is_called_healthy(way: str) -> None:
     reached: Facts = {LoginFacts: LoginFacts(Login(reached=True, transport=way))}
     judgement = judge([connection_filtered, connection_cut], {"n1": reached})
     assert [(verdict.code, verdict.outcome, verdict.reason) for verdict in judgement.verdicts] == [
-        ("NC112", Outcome.SKIPPED, "absent: no SSH lies between"),
+        ("NC112", Outcome.SKIPPED, "absent: no SSH is used"),
         ("NC127", Outcome.PASSED, ""),
     ]
 
