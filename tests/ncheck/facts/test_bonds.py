@@ -125,6 +125,6 @@ def test_a_bond_of_lacp_tells_the_aggregators_of_its_slaves_to_all_and_its_own_t
 
 
 @pytest.mark.parametrize("text", ["", "\n", "MII Status: up\n", "Slave Interface: eno1\nMII Status: up\n"])
-def test_what_is_no_account_of_a_bond_is_no_bond(text: str) -> None:
-    with pytest.raises(ValueError, match="no account of a bond"):
+def test_text_that_is_not_a_bonding_file_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a file of the bonding driver"):
         bond_in("bond0", text)

@@ -86,7 +86,7 @@ def test_a_bond_is_read_from_its_file(answered: Answered) -> None:
 
 def test_no_bond_is_absent_and_a_bond_without_its_file_is_unread(answered: Answered) -> None:
     assert bonded(answered, {}, bond=False) == Absent("no bond")
-    assert bonded(answered, {}) == Unread("/proc/net/bonding/bond0 cannot be read, and bond0 is a bond")
+    assert bonded(answered, {}) == Unread("/proc/net/bonding/bond0 cannot be read, although bond0 is a bond")
 
 
 def test_a_host_name_leads_to_addresses_or_to_an_error_or_is_late(answered: Answered) -> None:
