@@ -85,4 +85,4 @@ def problems_of(name: str, nodes: Nodes, links: Mapping[str, LinkFacts]) -> dict
     if why := why_not_connected(name, nodes):
         return {why: tuple(nodes)}
     found = faults(links, subnet_and_addresses(name, nodes)[0], tuple(nodes))
-    return {fault.told: fault.nodes for fault in found}
+    return {fault.summary: fault.nodes for fault in found}

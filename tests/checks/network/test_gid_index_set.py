@@ -26,8 +26,8 @@ def test_an_index_that_does_not_fit_every_port_is_reported() -> None:
         Finding("NC336", "gid-index-set", Severity.WARNING, ("n1",),
                 "NCCL_IB_GID_INDEX=3 in the environment: "
                 "without it, NCCL 2.32.3 finds the right GID of each port itself",
-                ("mlx5_0:1: RoCE v2 with an IPv4 address is at 3",
-                 "mlx5_1:1: RoCE v2 with an IPv4 address is not seen"), "unset NCCL_IB_GID_INDEX"),
+                ("mlx5_0:1: RoCE v2 with an IPv4 address at index 3",
+                 "mlx5_1:1: RoCE v2 with an IPv4 address not found"), "unset NCCL_IB_GID_INDEX"),
     ]  # fmt: skip
 
 

@@ -27,7 +27,7 @@ def test_an_unknown_interface_name_is_reported_with_the_existing_ones() -> None:
     assert judge([ifname_matches_nothing], alone(ETH0, docker(3), NCCL_SOCKET_IFNAME="ens5")).findings == [
         Finding("NC321", "ifname-matches-nothing", Severity.ERROR, ("n1",),
                 "NCCL_SOCKET_IFNAME=ens5 in the environment matches no interface: "
-                "no interface here is called ens5: there are eth0, docker0", (), "export NCCL_SOCKET_IFNAME='=eth0'"),
+                "no interface is named ens5: there are eth0, docker0", (), "export NCCL_SOCKET_IFNAME='=eth0'"),
     ]  # fmt: skip
 
 
@@ -59,21 +59,21 @@ def test_a_line_in_a_file_is_changed_there() -> None:
 def test_an_interface_that_is_down_is_none_for_a_new_release_and_one_for_an_old_one() -> None:
     dead = nic("eth1", 3, running=False)
     ((message, _),) = told(alone(ETH0, dead, nccl=NEW, NCCL_SOCKET_IFNAME="=eth1"))
-    assert message == "NCCL_SOCKET_IFNAME==eth1 in the environment matches no interface: eth1 is here, and is down"
+    assert message == "NCCL_SOCKET_IFNAME==eth1 in the environment matches no interface: eth1 exists but is down"
     assert outcome(alone(ETH0, dead, nccl=OLD, NCCL_SOCKET_IFNAME="=eth1")) is Outcome.PASSED
     assert outcome(alone(ETH0, dead, nccl=None, NCCL_SOCKET_IFNAME="=eth1")) is Outcome.PASSED
 
 
 def test_an_address_family_that_the_interface_lacks_is_reported() -> None:
     ((message, _),) = told(alone(ETH0, NCCL_SOCKET_IFNAME="eth0", NCCL_SOCKET_FAMILY="AF_INET6"))
-    assert message.endswith("matches no interface: eth0 is here, and has no IPv6 address")
+    assert message.endswith("matches no interface: eth0 exists but has no IPv6 address")
 
 
 def test_gloo_wants_exact_names_and_each_of_its_list() -> None:
     ((message, fix),) = told(alone(ETH0, GLOO_SOCKET_IFNAME="eth0,eth"))
     assert message == (
         "GLOO_SOCKET_IFNAME=eth0,eth in the environment names an interface that does not exist: "
-        "eth is not all of a name: gloo takes no prefix"
+        "eth is only part of a name: gloo matches no prefixes"
     )
     assert fix == "export GLOO_SOCKET_IFNAME=eth0"
 

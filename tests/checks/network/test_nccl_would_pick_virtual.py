@@ -206,7 +206,7 @@ def test_it_is_silent_where_there_is_no_nccl_to_ask_and_its_rules_end_at_the_car
 def test_an_address_that_other_nodes_show_too_leads_nowhere() -> None:
     nodes = node(nic("tmfifo_net0", 3, Kind.CLOUD), ETH0)
     nodes["n2"] = {**nodes["n1"], NicFacts: NicFacts((LO, nic("tmfifo_net0", 3, Kind.CLOUD), nic("eth1", 8)))}
-    rule = "the first in the kernel's order but docker*, lo and virbr*"
+    rule = "the first in the kernel's order except docker*, lo and virbr*"
     told = f"NCCL would pick tmfifo_net0 (cloud): {rule}; other nodes have this address too: 10.3.0.5"
     findings = judge([nccl_would_pick_virtual], nodes).findings
     assert [(finding.nodes, finding.message, finding.fix) for finding in findings] == [

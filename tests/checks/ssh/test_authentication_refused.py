@@ -10,5 +10,5 @@ from .login_cause import only_its_cause_is_red
 
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
-    message = "it does not let ann in"
+    message = "ann refused: no key was accepted"
     only_its_cause_is_red(judge, authentication_refused, "NC120", Cause.AUTH_REFUSED, message)

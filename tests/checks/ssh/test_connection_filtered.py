@@ -10,5 +10,5 @@ from .login_cause import only_its_cause_is_red
 
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
-    message = "it does not answer on port 22"
+    message = "no answer on port 22"
     only_its_cause_is_red(judge, connection_filtered, "NC112", Cause.FILTERED, message)

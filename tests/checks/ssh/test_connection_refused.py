@@ -10,5 +10,5 @@ from .login_cause import only_its_cause_is_red
 
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
-    message = "nothing listens on its port 22: start ssh on its own console"
+    message = "nothing listens on port 22: start ssh on the node's console"
     only_its_cause_is_red(judge, connection_refused, "NC111", Cause.REFUSED, message)

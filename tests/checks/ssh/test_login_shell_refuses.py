@@ -10,7 +10,7 @@ from .login_cause import only_its_cause_is_red, own_lines
 
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
-    message = "it accepts the login and runs no command"
+    message = "it accepts the login but runs no command"
     only_its_cause_is_red(judge, login_shell_refuses, "NC124", Cause.NO_SHELL, message)
 
 

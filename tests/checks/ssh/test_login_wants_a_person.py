@@ -10,5 +10,5 @@ from .login_cause import only_its_cause_is_red
 
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
-    message = "it wants more than a key: a password, a code, or a new password"
+    message = "it requires more than a key: a password, a code, or a new password"
     only_its_cause_is_red(judge, login_wants_a_person, "NC122", Cause.PERSON_WANTED, message)

@@ -10,7 +10,7 @@ from .login_cause import only_its_cause_is_red, own_lines
 
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
-    message = "it sent more output than any answer could be"
+    message = "it sent more output than any answer can have"
     only_its_cause_is_red(judge, node_floods_output, "NC128", Cause.FLOODED, message)
 
 

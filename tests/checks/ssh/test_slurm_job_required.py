@@ -10,5 +10,5 @@ from .login_cause import only_its_cause_is_red
 
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
-    message = "it lets in only users with a Slurm job there"
+    message = "it accepts only users with a Slurm job there"
     only_its_cause_is_red(judge, slurm_job_required, "NC123", Cause.SLURM_JOB_WANTED, message)

@@ -10,5 +10,5 @@ from .login_cause import only_its_cause_is_red
 
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
-    message = "its SSH server accepts connections and does not speak: restart it on the node's own console"
+    message = "its SSH server accepts connections but does not answer: restart it on the node's console"
     only_its_cause_is_red(judge, ssh_server_silent, "NC115", Cause.SILENT, message)
