@@ -17,7 +17,7 @@ from ncheck.errors import RecordingError
 from ncheck.facts.parsing import facts_of, joined, sources_for
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.run import JobFacts, PlugInFacts
-from ncheck.fleet.choose import transports
+from ncheck.fleet.engines import engines
 from ncheck.fleet.gather import gather
 from ncheck.hostlist import is_name, is_v6, quoted
 from ncheck.inventory.read import read_inventory
@@ -94,7 +94,7 @@ def _gathered(nodes: tuple[Node, ...], run: _Run, keep: Callable[[Evidence], Non
     acts = acts_for(cluster, run.wanted)
     more = rounds(cluster, lambda: run.prospect(nodes)) if run.probes else None
     try:
-        for evidence in gather(nodes, acts, run.settings, transports(run.settings), run.observer, more=more):
+        for evidence in gather(nodes, acts, run.settings, engines(run.settings), run.observer, more=more):
             keep(evidence)
     except KeyboardInterrupt:
         return True

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ncheck.facts.links import CONNECT, LinkFacts, ListenFacts
 from ncheck.facts.parsing import facts_of, joined
-from ncheck.fleet.choose import transports
+from ncheck.fleet.engines import engines
 from ncheck.fleet.gather import gather
 from ncheck.inventory.read import read_inventory
 from ncheck.model.cluster import Cluster
@@ -50,7 +50,7 @@ def linked(
     known: dict[str, dict[type, object]] = {}
     replies: dict[str, Reply] = {}
     acts = [_told(act, number, before) for number, act in enumerate(acts_for(Cluster(nodes, known, run), _WANTED))]
-    for evidence in gather(nodes, acts, run, transports(run), observer or Silent()):
+    for evidence in gather(nodes, acts, run, engines(run), observer or Silent()):
         first = evidence.node not in known
         facts = known.setdefault(evidence.node, {})
         facts.update(joined(facts, facts_of(evidence, brought(evidence, _WANTED, first=first))))

@@ -15,8 +15,8 @@ import paramiko
 from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL, OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED, OPEN_SUCCEEDED
 
 from ncheck.agent.loop import serve
-from ncheck.fleet.bootstrap import asked_of
-from ncheck.fleet.link import REMOTE_COMMAND
+from ncheck.fleet.bootstrap import parse_script
+from ncheck.fleet.engine import REMOTE_COMMAND
 from ncheck.model.evidence import Greeting, Reply, Status
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class NodeServer:
 
 def answer(evidence: Evidence, read: Callable[[int], bytes], write: Callable[[bytes], object]) -> None:
     """Greet as this node did, take the agent that is sent and let it be, and answer from the recording."""
-    marker, size = asked_of(_line(read).decode("utf-8", "replace"))
+    marker, size = parse_script(_line(read).decode("utf-8", "replace"))
     greeting = evidence.greeting or Greeting()
     write((greeting.noise + f"\n{marker} hello\n").encode("utf-8", "surrogateescape"))
     told = (

@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import os
 import queue
-import resource
 import threading
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ncheck.fleet.link import LoginFailedError
-from ncheck.fleet.modules import module_text
-from ncheck.fleet.own_interpreter import job_environment
-from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted
+from ncheck.fleet.bootstrap import module_text
+from ncheck.fleet.engine import LoginFailedError
+from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted, job_environment
 from ncheck.model.evidence import Cause, Evidence, Login, Reply, Source, Status
 from ncheck.model.phase import Act, NotAsked, Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ncheck.fleet.link import Stream, Transport
+    from ncheck.fleet.engine import Engine, Stream
     from ncheck.model.node import Node
     from ncheck.observer import Observer
     from ncheck.settings import Settings
@@ -41,9 +38,6 @@ _GRACE = 0.5  # seconds for the workers to say in their own words where they sto
 _BLINK = 0.2  # seconds: a ^C that comes just before a wait does not end it, and Python looks for one after it
 
 
-_FILES_PER_NODE = 6  # a socket, or three pipes and what their making needs
-
-
 _OUT_OF_TIME = frozenset({Cause.FILTERED, Cause.SILENT, Cause.STALLED, Cause.CLOSED})
 
 
@@ -51,7 +45,7 @@ def gather(  # noqa: PLR0913  the run's inputs, each given by the pipeline
     nodes: Sequence[Node],
     acts: Sequence[Act],
     settings: Settings,
-    transport_for: Callable[[Node], Transport],
+    engine_for: Callable[[Node], Engine],
     observer: Observer,
     *,
     more: Iterable[Act] | None = None,
@@ -63,9 +57,7 @@ def gather(  # noqa: PLR0913  the run's inputs, each given by the pipeline
     came before it: the next one is taken when all of that was yielded. They may ask any node, so every connection is
     kept for them. On ^C what is known of the busy ones is yielded, and KeyboardInterrupt raised after that.
     """
-    kept = frozenset().union(*(act.nodes for act in acts[1:])) if more is None else nodes
-    allow_open_files(_FILES_PER_NODE * (min(settings.width, len(nodes)) + len(kept)))
-    return _Run(tuple(nodes), tuple(acts), settings, transport_for, observer, dict(environ), more).evidence()
+    return _Run(tuple(nodes), tuple(acts), settings, engine_for, observer, dict(environ), more).evidence()
 
 
 @dataclass
@@ -83,7 +75,7 @@ class _Run:
     nodes: tuple[Node, ...]
     acts: tuple[Act, ...]
     settings: Settings
-    transport_for: Callable[[Node], Transport]
+    engine_for: Callable[[Node], Engine]
     observer: Observer
     environ: dict[str, str]
     more: Iterable[Act] | None = None
@@ -253,7 +245,7 @@ class _Run:
             return None
         try:
             node = place.known.node
-            return self.transport_for(node).connect(node, min(self.settings.connect_timeout, left))
+            return self.engine_for(node).connect(node, min(self.settings.connect_timeout, left))
         except LoginFailedError as error:
             place.known.login = self.blamed(error.login, left)
             return None
@@ -291,17 +283,3 @@ class _Run:
             self.observer.login_failed(name, login)
         self.observer.stage(name, "done")  # until an act to come asks it
         self.finished.put(name)
-
-
-_OURS = 256  # what Python, the terminal and the libraries hold open besides
-
-
-def allow_open_files(needed: int) -> None:
-    """Raise the soft limit to what is needed, as far as the hard limit lets us; never lower it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = needed + _OURS
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))

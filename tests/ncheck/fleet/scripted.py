@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ncheck.fleet.engine import LoginFailedError, Stream
+from ncheck.fleet.engines.command import LocalEngine
 from ncheck.fleet.gather import gather
-from ncheck.fleet.link import LoginFailedError, Stream
-from ncheck.fleet.local import LocalTransport
 from ncheck.model.evidence import Cause, Command, Evidence, Login, Source
 from ncheck.model.node import Node
 from ncheck.model.phase import Act
@@ -47,7 +47,7 @@ class Ways:
                 raise why
             if why:
                 raise LoginFailedError(Login(reached=False, cause=why, detail="scripted"))
-            return LocalTransport().connect(node, timeout)
+            return LocalEngine().connect(node, timeout)
         finally:
             with self.lock:
                 self.open_at_once -= 1
