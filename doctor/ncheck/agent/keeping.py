@@ -1,4 +1,4 @@
-"""A child that is kept until the agent ends, and told and heard line by line: what it opened stays open meanwhile."""
+"""A child that runs until the agent ends, with messages line by line: what it opened stays open meanwhile."""
 
 import json
 import queue
@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 
-from ncheck.agent.commands import ENVIRONMENT, decoded, end_group
+from ncheck.agent.commands import ENVIRONMENT, decoded, end_group, started
 
 _OURS = "ncheck:"
 _LONGEST = 4 * 1024 * 1024  # bytes of a line: it may tell of many identifiers at once
@@ -18,10 +18,8 @@ class KeptChild:
     """It ends with its input, or by `end`. What it prints beside its own lines, on stderr too, are words for people."""
 
     def __init__(self, argv, environment):
-        self.process = subprocess.Popen(
-            argv, env=dict(environment, **ENVIRONMENT), cwd="/", start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        own = dict(environment, **ENVIRONMENT)
+        self.process = started(argv, own, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.heard, self.silent = queue.Queue(), False
         threading.Thread(target=self._listen, daemon=True).start()
 

@@ -62,7 +62,7 @@ class Sources:
         self.fetch = fetch or self.fetch
         limit = (source.get("timeout") or self.timeout) + _PATIENCE
         replies = within(limit, self.read, source)
-        why = "it did not come back within {:.0f} s: a file system or a driver that hangs".format(limit)
+        why = "no answer within {:.0f} s: a file system or a driver hangs".format(limit)
         return replies[0] if replies else {"status": "timeout", "reason": why, "seconds": round(limit, 4)}
 
     def read(self, source):

@@ -5,15 +5,17 @@ what a peer may send is bounded, and so is its time. A stream of the probe is ha
 """
 
 import errno
+import os
+import pwd
 import resource
 import selectors
 import socket
 import threading
 import time
 
-from ncheck.agent.answers.port_owner import owner_of
 from ncheck.agent.dial import reset_at_its_end
 from ncheck.agent.streams import ARRIVED
+from ncheck.agent.tcp_table import LISTENS, tcp_sockets
 from ncheck.agent.wire import BLOCK, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
 
 TO_PROVE, IDLE, LONGEST = 10.0, 15.0, 90.0  # seconds for a peer to prove itself, to be silent, and in all
@@ -196,3 +198,50 @@ class _Server:
         self.deaf_until = 0.0
         for sock in self.listeners:
             self.selector.register(sock, selectors.EVENT_READ)
+
+
+def owner_of(port, proc="/proc"):
+    """Return who has a TCP port open: "python3 (pid 4711) of ada"; "a program of ada" for other users; or ""."""
+    holders = sorted(_holders(port, proc), key=lambda holder: holder[0] != LISTENS)
+    for _, user, inode in holders[:1]:
+        pid = _pid_of(inode, proc)
+        program = "{} (pid {})".format(_program(pid, proc), pid) if pid else "a program"
+        return "{} of {}".format(program, _user_name(user))
+    return ""
+
+
+def _holders(port, proc):
+    """Yield (state, user id, inode) of every socket with this local port."""
+    for local, _, state, user, inode in tcp_sockets(proc):
+        if int(local.rpartition(":")[2], 16) == port and inode != "0":
+            yield state, user, inode
+
+
+def _pid_of(inode, proc):
+    """Return the process that has the socket open, None where it is another's and this user may not look."""
+    for pid in os.listdir(proc):
+        if not pid.isdigit():
+            continue
+        folder = "{}/{}/fd".format(proc, pid)
+        try:
+            for number in os.listdir(folder):
+                if os.readlink("{}/{}".format(folder, number)) == "socket:[{}]".format(inode):
+                    return int(pid)
+        except OSError:
+            continue
+    return None
+
+
+def _program(pid, proc):
+    try:
+        with open("{}/{}/comm".format(proc, pid), errors="replace") as file:
+            return file.read().strip()[:64]
+    except OSError:
+        return "a program"
+
+
+def _user_name(user):
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return "user {}".format(user)
