@@ -25,7 +25,7 @@ def run(argv, timeout, environment=None, pass_fds=(), *, cwd="/", tail=False):  
     environment["PATH"] = ":".join(part for part in (environment.get("PATH", ""), SYSTEM_FOLDERS) if part)
     started = time.monotonic()
     try:
-        process = started(argv, environment, pass_fds=pass_fds, cwd=cwd)
+        process = start(argv, environment, pass_fds=pass_fds, cwd=cwd)
     except (OSError, ValueError) as error:
         return not_started(argv, environment, error)
     try:
@@ -63,7 +63,7 @@ def not_started(argv, environment, error):
     return {"status": "failed", "reason": "cannot be started: {}".format(error)}
 
 
-def started(argv, environment, *, cwd="/", pass_fds=(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE):  # noqa: PLR0913
+def start(argv, environment, *, cwd="/", pass_fds=(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE):  # noqa: PLR0913
     """Start a program in a session of its own, found on the PATH of its own environment. Raises OSError."""
     program = shutil.which(argv[0], path=environment.get("PATH"))  # Popen would use the PATH of this process
     if program is None:

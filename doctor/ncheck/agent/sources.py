@@ -1,4 +1,4 @@
-"""One source, one reply: the dispatch, and the one place where whatever goes wrong is turned into a reply."""
+"""One source, one reply: the dispatch, and the one place where every error becomes a reply."""
 
 import os
 import threading
@@ -107,7 +107,7 @@ class Sources:
 
     def read_answer(self, source):
         if source["name"] not in MODULES:
-            return {"status": "failed", "reason": "this agent knows no {}".format(source["name"])}
+            return {"status": "failed", "reason": "this agent has no answer {}".format(source["name"])}
         module = import_module("ncheck.agent.answers." + MODULES[source["name"]])
         timeout = source.get("timeout") or self.timeout
         return {"status": "ok", "value": module.answer(self, source.get("arguments"), timeout)}

@@ -62,7 +62,7 @@ class _Server:
         self.listeners = []
         self.peers = {}
         self.at_most = min(AT_MOST, max(8, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
-        self.deaf_until = 0.0
+        self.paused_until = 0.0
 
     def listen(self, address, port):
         """Listen at one address and return the port."""
@@ -115,24 +115,24 @@ class _Server:
 
     def turn(self):
         began = time.monotonic()
-        for key, _ in self.selector.select(1.0 if self.peers or self.deaf_until else None):
+        for key, _ in self.selector.select(1.0 if self.peers or self.paused_until else None):
             if key.data is None:
-                self.welcome(key.fileobj)
+                self.accept(key.fileobj)
             elif key.data.talk.sock in self.peers:
-                self.heed(key.data)
+                self.handle(key.data)
         for peer in [peer for peer in self.peers.values() if peer.late(began)]:
             self.drop(peer)
-        if self.deaf_until and time.monotonic() > self.deaf_until:
-            self.hear()
+        if self.paused_until and time.monotonic() > self.paused_until:
+            self.accept_again()
 
-    def welcome(self, listener):
-        """Accept who is there. Where there is no room, who has longest not proved himself makes it, or all wait."""
+    def accept(self, listener):
+        """Accept a peer. Where there is no room, the oldest peer without a proof is dropped, or all wait."""
         try:
             sock = listener.accept()[0]
         except (BlockingIOError, ConnectionError):
             return
         except OSError:
-            self.turn_deaf()
+            self.stop_accepting()
             return
         sock.setblocking(0)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -144,7 +144,7 @@ class _Server:
             self.drop(next((one for one in self.peers.values() if not one.known), peer))
 
     def script(self, sock):
-        """Say what is said to one peer; Talk explains the form."""
+        """Yield the messages to one peer; wire.Talk explains the form."""
         said = yield PROOF
         if said not in (self.expected, self.of_stream):
             return
@@ -162,7 +162,7 @@ class _Server:
         yield BLOCK
         yield 1  # nothing comes: who connected ends it, and so has the port in TIME_WAIT that is nobody's
 
-    def heed(self, peer):
+    def handle(self, peer):
         try:
             if peer.talk.go_on():
                 peer.moved = time.monotonic()
@@ -178,24 +178,24 @@ class _Server:
             self.selector.modify(peer.talk.sock, events, peer)
 
     def drop(self, peer):
-        """Close it. Who has the wrong proof is hung up on before anything was said: it knows a stranger by that."""
+        """Close it. A peer with a wrong proof gets no answer first: it then knows that this is a stranger."""
         self.let_go(peer).close()
 
     def let_go(self, peer):
-        """Serve it no longer, and return its socket."""
+        """Stop serving it, and return its socket."""
         sock = peer.talk.sock
         self.peers.pop(sock, None)
         self.selector.unregister(sock)
         return sock
 
-    def turn_deaf(self):
-        if not self.deaf_until:
+    def stop_accepting(self):
+        if not self.paused_until:
             for sock in self.listeners:
                 self.selector.unregister(sock)
-        self.deaf_until = time.monotonic() + _PAUSE
+        self.paused_until = time.monotonic() + _PAUSE
 
-    def hear(self):
-        self.deaf_until = 0.0
+    def accept_again(self):
+        self.paused_until = 0.0
         for sock in self.listeners:
             self.selector.register(sock, selectors.EVENT_READ)
 
