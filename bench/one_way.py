@@ -10,7 +10,7 @@ import zlib
 
 from ncheck.facts.learning import sources_for
 from ncheck.fleet.bootstrap import agent_blob
-from ncheck.fleet.replies import on_the_wire
+from ncheck.fleet.framing import on_the_wire
 from ncheck.judge import facts_wanted
 from ncheck.model.evidence import Answer
 from ncheck.registry import load_checks

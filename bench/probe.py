@@ -60,7 +60,7 @@ def started(libraries: Path) -> Start:
         turn,
     )
     from ncheck.agent.sources import Sources
-    from ncheck.fleet.modules import module_text
+    from ncheck.fleet.bootstrap import module_text
 
     environment = {
         **os.environ, "LD_LIBRARY_PATH": str(libraries),

@@ -23,6 +23,7 @@ GUESTS = {"psutil", "netifaces", "pynvml", "torch"}
 ALLOWED = {
     "ncheck.agent": {"ncheck.agent"},
     "ncheck.hostlist": {"ncheck.text"},
+    "ncheck.ssh": {"ncheck.ssh"},
     "ncheck.text": set[str](),
 }
 

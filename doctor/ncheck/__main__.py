@@ -8,10 +8,6 @@ import sys
 
 import ncheck
 
-# Python looks for garbage in cycles at every 700th new object, and a start makes 80,000 that all stay. As it ends it
-# looks through all that is there, several times: a fifth of a run's CPU for objects that go with the process anyway.
-_RARELY = (100_000, 20, 50)
-
 
 def main() -> int:
     """Run the command line and return its exit code."""
@@ -19,7 +15,9 @@ def main() -> int:
         print(f"ncheck {ncheck.__version__}")  # noqa: T201  the one answer that needs nothing else
         return 0
     current_folder_last(sys.path, _current_folder(), os.path.dirname(os.path.dirname(ncheck.__file__)))  # noqa: PTH120
-    gc.set_threshold(*_RARELY)
+    from ncheck.cli.process import collect_garbage_rarely
+
+    collect_garbage_rarely()
     from ncheck.cli.main import main as run
 
     code = run(sys.argv[1:])

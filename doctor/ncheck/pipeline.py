@@ -17,7 +17,7 @@ from ncheck.facts.learning import InterruptedLearningError, complete, learn, unh
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.run import JobFacts, PlugInFacts
-from ncheck.fleet.choose import transports
+from ncheck.fleet.engines import engines
 from ncheck.fleet.fleet import ConnectedFleet
 from ncheck.inventory.read import read_inventory
 from ncheck.judge import facts_wanted
@@ -63,7 +63,7 @@ def examine(
     recorder = _recorder(settings.record, nodes) if settings.record else None
     observer.started(nodes)
     kept, probe_time = (cluster.names, settings.probe_time) if run.probes else (asked_later(phases, cluster), 0.0)
-    with ConnectedFleet(nodes, settings, transports(settings), observer, kept=kept, probe_time=probe_time) as fleet:
+    with ConnectedFleet(nodes, settings, engines(settings), observer, kept=kept, probe_time=probe_time) as fleet:
         return run.through(fleet, cluster, phases, clock, recorder)
 
 
@@ -135,7 +135,7 @@ class _Run:
         finally:
             if not fleet.recorded:
                 self.observer.finished()
-        why = "ncheck was interrupted" if interrupted else "the run's deadline came"
+        why = "ncheck was interrupted" if interrupted else "the run's deadline passed"
         cluster = self.learned(cluster, fleet.rest(why), recorder)
         cluster = self.learned(cluster, unheard(cluster, "the run ended before this node was asked"), recorder)
         if interrupted and self.probes:
@@ -184,7 +184,7 @@ class _Run:
         launch by MPI is of no concern to ranks that ncheck starts itself.
         """
         settings = self.settings
-        busy = unheard(cluster, "the run's deadline came, and the node was still busy")
+        busy = unheard(cluster, "the run's deadline passed, and the node was still busy")
         cluster = complete(learn(cluster, busy, self.wanted), self.wanted, _TOO_LATE)
         checks = tuple(
             check

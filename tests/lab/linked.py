@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ncheck.facts.learning import learn
 from ncheck.facts.links import CONNECT, LinkFacts, ListenFacts
-from ncheck.fleet.choose import transports
+from ncheck.fleet.engines import engines
 from ncheck.fleet.fleet import ConnectedFleet
 from ncheck.inventory.read import read_inventory
 from ncheck.model.cluster import Cluster
@@ -50,13 +50,13 @@ def linked(
     replies: dict[str, Reply] = {}
     phases = collection_phases(cluster, _WANTED, run)
     kept = asked_later(phases, cluster)
-    with ConnectedFleet(nodes, run, transports(run), observer or Silent(), kept=kept) as fleet:
+    with ConnectedFleet(nodes, run, engines(run), observer or Silent(), kept=kept) as fleet:
         for number, phase in enumerate(phases):
             before(f"{number} {phase.stage}")
             seconds = fleet.begin(phase)
             questions = phase.questions(cluster, seconds) if phase.questions else {}
             cluster = learn(cluster, _kept(fleet.ask(phase, questions), replies), _WANTED)
-        cluster = learn(cluster, _kept(fleet.rest("the run's deadline came"), replies), _WANTED)
+        cluster = learn(cluster, _kept(fleet.rest("the run's deadline passed"), replies), _WANTED)
     return Linked(cluster.known, replies)
 
 

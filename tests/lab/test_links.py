@@ -81,7 +81,7 @@ def test_a_route_into_nothing_is_told_at_once_and_in_the_kernels_words(sick: tup
 
 def test_a_firewall_that_says_so_is_told_from_an_address_that_nobody_has(sick: tuple[BareHosts, Linked]) -> None:
     (link,) = (link for link in sick[1].links("host001").broken if link.target == "host004")
-    assert link.detail == "No route to host: some router or firewall on the way says so"
+    assert link.detail == "No route to host: reported by a router or firewall on the way"
     (link,) = (link for link in sick[1].links("host007").broken if link.target == "host001")
     assert (link.cause, link.detail) == (FILTERED, "no answer within 5 s")
 

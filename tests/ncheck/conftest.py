@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from ncheck.fleet.local import LocalTransport
-from ncheck.fleet.modules import module_text
+from ncheck.fleet.bootstrap import module_text
+from ncheck.fleet.engines.command import LocalEngine
 from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted
 from ncheck.model.evidence import Evidence, JsonValue, Reply, Source
 from ncheck.model.node import Node
@@ -84,7 +84,7 @@ class Replies(dict[str, Reply]):
 def talk(sources: Sequence[Source], wanted: Wanted, heard: Heard) -> Evidence:
     """Go through one session from beginning to end."""
     known = Known(Node("here"))
-    session = Session(LocalTransport().connect(known.node, 60.0), known, wanted, module_text)
+    session = Session(LocalEngine().connect(known.node, 60.0), known, wanted, module_text)
     known.replies = Replies(lambda: heard(session))
     try:
         session.greet(time.monotonic())

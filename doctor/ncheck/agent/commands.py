@@ -7,23 +7,25 @@ import signal
 import subprocess
 import time
 
-LARGEST_OUTPUT = 1024 * 1024  # bytes of stdout and of stderr each; a program that says more is ended
-SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"  # ibstat lies in sbin, off many PATHs
+LARGEST_OUTPUT = 1024 * 1024  # bytes of stdout and of stderr each
+SYSTEM_FOLDERS = (
+    "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"  # ibstat is in sbin, which many PATHs lack
+)
 ENVIRONMENT = {"LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1", "GIT_OPTIONAL_LOCKS": "0"}
-_FIRST = 10  # lines of a log that say when it begins
+_FIRST = 10  # first lines of a log: they show when it begins
 _STRIDE = 0.2  # seconds between two looks at a program that ended while a child of its own keeps the pipes open
 
 
 def run(argv, timeout, environment=None, pass_fds=(), *, cwd="/", tail=False):  # noqa: PLR0913  words of one call
-    """Run it to its end or to `timeout` seconds; return the fields of a Reply.
+    """Run a program to its end or for `timeout` seconds; return the fields of a Reply.
 
-    A program that says too much is ended; with `tail` it goes on, and what is kept is the last that it said.
+    A program that prints too much is ended; with `tail` it goes on, and the last of its output is kept.
     """
     environment = dict(os.environ if environment is None else environment, **ENVIRONMENT)
     environment["PATH"] = ":".join(part for part in (environment.get("PATH", ""), SYSTEM_FOLDERS) if part)
     started = time.monotonic()
     try:
-        process = _started(argv, environment, pass_fds, cwd)
+        process = start(argv, environment, pass_fds=pass_fds, cwd=cwd)
     except (OSError, ValueError) as error:
         return not_started(argv, environment, error)
     try:
@@ -36,7 +38,7 @@ def run(argv, timeout, environment=None, pass_fds=(), *, cwd="/", tail=False):  
     reply["stdout"], reply["stderr"] = (decoded(b"".join(stream)) for stream in streams)
     reply["truncated"] = truncated
     if not ended:
-        reply["reason"] = "it was ended: " + ("too much output" if status == "ok" else "its time was over")
+        reply["reason"] = "ended because of " + ("too much output" if status == "ok" else "its time limit")
     return reply
 
 
@@ -46,7 +48,7 @@ def decoded(data):
 
 
 def thinned(log, word):
-    """Return a log's first lines, and of the rest those that hold the word: a kernel says a hundred kilobytes."""
+    """Return a log's first lines, and of the rest those that hold the word: a kernel log has a hundred kilobytes."""
     lines = log.splitlines(keepends=True)
     return "".join(lines[:_FIRST] + [line for line in lines[_FIRST:] if word in line])
 
@@ -55,32 +57,32 @@ def not_started(argv, environment, error):
     """Return the reply for a program that could not be started."""
     there = argv and shutil.which(argv[0], path=environment["PATH"])
     if isinstance(error, FileNotFoundError) and not there:
-        return {"status": "missing", "reason": "no {} on the PATH".format(argv[0])}
+        return {"status": "missing", "reason": "no {} on PATH".format(argv[0])}
     if isinstance(error, PermissionError):
         return {"status": "denied", "reason": str(error)}
     return {"status": "failed", "reason": "cannot be started: {}".format(error)}
 
 
-def _started(argv, environment, pass_fds, cwd):
-    # Looked up by hand: Popen would look on the PATH of this process, and not on the one that the program gets.
-    program = shutil.which(argv[0], path=environment["PATH"])
+def start(argv, environment, *, cwd="/", pass_fds=(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE):  # noqa: PLR0913
+    """Start a program in a session of its own, found on the PATH of its own environment. Raises OSError."""
+    program = shutil.which(argv[0], path=environment.get("PATH"))  # Popen would use the PATH of this process
     if program is None:
         raise FileNotFoundError(argv[0])
     return subprocess.Popen(
         argv, executable=program, env=environment, cwd=cwd, start_new_session=True, pass_fds=pass_fds,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdin=stdin, stdout=subprocess.PIPE, stderr=stderr,
     )  # fmt: skip
 
 
 def _gathered(process, deadline, tail):
-    """Read both streams until the program ended. Return them, whether it ended, and whether it said too much."""
+    """Read both streams until the program ended. Return them, whether it ended, and whether it printed too much."""
     streams = {process.stdout.fileno(): [], process.stderr.fileno(): []}
     open_streams, cut = dict.fromkeys(streams, 0), False
     poll = select.poll()
     for number in streams:
         poll.register(number, select.POLLIN)
     while open_streams:
-        ended = process.poll() is not None  # asked before the streams: what it wrote last is there when it has ended
+        ended = process.poll() is not None  # before the streams: what it wrote last is there when it has ended
         left = deadline - time.monotonic()
         ready = poll.poll(max(0, min(left, _STRIDE)) * 1000)
         for number, _ in ready:

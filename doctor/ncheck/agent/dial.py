@@ -1,4 +1,4 @@
-"""Dialling another node from one of this node's own addresses, and what a failure of it means."""
+"""Connecting to another node from one of this node's own addresses, and what a failure means."""
 
 import errno
 import socket
@@ -12,7 +12,7 @@ _BIND_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
 
 
 def socket_from(source):
-    """Return a socket that will leave from this address, by whatever port is free for the one that is dialled."""
+    """Return a socket bound to this address, with a port that is free towards the node that it connects to."""
     sock = socket.socket(socket.AF_INET6 if ":" in source else socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -28,7 +28,7 @@ def socket_from(source):
 
 
 def reset_at_its_end(sock):
-    """Let nothing of it be left, whoever closes it: this process, or the kernel as the process ends."""
+    """Leave no TIME_WAIT, whether this process closes it or the kernel does as the process ends."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     except OSError:
@@ -36,18 +36,18 @@ def reset_at_its_end(sock):
 
 
 def hang_up(sock):
-    """Close it so that nothing of it is left."""
+    """Close it without TIME_WAIT."""
     reset_at_its_end(sock)
     sock.close()
 
 
 def not_connected(error, seconds):
-    """Return the cause and the words for a connection that did not come about."""
+    """Return the cause and the detail of a connection that failed."""
     if error.errno == errno.ECONNREFUSED:
         return "refused", "connection refused, although its agent listens there"
     if error.errno == errno.ETIMEDOUT or isinstance(error, socket.timeout):
         return "filtered", "no answer within {:.0f} s".format(seconds)
     words = error.strerror or str(error)
     if error.errno == errno.EHOSTUNREACH:
-        words += ": " + ("no answer to ARP" if seconds > 0.9 else "some router or firewall on the way says so")
+        words += ": " + ("no answer to ARP" if seconds > 0.9 else "reported by a router or firewall on the way")
     return "unroutable", words

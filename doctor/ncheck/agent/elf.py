@@ -1,4 +1,4 @@
-"""As much of ELF as tells which libraries a library asks for, where it looks, and what its constants say."""
+"""The part of ELF that names the libraries a library needs, where it looks for them, and its constants."""
 
 import mmap
 import os

@@ -1,4 +1,4 @@
-"""The process that outlives the agent, and sees to it that nothing else does.
+"""The process that outlives the agent and ends everything that the agent left behind.
 
 It is the parent of the agent and, as the kernel's subreaper, of everything whose own parent ends: so whatever the
 agent started is found beneath it. When the agent ends, by whatever means, or its time is over, all of that is ended.

@@ -31,7 +31,7 @@ class Job:
         self.asked = asked
         self.login_environment = dict(environment)
         self.environment = dict(environment)
-        self.path, self.how = None, "looking for python3 on the PATH does not come to an end"
+        self.path, self.how = None, "the search for python3 on PATH does not end"
         self.looking = True
 
     def enter(self, timeout):
@@ -41,7 +41,7 @@ class Job:
         self.path, self.how = self._interpreter()
         self.looking = False
         if self.asked.get("python") and not self.path:
-            raise NotEnteredError("--python {}: there is no such program here".format(self.asked["python"]))
+            raise NotEnteredError("--python {}: no such program on this node".format(self.asked["python"]))
         folder, path = os.path.dirname(self.path or ""), self.environment.get("PATH", "")
         if folder and path.partition(":")[0] != folder:
             self.environment["PATH"] = folder + (":" + path if path else "")

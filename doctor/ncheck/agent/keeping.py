@@ -1,4 +1,4 @@
-"""A child that is kept until the agent ends, and told and heard line by line: what it opened stays open meanwhile."""
+"""A child that runs until the agent ends, with messages line by line: what it opened stays open meanwhile."""
 
 import json
 import queue
@@ -6,22 +6,20 @@ import subprocess
 import threading
 import time
 
-from ncheck.agent.commands import ENVIRONMENT, decoded, end_group
+from ncheck.agent.commands import ENVIRONMENT, decoded, end_group, start
 
 _OURS = "ncheck:"
-_LONGEST = 4 * 1024 * 1024  # bytes of a line: it may tell of many identifiers at once
+_LONGEST = 4 * 1024 * 1024  # bytes of a line: it may hold many identifiers
 _WIDEST = 1000  # characters of a line that is none of its own
-_MOST = 10000  # lines that nobody has read; of one that says more, the rest is lost
+_MOST = 10000  # unread lines; of a child that prints more, the rest is lost
 
 
 class KeptChild:
-    """It ends with its input, or by `end`. What it prints beside its own lines, on stderr too, are words for people."""
+    """It ends with its input, or by `end`. What it prints beside its own lines, also on stderr, is text for people."""
 
     def __init__(self, argv, environment):
-        self.process = subprocess.Popen(
-            argv, env=dict(environment, **ENVIRONMENT), cwd="/", start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        own = dict(environment, **ENVIRONMENT)
+        self.process = start(argv, own, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.heard, self.silent = queue.Queue(), False
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -34,12 +32,12 @@ class KeptChild:
         self.heard.put(None)
 
     def say(self, message):
-        """Tell it one line of JSON. OSError where it has ended."""
+        """Send it one line of JSON. OSError where it has ended."""
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
         self.process.stdin.flush()
 
     def told(self, ends):
-        """Yield what it tells, until the time has come or it ends: its own lines as dicts, all others as they are."""
+        """Yield its lines until the time limit or its end: its own lines as dicts, all others as they are."""
         while True:
             try:
                 line = self.heard.get(timeout=max(0.0, ends - time.monotonic()))
@@ -47,13 +45,13 @@ class KeptChild:
                 return
             if line is None:
                 self.silent = True
-                self.heard.put(None)  # for whoever asks next
+                self.heard.put(None)  # for the next call
                 return
             yield _told(line)
 
     @property
     def lives(self):
-        """Tell whether it may still say something: what has closed its output is about to end."""
+        """Whether it may still print something: a child that has closed its output is about to end."""
         return not self.silent and self.process.poll() is None
 
     def end(self):
@@ -62,15 +60,15 @@ class KeptChild:
         try:
             self.process.stdin.close()
         except OSError:
-            pass  # what it was told last did not come there
+            pass  # the last message did not arrive
         try:
             self.process.wait(1.0)
         except subprocess.TimeoutExpired:
-            pass  # it sleeps in the kernel and has been told
+            pass  # it sleeps in the kernel, and ends when it wakes
 
 
 def _told(line):
-    """Return what a line of its own tells; any other as it stands, for whatever it loads may print there."""
+    """Return the message of its own line; any other line unchanged, because the libraries it loads print too."""
     if not line.startswith(_OURS + "{"):
         return line
     try:

@@ -1,4 +1,4 @@
-"""The conversation with the head, over any pair of byte streams. What is answered is not known here.
+"""The protocol with the head, over any pair of byte streams. This module knows nothing of the answers.
 
 The head sends {"do": "start", ...}, {"do": "ping", "id"}, {"do": "collect", "id", "sources": [...]}, {"do": "module",
 "name", "text"} and {"do": "bye"}; it gets {"is": "started", ...}, {"is": "pong", "id", "time"}, {"is": "wanted",
@@ -13,13 +13,15 @@ import time
 
 from ncheck.agent.frames import FrameError, framed, packed, read_message, text_of
 
-GATHERED = 2.0  # seconds that a reply may wait for others, to travel in one frame with them; the last waits for none
-TOGETHER = 1024 * 1024  # bytes of replies from which on they go in another frame
-WORKERS = 4  # sources that are read at once: enough that one that hangs holds up none, few enough for a busy node
+GATHERED = (
+    2.0  # seconds that a reply may wait for others, to be sent in one frame with them; the last one does not wait
+)
+TOGETHER = 1024 * 1024  # bytes of replies per frame, about
+WORKERS = 4  # sources read at once: enough that one that hangs delays no other, few enough for a busy node
 
 
 def serve(incoming, outgoing, respond, start=None):
-    """Answer the head until it says bye or its bytes end; then return at once, whatever is still being read.
+    """Answer the head until it sends bye or its bytes end; then return at once, even while sources are being read.
 
     `incoming(n)` returns n bytes, fewer at the end; `outgoing(data)` writes all of it; `respond(source, fetch)` returns
     one source's reply as a dict of the fields of Reply, and may raise nothing. `fetch(name)` brings it a module's text
@@ -48,12 +50,12 @@ class _Conversation:
         try:
             message = read_message(incoming)
             while isinstance(message, dict) and message.get("do") != "bye":
-                self.heed(message)
+                self.handle(message)
                 message = read_message(incoming)
         except (FrameError, OSError):
-            return  # the link was cut: nobody is there to be told
+            return  # the connection is gone
 
-    def heed(self, message):
+    def handle(self, message):
         if message.get("do") == "ping":
             self.send({"is": "pong", "id": message.get("id"), "time": time.time()})
         elif message.get("do") == "start":
@@ -65,9 +67,9 @@ class _Conversation:
             self.fetched.put((message.get("name"), message.get("text")))
 
     def begin(self, message):
-        """Done beside the listening, for entering the job's environment may be slow and the head may go meanwhile.
+        """Run beside `listen`: entering the job's environment may be slow, and the head may go away meanwhile.
 
-        What is to be collected waits for it, and is not read where it fails.
+        Sources wait for it, and are not read where it fails.
         """
         more = self.start(message) if self.start else {}
         try:
@@ -82,12 +84,12 @@ class _Conversation:
         for source in sources:
             self.work.put((number, source))
         if sources and not self.workers:
-            threading.Thread(target=self.post_on, daemon=True).start()
+            threading.Thread(target=self.send_posted, daemon=True).start()
         while self.workers < min(WORKERS, len(sources)):
             self.workers += 1
-            threading.Thread(target=self.toil, daemon=True).start()
+            threading.Thread(target=self.read_sources, daemon=True).start()
 
-    def toil(self):
+    def read_sources(self):
         while True:
             number, source = self.work.get()
             self.begun.wait()
@@ -98,7 +100,7 @@ class _Conversation:
                 return  # the head is gone: the loop that reads from it ends everything
 
     def post(self, number, source, reply):
-        """Keep a reply for the next frame; the last that is to come sends them all."""
+        """Keep a reply for the next frame; the last reply sends them all."""
         key = str(source.get("key"))
         try:
             text = text_of({key: reply})
@@ -119,14 +121,14 @@ class _Conversation:
             ends = time.monotonic() + timeout
             try:
                 came, text = self.fetched.get(timeout=timeout)
-                while came != name:  # one that was waited for in vain, and came late
+                while came != name:  # an earlier module that came too late
                     came, text = self.fetched.get(timeout=max(0.0, ends - time.monotonic()))
             except queue.Empty:
                 return None
             return text
 
-    def post_on(self):
-        """Send what was posted a moment ago: replies that come together cost the head one frame, not twenty."""
+    def send_posted(self):
+        """Send the replies posted a moment ago: together they cost the head one frame, not twenty."""
         while self.posting.wait():
             self.posting.clear()
             time.sleep(GATHERED)
@@ -139,15 +141,15 @@ class _Conversation:
         self.send_frame(packed(message))
 
     def send_frame(self, frame):
-        """Send it behind all that was posted."""
+        """Send a frame after all posted replies."""
         with self.sending:
-            data = b"".join(map(framed, gathered(self.posted))) + frame
+            data = b"".join(map(framed, merged(self.posted))) + frame
             self.posted = []
             if data:
                 self.outgoing(data)
 
 
-def gathered(posted):
+def merged(posted):
     """Yield messages that hold replies, each the text `"key":{...}`; few enough in one for any frame to hold."""
     while posted:
         size = count = 0

@@ -1,4 +1,4 @@
-"""One source, one reply: the dispatch, and the one place where whatever goes wrong is turned into a reply."""
+"""One source, one reply: the dispatch, and the one place where every error becomes a reply."""
 
 import os
 import threading
@@ -62,7 +62,7 @@ class Sources:
         self.fetch = fetch or self.fetch
         limit = (source.get("timeout") or self.timeout) + _PATIENCE
         replies = within(limit, self.read, source)
-        why = "it did not come back within {:.0f} s: a file system or a driver that hangs".format(limit)
+        why = "no answer within {:.0f} s: a file system or a driver hangs".format(limit)
         return replies[0] if replies else {"status": "timeout", "reason": why, "seconds": round(limit, 4)}
 
     def read(self, source):
@@ -107,7 +107,7 @@ class Sources:
 
     def read_answer(self, source):
         if source["name"] not in MODULES:
-            return {"status": "failed", "reason": "this agent knows no {}".format(source["name"])}
+            return {"status": "failed", "reason": "this agent has no answer {}".format(source["name"])}
         module = import_module("ncheck.agent.answers." + MODULES[source["name"]])
         timeout = source.get("timeout") or self.timeout
         return {"status": "ok", "value": module.answer(self, source.get("arguments"), timeout)}

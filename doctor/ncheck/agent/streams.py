@@ -1,11 +1,11 @@
-"""Streams that other agents of this run opened to this one, and that wait for the part of the probe they are for."""
+"""Streams that other agents of this run opened to this one, kept until the probe takes them."""
 
 import threading
 import time
 
 from ncheck.agent.dial import hang_up
 
-MOST = 64  # streams that nobody has taken
+MOST = 64  # streams that are not taken yet
 _STRIDE = 0.2  # seconds between two looks at whether it still makes sense to wait
 
 

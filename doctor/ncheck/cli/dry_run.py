@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 
 from ncheck.agent.answers import MODULES
-from ncheck.fleet.link import REMOTE_COMMAND
+from ncheck.fleet.engine import REMOTE_COMMAND
 from ncheck.hostlist import fold
 from ncheck.model.evidence import Answer, Command, File, Source, Tree
 from ncheck.model.node import Node

@@ -24,11 +24,10 @@ _LONGEST = 2000  # characters of one word on standard error
 
 def examined(settings: Settings, observer: Observer) -> Report:
     """Examine the nodes; write those that are good where --good-nodes wants them, and tell what was left out."""
-    from ncheck.cli.open_files import allow_open_files
+    from ncheck.cli.process import prepare_fan_out
     from ncheck.pipeline import examine
 
-    allow_open_files()
-
+    prepare_fan_out()
     if settings.good_nodes is None:
         return _dropped(examine(settings, observer))
     from ncheck.inventory.good_nodes import writable

@@ -15,8 +15,8 @@ import paramiko
 from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL, OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED, OPEN_SUCCEEDED
 
 from ncheck.agent.loop import serve
-from ncheck.fleet.bootstrap import asked_of
-from ncheck.fleet.link import REMOTE_COMMAND
+from ncheck.fleet.bootstrap import parse_script
+from ncheck.fleet.engine import REMOTE_COMMAND
 from ncheck.model.evidence import Greeting, Reply, Status
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ Host *
 def lay_out(nodes: tuple[Evidence, ...], folder: Path, stack: ExitStack) -> tuple[Path, Path]:
     """Start a server for each node that was reached, until the stack ends; return (nodes file, ssh_config).
 
-    A node whose recording says that it was not reached gets a port that refuses, which is what can be shown truly
-    on loopback.
+    A node that was not reached in the recording gets a port that refuses connections: the one failure that loopback
+    can show.
     """
     key = made_key()
     hosts, known = [], []
@@ -66,7 +66,7 @@ def _write(path: Path, text: str) -> None:
 LOOPBACK = "127.0.0.1"
 
 
-LOG = "ncheck.demo"  # paramiko's own log of the servers' side: a client that goes is no error here
+LOG = "ncheck.demo"  # the servers' log channel in paramiko: a client that leaves is no error here
 
 
 STEP = ("round", "stage", "means", "group", "ranks", "sizes", "net")
@@ -75,7 +75,7 @@ STEP = ("round", "stage", "means", "group", "ranks", "sizes", "net")
 _LONGEST_SCRIPT = 65536  # bytes
 
 
-_PATIENCE = 120.0  # seconds that a client may say nothing: longer than any run of a demo
+_PATIENCE = 120.0  # seconds that a client may be silent: longer than any run of a demo
 
 
 def made_key() -> paramiko.PKey:
@@ -152,18 +152,18 @@ class NodeServer:
 
 
 def answer(evidence: Evidence, read: Callable[[int], bytes], write: Callable[[bytes], object]) -> None:
-    """Greet as this node did, take the agent that is sent and let it be, and answer from the recording."""
-    marker, size = asked_of(_line(read).decode("utf-8", "replace"))
+    """Greet as this node did, receive the agent without running it, and answer from the recording."""
+    marker, size = parse_script(_line(read).decode("utf-8", "replace"))
     greeting = evidence.greeting or Greeting()
     write((greeting.noise + f"\n{marker} hello\n").encode("utf-8", "surrogateescape"))
-    told = (
+    lines = (
         f"host {greeting.host_name}",
         f"boot {greeting.boot_id}",
         f"net {greeting.network_namespace}",
         f"uid {'' if greeting.user_id is None else greeting.user_id}",
         "end",
     )
-    write("".join(f"{marker} {line}\n" for line in told).encode())
+    write("".join(f"{marker} {line}\n" for line in lines).encode())
     if size is None:
         return
     if not greeting.python:
@@ -176,19 +176,19 @@ def answer(evidence: Evidence, read: Callable[[int], bytes], write: Callable[[by
 
 
 def responder(evidence: Evidence) -> Callable[[Mapping[str, object], object], dict[str, object]]:
-    """Return what the agent's loop asks for replies: the recorded ones."""
+    """Return the function that gives the agent's loop its replies: the recorded ones."""
 
     def respond(source: Mapping[str, object], _fetch: object) -> dict[str, object]:
-        silent = Reply(Status.FAILED, reason="the recording has no answer to this")
-        recorded = evidence.replies.get(str(source.get("key")), silent)
+        missing = Reply(Status.FAILED, reason="the recording has no answer to this")
+        recorded = evidence.replies.get(str(source.get("key")), missing)
         if source.get("name") == "turn" and not _same_step(recorded.asked, source.get("arguments")):
-            recorded = silent
+            recorded = missing
         reply = asdict(recorded)
-        del reply["asked"]  # the head's own word, which no node sends
+        del reply["asked"]  # only the head adds it; no node sends it
         if source.get("name") == "ssh-peers":
             reply["value"] = _only_asked(reply["value"], source.get("arguments"))
         if source.get("name") == "connect":
-            reply["value"] = _only_dialled(reply["value"], source.get("arguments"))
+            reply["value"] = _only_connected(reply["value"], source.get("arguments"))
         return reply
 
     return respond
@@ -202,24 +202,24 @@ def _same_step(recorded: object, arguments: object) -> bool:
 
 
 def _only_asked(value: object, arguments: object) -> object:
-    """Keep the peers that are asked about: a recording may hold more than are there today."""
+    """Keep the peers that are asked about: a recording may hold more."""
     if not isinstance(value, dict) or not isinstance(arguments, dict):
         return value
     asked = {peer["target"] for peer in arguments.get("peers", ())}
     return {**value, "peers": {target: said for target, said in value.get("peers", {}).items() if target in asked}}
 
 
-def _only_dialled(value: object, arguments: object) -> object:
-    """Keep the nodes that this one is to connect to today."""
+def _only_connected(value: object, arguments: object) -> object:
+    """Keep the nodes that this one is asked to connect to."""
     if not isinstance(value, dict) or not isinstance(arguments, dict):
         return value
-    dialled = {row[0] for row in arguments.get("targets", ())}
-    broken = [link for link in value.get("broken", ()) if link["target"] in dialled]
-    return {**value, "broken": broken, "tried": [name for name in value.get("tried", ()) if name in dialled]}
+    targets = {row[0] for row in arguments.get("targets", ())}
+    broken = [link for link in value.get("broken", ()) if link["target"] in targets]
+    return {**value, "broken": broken, "tried": [name for name in value.get("tried", ()) if name in targets]}
 
 
 class _Login(paramiko.ServerInterface):
-    """Lets in who holds the demo's key, and runs the one command there is."""
+    """Accepts the demo's key, and runs one command."""
 
     def __init__(self, accepted: paramiko.PKey, shell: Callable[[paramiko.Channel], None]) -> None:
         self._accepted, self._shell = accepted, shell
@@ -254,13 +254,13 @@ def _reader(channel: paramiko.Channel) -> Callable[[int], bytes]:
 
 
 def _writer(channel: paramiko.Channel) -> Callable[[bytes], None]:
-    """Return write(data), which raises OSError when the head is gone, as the agent's loop expects."""
+    """Return write(data), which raises OSError when the client is gone, as the agent's loop expects."""
 
     def write(data: bytes) -> None:
         try:
             channel.sendall(data)
         except EOFError as error:
-            raise ConnectionError("the head is gone") from error
+            raise ConnectionError("the client is gone") from error
 
     return write
 

@@ -12,7 +12,7 @@ from ncheck.model.evidence import Answer, Cause, Evidence, JsonValue, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.network.ssh_edges import edges
-from ncheck.ssh.messages import cause_of, telling_line
+from ncheck.ssh.failures import cause_of, main_line
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
@@ -72,11 +72,12 @@ def _edge(target: str, answer: JsonValue) -> PeerSsh:
         return PeerSsh(target, None)
     if answer.get("cut_short"):
         return PeerSsh(target, Cause.DEADLINE, "no time left to try it")
-    return PeerSsh(target, _cause(status, stderr), telling_line(stderr) or _silent(status, answer.get("seconds")))
+    return PeerSsh(target, _cause(status, stderr), main_line(stderr) or _silent(status, answer.get("seconds")))
 
 
 def _cause(status: JsonValue, stderr: str) -> Cause:
-    known = cause_of(stderr)
+    named = cause_of(stderr)
+    known = Cause(named.value) if named else None
     if status is None:
         return known or Cause.STALLED
     return known or (Cause.CLOSED if status == _OURS else Cause.NO_SHELL)

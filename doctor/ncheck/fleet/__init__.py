@@ -1,3 +1,5 @@
-"""Ways to a node: paramiko, the ssh program, a command in place of ssh, or this very machine. One contract, `link`."""
+"""Open connections to the nodes. An engine opens a node's stream (`engines`), a session asks over it, `gather` does so
+on all nodes at once; a recording answers in their place.
+"""
 
 from __future__ import annotations

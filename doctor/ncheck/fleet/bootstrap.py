@@ -1,17 +1,19 @@
-"""What travels to a node: a line of POSIX shell that greets and starts a python3, and the agent as one blob of zlib.
+"""What is sent to a node: a line of POSIX shell that starts a python3, the agent as one blob of zlib, and on request a
+module more.
 
-The shell's lines carry the run's marker in front. It is put together on the node from two halves, so that a shell or a
-terminal that echoes the script does not look like an answer:
+Each line of the shell begins with the run's marker. The node joins it from two halves, so that a shell or a terminal
+that echoes the script does not look like an answer:
 
     MARK hello | MARK host NAME | MARK boot ID | MARK net NAMESPACE | MARK uid N | MARK end     the greeting
     MARK in                                  inside --enter's container
     MARK go VERSION PATH                     a python3 runs; its frames follow
-    MARK none                                no python3 that can run the agent
+    MARK none                                no python3 here can run the agent
     MARK left STATUS                         --enter's command ended with this status
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shlex
@@ -20,18 +22,18 @@ import zlib
 from dataclasses import dataclass
 from functools import cache
 
-# Where python3 lies on nodes whose bare PATH has none: RHEL 8 keeps one for itself, images for training use conda.
+# Where python3 is on nodes whose bare PATH has none: RHEL 8 keeps one for itself, images for training use conda.
 CANDIDATES = (
     "python3", "/usr/bin/python3", "/usr/local/bin/python3", "/usr/libexec/platform-python", "/opt/conda/bin/python3",
     '"$HOME/miniconda3/bin/python3"', '"$HOME/anaconda3/bin/python3"', "/opt/venv/bin/python3",
 )  # fmt: skip
 
 
-_MAKING = threading.Lock()
+_BLOB_LOCK = threading.Lock()
 
 
-# Any Python from 2.6 on must be able to read this and say no: 86 tells the shell to try the next one. The first
-# argument is the marker, then the blob's size and the agent's own deadline in seconds.
+# Any Python from 2.6 on must be able to read this and refuse: 86 makes the shell try the next one. The first argument
+# is the marker, then the blob's size and the agent's own deadline in seconds.
 _LOADER = r"""
 import sys,os
 try:
@@ -76,7 +78,7 @@ _PYTHON = (
 )
 
 
-# Where only the user's set-up brings a python3 (module load python on RHEL 7), that one runs the agent.
+# Where only the user's set-up provides a python3 (module load python on RHEL 7), that one runs the agent.
 _AFTER_SETUP = (
     'export l m;export s={setup};bash -lc \'eval "$s">&2;command -v python3>/dev/null||exit 86;'
     'exec python3 -I -B -u -c "$l" "$m" {size} {seconds}\';case $? in 1|2|86|126|127);;*)exit;;esac;'
@@ -88,7 +90,7 @@ _NONE = "printf '%s none\\n' \"$m\""
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """One node's script (a line), and the blob that follows it; empty where no agent is wanted."""
+    """One node's script (a line), and the blob that follows it; empty where no agent is needed."""
 
     marker: str
     script: str
@@ -96,17 +98,17 @@ class Bootstrap:
 
     @property
     def sent(self) -> bytes:
-        """All that is written to the node before it answers."""
+        """All that is sent to the node before it answers."""
         return self.script.encode() + b"\n" + self.blob
 
 
 def bootstrap(
     nonce: str, seconds: float | None, *, enter: str | None = None, python: str | None = None, setup: str | None = None
 ) -> Bootstrap:
-    """Make the script for one node. `seconds` is the agent's own deadline there; None wants the greeting only.
+    """Make the script for one node. `seconds` is the agent's own deadline there; None asks for the greeting only.
 
     `nonce` is 8 or more letters and digits that no earlier run used. `enter` is the user's own shell words and is
-    meant to be read by the shell; everything else is quoted.
+    read by the shell; everything else is quoted.
     """
     first, second = "ncheck-" + nonce[:4], nonce[4:]
     script = _GREETING.format(first=first, second=second)
@@ -139,8 +141,8 @@ def _loader() -> str:
 
 
 def agent_blob() -> bytes:
-    """Return the agent's modules, name to text, as zlib over JSON; made once, though all nodes ask at the same time."""
-    with _MAKING:
+    """Return the agent's modules, name to text, as zlib over JSON; made once for all nodes."""
+    with _BLOB_LOCK:
         return _agent_blob()
 
 
@@ -157,14 +159,75 @@ def _agent_blob() -> bytes:
     return zlib.compress(json.dumps(texts).encode())
 
 
-def asked_of(script: str) -> tuple[str, int | None]:
-    """Return the marker of a script that came over the wire and its blob's size (None: greeting only).
+def parse_script(script: str) -> tuple[str, int | None]:
+    """Return the marker of a script that was received, and its blob's size (None: greeting only).
 
-    For servers that present a recorded node: they answer as a shell would, and run no shell.
+    For servers that replay a recorded node: they answer as a shell would, and run no shell.
     """
     # m=ncheck-0f3a;m=${m}99bc12;h=;...   |   ... "$m" 21034 57;case $? in ...
     halves = re.match(r"m=(ncheck-\w+);m=\$\{m\}(\w+);", script)
     if halves is None:
-        raise ValueError("not a script of ours")
+        raise ValueError("not a script of ncheck")
     size = re.search(r'"\$m" (\d+) \d+;case \$\?', script)
     return halves[1] + halves[2], int(size[1]) if size else None
+
+
+_ON_REQUEST = frozenset({"pynvml"})  # one pure file; a node gets nothing else, whatever it requests
+
+
+RANK_PROGRAM = "rank-program"
+
+
+@cache
+def module_text(name: str) -> str | None:
+    """Return the text of a module that a node may request; None for any other, and where it is not installed here."""
+    if name == RANK_PROGRAM:
+        return rank_program()
+    if name not in _ON_REQUEST:
+        return None
+    from importlib.util import find_spec
+
+    spec = find_spec(name)
+    source = getattr(spec.loader, "get_source", None) if spec else None
+    text = source(name) if source else None
+    return text if isinstance(text, str) else None
+
+
+_RANK_PACKAGE = "ncheck.agent.turns.nccl_rank"
+
+
+_RANK_MODULES = (
+    "ncheck.agent.boot",
+    "ncheck.agent.commands",
+    "ncheck.agent.turns.counters",
+    "ncheck.agent.turns.segments",
+    "ncheck.agent.files",
+)  # shared with the agent
+
+
+# One line without a quote that a shell, mpirun or srun could read otherwise; its first word explains the process in a
+# list of processes. Nothing is imported from the current folder: the user's own json.py may be there.
+_RANK_LOADER = (
+    '"ncheck-rank";import sys;sys.path[:]=[p for p in sys.path if p];import zlib,base64,json;'
+    't=json.loads(zlib.decompress(base64.b64decode("{packed}")).decode());g={{"__name__":"boot"}};'
+    'exec(t["ncheck.agent.boot"],g);sys.meta_path.insert(0,g["MemoryImporter"](t));'
+    "from ncheck.agent.turns.nccl_rank.main import main;main(sys.argv[1:])"
+)
+
+
+@cache
+def rank_program() -> str:
+    """Return the program of a rank; agent/turns/nccl_rank/__init__.py describes its input and output. Made once."""
+    from importlib.resources import files
+
+    texts = {"ncheck": "", "ncheck.agent": "", "ncheck.agent.turns": ""}
+    for name in _RANK_MODULES:
+        package, _, module = name.rpartition(".")
+        texts[name] = (files(package) / f"{module}.py").read_text("utf-8")
+    for entry in sorted(files(_RANK_PACKAGE).iterdir(), key=lambda entry: entry.name):
+        if entry.name == "__init__.py":
+            texts[_RANK_PACKAGE] = ""  # documentation
+        elif entry.name.endswith(".py"):
+            texts[f"{_RANK_PACKAGE}.{entry.name.removesuffix('.py')}"] = entry.read_text("utf-8")
+    packed = base64.b64encode(zlib.compress(json.dumps(texts).encode(), 9)).decode()
+    return _RANK_LOADER.format(packed=packed)

@@ -14,10 +14,9 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from ncheck.fleet.link import LoginFailedError
-from ncheck.fleet.modules import module_text
-from ncheck.fleet.own_interpreter import job_environment
-from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted
+from ncheck.fleet.bootstrap import module_text
+from ncheck.fleet.engine import LoginFailedError
+from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted, job_environment
 from ncheck.model.evidence import Cause, Evidence, Login, Reply, Source, Status
 from ncheck.model.phase import Answered, NotAsked
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ncheck.fleet.link import Stream, Transport
+    from ncheck.fleet.engine import Engine, Stream
     from ncheck.model.node import Node
     from ncheck.model.phase import Phase, Question, Questions
     from ncheck.observer import Observer
@@ -68,7 +67,7 @@ class _Place:
 
 
 class ConnectedFleet:
-    """A fleet over one connection per node, each opened by a transport and served by a worker thread when it is asked.
+    """A fleet over one connection per node, each opened by an engine and served by a worker thread when it is asked.
 
     `kept` names the nodes that later phases may ask. `probe_time` is in seconds, beyond the run's deadline.
     """
@@ -79,14 +78,14 @@ class ConnectedFleet:
         self,
         nodes: Sequence[Node],
         settings: Settings,
-        transport_for: Callable[[Node], Transport],
+        engine_for: Callable[[Node], Engine],
         observer: Observer,
         *,
         kept: Collection[str],
         probe_time: float = 0.0,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        self.settings, self.transport_for, self.observer, self.environ = settings, transport_for, observer, environ
+        self.settings, self.engine_for, self.observer, self.environ = settings, engine_for, observer, environ
         self.nodes = tuple(nodes)
         self.places = {node.name: _Place(Known(node), node.name in kept) for node in nodes}
         self.busy: set[str] = set()
@@ -246,11 +245,11 @@ class ConnectedFleet:
         """Return the stream, or None with the reason noted."""
         left = self.deadline - time.monotonic()
         if left <= 0:
-            place.known.fail(Cause.DEADLINE, "the run's deadline came before its turn")
+            place.known.fail(Cause.DEADLINE, "the run's deadline passed before its turn")
             return None
         try:
             node = place.known.node
-            return self.transport_for(node).connect(node, min(self.settings.connect_timeout, left))
+            return self.engine_for(node).connect(node, min(self.settings.connect_timeout, left))
         except LoginFailedError as error:
             place.known.login = self._blamed(error.login, left)
             return None
@@ -258,7 +257,7 @@ class ConnectedFleet:
     def _blamed(self, login: Login, left: float) -> Login:
         """Blame no node that was given less than the full time to connect."""
         if left < self.settings.connect_timeout and login.cause in _OUT_OF_TIME:
-            return replace(login, cause=Cause.DEADLINE, detail=f"the run's deadline came: {login.detail}")
+            return replace(login, cause=Cause.DEADLINE, detail=f"the run's deadline passed: {login.detail}")
         return login
 
     def _wanted(self, name: str, sources: tuple[Source, ...]) -> Wanted:

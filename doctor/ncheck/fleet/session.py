@@ -1,26 +1,29 @@
-"""One node's conversation over a link.Stream: the greeting, the agent's start, the clock, and what is asked of it."""
+"""The protocol over one stream: the shell's greeting, the agent's start, the clock, and the questions."""
 
 from __future__ import annotations
 
 import math
+import sys
+import threading
 import time
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from ncheck.agent.frames import FrameError, length_of, packed, unpacked
 from ncheck.fleet.bootstrap import Bootstrap, bootstrap
-from ncheck.fleet.lines import Lines, NodeFloodsError
-from ncheck.fleet.replies import greeting_from, on_the_wire, reply_from
+from ncheck.fleet.framing import Lines, NodeFloodsError, greeting_from, on_the_wire, reply_from
 from ncheck.model.evidence import Answer, Cause, Evidence, Login, Reply, Status
-from ncheck.ssh.messages import cause_of
+from ncheck.ssh import login as ssh
+from ncheck.ssh.failures import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ncheck.fleet.link import Stream
+    from ncheck.fleet.engine import Stream
     from ncheck.model.evidence import Greeting, JsonValue, Source
     from ncheck.model.node import Node
+    from ncheck.settings import JobEnvironment
 
 
 CLOCK = Answer("clock")
@@ -32,23 +35,23 @@ _PINGS = 4
 _CLOCK_GOOD_ENOUGH = 0.25  # seconds of uncertainty; skew matters from a whole second on
 
 
-AFTER_THE_RUN = 5.0  # seconds that an agent may outlive the run whose head says nothing more
+AFTER_THE_RUN = 5.0  # seconds that an agent may go on after the run, where the head has gone silent
 
 
 _HEADER = 4
 
 
-_LAST_WORDS = 5.0  # seconds for them to come where the other direction is closed
+_LAST_WORDS = 5.0  # seconds to wait for a reason after the node closed its input
 
 
 _MOST_STRAYS = 1000  # messages that answer nothing, in one session: more is a flood
 
 
-_SAID_BY_PAM = frozenset({Cause.SLURM_JOB_WANTED, Cause.PERSON_WANTED})
+_FROM_PAM = frozenset({ssh.Cause.SLURM_JOB_WANTED, ssh.Cause.PERSON_WANTED})
 
 
 class Session:
-    """Speaks with one node. `module` brings the text of a module that the agent asks for (pynvml)."""
+    """Talks to one node. `module` returns the text of a module that the agent requests (pynvml)."""
 
     def __init__(self, stream: Stream, known: Known, wanted: Wanted, module: Callable[[str], str | None]) -> None:
         self.stream, self.known, self.wanted, self.module = stream, known, wanted, module
@@ -61,21 +64,21 @@ class Session:
         self.answered = self.starting = False
 
     def greet(self, started: float) -> None:
-        """Send the script and the agent, and hear the shell's greeting. `started` is when connecting began."""
+        """Send the script and the agent, and read the shell's greeting. `started` is when connecting began."""
         self.script = self._bootstrap()
         self.known.login = replace(self.stream.login, reached=False)
         try:
             self._send_script()
             noise = self.lines.until_marker(self.script.marker, self._left(self.wanted.connect_timeout))
-            told = self.lines.told_until("end", self._left(self.wanted.connect_timeout))
+            marked = self.lines.marked_until("end", self._left(self.wanted.connect_timeout))
         except (TimeoutError, OSError, EOFError, NodeFloodsError) as error:
             raise self._no_shell(error) from error
-        self.known.greeting = greeting_from(told, noise)
+        self.known.greeting = greeting_from(marked, noise)
         seconds = self.stream.login.seconds or time.monotonic() - started
         self.known.login = replace(self.stream.login, reached=True, seconds=seconds)
 
     def start(self) -> None:
-        """See the agent start and enter the job's environment."""
+        """Wait for the agent to start, and let it enter the job's environment."""
         version, path = self._python()
         if self.known.greeting:
             self.known.greeting = replace(self.known.greeting, python=f"{path} ({version})" if version else path)
@@ -86,7 +89,7 @@ class Session:
         self.starting = True
 
     def collect(self, sources: Sequence[Source]) -> None:
-        """Ask for these, and keep each reply as it comes. What starts the agent travels with the first questions."""
+        """Ask for these, and keep each reply as it comes. The start message is sent with the first questions."""
         self.asked = {source.key: source for source in sources}
         if self.asked.pop(CLOCK.key, None):
             self.pings = _PINGS
@@ -96,10 +99,10 @@ class Session:
             wire: list[JsonValue] = [on_the_wire(source) for source in self.asked.values()]
             self._post({"do": "collect", "id": self.requests, "sources": wire})
         while self.starting or self.pings or self.asked:
-            self._heed(self._message())
+            self._handle(self._message())
 
     def bye(self) -> None:
-        """Let the agent go, and close."""
+        """End the agent, and close."""
         try:
             if self.wanted.agent:
                 self.stream.send(packed({"do": "bye"}), 1.0)
@@ -107,7 +110,7 @@ class Session:
             pass
         self.stream.close()
 
-    # What goes to and fro
+    # Messages
 
     def _bootstrap(self) -> Bootstrap:
         wanted = self.wanted
@@ -122,14 +125,14 @@ class Session:
         return max(0.0, min(most, self.wanted.deadline - time.monotonic()))
 
     def _send_script(self) -> None:
-        """Send all at once. A shell that ended at once breaks the pipe; why it ended is read from what it said."""
+        """Send all at once. A shell that ended at once breaks the pipe; the reason is read from its output."""
         try:
             self.stream.send(self.script.sent, self._left(self.wanted.connect_timeout))
         except ConnectionError:
             return
 
     def _post(self, message: dict[str, JsonValue]) -> None:
-        """Send it when an answer is waited for, together with what else was posted."""
+        """Send a message when the next answer is waited for, together with others that were posted."""
         self.posted += packed(message)
 
     def _send_posted(self) -> None:
@@ -137,12 +140,12 @@ class Session:
         try:
             self.stream.send(frames, self._left(self.wanted.connect_timeout))
         except TimeoutError as error:
-            raise self._timed_out("it takes no more input") from error
+            raise self._timed_out("the node takes no more input") from error
         except OSError as error:
-            raise self._last_words() or self._cut(error) from error
+            raise self._last_words() or self._broken(error) from error
 
     def _last_words(self) -> SessionEndedError | None:
-        """Hear why nothing more is taken: the shell around --enter may have said so a moment before."""
+        """Return why the node takes no more input: the shell around --enter may have said so a moment before."""
         try:
             self._frame(_LAST_WORDS)
         except SessionEndedError as ended:
@@ -156,36 +159,36 @@ class Session:
         if self.posted:
             self._send_posted()
         try:
-            said = self._frame()
+            message = self._frame()
         except TimeoutError as error:
-            raise self._timed_out("not all was answered in time") from error
+            raise self._timed_out("not all questions were answered") from error
         except (OSError, EOFError) as error:
-            raise self._cut(error) from error
+            raise self._broken(error) from error
         except FrameError as error:
-            raise SessionEndedError(Cause.FLOODED, f"the node sent what is no answer: {error}") from error
+            raise SessionEndedError(Cause.FLOODED, f"the node sent something that is not a message: {error}") from error
         self.answered = True
-        return said if isinstance(said, dict) else {}
+        return message if isinstance(message, dict) else {}
 
-    def _heed(self, said: dict[str, JsonValue]) -> None:
-        """Take in what a message tells, and count it where that answers nothing."""
-        kind = said.get("is")
+    def _handle(self, message: dict[str, JsonValue]) -> None:
+        """Keep what a message brings, and count it where it answers nothing."""
+        kind = message.get("is")
         if kind == "replies":
-            self._keep(said.get("replies"))
+            self._keep(message.get("replies"))
         elif kind == "started" and self.starting:
             self.starting = False
-            if "not_entered" in said:
-                raise SessionEndedError(Cause.NOT_ENTERED, str(said["not_entered"])[:500])
+            if "not_entered" in message:
+                raise SessionEndedError(Cause.NOT_ENTERED, str(message["not_entered"])[:500])
         elif kind == "pong" and self.pings:
-            self._read_clock(said.get("time"))
+            self._read_clock(message.get("time"))
         else:
             self._stray(1)
         if kind == "wanted":
-            name = str(said.get("module"))
+            name = str(message.get("module"))
             self.posted += _module_frame(name, self.module(name))
 
-    def _keep(self, told: JsonValue) -> None:
-        """Keep each reply to what was asked."""
-        replies = told if isinstance(told, dict) else {}
+    def _keep(self, answers: JsonValue) -> None:
+        """Keep each reply to a question; the rest is counted."""
+        replies = answers if isinstance(answers, dict) else {}
         strays = 0 if replies else 1
         for key, reply in replies.items():
             source = self.asked.pop(key, None)
@@ -197,33 +200,33 @@ class Session:
         self._stray(strays)
 
     def _ping(self) -> None:
-        """Ask the node's time. What was posted before goes with it."""
+        """Ask the node for its time. Messages posted before are sent with it."""
         self._post({"do": "ping", "id": self.pings})
         self.pinged = time.time(), time.monotonic()
 
-    def _read_clock(self, theirs: JsonValue) -> None:
-        """Take in the node's time; of a few answers the quickest says it best."""
+    def _read_clock(self, node_time: JsonValue) -> None:
+        """Keep the node's time; of a few answers the quickest is the most exact."""
         sent, sent_at = self.pinged
         half = (time.monotonic() - sent_at) / 2
         best = self.known.clock
-        if isinstance(theirs, float) and math.isfinite(theirs) and (best is None or half < best[1]):
-            self.known.clock = best = (theirs - (sent + half), half)
+        if isinstance(node_time, float) and math.isfinite(node_time) and (best is None or half < best[1]):
+            self.known.clock = best = (node_time - (sent + half), half)
             self.known.replies[CLOCK.key] = Reply(Status.OK, value={"offset": best[0], "uncertainty": half})
         self.pings = 0 if best and best[1] < _CLOCK_GOOD_ENOUGH else self.pings - 1
         if self.pings:
             self._ping()
 
     def _stray(self, count: int) -> None:
-        """Count what answers nothing. A node that goes on with it costs the others their time."""
+        """Count messages that answer nothing. A node that keeps sending them costs the others time."""
         self.strays += count
         if self.strays > _MOST_STRAYS:
-            raise SessionEndedError(Cause.FLOODED, f"it sent {self.strays} messages that answer nothing")
+            raise SessionEndedError(Cause.FLOODED, f"the node sent {self.strays} messages that answer nothing")
 
     def _frame(self, most: float = float("inf")) -> object:
-        """Return what the next frame holds. The shell around --enter has the last word when all has ended."""
+        """Return the content of the next frame. The shell around --enter prints a last line when all has ended."""
         header = self.lines.exactly(_HEADER, self._left(most))
         if self.script.marker.encode().startswith(header):
-            raise self._entered_and_left()
+            raise self._enter_ended()
         return unpacked(self.lines.exactly(length_of(header), self._left(most)))
 
     def _python(self) -> tuple[str, str]:
@@ -236,7 +239,7 @@ class Session:
             seconds = f"{self.wanted.connect_timeout:.0f} s"
             raise SessionEndedError(Cause.NO_PYTHON, f"python3 did not start within {seconds}") from error
         except (OSError, EOFError) as error:
-            raise self._cut(error) from error
+            raise self._broken(error) from error
         except NodeFloodsError as error:
             raise SessionEndedError(Cause.FLOODED, str(error)) from error
         if word == "go":
@@ -244,21 +247,21 @@ class Session:
             return version, path
         raise self._not_started(word, rest)
 
-    # Why it ended
+    # Why a session ended
 
     def _not_started(self, word: str, rest: str) -> SessionEndedError:
-        said = self._complaint()
-        if word == "left" and "in" not in self.lines.told:
+        reason = self._last_error()
+        if word == "left" and "in" not in self.lines.marked:
             ended = f"--enter ended with exit status {rest}"
-            return SessionEndedError(Cause.NOT_ENTERED, ended + (said and f": {said}"))
-        return SessionEndedError(Cause.NO_PYTHON, said or "no python3 on the PATH, nor where it usually lies")
+            return SessionEndedError(Cause.NOT_ENTERED, ended + (reason and f": {reason}"))
+        return SessionEndedError(Cause.NO_PYTHON, reason or "no python3 on PATH or in its usual places")
 
-    def _entered_and_left(self) -> SessionEndedError:
+    def _enter_ended(self) -> SessionEndedError:
         if self.answered:
-            said = self._complaint() or "--enter's command ended before all was answered"
-            return SessionEndedError(Cause.CLOSED, said)
-        said = "--enter's command passes no standard input on (docker exec wants -i for that)"
-        return SessionEndedError(Cause.NOT_ENTERED, said)
+            reason = self._last_error() or "the --enter command ended before all questions were answered"
+            return SessionEndedError(Cause.CLOSED, reason)
+        reason = "the --enter command does not pass on standard input (docker exec needs -i)"
+        return SessionEndedError(Cause.NOT_ENTERED, reason)
 
     def _no_shell(self, error: Exception) -> SessionEndedError:
         if isinstance(error, NodeFloodsError):
@@ -266,37 +269,37 @@ class Session:
         if isinstance(error, TimeoutError):
             if self.wanted.deadline - time.monotonic() <= 0:
                 return self._timed_out("the login shell had not answered yet")
-            said = f"logged in, and the login shell did not answer within {self.wanted.connect_timeout:.0f} s"
-            return SessionEndedError(Cause.STALLED, said + self.lines.shown())
+            reason = f"logged in, but the login shell did not answer within {self.wanted.connect_timeout:.0f} s"
+            return SessionEndedError(Cause.STALLED, reason + self.lines.last_line())
         if isinstance(error, EOFError):
             status = self.stream.exit_status(self._left(2.0))
             ended = "the login shell ended at once" + ("" if status is None else f" with exit status {status}")
-            words = self._complaint()
-            said = ended + (f": {words}" if words else self.lines.shown())
-            known = cause_of(words + self.lines.shown())  # an expired password or a missing Slurm job end a shell, too
-            return SessionEndedError(known if known in _SAID_BY_PAM else Cause.NO_SHELL, said)
+            words = self._last_error()
+            reason = ended + (f": {words}" if words else self.lines.last_line())
+            known = cause_of(words + self.lines.last_line())  # PAM ends a shell, too
+            return SessionEndedError(Cause(known.value) if known in _FROM_PAM else Cause.NO_SHELL, reason)
         return SessionEndedError(Cause.CLOSED, f"the connection broke before the shell answered: {error}")
 
-    def _cut(self, error: Exception) -> SessionEndedError:
-        said = self._complaint() or str(error) or "it ended before all was answered"
-        return SessionEndedError(Cause.CLOSED, said)
+    def _broken(self, error: Exception) -> SessionEndedError:
+        reason = self._last_error() or str(error) or "the session ended before all questions were answered"
+        return SessionEndedError(Cause.CLOSED, reason)
 
-    def _timed_out(self, what: str) -> SessionEndedError:
-        return SessionEndedError(Cause.DEADLINE, f"the run's deadline came: {what}")
+    def _timed_out(self, state: str) -> SessionEndedError:
+        return SessionEndedError(Cause.DEADLINE, f"the run's deadline passed: {state}")
 
-    def _complaint(self) -> str:
+    def _last_error(self) -> str:
         lines = self.stream.stderr().decode("utf-8", "backslashreplace").strip().splitlines()
         return lines[-1][:300] if lines else ""
 
 
-@lru_cache(maxsize=8)  # every node with a GPU asks for the same text of 330 kB
+@lru_cache(maxsize=8)  # every node with a GPU requests the same text of 330 kB
 def _module_frame(name: str, text: str | None) -> bytes:
     frame: bytes = packed({"do": "module", "name": name, "text": text})
     return frame
 
 
 class SessionEndedError(Exception):
-    """The session cannot go on; what was collected stays. `reached`: a shell answered before."""
+    """The session cannot continue; what was collected is kept."""
 
     def __init__(self, cause: Cause, detail: str) -> None:
         super().__init__(detail)
@@ -305,7 +308,7 @@ class SessionEndedError(Exception):
 
 @dataclass
 class Known:
-    """What is known of one node so far. The session adds to it as things come, so that nothing is lost by a cut."""
+    """What is known of one node so far. The session adds to it as answers come, so an early end loses none."""
 
     node: Node
     login: Login | None = None
@@ -315,14 +318,16 @@ class Known:
 
     def evidence(self) -> Evidence:
         offset, uncertainty = self.clock or (None, None)
-        login = self.login or Login(reached=False, cause=Cause.DEADLINE, detail="its turn never came")
+        login = self.login or Login(
+            reached=False, cause=Cause.DEADLINE, detail="the run ended before this node was connected"
+        )
         return Evidence(
             self.node.name, login, self.greeting, dict(self.replies), offset, uncertainty,
             self.node.places, self.node.slots,
         )  # fmt: skip
 
     def fail(self, cause: Cause, detail: str, *, fix: str = "") -> None:
-        """Note why it went no further. The first cause stands: what follows from it explains less."""
+        """Keep the first cause: those that follow from it explain less."""
         login = self.login or Login(reached=False)
         if login.cause is None:
             self.login = replace(login, cause=cause, detail=detail, fix=fix or login.fix)
@@ -330,9 +335,9 @@ class Known:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What one node is needed for, and within what. Times are in seconds; `deadline` is by time.monotonic().
+    """The limits and the environment of one node's session. Times are in seconds; `deadline` is by time.monotonic().
 
-    `agent` tells whether one is needed at all: the shell's greeting costs the node no python.
+    `agent` tells whether one is needed: the shell's greeting alone starts no python on the node.
     """
 
     nonce: str
@@ -343,3 +348,48 @@ class Wanted:
     sudo: bool = False
     enter: str | None = None
     environment: Mapping[str, JsonValue] = field(default_factory=dict)  # python, setup, active, avoid: agent/job.py
+
+
+ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
+
+
+FRAMEWORKS = (
+    "torch", "tensorflow", "jax", "horovod", "oneflow", "paddlepaddle", "paddlepaddle-gpu", "deepspeed", "mpi4py",
+)  # fmt: skip
+
+_PREFIX_LOCK = threading.Lock()
+
+
+def job_environment(settings: JobEnvironment, environ: Mapping[str, str]) -> dict[str, JsonValue]:
+    """Return how the agent enters the job's environment, as agent/job.py reads it: the head's active venv or conda
+    included, ncheck's own interpreter avoided.
+    """
+    avoid = own_prefix()
+    active: dict[str, JsonValue] = {
+        name: environ[name] for name in ACTIVE if environ.get(name) and environ[name].rstrip("/") != avoid
+    }
+    return {"python": settings.python, "setup": settings.setup, "active": active, "avoid": avoid}
+
+
+def own_prefix() -> str | None:
+    """Return the environment that holds only ncheck; None where a framework is installed beside it, or where ncheck
+    is installed in the system's Python. Determined once for all nodes.
+    """
+    with _PREFIX_LOCK:
+        return _own_prefix()
+
+
+@cache
+def _own_prefix() -> str | None:
+    if sys.prefix == sys.base_prefix or any(_installed(name) for name in FRAMEWORKS):
+        return None
+    return sys.prefix
+
+
+def _installed(name: str) -> bool:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return bool(version(name))
+    except PackageNotFoundError:
+        return False

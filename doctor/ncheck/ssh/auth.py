@@ -1,136 +1,291 @@
-"""Logging in with keys, and saying exactly why it was refused."""
+"""The keys that are offered to a host, in OpenSSH's order, from files and from the agent; and the login with them."""
 
 from __future__ import annotations
 
 import shlex
+import threading
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import paramiko
+from cryptography.exceptions import UnsupportedAlgorithm
+from paramiko.pkey import PublicBlob, UnknownKeyType
 
-from ncheck.model.evidence import Cause
-from ncheck.ssh import fault
-from ncheck.ssh.agent import AgentKey
-from ncheck.ssh.fault import Fault, FaultError, failed
-from ncheck.ssh.keys import Identities, Identity
-from ncheck.ssh.messages import cause_of
-from ncheck.ssh.paramiko_internals import Link
-from ncheck.ssh.target import SshTarget
-
-# What a server's own words may tell here; its other words say no more than that it refuses.
-TELLING = frozenset({Cause.SLURM_JOB_WANTED, Cause.TOO_MANY_KEYS, Cause.PERSON_WANTED, Cause.NO_SHELL})
+from ncheck.ssh import failures
+from ncheck.ssh.failures import Failure, FailureError, cause_of, failed
+from ncheck.ssh.login import Cause
+from ncheck.ssh.paramiko_internals import AgentKey, Link, agent_keys
+from ncheck.ssh.public_keys import CERTIFICATE, certifies, described, public_part, read_public, type_of
+from ncheck.ssh.target import Target
 
 
-BROKEN = (paramiko.SSHException, OSError, EOFError)
+@dataclass(frozen=True)
+class Identity:
+    """One key to offer. `description` is "ED25519 SHA256:... ~/.ssh/id_ed25519"; `path` is "" for a key that only the
+    agent has, `shown_path` is the same with ~ for the home folder.
+    """
+
+    key: paramiko.PKey
+    description: str
+    path: str = ""
+    shown_path: str = ""
+
+    @property
+    def in_agent(self) -> bool:
+        return isinstance(self.key, AgentKey)
 
 
-class Progress(Protocol):
-    """What the login tells of itself as it goes."""
+@dataclass(frozen=True)
+class Identities:
+    """The keys to offer, and the files that cannot be used, with the reason."""
+
+    offers: tuple[Identity, ...]
+    locked: tuple[str, ...] = ()  # protected by a passphrase, and in no agent
+    unreadable: tuple[str, ...] = ()  # "~/.ssh/id_dsa: why"
+    agent_error: str = ""  # why the agent gives no keys, "" when it does or there is none
+
+
+class Keyring:
+    """Loads keys once for all hosts; safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loaded: dict[object, Identities] = {}
+
+    def for_target(self, target: Target) -> Identities:
+        """Return what OpenSSH would offer to this host, in its order."""
+        wanted = (target.identity_files, target.certificate_files, target.identities_only, target.identity_agent)
+        with self._lock:
+            if wanted not in self._loaded:
+                self._loaded[wanted] = load_identities(*wanted)
+            return self._loaded[wanted]
+
+
+def load_identities(files: tuple[str, ...], certificates: tuple[str, ...], only: bool, agent: str) -> Identities:  # noqa: FBT001
+    """Read files and agent. The order is that of ssh: certificates, the agent's keys that are configured too, its
+    others (not with IdentitiesOnly), and then keys that only lie in files.
+    """
+    keys, agent_error = agent_keys(agent)
+    loader = _Loader(keys)
+    certified = [] if only else [_from_agent(key) for key in keys if CERTIFICATE in key.get_name()]
+    for path in files:
+        loader.load(path)
+    for path in certificates:
+        loader.certify(path)
+    rest = [] if only else [_from_agent(key) for key in keys if key.blob not in loader.public.values()]
+    offers = _once([*loader.certified, *certified, *loader.configured, *rest, *loader.from_files])
+    return Identities(tuple(offers), tuple(loader.locked), tuple(loader.unreadable), agent_error)
+
+
+class _Loader:
+    """Loads identity files, and sorts them by how each can be offered."""
+
+    def __init__(self, agent_keys: list[AgentKey]) -> None:
+        self.agent_keys = {key.blob: key for key in agent_keys}
+        self.public: dict[str, bytes] = {}
+        self.certified: list[Identity] = []
+        self.configured: list[Identity] = []
+        self.from_files: list[Identity] = []
+        self.locked: list[str] = []
+        self.unreadable: list[str] = []
+
+    def load(self, path: str) -> None:
+        if not Path(path).exists() and not Path(path + ".pub").exists():
+            return
+        public = public_part(path)
+        if public is not None:
+            self.public[path] = public
+        certificate = path.removesuffix(".pub") + "-cert.pub"
+        if public is not None and public in self.agent_keys:
+            self.configured.append(_identity(self.agent_keys[public], path))
+            self.certify(certificate)
+        elif Path(path).exists() and (key := self._private_key(path)):
+            self.from_files.append(_identity(key, path))
+            self.public[path] = key.asbytes()
+            self.certify(certificate)
+
+    def certify(self, path: str) -> None:
+        """Offer a certificate with whichever key it was made for."""
+        if not Path(path).exists():
+            return
+        blob = read_public(Path(path))
+        if blob is None or CERTIFICATE not in type_of(blob):
+            self.unreadable.append(f"{path}: not a certificate")
+            return
+        for candidate in (*self.configured, *self.from_files):
+            if certifies(blob, candidate.key.asbytes()):
+                self.certified.append(_identity(_with_certificate(candidate, blob), path, blob))
+                return
+
+    def _private_key(self, path: str) -> paramiko.PKey | None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # paramiko warns of old kinds of keys
+                key = paramiko.PKey.from_path(path)
+        except TypeError:  # cryptography raises it where a passphrase is needed
+            self.locked.append(path)
+            return None
+        except (OSError, ValueError, UnsupportedAlgorithm, paramiko.SSHException, UnknownKeyType) as error:
+            why = error.strerror if isinstance(error, OSError) else "not a private key that paramiko can read"
+            self.unreadable.append(f"{path}: {why}")
+            return None
+        key.public_blob = None  # the plain key; its certificate is an offer of its own, as with ssh
+        return key
+
+
+def _with_certificate(identity: Identity, certificate: bytes) -> paramiko.PKey:
+    if isinstance(identity.key, AgentKey):
+        return identity.key.certified(certificate)
+    key = paramiko.PKey.from_path(identity.path)
+    key.public_blob = PublicBlob(type_of(certificate), certificate)
+    return key
+
+
+def _once(identities: list[Identity]) -> list[Identity]:
+    offered: dict[bytes, Identity] = {}
+    for identity in identities:
+        blob = identity.key.public_blob
+        offered.setdefault(blob.key_blob if blob else identity.key.asbytes(), identity)
+    return list(offered.values())
+
+
+def _identity(key: paramiko.PKey, path: str, blob: bytes | None = None) -> Identity:
+    home = str(Path.home())
+    shown = path.replace(home, "~", 1) if path.startswith(home + "/") else path
+    agent = " (agent)" if isinstance(key, AgentKey) else ""
+    return Identity(key, f"{described(blob or key.asbytes())} {shown}{agent}", path, shown)
+
+
+def _from_agent(key: AgentKey) -> Identity:
+    return Identity(key, f"{described(key.blob)} {key.comment} (agent)")
+
+
+# What a server's message may explain; its other messages say only that it refuses.
+_EXPLAINED = frozenset({Cause.SLURM_JOB_WANTED, Cause.TOO_MANY_KEYS, Cause.PERSON_WANTED, Cause.NO_SHELL})
+
+
+_LOGIN_ERRORS = (paramiko.SSHException, OSError, EOFError)
+
+
+class Attempt(Protocol):
+    """The attempt that a login belongs to: its address, its time in seconds, and the keys offered so far."""
 
     address: str
     timeout: float
-    offered: list[str]
+    offered: list[Identity]
 
     @property
     def remaining(self) -> float:
         """Seconds that are left."""
 
 
-def log_in(link: Link, target: SshTarget, identities: Identities, way: Progress) -> None:
-    """Offer the keys one after another. Raises FaultError when none is taken."""
-    way.offered.clear()
+def log_in(link: Link, target: Target, identities: Identities, attempt: Attempt) -> None:
+    """Offer the keys one after another. Raises FailureError when none is accepted."""
+    attempt.offered.clear()
     if not identities.offers:
-        _try_none(link, target, way)
+        _try_none(link, target, attempt)
     for identity in identities.offers:
-        way.offered.append(identity.told)
-        if _offer(link, target, identity, way):
+        attempt.offered.append(identity)
+        if _offer(link, target, identity, attempt):
             return
-        if link.wire.heard.partial or "publickey" not in link.wire.heard.methods:
+        if link.wire.server.partial or "publickey" not in link.wire.server.methods:
             break
     if not link.is_authenticated():
-        raise FaultError(_refused(link, target, identities, way))
+        raise FailureError(_refused(link, target, identities, attempt))
 
 
-def _offer(link: Link, target: SshTarget, identity: Identity, way: Progress) -> bool:
-    """Offer one key; return whether it let us in."""
-    link.auth_timeout = way.remaining
+def _offer(link: Link, target: Target, identity: Identity, attempt: Attempt) -> bool:
+    """Offer one key; return whether it was accepted."""
+    link.auth_timeout = attempt.remaining
     try:
         link.auth_publickey(target.user, identity.key)
-    except BROKEN as error:
-        alive = link.is_active() and not link.wire.timed_out and way.remaining > 0.001  # noqa: PLR2004  none is left
+    except _LOGIN_ERRORS as error:
+        alive = link.is_active() and not link.wire.timed_out and attempt.remaining > 0.001  # noqa: PLR2004  no time is left
         if alive and isinstance(error, paramiko.AuthenticationException):
             return False
-        raise _cut_off(link, target, way, error) from None
+        raise _cut_off(link, target, attempt, error) from None
     return link.is_authenticated()
 
 
-def _try_none(link: Link, target: SshTarget, way: Progress) -> None:
-    """Ask to be let in without a key: it tells what the server would take."""
-    link.auth_timeout = way.remaining
+def _try_none(link: Link, target: Target, attempt: Attempt) -> None:
+    """Try to log in without a key: the answer names the methods that the server accepts."""
+    link.auth_timeout = attempt.remaining
     try:
         link.auth_none(target.user)
-    except BROKEN as error:
+    except _LOGIN_ERRORS as error:
         if not link.is_active() or link.wire.timed_out:
-            raise _cut_off(link, target, way, error) from None
+            raise _cut_off(link, target, attempt, error) from None
 
 
-def _cut_off(link: Link, target: SshTarget, way: Progress, error: Exception) -> FaultError:
-    """Say why the connection ended in the midst of the login."""
-    heard = link.wire.heard
-    words = " ".join((*heard.messages, heard.parting))
-    if (cause := cause_of(words)) in TELLING:
-        return failed(cause, _said(words), fix_for(cause, target, way.offered))
+def _cut_off(link: Link, target: Target, attempt: Attempt, error: Exception) -> FailureError:
+    """Say why the connection ended during the login."""
+    server = link.wire.server
+    message = " ".join((*server.messages, server.disconnect))
+    if (cause := cause_of(message)) in _EXPLAINED:
+        return failed(cause, _one_line(message), fix_for(cause, target, attempt.offered))
     if link.wire.timed_out or "timeout" in str(error).lower():
-        return FaultError(fault.stalled(way.address, "during the login", way.timeout))
-    if words.strip():
-        return failed(Cause.AUTH_REFUSED, f"the server ended the login: {_said(words)}", fault.by_hand(target, "-v"))
-    if "agree on a pubkey algorithm" in str(error):  # paramiko signs nothing by SHA-1; ssh may be told to
-        return failed(Cause.AUTH_REFUSED, str(error), fault.by_hand(target, "-v"), elsewhere=True)
-    detail = f"the server closed the connection during the login ({len(way.offered)} key(s) offered) and gave no reason"
-    return failed(Cause.CLOSED, detail, fault.by_hand(target, "-v"))
+        return FailureError(failures.stalled(attempt.address, "during the login", attempt.timeout))
+    if message.strip():
+        return failed(
+            Cause.AUTH_REFUSED, f"the server ended the login: {_one_line(message)}", failures.by_hand(target, "-v")
+        )
+    if "agree on a pubkey algorithm" in str(error):  # paramiko signs nothing with SHA-1; ssh can be configured to
+        return failed(Cause.AUTH_REFUSED, str(error), failures.by_hand(target, "-v"), openssh_may_work=True)
+    detail = (
+        f"the server closed the connection during the login ({len(attempt.offered)} key(s) offered) without a reason"
+    )
+    return failed(Cause.CLOSED, detail, failures.by_hand(target, "-v"))
 
 
-def _refused(link: Link, target: SshTarget, identities: Identities, way: Progress) -> Fault:
-    heard = link.wire.heard
-    words = " ".join(heard.messages)
-    if (cause := cause_of(words)) in TELLING:
-        return Fault(cause, _said(words), fix_for(cause, target, way.offered))
-    if heard.partial or (heard.methods and "publickey" not in heard.methods):
-        how = "a key alone does not do" if heard.partial else "it takes no keys"
-        detail = f"the server wants a person: {how}, only {', '.join(heard.methods)}"
-        return Fault(Cause.PERSON_WANTED, detail, fault.by_hand(target))
-    return Fault(Cause.AUTH_REFUSED, _refusal(target, identities, way, words), _way_in(target, identities))
+def _refused(link: Link, target: Target, identities: Identities, attempt: Attempt) -> Failure:
+    server = link.wire.server
+    message = " ".join(server.messages)
+    if (cause := cause_of(message)) in _EXPLAINED:
+        return Failure(cause, _one_line(message), fix_for(cause, target, attempt.offered))
+    if server.partial or (server.methods and "publickey" not in server.methods):
+        how = "a key alone is not enough" if server.partial else "it accepts no keys"
+        detail = f"the server requires an interactive login: {how}, only {', '.join(server.methods)}"
+        return Failure(Cause.PERSON_WANTED, detail, failures.by_hand(target))
+    return Failure(
+        Cause.AUTH_REFUSED, _refusal(target, identities, attempt, message), _fix_for_refusal(target, identities)
+    )
 
 
-def _refusal(target: SshTarget, identities: Identities, way: Progress, words: str) -> str:
-    said = [f"{target.user}@{target.name} may not log in with the keys at hand"]
-    said.append(f"offered: {', '.join(way.offered)}" if way.offered else "there is no key to offer")
-    said += [f"{i.told}: {i.key.refusal}" for i in identities.offers if isinstance(i.key, AgentKey) and i.key.refusal]
-    said += [f"{path} wants a passphrase and is in no agent" for path in identities.locked]
-    said += [f"cannot be used: {what}" for what in identities.unreadable]
-    said += [identities.agent] if identities.agent else []
-    said += [f"the server said: {_said(words)}"] if words.strip() else []
-    return "; ".join(said)
+def _refusal(target: Target, identities: Identities, attempt: Attempt, message: str) -> str:
+    parts = [f"{target.user}@{target.name} was refused with the available keys"]
+    offered = ", ".join(identity.description for identity in attempt.offered)
+    parts.append(f"offered: {offered}" if offered else "there is no key to offer")
+    parts += [
+        f"{i.description}: {i.key.refusal}" for i in identities.offers if isinstance(i.key, AgentKey) and i.key.refusal
+    ]
+    parts += [f"{path} has a passphrase and is in no agent" for path in identities.locked]
+    parts += [f"cannot be used: {reason}" for reason in identities.unreadable]
+    parts += [identities.agent_error] if identities.agent_error else []
+    parts += [f"message from the server: {_one_line(message)}"] if message.strip() else []
+    return "; ".join(parts)
 
 
-def _way_in(target: SshTarget, identities: Identities) -> str:
+def _fix_for_refusal(target: Target, identities: Identities) -> str:
     if identities.locked:
         return f"ssh-add {shlex.quote(identities.locked[0])}"
-    filed = next((offer.path for offer in identities.offers if offer.path and not offer.path.endswith("-cert.pub")), "")
+    path = next((offer.path for offer in identities.offers if offer.path and not offer.path.endswith("-cert.pub")), "")
     if not identities.offers:
         return "ssh-keygen -t ed25519"
-    which = f"-i {shlex.quote(filed.removesuffix('.pub') + '.pub')} " if filed else ""
-    return f"ssh-copy-id {which}{fault.destination(target)}"
+    key = f"-i {shlex.quote(path.removesuffix('.pub') + '.pub')} " if path else ""
+    return f"ssh-copy-id {key}{failures.destination(target)}"
 
 
-def fix_for(cause: Cause, target: SshTarget, offered: list[str]) -> str:
-    """Return the line to type for what a server said in words."""
+def fix_for(cause: Cause, target: Target, offered: list[Identity]) -> str:
+    """Return the command line for what the server's message explains."""
     if cause is Cause.SLURM_JOB_WANTED:
         return f"salloc -w {shlex.quote(target.name)}"
     if cause is Cause.TOO_MANY_KEYS:
-        named = next((told.split(" ")[-1] for told in offered if "/" in told.split(" ")[-1]), "~/.ssh/id_ed25519")
-        return fault.by_hand(target, "-o IdentitiesOnly=yes", f"-i {named}")
-    return fault.by_hand(target)
+        path = next((key.shown_path for key in offered if key.path and not key.in_agent), "~/.ssh/id_ed25519")
+        return failures.by_hand(target, "-o IdentitiesOnly=yes", f"-i {path}")
+    return failures.by_hand(target)
 
 
-def _said(words: str) -> str:
-    return " ".join(words.split())[:400]
+def _one_line(message: str) -> str:
+    return " ".join(message.split())[:400]

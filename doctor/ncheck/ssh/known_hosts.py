@@ -1,6 +1,7 @@
-"""What known_hosts says of a host's key, word for word as OpenSSH reads it (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT).
+"""What known_hosts says of a host's key, read exactly as OpenSSH does (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT).
 
-Files are parsed once; a line that is no entry harms no other. Nothing here knows of paramiko: keys are bytes.
+A host's key is verified before any key of the user is offered. Files are parsed once; a line that is no entry affects
+no other. Nothing here uses paramiko: keys are bytes.
 """
 
 from __future__ import annotations
@@ -8,18 +9,24 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+import os
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
 
-SSH_PORT = 22
+from ncheck.ssh import failures
+from ncheck.ssh.failures import Failure, FailureError, failed
+from ncheck.ssh.login import Cause
+from ncheck.ssh.public_keys import described, type_of
+from ncheck.ssh.target import SSH_PORT, Target
 
 
-class Standing(str, Enum):
-    """What is known of the key that a host showed."""
+class Trust(str, Enum):
+    """What known_hosts says of the key that a host showed."""
 
     KNOWN = "known"
     UNKNOWN = "unknown"
@@ -29,7 +36,7 @@ class Standing(str, Enum):
 
 @dataclass(frozen=True)
 class Line:
-    """One entry: where it stands, its marker ("", "revoked" or "cert-authority"), and the key as written."""
+    """One entry: its file and line number, its marker ("", "revoked" or "cert-authority"), and the key as written."""
 
     file: str
     number: int
@@ -39,12 +46,12 @@ class Line:
 
     @cached_property
     def key(self) -> bytes | None:
-        """The key's bytes, None when the text is no key: OpenSSH passes such a line over."""
+        """The key's bytes, None when the text is no key: OpenSSH skips such a line."""
         try:
             raw = base64.b64decode(self.key_text, validate=True)
         except (binascii.Error, ValueError):
             return None
-        return raw if raw[4 : 4 + int.from_bytes(raw[:4], "big")] == self.key_type.encode() else None
+        return raw if type_of(raw) == self.key_type else None
 
     @property
     def place(self) -> str:
@@ -55,13 +62,13 @@ class Line:
 class Answer:
     """`line` is the entry that decided: the one that matches, differs, or revokes."""
 
-    standing: Standing
+    trust: Trust
     line: Line | None = None
 
 
 @dataclass
 class _Index:
-    """Entries by the way in which a name finds them: exact names are looked up, hashes and patterns tried in turn."""
+    """Entries by kind of name: exact names are looked up, hashes and patterns are tried in turn."""
 
     exact: dict[str, list[tuple[int, Line]]] = field(default_factory=dict)
     hashed: list[tuple[int, bytes, bytes, Line]] = field(default_factory=list)
@@ -71,7 +78,7 @@ class _Index:
 
 
 class KnownHosts:
-    """Some known_hosts files as one, in their order: the user's first, then the machine's."""
+    """Several known_hosts files as one, in their order: the user's first, then the system's."""
 
     def __init__(self, files: Iterable[str]) -> None:
         self.files = tuple(files)
@@ -93,10 +100,10 @@ class KnownHosts:
                 found.append((at, line))
         return tuple(line for _, line in sorted(found, key=lambda pair: pair[0]) if line.key is not None)
 
-    def learn(self, host: str, key_type: str, key: bytes) -> None:
-        """Know one more key, which was just written to the first file."""
+    def learn(self, host: str, key: bytes) -> None:
+        """Add one more key, which was just written to the first file."""
         text = base64.b64encode(key).decode()
-        self._add(Line(self.files[0] if self.files else "", 0, "", key_type, text), host)
+        self._add(Line(self.files[0] if self.files else "", 0, "", type_of(key), text), host)
 
     def _add(self, line: Line, names: str) -> None:
         self._count += 1
@@ -121,7 +128,7 @@ class HostRecord:
 
     @property
     def key_types(self) -> tuple[str, ...]:
-        """The types of its known keys. They are asked for first, or a host known by another key looks changed."""
+        """The types of its known keys, to be requested first: a host known by another key would look changed."""
         return tuple(dict.fromkeys(line.key_type for line in (*self.named, *self.bare) if not line.marker))
 
     @property
@@ -130,11 +137,11 @@ class HostRecord:
         return any(line.marker == "cert-authority" for line in (*self.named, *self.bare))
 
     def judge(self, key: bytes) -> Answer:
-        """Say what is known of this key (its wire form)."""
+        """Return what is known of this key (its wire form)."""
         answer = _judge(self.named, key)
-        if answer.standing is Standing.UNKNOWN and self.bare:
+        if answer.trust is Trust.UNKNOWN and self.bare:
             fallback = _judge(self.bare, key)
-            if fallback.standing in (Standing.KNOWN, Standing.REVOKED):
+            if fallback.trust in (Trust.KNOWN, Trust.REVOKED):
                 return fallback
         return answer
 
@@ -152,19 +159,19 @@ def _judge(lines: tuple[Line, ...], key: bytes) -> Answer:
     """Judge as ssh does: revoked outweighs all; a plain entry with another key, of whatever type, is a change."""
     revoked = next((line for line in lines if line.marker == "revoked" and line.key == key), None)
     if revoked:
-        return Answer(Standing.REVOKED, revoked)
+        return Answer(Trust.REVOKED, revoked)
     plain = [line for line in lines if not line.marker]
     same = next((line for line in plain if line.key == key), None)
     if same:
-        return Answer(Standing.KNOWN, same)
+        return Answer(Trust.KNOWN, same)
     if not plain:
-        return Answer(Standing.UNKNOWN)
-    key_type = key[4 : 4 + int.from_bytes(key[:4], "big")].decode("ascii", "replace")
-    return Answer(Standing.CHANGED, next((line for line in plain if line.key_type == key_type), plain[-1]))
+        return Answer(Trust.UNKNOWN)
+    key_type = type_of(key)
+    return Answer(Trust.CHANGED, next((line for line in plain if line.key_type == key_type), plain[-1]))
 
 
 def _lines(file: str) -> Iterator[tuple[Line, str]]:
-    """Yield the entries of one file with their host fields. A file that is not there has none."""
+    """Yield the entries of one file with their host fields. A file that does not exist has none."""
     try:
         text = Path(file).read_bytes().decode("utf-8", "replace")
     except OSError:
@@ -206,3 +213,81 @@ def _pattern(word: str) -> re.Pattern[str]:
     """Translate a host pattern: only * and ? are special, so that [node*]:2222 keeps its brackets."""
     # node*.example.org
     return re.compile("".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in word), re.DOTALL)
+
+
+_ADDING = threading.Lock()
+
+
+def verify(key: bytes, record: HostRecord, target: Target, *, accept_new: bool) -> bool:
+    """Return whether the key was new and was added to the user's file. Raises FailureError where it is not trusted."""
+    answer = record.judge(key)
+    if answer.trust is Trust.KNOWN:
+        return False
+    if answer.trust is Trust.UNKNOWN:
+        if accept_new:
+            add_host_key(target, key)
+            return True
+        if target.strict in ("no", "accept-new"):  # the user's configuration trusts it; nothing is written
+            return False
+    failure = _FAILURES[answer.trust](target, key, answer)
+    raise FailureError(failure, openssh_may_work=record.has_authority)
+
+
+def _unknown(target: Target, key: bytes, _answer: Answer) -> Failure:
+    files = " and ".join(target.known_hosts_files[:1] + target.global_known_hosts_files[:1]) or "any known_hosts file"
+    detail = f"the host key of {target.known_as} is not in {files}: the host presents {described(key)}"
+    return Failure(Cause.HOST_KEY_UNKNOWN, detail, failures.by_hand(target, "-o StrictHostKeyChecking=ask"))
+
+
+def _changed(target: Target, key: bytes, answer: Answer) -> Failure:
+    line = answer.line
+    known = f"{line.place} has {described(line.key or b'')}" if line else "known_hosts has another key"
+    detail = (
+        f"the host key of {target.known_as} changed: it presents {described(key)}, {known}. "
+        "The node was reinstalled, or another machine answers in its place: compare with "
+        "ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub on its console"
+    )
+    return Failure(Cause.HOST_KEY_CHANGED, detail, failures.forget_key(target, line.file) if line else "")
+
+
+def _revoked(target: Target, key: bytes, answer: Answer) -> Failure:
+    place = answer.line.place if answer.line else "known_hosts"
+    detail = (
+        f"the host key of {target.known_as} is marked @revoked in {place}: {described(key)}. It needs new host keys"
+    )
+    return Failure(Cause.HOST_KEY_REVOKED, detail, failures.NEW_HOST_KEYS)
+
+
+_FAILURES = {Trust.UNKNOWN: _unknown, Trust.CHANGED: _changed, Trust.REVOKED: _revoked}
+
+
+def add_host_key(target: Target, key: bytes) -> None:
+    """Append one line to the user's first known_hosts file, as ssh does: a single write, the file's mode kept."""
+    if not target.known_hosts_files:
+        raise failed(Cause.HOST_KEY_UNKNOWN, "there is no file to write a new key to (UserKnownHostsFile none)")
+    path = Path(target.known_hosts_files[0])
+    name = target.known_as.lower()
+    line = f"{_hashed(name) if target.hash_known_hosts else name} {type_of(key)} {base64.b64encode(key).decode()}\n"
+    try:
+        with _ADDING:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _append(path, line.encode())
+    except OSError as error:
+        why = f"the new host key cannot be written to {path}: {error.strerror}"
+        raise failed(Cause.TRANSPORT, why, f"ls -l {path}") from None
+
+
+def _append(path: Path, line: bytes) -> None:
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        size = os.fstat(descriptor).st_size
+        whole = size == 0 or os.pread(descriptor, 1, size - 1) == b"\n"
+        os.write(descriptor, line if whole else b"\n" + line)
+    finally:
+        os.close(descriptor)
+
+
+def _hashed(name: str) -> str:
+    salt = os.urandom(20)
+    digest = hmac.digest(salt, name.encode(), "sha1")
+    return f"|1|{base64.b64encode(salt).decode()}|{base64.b64encode(digest).decode()}"

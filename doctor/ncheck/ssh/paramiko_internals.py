@@ -1,8 +1,10 @@
-"""Paramiko's wire, tuned through its public doors: a packetizer and a transport of our own.
+"""All that overrides paramiko: its packetizer, its transport and its ssh-agent client. No other module relies on more
+than its documented interface; tests/ncheck/ssh/test_paramiko_internals.py names what a new release changes.
 
-What is gained: reads are buffered, acknowledgements are not delayed (40 ms a round trip otherwise), no timer thread a
-connection, one deadline that really ends, and an ear for what paramiko does not pass on: the server's first words, its
-banners, the methods that it takes, and its parting words. Nothing of the security is changed.
+What is gained: buffered reads, no delayed acknowledgements (40 ms a round trip otherwise), no timer thread per
+connection, one deadline for all, an agent that many logins can use at once, and what paramiko reads but does not
+return: the server's first line, its banners, the methods that it accepts, and its disconnect message. The cryptography
+is paramiko's own.
 """
 
 from __future__ import annotations
@@ -12,25 +14,29 @@ import errno
 import logging
 import select
 import socket
+import struct
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import paramiko
+from paramiko.agent import AgentSSH
 from paramiko.common import MSG_DEBUG, MSG_DISCONNECT, MSG_IGNORE, MSG_USERAUTH_BANNER, MSG_USERAUTH_FAILURE
 from paramiko.message import Message
 from paramiko.packet import NeedRekeyException, Packetizer
+from paramiko.pkey import PublicBlob
 
-from ncheck.model.evidence import Login
+from ncheck.ssh.login import LoginRecord
+from ncheck.ssh.public_keys import type_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-# Liked first, not liked only: hosts in FIPS mode lack some, so that what is left follows in paramiko's own order.
+# Preferred, not required: hosts in FIPS mode lack some, so the others follow in paramiko's own order.
 FAST_KEX = ("curve25519-sha256@libssh.org", "curve25519-sha256", "ecdh-sha2-nistp256")
 
 
@@ -43,50 +49,38 @@ RSA_ALGORITHMS = ("rsa-sha2-512", "rsa-sha2-256")
 FIRST_LINE = 256  # bytes: a banner is at most 255 (RFC 4253, 4.2)
 
 
-SECOND_LINE_PATIENCE = 2.0  # seconds that a server may take for its banner after it said something else
+SECOND_LINE_PATIENCE = 2.0  # seconds that a server may take for its banner after it sent something else
 
 
 STALE_WRITE = 20.0  # seconds after which a peer that takes no bytes is given up
 
 
-def silence_paramiko() -> None:
-    """Keep paramiko's own log lines off the terminal: every failure is told in our words."""
-    log = logging.getLogger("paramiko")
-    log.addHandler(logging.NullHandler())
-    log.propagate = False
-    log.setLevel(logging.CRITICAL + 1)
-
-
-class Deaf:
-    """A log that keeps nothing, for what is logged dozens of times a login."""
-
-    def log(self, level: int, message: str, *words: object) -> None:
-        """Let it pass."""
-
-
-DEAF = Deaf()
+# Every failure is reported as a LoginFailedError, so paramiko's log lines go to a logger that drops them. The loggers
+# that paramiko itself uses are left to the program.
+LOG = logging.getLogger(__name__)
+LOG.disabled = True
 
 
 @dataclass
-class Heard:
-    """What came over the wire that paramiko keeps to itself."""
+class ServerMessages:
+    """What the server sent that paramiko does not return."""
 
     banner: str = ""  # SSH-2.0-OpenSSH_9.2p1
-    before_banner: bytes = b""  # what was said in its place
+    before_banner: bytes = b""  # what came instead of it
     messages: list[str] = field(default_factory=list)  # user-authentication banners
-    methods: tuple[str, ...] = ()  # what the server said would be taken next
+    methods: tuple[str, ...] = ()  # what the server accepts next
     failures: int = 0
     partial: bool = False
-    parting: str = ""  # the text of its disconnect message
+    disconnect: str = ""  # the text of its disconnect message
 
 
 class Wire(Packetizer):
-    """Packets over one socket, until `deadline` (of time.monotonic; None: no end), heard on the way."""
+    """Packets over one socket, until `deadline` (of time.monotonic; None: no end). `server` keeps its messages."""
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
         sock.setblocking(False)  # noqa: FBT003
-        self.heard = Heard()
+        self.server = ServerMessages()
         self.deadline: float | None = None
         self.timed_out = False
         self._wire = sock
@@ -102,7 +96,7 @@ class Wire(Packetizer):
         return self._shut
 
     def close(self) -> None:
-        """Wake whoever reads or writes; the transport's thread, which alone reads, gives the descriptor back."""
+        """Wake all threads that read or write; the transport's thread, the only reader, closes the descriptor."""
         self._shut = True
         with contextlib.suppress(OSError):
             self._wire.shutdown(socket.SHUT_RDWR)
@@ -127,15 +121,15 @@ class Wire(Packetizer):
         return data
 
     def readline(self, timeout: float) -> str:  # noqa: ARG002  paramiko's patience; the deadline decides
-        """Return the next line before the key exchange, or what came in place of one; the banner must follow soon."""
-        patience = time.monotonic() + SECOND_LINE_PATIENCE if self.heard.before_banner else None
+        """Return the next line before the key exchange, or what came instead of one; the banner must follow soon."""
+        patience = time.monotonic() + SECOND_LINE_PATIENCE if self.server.before_banner else None
         while (end := self._buffer.find(b"\n")) < 0:
             if len(self._buffer) > FIRST_LINE:
                 break
             try:
                 self._fill(patience)
             except (EOFError, TimeoutError):
-                self.heard.before_banner += bytes(self._buffer)
+                self.server.before_banner += bytes(self._buffer)
                 raise
             if patience is None and not self._buffer.startswith(b"SSH-"[: len(self._buffer)]):
                 patience = time.monotonic() + SECOND_LINE_PATIENCE
@@ -146,9 +140,9 @@ class Wire(Packetizer):
     def _noted(self, line: bytes) -> str:
         text = line.decode("utf-8", "replace").rstrip("\r\n")
         if text.startswith("SSH-"):
-            self.heard.banner = text
-        elif len(self.heard.before_banner) < 4 * FIRST_LINE:
-            self.heard.before_banner += line
+            self.server.banner = text
+        elif len(self.server.before_banner) < 4 * FIRST_LINE:
+            self.server.before_banner += line
         return text
 
     def write_all(self, out: Buffer) -> None:
@@ -173,9 +167,9 @@ class Wire(Packetizer):
 
     def read_message(self) -> tuple[int, Message]:
         kind, message = super().read_message()
-        if kind in _EARS:
-            _EARS[kind](self.heard, Message(message.asbytes()))
-        # A server's debug words are for a log that we do not keep; paramiko would spell each out, letter by letter.
+        if kind in _KEPT:
+            _KEPT[kind](self.server, Message(message.asbytes()))
+        # Paramiko would format a server's debug messages for its log, letter by letter.
         return MSG_IGNORE if kind == MSG_DEBUG else kind, message
 
     def _fill(self, patience: float | None = None) -> None:
@@ -196,41 +190,41 @@ class Wire(Packetizer):
             return
         if not data:
             raise EOFError
-        # The kernel forgets this option as it sees fit, so it is set anew.
+        # The kernel clears this option on its own, so it is set again.
         self._wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         self._buffer += data
 
 
-def _hear_banner(heard: Heard, message: Message) -> None:
-    if len(heard.messages) < 16:  # noqa: PLR2004  a flood of banners is not kept
-        heard.messages.append(message.get_binary()[:4096].decode("utf-8", "replace"))
+def _keep_banner(server: ServerMessages, message: Message) -> None:
+    if len(server.messages) < 16:  # noqa: PLR2004  a flood of banners is not kept
+        server.messages.append(message.get_binary()[:4096].decode("utf-8", "replace"))
 
 
-def _hear_failure(heard: Heard, message: Message) -> None:
-    heard.methods = tuple(message.get_list())
-    heard.partial = message.get_boolean()
-    heard.failures += 1
+def _keep_failure(server: ServerMessages, message: Message) -> None:
+    server.methods = tuple(message.get_list())
+    server.partial = message.get_boolean()
+    server.failures += 1
 
 
-def _hear_parting(heard: Heard, message: Message) -> None:
+def _keep_disconnect(server: ServerMessages, message: Message) -> None:
     message.get_int()
-    heard.parting = message.get_binary()[:1024].decode("utf-8", "replace")
+    server.disconnect = message.get_binary()[:1024].decode("utf-8", "replace")
 
 
-_EARS = {
-    MSG_USERAUTH_BANNER: _hear_banner,
-    MSG_USERAUTH_FAILURE: _hear_failure,
-    MSG_DISCONNECT: _hear_parting,
+_KEPT = {
+    MSG_USERAUTH_BANNER: _keep_banner,
+    MSG_USERAUTH_FAILURE: _keep_failure,
+    MSG_DISCONNECT: _keep_disconnect,
 }
 
 
 class Link(paramiko.Transport):
-    """A transport that likes fast algorithms first, and of host keys those that are known already."""
+    """A transport that prefers fast algorithms, and the types of host key that are known already."""
 
     def __init__(self, sock: socket.socket, known_types: tuple[str, ...]) -> None:
         self._known_types = known_types
         super().__init__(sock, packetizer_class=Wire)
-        self.logger = cast("logging.Logger", DEAF)
+        self.set_log_channel(LOG.name)
 
     @property
     def wire(self) -> Wire:
@@ -267,8 +261,8 @@ class Link(paramiko.Transport):
         self.packetizer.close()
 
 
-def _first(liked: Sequence[str], offered: Sequence[str]) -> tuple[str, ...]:
-    return tuple(a for a in liked if a in offered) + tuple(a for a in offered if a not in liked)
+def _first(preferred: Sequence[str], offered: Sequence[str]) -> tuple[str, ...]:
+    return tuple(a for a in preferred if a in offered) + tuple(a for a in offered if a not in preferred)
 
 
 CHUNK = 65536
@@ -278,10 +272,10 @@ STDERR_KEPT = 4096
 
 
 class ParamikoStream:
-    """Standard input and output of the command on one channel; the connection is its own and ends with it."""
+    """Standard input and output of one command; its connection ends with it."""
 
-    def __init__(self, link: Link, channel: paramiko.Channel, login: Login) -> None:
-        self.login = login
+    def __init__(self, link: Link, channel: paramiko.Channel, record: LoginRecord) -> None:
+        self.record = record
         self._link = link
         self._channel = channel
         self._stderr = b""
@@ -297,14 +291,14 @@ class ParamikoStream:
             raise TimeoutError("the node takes no more input") from None
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise ConnectionError(f"the connection is gone: {error or 'closed'}") from None
-        if not self._link.is_active():  # paramiko drops what is sent into a dead connection, in silence
+        if not self._link.is_active():  # paramiko silently drops what is sent into a dead connection
             raise ConnectionError("the connection is gone")
 
     def receive(self, timeout: float) -> bytes:
         end = time.monotonic() + timeout
         while True:
             self._came.clear()
-            ended = self._channel.eof_received or self._channel.closed  # asked first: what came before it is still read
+            ended = self._channel.eof_received or self._channel.closed  # read first: what came before it is still read
             self._drain_stderr()
             if self._channel.recv_ready():
                 return self._channel.recv(CHUNK)
@@ -328,14 +322,82 @@ class ParamikoStream:
         self._link.close()
 
     def _drain_stderr(self) -> None:
-        """Take what came on standard error: unread, it would fill the window that standard output shares with it."""
+        """Read standard error: unread, it would fill the window that it shares with standard output."""
         while self._channel.recv_stderr_ready():
             self._stderr = (self._stderr + self._channel.recv_stderr(CHUNK))[-STDERR_KEPT:]
 
     def _at_end(self) -> bytes:
-        """Tell an end from a break: a command that ends says so, a connection that breaks does not."""
+        """Return b"" where the command ended. Raises ConnectionError where the connection broke without that."""
         if self._channel.eof_received or (self._channel.status_event.is_set() and self._channel.exit_status >= 0):
             return b""
         if self._link.is_active():
             return b""
-        raise ConnectionError(self._link.wire.heard.parting or "the connection broke")
+        raise ConnectionError(self._link.wire.server.disconnect or "the connection broke")
+
+
+AGENT_TIMEOUT = 10.0  # seconds: an agent may ask its user to confirm each signature
+
+
+class _Agent(AgentSSH):
+    """The ssh-agent at one socket, with a connection for each message: paramiko's single one serves only one thread."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+
+    def keys(self) -> list[AgentKey]:
+        """Return the keys that the agent holds."""
+        cast("Any", self)._connect(None)  # noqa: SLF001  the stubs leave the private names out
+        return [AgentKey(self, key.blob, key.comment) for key in self.get_keys()]
+
+    def _send_message(self, msg: Message) -> tuple[int, Message]:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(AGENT_TIMEOUT)
+            connection.connect(self.path)
+            single: Any = AgentSSH()
+            single._conn = connection  # noqa: SLF001
+            kind, answer = single._send_message(msg)  # noqa: SLF001
+        return kind, answer
+
+
+class AgentKey(paramiko.AgentKey):
+    """A key in an agent, known by its own blob even where that is a certificate. `refusal` is why it did not sign."""
+
+    public_blob: PublicBlob | None  # type: ignore[assignment]  # the stubs say None
+
+    def __init__(self, agent: AgentSSH, blob: bytes, comment: str) -> None:
+        super().__init__(agent, blob, comment)
+        self.public_blob = PublicBlob(type_of(blob), blob)
+        self.refusal = ""
+
+    def asbytes(self) -> bytes:
+        return self.blob
+
+    def certified(self, certificate: bytes) -> AgentKey:
+        """Return the same key, offered under a certificate for it."""
+        key = AgentKey(self.agent, self.blob, self.comment)
+        key.public_blob = PublicBlob(type_of(certificate), certificate)
+        return key
+
+    def sign_ssh_data(self, data: Any, algorithm: str | None = None) -> Message:  # noqa: ANN401  as in the stubs
+        """Sign; where the agent does not, return a signature that no server accepts. The next key is then offered, as
+        by ssh: an exception would end the connection.
+        """
+        try:
+            return Message(cast("bytes", super().sign_ssh_data(data, algorithm)))
+        except (OSError, paramiko.SSHException, struct.error) as error:
+            self.refusal = f"the agent did not sign: {error}"
+        refused = Message()
+        refused.add_string(self.get_name())
+        refused.add_string(bytes(64))
+        return Message(refused.asbytes())
+
+
+def agent_keys(path: str) -> tuple[list[AgentKey], str]:
+    """Return the keys that the agent at this socket holds, or why it gives none."""
+    if not path:
+        return [], ""
+    try:
+        return _Agent(path).keys(), ""
+    except (OSError, paramiko.SSHException, struct.error, ValueError, TypeError) as error:
+        return [], f"the agent at {path} does not answer: {error}"

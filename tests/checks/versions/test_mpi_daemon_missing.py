@@ -45,7 +45,7 @@ def test_a_bashrc_that_returns_before_its_exports_is_named_with_its_line() -> No
     assert judgement.findings == [
         Finding("NC209", "mpi-daemon-missing", Severity.ERROR, ("n2",),
                 'mpirun of n1 (Open MPI 4.1.4) cannot start orted over ssh: ~/.bashrc line 6 ([ -z "$PS1" ] && '
-                "return) returns before its exports where no person is there; an interactive shell finds "
+                "return) returns before the exports in non-interactive shells; an interactive shell finds "
                 "/opt/openmpi/bin/orted", HELPS,
                 "ssh n2 'sed -i --follow-symlinks \"1i export PATH=/opt/openmpi/bin:\\$PATH\" ~/.bashrc'"),
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from ncheck.agent.answers import MODULES
-from ncheck.fleet.local import LocalTransport
+from ncheck.fleet.engines.command import LocalEngine
 from ncheck.fleet.session import Known, Session, Wanted
 from ncheck.model.evidence import Answer, JsonValue, Reply
 from ncheck.model.node import Node
@@ -23,7 +23,7 @@ class Agent:
             os.urandom(8).hex(), time.monotonic() + 300, connect_timeout=60.0, command_timeout=60.0,
             environment=environment,
         )  # fmt: skip
-        self.session = Session(LocalTransport().connect(self.known.node, 60.0), self.known, wanted, lambda _: None)
+        self.session = Session(LocalEngine().connect(self.known.node, 60.0), self.known, wanted, lambda _: None)
         self.session.greet(time.monotonic())
         self.session.start()
 

@@ -31,7 +31,7 @@ def test_bytes_that_are_not_utf_8_can_be_read_as_text() -> None:
 
 def test_a_program_that_is_not_there_is_missing() -> None:
     reply = run(["no-such-program", "--help"], LONG)
-    assert (reply["status"], reply["reason"]) == ("missing", "no no-such-program on the PATH")
+    assert (reply["status"], reply["reason"]) == ("missing", "no no-such-program on PATH")
 
 
 def test_a_program_that_is_there_and_cannot_run_is_not_missing(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import ncheck
 import pytest
-from ncheck.agent.answers.ethtool import driver_of
+from ncheck.agent.answers.interfaces import driver_of
 
 HOME = str(Path(ncheck.__file__).parents[1])
-SHOW = "import sys; from ncheck.agent.answers.ethtool import driver_of; print(*map(driver_of, sys.argv[1:]))"
+SHOW = "import sys; from ncheck.agent.answers.interfaces import driver_of; print(*map(driver_of, sys.argv[1:]))"
 
 
 def test_loopback_and_what_is_not_there_have_no_driver() -> None:

@@ -37,7 +37,7 @@ def test_what_the_user_names_weighs_most(tmp_path: Path, venv: Path) -> None:
 
 
 def test_a_name_that_is_not_there_is_no_other_interpreter(tmp_path: Path, venv: Path) -> None:
-    with pytest.raises(NotEnteredError, match=r"--python .*/nowhere: there is no such program here"):
+    with pytest.raises(NotEnteredError, match=r"--python .*/nowhere: no such program on this node"):
         chosen({"python": str(tmp_path / "nowhere")}, str(venv / "bin"))
 
 

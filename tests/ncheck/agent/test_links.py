@@ -84,11 +84,11 @@ def test_what_else_may_answer_is_told_apart(agents: tuple[Meshed, Meshed]) -> No
         )  # fmt: skip
     stranger, unroutable = LinkCause.STRANGER, LinkCause.UNROUTABLE
     assert {link.target: (link.cause, link.detail) for link in found.broken} == {
-        "another": (stranger, "what answers there hung up, as our agent does not"),
-        "hangs-up": (stranger, "what answers there hung up, as our agent does not"),
-        "banner": (stranger, "something else answers there than the agent of banner"),
-        "echo": (stranger, "something else answers there than the agent of echo"),
-        "frozen": (LinkCause.CUT, "it connected, and nothing came back within 5 s"),
+        "another": (stranger, "what answers there closed the connection, which the agent does not do"),
+        "hangs-up": (stranger, "what answers there closed the connection, which the agent does not do"),
+        "banner": (stranger, "something other than the agent of banner answers there"),
+        "echo": (stranger, "something other than the agent of echo answers there"),
+        "frozen": (LinkCause.CUT, "connected, but no answer within 5 s"),
         "closed": (LinkCause.REFUSED, "connection refused, although its agent listens there"),
         "blackhole": (unroutable, "Invalid argument"),
         "no-source": (unroutable, "Cannot assign requested address"),
@@ -226,7 +226,7 @@ def test_who_answers_a_byte_at_a_time_holds_up_neither_the_others_nor_the_run(ag
         began = time.monotonic()
         found = here.connect(*[row(drips, "drips")] * 9, row(port), seconds=100.0)
     assert time.monotonic() - began < 80
-    why = "something else answers there than the agent of drips"
+    why = "something other than the agent of drips answers there"
     assert {(link.target, link.cause, link.detail) for link in found.broken} == {("drips", LinkCause.STRANGER, why)}
     assert [(reach.tried, reach.reached) for reach in found.reaches] == [(10, 1)]
 

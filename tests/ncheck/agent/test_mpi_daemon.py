@@ -109,7 +109,7 @@ def test_a_daemon_that_hangs_is_ended_and_told(home: Path, monkeypatch: pytest.M
     prefix = open_mpi(home / "openmpi")
     program(prefix / "bin" / "orted", "exec sleep 1000")
     (orted,) = of(asked(f"{prefix}/bin"), prefix)
-    assert orted.trouble == "it was ended: its time was over"
+    assert orted.trouble == "ended because of its time limit"
 
 
 @pytest.mark.parametrize(

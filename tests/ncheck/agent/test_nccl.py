@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.agent.answers import nccl
-from ncheck.agent.answers.nccl_version import built_as, spelled
+from ncheck.agent.answers.nccl_loaded import built_as, spelled
 from ncheck.agent.job import Job
 from ncheck.agent.sources import Sources
 from ncheck.model.evidence import JsonValue
@@ -163,7 +163,7 @@ def test_an_interpreter_that_cannot_look_for_torch_is_not_taken_for_one_without(
         "import importlib.util\ndef find_spec(name):\n    raise OSError(5, 'stale file handle')\n"
         "importlib.util.find_spec = find_spec\n"
     )
-    assert asked()["loaded"] == {"error": f"{sys.executable} did not say where its packages lie"}
+    assert asked()["loaded"] == {"error": f"{sys.executable} did not report where its packages are"}
 
 
 def test_versions_are_spelled_as_nccl_counts_them() -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from ncheck.agent.guard import descendants
-from ncheck.fleet.local import LocalTransport
-from ncheck.fleet.replies import on_the_wire
+from ncheck.fleet.engines.command import LocalEngine
+from ncheck.fleet.framing import on_the_wire
 from ncheck.fleet.session import Known, Session, Wanted
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.node import Node
@@ -30,13 +30,13 @@ import sys, time
 from pathlib import Path
 from ncheck.model.evidence import Command
 from ncheck.model.node import Node
-from ncheck.fleet.local import LocalTransport
+from ncheck.fleet.engines.command import LocalEngine
 from ncheck.fleet.session import Known, Wanted
 from ncheck.fleet.session import Session
 source = Command(("sh", "-c", sys.argv[1]), timeout=300)
 known = Known(Node("here"))
 wanted = Wanted("0123456789ab", time.monotonic() + 300, connect_timeout=60)
-session = Session(LocalTransport().connect(known.node, 60), known, wanted, str)
+session = Session(LocalEngine().connect(known.node, 60), known, wanted, str)
 session.greet(time.monotonic())
 session.start()
 session.collect((source,))
@@ -139,7 +139,7 @@ def test_the_agents_own_deadline_ends_it_where_the_head_says_nothing(
     source = Command(("sh", "-c", PLAIN.format(fifo=followed.fifo)), timeout=300)
     wanted = Wanted("0123456789ab", time.monotonic() + 10.0)  # for the agent to start and the command to tell its pid
     known = Known(Node("here"))
-    stream = LocalTransport().connect(known.node, 60.0)
+    stream = LocalEngine().connect(known.node, 60.0)
     session = Session(stream, known, wanted, str)
     session.greet(time.monotonic())
     session.start()

@@ -6,7 +6,7 @@ import pwd
 from pathlib import Path
 
 import pytest
-from ncheck.agent.answers.port_owner import owner_of
+from ncheck.agent.answers.listen import owner_of
 
 ROOT = pwd.getpwuid(0).pw_name
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ncheck.fleet.engine import Engine, LoginFailedError, Stream
+from ncheck.fleet.engines.command import LocalEngine
 from ncheck.fleet.fleet import ConnectedFleet
-from ncheck.fleet.link import LoginFailedError, Stream, Transport
-from ncheck.fleet.local import LocalTransport
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Cause, Command, Evidence, Login, Source
 from ncheck.model.node import Node
@@ -48,7 +48,7 @@ class Ways:
                 raise why
             if why:
                 raise LoginFailedError(Login(reached=False, cause=why, detail="scripted"))
-            return LocalTransport().connect(node, timeout)
+            return LocalEngine().connect(node, timeout)
         finally:
             with self.lock:
                 self.open_at_once -= 1
@@ -91,7 +91,7 @@ def asked(  # noqa: PLR0913  the inputs of a fleet, and what it is asked
     nodes: Sequence[Node],
     phases: Sequence[Phase],
     settings: Settings,
-    transport_for: Callable[[Node], Transport],
+    engine_for: Callable[[Node], Engine],
     observer: Observer,
     *,
     more: Iterable[Phase] | None = None,
@@ -99,13 +99,13 @@ def asked(  # noqa: PLR0913  the inputs of a fleet, and what it is asked
     """Yield all evidence of these phases, then of `more`, one by one as a pipeline takes them."""
     later = frozenset().union(*(one.nodes for one in phases[1:]))
     kept, probe_time = (later, 0.0) if more is None else (frozenset(n.name for n in nodes), settings.probe_time)
-    with ConnectedFleet(nodes, settings, transport_for, observer, kept=kept, probe_time=probe_time) as fleet:
+    with ConnectedFleet(nodes, settings, engine_for, observer, kept=kept, probe_time=probe_time) as fleet:
         try:
             for one in (*phases, Phase("waiting", frozenset(), None)):
                 yield from _asked(fleet, one)
             for one in more or ():
                 yield from _asked(fleet, one)
-            yield from fleet.rest("the run's deadline came")
+            yield from fleet.rest("the run's deadline passed")
         except KeyboardInterrupt:
             yield from fleet.rest("ncheck was interrupted")
             raise

@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ncheck.fleet.bootstrap import asked_of, bootstrap
-from ncheck.fleet.link import REMOTE_COMMAND
+from ncheck.fleet.bootstrap import bootstrap, parse_script
+from ncheck.fleet.engine import REMOTE_COMMAND
 
 NONCE = "0f3a99bc12d4e5f6"
 
@@ -70,12 +70,12 @@ def test_an_echo_of_the_script_is_not_taken_for_an_answer() -> None:
 
 def test_a_server_can_tell_what_a_script_asks_for() -> None:
     greeting_only, agent = bootstrap(NONCE, None), bootstrap(NONCE, 57.0)
-    assert asked_of(greeting_only.script) == (greeting_only.marker, None)
-    assert asked_of(agent.script) == (agent.marker, len(agent.blob))
+    assert parse_script(greeting_only.script) == (greeting_only.marker, None)
+    assert parse_script(agent.script) == (agent.marker, len(agent.blob))
     entered = bootstrap(NONCE, 57.0, enter="docker exec -i train")
-    assert asked_of(entered.script) == (entered.marker, len(entered.blob))
-    with pytest.raises(ValueError, match="not a script of ours"):
-        asked_of("ls -l")
+    assert parse_script(entered.script) == (entered.marker, len(entered.blob))
+    with pytest.raises(ValueError, match="not a script of ncheck"):
+        parse_script("ls -l")
 
 
 def test_the_remote_command_reads_alike_in_every_login_shell() -> None:

@@ -190,7 +190,7 @@ def test_a_node_is_sent_no_module_but_those_that_may_travel() -> None:
     wanted = packed({"is": "wanted", "module": "../../etc/passwd"})
     talk(Scripted(then(STARTED, wanted, reply(status="ok"))), modules=asked)
     assert asked == ["../../etc/passwd"]
-    from ncheck.fleet.modules import module_text
+    from ncheck.fleet.bootstrap import module_text
 
     assert module_text("../../etc/passwd") is None
     assert module_text("os") is None

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import time
+import venv
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.fleet.session import Session
+from ncheck.fleet.session import Session, job_environment, own_prefix
 from ncheck.model.evidence import Cause, Command, Evidence, File, Status
+from ncheck.settings import JobEnvironment
 
 Ask = Callable[..., Evidence]
 HELLO = Command(("echo", "hello"))
@@ -206,3 +209,41 @@ def test_a_node_whose_agent_is_killed_keeps_what_it_said(ask: Ask, tmp_path: Pat
     evidence = ask(HELLO, killer, heard=lambda _: said.touch())
     assert (evidence.login.cause, list(evidence.replies)) == (Cause.CLOSED, [HELLO.key])
     assert evidence.reply(killer).status is Status.UNANSWERED
+
+
+# The job's environment
+
+
+def in_a_venv(folder: Path) -> str:
+    """Return what ncheck says of a virtual environment that holds nothing else."""
+    alone = folder.parent / "alone"  # what is tested may lie beside a torch, in one site-packages
+    alone.mkdir()
+    (alone / "ncheck").symlink_to(Path(sys.modules["ncheck"].__file__ or "").parent)
+    done = subprocess.run(
+        [str(folder / "bin" / "python3"), "-c", "from ncheck.fleet.session import own_prefix; print(own_prefix())"],
+        env={"PYTHONPATH": str(alone)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+def test_a_venv_with_nothing_but_ncheck_is_never_the_jobs(tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", with_pip=False)
+    assert in_a_venv(tmp_path / "venv") == str(tmp_path / "venv")
+
+
+def test_a_venv_with_a_framework_beside_ncheck_may_be_the_jobs(tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", with_pip=False)
+    (site,) = (tmp_path / "venv" / "lib").glob("python3*/site-packages")
+    (site / "torch-2.3.0.dist-info").mkdir()
+    (site / "torch-2.3.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.3.0\n")
+    assert in_a_venv(tmp_path / "venv") == "None"
+
+
+def test_what_is_active_travels_with_what_was_asked_for() -> None:
+    asked = JobEnvironment(python="/opt/python3", setup="module load nccl")
+    environ = {"CONDA_PREFIX": "/opt/conda/envs/train", "HOME": "/home/me"}
+    assert job_environment(asked, environ) == {
+        "python": "/opt/python3", "setup": "module load nccl", "active": {"CONDA_PREFIX": "/opt/conda/envs/train"},
+        "avoid": own_prefix(),
+    }  # fmt: skip

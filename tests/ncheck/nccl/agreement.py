@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ncheck.agent.answers import nccl_pick
-from ncheck.agent.answers.nccl_version import spelled
+from ncheck.agent.answers.nccl_loaded import spelled
 from ncheck.agent.sources import Sources
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.learning import facts_of

@@ -1,4 +1,4 @@
-"""Connects to the other nodes' agents, from each of this node's own addresses, and tells how each link carries data.
+"""Connects to the other nodes' agents, from each of this node's own addresses, and reports which links carry data.
 
 One thread; few links are tried at once, in the order that was given: the head rotates it, so that all nodes dial at
 once and none is dialled by all. A link that waits in silence gives its place to the next one.
@@ -24,10 +24,10 @@ MOST_BROKEN = 4096  # links that are told one by one; the nodes of those beyond 
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PHASES = {  # what silence means, by what was waited for
     "connect": ("filtered", "no answer within {:.0f} s"),
-    "hello": ("cut", "it connected, and nothing came back within {:.0f} s"),
-    "small": ("cut", "small messages stopped coming back for {:.0f} s"),
-    "there": ("large-lost", "small messages pass; of 256 KiB sent nothing more arrived for {:.0f} s"),
-    "back": ("large-lost-back", "small messages pass; of 256 KiB sent back nothing more arrived for {:.0f} s"),
+    "hello": ("cut", "connected, but no answer within {:.0f} s"),
+    "small": ("cut", "connected, but small messages got no answer for {:.0f} s"),
+    "there": ("large-lost", "small messages pass; 256 KiB that were sent stopped arriving for {:.0f} s"),
+    "back": ("large-lost-back", "small messages pass; 256 KiB that were sent back stopped arriving for {:.0f} s"),
 }
 
 READS = (
@@ -61,16 +61,16 @@ class StrangerError(Exception):
 
 
 class _Link:
-    """One way, from one of our addresses to one of another node's. `cause` is "" once it carried all."""
+    """One direction, from one of our addresses to one of another node's. `cause` is "" once it carried all."""
 
     def __init__(self, row):
         self.node, self.source, self.address, self.port, self.subnet, self.job = row
-        self.cause, self.detail = "untried", "there was no time left to try it"
+        self.cause, self.detail = "untried", "no time was left to try it"
         self.phase, self.began, self.moved, self.until = "connect", 0.0, 0.0, 0.0
         self.sock = self.talk = None
 
     def script(self, token):
-        """Say what is said on it; wire.Talk explains the form."""
+        """Yield the messages on this link; wire.Talk explains the form."""
         self.phase = "hello"
         yield proof(token, self.node, "client")
         if (yield PROOF) != proof(token, self.node, "server"):
@@ -117,12 +117,12 @@ class _Run:
             self.begin_some()
             before = time.monotonic()  # what came while this process was stopped is read before anybody is called late
             for key, _ in self.selector.select(self.nap(before)):
-                self.heed(key.data)
+                self.handle(key.data)
             self.spent += min(time.monotonic() - before, PATIENCE)
             for link in [link for link in self.open if before - link.moved > PATIENCE or self.spent > link.until]:
                 self.close(link, *_late(link, silent=before - link.moved > PATIENCE))
         for link in list(self.open):
-            self.close(link, "untried", "the time was over before it could be told")
+            self.close(link, "untried", "the time limit came before the result")
         self.selector.close()
 
     def nap(self, now):
@@ -171,21 +171,21 @@ class _Run:
             self.close(link, *not_connected(error, 0.0))
         return True
 
-    def heed(self, link):
+    def handle(self, link):
         if link.phase == "connect" and not self.connected(link):
             return
         try:
             if link.talk.go_on():
                 link.moved = time.monotonic()
         except StrangerError:
-            self.close(link, "stranger", "something else answers there than the agent of {}".format(link.node))
+            self.close(link, "stranger", "something other than the agent of {} answers there".format(link.node))
         except (EOFError, OSError) as error:
             self.close(link, *_ended(link.phase, error))
         else:
             self.go_on(link)
 
     def connected(self, link):
-        """Begin to talk, or say why not."""
+        """Start to talk, or close the link with the reason."""
         number = link.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if number:
             error = OSError(number, os.strerror(number))
@@ -212,20 +212,20 @@ class _Run:
 
 
 def _late(link, silent):
-    """Return the cause and the words for a link that gave no sign of life, or that came to no end."""
+    """Return the cause and the detail of a link that is silent, or that takes too long."""
     if link.phase == "hello" and link.talk.held:
-        return "stranger", "something else answers there than the agent of {}".format(link.node)
+        return "stranger", "something other than the agent of {} answers there".format(link.node)
     if not silent:
-        return "cut", "it connected, and was not through with 512 KiB after {:.0f} s".format(LONGEST)
+        return "cut", "connected, but 512 KiB took longer than {:.0f} s".format(LONGEST)
     cause, words = _PHASES[link.phase]
     return cause, words.format(PATIENCE)
 
 
 def _ended(phase, error):
     if phase == "hello" and isinstance(error, (EOFError, ConnectionResetError)):
-        return "stranger", "what answers there hung up, as our agent does not"
+        return "stranger", "what answers there closed the connection, which the agent does not do"
     how = "closed in the middle" if isinstance(error, EOFError) else "cut: {}".format(error.strerror)
-    return "cut", "it connected and was {}".format(how)
+    return "cut", "connected, then {}".format(how)
 
 
 def _told_once(links):

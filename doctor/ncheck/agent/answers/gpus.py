@@ -1,4 +1,4 @@
-"""The GPUs as NVML tells them. pynvml comes from the head, and only to nodes where PCI or the driver shows a device."""
+"""The GPUs as NVML reports them. The head sends pynvml only to nodes where PCI or the driver shows a device."""
 
 import glob
 import os
@@ -55,7 +55,7 @@ def _nvml(fetch):
     try:
         import pynvml
     except ImportError:
-        raise OSError("a GPU is there, and pynvml is neither here nor on the head") from None
+        raise OSError("there is a GPU, but pynvml is installed neither on this node nor on the local host") from None
     return pynvml
 
 

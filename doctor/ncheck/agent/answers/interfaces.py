@@ -1,14 +1,19 @@
 """Every interface of this network namespace, in the kernel's order: addresses by getifaddrs, the rest from sysfs."""
 
+import array
+import fcntl
 import os
 import socket
+import struct
 
-from ncheck.agent.answers.ethtool import driver_of
-from ncheck.agent.answers.interfaces_otherwise import addresses_by_library
+from ncheck.agent.answers.addresses import by_library
 from ncheck.agent.files import leaf, line_of, number_in
 
 NET = "/sys/class/net"
 IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x1, 0x8, 0x40
+SIOCETHTOOL = 0x8946  # linux/sockios.h
+ETHTOOL_GDRVINFO = 0x3  # linux/ethtool.h
+DRVINFO_BYTES = 196  # struct ethtool_drvinfo: cmd u32, then driver char[32], and more than is read here
 
 
 READS = (
@@ -32,7 +37,7 @@ def _addresses():
     try:
         from ncheck.agent.answers.getifaddrs import getifaddrs
     except ImportError:
-        return addresses_by_library()
+        return by_library()
     return getifaddrs(), "getifaddrs"
 
 
@@ -115,6 +120,18 @@ def _hca(base):
         return min(os.listdir(base + "/device/infiniband"))
     except (OSError, ValueError):
         return None
+
+
+def driver_of(name):
+    """Return the driver as `ethtool -i` reports it, veth and tun included; None for WireGuard and in some sandboxes."""
+    info = array.array("B", struct.pack("I", ETHTOOL_GDRVINFO).ljust(DRVINFO_BYTES, b"\0"))
+    request = struct.pack("16sP", name.encode("utf-8", "surrogateescape"), info.buffer_info()[0]).ljust(40, b"\0")
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            fcntl.ioctl(asking.fileno(), SIOCETHTOOL, request)
+    except (OSError, ValueError):
+        return None
+    return info.tobytes()[4:36].split(b"\0", 1)[0].decode("ascii", "replace") or None
 
 
 def default_routes():

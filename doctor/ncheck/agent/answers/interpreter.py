@@ -44,7 +44,7 @@ def answer(sources, arguments, timeout):
     if job.looking:
         raise OSError(job.how)
     if not job.path:
-        raise MissingError("no python3 on the PATH")
+        raise MissingError("no python3 on PATH")
     said = asked_of(job, timeout)
     return {
         "path": job.path, "real_path": os.path.realpath(job.path), "version": said["version"], "prefix": said["prefix"],

@@ -5,15 +5,17 @@ what a peer may send is bounded, and so is its time. A stream of the probe is ha
 """
 
 import errno
+import os
+import pwd
 import resource
 import selectors
 import socket
 import threading
 import time
 
-from ncheck.agent.answers.port_owner import owner_of
 from ncheck.agent.dial import reset_at_its_end
 from ncheck.agent.streams import ARRIVED
+from ncheck.agent.tcp_table import LISTENS, tcp_sockets
 from ncheck.agent.wire import BLOCK, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
 
 TO_PROVE, IDLE, LONGEST = 10.0, 15.0, 90.0  # seconds for a peer to prove itself, to be silent, and in all
@@ -60,7 +62,7 @@ class _Server:
         self.listeners = []
         self.peers = {}
         self.at_most = min(AT_MOST, max(8, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
-        self.deaf_until = 0.0
+        self.paused_until = 0.0
 
     def listen(self, address, port):
         """Listen at one address and return the port."""
@@ -113,24 +115,24 @@ class _Server:
 
     def turn(self):
         began = time.monotonic()
-        for key, _ in self.selector.select(1.0 if self.peers or self.deaf_until else None):
+        for key, _ in self.selector.select(1.0 if self.peers or self.paused_until else None):
             if key.data is None:
-                self.welcome(key.fileobj)
+                self.accept(key.fileobj)
             elif key.data.talk.sock in self.peers:
-                self.heed(key.data)
+                self.handle(key.data)
         for peer in [peer for peer in self.peers.values() if peer.late(began)]:
             self.drop(peer)
-        if self.deaf_until and time.monotonic() > self.deaf_until:
-            self.hear()
+        if self.paused_until and time.monotonic() > self.paused_until:
+            self.accept_again()
 
-    def welcome(self, listener):
-        """Accept who is there. Where there is no room, who has longest not proved himself makes it, or all wait."""
+    def accept(self, listener):
+        """Accept a peer. Where there is no room, the oldest peer without a proof is dropped, or all wait."""
         try:
             sock = listener.accept()[0]
         except (BlockingIOError, ConnectionError):
             return
         except OSError:
-            self.turn_deaf()
+            self.stop_accepting()
             return
         sock.setblocking(0)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -142,7 +144,7 @@ class _Server:
             self.drop(next((one for one in self.peers.values() if not one.known), peer))
 
     def script(self, sock):
-        """Say what is said to one peer; Talk explains the form."""
+        """Yield the messages to one peer; wire.Talk explains the form."""
         said = yield PROOF
         if said not in (self.expected, self.of_stream):
             return
@@ -160,7 +162,7 @@ class _Server:
         yield BLOCK
         yield 1  # nothing comes: who connected ends it, and so has the port in TIME_WAIT that is nobody's
 
-    def heed(self, peer):
+    def handle(self, peer):
         try:
             if peer.talk.go_on():
                 peer.moved = time.monotonic()
@@ -176,23 +178,70 @@ class _Server:
             self.selector.modify(peer.talk.sock, events, peer)
 
     def drop(self, peer):
-        """Close it. Who has the wrong proof is hung up on before anything was said: it knows a stranger by that."""
+        """Close it. A peer with a wrong proof gets no answer first: it then knows that this is a stranger."""
         self.let_go(peer).close()
 
     def let_go(self, peer):
-        """Serve it no longer, and return its socket."""
+        """Stop serving it, and return its socket."""
         sock = peer.talk.sock
         self.peers.pop(sock, None)
         self.selector.unregister(sock)
         return sock
 
-    def turn_deaf(self):
-        if not self.deaf_until:
+    def stop_accepting(self):
+        if not self.paused_until:
             for sock in self.listeners:
                 self.selector.unregister(sock)
-        self.deaf_until = time.monotonic() + _PAUSE
+        self.paused_until = time.monotonic() + _PAUSE
 
-    def hear(self):
-        self.deaf_until = 0.0
+    def accept_again(self):
+        self.paused_until = 0.0
         for sock in self.listeners:
             self.selector.register(sock, selectors.EVENT_READ)
+
+
+def owner_of(port, proc="/proc"):
+    """Return who has a TCP port open: "python3 (pid 4711) of ada"; "a program of ada" for other users; or ""."""
+    holders = sorted(_holders(port, proc), key=lambda holder: holder[0] != LISTENS)
+    for _, user, inode in holders[:1]:
+        pid = _pid_of(inode, proc)
+        program = "{} (pid {})".format(_program(pid, proc), pid) if pid else "a program"
+        return "{} of {}".format(program, _user_name(user))
+    return ""
+
+
+def _holders(port, proc):
+    """Yield (state, user id, inode) of every socket with this local port."""
+    for local, _, state, user, inode in tcp_sockets(proc):
+        if int(local.rpartition(":")[2], 16) == port and inode != "0":
+            yield state, user, inode
+
+
+def _pid_of(inode, proc):
+    """Return the process that has the socket open, None where it is another's and this user may not look."""
+    for pid in os.listdir(proc):
+        if not pid.isdigit():
+            continue
+        folder = "{}/{}/fd".format(proc, pid)
+        try:
+            for number in os.listdir(folder):
+                if os.readlink("{}/{}".format(folder, number)) == "socket:[{}]".format(inode):
+                    return int(pid)
+        except OSError:
+            continue
+    return None
+
+
+def _program(pid, proc):
+    try:
+        with open("{}/{}/comm".format(proc, pid), errors="replace") as file:
+            return file.read().strip()[:64]
+    except OSError:
+        return "a program"
+
+
+def _user_name(user):
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return "user {}".format(user)

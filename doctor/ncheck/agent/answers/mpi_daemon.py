@@ -170,7 +170,7 @@ class _Search:
     def run(self, argv, environment):
         left = min(_EACH, self.ends - time.monotonic())
         if left < 0.2:  # too little for any shell
-            return {"status": "timeout", "reason": "there was no time left for it"}
+            return {"status": "timeout", "reason": "no time was left for it"}
         return run(argv, left, environment)
 
 

@@ -3,9 +3,8 @@
 import time
 
 from ncheck.agent.answers import nccl_places
-from ncheck.agent.answers.nccl_loaded import loaded
+from ncheck.agent.answers.nccl_loaded import Asking, loaded
 from ncheck.agent.answers.nccl_places import found
-from ncheck.agent.answers.nccl_version import Asking
 
 READS = (
     "libnccl.so* in LD_PRELOAD, LD_LIBRARY_PATH, the job's site-packages (nvidia/nccl/lib, torch/lib) and prefix, "

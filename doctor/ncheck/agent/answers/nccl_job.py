@@ -1,8 +1,7 @@
 """The NCCL that the job would load, and the environment in which ncclGetUniqueId and the ranks run."""
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.nccl_loaded import loaded
-from ncheck.agent.answers.nccl_version import Asking
+from ncheck.agent.answers.nccl_loaded import Asking, loaded
 from ncheck.agent.commands import ENVIRONMENT
 
 
@@ -18,7 +17,7 @@ def job_nccl(sources, ends):
         raise MissingError(told["error"])
     sources.kept["nccl"] = told
     if told["static"]:
-        raise MissingError("NCCL is {}, which ncheck does not drive".format(told["how"]))
+        raise MissingError("NCCL is {}: ncheck cannot run it".format(told["how"]))
     return told["path"], told["version"]
 
 

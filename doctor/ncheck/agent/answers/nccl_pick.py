@@ -9,8 +9,7 @@ import time
 
 from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.nccl_job import set_over
-from ncheck.agent.answers.nccl_loaded import loaded
-from ncheck.agent.answers.nccl_version import Asking, spelled
+from ncheck.agent.answers.nccl_loaded import Asking, loaded, spelled
 from ncheck.agent.commands import run
 
 READS = (
@@ -55,7 +54,7 @@ def answer(sources, arguments, timeout):
     if told is None:
         raise MissingError("no NCCL that the job's interpreter would load")
     if told.get("static"):
-        raise MissingError("NCCL is {}, which is not run: nobody can ask it".format(told["how"]))
+        raise MissingError("NCCL is {}: it cannot be asked without torch".format(told["how"]))
     if "error" in told:
         return {"error": told["error"], "asked": asked}
     return dict(asking.said, version=told["version"], path=told["path"], asked=asked)

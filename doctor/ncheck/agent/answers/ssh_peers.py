@@ -1,4 +1,4 @@
-"""This node's own ssh to its peers, in batch mode, as a launcher would use it; nothing is learned and nothing kept."""
+"""This node's own ssh to its peers, in batch mode, as a launcher would use it. Nothing is written."""
 
 import queue
 import random
@@ -29,7 +29,7 @@ def answer(sources, arguments, timeout):
     for peer in arguments["peers"]:
         peers.put(peer)
     if not shutil.which("ssh"):
-        raise MissingError("no ssh on the PATH")
+        raise MissingError("no ssh on PATH")
     said = {peer["target"]: dict(_UNTRIED) for peer in arguments["peers"]}
     ends = time.monotonic() + timeout
     threads = [

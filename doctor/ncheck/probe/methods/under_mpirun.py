@@ -67,7 +67,7 @@ class UnderMpirun(HeadWay, Nccl):
 
     def line(self, ground: Ground, parts: Sequence[Part], seconds: float) -> tuple[str, ...]:
         """Return the plan's command with the rank program in the program's place. Raises NoLineError, NoPartError."""
-        from ncheck.fleet.modules import rank_program
+        from ncheck.fleet.bootstrap import rank_program
 
         step = parts[0].step
         pythons = _places(ground, step, InterpreterFacts, "python3")

@@ -11,7 +11,7 @@ from typing import Any
 
 from ncheck.agent.answers import meeting, turn
 from ncheck.agent.sources import Sources
-from ncheck.fleet.modules import module_text
+from ncheck.fleet.bootstrap import module_text
 
 Told = dict[str, Any]
 Standins = Callable[..., Path]

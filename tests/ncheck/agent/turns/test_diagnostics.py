@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ncheck.agent.answers import meeting, turn
 from ncheck.agent.sources import Sources
-from ncheck.fleet.modules import module_text
+from ncheck.fleet.bootstrap import module_text
 from ncheck.parse.nccl_diagnostics import Says, parse_diagnostics
 
 FAR = 120.0

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from ncheck.agent.answers import MissingError, meeting
 from ncheck.agent.sources import Sources
-from ncheck.fleet.modules import module_text, rank_program
+from ncheck.fleet.bootstrap import module_text, rank_program
 from ncheck.model.evidence import Answer, Evidence
 
 Standins = Callable[..., Path]
@@ -30,15 +30,15 @@ HEAD = """
 import json, sys, time
 from ncheck.model.evidence import Answer
 from ncheck.model.node import Node
-from ncheck.fleet.local import LocalTransport
-from ncheck.fleet.modules import module_text
+from ncheck.fleet.engines.command import LocalEngine
+from ncheck.fleet.bootstrap import module_text
 from ncheck.fleet.session import Known, Wanted
 from ncheck.fleet.session import Session
 asked = json.loads(sys.argv[1])
 known = Known(Node("here"))
 environment = {"python": sys.executable}
 wanted = Wanted("0123456789ab", time.monotonic() + 300, connect_timeout=60, environment=environment)
-session = Session(LocalTransport().connect(known.node, 60), known, wanted, module_text)
+session = Session(LocalEngine().connect(known.node, 60), known, wanted, module_text)
 session.greet(time.monotonic())
 session.start()
 session.collect((Answer("turn", 300.0, asked, turn=1),))

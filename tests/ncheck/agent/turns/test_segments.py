@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.agent.turns import segments
-from ncheck.fleet.modules import rank_program
+from ncheck.fleet.bootstrap import rank_program
 
 SHM = Path("/dev/shm")  # noqa: S108  where NCCL puts its segments
 FAR = 60.0  # seconds: an end for what hangs

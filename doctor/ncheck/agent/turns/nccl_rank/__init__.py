@@ -26,7 +26,7 @@ done      {} all of it was measured
 Without an "id" the rank asks NCCL for one: good for a rank alone, or where NCCL_COMM_ID names a meeting place. So it
 runs by hand, here two ranks on one GPU, each a node of its own to NCCL, so that all goes over the network:
 
-    python3 -c 'from ncheck.fleet.modules import rank_program; print(rank_program())' > rank.txt
+    python3 -c 'from ncheck.fleet.bootstrap import rank_program; print(rank_program())' > rank.txt
     export NCCL_COMM_ID=127.0.0.1:29500 NCCL_NET=Socket NCCL_SOCKET_IFNAME==lo NCCL_MAX_CTAS=2
     for r in 0 1; do NCCL_HOSTID=$r NCHECK_RANK='{"rank": '$r', "local": '$r', "world": 2, "gpus": [0, 0],
     "sizes": [8, 1048576, 67108864], "seconds": 60}' python3 -B -S -c "$(cat rank.txt)" & done; wait

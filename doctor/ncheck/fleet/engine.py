@@ -1,0 +1,62 @@
+"""The contract of an engine: one connection to a node, one remote command on it, bytes both ways."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ncheck.model.evidence import Login
+    from ncheck.model.node import Node
+
+# The one remote command, whatever is to be run: no quote, backslash, newline or exclamation mark inside, so that sh,
+# bash, zsh, csh and fish all read it alike. The first line of standard input is a POSIX shell script, which continues
+# from there.
+REMOTE_COMMAND = "exec /bin/sh -c 'IFS= read -r line && eval \"$line\"'"
+
+
+class LoginFailedError(Exception):
+    """A node could not be connected to; `login` says where and why, with `reached` False."""
+
+    def __init__(self, login: Login) -> None:
+        super().__init__(login.detail)
+        self.login = login
+
+
+class Stream(Protocol):
+    """The standard input and output of REMOTE_COMMAND on one node.
+
+    `login` is what the engine knows of the connection: transport, address, port, user, attempts, seconds,
+    offered_keys, host_key; `reached` in it means that the command was started (the session finds out about the rest:
+    shell, python, set-up).
+    """
+
+    login: Login
+
+    def send(self, data: bytes, timeout: float) -> None:
+        """Write all of it; TimeoutError after `timeout` seconds, ConnectionError when the connection is gone."""
+
+    def receive(self, timeout: float) -> bytes:
+        """Return some bytes as soon as there are any; b"" at the end; TimeoutError after `timeout` seconds;
+        ConnectionError when the connection broke rather than ended.
+        """
+
+    def stderr(self) -> bytes:
+        """Return the last 4 KiB that came on standard error so far."""
+
+    def exit_status(self, timeout: float) -> int | None:
+        """Return the command's exit status once it ended, None when it is not known within `timeout` seconds."""
+
+    def close(self) -> None:
+        """End it, at once and without waiting: the node's side ends at end of input."""
+
+
+class Engine(Protocol):
+    """Opens streams; safe to use from many threads at once."""
+
+    name: str
+
+    def connect(self, node: Node, timeout: float) -> Stream:
+        """Connect, log in where that is needed, and start REMOTE_COMMAND, all within `timeout` seconds.
+
+        Raises LoginFailedError, and nothing else, for whatever is wrong with the node or the connection to it.
+        """

@@ -1,0 +1,37 @@
+"""How a node's stream is opened: one file for each engine, and the choice among them.
+
+The engines are ssh (by paramiko or the ssh program), and a command in place of ssh: the user's (--rsh), or a shell on
+this machine.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ncheck.fleet.engines.command import LocalEngine, RshEngine
+from ncheck.fleet.engines.ssh import SshEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ncheck.fleet.engine import Engine
+    from ncheck.model.node import Node
+    from ncheck.settings import Settings
+
+
+def engines(settings: Settings, environ: Mapping[str, str] = os.environ) -> Callable[[Node], Engine]:
+    """Return a function from a node to its engine. Nothing is connected before it is needed.
+
+    Raises SettingsError where the configuration named by -F cannot be read, or --transport is not available here.
+    """
+    ssh = SshEngine(settings, environ)
+    rsh = RshEngine(lambda node: settings.environment_of(node.name).rsh or "", environ)
+    local = LocalEngine()
+
+    def engine_for(node: Node) -> Engine:
+        if node.local:
+            return local
+        return rsh if settings.environment_of(node.name).rsh else ssh
+
+    return engine_for

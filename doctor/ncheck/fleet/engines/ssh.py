@@ -1,0 +1,82 @@
+"""Nodes over SSH: settings and nodes become the ssh client's options and hosts, and its records become logins."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+
+from ncheck.errors import SettingsError
+from ncheck.fleet.engine import REMOTE_COMMAND, LoginFailedError
+from ncheck.model.evidence import Cause, Login
+from ncheck.model.node import Node
+from ncheck.settings import Settings
+from ncheck.ssh import login as ssh
+from ncheck.ssh.client import SshClient, has_paramiko
+from ncheck.text import printable
+
+LONGEST_DETAIL = 1000  # characters of a failure's detail
+
+
+class SshStream:
+    """A stream of the ssh client, with the login as evidence has it."""
+
+    def __init__(self, stream: ssh.Stream) -> None:
+        self.login = login_of(stream.record)
+        self.send, self.receive, self.close = stream.send, stream.receive, stream.close
+        self.stderr, self.exit_status = stream.stderr, stream.exit_status
+
+
+class SshEngine:
+    """Logs in to nodes by the ssh client. Raises SettingsError for a transport or a configuration that is missing."""
+
+    name = "ssh"
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
+        if settings.transport == "paramiko" and not has_paramiko():
+            raise SettingsError("--transport paramiko: paramiko is not installed; use --transport openssh")
+        if settings.transport == "openssh" and not shutil.which("ssh"):
+            raise SettingsError("--transport openssh: there is no ssh program on PATH; use --transport paramiko")
+        try:
+            self.client = SshClient(REMOTE_COMMAND, options_of(settings), settings.transport, environ)
+        except ssh.ConfigError as error:
+            raise SettingsError(printable(str(error), LONGEST_DETAIL)) from None
+
+    def connect(self, node: Node, timeout: float) -> SshStream:
+        """Log in and start the command. Raises LoginFailedError."""
+        try:
+            return SshStream(self.client.connect(host_of(node), timeout))
+        except ssh.LoginFailedError as error:
+            raise LoginFailedError(login_of(error.record, error)) from None
+
+
+def options_of(settings: Settings) -> ssh.Options:
+    """Return the ssh client's options for a run."""
+    return ssh.Options(
+        settings.user, settings.port, settings.identity, settings.ssh_config, settings.accept_new_host_keys,
+        longest=settings.deadline,
+    )  # fmt: skip
+
+
+def host_of(node: Node) -> ssh.Host:
+    """Return a node as the ssh client's host."""
+    return ssh.Host(node.name, node.user, node.port)
+
+
+def login_of(record: ssh.LoginRecord, error: ssh.LoginFailedError | None = None) -> Login:
+    """Return the login of a record; `error` is why it failed."""
+    try_openssh = "ncheck --transport openssh nodes.txt" if error and error.openssh_may_work else ""
+    return Login(
+        reached=error is None,
+        cause=Cause(error.cause.value) if error else None,
+        detail=printable(error.detail, LONGEST_DETAIL) if error else "",
+        transport=record.transport,
+        address=record.address,
+        port=record.port,
+        user=record.user,
+        attempts=record.attempts,
+        seconds=record.seconds,
+        offered_keys=record.offered_keys,
+        host_key=record.host_key,
+        fix=(error.fix or try_openssh) if error else "",
+    )

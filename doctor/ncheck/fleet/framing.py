@@ -1,0 +1,168 @@
+"""What a node sends, as records: first marked lines of text, then frames of a known size. It is not trusted.
+
+And a source as the agent reads it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, cast
+
+from ncheck.model.evidence import Answer, Command, File, Greeting, Reply, Source, Status, Tree, too_deep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ncheck.fleet.engine import Stream
+    from ncheck.model.evidence import JsonValue
+
+
+MOST_NOISE = 64 * 1024  # bytes that answer nothing: start-up files print a page at most
+
+
+class NodeFloodsError(Exception):
+    """A node sent more than any greeting could be."""
+
+
+class Lines:
+    """A buffer over a stream. Each call has a limit in seconds: TimeoutError, and EOFError where the stream ended."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.buffer = bytearray()
+        self.mark = ""
+        self.marked: dict[str, str] = {}
+
+    def until_marker(self, marker: str, seconds: float) -> str:
+        """Return what was printed before the marker, as text. From then on only marked lines count."""
+        wanted = f"\n{marker} hello\n".encode()
+        deadline, seen = time.monotonic() + seconds, 0
+        while (at := self.buffer.find(wanted, max(0, seen - len(wanted)))) < 0:
+            seen = len(self.buffer)
+            if seen > MOST_NOISE:
+                raise NodeFloodsError(f"over {MOST_NOISE // 1024} KiB came before any answer{self.last_line()}")
+            self._more(deadline)
+        noise = bytes(self.buffer[:at])
+        del self.buffer[: at + len(wanted)]
+        self.mark = marker + " "
+        return noise.decode("utf-8", "backslashreplace")
+
+    def marked_until(self, last: str, seconds: float) -> dict[str, str]:
+        """Return the marked lines, first word to rest, up to the one that is named."""
+        self.first_of((last,), seconds)
+        return self.marked
+
+    def first_of(self, words: tuple[str, ...], seconds: float) -> tuple[str, str]:
+        """Return the next marked line that begins with one of these words: that word and the rest."""
+        deadline, unmarked = time.monotonic() + seconds, 0
+        while True:
+            line = self._line(deadline)
+            if line.startswith(self.mark):
+                word, _, rest = line[len(self.mark) :].partition(" ")
+                self.marked[word] = rest
+                if word in words:
+                    return word, rest
+            unmarked += len(line) + 1
+            if unmarked > MOST_NOISE:
+                raise NodeFloodsError(f"over {MOST_NOISE // 1024} KiB came that answer nothing")
+
+    def exactly(self, wanted: int, seconds: float) -> bytes:
+        """Return that many bytes."""
+        deadline = time.monotonic() + seconds
+        while len(self.buffer) < wanted:
+            self._more(deadline)
+        data = bytes(self.buffer[:wanted])
+        del self.buffer[:wanted]
+        return data
+
+    def last_line(self) -> str:
+        """Return the last line that came, for a message: ": words", or nothing."""
+        lines = self.buffer[-400:].decode("utf-8", "backslashreplace").strip().splitlines()
+        return f": {lines[-1]}" if lines else ""
+
+    def _line(self, deadline: float) -> str:
+        while (at := self.buffer.find(b"\n")) < 0:
+            if len(self.buffer) > MOST_NOISE:
+                raise NodeFloodsError(f"a line of over {MOST_NOISE // 1024} KiB came that answers nothing")
+            self._more(deadline)
+        line = bytes(self.buffer[:at])
+        del self.buffer[: at + 1]
+        return line.decode("utf-8", "backslashreplace").rstrip("\r")
+
+    def _more(self, deadline: float) -> None:
+        data = self.stream.receive(max(0.0, deadline - time.monotonic()))
+        if not data:
+            raise EOFError("the connection ended")
+        self.buffer += data
+
+
+DEEPEST = 32  # levels of lists and mappings in an answer; the deepest of ours has five
+
+
+_LONGEST_NUMBER = 10  # digits of a user's number
+
+
+_LONGEST = 1e9  # seconds; and no exit status, signal or port is larger either
+
+
+_KINDS = {Command: "command", File: "file", Tree: "tree", Answer: "answer"}
+
+
+def on_the_wire(source: Source) -> dict[str, JsonValue]:
+    """Return a source as the agent reads it: its kind, its key and its fields."""
+    fields: dict[str, JsonValue] = {"kind": _KINDS[type(source)], "key": source.key}
+    for name, value in vars(source).items():
+        fields[name] = list(value) if isinstance(value, tuple) else value
+    return fields
+
+
+def greeting_from(marked: Mapping[str, str], noise: str) -> Greeting:
+    """Return the greeting from its marked lines, first word to rest."""
+    user = marked.get("uid", "").strip()
+    return Greeting(
+        host_name=marked.get("host", ""),
+        boot_id=marked.get("boot", ""),
+        network_namespace=marked.get("net", ""),
+        user_id=int(user) if user.isascii() and user.isdigit() and len(user) <= _LONGEST_NUMBER else None,
+        noise=noise,
+    )
+
+
+def reply_from(answer: object, asked: JsonValue = None) -> Reply:
+    """Return the node's reply to what was asked; one of the wrong shape is a failed reply that says so."""
+    if not isinstance(answer, dict):
+        return Reply(Status.FAILED, reason="the node sent something that is not a reply", asked=asked)
+    wrong = sorted(str(name) for name in answer if name not in _SHAPE or not _SHAPE[name](answer[name]))
+    if wrong or "status" not in answer:
+        what = ", ".join(wrong)[:200] or "no status"
+        return Reply(Status.FAILED, reason=f"the node sent a malformed reply: {what}", asked=asked)
+    fields = dict(answer, status=Status(answer["status"]), asked=asked)
+    return Reply(**cast("dict[str, str]", fields))  # type: ignore[arg-type]
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LONGEST
+
+
+def _seconds(value: object) -> bool:
+    return _whole(value) or (isinstance(value, float) and math.isfinite(value) and abs(value) < _LONGEST)
+
+
+_NODES_OWN = frozenset(status.value for status in Status) - {Status.NOT_ASKED.value}  # only the head uses that one
+
+
+_SHAPE: dict[str, Callable[[object], bool]] = {
+    "status": lambda value: isinstance(value, str) and value in _NODES_OWN,
+    "reason": _text,
+    "exit_status": lambda value: value is None or _whole(value),
+    "stdout": _text,
+    "stderr": _text,
+    "value": lambda value: not too_deep(value, DEEPEST),  # otherwise any JSON: each parser checks its own
+    "seconds": _seconds,
+    "truncated": lambda value: isinstance(value, bool),
+}

@@ -1,0 +1,226 @@
+"""Why a login failed: its cause, a sentence about it, and a command line for this very node.
+
+The sentences are the same whichever client logs in. `cause_of` reads the cause from what the ssh program prints, in
+OpenSSH's own words (7.4 to 9.x, LC_ALL=C); its exit status is 255 for all of them.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ncheck.ssh.login import Cause
+from ncheck.ssh.target import SSH_PORT, Target
+
+T = TypeVar("T")
+
+
+# What OpenSSH since 9.8 sends instead of its banner when it is full, or refuses this client for a while
+# (PerSourcePenalties).
+SERVER_FULL = ("Exceeded MaxStartups", "Not allowed at this time")
+
+
+NEW_HOST_KEYS = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failure; `detail` is one line, `fix` a command line or empty."""
+
+    cause: Cause
+    detail: str
+    fix: str = ""
+
+
+class FailureError(Exception):
+    """Raised while a client logs in; what leaves the client is LoginFailedError.
+
+    `openssh_may_work`: the ssh program has what was missing (a common algorithm, host certificates, a jump host).
+    """
+
+    def __init__(self, failure: Failure, *, openssh_may_work: bool = False) -> None:
+        super().__init__(failure.detail)
+        self.failure = failure
+        self.openssh_may_work = openssh_may_work
+
+
+class DroppedError(FailureError):
+    """The server closed the connection before the login: worth another try, since MaxStartups drops at random."""
+
+
+def failed(cause: Cause, detail: str, fix: str = "", *, openssh_may_work: bool = False) -> FailureError:
+    return FailureError(Failure(cause, detail, fix), openssh_may_work=openssh_may_work)
+
+
+def destination(target: Target) -> str:
+    """Return what follows ssh on a command line: "-p 10001 root@node07"."""
+    port = f"-p {target.port} " if target.port != SSH_PORT else ""
+    who = f"{target.user}@{target.name}" if target.user else target.name
+    return port + shlex.quote(who)
+
+
+def by_hand(target: Target, *options: str) -> str:
+    """Return the line that repeats the login by hand: "ssh -v -p 10001 root@node07"."""
+    config = (f"-F {shlex.quote(target.config_file)}",) if target.config_file else ()
+    return " ".join(("ssh", *config, *options, destination(target)))
+
+
+def forget_key(target: Target, file: str) -> str:
+    """Return the line that removes a host's keys from a known_hosts file."""
+    return f"ssh-keygen -f {shlex.quote(file)} -R {shlex.quote(target.known_as)}"
+
+
+def name_unknown(target: Target, why: str) -> Failure:
+    via = "" if target.host_name == target.name else f" (HostName of {target.name})"
+    detail = f"the name {target.host_name}{via} does not resolve on this machine: {why}"
+    return Failure(Cause.NAME_UNKNOWN, detail, f"getent hosts {shlex.quote(target.host_name)}")
+
+
+def refused(target: Target, address: str) -> Failure:
+    detail = f"{address} refuses connections on port {target.port}: no SSH server listens there"
+    return Failure(Cause.REFUSED, detail, "sudo systemctl restart ssh")
+
+
+def filtered(target: Target, address: str, seconds: float) -> Failure:
+    why = "packets are dropped, or the node is down"
+    detail = f"{address} port {target.port} did not answer within {seconds:.0f} s: {why}"
+    return Failure(Cause.FILTERED, detail, f"sudo traceroute -T -p {target.port} {address}")
+
+
+def unroutable(target: Target, address: str, why: str) -> Failure:
+    detail = f"cannot reach {address} port {target.port}: {why}"
+    return Failure(Cause.UNROUTABLE, detail, f"ip route get {address}")
+
+
+def silent(target: Target, address: str, seconds: float) -> Failure:
+    detail = (
+        f"{address} port {target.port} accepts connections but sends nothing for {seconds:.0f} s: "
+        "its SSH server is frozen, or the node hangs"
+    )
+    return Failure(Cause.SILENT, detail, "sudo systemctl restart ssh")
+
+
+def stalled(address: str, stage: str, seconds: float) -> Failure:
+    detail = (
+        f"the SSH server at {address} answered, then stopped {stage} ({seconds:.0f} s): "
+        "large packets are lost on the way (path MTU), or the node hangs"
+    )
+    return Failure(Cause.STALLED, detail, f"ping -M do -s 1472 -c 3 {address}")
+
+
+def overloaded(address: str, attempts: int, why: str) -> Failure:
+    detail = (
+        f"{address} dropped the connection before the login {attempts} time(s) ({why}): "
+        "too many logins at once (MaxStartups), or hosts.deny; the node itself may be fine"
+    )
+    return Failure(Cause.OVERLOADED, detail, "sudo sshd -T | grep -i maxstartups")
+
+
+def not_ssh(target: Target, answer: str) -> Failure:
+    detail = f"port {target.port} of {target.host_name} is not an SSH server: it answered {answer!r}"
+    return Failure(Cause.NOT_SSH, detail, f"nc -v {shlex.quote(target.host_name)} {target.port}")
+
+
+# The first row that matches decides, so a row that explains more comes before one that only follows from it.
+_MESSAGES: tuple[tuple[Cause, str], ...] = (
+    # Access denied by pam_slurm_adopt: you have no active jobs on this node
+    (Cause.SLURM_JOB_WANTED, r"pam_slurm_adopt|you have no active jobs on this node"),
+    # @       WARNING: REVOKED HOST KEY DETECTED!               @
+    (Cause.HOST_KEY_REVOKED, r"REVOKED HOST KEY|host key .* revoked|Host key .* is revoked"),
+    # @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
+    (Cause.HOST_KEY_CHANGED, r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .* has changed"),
+    # No ED25519 host key is known for [127.0.0.1]:10001 and you have requested strict checking.
+    (Cause.HOST_KEY_UNKNOWN, r"host key is known for .* strict checking|Host key verification failed"),
+    # Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures
+    (Cause.TOO_MANY_KEYS, r"Too many authentication failures"),
+    # WARNING: Your password has expired.
+    (Cause.PERSON_WANTED, r"[Pp]assword (has )?expired|required to change your password|password change required"),
+    # root@10.0.0.1: Permission denied (keyboard-interactive).
+    (Cause.PERSON_WANTED, r"Permission denied \((?:password,)?keyboard-interactive(?:,password)?\)"),
+    # root@10.0.0.1: Permission denied (publickey,password).
+    (Cause.AUTH_REFUSED, r"Permission denied \(|No supported authentication methods|Authentication failed"),
+    # ssh: Could not resolve hostname nosuchhost: Name or service not known
+    (Cause.NAME_UNKNOWN, r"Could not resolve hostname"),
+    # ssh: connect to host 10.0.0.1 port 22: Connection refused
+    (Cause.REFUSED, r"connect to (?:host|address) .*: Connection refused"),
+    # Connection timed out during banner exchange
+    (Cause.SILENT, r"timed out during banner exchange|Timeout, server .* not responding"),
+    # Bad packet length 1349676916.  |  kex_exchange_identification: client sent invalid protocol identifier
+    (Cause.NOT_SSH, r"Bad packet length|[Ii]nvalid (?:SSH )?(?:protocol )?identification"),
+    (Cause.NOT_SSH, r"Protocol major versions differ"),
+    (Cause.NOT_SSH, r"banner line contains invalid characters|no SSH identification|banner exchange: .*invalid format"),
+    # ssh: connect to host 10.0.0.1 port 22: Connection timed out
+    (Cause.FILTERED, r"connect to (?:host|address) .*: (?:Connection|Operation) timed out"),
+    # ssh: connect to host 10.0.0.1 port 22: No route to host    (a blackhole route: Invalid argument)
+    (Cause.UNROUTABLE, r"No route to host|Network is unreachable|Host is (?:down|unreachable)"),
+    (Cause.UNROUTABLE, r"connect to (?:host|address) .*: Invalid argument"),
+    # Connection to 10.0.0.1 port 22 timed out   (the key exchange stopped)
+    (Cause.STALLED, r"Connection to .* timed out|ssh_dispatch_run_fatal: .*(?:timed out|Connection timed out)"),
+    # kex_exchange_identification: read: Connection reset by peer      (MaxStartups drops)
+    (Cause.OVERLOADED, r"kex_exchange_identification:|ssh_exchange_identification:|Exceeded MaxStartups"),
+    # This account is currently not available.
+    (Cause.NO_SHELL, r"This account is currently not available|/nologin|shell .* not executable"),
+    # Connection reset by 10.0.0.1 port 22
+    (Cause.CLOSED, r"Connection (?:reset|closed) by|Connection to .* closed|Broken pipe|Connection reset by peer"),
+    # Unable to negotiate with 10.0.0.1 port 22: no matching host key type found. Their offer: ssh-rsa
+    (Cause.TRANSPORT, r"Unable to negotiate|Bad configuration option|[Bb]ad owner or permissions|percent_expand"),
+)
+
+
+def cause_of(stderr: str) -> Cause | None:
+    """Return the cause that ssh's messages name; None where no known message is among them."""
+    for cause, pattern in _MESSAGES:
+        if re.search(pattern, stderr):
+            return cause
+    return None
+
+
+def main_line(stderr: str) -> str:
+    """Return the one line of ssh's messages to show: the one that names the cause, else the last with text."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip(" \t@")]
+    cause = cause_of(stderr)
+    for line in reversed(lines):
+        if cause is not None and cause_of(line) is cause:
+            return line.strip("@ \t")
+    return lines[-1].strip("@ \t") if lines else ""
+
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.3, 3.0  # seconds; with less than the first left, there is no further attempt
+
+
+class Retries:
+    """Retries one login that the server drops (MaxStartups) until the deadline, with random pauses in between."""
+
+    def __init__(
+        self,
+        deadline: float,
+        chance: Callable[[], float] = random.random,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.deadline, self.chance, self.pause = deadline, chance, pause
+        self.attempts = 1
+
+    @property
+    def remaining(self) -> float:
+        """Seconds that are left, never quite zero."""
+        return max(self.deadline - time.monotonic(), 0.001)
+
+    def run(self, attempt: Callable[[], T], address: Callable[[], str]) -> T:
+        """Return the result of the first attempt that is not dropped. Raises its FailureError, or OVERLOADED."""
+        longest = FIRST_PAUSE
+        while True:
+            try:
+                return attempt()
+            except DroppedError as error:
+                dropped = error.failure.detail
+            pause = longest * (0.5 + self.chance())
+            if pause + FIRST_PAUSE >= self.remaining:
+                raise FailureError(overloaded(address(), self.attempts, dropped))
+            self.pause(pause)
+            longest = min(2 * longest, LONGEST_PAUSE)
+            self.attempts += 1

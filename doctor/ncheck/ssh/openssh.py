@@ -1,0 +1,310 @@
+"""An SSH client by the ssh program: for jump hosts, GSSAPI, host certificates, security keys and open masters.
+
+`ssh -v` prints how far a login came, with which keys, and why it failed: its log is read here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ncheck.ssh import failures
+from ncheck.ssh.child import ChildStream, NotStartedError, start
+from ncheck.ssh.config import SshConfig
+from ncheck.ssh.failures import DroppedError, Failure, FailureError, Retries, cause_of, failed, main_line
+from ncheck.ssh.login import Cause, Host, LoginFailedError, LoginRecord
+from ncheck.ssh.target import Target
+
+# The options for every host. BatchMode: never ask. UpdateHostKeys, ControlMaster, CheckHostIP (which adds
+# addresses to known_hosts before 8.5): write nothing, leave nothing behind; an open master is used.
+# IgnoreUnknown: ssh before 8.7 lacks the names after it.
+FIXED = (
+    "-T", "-v", "-oBatchMode=yes", "-oUpdateHostKeys=no", "-oControlMaster=no", "-oCheckHostIP=no",
+    "-oClearAllForwardings=yes",
+    "-oForwardAgent=no", "-oForwardX11=no", "-oPermitLocalCommand=no", "-oRemoteCommand=none", "-oTunnel=no",
+    "-oEscapeChar=none", "-oServerAliveInterval=5", "-oServerAliveCountMax=3", "-oConnectionAttempts=1",
+    "-oIgnoreUnknown=StdinNull,ForkAfterAuthentication,SessionType",
+    "-oStdinNull=no", "-oForkAfterAuthentication=no", "-oSessionType=default",
+)  # fmt: skip
+
+
+ACCEPT_NEW = ("no", "off", "accept-new")
+
+
+class OpenSshStream(ChildStream):
+    """The pipes of one ssh. Its own log lines on standard error are removed."""
+
+    record = LoginRecord("openssh")
+
+
+class OpenSshClient:
+    """Starts one ssh for each connection, in its own process group and with its own deadline."""
+
+    def __init__(self, command: str, config: SshConfig, environ: Mapping[str, str]) -> None:
+        self.command, self.config = command, config
+        self.environ = {**environ, "LC_ALL": "C"}
+
+    def connect(self, host: Host, target: Target, timeout: float) -> OpenSshStream:
+        """Log in and start the command. Raises LoginFailedError."""
+        return _Attempt(self, host, target, timeout).stream()
+
+    def argv(self, host: Host, target: Target, timeout: float) -> list[str]:
+        """Return the whole command line. The host's name follows `--`, so that it can never be read as an option."""
+        checking = [] if target.strict in ACCEPT_NEW else ["-oStrictHostKeyChecking=yes"]
+        if self.config.options.accept_new_host_keys:
+            checking = ["-oStrictHostKeyChecking=accept-new"]
+        limit = f"-oConnectTimeout={max(1, math.ceil(timeout))}"
+        ssh = [*self._time_limit(timeout), "ssh", *FIXED, *checking, limit]
+        return [*ssh, *self.config.ssh_arguments(host), self.command]
+
+    def _time_limit(self, timeout: float) -> list[str]:
+        """Return what ends ssh if this process is killed: in a key exchange that stalls, it would wait for ever."""
+        longest = math.ceil(self.config.options.longest + timeout)
+        return ["timeout", "-s", "KILL", str(longest)] if shutil.which("timeout", path=self.environ.get("PATH")) else []
+
+
+class _Attempt:
+    """One login, with its log so far. The server may drop it a few times."""
+
+    def __init__(self, client: OpenSshClient, host: Host, target: Target, timeout: float) -> None:
+        self.client, self.host, self.target, self.timeout = client, host, target, timeout
+        self.began = time.monotonic()
+        self.retries = Retries(self.began + timeout)
+        self.log = SshLog("", target)
+
+    def stream(self) -> OpenSshStream:
+        try:
+            return self.retries.run(self._once, lambda: self.log.address or self.target.host_name)
+        except FailureError as error:
+            failure = error.failure
+            raise LoginFailedError(failure.cause, failure.detail, failure.fix, self._record()) from None
+
+    def _once(self) -> OpenSshStream:
+        argv = self.client.argv(self.host, self.target, self.retries.remaining)
+        try:
+            stream = OpenSshStream(start(argv, self.client.environ), without_log, connection_broke)
+        except NotStartedError as error:
+            raise failed(Cause.TRANSPORT, error.detail, error.fix) from None
+        try:
+            self._watch(stream)
+        except BaseException:
+            stream.close()
+            raise
+        stream.record = self._record()
+        return stream
+
+    def _watch(self, stream: OpenSshStream) -> None:
+        ended = stream.watch(self._started, self.retries.deadline)
+        self.log = SshLog(stream.log, self.target)
+        if not self.log.started:
+            raise failure(self.log, self.timeout, timed_out=not ended)
+
+    def _started(self, log: str) -> bool:
+        return SshLog(log, self.target).started
+
+    def _record(self) -> LoginRecord:
+        return LoginRecord(
+            transport="openssh",
+            address=self.log.address,
+            port=self.target.port,
+            user=self.target.user,
+            attempts=self.retries.attempts,
+            seconds=time.monotonic() - self.began,
+            offered_keys=self.log.offered,
+            host_key=self.log.host_key,
+        )
+
+
+# client_loop: send disconnect: Broken pipe    |    Timeout, server 10.0.0.7 not responding.
+_BROKEN = ("Connection reset", "closed by remote host", "Broken pipe", "not responding", "Connection to ", "timed out")
+
+
+def connection_broke(messages: str) -> bool:
+    """Tell from ssh's messages whether the connection broke, where its exit status is 255."""
+    return any(words in messages for words in _BROKEN)
+
+
+# debug1: Connecting to node07 [10.0.0.7] port 22.
+# A server's banner is printed among these lines, and may look like one: what is no address is not taken.
+_ADDRESS = re.compile(r"^debug1: Connecting to \S+ \[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\] port", re.MULTILINE)
+
+
+# debug1: Server host key: ssh-ed25519 SHA256:J/glO1XKZI31IWzKMGQjOssdr4tQFGrCD3AXMLHQHck
+_HOST_KEY = re.compile(r"^debug1: Server host key: (\S+ \S+)", re.MULTILINE)
+
+
+# debug1: Offering public key: /root/.ssh/id_ed25519 ED25519 SHA256:uwA1ClT5jaMBmW8EOMm2kj explicit
+_OFFERED = re.compile(r"^debug1: Offering public key: (.+?) (\S+) (SHA256:\S+)(.*)$", re.MULTILINE)
+
+
+# Offending ECDSA key in /root/.ssh/known_hosts:12
+_OFFENDING = re.compile(r"^Offending \S+ key in (.+):\d+\s*$", re.MULTILINE)
+
+
+# channel 0: open failed: connect failed: Connection refused
+_FORWARDING = re.compile(r"open failed: (?:connect failed: |administratively prohibited: )?(.+)")
+
+
+# debug1: kex_exchange_identification: banner line 0: HTTP/1.1 400 Bad Request
+_IN_PLACE_OF_BANNER = re.compile(r"kex_exchange_identification: banner line \d+: (.*)")
+
+
+# OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19 27 Jan 2026
+_LOG_LINES = re.compile(
+    r"^(?:debug\d: |OpenSSH_\S+ ?.*, |Authenticated to \S+ |Transferred: sent |Bytes per second: sent ).*\n?",
+    re.MULTILINE,
+)
+
+
+# debug1: Sending command: exec /bin/sh ...      (the connection is ours)
+# debug1: mux_client_request_session: master session id: 2      (it is that of a master)
+_STARTED = re.compile(r"^debug1: (?:Sending command: |mux_client_request_session: master session id)", re.MULTILINE)
+
+
+_FORWARDED = (
+    ("refused", Cause.REFUSED), ("timed out", Cause.FILTERED), ("no route", Cause.UNROUTABLE),
+    ("unreachable", Cause.UNROUTABLE), ("not known", Cause.NAME_UNKNOWN), ("name resolution", Cause.NAME_UNKNOWN),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SshLog:
+    """The text of ssh's standard error with -v; that of a jump host's ssh is mixed in."""
+
+    text: str
+    target: Target
+
+    @property
+    def started(self) -> bool:
+        """Whether the login worked and the command was sent."""
+        return bool(_STARTED.search(self.text))
+
+    @property
+    def address(self) -> str:
+        found = _ADDRESS.findall(self.text)
+        return found[-1] if found and not self.proxied else ""
+
+    @property
+    def host_key(self) -> str:
+        found = _HOST_KEY.findall(self.text)
+        return found[-1] if found else ""
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        keys = (f"{kind} {print_} {path}{' (agent)' if 'agent' in rest.split() else ''}"
+                for path, kind, print_, rest in _OFFERED.findall(self.text))  # fmt: skip
+        return tuple(dict.fromkeys(keys))
+
+    @property
+    def proxied(self) -> bool:
+        return bool(self.target.proxy_jump or self.target.proxy_command)
+
+    @property
+    def messages(self) -> str:
+        """The text without the lines of -v: ssh's messages, the server's, and the remote standard error."""
+        return without_log(self.text)
+
+    @property
+    def reached_server(self) -> bool:
+        """Whether the host's own SSH server, not only a jump host's, sent its banner."""
+        if self.proxied:
+            return f"Authenticating to {self.target.host_name}:{self.target.port} " in self.text
+        return "Remote protocol version" in self.text
+
+
+def without_log(text: str) -> str:
+    return _LOG_LINES.sub("", text)
+
+
+def failure(log: SshLog, seconds: float, *, timed_out: bool) -> FailureError:
+    """Return why the login failed. A DroppedError is worth another attempt."""
+    answer = _IN_PLACE_OF_BANNER.search(log.text)
+    if answer and not answer.group(1).startswith(failures.SERVER_FULL):
+        return FailureError(failures.not_ssh(log.target, answer.group(1).strip()))
+    if timed_out:
+        return FailureError(_timed_out(log, seconds))
+    if log.proxied and not log.reached_server:
+        return FailureError(_proxy_failure(log))
+    cause = cause_of(log.messages)
+    dropped = cause is Cause.OVERLOADED or (cause is Cause.CLOSED and "SSH2_MSG_NEWKEYS received" not in log.text)
+    if dropped:
+        return DroppedError(Failure(Cause.OVERLOADED, _line(log)))
+    if cause is Cause.AUTH_REFUSED and "with partial success" in log.text:
+        cause = Cause.PERSON_WANTED
+    return FailureError(_failure_of(log, cause or Cause.TRANSPORT, seconds))
+
+
+def _timed_out(log: SshLog, seconds: float) -> Failure:
+    if not log.reached_server:
+        connected = "Connection established" in log.text and not log.proxied
+        slow = failures.silent if connected else failures.filtered
+        return slow(log.target, log.address or log.target.host_name, seconds)
+    stage = "in the key exchange" if "SSH2_MSG_NEWKEYS received" not in log.text else "during the login"
+    return failures.stalled(log.address or log.target.host_name, stage, seconds)
+
+
+def _proxy_failure(log: SshLog) -> Failure:
+    """Return the failure of a host that the jump host cannot reach, or of the jump host itself."""
+    if forwarding := _FORWARDING.search(log.messages):
+        why = forwarding.group(1)
+        cause = next((cause for words, cause in _FORWARDED if words in why.lower()), Cause.TRANSPORT)
+        detail = f"the jump host cannot reach {log.target.host_name} port {log.target.port}: {why}"
+        return Failure(cause, detail, failures.by_hand(log.target, "-v"))
+    by = f"ProxyJump {log.target.proxy_jump}" if log.target.proxy_jump else "ProxyCommand"
+    return Failure(Cause.TRANSPORT, f"{by} does not work: {_line(log)}", failures.by_hand(log.target, "-v"))
+
+
+def _failure_of(log: SshLog, cause: Cause, seconds: float) -> Failure:
+    """Return the failure of this cause, in the words that both clients share where there are such."""
+    target, address, line = log.target, log.address or log.target.host_name, _line(log)
+    why = line.rpartition(": ")[2]
+    same: dict[Cause, Callable[[], Failure]] = {
+        Cause.REFUSED: lambda: failures.refused(target, address),
+        Cause.FILTERED: lambda: failures.filtered(target, address, seconds),
+        Cause.UNROUTABLE: lambda: failures.unroutable(target, address, why),
+        Cause.NAME_UNKNOWN: lambda: failures.name_unknown(target, why),
+        Cause.SILENT: lambda: failures.silent(target, address, seconds),
+        Cause.STALLED: lambda: failures.stalled(address, "in the key exchange", seconds),
+        Cause.NOT_SSH: lambda: failures.not_ssh(target, line),
+    }
+    return same[cause]() if cause in same else Failure(cause, _detail(log, cause, line), _fix(log, cause))
+
+
+def _detail(log: SshLog, cause: Cause, line: str) -> str:
+    name, key = log.target.known_as, log.host_key
+    if cause is Cause.HOST_KEY_UNKNOWN:
+        return f"the host key of {name} is in no known_hosts file: the host presents {key}"
+    if cause is Cause.HOST_KEY_CHANGED:
+        offending = _OFFENDING.search(log.text)
+        where = f", another is in {offending.group(0).partition(' in ')[2].strip()}" if offending else ""
+        return f"the host key of {name} changed: it presents {key}{where}"
+    if cause is Cause.HOST_KEY_REVOKED:
+        return f"the host key of {name} is marked as revoked: {key}"
+    if cause is Cause.AUTH_REFUSED:
+        return f"{line}; offered: {', '.join(log.offered)}" if log.offered else f"{line}; there was no key to offer"
+    return line
+
+
+def _fix(log: SshLog, cause: Cause) -> str:
+    target, offending = log.target, _OFFENDING.search(log.text)
+    forget = failures.forget_key(target, offending.group(1)) if offending else failures.by_hand(target, "-v")
+    first = shlex.quote(next(iter(target.identity_files), "~/.ssh/id_ed25519"))
+    lines = {
+        Cause.HOST_KEY_UNKNOWN: failures.by_hand(target, "-o StrictHostKeyChecking=ask"),
+        Cause.HOST_KEY_CHANGED: forget,
+        Cause.HOST_KEY_REVOKED: failures.NEW_HOST_KEYS,
+        Cause.AUTH_REFUSED: f"ssh-copy-id {failures.destination(target)}" if log.offered else "ssh-keygen -t ed25519",
+        Cause.SLURM_JOB_WANTED: f"salloc -w {shlex.quote(target.name)}",
+        Cause.TOO_MANY_KEYS: failures.by_hand(target, "-o IdentitiesOnly=yes", f"-i {first}"),
+        Cause.PERSON_WANTED: failures.by_hand(target),
+    }
+    return lines.get(cause, failures.by_hand(target, "-v"))
+
+
+def _line(log: SshLog) -> str:
+    return main_line(log.messages)[:400] or "ssh ended without a message"

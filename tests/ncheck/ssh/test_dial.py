@@ -1,0 +1,35 @@
+"""One TCP connection to a host name."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+from ncheck.ssh.dial import dial
+from ncheck.ssh.failures import FailureError
+from ncheck.ssh.login import Cause
+from ncheck.ssh.target import Target
+
+
+def test_the_next_address_is_tried_when_the_first_is_dead() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # localhost is ::1 too, where nothing listens
+        sock, address = dial(Target("a", "localhost", listener.getsockname()[1]), 60)
+        sock.close()
+    assert address == "127.0.0.1"
+
+
+def test_an_address_that_refuses_is_reported() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(FailureError) as raised:
+            dial(Target("a", "localhost", taken.getsockname()[1]), 60)
+    assert raised.value.failure.cause is Cause.REFUSED
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "nöde", "node\x00", "-x", ""])
+def test_no_name_is_too_strange(name: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(FailureError):
+        dial(Target("a", name, 1), 5)
+    assert time.monotonic() - began < 60

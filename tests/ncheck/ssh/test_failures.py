@@ -1,0 +1,65 @@
+"""OpenSSH's messages, as its versions print them, and the cause that each names."""
+
+from __future__ import annotations
+
+import pytest
+from ncheck.ssh.failures import cause_of, main_line
+from ncheck.ssh.login import Cause
+
+CHANGED = """@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
+@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!
+Host key for node02 has changed and you have requested strict checking.
+Host key verification failed.
+"""
+SLURM = """Access denied by pam_slurm_adopt: you have no active jobs on this node
+Connection closed by 10.0.0.2 port 22
+"""
+
+MESSAGES = {
+    "ssh: Could not resolve hostname nosuch: Name or service not known": Cause.NAME_UNKNOWN,
+    "ssh: Could not resolve hostname nosuch: Temporary failure in name resolution": Cause.NAME_UNKNOWN,
+    "ssh: connect to host node02 port 22: Connection refused": Cause.REFUSED,
+    "ssh: connect to host node02 port 22: Connection timed out": Cause.FILTERED,
+    "ssh: connect to host node02 port 22: No route to host": Cause.UNROUTABLE,
+    "ssh: connect to host node02 port 22: Network is unreachable": Cause.UNROUTABLE,
+    "ssh: connect to host node02 port 22: Invalid argument": Cause.UNROUTABLE,
+    "Connection timed out during banner exchange\nConnection to 10.0.0.2 port 22 timed out": Cause.SILENT,
+    "Connection to 10.0.0.2 port 22 timed out": Cause.STALLED,
+    "kex_exchange_identification: banner line contains invalid characters\nbanner exchange: Connection to 10.0.0.2 port"
+    " 80: invalid format": Cause.NOT_SSH,
+    "No ED25519 host key is known for node02 and you have requested strict checking.\nHost key verification failed.":
+        Cause.HOST_KEY_UNKNOWN,
+    "Host key verification failed.": Cause.HOST_KEY_UNKNOWN,
+    CHANGED: Cause.HOST_KEY_CHANGED,
+    "me@node02: Permission denied (publickey).": Cause.AUTH_REFUSED,
+    "me@node02: Permission denied (publickey,gssapi-keyex,gssapi-with-mic,password).": Cause.AUTH_REFUSED,
+    "me@node02: Permission denied (keyboard-interactive).": Cause.PERSON_WANTED,
+    "Received disconnect from 10.0.0.2 port 22:2: Too many authentication failures\nDisconnected from 10.0.0.2 port 22":
+        Cause.TOO_MANY_KEYS,
+    "WARNING: Your password has expired.\nPassword change required but no TTY available.": Cause.PERSON_WANTED,
+    SLURM: Cause.SLURM_JOB_WANTED,
+    "kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.0.0.2 port 22":
+        Cause.OVERLOADED,
+    "kex_exchange_identification: Connection closed by remote host": Cause.OVERLOADED,
+    "Connection closed by 10.0.0.2 port 22": Cause.CLOSED,
+    "This account is currently not available.": Cause.NO_SHELL,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "cause"), MESSAGES.items())
+def test_each_message_names_its_cause(message: str, cause: Cause) -> None:
+    assert cause_of(message) is cause
+
+
+def test_an_unknown_message_names_no_cause() -> None:
+    assert cause_of("bash: line 1: orted: command not found") is None
+    assert cause_of("") is None
+
+
+def test_the_line_that_is_shown_is_the_one_that_names_the_cause() -> None:
+    assert main_line(CHANGED) == "Host key for node02 has changed and you have requested strict checking."
+    assert main_line(SLURM) == "Access denied by pam_slurm_adopt: you have no active jobs on this node"
+    assert main_line("one\ntwo\n\n") == "two"
+    assert main_line("") == ""

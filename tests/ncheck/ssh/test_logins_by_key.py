@@ -1,0 +1,183 @@
+"""Whose host key it is, and whose key logs in: the same promises for both clients."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ncheck.model.evidence import Cause
+from ncheck.settings import Settings
+
+from .sites import Keys, Known, Site, Sshd, fingerprint, where
+
+# Whose host key it is
+
+
+def test_an_unknown_host_key_is_refused_before_any_key_of_ours_is_shown(site: Site, sshd: Sshd, keys: Keys) -> None:
+    port = sshd()
+    login = site.with_lines(Port=port).failure()
+    assert (login.cause, login.offered_keys) == (Cause.HOST_KEY_UNKNOWN, ())
+    assert fingerprint(keys, "host_ed25519") in login.detail
+    assert login.fix == f"ssh -F {site.folder}/config-{site.kind} -o StrictHostKeyChecking=ask {where(port)}"
+
+
+def test_a_changed_host_key_names_file_and_line_and_how_to_forget_it(site: Site, sshd: Sshd, keys: Keys) -> None:
+    port, file = sshd(), site.folder / "known_hosts"
+    file.write_text(f"# comment\n[127.0.0.1]:{port} {keys.public('other')}\n")
+    login = site.with_lines(Port=port).failure()
+    assert (login.cause, login.offered_keys) == (Cause.HOST_KEY_CHANGED, ())
+    assert f"{file}:2" in login.detail
+    assert login.fix == f"ssh-keygen -f {file} -R '[127.0.0.1]:{port}'"
+
+
+def test_a_revoked_host_key(site: Site, sshd: Sshd, known: Known, keys: Keys) -> None:
+    known(port := sshd())
+    with (site.folder / "known_hosts").open("a") as file:
+        file.write(f"@revoked * {keys.public('host_ed25519')}\n")
+    assert site.with_lines(Port=port).failure().cause is Cause.HOST_KEY_REVOKED
+
+
+def test_a_host_that_is_known_by_its_other_key_is_asked_for_that_one(site: Site, sshd: Sshd, keys: Keys) -> None:
+    port = sshd()
+    (site.folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {keys.public('host_ecdsa')}\n")
+    stream = site.with_lines(Port=port).connect()
+    stream.close()
+    assert stream.login.host_key == f"ecdsa-sha2-nistp256 {fingerprint(keys, 'host_ecdsa')}"
+
+
+def test_a_new_host_key_is_written_only_when_asked_for(site: Site, sshd: Sshd, keys: Keys) -> None:
+    port, file = sshd(), site.folder / "known_hosts"
+    file.write_text("# mine, without a newline at its end" + ("\n" if site.kind == "openssh" else ""))
+    file.chmod(0o640)
+    asked = replace(site, settings=Settings(accept_new_host_keys=True)).with_lines(Port=port)  # type: ignore[type-var]
+    asked.connect().close()
+    assert f"[127.0.0.1]:{port} {keys.public('host_ed25519')}" in file.read_text().splitlines()
+    assert file.read_text().splitlines()[0] == "# mine, without a newline at its end"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    site.with_lines(Port=port).connect().close()
+
+
+def test_a_changed_host_key_is_never_taken_for_a_new_one(site: Site, sshd: Sshd, keys: Keys) -> None:
+    port, file = sshd(), site.folder / "known_hosts"
+    file.write_text(text := f"[127.0.0.1]:{port} {keys.public('other')}\n")
+    asked = replace(site, settings=Settings(accept_new_host_keys=True)).with_lines(Port=port)  # type: ignore[type-var]
+    assert asked.failure().cause is Cause.HOST_KEY_CHANGED
+    assert file.read_text() == text
+
+
+# Who we are
+
+
+@pytest.mark.parametrize("name", ["user", "ecdsa", "rsa"])
+def test_each_type_of_key_logs_in(site: Site, sshd: Sshd, known: Known, keys: Keys, name: str) -> None:
+    known(port := sshd(authorized=(name,)))
+    assert site.with_lines(Port=port, IdentityFile=keys.path(name)).says("echo in") == (b"in\n", 0)
+
+
+def test_refused_keys_are_listed_with_the_line_that_installs_one(
+    site: Site, sshd: Sshd, known: Known, keys: Keys
+) -> None:
+    known(port := sshd(authorized=("other",)))
+    login = site.with_lines(Port=port).failure()
+    assert (login.cause, login.offered_keys) == (
+        Cause.AUTH_REFUSED, (f"ED25519 {fingerprint(keys, 'user')} {keys.path('user')}",)
+    )  # fmt: skip
+    assert re.fullmatch(rf"ssh-copy-id .*{re.escape(where(port))}", login.fix)
+
+
+def test_a_key_with_a_passphrase_is_never_asked_for(site: Site, sshd: Sshd, known: Known, keys: Keys) -> None:
+    known(port := sshd(authorized=("locked",)))
+    login = site.with_lines(Port=port, IdentityFile=keys.path("locked")).failure()
+    assert login.cause is Cause.AUTH_REFUSED
+    if site.kind == "paramiko":
+        assert f"{keys.path('locked')} has a passphrase and is in no agent" in login.detail
+        assert login.fix == f"ssh-add {keys.path('locked')}"
+
+
+def test_no_key_at_all(site: Site, sshd: Sshd, known: Known) -> None:
+    known(port := sshd())
+    login = site.with_lines(Port=port, IdentityFile=site.folder / "none").failure()
+    assert (login.cause, login.offered_keys, login.fix) == (Cause.AUTH_REFUSED, (), "ssh-keygen -t ed25519")
+
+
+def test_too_many_keys(site: Site, sshd: Sshd, known: Known, keys: Keys) -> None:
+    known(port := sshd("MaxAuthTries 2"))
+    more = tuple(f"IdentityFile {keys.path(name)}" for name in ("third", "ecdsa", "user"))
+    many = replace(site.with_lines(Port=port, IdentityFile=keys.path("other")), extra=more)  # type: ignore[type-var]
+    login = many.failure()
+    assert login.cause is Cause.TOO_MANY_KEYS
+    assert login.fix.startswith(f"ssh -F {site.folder}/config-{site.kind} -o IdentitiesOnly=yes -i ")
+
+
+def test_a_login_that_wants_a_password_too(site: Site, sshd: Sshd, known: Known) -> None:
+    known(port := sshd("AuthenticationMethods publickey,password", "PasswordAuthentication yes"))
+    assert site.with_lines(Port=port).failure().cause is Cause.PERSON_WANTED
+
+
+def test_a_login_that_takes_no_keys(site: Site, sshd: Sshd, known: Known) -> None:
+    known(port := sshd("AuthenticationMethods keyboard-interactive", "KbdInteractiveAuthentication yes"))
+    assert site.with_lines(Port=port).failure().cause is Cause.PERSON_WANTED
+
+
+def test_a_node_that_wants_a_slurm_job(site: Site, sshd: Sshd, known: Known) -> None:
+    words = site.folder / "banner"
+    words.write_text("Access denied by pam_slurm_adopt: you have no active jobs on this node\n")
+    known(port := sshd(f"Banner {words}", authorized=()))
+    login = site.with_lines(Port=port).failure()
+    assert (login.cause, login.fix) == (Cause.SLURM_JOB_WANTED, "salloc -w node07")
+
+
+def test_an_account_without_a_shell_is_for_the_stream_to_tell(site: Site, sshd: Sshd, known: Known) -> None:
+    known(port := sshd("ForceCommand echo This account is currently not available.; exit 1"))
+    assert site.with_lines(Port=port).says("echo in") == (b"This account is currently not available.\n", 1)
+
+
+def test_a_user_certificate_logs_in(site: Site, sshd: Sshd, known: Known, keys: Keys, tmp_path: Path) -> None:
+    signing = ["ssh-keygen", "-q", "-s", str(keys.path("ca")), "-I", "test", "-n", where(0).split()[2].split("@")[0]]
+    certificate = tmp_path / "user-cert.pub"
+    public = tmp_path / "user.pub"
+    public.write_text(keys.path("user.pub").read_text())
+    subprocess.run([*signing, str(public)], check=True)
+    known(port := sshd(f"TrustedUserCAKeys {keys.path('ca')}.pub", authorized=()))
+    assert site.with_lines(Port=port, CertificateFile=certificate).says("echo in") == (b"in\n", 0)
+
+
+# The agent
+
+
+@pytest.fixture
+def agent(keys: Keys, empty_agent: Path) -> Path:
+    environ = {**os.environ, "SSH_AUTH_SOCK": str(empty_agent)}
+    names = [str(keys.path(name)) for name in ("rsa", "user")]
+    subprocess.run(["ssh-add", "-q", *names], env=environ, check=True, stderr=subprocess.DEVNULL)
+    return empty_agent
+
+
+def test_the_agents_keys_log_in_after_those_that_are_configured(
+    site: Site, sshd: Sshd, known: Known, keys: Keys, agent: Path
+) -> None:
+    known(port := sshd(authorized=("rsa",)))
+    held = site.with_lines(Port=port, IdentitiesOnly="no", IdentityAgent=agent)
+    stream = held.connect()
+    stream.close()
+    assert [told.split()[1] for told in stream.login.offered_keys] == [
+        fingerprint(keys, "user"), fingerprint(keys, "rsa"),
+    ]  # fmt: skip
+
+
+def test_sixteen_logins_share_one_agent(site: Site, sshd: Sshd, known: Known, agent: Path) -> None:
+    known(port := sshd("MaxStartups 100", authorized=("rsa",)))
+    held = site.with_lines(Port=port, IdentitiesOnly="no", IdentityAgent=agent, IdentityFile=site.folder / "none")
+    answers: list[object] = [held.says("echo in")]
+    threads = [threading.Thread(target=lambda: answers.append(held.says("echo in"))) for _ in range(15)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [(b"in\n", 0)] * 16
