@@ -12,8 +12,8 @@ from rich.text import Text
 
 from ncheck.model.report import FAR_TOO_LOW, LEAST_KEPT, LOW, Measurement, Pair, Point, Probe, Report, Traffic
 from ncheck.report import text as words
-from ncheck.report.folding import grouped
 from ncheck.report.page import Page
+from ncheck.report.text import grouped
 from ncheck.text import moved
 from ncheck.text import size as size_text
 
