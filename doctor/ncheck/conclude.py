@@ -88,7 +88,21 @@ def conclude(checks: Sequence[Check], facts: Mapping[str, Facts], settings: Sett
     excused = excused_pairs(checks, tuple(facts), settings)
     lowered = [part for finding in _merged(judgement.findings) for part in _lowered(finding, excused)]
     lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
+    lowered = _with_causes(lowered, checks)
     return Conclusion(tuple(judgement.verdicts), tuple(lowered), facts, settings, excused)
+
+
+def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:
+    """Refer from findings to those that name their cause, where every one of their nodes has one."""
+    explained_by = {check.code: check.explained_by for check in checks if check.explained_by}
+    linked = []
+    for finding in findings:
+        prefix = explained_by.get(finding.code)
+        causes = [other for other in findings if prefix and other.code.startswith(prefix)]
+        codes = {other.code for other in causes if set(other.nodes) & set(finding.nodes)}
+        explained = {node for other in causes for node in other.nodes}.issuperset(finding.nodes)
+        linked.append(replace(finding, see=tuple(sorted(codes))) if codes and explained else finding)
+    return linked
 
 
 def _merged(findings: Sequence[Finding]) -> list[Finding]:

@@ -13,19 +13,19 @@ class Observer(Protocol):
     """Called from many threads; each call must return quickly and must not raise."""
 
     def started(self, nodes: tuple[Node, ...]) -> None:
-        """The inventory was read; connecting begins."""
+        """Note that the inventory was read; connecting begins."""
 
     def stage(self, node: str, stage: str) -> None:
-        """A node entered a stage, such as connecting, logged in, collecting, done."""
+        """Note that a node entered a stage, such as connecting, logged in, collecting, done."""
 
     def login_failed(self, node: str, login: Login) -> None:
-        """A node could not be used: show it at once, long before the report."""
+        """Show at once, long before the report, that a node could not be used."""
 
     def judged(self, findings: tuple[Finding, ...]) -> None:
-        """The checks were judged; a slow bandwidth test may follow."""
+        """Note the findings of the checks; a slow bandwidth test may follow."""
 
     def finished(self) -> None:
-        """The run is over: restore the terminal."""
+        """Restore the terminal at the end of the run."""
 
 
 class Silent:

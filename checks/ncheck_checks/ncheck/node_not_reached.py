@@ -23,7 +23,7 @@ from ncheck.facts.login import LoginFacts
 from ncheck.model.evidence import INFRASTRUCTURE
 
 
-@node_check("NC001", Severity.ERROR, LoginFacts)
+@node_check("NC001", Severity.ERROR, LoginFacts, explained_by="NC1")
 def node_not_reached(node: NodeView) -> Iterator[Problem | Inconclusive]:
     login = node[LoginFacts].login
     if login.reached:

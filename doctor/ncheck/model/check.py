@@ -50,6 +50,7 @@ class Check:
     `everywhere`: what one node has, every node must have (of its kind); those that lack it fail.
     `by_kind`: a cluster check is run once for each group of nodes with the same GPU models.
     `alone`: a cluster check has something to say of a run with one node too.
+    `explained_by`: how the codes of the checks begin whose findings on the same nodes name the cause of this one's.
     """
 
     code: str
@@ -64,6 +65,7 @@ class Check:
     by_kind: bool = False
     alone: bool = False
     module: str = ""
+    explained_by: str = ""
 
     @property
     def title(self) -> str:
@@ -78,13 +80,16 @@ ClusterJudge = Callable[[Cluster], Iterable[Said]]
 
 
 def node_check(
-    code: str, severity: Severity, *reads: FactType, also: tuple[FactType, ...] = ()
+    code: str, severity: Severity, *reads: FactType, also: tuple[FactType, ...] = (), explained_by: str = ""
 ) -> Callable[[NodeJudge], Check]:
     """Make a check that looks at one node at a time; named after the function, its page is the module's docstring."""
 
     def made(judge: NodeJudge) -> Check:
         name, page = _name_and_page(judge)
-        return Check(code, name, severity, page, reads, also, judge_node=judge, module=judge.__module__)
+        return Check(
+            code, name, severity, page, reads, also,
+            judge_node=judge, module=judge.__module__, explained_by=explained_by,
+        )  # fmt: skip
 
     return made
 

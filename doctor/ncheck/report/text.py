@@ -21,7 +21,7 @@ LONGEST_SET = 48  # characters of a node set before it is cut
 
 
 def line(text: str) -> str:
-    """Return the text on one line without escape sequences. Control, invisible and bidirectional characters become `?`."""
+    """Return the text on one line, without escapes; control, invisible and bidirectional characters become `?`."""
     return _visible(" ".join(_ESCAPE.sub("", text).split()))
 
 
