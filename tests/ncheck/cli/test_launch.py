@@ -16,7 +16,7 @@ from pathlib import Path
 
 import ncheck
 import pytest
-from ncheck.cli.launch import program_in, words_of
+from ncheck.cli.launch import program_in, argv_of
 
 HOME = str(Path(ncheck.__file__).parent.parent)
 NCHECK = [sys.executable, "-m", "ncheck", "launch", "--config", "none"]
@@ -200,11 +200,11 @@ def test_a_launcher_that_is_not_here_is_told_with_the_line_for_the_first_node(en
 
 def test_what_is_done_first_is_done_by_a_shell_that_then_becomes_the_program() -> None:
     line = "printf '%s && %s\\n' a 8 > hosts && env A=1 deepspeed --hostfile hosts 't && x.py'"
-    assert words_of(line) == ["/bin/sh", "-c", line.replace("&& env", "&& exec env")]
+    assert argv_of(line) == ["/bin/sh", "-c", line.replace("&& env", "&& exec env")]
     assert program_in(line) == "deepspeed"
 
 
 def test_a_line_of_words_needs_no_shell() -> None:
     line = "env 'A=x;y' mpiexec -genv B '=eth0' 'a && b'"
-    assert words_of(line) == ["env", "A=x;y", "mpiexec", "-genv", "B", "=eth0", "a && b"]
+    assert argv_of(line) == ["env", "A=x;y", "mpiexec", "-genv", "B", "=eth0", "a && b"]
     assert program_in(line) == "mpiexec"

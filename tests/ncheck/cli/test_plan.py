@@ -15,7 +15,7 @@ import ncheck
 import ncheck_checks
 import pytest
 from ncheck.cli.main import main
-from ncheck.demo.recordings import recorded_cluster
+from ncheck.demo import recorded_cluster
 from ncheck.demo.server import lay_out
 
 PACKAGES = (

@@ -11,7 +11,7 @@ from typing import Any
 
 import ncheck
 from ncheck.blockers import measures
-from ncheck.cli.probe import measuring
+from ncheck.cli.check import probe_settings
 from ncheck.registry import load_checks
 from ncheck.settings import Settings
 
@@ -67,16 +67,16 @@ def test_this_machine_alone_has_nothing_to_measure_which_only_who_asked_for_it_m
 
 
 def test_only_the_checks_of_the_plan_and_of_what_is_measured_are_run() -> None:
-    codes = set(measuring(Settings()).select)
+    codes = set(probe_settings(Settings()).select)
     every = {check.code: check for check in load_checks().select(())}
     assert {code for code, check in every.items() if measures(check)} <= codes
     assert {"NC001", "NC111", "NC201", "NC322"} <= codes
     assert not codes & {"NC601", "NC209", "NC131", "NC506"}  # clocks, mpirun's daemons and ssh, an Xid of last week
-    assert {"NC209", "NC131"} <= set(measuring(Settings(probe_launcher="mpirun")).select)
+    assert {"NC209", "NC131"} <= set(probe_settings(Settings(probe_launcher="mpirun")).select)
 
 
 def test_a_file_that_measures_nothing_does_not_keep_the_command_from_it() -> None:
-    assert (measuring(Settings(probe="none")).probe, measuring(Settings(probe="tcp")).probe) == ("auto", "tcp")
+    assert (probe_settings(Settings(probe="none")).probe, probe_settings(Settings(probe="tcp")).probe) == ("auto", "tcp")
 
 
 def test_a_dry_run_tells_of_it(tmp_path: Path) -> None:

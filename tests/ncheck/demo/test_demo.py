@@ -17,7 +17,7 @@ import ncheck_checks
 import paramiko
 import pytest
 from ncheck.demo import run
-from ncheck.demo.recordings import recorded_cluster
+from ncheck.demo import recorded_cluster
 from ncheck.demo.server import LOOPBACK, NodeServer, made_key
 from ncheck.model.report import Report
 from ncheck.observer import Silent

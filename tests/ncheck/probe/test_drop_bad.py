@@ -11,7 +11,7 @@ from ncheck.model.evidence import Evidence
 from ncheck.model.report import Report
 from ncheck.observer import Silent
 from ncheck.pipeline import examine, replay
-from ncheck.report.console import left_out
+from ncheck.report.summary import left_out
 from ncheck.settings import Settings
 
 from tests.recorded.clusters import FOUR, HEALTHY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
-from ncheck.report.folding import Told, blocks, grouped, told
+from ncheck.report.text import FoldedVerdicts, fold_findings, fold_verdicts, grouped
 from ncheck.report.text import count, line, lines, node_set
 
 KNOWN = ("node01", "node02", "node03", "a", "b")
@@ -15,7 +15,7 @@ def finding(node: str, message: str, fix: str = "true", evidence: tuple[str, ...
 
 
 def test_findings_that_differ_in_their_own_node_alone_are_one() -> None:
-    (block,) = blocks(
+    (block,) = fold_findings(
         [
             finding(node, f"{node}: mlx5_0 is Polling", f"ssh {node} ibstat", (f"ibstat on {node}",))
             for node in KNOWN[:3]
@@ -29,17 +29,17 @@ def test_findings_that_differ_in_their_own_node_alone_are_one() -> None:
 
 
 def test_findings_that_say_other_things_stay_apart() -> None:
-    found = blocks([finding("node01", "mlx5_0 is Polling"), finding("node02", "mlx5_1 is Polling")], KNOWN)
+    found = fold_findings([finding("node01", "mlx5_0 is Polling"), finding("node02", "mlx5_1 is Polling")], KNOWN)
     assert [block.message for block in found] == ["mlx5_0 is Polling", "mlx5_1 is Polling"]
 
 
 def test_a_node_called_like_a_word_does_not_join_what_differs() -> None:
-    found = blocks([finding("a", "a has a dead port"), finding("b", "b has a dead port")], KNOWN)
+    found = fold_findings([finding("a", "a has a dead port"), finding("b", "b has a dead port")], KNOWN)
     assert [block.message for block in found] == ["a has a dead port", "b has a dead port"]
 
 
 def test_a_name_inside_a_longer_name_is_left_alone() -> None:
-    found = blocks([finding("node01", "node01.cluster is slow"), finding("node02", "node02.cluster is slow")], KNOWN)
+    found = fold_findings([finding("node01", "node01.cluster is slow"), finding("node02", "node02.cluster is slow")], KNOWN)
     assert len(found) == 2
 
 
@@ -48,7 +48,7 @@ def test_evidence_of_healthy_nodes_is_folded_too() -> None:
         "NC201", "nccl-version-differs", Severity.ERROR, ("node03",), "differs",
         ("node01: 2.21.5", "node02: 2.21.5", "node03: 2.18.3", "asked: by ncclGetVersion"), "true",
     )  # fmt: skip
-    (block,) = blocks([one], KNOWN)
+    (block,) = fold_findings([one], KNOWN)
     assert block.evidence == ("node[01-02]: 2.21.5", "node03: 2.18.3", "asked: by ncclGetVersion")
 
 
@@ -59,19 +59,19 @@ def test_verdicts_fold_by_reason_and_nodes_the_most_checks_first() -> None:
         for node in ("node01", "node02")
     ]
     assert told(unknown, lambda verdict: verdict.outcome is Outcome.UNKNOWN) == (
-        Told("not reached", ("y", "z"), ("node01", "node02")),
-        Told("slow", ("x",), ("node01", "node02")),
+        FoldedVerdicts("not reached", ("y", "z"), ("node01", "node02")),
+        FoldedVerdicts("slow", ("x",), ("node01", "node02")),
     )
 
 
 def test_reasons_that_name_their_own_node_fold_too() -> None:
     unknown = [Verdict("x", "NC1", node, Outcome.UNKNOWN, f"{node} fell silent") for node in KNOWN[:3]]
-    assert told(unknown, lambda _: True) == (Told("node[01-03] fell silent", ("x",), KNOWN[:3]),)
+    assert told(unknown, lambda _: True) == (FoldedVerdicts("node[01-03] fell silent", ("x",), KNOWN[:3]),)
 
 
 def test_a_reason_that_names_one_of_its_nodes_is_one_reason() -> None:
     unknown = [Verdict("x", "NC1", node, Outcome.UNKNOWN, "GPUs are in use on node03") for node in KNOWN[:3]]
-    assert told(unknown, lambda _: True) == (Told("GPUs are in use on node03", ("x",), KNOWN[:3]),)
+    assert told(unknown, lambda _: True) == (FoldedVerdicts("GPUs are in use on node03", ("x",), KNOWN[:3]),)
 
 
 def test_values_fold_with_the_most_common_first() -> None:
