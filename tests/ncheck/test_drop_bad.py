@@ -18,8 +18,8 @@ from ncheck.model.report import NodeSummary, Probe, Report
 from ncheck.observer import Silent
 from ncheck.pipeline import replay
 from ncheck.registry import load_checks
-from ncheck.report.summary import left_out
 from ncheck.report.json import as_json
+from ncheck.report.summary import left_out
 from ncheck.settings import Ignore, Settings
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

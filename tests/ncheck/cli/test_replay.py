@@ -37,8 +37,8 @@ def test_a_recorded_healthy_cluster_is_exit_code_0_and_says_that_it_is_recorded(
 ) -> None:
     assert main(["replay", str(FIXTURES / "healthy-4x8-h100")]) == 0
     out = capsys.readouterr().out
-    assert "Recorded, not measured now.\n" in out
-    assert "Nothing wrong was found" in out
+    assert "Recorded data, not live.\n" in out
+    assert "No problems found" in out
     assert out.endswith("exit code 0: clean\n")
 
 
