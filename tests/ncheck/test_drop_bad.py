@@ -101,7 +101,7 @@ def test_what_could_not_be_told_of_what_the_plan_mends_makes_no_node_bad_either(
 
 def test_what_is_left_is_said_in_one_line_and_one_reason_once() -> None:
     told = left_out({"n07": "NC402 ib-port-polling: mlx5_3", "n09": "NC402 ib-port-polling: mlx5_3", "n12": "off"}, 16)
-    assert told == "13 of 16, without n[07,09]: NC402 ib-port-polling: mlx5_3; n12: off"
+    assert told == "13 of 16 nodes, without n[07,09]: NC402 ib-port-polling: mlx5_3; n12: off"
 
 
 @pytest.mark.parametrize("gone", ["c"])

@@ -10,9 +10,9 @@ import pytest
 from ncheck.errors import SettingsError
 from ncheck.settings import HostOverride, Ignore, JobEnvironment, Settings, make_settings
 
-LINE_BREAK = "it has a line break; join the commands with ';', as in 'module load nccl; source env.sh'"
+LINE_BREAK = "it contains a line break; join the commands with ';', as in 'module load nccl; source env.sh'"
 ONLY_A_FLAG = "is not allowed in a settings file"
-SIZES_AS = "write bytes a rank, as in 8, 64K, 1M, 1G, 8-1G or 1M,64M,1G"
+SIZES_AS = "write bytes per rank, as in 8, 64K, 1M, 1G, 8-1G or 1M,64M,1G"
 SIZES_FROM = ": expected a size from 8 bytes to 64G, a multiple of 4 bytes (a float)"
 OF_THE_MOMENT = "give it as an option of each run"
 
@@ -160,16 +160,16 @@ def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> 
         ({"probe_time": "1e9"}, "--probe-time: expected at most 86400 seconds (a day), not '1e9'"),
         ({"probe_time": "0"}, "--probe-time: expected a number of seconds above 0, not '0'"),
         ({"probe_launcher": "srun"}, "--probe-launcher: expected one of agents, mpirun, not 'srun'"),
-        ({"sizes": "big"}, f"--sizes: 'big' is no size; {SIZES_AS}"),
+        ({"sizes": "big"}, f"--sizes: 'big' is not a size; {SIZES_AS}"),
         ({"sizes": "1M,"}, "--sizes: '1M,' lacks a size; write 8-1G, or 1M,64M,1G"),
         ({"sizes": ""}, "--sizes: '' lacks a size; write 8-1G, or 1M,64M,1G"),
         ({"sizes": "-1"}, "--sizes: '-1' lacks one end; write both, as in 8-1G"),
         ({"sizes": "8-"}, "--sizes: '8-' lacks one end; write both, as in 8-1G"),
-        ({"sizes": "8-1G-2G"}, f"--sizes: '1G-2G' is no size; {SIZES_AS}"),
-        ({"sizes": "1e9"}, f"--sizes: '1e9' is no size; {SIZES_AS}"),
-        ({"sizes": "1T"}, f"--sizes: '1T' is no size; {SIZES_AS}"),
-        ({"sizes": "²"}, f"--sizes: '²' is no size; {SIZES_AS}"),
-        ({"sizes": "9" * 5000}, "--sizes: '" + "9" * 57 + f"...' is no size; {SIZES_AS}"),
+        ({"sizes": "8-1G-2G"}, f"--sizes: '1G-2G' is not a size; {SIZES_AS}"),
+        ({"sizes": "1e9"}, f"--sizes: '1e9' is not a size; {SIZES_AS}"),
+        ({"sizes": "1T"}, f"--sizes: '1T' is not a size; {SIZES_AS}"),
+        ({"sizes": "²"}, f"--sizes: '²' is not a size; {SIZES_AS}"),
+        ({"sizes": "9" * 5000}, "--sizes: '" + "9" * 57 + f"...' is not a size; {SIZES_AS}"),
         ({"sizes": "1G-8"}, "--sizes: '1G-8' is reversed; write the smaller size first, as in 8-1G"),
         ({"sizes": "0"}, f"--sizes: '0'{SIZES_FROM}"),
         ({"sizes": "4"}, f"--sizes: '4'{SIZES_FROM}"),
@@ -186,7 +186,7 @@ def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> 
         ({"nodes_file": "a", "hosts": "b"}, "the nodes file and -H both select the nodes: use only one of them"),
         ({"hosts": "b", "slurm": True}, "-H and --slurm both select the nodes: use only one of them"),
         ({"probe": "tcp", "probe_launcher": "mpirun"},
-         "--probe-launcher mpirun starts ranks of NCCL, and --probe tcp has none: leave out one of the two"),
+         "--probe-launcher mpirun starts NCCL ranks, but --probe tcp has none: remove one of the two"),
         ({"nodes_file": ""}, "the nodes file: it is empty"), ({"hosts": " "}, "-H: it is empty"),
         ({"config": "mine.toml"}, "mine.toml: no such file"),
     ],
@@ -209,7 +209,7 @@ def test_a_flag_that_cannot_be_meant_is_told(tmp_path: Path, flags: dict[str, ob
         ("setup = '''a\nb'''", f"setup: {LINE_BREAK}"),
         ("accept-new-host-keys = true", f"accept-new-host-keys {ONLY_A_FLAG}: {OF_THE_MOMENT}"),
         ("hosts = 'a'", f'hosts {ONLY_A_FLAG}: name a host file by nodes = "hosts.txt", or use the option -H'),
-        ("host = 5", 'host: a table a set of nodes is wanted: [host."node[01-04]"]'),
+        ("host = 5", 'host: expected a table for a set of nodes: [host."node[01-04]"]'),
         ("[host]\na = 5", "host.'a': expected a table"),
         ("[host.'n[1-']\nsetup = 'x'", "host.'n[1-': 'n[1-' is not a host range; write it as node[01-16,20]"),
         ("[host.a]\nport = 22", "host.'a': unknown setting 'port'; known settings: enter, python, rsh, setup"),
@@ -255,8 +255,8 @@ def test_a_found_file_of_somebody_else_is_refused_unless_sudo_was_theirs(tmp_pat
     (tmp_path / "ncheck.toml").write_text("port = 5")
     os.chown(tmp_path / "ncheck.toml", 4242, 4242)
     assert refused(tmp_path) == (
-        "ncheck.toml: it is not yours but user 4242's, and it may name commands to run on the nodes; read it, then"
-        " name it yourself: --config ncheck.toml (or --config none to go on without)"
+        "ncheck.toml: it belongs to user 4242, not to you, and can contain commands that run on the nodes; read it,"
+        " then use --config ncheck.toml (or --config none to run without it)"
     )
     assert made(tmp_path, None, {"SUDO_UID": "4242"}) == Settings(port=5)
     assert made(tmp_path, config="ncheck.toml") == Settings(port=5)

@@ -85,7 +85,7 @@ def test_a_file_that_measures_nothing_does_not_keep_the_command_from_it() -> Non
 def test_a_dry_run_tells_of_it(tmp_path: Path) -> None:
     done = run_ncheck("probe", "-H", "a,b", "--probe", "tcp", "--probe-time", "30", "--dry-run", cwd=tmp_path)
     assert done.returncode == 0
-    assert "bandwidth is measured\nfor 30 s at the most, with tcp, between pairs of nodes:\n" in done.stdout
+    assert "bandwidth is measured\nfor at most 30 s, with tcp, between pairs of nodes:\n" in done.stdout
     assert "bandwidth is measured" not in run_ncheck("-H", "a,b", "--probe", "none", "--dry-run", cwd=tmp_path).stdout
 
 

@@ -207,7 +207,7 @@ def test_hosts_are_taken_from_the_command_line() -> None:
     [
         ("", "-H: no host given; write -H node01:8,node02:8"),
         ("a,,b", "-H: a host name is missing before or after a comma"),
-        ("a:8,b:10001", "-H:10001 means 10001 slots; for SSH port 10001 write -p 10001 or port=10001"),
+        ("a:8,b:10001", "-H: :10001 means 10001 slots; for SSH port 10001 write -p 10001 or port=10001"),
         ("@all", "-H: '@all' is not a host name: only letters, digits, '.', '_' and '-' are allowed"),
     ],
 )
