@@ -96,7 +96,7 @@ def test_the_list_that_is_read_is_not_written_over_by_whatever_name(tmp_path: Pa
 
 
 def test_what_is_no_file_to_write_is_refused_before_any_node_is_asked(tmp_path: Path) -> None:
-    for path, why in (("-", "expected a file"), (os.devnull, "is not a regular file"), (f"{tmp_path}/no/g", "does not exist"),
-                      ("/dev/stdout", "is not a regular file"), ("/proc/self/fd/1", "is not a regular file")):  # fmt: skip
+    refused = dict.fromkeys((os.devnull, "/dev/stdout", "/proc/self/fd/1"), "is not a regular file")
+    for path, why in ({**refused, "-": "expected a file", f"{tmp_path}/no/g": "does not exist"}).items():
         with pytest.raises(SettingsError, match=why):
             writable(path, None)
