@@ -36,6 +36,12 @@ def check_is_broken(node: NodeView) -> Iterator[Problem]:
     raise ZeroDivisionError(node.name)
 
 
+@node_check("NC901", Severity.ERROR, Colour, explained_by="NC8")
+def node_is_not_blue(node: NodeView) -> Iterator[Problem]:
+    if node[Colour].name != "blue":
+        yield Problem("it is not blue", "paint it")
+
+
 def concluded(settings: Settings, *checks: object, **colours: object) -> Conclusion:
     facts: dict[str, Facts] = {n: {Colour: Colour(c) if isinstance(c, str) else c} for n, c in colours.items()}
     return conclude(checks or (node_is_red, node_is_pale), facts, settings)  # type: ignore[arg-type]
@@ -103,3 +109,17 @@ def test_a_node_that_was_not_reached_is_never_green_even_where_no_selected_check
     lost = Evidence("a", Login(reached=False, cause=Cause.REFUSED))
     assert concluded(Settings(), a="blue").exit_code([lost]) == 1
     assert concluded(Settings(fail_on=("never",)), a="blue").exit_code([lost]) == 0
+
+
+def test_a_finding_refers_to_those_that_name_its_cause_where_every_node_has_one() -> None:
+    explained = concluded(Settings(), node_is_red, node_is_pale, node_is_not_blue, a="red", b="pale", c="blue")
+    assert [(one.code, one.nodes, one.see) for one in explained.findings] == [
+        ("NC801", ("a",), ()),
+        ("NC901", ("a", "b"), ("NC801", "NC802")),
+        ("NC802", ("b",), ()),
+    ]
+    partly = concluded(Settings(), node_is_red, node_is_pale, node_is_not_blue, a="red", b="green")
+    assert [(one.code, one.nodes, one.see) for one in partly.findings] == [
+        ("NC801", ("a",), ()),
+        ("NC901", ("a", "b"), ()),
+    ]

@@ -41,14 +41,11 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
         return Headline(NOT_READY, f"Not ready: {summary}")
     passed = any(verdict.outcome is Outcome.PASSED for verdict in report.verdicts)
     if lost or not_run or unknown or not passed:
-        return Headline(
-            NOT_VERIFIED, f"Not verified: {summary or (f'{lost} unreachable' if lost else 'no check passed')}"
-        )
-    return (
-        Headline(WARNINGS, f"No errors: {summary}")
-        if summary
-        else Headline(CLEAN, f"No problems found: {_passed(report)}")
-    )
+        reason = summary or (f"{lost} unreachable" if lost else "no check passed")
+        return Headline(NOT_VERIFIED, f"Not verified: {reason}")
+    if summary:
+        return Headline(WARNINGS, f"No errors: {summary}")
+    return Headline(CLEAN, f"No problems found: {_passed(report)}")
 
 
 def _found(severity: Severity, findings: Sequence[FoldedFinding]) -> str:
