@@ -82,7 +82,7 @@ def test_its_demo_names_the_package_that_is_missing(pyz: Path) -> None:
 
 
 def test_its_recorded_clusters_are_read_inside_the_file(pyz: Path) -> None:
-    code = f"import sys; sys.path.insert(0, {str(pyz)!r}); from ncheck.demo.recordings import recorded_cluster as c; "
+    code = f"import sys; sys.path.insert(0, {str(pyz)!r}); from ncheck.demo import recorded_cluster as c; "
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code + "print([n.node for n in c('healthy-4x8-h100')])"],
         capture_output=True, text=True, check=False,

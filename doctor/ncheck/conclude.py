@@ -43,7 +43,8 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     judgement = judge(checks, cluster)
     excused = excused_pairs(checks, cluster.names, settings)
     lowered = [part for finding in _merged(judgement.findings) for part in _lowered(finding, excused)]
-    findings = tuple(sorted(lowered, key=lambda finding: (finding.ignored, finding.severity.rank, finding.code)))
+    lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
+    findings = tuple(_with_causes(lowered, checks))
     verdicts = tuple(judgement.verdicts)
     unreached = _unreached(cluster, checks, excused)
     measurements, probe = _measured(cluster.known)
@@ -61,6 +62,21 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         interrupted=interrupted,
         recorded=recorded,
     )
+
+
+def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:
+    """Let the finding that nodes are unreachable refer to those that say why, where every one of its nodes has one."""
+    unreached = {check.code for check in checks if check.says_unreached}
+    explaining = {check.code for check in checks if check.explains_unreached}
+    causes = [finding for finding in findings if finding.code in explaining]
+    explained = {node for cause in causes for node in cause.nodes}
+
+    def linked(finding: Finding) -> Finding:
+        if finding.code not in unreached or not explained.issuperset(finding.nodes):
+            return finding
+        return replace(finding, see=tuple(sorted({one.code for one in causes if set(one.nodes) & set(finding.nodes)})))
+
+    return [linked(finding) for finding in findings]
 
 
 def exit_code(

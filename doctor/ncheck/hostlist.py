@@ -1,4 +1,4 @@
-"""node[01-16] to names and back, by ClusterShell's node sets; nothing reaches them that has not been looked at here."""
+"""Node sets: node[01-16] to names and back, by ClusterShell. Its input is validated here first."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ncheck.text import printable
 
-MOST = 65536  # names that one listing may stand for
-
+MOST = 65536  # names in one list
 
 # gpu-07.rack2.example.com
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
@@ -26,7 +25,7 @@ _RANGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+)(?:/(?P<step>\d+))?)?", re.
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 
 
-# the commas and brackets of node[01-16,20],login
+# commas and brackets in node[01-16,20],login
 _STRUCTURE = re.compile(r"[\[\],]")
 
 
@@ -34,14 +33,12 @@ _STRUCTURE = re.compile(r"[\[\],]")
 _V6 = re.compile(r"[0-9A-Fa-f:]+(?:\d{1,3}(?:\.\d{1,3}){3})?(?:%[A-Za-z0-9_.-]+)?", re.ASCII)
 
 
-_LONGEST_NAME = 253  # of DNS
-
-
+_LONGEST_NAME = 253  # limit of DNS
 _LONGEST_NUMBER = 9
 
 
 def fold(names: Iterable[str]) -> str:
-    """Return the names as one node set, in its natural order: node[01-03,07]. IPv6 addresses are listed as they are."""
+    """Return the names as one node set in natural order: node[01-03,07]. IPv6 addresses are listed as they are."""
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
     listed = list(dict.fromkeys(names))
@@ -52,25 +49,25 @@ def fold(names: Iterable[str]) -> str:
 
 
 def unfold(text: str, most: int = MOST) -> tuple[str, ...]:
-    """Return the names that a list of hosts stands for: "node[01-16,20],login", an address, a plain name.
+    """Return the names in a list of hosts, each once: "node[01-16,20],login", an address, a plain name.
 
-    Each name comes once. ValueError says what is wrong, in words for the one who wrote it.
+    Raises ValueError with a message for the user who wrote the list.
     """
     names: dict[str, None] = {}
     for part in split_list(text):
         names.update(dict.fromkeys(_unfolded(part, most)))
         if len(names) > most:
-            raise ValueError(f"{quoted(text)} stands for more than {most} hosts")
+            raise ValueError(f"{quoted(text)} expands to more than {most} hosts")
     return tuple(names)
 
 
 def is_name(text: str) -> bool:
-    """Tell whether this can be a host name or an IPv4 address: it can stand on any command line."""
+    """Return whether this can be a host name or an IPv4 address; it is then safe on any command line."""
     return len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None
 
 
 def is_v6(text: str) -> bool:
-    """Tell whether this is an IPv6 address, perhaps with a zone ("fe80::1%eth0")."""
+    """Return whether this is an IPv6 address, also with a zone ("fe80::1%eth0")."""
     if text.count(":") < 2 or len(text) > _LONGEST_NAME or not _V6.fullmatch(text):  # noqa: PLR2004  "::" is the shortest
         return False
     import ipaddress
@@ -83,7 +80,7 @@ def is_v6(text: str) -> bool:
 
 
 def split_list(text: str) -> list[str]:
-    """Split at the commas that stand outside of brackets."""
+    """Split at the commas outside of brackets."""
     parts: list[str] = []
     depth = start = 0
     for found in _STRUCTURE.finditer(text):
@@ -95,7 +92,7 @@ def split_list(text: str) -> list[str]:
 
 
 def quoted(text: str) -> str:
-    """Put somebody's text into a message: cleaned, cut, in quotes."""
+    """Return user text for a message: printable, cut, in quotes."""
     return "'" + printable(text, 60) + "'"
 
 
@@ -103,30 +100,30 @@ def _unfolded(part: str, most: int) -> Iterable[str]:
     if is_name(part) or is_v6(part):
         return (part,)
     if not part:
-        raise ValueError("a host name is missing beside a comma")
+        raise ValueError("a host name is missing before or after a comma")
     if "[" not in part and "]" not in part:
-        raise ValueError(f"{quoted(part)} is no host name: letters, digits, '.', '_' and '-' may be in one")
+        raise ValueError(f"{quoted(part)} is not a host name: only letters, digits, '.', '_' and '-' are allowed")
     if not _PATTERN.fullmatch(part) or part.startswith("-"):
-        raise ValueError(f"{quoted(part)} is no range of hosts: write it as node[01-16,20]")
+        raise ValueError(f"{quoted(part)} is not a host range; write it as node[01-16,20]")
     return _from_nodeset(part, most)
 
 
 def _from_nodeset(part: str, most: int) -> Iterable[str]:
     if _size(part) > most:
-        raise ValueError(f"{quoted(part)} stands for more than {most} hosts")
+        raise ValueError(f"{quoted(part)} expands to more than {most} hosts")
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
     try:
         names = list(NodeSet(part, resolver=RESOLVER_NOGROUP))
     except NodeSetException:
-        raise ValueError(f"{quoted(part)} is no range of hosts: write it as node[01-16,20]") from None
+        raise ValueError(f"{quoted(part)} is not a host range; write it as node[01-16,20]") from None
     if not all(is_name(name) for name in names):
-        raise ValueError(f"{quoted(part)} stands for what is no host name")
+        raise ValueError(f"{quoted(part)} expands to invalid host names")
     return names
 
 
 def _size(part: str) -> int:
-    """Count the names of a pattern before any of them is made."""
+    """Count the names of a pattern before expanding it."""
     total = 1
     for brackets in _BRACKETS.findall(part):
         total *= sum(_ranges(brackets))
@@ -137,10 +134,10 @@ def _ranges(brackets: str) -> Iterator[int]:
     for text in brackets.split(","):
         found = _RANGE.fullmatch(text)
         if not found or any(len(number or "") > _LONGEST_NUMBER for number in found.groups()):
-            raise ValueError(f"[{printable(brackets, 40)}] is no range: write it as [01-16,20]")
+            raise ValueError(f"[{printable(brackets, 40)}] is not a range; write it as [01-16,20]")
         first, last = found["first"], found["last"] or found["first"]
         if int(last) < int(first):
-            raise ValueError(f"the range {first}-{last} runs backwards: write {last}-{first}")
+            raise ValueError(f"the range {first}-{last} is reversed; write {last}-{first}")
         if len(first) > len(last) or (first[0] == "0" and len(first) != len(last) and first != "0"):
-            raise ValueError(f"the range {first}-{last} mixes widths: write {first.zfill(len(last))}-{last}")
+            raise ValueError(f"the range {first}-{last} mixes widths; write {first.zfill(len(last))}-{last}")
         yield (int(last) - int(first)) // max(int(found["step"] or 1), 1) + 1

@@ -114,7 +114,7 @@ class _Run:
     def _shown(self, names: list[str], judge: Callable[..., Iterable[Said]], view: NodeView | Cluster) -> None:
         """Let the check judge one view, and turn what it says into findings and verdicts."""
         if isinstance(view, Cluster) and len(self.cluster) == 1 and not self.check.alone:
-            alone = "absent: one node has none to differ from"
+            alone = "only one node: nothing to compare"
             self.verdicts[names[0]] = self._verdict(names[0], Outcome.SKIPPED, alone)
             return
         try:
@@ -138,7 +138,7 @@ class _Run:
         if self._kind(name) == _KIND_UNREAD:
             return self._verdict(name, Outcome.UNKNOWN, "its GPUs could not be read, so its kind is not known")
         if None in others:
-            return self._verdict(name, Outcome.SKIPPED, "absent: it is the only one of its kind")
+            return self._verdict(name, Outcome.SKIPPED, "the only node of its kind: nothing to compare")
         return self._verdict(name, Outcome.PASSED)
 
     def _say(self, word: Said, nodes: tuple[str, ...]) -> None:
@@ -176,9 +176,9 @@ class _Run:
     def _verdict_without(self, node: str, why: Unread | Absent | None) -> Verdict:
         """Return the verdict where a fact is not there: absent is skipped, needs-root is skipped, the rest unknown."""
         if isinstance(why, Absent):
-            return self._verdict(node, Outcome.SKIPPED, f"absent: {why.reason}")
+            return self._verdict(node, Outcome.SKIPPED, why.reason)
         if isinstance(why, Unread) and why.needs_root:
-            return replace(self._verdict(node, Outcome.SKIPPED, f"needs root: {why.reason}"), needs_root=True)
+            return replace(self._verdict(node, Outcome.SKIPPED, why.reason), needs_root=True)
         return self._verdict(node, Outcome.UNKNOWN, why.reason if why else "no verdict was reached")
 
 
@@ -199,11 +199,7 @@ _GRAVITY = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED)
 def _meaning(word: Said) -> tuple[Outcome, str]:
     if isinstance(word, Problem):
         return Outcome.FAILED, word.message
-    return (
-        (Outcome.SKIPPED, f"absent: {word.reason}")
-        if isinstance(word, NotApplicable)
-        else (Outcome.UNKNOWN, word.reason)
-    )
+    return (Outcome.SKIPPED, word.reason) if isinstance(word, NotApplicable) else (Outcome.UNKNOWN, word.reason)
 
 
 def excused_pairs(checks: Sequence[Check], nodes: tuple[str, ...], settings: Settings) -> frozenset[tuple[str, str]]:

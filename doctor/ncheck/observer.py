@@ -1,4 +1,4 @@
-"""Who is told while a run goes on: a live table, plain lines, or nobody."""
+"""Observers of a running examination: a live table, plain lines, or nothing."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from ncheck.model.node import Node
 
 
 class Observer(Protocol):
-    """Called from many threads; each call must be quick and must not raise."""
+    """Called from many threads; each call must return quickly and must not raise."""
 
     def started(self, nodes: tuple[Node, ...]) -> None:
-        """Hear that the inventory was read and connecting begins."""
+        """Note that the inventory was read; connecting begins."""
 
     def stage(self, node: str, stage: str) -> None:
-        """Hear that a node went on: connecting, logged in, collecting, asking its peers, done."""
+        """Note that a node entered a stage, such as connecting, logged in, collecting, done."""
 
     def login_failed(self, node: str, login: Login) -> None:
         """Show at once, long before the report, that a node could not be used."""
 
     def judged(self, findings: tuple[Finding, ...]) -> None:
-        """Hear what the checks found; something slow may follow."""
+        """Note the findings of the checks; a slow bandwidth test may follow."""
 
     def finished(self) -> None:
-        """Give the terminal back: nothing more comes."""
+        """Restore the terminal at the end of the run."""
 
 
 class Silent:
-    """An observer that says nothing."""
+    """An observer that prints nothing."""
 
     def started(self, nodes: tuple[Node, ...]) -> None: ...
     def stage(self, node: str, stage: str) -> None: ...

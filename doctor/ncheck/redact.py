@@ -1,8 +1,8 @@
-"""What never leaves memory: secrets are cut out of evidence before it is written to a recording.
+"""Redaction: secrets are removed from evidence before it is written to a recording.
 
-Names decide: a value is cut where its name looks like a token, key, password, secret or credential, in the forms
-that environments, command lines, JSON and HTTP headers have. Values that give themselves away (private keys, URLs
-with a password, tokens of well-known services) are cut wherever they stand.
+A value is removed if its name looks like a token, key, password, secret or credential, in the syntax of environments,
+command lines, JSON and HTTP headers. Values that are recognizable (private keys, URLs with a password, tokens of
+well-known services) are removed everywhere.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SECRET_NAME = re.compile(
 )
 
 
-# PUBLIC_KEY, ssh-key-fingerprint: these are made to be shown; hostKey -> host_Key
+# PUBLIC_KEY, ssh-key-fingerprint: these are public; hostKey -> host_Key
 _PUBLIC_NAME = re.compile(r"PUBLIC|FINGERPRINT", re.IGNORECASE)
 
 
@@ -54,7 +54,7 @@ _QUOTED = re.compile(
 )
 
 
-# password: hunter2          (YAML; a name that only ends in "key" is too common in tools' outputs to be cut here)
+# password: hunter2          (YAML; a name that only ends in "key" is too common in the output of tools)
 _YAML = re.compile(
     r"^(?P<before>[ \t-]*)(?P<name>[A-Za-z_][\w.-]{0,127})(?P<is>:[ \t]+)(?P<value>\S[^\n\0]*)", re.MULTILINE
 )
@@ -67,7 +67,7 @@ _OPTION = re.compile(r"(?P<name>(?<!\S)--?[A-Za-z][\w-]{0,127})(?P<is>[ \t]+)(?P
 _VALUES = tuple(
     re.compile(pattern, re.DOTALL)
     for pattern in (
-        # -----BEGIN OPENSSH PRIVATE KEY----- ... -----END OPENSSH PRIVATE KEY-----, or cut off before its end
+        # -----BEGIN OPENSSH PRIVATE KEY----- ... -----END OPENSSH PRIVATE KEY-----, or truncated
         r"()-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----|\Z)",
         # Authorization: Basic dXNlcjpwYXNz
         r"((?i:\b(?:proxy-)?authorization)[\"']?\s*[:=]\s*[\"']?)[^\"'\r\n\0]+",
@@ -85,13 +85,13 @@ _VALUES = tuple(
 
 
 def secret_name(name: str) -> bool:
-    """Tell whether a variable, option or field of this name holds a secret."""
+    """Return whether a variable, option or field with this name holds a secret."""
     words = _CAMEL.sub("_", name)
     return bool(_SECRET_NAME.search(words)) and not _PUBLIC_NAME.search(words)
 
 
 def redact(text: str) -> str:
-    """Return the text with every secret in it cut out; all else, line breaks above all, is as it was."""
+    """Return the text with every secret replaced; everything else, also line breaks, is unchanged."""
     for pattern in _VALUES:
         text = pattern.sub(rf"\1{REDACTED}", text)
     for pattern in (_WHOLE_LINE, _ASSIGNED, _OPTION):
@@ -100,7 +100,7 @@ def redact(text: str) -> str:
 
 
 def redact_value(value: JsonValue) -> JsonValue:
-    """Return the same value with secrets cut out of its strings, and out of fields that are named like one."""
+    """Return the value with secrets replaced in its strings and in fields with the name of a secret."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, list):
@@ -113,7 +113,7 @@ def redact_value(value: JsonValue) -> JsonValue:
 
 
 def _field(name: str, value: JsonValue) -> JsonValue:
-    """Cut a secret field; a number only where the name leaves no doubt, since parsers want their numbers."""
+    """Replace a secret field; a number only if the name is certain, because parsers need their numbers."""
     if not value or isinstance(value, bool) or not secret_name(name):
         return redact_value(value)
     if isinstance(value, list):
@@ -130,7 +130,7 @@ def _cut(found: re.Match[str]) -> str:
 
 
 def _cut_quoted(found: re.Match[str]) -> str:
-    """Cut a field of JSON so that what remains is still JSON."""
+    """Replace a field of JSON so that the result is still JSON."""
     cut = _cut(found)
     return cut[: -len(REDACTED)] + f"{found['quote']}{REDACTED}{found['quote']}" if cut.endswith(REDACTED) else cut
 
@@ -140,5 +140,5 @@ def _cut_yaml(found: re.Match[str]) -> str:
 
 
 def _weak(name: str) -> bool:
-    """Tell whether the name is secret only because "key" or "pass" is a word of it."""
+    """Return whether the name looks secret only because it contains the word "key" or "pass"."""
     return not re.search(r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY", name, re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Bytes in words: a size as it is typed, in powers of two; what went over a wire in powers of ten, as its rate is."""
+"""Text for people and shells: byte sizes (binary units) and traffic (decimal units), printable text, quoting."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from shlex import quote
 
 
 def size(number: int) -> str:
-    """Return bytes a rank as they are typed: "64 MiB"."""
+    """Return a size in binary units: "64 MiB"."""
     for unit, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if number >= 1 << unit:
             return f"{number / (1 << unit):.4g} {name}"
@@ -14,7 +14,7 @@ def size(number: int) -> str:
 
 
 def moved(number: float) -> str:
-    """Return bytes that went over a wire: "61.2 GB"."""
+    """Return an amount of traffic in decimal units, like rates: "61.2 GB"."""
     for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if number >= unit:
             return f"{number / unit:.3g} {name}" if number < 1000 * unit else f"{number / unit:.0f} {name}"
@@ -31,12 +31,12 @@ def printable(text: str, longest: int = LONGEST) -> str:
 
 
 def shell_word(word: str) -> str:
-    """Return the word as bash and zsh read it; zsh would take =eth0 for the path of a program eth0."""
+    """Quote a word for bash and zsh; zsh would expand =eth0 to the path of a program eth0."""
     return f"'{word}'" if word.startswith("=") and quote(word) == word else quote(word)
 
 
 def sudo_for(path: str) -> str:
-    """Return what a line that changes this file has to begin with: "sudo ", or "" for a user's own."""
+    """Return the prefix of a command that changes this file: "sudo " in /etc, else ""."""
     return "sudo " if path.startswith("/etc/") else ""
 
 

@@ -93,7 +93,7 @@ def test_without_open_mpi_on_one_node_there_is_no_line_and_the_node_is_named(lab
     assert "NC209 mpi-daemon-missing on node02" in refused.stderr
 
     without = planned(lab, "--drop-bad", *PROGRAM)
-    assert "ncheck: 3 of 4, without node02: NC209 mpi-daemon-missing: " in without.stderr
+    assert "ncheck: 3 of 4 nodes, without node02: NC209 mpi-daemon-missing: " in without.stderr
     assert " -np 3 -H node01:1,node03:1,node04:1 " in without.stdout
 
 
@@ -140,6 +140,6 @@ def test_launch_goes_on_without_the_bad_node_and_writes_the_good_ones(lab: Lab) 
     launch = command.begin(lab, *argv).wait(HANGS)
 
     assert (launch.exit_code, sorted(launch.stdout.splitlines())) == (0, ["node02", "node03", "node04"]), launch
-    assert "ncheck: 3 of 4, without node01: not reached: refused: " in launch.stderr
+    assert "ncheck: 3 of 4 nodes, without node01: not reached: refused: " in launch.stderr
     assert (lab.root / "root" / "good.txt").read_text() == "node[02-04] slots=1\n"
     (lab.root / "root" / "good.txt").unlink()

@@ -53,7 +53,7 @@ def test_what_the_caller_can_mend_is_raised() -> None:
         ncheck.replay("/nonexistent")
     with pytest.raises(SettingsError, match="--deadline"):
         ncheck.run(deadline=-1)
-    with pytest.raises(TypeError, match="selekt is no setting"):
+    with pytest.raises(TypeError, match="selekt is not a setting"):
         ncheck.run(selekt="NC1")
 
 

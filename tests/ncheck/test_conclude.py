@@ -21,16 +21,22 @@ class Colour:
     name: str
 
 
-@node_check("NC801", Severity.ERROR, Colour)
+@node_check("NC801", Severity.ERROR, Colour, explains_unreached=True)
 def node_is_red(node: NodeView) -> Iterator[Problem]:
     if node[Colour].name == "red":
         yield Problem("it is red", "paint it")
 
 
-@node_check("NC802", Severity.WARNING, Colour)
+@node_check("NC802", Severity.WARNING, Colour, explains_unreached=True)
 def node_is_pale(node: NodeView) -> Iterator[Problem]:
     if node[Colour].name == "pale":
         yield Problem("it is pale", "paint it")
+
+
+@node_check("NC901", Severity.ERROR, Colour, says_unreached=True)
+def node_is_not_blue(node: NodeView) -> Iterator[Problem]:
+    if node[Colour].name != "blue":
+        yield Problem("it is not blue", "paint it")
 
 
 @node_check("NC803", Severity.INFO, Colour)
@@ -108,3 +114,18 @@ def test_the_worst_finding_comes_first() -> None:
 def test_a_node_that_was_not_reached_is_never_green_even_where_no_selected_check_needs_it() -> None:
     assert concluded(Settings(), a="blue", lost=("a",)).exit_code == 1
     assert concluded(Settings(fail_on=("never",)), a="blue", lost=("a",)).exit_code == 0
+
+
+def test_a_finding_refers_to_those_that_name_its_cause_where_every_node_has_one() -> None:
+    checks = (node_is_red, node_is_pale, node_is_not_blue)
+    explained = concluded(Settings(), *checks, a="red", b="pale", c="blue")
+    assert [(one.code, one.nodes, one.see) for one in explained.findings] == [
+        ("NC801", ("a",), ()),
+        ("NC901", ("a", "b"), ("NC801", "NC802")),
+        ("NC802", ("b",), ()),
+    ]
+    partly = concluded(Settings(), *checks, a="red", b="green")
+    assert [(one.code, one.nodes, one.see) for one in partly.findings] == [
+        ("NC801", ("a",), ()),
+        ("NC901", ("a", "b"), ()),
+    ]

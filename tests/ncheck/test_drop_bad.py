@@ -18,8 +18,8 @@ from ncheck.model.report import NodeSummary, Probe, Report
 from ncheck.observer import Silent
 from ncheck.pipeline import replay
 from ncheck.registry import load_checks
-from ncheck.report.console import left_out
 from ncheck.report.json import as_json
+from ncheck.report.summary import left_out
 from ncheck.settings import Ignore, Settings
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -101,7 +101,7 @@ def test_what_could_not_be_told_of_what_the_plan_mends_makes_no_node_bad_either(
 
 def test_what_is_left_is_said_in_one_line_and_one_reason_once() -> None:
     told = left_out({"n07": "NC402 ib-port-polling: mlx5_3", "n09": "NC402 ib-port-polling: mlx5_3", "n12": "off"}, 16)
-    assert told == "13 of 16, without n[07,09]: NC402 ib-port-polling: mlx5_3; n12: off"
+    assert told == "13 of 16 nodes, without n[07,09]: NC402 ib-port-polling: mlx5_3; n12: off"
 
 
 @pytest.mark.parametrize("gone", ["c"])

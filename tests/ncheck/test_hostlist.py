@@ -29,17 +29,17 @@ def test_a_list_stands_for_these_names_in_this_order(text: str, names: tuple[str
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("n[1-10000000]", "'n[1-10000000]' stands for more than 65536 hosts"),
-        ("a[1-300]b[1-300]", "'a[1-300]b[1-300]' stands for more than 65536 hosts"),
-        ("n[01-100]", "the range 01-100 mixes widths: write 001-100"),
-        ("n[16-1]", "the range 16-1 runs backwards: write 1-16"),
-        ("n[1-3", "'n[1-3' is no range of hosts: write it as node[01-16,20]"),
-        ("n[]", "'n[]' is no range of hosts: write it as node[01-16,20]"),
-        ("n[1-2][3-4]", "'n[1-2][3-4]' is no range of hosts: write it as node[01-16,20]"),
-        ("n[1-99999999999]", "[1-99999999999] is no range: write it as [01-16,20]"),
-        ("n[1,,2]", "[1,,2] is no range: write it as [01-16,20]"),
-        ("a,,b", "a host name is missing beside a comma"),
-        ("", "a host name is missing beside a comma"),
+        ("n[1-10000000]", "'n[1-10000000]' expands to more than 65536 hosts"),
+        ("a[1-300]b[1-300]", "'a[1-300]b[1-300]' expands to more than 65536 hosts"),
+        ("n[01-100]", "the range 01-100 mixes widths; write 001-100"),
+        ("n[16-1]", "the range 16-1 is reversed; write 1-16"),
+        ("n[1-3", "'n[1-3' is not a host range; write it as node[01-16,20]"),
+        ("n[]", "'n[]' is not a host range; write it as node[01-16,20]"),
+        ("n[1-2][3-4]", "'n[1-2][3-4]' is not a host range; write it as node[01-16,20]"),
+        ("n[1-99999999999]", "[1-99999999999] is not a range; write it as [01-16,20]"),
+        ("n[1,,2]", "[1,,2] is not a range; write it as [01-16,20]"),
+        ("a,,b", "a host name is missing before or after a comma"),
+        ("", "a host name is missing before or after a comma"),
     ],
 )
 def test_a_range_that_cannot_be_meant_is_told(text: str, message: str) -> None:

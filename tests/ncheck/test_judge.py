@@ -78,8 +78,8 @@ def test_what_is_unread_is_unknown_what_is_absent_is_skipped_and_what_needs_root
     nodes = colours(a=Unread("it hung"), b=Absent("no paint"), c=Unread("kernel log", needs_root=True))
     assert judge([node_is_red], nodes).verdicts == [
         Verdict("node-is-red", "NC801", "a", Outcome.UNKNOWN, "it hung"),
-        Verdict("node-is-red", "NC801", "b", Outcome.SKIPPED, "absent: no paint"),
-        Verdict("node-is-red", "NC801", "c", Outcome.SKIPPED, "needs root: kernel log", needs_root=True),
+        Verdict("node-is-red", "NC801", "b", Outcome.SKIPPED, "no paint"),
+        Verdict("node-is-red", "NC801", "c", Outcome.SKIPPED, "kernel log", needs_root=True),
     ]
 
 
@@ -122,7 +122,7 @@ def test_nodes_are_compared_within_their_kind() -> None:
 
 def test_one_node_alone_has_none_to_differ_from() -> None:
     judgement = judge([colour_differs], colours(a="blue"))
-    assert outcomes(judgement) == {"a": ("skipped", "absent: one node has none to differ from")}
+    assert outcomes(judgement) == {"a": ("skipped", "only one node: nothing to compare")}
 
 
 def test_a_node_that_was_compared_with_no_other_has_not_passed() -> None:
@@ -139,7 +139,7 @@ def test_the_only_one_of_its_kind_is_compared_with_none_and_one_whose_kind_is_no
     assert outcomes(judge([colour_differs_within_a_kind], two)) == {
         "a": ("passed", ""),
         "b": ("passed", ""),
-        "c": ("skipped", "absent: it is the only one of its kind"),
+        "c": ("skipped", "the only node of its kind: nothing to compare"),
     }
     dark = {**two, "d": node("A100", "red"), "e": node(None, "red")}
     assert outcomes(judge([colour_differs_within_a_kind], dark))["e"] == (

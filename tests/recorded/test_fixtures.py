@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ncheck.demo.recordings import recorded_cluster, recorded_clusters
+from ncheck.demo import recorded_cluster, recorded_clusters
 from ncheck.facts import every_fact
 from ncheck.facts.learning import sources_for
 from ncheck.model.evidence import Status

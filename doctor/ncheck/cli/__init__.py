@@ -1,1 +1,1 @@
-"""TODO"""
+"""The command line: commands, options, and the one error handler."""

@@ -1,4 +1,4 @@
-"""`--dry-run`: what would be run and read, on which node, in words that can be typed. Nothing is connected to."""
+"""`--dry-run`: what would be run and read on each node, as lines that can be typed. Nothing is connected."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ncheck.model.evidence import Answer, Command, File, Source, Tree
 from ncheck.model.node import Node
 from ncheck.settings import JobEnvironment, Settings
 
-_NONCE = "0123456789abcdef"  # stands for the run's own, which is random
+_NONCE = "0123456789abcdef"  # a real run uses a random one
 
 
 def dry_run(settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the text. Raises NcheckError for a listing that cannot be used, as the run itself would."""
+    """Return the text. Raises NcheckError for an invalid list of nodes, as the run itself would."""
     from ncheck.inventory.read import read_inventory
 
     nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=environ)
-    return "\n".join(_told(nodes, _sources(settings), settings))
+    return "\n".join(_lines(nodes, _sources(settings), settings))
 
 
 def _sources(settings: Settings) -> tuple[Source, ...]:
@@ -34,11 +34,8 @@ def _sources(settings: Settings) -> tuple[Source, ...]:
     return sources_for(wanted_facts(load_checks().select(settings.select), settings))
 
 
-def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:
-    from ncheck.facts.links import (
-        CONNECT,
-        LISTEN,
-    )
+def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:
+    from ncheck.facts.links import CONNECT, LISTEN
     from ncheck.facts.planned_pick import PLANNED
     from ncheck.facts.probe import MEETING, TURN
     from ncheck.facts.ssh_peers import PEERS
@@ -47,42 +44,42 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
     first = tuple(source for source in sources if source not in {PEERS, PLANNED, MEETING, TURN, *mesh})
     edges = _edges(nodes, settings) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
-    yield f"nothing was run: this is what would be, on {many},"
-    yield f"within {settings.deadline:.0f} s, {settings.connect_timeout:.0f} s for each login"
+    yield f"Dry run: nothing was executed. A run on {many} would do the following,"
+    yield f"within {settings.deadline:.0f} s, and {settings.connect_timeout:.0f} s for each login."
     yield ""
     yield from _logins(nodes, settings, agent=bool(first or edges))
     if first:
-        yield "there, a python3 reads ncheck's agent from its standard input, keeps it in memory, and reads:"
+        yield "On each node, python3 reads the agent of ncheck from standard input into memory. The agent reads:"
         for source in first:
             yield from _source(source, settings)
         yield ""
     yield from _mesh(nodes, mesh, settings)
     yield from _peers(nodes, edges, settings)
     if PLANNED in sources and len(nodes) > 1:
-        yield "last, where the plan sets what NCCL reads, each node on which there is an NCCL, under those variables:"
+        yield "Last, if the launch plan sets variables of NCCL, each node that has NCCL, with those variables:"
         yield from _answer(PLANNED)
         yield ""
     if TURN in sources and settings.probe != "none":
         yield from _measured(nodes, settings)
     measured = TURN in sources and settings.probe != "none" and len(nodes) > 1
-    between = ", and from node to node as said above" if mesh or edges or measured else ""
-    yield f"nothing is written on any node, and nothing is sent anywhere but to this machine{between}"
+    between = ", and between the nodes as listed above" if mesh or edges or measured else ""
+    yield f"Nothing is written on any node. Data is sent only to this machine{between}."
 
 
 def _logins(nodes: tuple[Node, ...], settings: Settings, *, agent: bool) -> Iterator[str]:
-    yield "one connection a node:"
+    yield "One connection per node:"
     for node in nodes:
         yield f"  {node.name}: {_connection(node, settings)}"
     yield ""
     for environment, members in _by_environment(nodes, settings).items():
-        yield f"on {fold(node.name for node in members)}, its standard input begins with this line:"
+        yield f"On {fold(node.name for node in members)}, its standard input begins with this line:"
         yield f"  {_script(settings, environment, agent=agent)}"
         yield from _entering(environment)
         yield ""
 
 
 def _connection(node: Node, settings: Settings) -> str:
-    """Write the login as a line for ssh, whatever transport makes it."""
+    """Return the login as an ssh command line, whichever transport is used."""
     if node.local:
         return f"(this machine, without ssh) /bin/sh -c {shlex.quote(REMOTE_COMMAND)}"
     rsh = settings.environment_of(node.name).rsh
@@ -99,10 +96,10 @@ def _connection(node: Node, settings: Settings) -> str:
 
 
 def _by_environment(nodes: tuple[Node, ...], settings: Settings) -> dict[JobEnvironment, list[Node]]:
-    found: dict[JobEnvironment, list[Node]] = {}
+    members: dict[JobEnvironment, list[Node]] = {}
     for node in nodes:
-        found.setdefault(settings.environment_of(node.name), []).append(node)
-    return found
+        members.setdefault(settings.environment_of(node.name), []).append(node)
+    return members
 
 
 def _script(settings: Settings, environment: JobEnvironment, *, agent: bool) -> str:
@@ -115,15 +112,15 @@ def _script(settings: Settings, environment: JobEnvironment, *, agent: bool) -> 
 
 def _entering(environment: JobEnvironment) -> Iterator[str]:
     if environment.setup:
-        yield f"  the job's environment is what this leaves behind: bash -l -c {shlex.quote(environment.setup)}"
+        yield f"  The environment of the job comes from: bash -l -c {shlex.quote(environment.setup)}"
     if environment.python:
-        yield f"  the job's interpreter: {environment.python}"
+        yield f"  Python interpreter of the job: {environment.python}"
 
 
 def _source(source: Source, settings: Settings) -> Iterator[str]:
     if isinstance(source, Command):
         root = "sudo -n " if source.root and settings.sudo else ""
-        where = "   (in the job's environment)" if source.job else ""
+        where = "   (in the environment of the job)" if source.job else ""
         limit = f"{source.timeout or settings.command_timeout:.0f}"
         yield f"  run   LC_ALL=C timeout {limit} {root}{shlex.join(source.argv)}{where}"
     elif isinstance(source, File):
@@ -136,46 +133,45 @@ def _source(source: Source, settings: Settings) -> Iterator[str]:
 
 def _answer(source: Answer) -> Iterator[str]:
     if source.name not in MODULES:
-        yield "  clock the node's time, a few times, over the connection"
+        yield "  clock the time of the node, read a few times over the connection"
         return
     for line in import_module(f"ncheck.agent.answers.{MODULES[source.name]}").READS:
         yield f"  {source.name}: {line}"
 
 
 def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settings) -> Iterator[str]:
-    """Write what is listened on and connected to. The addresses are the nodes' own: they are known once they tell."""
+    """Yield what is listened on and connected to. The addresses are not known before the nodes are asked."""
     from ncheck.facts.links import named_ports
 
     if settings.mesh != "none" and len(nodes) > 1:
         others = "other" if len(nodes) == 2 else f"{len(nodes) - 1} others"  # noqa: PLR2004  a pair
-        who = f"each node, and the {others} by every address in the subnets that they share:"
+        which = f"each node, and the {others} by every address in the subnets that they share:"
     else:
-        who = "the first node alone, for the job's ports:"
+        which = "only the first node, for the ports of the job:"
         sources = sources[:1] if settings.mesh != "none" or named_ports(settings) else ()
     if sources:
-        yield f"then, where the login worked, {who}"
+        yield f"Then, if the login succeeded, {which}"
         for source in sources:
             yield from _answer(source)
-        yield from (f"  listen: on port {port} of the first node that is reached" for port in named_ports(settings))
+        yield from (f"  listen: on port {port} of the first reachable node" for port in named_ports(settings))
         yield ""
 
 
 def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
-    """Write what is measured. By which means is decided by what the nodes have; what each reads is told for all."""
+    """Yield what is measured. The method depends on what the nodes have, so all methods are listed."""
     from ncheck.agent.answers.turn import MEANS
     from ncheck.facts.probe import MEETING, SWEEP, TURN
     from ncheck.probe.choice import ways_open_to
 
-    means = (
-        "by what the nodes have (--probe none leaves it out)" if settings.probe == "auto" else f"by {settings.probe}"
-    )
+    auto = "with the method that the nodes support (--probe none: no test)"
+    method = auto if settings.probe == "auto" else f"with {settings.probe}"
     between = "between pairs of nodes" + ("" if settings.probe == "tcp" else ", and between all")
     inside = "" if settings.probe in ("tcp", "gloo") else "inside each node, "
     where = "inside the node" if len(nodes) == 1 else f"{inside}{between}"
-    yield "after that, unless something is against the plan, bandwidth is measured"
-    yield f"for {settings.probe_time:.0f} s at the most, {means}, {where}:"
+    yield "After that, unless errors affect the launch plan, bandwidth is measured"
+    yield f"for at most {settings.probe_time:.0f} s, {method}, {where}:"
     for source in (MEETING, TURN, *((SWEEP,) if settings.probe_launcher == "mpirun" else ())):
-        if source != MEETING or settings.probe in ("auto", "nccl"):  # others meet elsewhere, or nowhere
+        if source != MEETING or settings.probe in ("auto", "nccl"):  # other methods do not use it
             yield from _answer(source)
     for name in ways_open_to(settings.probe):
         yield from (f"  turn by {name}: {line}" for line in import_module(f"ncheck.agent.turns.{MEANS[name]}").READS)
@@ -185,20 +181,20 @@ def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
 def _edges(nodes: tuple[Node, ...], settings: Settings) -> dict[str, tuple[Node, ...]]:
     from ncheck.network.ssh_edges import edges
 
-    found = edges(len(nodes), settings.mesh)
-    return {nodes[one].name: tuple(nodes[other] for other in others) for one, others in found.items()}
+    peers = edges(len(nodes), settings.mesh)
+    return {nodes[source].name: tuple(nodes[target] for target in targets) for source, targets in peers.items()}
 
 
 def _peers(nodes: tuple[Node, ...], edges: Mapping[str, tuple[Node, ...]], settings: Settings) -> Iterator[str]:
-    """Write each node's own ssh to the others. All of them are written: who asks for a dry run wants to see."""
+    """Yield the ssh of each node to the others: all of them, a dry run is meant to be complete."""
     from ncheck.agent.answers.ssh_peers import line
 
     if edges:
         which = "each node" if len(edges) == len(nodes) else f"each of {len(edges)} of the {len(nodes)} nodes"
-        yield f"then, where the login worked, {which} runs:"
+        yield f"Then, if the login succeeded, {which} runs:"
     for name, peers in edges.items():
         for peer in peers:
-            asked = {"host": peer.name, "port": peer.port or settings.port, "user": peer.user or settings.user}
-            yield f"  {name}: {shlex.join(line(asked, settings.connect_timeout))}"
+            target = {"host": peer.name, "port": peer.port or settings.port, "user": peer.user or settings.user}
+            yield f"  {name}: {shlex.join(line(target, settings.connect_timeout))}"
     if edges:
         yield ""

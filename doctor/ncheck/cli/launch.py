@@ -14,10 +14,31 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ncheck.cli.examined import against, all_dropped, examined, say, say_in_vain
-from ncheck.cli.options import CONFIG, COUNTS, GOOD, JOB, KEPT, NETWORK, RANKS, SSH, TIME, WHICH, WITH, options
-from ncheck.cli.program import ProgramCommand, program_of
-from ncheck.cli.run import one_file, settings_of
+from ncheck.cli.examine import (
+    all_dropped,
+    blocking_reasons,
+    examined,
+    nodes_file,
+    say,
+    say_unused_ignores,
+    settings_of,
+)
+from ncheck.cli.options import (
+    CONFIG,
+    COUNTS,
+    GOOD,
+    JOB,
+    KEPT,
+    NETWORK,
+    RANKS,
+    SSH,
+    TIME,
+    WHICH,
+    WITH,
+    ProgramCommand,
+    options,
+    program_of,
+)
 from ncheck.errors import EXIT_FINDINGS
 from ncheck.model.plan import LAUNCHER_TABLE
 
@@ -27,7 +48,7 @@ if TYPE_CHECKING:
     from ncheck.settings import Settings
 
 
-# What starts all ranks by one line. The others' lines are typed on every node, each with its own number.
+# These start all ranks from one command line. The lines of the others are typed on every node.
 STARTS_ALL = tuple(name for name, launcher in LAUNCHER_TABLE.items() if launcher.one_command)
 
 
@@ -36,66 +57,67 @@ STARTS_ALL = tuple(name for name, launcher in LAUNCHER_TABLE.items() if launcher
 @options(WITH, RANKS, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, TIME, COUNTS, CONFIG)
 @click.pass_context
 def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
-    """Check the nodes, then start the job on them by the line that ncheck plan prints, from this machine.
+    """Check the nodes, then start the job on them from this machine, with the line that ncheck plan prints.
 
     \b
     ncheck launch nodes.txt --with mpirun -- python train.py
 
-    Type it where you would type mpirun: on one of the nodes, or on a machine in their network.
+    Run it where you would run mpirun: on one of the nodes, or on a machine in their network.
 
-    The report goes to standard error. Where something is wrong that touches the plan, nothing is started and the exit
-    code is 1; --force starts it all the same. Once started, ncheck is that program: its input and output, its signals
-    and its exit code are the program's own.
+    The report goes to standard error. If an error affects the launch plan, nothing is started and the exit code is 1;
+    --force starts the job anyway. ncheck then replaces itself by the program: input, output, signals and exit code are
+    those of the program.
     """  # noqa: D301  click ends a paragraph's folding at \b
-    given = {**flags, "nodes_file": one_file(context, nodes), "program": program_of(context)}
-    settings = replace(settings_of(given), select=(), probe="none")  # every check has its say, and nothing is measured
+    given = {**flags, "nodes_file": nodes_file(context, nodes), "program": program_of(context)}
+    settings = replace(settings_of(given), select=(), probe="none")  # all checks run, and no bandwidth test
     if settings.launcher not in STARTS_ALL:
         how = f"ncheck plan --for {settings.launcher} -- {shlex.join(settings.program or ('python', 'train.py'))}"
-        raise click.UsageError(f"the line of {settings.launcher} is typed on every node; to see it: {how}", context)
+        raise click.UsageError(
+            f"{settings.launcher} must be started on every node; to print its command lines: {how}", context
+        )
     if not settings.program:
-        raise click.UsageError("the program is missing: ncheck launch nodes.txt -- python train.py", context)
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)  # raised for the fan-out; the job gets what it would have had
+        raise click.UsageError("missing program, as in: ncheck launch nodes.txt -- python train.py", context)
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)  # raised for the connections; the job gets the original limit
     from ncheck.report.console import print_brief
     from ncheck.report.progress import observer_for
 
     report = examined(settings, observer_for(sys.stderr, os.environ))
-    say_in_vain(settings, report)
+    say_unused_ignores(settings, report)
     print_brief(report, sys.stderr, os.environ)
     if report.interrupted:
         say("interrupted: nothing was started")
         return report.exit_code
-    return _started(report, settings, files)
+    return _start_if_allowed(report, settings, files)
 
 
-def _started(report: Report, settings: Settings, files: tuple[int, int]) -> int:
-    """Start the job, unless something is against it."""
-    reasons = against(report, settings)
+def _start_if_allowed(report: Report, settings: Settings, files: tuple[int, int]) -> int:
+    """Start the job, unless errors affect the launch plan."""
+    reasons = blocking_reasons(report, settings)
     for reason in (*reasons, *report.plan.notes):
         say(reason)
     command = None if all_dropped(report) else report.plan.command
     if command is None or (reasons and not settings.force):
-        say("nothing was started" + (": --force starts it all the same" if command else ""))
+        say("nothing was started" + ("; --force starts it anyway" if command else ""))
         return EXIT_FINDINGS
-
     resource.setrlimit(resource.RLIMIT_NOFILE, files)
     return start(command, report, force=settings.force)
 
 
-_RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and so would the program
+_RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and the program would inherit that
 
 
 _SECONDS = 10.0  # for mpirun --version
 
 
 def start(command: LaunchCommand, report: Report, *, force: bool) -> int:
-    """Become the program of the plan's line; return 1 where that cannot be."""
+    """Replace this process by the program of the plan's line; return 1 if that is impossible."""
     program, argv, line = command.program, command.argv, next(iter(report.plan.lines.values()))
-    first = report.nodes[0].name
+    on_first = shlex.join(["ssh", "-t", report.nodes[0].name, line])
     if shutil.which(program) is None:
-        say(f"{program} is not on this machine; on the first node: ssh -t {shlex.quote(first)} {shlex.quote(line)}")
+        say(f"{program} is not installed on this machine; on the first node: {on_first}")
         return EXIT_FINDINGS
     if (other := _other_mpi(command)) and not force:
-        say(f"{other}; on the first node: ssh -t {shlex.quote(first)} {shlex.quote(line)}")
+        say(f"{other}; on the first node: {on_first}")
         return EXIT_FINDINGS
     say(f"starting: {line}")
     sys.stdout.flush()
@@ -105,12 +127,12 @@ def start(command: LaunchCommand, report: Report, *, force: bool) -> int:
     try:
         os.execvp(argv[0], argv)  # noqa: S606  no shell is wanted
     except OSError as error:
-        say(f"{argv[0]} cannot be started: {error.strerror}")
+        say(f"cannot start {argv[0]}: {error.strerror}")
     return EXIT_FINDINGS
 
 
 def _other_mpi(command: LaunchCommand) -> str:
-    """Say that this machine's MPI is not the nodes', "" where it is: its daemons there would not understand it."""
+    """Return how the MPI here differs from that of the nodes, whose daemons would not understand it; "" if equal."""
     if not command.mpi_implementation:
         return ""
     from ncheck.facts.mpi import MpiFacts

@@ -1,39 +1,39 @@
-"""The options, in the groups that --help shows them in. Each parameter is named after the field of Settings it fills.
+"""The options in the groups of --help, and the kinds of commands. A parameter has the name of its field in Settings.
 
-No option has a default here: what was not given is None, and ncheck.toml or Settings itself decides. Nor is a number
-read here: settings/values.py does so for flags, variables and the file alike, and says what is wanted.
+Options have no default here: an option that was not given is None, and ncheck.toml or Settings decides. Values are
+read by settings/values.py, the same for options, variables and ncheck.toml.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain, pairwise
 from typing import Any, TypeVar
 
 import click
 
 from ncheck.model.plan import LAUNCHERS
+from ncheck.report import FORMATS
 from ncheck.settings.values import PROBES
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
 Decorator = Callable[[F], F]
 
 
 class GroupedOption(click.Option):
-    """An option that knows under which heading --help shows it."""
+    """An option with the heading under which --help shows it."""
 
     def __init__(self, *args: Any, heading: str = "Other", **kwargs: Any) -> None:  # noqa: ANN401  click's own
         super().__init__(*args, **kwargs)
         self.heading = heading
 
     def get_help_extra(self, ctx: click.Context) -> Any:  # noqa: ANN401, ARG002  click's own
-        """Leave out what click would add: the words of `help` tell the default and the range where it matters."""
+        """Leave out what click would add: `help` gives the default and the range where they matter."""
         return {}
 
 
 class GroupedCommand(click.Command):
-    """A command whose --help shows the options under their headings."""
+    """A command whose --help shows the options under headings."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -46,71 +46,140 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(records)
 
 
+_PROGRAM = "ncheck.program"  # key of click's context
+
+
+class ProgramCommand(GroupedCommand):
+    """A command that takes a program after `--`, word for word: `program_of` returns it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set the program aside before click reads the options."""
+        if "--" in args:
+            at = args.index("--")
+            args, program = args[:at], args[at + 1 :]
+            if not program or not program[0].strip() or program[0].startswith("-"):
+                raise click.UsageError(f"a program must follow --, as in: {ctx.command_path} -- python train.py", ctx)
+            ctx.meta[_PROGRAM] = tuple(program)
+        return super().parse_args(ctx, args)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show the place of the program."""
+        formatter.write_usage(ctx.command_path, " ".join([*self.collect_usage_pieces(ctx), "[-- PROGRAM ...]"]))
+
+
+class EvalCommand(ProgramCommand):
+    """A command that prints `false` if a shell expects exports from --for env and there are none.
+
+    `eval "$(...)"` of nothing succeeds, and the script would continue without the variables.
+    """
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:  # noqa: ANN401  click's own
+        promised = _asks_for_env(args)  # before click, which removes the words that it reads
+        try:
+            return super().make_context(info_name, args, *rest, **extra)
+        except click.ClickException:
+            _false(promised=promised)
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401  click's own
+        promised = ctx.params.get("launcher") == "env"
+        try:
+            code = super().invoke(ctx)
+        except BaseException:
+            _false(promised=promised)
+            raise
+        _false(promised=promised and bool(code))
+        return code
+
+
+def program_of(ctx: click.Context) -> tuple[str, ...]:
+    """Return the words after `--`, or none."""
+    program: tuple[str, ...] = ctx.meta.get(_PROGRAM, ())
+    return program
+
+
+def _false(*, promised: bool) -> None:
+    if promised:
+        click.echo("false")
+
+
+def _asks_for_env(args: list[str]) -> bool:
+    """Look for --for env in a command line that may be invalid."""
+    own = args[: args.index("--")] if "--" in args else args
+    return "--for=env" in own or any(pair == ("--for", "env") for pair in pairwise(own))
+
+
 def _option(heading: str, *names: str, **settings: Any) -> Decorator[Any]:  # noqa: ANN401  click's own
     return click.option(*names, cls=GroupedOption, heading=heading, **settings)
 
 
 _WHICH, _SSH, _JOB, _LAUNCH, _TIME, _PROBE, _JUDGE, _OUT = (
-    "Which nodes", "SSH", "The job's environment", "The job's launch", "How much, how long", "Bandwidth",
-    "What counts", "What comes out",
+    "Nodes", "SSH", "Job environment", "Job launch", "Limits", "Bandwidth test", "Checks", "Output",
 )  # fmt: skip
 
 
 WHICH = (
-    _option(_WHICH, "-H", "hosts", metavar="HOSTS", help="Nodes by name: -H a:8,b:8 or -H 'node[01-16]'."),
-    _option(_WHICH, "--slurm", is_flag=True, default=None, help="The nodes of the Slurm allocation that this runs in."),
+    _option(_WHICH, "-H", "hosts", metavar="HOSTS", help="Node names: -H a:8,b:8 or -H 'node[01-16]'."),
+    _option(_WHICH, "--slurm", is_flag=True, default=None, help="Use the nodes of the current Slurm allocation."),
 )
 
 
 SSH = (
-    _option(_SSH, "-p", "--port", metavar="PORT", help="The port of sshd on the nodes."),
+    _option(_SSH, "-p", "--port", metavar="PORT", help="Port of sshd on the nodes."),
     _option(_SSH, "-l", "--user", metavar="USER", help="Log in as this user."),
     _option(_SSH, "-i", "identity", metavar="KEY", help="Log in with this private key."),
-    _option(_SSH, "-F", "ssh_config", metavar="FILE", help="An ssh_config to use in place of ~/.ssh/config."),
+    _option(_SSH, "-F", "ssh_config", metavar="FILE", help="Use this ssh_config instead of ~/.ssh/config."),
     _option(
         _SSH, "--transport", type=click.Choice(["auto", "paramiko", "openssh"]),
-        help="auto uses paramiko, and ssh itself for a node whose configuration wants what only ssh has.",
+        help="auto: paramiko, or the ssh program if a node's configuration needs it.  [auto]",
     ),
     _option(
         _SSH, "--accept-new-host-keys", is_flag=True, default=None,
-        help="Trust hosts that known_hosts does not have yet. A key that changed is still refused.",
+        help="Trust hosts that are not in known_hosts. A changed key is still refused.",
     ),
 )  # fmt: skip
 
 
 JOB = (
-    _option(_JOB, "--python", metavar="PATH", help="The interpreter that the job uses."),
-    _option(_JOB, "--setup", metavar="LINE", help="A shell line to run first: --setup 'module load nccl'."),
-    _option(_JOB, "--enter", metavar="COMMAND", help="Enters the job's container: --enter 'docker exec -i train'."),
-    _option(_JOB, "--rsh", metavar="COMMAND", help="Stands in for ssh: --rsh 'kubectl exec -i {node} --'."),
-    _option(_JOB, "--sudo", is_flag=True, default=None, help="Read what only root can read, by sudo -n."),
+    _option(_JOB, "--python", metavar="PATH", help="Python interpreter of the job."),
+    _option(
+        _JOB, "--setup", metavar="LINE", help="Shell line that sets up the environment: --setup 'module load nccl'."
+    ),
+    _option(
+        _JOB,
+        "--enter",
+        metavar="COMMAND",
+        help="Command that enters the container of the job: --enter 'docker exec -i train'.",
+    ),
+    _option(_JOB, "--rsh", metavar="COMMAND", help="Command to use instead of ssh: --rsh 'kubectl exec -i {node} --'."),
+    _option(_JOB, "--sudo", is_flag=True, default=None, help="Use sudo -n to read what only root can read."),
 )
 
 
 NETWORK = (
-    _option(_LAUNCH, "--ifname", metavar="NAME", help="The interface that the job is to use, whatever is found."),
+    _option(_LAUNCH, "--ifname", metavar="NAME", help="Network interface that the job must use."),
     _option(
         _LAUNCH, "--master-port", metavar="PORT",
-        help="Where the ranks meet on the first node.  [the launcher's own default]",
+        help="Port on the first node where the ranks meet.  [default of the launcher]",
     ),
     _option(
         _LAUNCH, "--need-port", "need_ports", multiple=True, metavar="PORT",
-        help="One more port that the job needs there. May be repeated, or a,b.",
+        help="Another port that the job needs on the first node. Can be repeated, or a,b.",
     ),
 )  # fmt: skip
 
 
 RANKS = (
     _option(
-        _LAUNCH, "--slots", metavar="N", help="Ranks a node, where neither the list nor the node's GPUs say.  [1]"
+        _LAUNCH, "--slots", metavar="N", help="Ranks per node, unless the list or the number of GPUs gives it.  [1]"
     ),
     _option(
         _LAUNCH, "--profile", type=click.Choice(["slot", "numa"]),
-        help="How mpirun places ranks: unbound in the order of the slots, or bound to NUMA domains in turn.  [slot]",
+        help="How mpirun places ranks: slot (in order, unbound) or numa (bound to NUMA domains in turn).  [slot]",
     ),
     _option(
         _LAUNCH, "--force", is_flag=True, default=None,
-        help="Go on although something is wrong that touches the plan; it is still told.",
+        help="Continue although errors affect the launch plan. They are still printed.",
     ),
 )  # fmt: skip
 
@@ -118,7 +187,7 @@ RANKS = (
 FOR = (
     _option(
         _LAUNCH, "--for", "launcher", type=click.Choice(LAUNCHERS), metavar="LAUNCHER",
-        help=f"{', '.join(LAUNCHERS)}.  [mpirun where it is found, torchrun where torch is, or env]",
+        help=f"{', '.join(LAUNCHERS)}.  [mpirun if found, else torchrun if torch is found, else env]",
     ),
 )  # fmt: skip
 
@@ -126,7 +195,7 @@ FOR = (
 WITH = (
     _option(
         _LAUNCH, "--with", "launcher", type=click.Choice(LAUNCHERS[:-2]), metavar="LAUNCHER", default="mpirun",
-        help="mpirun, horovodrun, srun, deepspeed: what starts all ranks by one line.  [mpirun]",
+        help="mpirun, horovodrun, srun or deepspeed: launchers that start all ranks.  [mpirun]",
     ),
 )  # fmt: skip
 
@@ -134,21 +203,21 @@ WITH = (
 KEPT = (
     _option(
         _LAUNCH, "--drop-bad", is_flag=True, default=None,
-        help="Go on with the nodes without errors, and say which were left out; with --force, also with those of which "
-        "not all could be told.",
+        help="Continue with the nodes that have no errors, and print which were left out. With --force, keep nodes "
+        "whose results are unknown.",
     ),
 )  # fmt: skip
 
 
 TIME = (
-    _option(_TIME, "--width", metavar="N", help="Nodes at once.  [64]"),
-    _option(_TIME, "--connect-timeout", metavar="S", help="Seconds for one login.  [15]"),
-    _option(_TIME, "--command-timeout", metavar="S", help="Seconds for one command on a node.  [10]"),
-    _option(_TIME, "--deadline", metavar="S", help="Seconds for the whole run.  [50]"),
+    _option(_TIME, "--width", metavar="N", help="Number of nodes to connect to in parallel.  [64]"),
+    _option(_TIME, "--connect-timeout", metavar="S", help="Time limit of one login in seconds.  [15]"),
+    _option(_TIME, "--command-timeout", metavar="S", help="Time limit of one command on a node in seconds.  [10]"),
+    _option(_TIME, "--deadline", metavar="S", help="Time limit of the whole run in seconds.  [50]"),
     _option(
         _TIME, "--mesh", type=click.Choice(["auto", "all", "none"]),
-        help="Node to node: TCP from every address to every other, and ssh between all pairs (auto: up to 16 nodes, "
-        "beyond them along the edges that Open MPI uses). none tries neither.",
+        help="Tests between nodes: TCP between all addresses, and ssh between all pairs (auto: up to 16 nodes; beyond, "
+        "the connections that Open MPI makes). none: no such tests.  [auto]",
     ),
 )  # fmt: skip
 
@@ -156,21 +225,20 @@ TIME = (
 PROBE = (
     _option(
         _PROBE, "--probe", type=click.Choice(PROBES),
-        help="By what bandwidth is measured. auto: NCCL where there are GPUs, gloo where the nodes have torch alone, "
-        "else TCP.  [auto]",
+        help="Method of the test. auto: NCCL if the nodes have GPUs, gloo if they only have torch, else TCP.  [auto]",
     ),
-    _option(_PROBE, "--probe-time", metavar="S", help="Seconds for all of it, beyond --deadline.  [60]"),
+    _option(_PROBE, "--probe-time", metavar="S", help="Time limit of the test in seconds, after --deadline.  [60]"),
     _option(
         _PROBE, "--probe-launcher", type=click.Choice(["agents", "mpirun"]),
-        help="Who starts the ranks: ncheck itself, or mpirun by the very line of the plan.  [agents]",
+        help="What starts the ranks: agents (ncheck itself) or mpirun with the line of the plan.  [agents]",
     ),
     _option(
         _PROBE, "--sizes", metavar="SIZES",
-        help="Bytes a rank: 8-1G for all powers of two, or 1M,64M,1G.  [some up to 1G, as far as memory allows]",
+        help="Bytes per rank: 8-1G for all powers of two, or 1M,64M,1G.  [a few sizes up to 1G, if memory allows]",
     ),
     _option(
         _PROBE, "--expect", metavar="BUSBW",
-        help="The bus bandwidth in GB/s that all nodes together should reach, for who knows better than ncheck.",
+        help="Bus bandwidth in GB/s that all nodes together should reach, instead of ncheck's own estimate.",
     ),
 )  # fmt: skip
 
@@ -178,7 +246,7 @@ PROBE = (
 SELECT = (
     _option(
         _JUDGE, "--select", multiple=True, metavar="CHECK",
-        help="Only these checks: a code, the start of one (NC1), a name or a topic. May be repeated, or a,b.",
+        help="Run only these checks: a code, a prefix (NC1), a name or a topic. Can be repeated, or a,b.",
     ),
 )  # fmt: skip
 
@@ -186,11 +254,11 @@ SELECT = (
 COUNTS = (
     _option(
         _JUDGE, "--ignore", multiple=True, metavar="CHECK[=NODES]",
-        help="Do not fail for this check (on these nodes); it is still printed. May be repeated.",
+        help="Do not fail because of this check (on these nodes). It is still printed. Can be repeated.",
     ),
     _option(
         _JUDGE, "--fail-on", metavar="WORDS",
-        help="What makes exit code 1: error, warning, info, unknown, never.  [error,unknown]",
+        help="What causes exit code 1: error, warning, info, unknown, never.  [error,unknown]",
     ),
 )  # fmt: skip
 
@@ -198,17 +266,19 @@ COUNTS = (
 JUDGE = (*SELECT, *COUNTS)
 
 
-CONFIG = (_option(_OUT, "--config", metavar="FILE", help="A settings file in place of ./ncheck.toml."),)
+CONFIG = (
+    _option(_OUT, "--config", metavar="FILE", help="Use this settings file instead of ./ncheck.toml. none: no file."),
+)
 
 
 OUTPUT = (
     _option(
-        _OUT, "-o", "output", type=click.Choice(["console", "json", "html"]),
-        help="The report's format; html is one page by itself: -o html > report.html.  [console]",
+        _OUT, "-o", "output", type=click.Choice(FORMATS),
+        help="Format of the report. html is one self-contained page: -o html > report.html.  [console]",
     ),
     _option(
         _OUT, "--color/--no-color", "color", default=None,
-        help="Colours, or none. Without either: on a terminal, unless NO_COLOR is set.",
+        help="Use colors, or not.  [on a terminal, unless NO_COLOR is set]",
     ),
 )  # fmt: skip
 
@@ -216,33 +286,39 @@ OUTPUT = (
 GOOD = (
     _option(
         _OUT, "--good-nodes", metavar="FILE",
-        help="Write the nodes without errors, in the form in which they came in.",
+        help="Write the nodes without errors to this file, in the format of the input.",
     ),
 )  # fmt: skip
 
 
 PLANNED = (
-    _option(_OUT, "-o", "output", type=click.Choice(["line", "json"]), help="json: the whole plan, with reasons."),
+    _option(
+        _OUT,
+        "-o",
+        "output",
+        type=click.Choice(["line", "json"]),
+        help="line: the command line; json: the whole plan with reasons.  [line]",
+    ),
 )
 
 
 RECORD = (
-    _option(_OUT, "--record", metavar="DIR", help="Save what the nodes answered, for ncheck replay DIR."),
-    _option(_OUT, "--dry-run", is_flag=True, help="Print every command and file per node, and touch none."),
+    _option(_OUT, "--record", metavar="DIR", help="Save the answers of the nodes, for ncheck replay DIR."),
+    _option(
+        _OUT,
+        "--dry-run",
+        is_flag=True,
+        help="Print every command and file that would be used on the nodes, and connect to none.",
+    ),
 )
 
 
 def options(*groups: Sequence[Decorator[Any]]) -> Decorator[Any]:
-    """Give a command the options of these groups, in this order."""
+    """Add the options of these groups to a command, in this order."""
 
     def added(function: F) -> F:
-        for option in reversed(list(_flat(groups))):
+        for option in reversed(list(chain(*groups))):
             function = option(function)
         return function
 
     return added
-
-
-def _flat(groups: Sequence[Sequence[Decorator[Any]]]) -> Iterator[Decorator[Any]]:
-    for group in groups:
-        yield from group

@@ -1,4 +1,4 @@
-"""plan: the line to type, or the file, and nothing else on standard output."""
+"""plan: print the command line or the file for a launcher, and nothing else on standard output."""
 
 from __future__ import annotations
 
@@ -10,10 +10,32 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ncheck.cli.examined import against, all_dropped, examined, say, say_in_vain
-from ncheck.cli.options import CONFIG, COUNTS, FOR, GOOD, JOB, KEPT, NETWORK, PLANNED, RANKS, SSH, TIME, WHICH, options
-from ncheck.cli.program import EvalCommand, program_of
-from ncheck.cli.run import one_file, settings_of
+from ncheck.cli.examine import (
+    all_dropped,
+    blocking_reasons,
+    examined,
+    nodes_file,
+    say,
+    say_unused_ignores,
+    settings_of,
+)
+from ncheck.cli.options import (
+    CONFIG,
+    COUNTS,
+    FOR,
+    GOOD,
+    JOB,
+    KEPT,
+    NETWORK,
+    PLANNED,
+    RANKS,
+    SSH,
+    TIME,
+    WHICH,
+    EvalCommand,
+    options,
+    program_of,
+)
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS
 
 if TYPE_CHECKING:
@@ -22,56 +44,55 @@ if TYPE_CHECKING:
     from ncheck.settings import Settings
 
 
-@click.command(cls=EvalCommand, short_help="Print the line that starts the job.")
+@click.command(cls=EvalCommand, short_help="Print the command line that starts the job.")
 @click.argument("nodes", nargs=-1, metavar="[NODES]")
 @options(FOR, RANKS, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, TIME, COUNTS, CONFIG, PLANNED)
 @click.pass_context
 def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, **flags: object) -> int:
-    """Check the nodes, then print the line that starts the job on them: that alone, ready for a shell.
+    """Check the nodes, then print only the command line that starts the job on them, ready for a shell.
 
     \b
     ncheck plan nodes.txt -- python train.py --lr 0.1
     ncheck plan nodes.txt --for torchrun -- python train.py
     eval "$(ncheck plan nodes.txt --for env)"
 
-    What it is for and what it cannot say stands on standard error. Where something is wrong that touches the plan,
-    nothing is printed but the reasons there (--for env: the word false, so that eval fails too), and the exit code
-    is 1; --force prints it all the same.
+    Explanations go to standard error. If an error affects the plan, only the reasons are printed there and the exit
+    code is 1 (--for env prints the word false, so that eval fails too); --force prints the plan anyway.
     """  # noqa: D301  click ends a paragraph's folding at \b
-    given = {**flags, "nodes_file": one_file(context, nodes), "program": program_of(context)}
-    # Every check has its say about a line that is to be typed; and the file's output is that of reports.
+    given = {**flags, "nodes_file": nodes_file(context, nodes), "program": program_of(context)}
+    # All checks run before a command line is printed; `output` in ncheck.toml is the format of reports, not of plans.
     settings = replace(settings_of(given), select=(), output=output or "line", probe="none")
     from ncheck.report.progress import observer_for
 
     report = examined(settings, observer_for(sys.stderr, os.environ))
-    say_in_vain(settings, report)
+    say_unused_ignores(settings, report)
     if report.interrupted:
-        say("interrupted: there is no plan")
+        say("interrupted: no plan was made")
         return report.exit_code
-    return _given_out(report, settings)
+    return _print_plan(report, settings)
 
 
-def _given_out(report: Report, settings: Settings) -> int:
-    """Print what was asked for, unless something is against it."""
-    reasons = against(report, settings)
+def _print_plan(report: Report, settings: Settings) -> int:
+    """Print the plan in the requested form, unless errors affect it."""
+    reasons = blocking_reasons(report, settings)
     launcher, text = _text(report.plan, settings)
-    for told in (*reasons, *report.plan.notes):
-        say(told)
+    for message in (*reasons, *report.plan.notes):
+        say(message)
     if text is None or all_dropped(report) or (reasons and not settings.force):
-        helps = text is not None and not all_dropped(report)
-        say("so there is no plan" + (": --force prints it all the same" if helps else ""))
+        possible = text is not None and not all_dropped(report)
+        say("no plan printed" + ("; --force prints it anyway" if possible else ""))
         return EXIT_FINDINGS
-    say(f"for {launcher}" + ("" if settings.launcher else ", since nothing else was asked for (--for)"))
+    say(f"plan for {launcher}" + ("" if settings.launcher else " (choose another with --for)"))
     for reason in report.plan.reasons.get(launcher, ()):
         say(reason)
     if reasons:
-        say("printed all the same: --force")
+        say("printed because of --force")
     click.echo(text)
     return EXIT_CLEAN
 
 
 def _text(plan: LaunchPlan, settings: Settings) -> tuple[str, str | None]:
-    """Return the launcher and what goes to standard output for it, None where there is nothing to give."""
+    """Return the launcher and the text for standard output, None if there is no plan for it."""
     from ncheck.plan.launch import NoLineError
     from ncheck.plan.launchers import FILES
 
@@ -79,7 +100,7 @@ def _text(plan: LaunchPlan, settings: Settings) -> tuple[str, str | None]:
     if plan.lines:
         launcher, text = next(iter(plan.lines.items()))
     elif settings.launcher is None:
-        with suppress(NoLineError):  # the plan's notes say why
+        with suppress(NoLineError):  # the notes of the plan give the reason
             text = FILES["env"](plan, {})
     if settings.output == "json" and text is not None:
         from ncheck.report.json import plan_as_json

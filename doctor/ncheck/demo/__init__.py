@@ -1,7 +1,7 @@
-"""`ncheck demo`: a throw-away cluster on this machine, for who has none at hand.
+"""`ncheck demo`: a simulated cluster on this machine.
 
-The SSH is real: a server a node on loopback, a key, known_hosts and an ssh_config made for this run alone. What the
-nodes answer is recorded: it comes from a fixture, through the agent's own loop, and the report says so.
+SSH is real: one server per node on loopback, with a temporary key, known_hosts and ssh_config. The answers of the nodes
+come from a recorded cluster, through the main loop of the agent, and the report says so.
 """
 
 from __future__ import annotations
@@ -9,13 +9,18 @@ from __future__ import annotations
 import tempfile
 from contextlib import ExitStack
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ncheck.errors import NcheckError
+import ncheck
+from ncheck.errors import NcheckError, RecordingError
+from ncheck.fleet.recording import MAX_FILE, loaded
 from ncheck.settings import JobEnvironment
 
 if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
     from ncheck.model.evidence import Evidence
     from ncheck.model.report import Report
     from ncheck.observer import Observer
@@ -26,24 +31,23 @@ CLUSTER = "demo"
 
 
 class DemoError(NcheckError):
-    """The demo itself did not work: this machine let no loopback server be reached, or a part is not installed."""
+    """The demo itself failed: a server on loopback was unreachable, or a package is missing."""
 
 
 def run(settings: Settings, observer: Observer, cluster: str = CLUSTER) -> Report:
-    """Examine a recorded cluster with the real pipeline. The report's exit code is what a real run would end with.
+    """Examine a recorded cluster with the real pipeline. The report has the exit code of a real run.
 
-    Raises DemoError where a node that should have been reached was not: then nothing that it shows would be true.
+    Raises DemoError if a node that should be reachable was not: the report would be wrong.
     """
-    from ncheck.demo.recordings import recorded_cluster
     from ncheck.facts.probe import TURN
     from ncheck.pipeline import examine
 
     nodes = recorded_cluster(cluster)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ncheck-demo-")))
-        made = replace(settings, force=any(node.turns(TURN) for node in nodes))  # as it was when it was recorded
+        made = replace(settings, force=any(node.turns(TURN) for node in nodes))  # as in the recorded run
         report = examine(_for_demo(made, _laid_out(nodes, folder, stack)), observer)
-    _hold(report, nodes)
+    _require_reached(report, nodes)
     return replace(report, recorded=True, nodes=tuple(replace(node, recorded=node.reached) for node in report.nodes))
 
 
@@ -52,12 +56,14 @@ def _laid_out(nodes: tuple[Evidence, ...], folder: Path, stack: ExitStack) -> tu
         from ncheck.demo.server import lay_out
     except ModuleNotFoundError as error:
         hint = "python3 -m pip install cluster-ncheck"
-        raise DemoError(f"the demo needs {error.name}, which a single-file ncheck leaves out; {hint}") from error
+        raise DemoError(
+            f"the demo needs {error.name}, which the single-file ncheck does not contain: {hint}"
+        ) from error
     return lay_out(nodes, folder, stack)
 
 
 def _for_demo(settings: Settings, files: tuple[Path, Path]) -> Settings:
-    """Point the run at the demo's nodes and ssh_config; nothing of the user's own SSH is read or used."""
+    """Use the nodes and ssh_config of the demo; the SSH configuration of the user is not read."""
     nodes_file, ssh_config = files
     return replace(
         settings,
@@ -78,11 +84,28 @@ def _for_demo(settings: Settings, files: tuple[Path, Path]) -> Settings:
     )
 
 
-def _hold(report: Report, nodes: tuple[Evidence, ...]) -> None:
-    wanted = {node.node for node in nodes if node.login.reached}
-    lost = [node for node in report.nodes if node.name in wanted and not node.reached]
+def _require_reached(report: Report, nodes: tuple[Evidence, ...]) -> None:
+    expected = {node.node for node in nodes if node.login.reached}
+    lost = [node for node in report.nodes if node.name in expected and not node.reached]
     if lost and not report.interrupted:
         first = lost[0]
-        raise DemoError(
-            f"the demo did not work: {first.name} on loopback was not reached ({first.cause}: {first.detail})"
-        )
+        raise DemoError(f"the demo failed: {first.name} on loopback is unreachable ({first.cause}: {first.detail})")
+
+
+def recorded_clusters() -> tuple[str, ...]:
+    """Return the names of all recorded clusters."""
+    return tuple(sorted(folder.name for folder in _fixtures().iterdir() if folder.is_dir()))
+
+
+def recorded_cluster(name: str) -> tuple[Evidence, ...]:
+    """Return the nodes of a recorded cluster. They are read as bytes, not by path: it may be inside a zip file."""
+    folder = _fixtures().joinpath(name)
+    if not folder.is_dir():
+        raise RecordingError(f"there is no recorded cluster {name!r}; known: {', '.join(recorded_clusters())}")
+    recordings = sorted((file.name, file) for file in folder.iterdir() if file.name.endswith(".json"))
+    return loaded((f"{name}/{file_name}", file.read_bytes()[: MAX_FILE + 1]) for file_name, file in recordings)
+
+
+def _fixtures() -> Traversable:
+    in_wheel = files(ncheck).joinpath("fixtures")
+    return in_wheel if in_wheel.is_dir() else Path(str(files(ncheck))).parents[1] / "fixtures"

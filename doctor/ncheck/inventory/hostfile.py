@@ -1,7 +1,7 @@
-"""One line of a host file, whichever launcher it was written for.
+"""One line of a host file, in the syntax of any launcher.
 
-Open MPI and DeepSpeed write `host slots=8 max_slots=8`, MPICH and Horovod `host:8`, ssh `user@host` and `[v6]:port`.
-Every function here raises ValueError with what would be right.
+Open MPI and DeepSpeed: `host slots=8 max_slots=8`. MPICH and Horovod: `host:8`. ssh: `user@host` and `[v6]:port`.
+Every function here raises ValueError with the correct form.
 """
 
 from __future__ import annotations
@@ -13,21 +13,15 @@ from dataclasses import dataclass, field, replace
 from ncheck.hostlist import is_v6, quoted, split_list, unfold
 from ncheck.model.node import Line
 
-MOST_SLOTS = 256  # a larger number behind a colon is no count of GPUs: it was meant as a port
-
-
+MOST_SLOTS = 256  # a larger number after a colon is not a number of GPUs but a port
 _SSH_PORT = 22
-
-
 _MOST_NUMBER_DIGITS = 6
-
-
 _LONGEST_LINE = 4096
 
 
 @dataclass(frozen=True)
 class Listed:
-    """The hosts of one line, and what the line says of each of them. `written` is what stands for their names in it."""
+    """The hosts of one line and their settings. `written` is the text in the line that names them."""
 
     names: tuple[str, ...]
     place: str
@@ -47,7 +41,7 @@ _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,126}\$?", re.ASCII)
 _BRACKETED = re.compile(r"\[(?P<address>[^\[\]]*:[^\[\]]*)\](?::(?P<port>.*))?", re.ASCII)
 
 
-# Open MPI's own spellings; what MPICH's and Open MPI's files may also say of a host is read over.
+# Spellings of Open MPI. Other keys of MPICH and Open MPI are accepted and not used ("").
 _KEYS: Mapping[str, str] = {
     "slots": "slots", "slot": "slots", "cpu": "slots", "cpus": "slots", "count": "slots",
     "max_slots": "max_slots", "max-slots": "max_slots", "slots_max": "max_slots", "slots-max": "max_slots",
@@ -61,28 +55,28 @@ _KEYS: Mapping[str, str] = {
 
 
 def listed_line(text: str, place: str) -> Listed:
-    """Read one line without its comment: a host, and perhaps `key=value` words behind it."""
+    """Read one line without its comment: a host, then `key=value` words."""
     _refuse_other_formats(text)
     if len(text) > _LONGEST_LINE:
-        raise ValueError(f"{quoted(text)} is far too long for a line about one host")
+        raise ValueError(f"{quoted(text)} is too long for a line with one host")
     host, *words = " ".join(text.split()).replace(" =", "=").replace("= ", "=").split()
     if "=" in host:
-        raise ValueError(f"{quoted(host)}: the host comes first, like: node01 slots=8")
-    told = listed_host(host, place)
+        raise ValueError(f"{quoted(host)}: write the host first, as in: node01 slots=8")
+    listed = listed_host(host, place)
     for word in words:
-        told = _with_word(told, host, word)
-    if told.max_slots is not None and told.max_slots < (told.slots or 0):
-        raise ValueError(f"max_slots={told.max_slots} is less than slots={told.slots}")
-    return told
+        listed = _with_word(listed, host, word)
+    if listed.max_slots is not None and listed.max_slots < (listed.slots or 0):
+        raise ValueError(f"max_slots={listed.max_slots} is less than slots={listed.slots}")
+    return listed
 
 
 def listed_host(text: str, place: str) -> Listed:
-    """Read a host by itself, as -H takes it: `node[01-16]`, `host:8`, `user@host`, `[v6]:port`, a bare v6 address."""
+    """Read one host as in -H: `node[01-16]`, `host:8`, `user@host`, `[v6]:port`, a plain IPv6 address."""
     if len(split_list(text)) > 1:
-        raise ValueError(f"{quoted(text)} names several hosts: write one host a line, or give the list to -H")
+        raise ValueError(f"{quoted(text)} names several hosts: write one host per line, or use -H for a list")
     user, at, rest = ("", "", text) if text.startswith("@") else text.rpartition("@")
     if at and not _USER.fullmatch(user):
-        raise ValueError(f"{quoted(user)} is no user name; write user@host")
+        raise ValueError(f"{quoted(user)} is not a user name; write user@host")
     if at and not rest:
         raise ValueError(f"{quoted(text)} names no host; write user@host")
     if bracketed := _BRACKETED.fullmatch(rest):
@@ -90,86 +84,86 @@ def listed_host(text: str, place: str) -> Listed:
     if is_v6(rest):
         return Listed((rest,), place, user or None, written=rest)
     names, colon, number = rest.rpartition(":") if "]:" in rest or rest.count(":") == 1 else (rest, "", "")
-    slots = _slots_behind_colon(names, number) if colon else None
+    slots = _slots_after_colon(names, number) if colon else None
     if ":" in names:
-        raise ValueError(f"{quoted(text)} is no host; an IPv6 address with a port is written [fe80::1]:22")
+        raise ValueError(f"{quoted(text)} is not a host; write an IPv6 address with a port as [fe80::1]:22")
     return Listed(unfold(names), place, user or None, slots=slots, written=names)
 
 
 def _v6_in_brackets(found: re.Match[str], place: str, user: str | None) -> Listed:
     if not is_v6(found["address"]):
-        raise ValueError(f"{quoted(found['address'])} is no IPv6 address")
+        raise ValueError(f"{quoted(found['address'])} is not an IPv6 address")
     port = None if found["port"] is None else _port(found["port"])
     return Listed((found["address"],), place, user, port, written=found["address"])
 
 
-def _slots_behind_colon(host: str, text: str) -> int:
-    """Read `host:8`. A number that is meant as a port is told by its size, and 22 by what it is."""
-    slots = _number(text, f"{quoted(host + ':' + text)}: behind the colon stands the number of slots, like node01:8")
+def _slots_after_colon(host: str, text: str) -> int:
+    """Read `host:8`. A large number, or 22, is probably meant as a port."""
+    slots = _number(text, f"{quoted(host + ':' + text)}: expected a number of slots after the colon, as in node01:8")
     if slots > MOST_SLOTS:
-        raise ValueError(f":{slots} reads as {slots} slots; for the SSH port {slots} write -p {slots}, or port={slots}")
+        raise ValueError(f":{slots} means {slots} slots; for SSH port {slots} write -p {slots} or port={slots}")
     if slots == _SSH_PORT:
-        raise ValueError(":22 may be slots or the SSH port; write slots=22, or leave it away: port 22 is the default")
+        raise ValueError(":22 can mean slots or the SSH port; write slots=22, or remove it: port 22 is the default")
     if slots == 0:
-        raise ValueError(f"{quoted(host)} has no slots (:0); leave the host out, or write the number, like :8")
+        raise ValueError(f"{quoted(host)} has no slots (:0); remove the host, or write a number, as in :8")
     return slots
 
 
-def _with_word(told: Listed, host: str, word: str) -> Listed:
+def _with_word(listed: Listed, host: str, word: str) -> Listed:
     name, equals, value = word.partition("=")
     if not equals:
         is_number = word.isascii() and word.isdigit() and len(word) <= _MOST_NUMBER_DIGITS
-        hint = f"write slots={word} or port={word}" if is_number else "one host a line, like: node01 slots=8"
-        raise ValueError(f"{quoted(word)} behind {quoted(host)} is not understood; {hint}")
+        hint = f"write slots={word} or port={word}" if is_number else "one host per line, as in: node01 slots=8"
+        raise ValueError(f"{quoted(word)} after {quoted(host)} is not understood; {hint}")
     if name.lower() not in _KEYS:
-        raise ValueError(f"{quoted(name)} is not known here; a host may have slots=, max_slots=, user= and port=")
+        raise ValueError(f"{quoted(name)} is unknown; a host can have slots=, max_slots=, user= and port=")
     key = _KEYS[name.lower()]
     if not key:
-        return told
-    if getattr(told, key) is not None:
-        raise ValueError(f"{quoted(host)} is given {key} twice")
-    return _WITH[key](told, value)
+        return listed
+    if getattr(listed, key) is not None:
+        raise ValueError(f"{quoted(host)} has {key} twice")
+    return _WITH[key](listed, value)
 
 
 def _slots(text: str) -> int:
-    slots = _number(text, f"slots={quoted(text)} is no number of slots, like slots=8")
+    slots = _number(text, f"slots={quoted(text)} is not a number of slots, as in slots=8")
     if slots == 0:
-        raise ValueError("slots=0 leaves the host without work; leave the line out, or write slots=8")
+        raise ValueError("slots=0 gives the host no work; remove the line, or write slots=8")
     return slots
 
 
 def _port(text: str) -> int:
-    port = _number(text, f"{quoted(text)} is no port, like 22")
+    port = _number(text, f"{quoted(text)} is not a port, as in 22")
     if not 0 < port < 65536:  # noqa: PLR2004  16 bits
-        raise ValueError(f"{port} is no port: 1 to 65535")
+        raise ValueError(f"{port} is not a port: 1 to 65535")
     return port
 
 
 def _user(text: str) -> str:
     if not _USER.fullmatch(text):
-        raise ValueError(f"{quoted(text)} is no user name")
+        raise ValueError(f"{quoted(text)} is not a user name")
     return text
 
 
-def _number(text: str, otherwise: str) -> int:
+def _number(text: str, error: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_NUMBER_DIGITS):
-        raise ValueError(otherwise)
+        raise ValueError(error)
     return int(text)
 
 
 _WITH: Mapping[str, Callable[[Listed, str], Listed]] = {
-    "slots": lambda told, text: replace(told, slots=_slots(text)),
-    "max_slots": lambda told, text: replace(told, max_slots=_slots(text)),
-    "user": lambda told, text: replace(told, user=_user(text)),
-    "port": lambda told, text: replace(told, port=_port(text)),
+    "slots": lambda listed, text: replace(listed, slots=_slots(text)),
+    "max_slots": lambda listed, text: replace(listed, max_slots=_slots(text)),
+    "user": lambda listed, text: replace(listed, user=_user(text)),
+    "port": lambda listed, text: replace(listed, port=_port(text)),
 }
 
 
 def _refuse_other_formats(text: str) -> None:
-    """Name the formats that are taken for host files and are none."""
+    """Refuse other formats by name."""
     if text.startswith("[") and text.endswith("]") and ":" not in text:
-        raise ValueError(f"{quoted(text)} heads a section of an Ansible inventory; write one host a line")
+        raise ValueError(f"{quoted(text)} is a section of an Ansible inventory; write one host per line")
     if text.startswith("rank "):
-        raise ValueError(f"{quoted(text)} is a line of a rankfile; write one host a line, like: node01 slots=8")
+        raise ValueError(f"{quoted(text)} is a line of a rankfile; write one host per line, as in: node01 slots=8")
     if text.startswith("^"):
-        raise ValueError(f"{quoted(text)} leaves a host out; leave the line out instead")
+        raise ValueError(f"{quoted(text)} excludes a host; remove the line instead")

@@ -1,4 +1,4 @@
-"""Which nodes: a host file in any of the usual forms, -H, a Slurm allocation, or this machine alone."""
+"""The nodes of a run: from a host file in any usual format, -H, a Slurm allocation, or only this machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from ncheck.settings import Settings
 from ncheck.text import printable
 
 LARGEST = 16 * 2**20  # bytes of a host file: hundreds of thousands of lines
-
-
 SLURM_LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
 
 
 def read_inventory(settings: Settings, *, stdin: BinaryIO, environ: Mapping[str, str]) -> tuple[Node, ...]:
-    """Return the nodes in the order of the listing, each name once; InventoryError says what is wrong and where."""
+    """Return the nodes in the order of the list, each name once. Raises InventoryError with the place of the error."""
     if settings.local:
         return (_this_machine(),)
     if settings.hosts is not None:
@@ -40,7 +38,7 @@ def _this_machine() -> Node:
 
 
 def _nodes(listed: Iterable[Listed]) -> tuple[Node, ...]:
-    """Make nodes of the lines: a name that comes again keeps one node, with all its places."""
+    """Make nodes from lines: a repeated name is one node with several places."""
     nodes: dict[str, Node] = {}
     for line in listed:
         for name in line.names:
@@ -48,17 +46,17 @@ def _nodes(listed: Iterable[Listed]) -> tuple[Node, ...]:
             node = Node(name, line.user, line.port, line.slots, line.max_slots, (line.place,), lines)
             nodes[name] = _joined(nodes[name], node) if name in nodes else node
         if len(nodes) > MOST:
-            raise InventoryError(f"{line.place}: more than {MOST} hosts are listed")
+            raise InventoryError(f"{line.place}: more than {MOST} hosts")
     return tuple(nodes.values())
 
 
 def _joined(earlier: Node, again: Node) -> Node:
-    """Join two mentions of one name. Two ports or users are two nodes, which need two names."""
+    """Join two mentions of one name. Two ports or users would be two nodes, which need two names."""
     for word, one, other in (("port", earlier.port, again.port), ("user", earlier.user, again.user)):
         if one != other and one is not None and other is not None:
             raise InventoryError(
-                f"{again.places[0]}: {quoted(again.name)} was listed with {word} {one} at {earlier.places[0]}, and here"
-                f" with {other}: one name is one node; give the second a name by Host and HostName in ~/.ssh/config"
+                f"{again.places[0]}: {quoted(again.name)} has {word} {other} here, but {word} {one} at"
+                f" {earlier.places[0]}: one name is one node; name the second with Host and HostName in ~/.ssh/config"
             )
     return replace(
         earlier,
@@ -73,13 +71,13 @@ def _joined(earlier: Node, again: Node) -> Node:
 
 def _from_option(hosts: str) -> Iterable[Listed]:
     if not hosts.strip():
-        raise InventoryError("-H: it names no host; write it as -H node01:8,node02:8")
-    read = [(part, _placed(listed_host, part, "-H")) for part in split_list(hosts)]
-    return [replace(told, line=Line("hosts", "-H", part, told.written)) for part, told in read]
+        raise InventoryError("-H: no host given; write -H node01:8,node02:8")
+    read = [(part, _at(listed_host, part, "-H")) for part in split_list(hosts)]
+    return [replace(listed, line=Line("hosts", "-H", part, listed.written)) for part, listed in read]
 
 
-def _placed(read: Callable[[str, str], Listed], text: str, place: str) -> Listed:
-    """Read one host or line; what is wrong with it is told with its place."""
+def _at(read: Callable[[str, str], Listed], text: str, place: str) -> Listed:
+    """Read one host or line. Raises InventoryError with its place."""
     try:
         return read(text, place)
     except ValueError as error:
@@ -91,46 +89,46 @@ def _from_file(path: str, stdin: BinaryIO) -> Iterable[Listed]:
     text = _text(name, path, stdin).replace("\r\n", "\n").replace("\r", "\n")
     listed = list(_lines(name, text))
     if not listed:
-        raise InventoryError(f"{name}: it names no host; write one host a line, like: node01 slots=8")
+        raise InventoryError(f"{name}: contains no host; write one host per line, as in: node01 slots=8")
     return listed
 
 
 def _lines(name: str, text: str) -> Iterable[Listed]:
-    """Read the lines that name hosts; each keeps how it was written, and what stands above it."""
+    """Read the lines with hosts; each keeps its text and the comments above it."""
     above: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
         if words := line.partition("#")[0].strip():
             place = f"{name}:{number}"
-            told = _placed(listed_line, words, place)
-            yield replace(told, line=Line("file", place, line.rstrip(), told.written, tuple(above)))
+            listed = _at(listed_line, words, place)
+            yield replace(listed, line=Line("file", place, line.rstrip(), listed.written, tuple(above)))
             above = []
         else:
             above.append(line.rstrip())
 
 
 def _text(name: str, path: str, stdin: BinaryIO) -> str:
-    """Read the whole file; each way in which it cannot be one has its own words."""
+    """Read the whole file. Raises InventoryError with the reason if it is not a text file."""
     try:
         data = stdin.read(LARGEST + 1) if path == "-" else _read(path)
     except FileNotFoundError:
-        raise InventoryError(f"{name}: no such file{_meant(path)}") from None
+        raise InventoryError(f"{name}: no such file{_host_hint(path)}") from None
     except IsADirectoryError:
-        raise InventoryError(f"{name}: a directory, and a file with one host a line is wanted") from None
+        raise InventoryError(f"{name}: is a directory; expected a file with one host per line") from None
     except PermissionError:
-        raise InventoryError(f"{name}: permission denied; look at: ls -l {name}") from None
+        raise InventoryError(f"{name}: permission denied; see: ls -l {name}") from None
     except (OSError, ValueError) as error:
         raise InventoryError(f"{name}: {printable(str(error))}") from None
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise InventoryError(f"{name}: it is UTF-16; save it as UTF-8, as by: iconv -f UTF-16 -t UTF-8 FILE")
+        raise InventoryError(f"{name}: is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE")
     if b"\0" in data:
-        raise InventoryError(f"{name}: it is a binary file, and a file with one host a line is wanted")
+        raise InventoryError(f"{name}: is a binary file; expected a file with one host per line")
     if len(data) > LARGEST:
-        raise InventoryError(f"{name}: it is larger than {LARGEST // 2**20} MiB: no host file")
+        raise InventoryError(f"{name}: is larger than {LARGEST // 2**20} MiB, so not a host file")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InventoryError(f"{name}:{line}: it is not UTF-8; save it so, or write plain letters") from None
+        raise InventoryError(f"{name}:{line}: is not UTF-8; save the file as UTF-8") from None
 
 
 def _read(path: str) -> bytes:
@@ -138,13 +136,13 @@ def _read(path: str) -> bytes:
         return file.read(LARGEST + 1)
 
 
-def _meant(path: str) -> str:
-    """Guess that a host was named where a file is wanted."""
+def _host_hint(path: str) -> str:
+    """Return a hint if a host was given instead of a file."""
     try:
         names = unfold(path)
     except ValueError:
         return ""
-    return f"; to name hosts: -H {path}" if names and "/" not in path else ""
+    return f"; to check a host by name: -H {path}" if names and "/" not in path else ""
 
 
 def _nodelist(environ: Mapping[str, str]) -> str:
@@ -152,11 +150,11 @@ def _nodelist(environ: Mapping[str, str]) -> str:
 
 
 def _from_slurm(environ: Mapping[str, str]) -> Iterable[Listed]:
-    """Read the allocation that this runs in, with as many slots as Slurm was told tasks a node."""
+    """Read the current allocation; slots are the tasks per node of Slurm."""
     nodelist = _nodelist(environ)
     if not nodelist:
         raise InventoryError(
-            "--slurm: no allocation here (SLURM_JOB_NODELIST is not set); run it in a job: salloc -N 2 ncheck --slurm"
+            "--slurm: not in an allocation (SLURM_JOB_NODELIST is not set); start one: salloc -N 2 ncheck --slurm"
         )
     variable = next(name for name in SLURM_LISTS if environ.get(name))
     try:
@@ -169,10 +167,10 @@ def _from_slurm(environ: Mapping[str, str]) -> Iterable[Listed]:
 
 
 def _tasks(environ: Mapping[str, str], nodes: int) -> list[int | None]:
-    """Return each node's tasks: "8(x4),4" is four nodes with 8 and one with 4. What does not fit is not used."""
-    told = environ.get("SLURM_NTASKS_PER_NODE") or environ.get("SLURM_TASKS_PER_NODE") or ""
+    """Return the tasks of each node: "8(x4),4" is four nodes with 8 and one with 4. Invalid values are not used."""
+    tasks = environ.get("SLURM_NTASKS_PER_NODE") or environ.get("SLURM_TASKS_PER_NODE") or ""
     counts: list[int | None] = []
-    for part in told.split(","):
+    for part in tasks.split(","):
         count, _, times = part.strip().partition("(x")
         repeated = times.rstrip(")") or "1"
         if not (count.isdecimal() and repeated.isdecimal()) or int(repeated) > nodes:

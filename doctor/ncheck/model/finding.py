@@ -31,7 +31,10 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, on the nodes that have it. `fix` is something to type."""
+    """One thing that is wrong, on the nodes that have it. `fix` is something to type.
+
+    `see`: codes of the findings on the same nodes that name the cause of this one.
+    """
 
     code: str
     check: str
@@ -41,6 +44,7 @@ class Finding:
     evidence: tuple[str, ...]
     fix: str
     ignored: bool = False
+    see: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

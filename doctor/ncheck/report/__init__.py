@@ -1,29 +1,22 @@
-"""Readers of one Report: the console and a page for people, JSON for programs."""
+"""Readers of one Report that decide nothing: console and HTML for people, JSON for programs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from ncheck.model.report import Report
 
+# A format is a module of this name here, with print_report(report, stream, environ, *, color).
+FORMATS = ("console", "json", "html")
+
 
 def show(report: Report, output: str, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> int:
-    """Print the report in the format asked for, and return its exit code, even when nobody reads to the end."""
+    """Print the report in this format. Return its exit code, also if the reader closed the pipe."""
     try:
-        if output == "json":
-            from ncheck.report.json import as_json
-
-            stream.write(as_json(report))
-        elif output == "html":
-            from ncheck.report.html import as_html
-
-            stream.write(as_html(report))
-        else:
-            from ncheck.report.console import print_report
-
-            print_report(report, stream, environ, color=color)
+        import_module(f"ncheck.report.{output}").print_report(report, stream, environ, color=color)
         stream.flush()
     except BrokenPipeError:
         leave_quietly(stream)
@@ -31,7 +24,7 @@ def show(report: Report, output: str, stream: TextIO, environ: Mapping[str, str]
 
 
 def leave_quietly(stream: TextIO) -> None:
-    """Point a stream whose reader went away at nothing, so that the interpreter's last flush cannot fail."""
+    """Redirect a stream without a reader to /dev/null: the interpreter's last flush would fail otherwise."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,38 +1,50 @@
-"""The report as one page by itself: no script, nothing fetched, light and dark, and fit for paper."""
+"""The report as one self-contained HTML page: no script, nothing fetched, light and dark, fit for printing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from math import floor, log2, log10
+from typing import TextIO
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from ncheck.model.finding import Outcome, Severity
-from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Report
-from ncheck.parity import nodes_by_value
 from ncheck.report import measured as say
 from ncheck.report import text as words
-from ncheck.report.console import badness, caveats, interpreter, meaning, standing, summed, topics
-from ncheck.report.folding import Block, Told, blocks, grouped, told
-from ncheck.report.listing import topic_of
-from ncheck.report.measured import Heat, Line, carried, gathered, heat, odd_words
-from ncheck.report.text import lines, node_set
-from ncheck.text import export_line
+from ncheck.report.measured import Heat, Line, carried, heat, nodes_by_value, odd_words
+from ncheck.report.summary import (
+    Headline,
+    by_topic,
+    caveats,
+    exit_code_meaning,
+    headline,
+    interpreter,
+    node_topics,
+    plan_settings,
+    totals,
+    unreached_and_unknown,
+)
+from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped, lines, node_set
 from ncheck.text import size as size_text
 
 _LONGEST_NAME = 18  # of a node, beside the picture of the pairs
 
 
+def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  the page has its own colours
+    """Write the report as a page."""
+    stream.write(as_html(report))
+
+
 def as_html(report: Report) -> str:
-    """Return the page. What nodes wrote is text in it, whatever it looks like."""
+    """Return the page. Text from nodes is escaped, whatever it looks like."""
     style = Markup(_own("page.css"))  # noqa: S704  our own file
     text = _template().render(view=view_of(report), style=style)
-    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")  # whatever it is written to, it says the same
+    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")  # the same in every encoding
 
 
 @cache
@@ -50,7 +62,7 @@ def _own(name: str) -> str:
 
 
 def _clean(value: object) -> object:
-    """Show as ? what is invisible or changes the direction of text; line ends stay."""
+    """Replace invisible and bidirectional characters by `?`; keep line ends."""
     return "\n".join(lines(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -63,30 +75,24 @@ def _cut(name: str) -> str:
 
 
 WIDTH, HEIGHT = 760, 340
-
-
 LEFT, RIGHT, TOP, BOTTOM = 56, 24, 30, 44
-
-
 _TICKS = 5
-
-
-_LABEL = 62  # the room that a size needs below the drawing
+_LABEL = 62  # room for a size below the drawing
 
 
 @dataclass(frozen=True)
 class Dot:
-    """One size at its place, with the words that a pointer over it shows."""
+    """One size at its position; `description` is shown by a pointer over it."""
 
     x: float
     y: float
-    told: str
+    description: str
     wrong: bool
 
 
 @dataclass(frozen=True)
 class CurveLine:
-    """One way of the same all-reduce: a line through its dots."""
+    """The all-reduce in place or out of place: a line through its dots."""
 
     name: str
     in_place: bool
@@ -94,16 +100,16 @@ class CurveLine:
 
     @property
     def path(self) -> str:
-        """The line as SVG has it."""
+        """The line in SVG."""
         return " ".join(f"{'L' if place else 'M'}{dot.x:.1f},{dot.y:.1f}" for place, dot in enumerate(self.dots))
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The drawing. `expected` is the height of the expected line, None where nothing is expected."""
+    """The drawing. `expected` is the height of the expected line, None if no value is expected."""
 
     title: str
-    told: str
+    description: str
     lines: tuple[CurveLine, ...]
     across: tuple[tuple[float, str], ...]
     up: tuple[tuple[float, str], ...]
@@ -113,7 +119,7 @@ class Curve:
 
 
 def curve_of(one: Measurement, title: str) -> Curve | None:
-    """Return the drawing of a measurement; None where it has no curve of two sizes."""
+    """Return the drawing of a measurement; None if it has fewer than two sizes."""
     sizes = sorted({point.size for point in one.curve if point.size > 0})
     if len(sizes) < 2:  # noqa: PLR2004  one size is no curve
         return None
@@ -122,7 +128,7 @@ def curve_of(one: Measurement, title: str) -> Curve | None:
     lines = [_line(one.curve, frame, in_place=in_place) for in_place in (False, True)]
     return Curve(
         title=f"Bus bandwidth by size: {title}",
-        told=f"From {size_text(sizes[0])} to {size_text(sizes[-1])} a rank. {say.verdict(one)}.",
+        description=f"From {size_text(sizes[0])} to {size_text(sizes[-1])} per rank. {say.verdict(one)}.",
         lines=tuple(line for line in lines if line.dots),
         across=tuple((frame.x(size), size_text(size)) for size in _labelled(sizes, frame)),
         up=tuple((frame.y(tick), f"{tick:g}") for tick in ticks),
@@ -147,18 +153,18 @@ class _Frame:
 
 def _line(curve: Sequence[Point], frame: _Frame, *, in_place: bool) -> CurveLine:
     points = sorted((p for p in curve if p.in_place is in_place and p.size > 0), key=lambda point: point.size)
-    dots = tuple(Dot(frame.x(p.size), frame.y(p.busbw), _told(p), bool(p.wrong)) for p in points)
+    dots = tuple(Dot(frame.x(p.size), frame.y(p.busbw), _description(p), bool(p.wrong)) for p in points)
     return CurveLine("in place" if in_place else "out of place", in_place, dots)
 
 
-def _told(point: Point) -> str:
+def _description(point: Point) -> str:
     wrong = f", {point.wrong} wrong" if point.wrong else ""
     place = "in place" if point.in_place else "out of place"
     return f"{size_text(point.size)}: {say.rate(point.busbw)} GB/s, {say.time(point.seconds)}, {place}{wrong}"
 
 
 def _ticks(most: float) -> list[float]:
-    """Return round steps from nothing to the first at or above the most."""
+    """Return round steps from 0 to the first one at or above the maximum."""
     rough = (most or 1.0) / (_TICKS - 1)
     unit = 10.0 ** floor(log10(rough))
     step = next(factor * unit for factor in (1, 2, 2.5, 5, 10) if factor * unit >= rough)
@@ -167,7 +173,7 @@ def _ticks(most: float) -> list[float]:
 
 
 def _labelled(sizes: Sequence[int], frame: _Frame) -> Sequence[int]:
-    """Return the sizes that have room for a label, the largest always; that one ends where the drawing does."""
+    """Return the sizes that have room for a label, always including the largest, which ends at the right edge."""
     kept, free = [sizes[-1]], frame.x(sizes[-1]) - 1.5 * _LABEL
     for size in reversed(sizes[:-1]):
         if frame.x(size) <= free:
@@ -177,9 +183,7 @@ def _labelled(sizes: Sequence[int], frame: _Frame) -> Sequence[int]:
 
 
 MATRIX = 48  # nodes that a picture of the pairs has room for
-
-
-NUMBERED = 24  # up to here each cell has its number in it
+NUMBERED = 24  # up to this many nodes, each cell shows its number
 
 
 @dataclass(frozen=True)
@@ -189,13 +193,13 @@ class Cell:
     column: int
     row: int
     text: str
-    told: str
+    description: str
     tone: str
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The picture of node by node: cells by column and row, and in words who is odd."""
+    """The picture of node by node: cells by column and row, and the odd pairs in words."""
 
     names: tuple[str, ...]
     labels: tuple[str, ...]
@@ -207,7 +211,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Row:
-    """One size as nccl-tests tabulates it: out of place, then in place; None where it was not measured."""
+    """One size as nccl-tests tabulates it: out of place, then in place; None if it was not measured."""
 
     size: int
     out: Point | None
@@ -216,10 +220,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Measured:
-    """One measurement: what, how it stands, and what came of it."""
+    """One measurement: its title, its result in words, and how good it is (`tone`)."""
 
     title: str
-    told: str
+    description: str
     tone: str
     share: float | None
     curve: Curve | None
@@ -232,55 +236,54 @@ class View:
 
     report: Report
     nodes: str
-    kind: str
-    standing: str
+    headline: Headline
     caveats: tuple[str, ...]
-    figures: tuple[tuple[str, str, str], ...]  # a number, what it is, how it stands
-    findings: tuple[tuple[str, tuple[Block, ...]], ...]
+    figures: tuple[tuple[str, str, str], ...]  # a number, its label, its tone
+    findings: tuple[tuple[str, tuple[FoldedFinding, ...]], ...]
     foremost: Measured | None
     measured: tuple[Measured, ...]
     pairs: Pairs | None
     carried: tuple[Line, ...]
-    settings: tuple[tuple[str, str], ...]
+    settings: tuple[tuple[str, str], ...]  # a line to type, its reason
     lines: tuple[tuple[str, str, tuple[str, ...]], ...]
     topics: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     table: tuple[tuple[NodeSummary, str], ...]
     outcomes: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]
-    total: str
-    meaning: str
+    totals: str
+    exit_code: str
 
 
 def view_of(report: Report) -> View:
     """Return what the page shows of this report."""
-    found = blocks(report.findings, {node.name for node in report.nodes})
-    kind, how = standing(report, found)
+    findings = fold_findings(report.findings)
     first = say.foremost(report.measurements) if report.probe.ran else None
     by = first.by if first else ""
     return View(
         report=report,
         nodes=words.node_set([node.name for node in report.nodes]),
-        kind=kind,
-        standing=how,
+        headline=headline(report, findings),
         caveats=tuple(caveats(report)),
-        figures=tuple(_figures(report, found, first)),
-        findings=_findings(found),
+        figures=tuple(_figures(report, findings, first)),
+        findings=tuple((topic, tuple(members)) for topic, members in by_topic(findings).items()),
         foremost=_measured(first, by) if first else None,
         measured=tuple(_measured(one, by) for one in report.measurements if one is not first),
         pairs=_pairs(report),
         carried=carried(report.probe.traffic, together=say.together(report.measurements)),
-        settings=tuple(_settings(report.plan)),
+        settings=tuple(_settings(report)),
         lines=tuple(
-            (by_what, line, report.plan.reasons.get(by_what, ())) for by_what, line in report.plan.lines.items()
+            (launcher, line, report.plan.reasons.get(launcher, ())) for launcher, line in report.plan.lines.items()
         ),
         topics=tuple(_topics(report)),
         table=tuple((node, interpreter(node) if node.reached else "") for node in report.nodes),
         outcomes=tuple(_outcomes(report)),
-        total=" \N{MIDDLE DOT} ".join(summed(report, found)),
-        meaning=f"exit code {report.exit_code}: {meaning(report)}",
+        totals=" \N{MIDDLE DOT} ".join(totals(report, findings)),
+        exit_code=exit_code_meaning(report),
     )
 
 
-def _figures(report: Report, found: Sequence[Block], first: Measurement | None) -> Iterator[tuple[str, str, str]]:
+def _figures(
+    report: Report, findings: Sequence[FoldedFinding], first: Measurement | None
+) -> Iterator[tuple[str, str, str]]:
     if first and first.measured is not None:
         yield f"{say.rate(first.measured)} {first.unit}", words.line(first.what), say.standing(first)
         if first.ratio is not None and first.expected is not None:
@@ -288,18 +291,14 @@ def _figures(report: Report, found: Sequence[Block], first: Measurement | None) 
     reached = sum(node.reached for node in report.nodes)
     yield f"{reached} of {len(report.nodes)}", "nodes reached", say.WELL if reached == len(report.nodes) else say.BAD
     for severity, tone in ((Severity.ERROR, say.BAD), (Severity.WARNING, say.WARNED)):
-        number = sum(block.severity is severity and not block.ignored for block in found)
+        number = sum(finding.severity is severity and not finding.ignored for finding in findings)
         yield str(number), f"{severity.value}{'' if number == 1 else 's'}", tone if number else say.WELL
-    unknown = len({one.check for one in report.verdicts if one.outcome in (Outcome.UNKNOWN, Outcome.CRASHED)})
-    yield str(unknown), "checks could not tell", "doubtful" if unknown else say.WELL
-
-
-def _findings(found: Sequence[Block]) -> tuple[tuple[str, tuple[Block, ...]], ...]:
-    """Return the findings under their headings, as the terminal has them: what is worst first."""
-    categories: dict[str, list[Block]] = {}
-    for block in sorted(found, key=badness):
-        categories.setdefault(topic_of(block.code), []).append(block)
-    return tuple((topic, tuple(same)) for topic, same in categories.items())
+    not_run, unknown = unreached_and_unknown(report)
+    for verdicts, label in ((not_run, "not run"), (unknown, "unknown")):
+        checks = len({verdict.check for verdict in verdicts})
+        noun = "check" if checks == 1 else "checks"
+        if checks or label == "unknown":
+            yield str(checks), f"{noun} {label}", "doubtful" if checks else say.WELL
 
 
 def _measured(one: Measurement, by: str) -> Measured:
@@ -321,7 +320,7 @@ def _pairs(report: Report) -> Pairs | None:
         for column, other in enumerate(drawn.names)
         if (pair := drawn.cells.get((one, other)))
     )
-    odd = tuple(odd_words(drawn, one) for one in gathered(drawn, report.probe.pairs))
+    odd = tuple(odd_words(drawn, one) for one in nodes_by_value(drawn, report.probe.pairs))
     usual = f"{say.rate(drawn.usual)} GB/s is {'expected' if drawn.expected else 'usual here'}"
     return Pairs(drawn.names, drawn.labels, cells, usual, odd, drawn.left_out)
 
@@ -335,42 +334,27 @@ def _cell(drawn: Heat, column: int, row: int, pair: Pair) -> Cell:
     return Cell(column, row, shown, f"{who}: {say.rate(pair.busbw)} GB/s, {say.percent(share)}", say.tone(share))
 
 
-def _settings(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
-    """Yield each variable as a line to type, or that it needs none, with its reason."""
-    for name, setting in plan.env.items():
-        own = {node: held[name].value or "" for node, held in plan.per_node.items() if name in held}
-        if setting.value is not None:
-            yield export_line(words.line(name), words.line(setting.value)), setting.reason
-        elif own:
-            for value, nodes in nodes_by_value(own).items():
-                yield (
-                    f"{export_line(words.line(name), words.line(value))}  # on {words.node_set(nodes)}",
-                    setting.reason,
-                )
-        else:
-            yield f"# {name} {'can stay unset' if setting.decided else 'is not decided'}", setting.reason
+def _settings(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield each variable as a line to type, or as a comment if it needs none, with its reason."""
+    for exports, sentence, reason in plan_settings(report.plan):
+        for line in exports or (f"# {sentence}",):
+            yield line, reason
 
 
 def _topics(report: Report) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
-    """Yield what the nodes have by topic: each value with the nodes that have it, what most have first."""
-    asked = {node.name: interpreter(node) for node in report.nodes if node.reached}
-    lost = {node.name: f"not reached: {node.cause or 'no cause known'}" for node in report.nodes if not node.reached}
-    for topic, values in {"python": asked, **topics(report), "unreached": lost}.items():
+    """Yield what the nodes have by topic: each value with its nodes, the most common first."""
+    python = {node.name: interpreter(node) for node in report.nodes if node.reached}
+    lost = {node.name: node.cause or "cause unknown" for node in report.nodes if not node.reached}
+    for topic, values in {"python": python, **node_topics(report), "unreachable": lost}.items():
         if values:
             yield topic, tuple((value, words.node_set(nodes)) for value, nodes in grouped(values))
 
 
-_ORDER = (Outcome.FAILED, Outcome.CRASHED, Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.PASSED)
-
-
 def _outcomes(report: Report) -> Iterator[tuple[str, tuple[tuple[str, str, str], ...]]]:
-    """Yield the verdicts by outcome, folded: which checks, on which nodes, and why."""
-    for outcome in _ORDER:
-        folded = told(report.verdicts, lambda verdict, outcome=outcome: verdict.outcome is outcome)  # type: ignore[misc]
-        number = sum(verdict.outcome is outcome for verdict in report.verdicts)
-        if folded:
-            yield f"{number} {outcome.value}", tuple(_verdict(one) for one in folded)
-
-
-def _verdict(one: Told) -> tuple[str, str, str]:
-    return ", ".join(one.checks), words.node_set(one.nodes), one.reason
+    """Yield the verdicts by outcome, folded: the checks, the nodes, the reason."""
+    for outcome in (Outcome.FAILED, Outcome.CRASHED, Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.PASSED):
+        same = [verdict for verdict in report.verdicts if verdict.outcome is outcome]
+        if same:
+            folded = fold_verdicts(same)
+            rows = tuple((", ".join(group.checks), words.node_set(group.nodes), group.reason) for group in folded)
+            yield f"{len(same)} {outcome.value}", rows

@@ -1,4 +1,4 @@
-"""Every check on one page: code, name, severity and title, by topic."""
+"""The checks for people: the list of all, the page of one, and the topics by which a report and the list sort them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,34 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from ncheck.model.check import Check
     from ncheck.registry import Registry
+
+CHECKS_URL = "https://github.com/ncheck/ncheck/blob/main/docs/checks.md"
+
+_TOPICS = {
+    "NC0": "Not examined",
+    "NC1": "SSH and host list",
+    "NC2": "Versions",
+    "NC3": "Network",
+    "NC4": "InfiniBand and RoCE",
+    "NC5": "GPUs",
+    "NC6": "Hosts",
+    "NC7": "Measured",
+}
+
+
+def topic_of(code: str) -> str:
+    """Return the heading of a code; the prefix of a plug-in's codes is their heading."""
+    return _TOPICS.get(code[:3], f"Plug-in {code.rstrip('0123456789')}")
+
+
+def page_url(code: str) -> str:
+    """Return the address of the page of one of our checks; "" for a plug-in's."""
+    return f"{CHECKS_URL}#{code.lower()}" if code[:3] in _TOPICS else ""
 
 
 def as_json(registry: Registry) -> str:
-    """Return a list of {code, name, severity, topic, title}, one a line."""
+    """Return a list of {code, name, severity, topic, title}, one per line."""
     rows = [
         json.dumps(
             {"code": check.code, "name": check.name, "severity": check.severity.value, "topic": topic_of(check.code),
@@ -38,26 +60,23 @@ def print_list(registry: Registry, stream: TextIO, environ: Mapping[str, str]) -
                 page.gap()
             topic = topic_of(check.code)
             page.say(Text.assemble((topic, "bold underline"), (f"  --select {check.code[:3]}", "dim")))
-        first = Text.assemble(f"  {check.code} ", (f"{check.name:<{widest}} ", "bold"), f"{check.severity.value:<8}")
-        page.say(check.title, first)
+        code = page.link(check.code, page_url(check.code))
+        name = (f" {check.name:<{widest}} ", "bold")
+        page.say(check.title, Text.assemble("  ", code, name, f"{check.severity.value:<8}"))
     page.gap()
-    page.say(f"{len(registry.checks)} checks. ncheck explain CODE tells about one.", style="dim")
+    page.say(f"{len(registry.checks)} checks. Explain one: ncheck explain CODE", style="dim")
 
 
 def page_of(registry: Registry, word: str) -> str:
-    """Return the page of the check of this code or name, as Markdown. Raises SettingsError, with what is near."""
+    """Return the page of the check of this code or name, as Markdown. Raises SettingsError with similar names."""
     check = registry.one(word.strip())
-    return f"# {check.code} {check.name}\n\n*{check.severity.value}, {topic_of(check.code)}*\n\n{_body(check)}\n"
-
-
-def _body(check: Check) -> str:
-    """Return the docstring with its first line as a sentence of its own."""
-    title, _, rest = check.page.strip().partition("\n")
-    return f"**{title}**\n\n{rest.strip()}"
+    title, _, body = check.page.strip().partition("\n")
+    heading = f"# {check.code} {check.name}\n\n*{check.severity.value}, {topic_of(check.code)}*"
+    return f"{heading}\n\n**{title}**\n\n{body.strip()}\n"
 
 
 def show_page(page: str, stream: TextIO, environ: Mapping[str, str]) -> None:
-    """Print a page: drawn on a terminal, as it is where it is piped to."""
+    """Print a page: formatted on a terminal, as Markdown in a pipe."""
     if not stream.isatty() or environ.get("TERM", "dumb") == "dumb":
         stream.write(page)
         return
@@ -65,22 +84,4 @@ def show_page(page: str, stream: TextIO, environ: Mapping[str, str]) -> None:
 
     from ncheck.report.page import Page
 
-    drawn = Page(stream, environ)
-    drawn.console.print(Markdown(page), soft_wrap=False)
-
-
-_TOPICS = {
-    "NC0": "What could not be examined",
-    "NC1": "SSH and host list",
-    "NC2": "Versions",
-    "NC3": "Network",
-    "NC4": "InfiniBand and RoCE",
-    "NC5": "GPUs",
-    "NC6": "Hosts",
-    "NC7": "Measured",
-}
-
-
-def topic_of(code: str) -> str:
-    """Return the heading that a code stands under; a plug-in's own prefix is its heading."""
-    return _TOPICS.get(code[:3], f"Plug-in {code.rstrip('0123456789')}")
+    Page(stream, environ).console.print(Markdown(page), soft_wrap=False)

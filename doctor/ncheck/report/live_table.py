@@ -1,4 +1,4 @@
-"""The live part on a terminal: a line a node while they are few, counts by stage when they are many."""
+"""Progress on a terminal: a line per node up to 16 nodes, counts by stage beyond."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from rich.table import Table
 from rich.text import Text
 
 from ncheck.report import text as words
-from ncheck.report.progress import DONE, FAILED, FAILURES_SHOWN, WAITING, Progress, failure_line
+from ncheck.report.progress import (
+    DONE,
+    FAILED,
+    FAILURES_SHOWN,
+    MORE_FAILURES,
+    WAITING,
+    Progress,
+    failure_line,
+)
 
 if TYPE_CHECKING:
     from ncheck.model.evidence import Login
@@ -24,20 +32,20 @@ if TYPE_CHECKING:
 FEW = 16  # up to this many nodes each has a line of its own
 REDRAWS = 8  # a second
 BAR = 30  # cells
-# Stages in the order in which a node goes through them; one that is not named here stands before the last two.
+# Stages in the order in which a node goes through them; others come before the last two.
 _ORDER = {stage: place for place, stage in enumerate((WAITING, "connecting", "logged in", "collecting", DONE, FAILED))}
 _STYLES = {FAILED: "bold red", WAITING: "dim", DONE: "green"}
 
 
 class _Screen(Console):
-    """A console that falls silent when its reader went away: the run goes on."""
+    """A console that prints nothing more when its reader closed the pipe: the run goes on."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
 
 
 class LiveTable:
-    """Redrawn by rich's own thread; the calls of the run only change a dictionary."""
+    """Redrawn by rich in its own thread; the observer methods only change a dictionary."""
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         colors: Literal["auto"] | None = None if environ.get("NO_COLOR") else "auto"
@@ -63,14 +71,14 @@ class LiveTable:
             self.console.print(Text(f"! {words.line(node)}: {words.line(stage)}", "bold yellow"), soft_wrap=True)
 
     def login_failed(self, node: str, login: Login) -> None:
-        """Print the failure above the live part at once; it stays on the screen."""
+        """Print the failure above the live table at once; it stays on the screen."""
         failures = self.progress.fail(node)
         if failures > FAILURES_SHOWN:
             return
         sign = "✗" if self.console.encoding.startswith("utf") else "x"
         self.console.print(Text.assemble((f"{sign} ", "bold red"), failure_line(node, login)), soft_wrap=True)
         if failures == FAILURES_SHOWN:
-            self.console.print("further nodes that fail are in the report", style="dim")
+            self.console.print(MORE_FAILURES, style="dim")
 
     def judged(self, findings: tuple[Finding, ...]) -> None: ...
 
@@ -81,12 +89,12 @@ class LiveTable:
     def _drawn(self) -> Group:
         counts = self.progress.counts()
         total = sum(counts.values())
-        over = counts[DONE] + counts[FAILED]
-        self.spinner.update(text=Text(f"{over} of {words.count(total, 'node')}, {self.clock() - self.began:.0f} s"))
+        finished = counts[DONE] + counts[FAILED]
+        self.spinner.update(text=Text(f"{finished} of {words.count(total, 'node')}, {self.clock() - self.began:.0f} s"))
         if total <= FEW:
             return Group(self.spinner, self._by_node())
         bar = _grid()
-        bar.add_row(self.spinner, ProgressBar(total=total, completed=over, width=BAR, complete_style="green"))
+        bar.add_row(self.spinner, ProgressBar(total=total, completed=finished, width=BAR, complete_style="green"))
         return Group(bar, self._by_stage(counts))
 
     def _by_node(self) -> Table:
@@ -99,7 +107,7 @@ class LiveTable:
 
     def _by_stage(self, counts: Mapping[str, int]) -> Table:
         table = _grid()
-        for stage, number in sorted(counts.items(), key=lambda one: _ORDER.get(one[0], len(_ORDER) - 2.5)):
+        for stage, number in sorted(counts.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER) - 2.5)):
             table.add_row(str(number), Text(stage, _STYLES.get(stage, "")))
         return table
 

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from ncheck.model.report import FAR_TOO_LOW, LEAST_KEPT, LOW, Measurement, Pair, Point, Probe, Report, Traffic
 from ncheck.report import text as words
-from ncheck.report.folding import grouped
 from ncheck.report.page import Page
+from ncheck.report.text import grouped
 from ncheck.text import moved
 from ncheck.text import size as size_text
 
@@ -253,7 +253,7 @@ def _heat(page: Page, drawn: Heat, pairs: Sequence[Pair]) -> None:
         _matrix(page, drawn)
     if drawn.left_out:
         page.say(f"{words.count(drawn.left_out, 'further pair')} as usual: -o json has them all", "    ", style="dim")
-    told = gathered(drawn, pairs)
+    told = nodes_by_value(drawn, pairs)
     for odd in told[:ODD_PAIRS]:
         page.say(words.line(odd_words(drawn, odd)), Text(f"    {page.signs.warned} ", STYLES[BAD]))
     if len(told) > ODD_PAIRS:
@@ -442,7 +442,7 @@ class Odd:
         return max((pair.busbw for pair in self.pairs if pair.busbw is not None), default=None)
 
 
-def gathered(drawn: Heat, pairs: Sequence[Pair]) -> tuple[Odd, ...]:
+def nodes_by_value(drawn: Heat, pairs: Sequence[Pair]) -> tuple[Odd, ...]:
     """Return the odd pairs, those of a node together that is odd with everybody it met, the largest group first."""
     well, left, found = _ever_well(drawn, pairs), list(drawn.odd), []
     while left:

@@ -1,4 +1,4 @@
-"""A page of styled lines on a terminal or in a file: wrapping, colour, and the few signs that lines are made with."""
+"""Styled lines on a terminal or in a file: wrapping, colour, links, and the signs that lines begin with."""
 
 from __future__ import annotations
 
@@ -13,20 +13,14 @@ from rich.console import Console
 from rich.text import Text
 
 PIPED_WIDTH = 80
-
-
-WIDEST = 120  # lines of prose longer than this are hard to read
-
-
+WIDEST = 120  # longer lines of prose are hard to read
 NARROWEST = 40
-
-
-LONGEST = 4000  # characters of one paragraph; no check has that much to say, and a sick node might
+LONGEST = 4000  # characters of one paragraph: no check writes that much, a sick node might
 
 
 @dataclass(frozen=True)
 class Signs:
-    """What stands before a line: what is wrong, doubtful, left out, well, to be typed; and what bars are made of."""
+    """The signs before a line (wrong, unknown, skipped, healthy, a command) and the parts of bars."""
 
     bad: str = "✗"
     warned: str = "!"
@@ -43,25 +37,27 @@ ASCII = Signs(bad="x", well="+", type_this="->", dot="|", upright="|", parts="#"
 
 
 class _Paper(Console):
-    """A console that says so when its reader went away, where rich would end the process with exit code 1."""
+    """A console that raises when its reader closed the pipe; rich would end the process with exit code 1."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 class Page:
-    """Prints line by line. Nothing that it is given is ever read as markup."""
+    """Prints line by line. Text is never interpreted as markup."""
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:
         self.width = _width(stream)
+        colored = _colored(stream, environ, color)
+        self.links = colored and stream.isatty() and environ.get("TERM", "dumb") != "dumb"
         self.signs = Signs() if _encodes(stream, "".join(vars(Signs()).values())) else ASCII
         self.console: Console = _Paper(
             file=stream, width=self.width, highlight=False, markup=False, emoji=False, soft_wrap=True,
-            color_system="standard" if _colored(stream, environ, color) else None, force_terminal=True, no_color=False,
+            color_system="standard" if colored else None, force_terminal=True, no_color=False,
         )  # fmt: skip
 
     def say(self, text: Text | str, first: Text | str = "", style: str = "") -> None:
-        """Print text wrapped to the page, its further lines under the first one, which `first` stands before.
+        """Print `first` and the text, wrapped to the page; further lines are aligned with the first.
 
         A word that is longer than the page, such as a path, is not broken: it could not be copied any more.
         """
@@ -78,12 +74,16 @@ class Page:
         body = text if isinstance(text, Text) else Text(text, style=style)
         self.console.print(Text.assemble(first, body))
 
+    def link(self, text: str, url: str, style: str = "") -> Text:
+        """Return the text, as a hyperlink (OSC 8) where the terminal can show one."""
+        return Text(text, f"{style} link {url}".strip() if url and self.links else style)
+
     def gap(self) -> None:
         self.console.print()
 
 
 def _breaks(plain: str, room: int) -> list[int]:
-    """Return where lines of at most `room` cells end, only ever before a word."""
+    """Return where lines of at most `room` cells end, always before a word."""
     breaks, start = [], 0
     for word in re.finditer(r"\S+", plain):  # "gives", "no", "answer"
         if word.start() > start and cell_len(plain[start : word.end()]) > room:
@@ -103,7 +103,7 @@ def _width(stream: TextIO) -> int:
 
 
 def _colored(stream: TextIO, environ: Mapping[str, str], color: bool | None) -> bool:  # noqa: FBT001  three-valued
-    """Obey --color and --no-color, then NO_COLOR (if not empty) and TERM=dumb, then whether it is a terminal."""
+    """Follow --color and --no-color, then NO_COLOR (if not empty) and TERM=dumb, then whether it is a terminal."""
     if color is not None:
         return color
     return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM", "dumb") != "dumb"

@@ -1,4 +1,4 @@
-"""Which node is where while a run goes on: what both observers keep."""
+"""Progress of a run on standard error: plain lines in a log or a pipe, a live table on a terminal."""
 
 from __future__ import annotations
 
@@ -18,63 +18,52 @@ if TYPE_CHECKING:
 
 
 FAILURES_SHOWN = 20
-
-
-UNRECORDED = "not recorded"
-
-
-LONG = ("measuring ", "running ")
-
-
-FAILED = "failed"
-
-
-WAITING = "waiting"
-
-
-DONE = "done"
+WAITING, DONE, FAILED = "waiting", "done", "failed"
+_NOT_RECORDED = "not recorded"
+_SLOW = ("measuring ", "running ")  # the stages of the bandwidth test
+MORE_FAILURES = "more nodes failed: see the report"
 
 
 class Progress:
-    """Which node is where, shared by both observers. Every method is called from many threads."""
+    """The stage of each node. Both observers use it; every method is called from many threads."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.stages: dict[str, str] = {}
         self.failures = 0
         self.lost_recordings = 0
-        self.told: set[str] = set()
+        self.announced: set[str] = set()
 
     def begin(self, nodes: tuple[Node, ...]) -> None:
         with self.lock:
             self.stages = {node.name: WAITING for node in nodes}
 
     def move(self, node: str, stage: str) -> None:
-        """Put a node into a stage. One whose login failed stays failed, whatever else is told of it."""
+        """Set the stage of a node. A node whose login failed stays failed."""
         with self.lock:
             if self.stages.get(node) != FAILED:
                 self.stages[node] = stage
 
     def fail(self, node: str) -> int:
-        """Mark a node as failed, and return how many have."""
+        """Mark a node as failed, and return the number of failed nodes."""
         with self.lock:
             self.stages[node] = FAILED
             self.failures += 1
             return self.failures
 
     def unrecorded(self, stage: str) -> bool:
-        """Tell whether a stage says that a recording could not be saved, which is worth a line the first time."""
-        if not stage.startswith(UNRECORDED):
+        """Return whether this is the first recording that could not be saved: only that one gets a line."""
+        if not stage.startswith(_NOT_RECORDED):
             return False
         with self.lock:
             self.lost_recordings += 1
             return self.lost_recordings == 1
 
     def takes_long(self, stage: str) -> bool:
-        """Tell whether a stage is one of the probe's, which take seconds each; True the first time only."""
+        """Return whether a node is the first in a stage of the bandwidth test, which takes seconds."""
         with self.lock:
-            new = stage.startswith(LONG) and stage not in self.told
-            self.told.add(stage)
+            new = stage.startswith(_SLOW) and stage not in self.announced
+            self.announced.add(stage)
             return new
 
     def counts(self) -> Counter[str]:
@@ -83,14 +72,14 @@ class Progress:
 
 
 def failure_line(node: str, login: Login) -> str:
-    """Say in one line which node could not be used, and why."""
+    """Return one line with the node that failed and the cause."""
     cause = login.cause.value if login.cause else "failed"
     detail = words.line(login.detail)
     return f"{words.line(node)}: {cause}" + (f": {detail}" if detail else "")
 
 
 class PlainLines:
-    """A line for each login that failed, up to a number, for each round of the probe, and one when all is over."""
+    """A line for each failed login up to a limit, for each round of the probe, and one at the end."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self.stream, self.clock = stream, clock
@@ -101,21 +90,21 @@ class PlainLines:
     def started(self, nodes: tuple[Node, ...]) -> None:
         self.began = self.clock()
         self.progress.begin(nodes)
-        self._print(f"asking {words.count(len(nodes), 'node')}")
+        self._print(f"connecting to {words.count(len(nodes), 'node')}")
 
     def stage(self, node: str, stage: str) -> None:
         self.progress.move(node, stage)
         if self.progress.unrecorded(stage):
             self._print(f"{words.line(node)}: {words.line(stage)}")
         elif self.progress.takes_long(stage):
-            self._print(f"{words.line(stage)}, {self.clock() - self.began:.1f} s so far")
+            self._print(f"{words.line(stage)}, {self.clock() - self.began:.1f} s elapsed")
 
     def login_failed(self, node: str, login: Login) -> None:
         failures = self.progress.fail(node)
         if failures <= FAILURES_SHOWN:
             self._print(failure_line(node, login))
         if failures == FAILURES_SHOWN:
-            self._print("further nodes that fail are in the report")
+            self._print(MORE_FAILURES)
 
     def judged(self, findings: tuple[Finding, ...]) -> None: ...
 
@@ -127,17 +116,17 @@ class PlainLines:
         total = words.count(sum(counts.values()), "node")
         self._print(f"{counts[DONE]} of {total} answered, {self.clock() - self.began:.1f} s")
 
-    def _print(self, words_of_it: str) -> None:
-        """Print one whole line at once, and go on without a reader: an observer must not raise."""
+    def _print(self, message: str) -> None:
+        """Print one whole line at once. A closed stream is no error: an observer must not raise."""
         try:
-            self.stream.write(f"ncheck: {words_of_it}\n")
+            self.stream.write(f"ncheck: {message}\n")
             self.stream.flush()
         except (OSError, ValueError):
             pass
 
 
 def observer_for(stream: TextIO, environ: Mapping[str, str]) -> Observer:
-    """Return a live table for a terminal, plain lines for everything else (a log, a pipe, TERM=dumb)."""
+    """Return a live table on a terminal, plain lines elsewhere (a log, a pipe, TERM=dumb)."""
     if not stream.isatty() or environ.get("TERM", "dumb") == "dumb":
         return PlainLines(stream)
     from ncheck.report.live_table import LiveTable

@@ -1,4 +1,4 @@
-"""The published JSON Schema of the report, made of the records themselves and of the words below."""
+"""The published JSON Schema of the report, built from the records and from the descriptions below."""
 
 from __future__ import annotations
 
@@ -29,64 +29,65 @@ RECORDS = (
 
 MEMBERS: Mapping[str, Mapping[str, str]] = {
     "Report": {
-        "schema": "This format. A member may be added under the same number; none is changed or taken away.",
-        "exit_code": "What the process ends with: 0 clean, 1 findings or unknown verdicts that fail_on names, "
-        "130 interrupted. (A demo ends with 0 and keeps its report's own here.)",
-        "nodes": "Every node of the list, in its order, reached or not.",
-        "verdicts": "One for every node and selected check, so that nothing is silent.",
-        "findings": "What is wrong, the worst first, ignored ones last.",
+        "schema": "This format. New members may be added under the same number; none is changed or removed.",
+        "exit_code": "Exit code of the process: 0 clean, 1 findings or unknown verdicts at or above fail_on, "
+        "130 interrupted. (A demo exits with 0; this is the code of its report.)",
+        "nodes": "All nodes in the order of the list, reached or not.",
+        "verdicts": "Exactly one per node and selected check.",
+        "findings": "Problems, worst first, ignored ones last.",
         "plan": "How to start the job.",
-        "measurements": "What the bandwidth probe saw; empty where none ran.",
-        "probe": "Whether a bandwidth probe ran, and why not.",
-        "version": "ncheck's own version.",
-        "seconds": "How long the run took.",
-        "fail_on": "What made exit code 1: error, warning, info, unknown.",
-        "interrupted": "True after ^C: this is what was known so far.",
-        "recorded": "True when any node was read from a recording, not measured now.",
-        "dropped": "The bad nodes that --drop-bad went on without, and why; all else here is of the other nodes.",
+        "measurements": "Results of the bandwidth test; empty if none ran.",
+        "probe": "Whether a bandwidth test ran, and if not, why.",
+        "version": "Version of ncheck.",
+        "seconds": "Duration of the run in seconds.",
+        "fail_on": "What causes exit code 1: error, warning, info, unknown.",
+        "interrupted": "True after ^C: the report is incomplete.",
+        "recorded": "True if the data of any node comes from a recording.",
+        "dropped": "Nodes that --drop-bad left out, with the reason; everything else is about the other nodes.",
     },
     "NodeSummary": {
-        "name": "The name as it was listed.",
-        "reached": "Host key verified, logged in, and a shell answered.",
-        "address": "The address that was connected to; empty when it never came to that.",
-        "port": "The port that was connected to; 0 when it never came to that.",
-        "user": "The user that was logged in as.",
-        "transport": "The way in: paramiko, openssh, rsh, local or recorded.",
-        "host_name": "What the node calls itself.",
-        "interpreter": "The job's interpreter: its path, its version, and why this one.",
-        "container": "The container that the job runs in; empty for none.",
-        "slots": "Slots of the list; null where it says none.",
-        "seconds": "From the first attempt to the shell's first answer, or to the failure.",
-        "recorded": "Read from a recording, not measured now.",
-        "cause": "Why it was not reached, or not wholly, such as host-key-changed; empty when all went well.",
-        "detail": "The cause in the words of the library, of ssh or of the node.",
-        "facts": "One line a topic, such as GPUs or NCCL.",
+        "name": "The name in the list.",
+        "reached": "True if the host key was verified, the login succeeded and a shell answered.",
+        "address": "The address of the connection; empty if none was attempted.",
+        "port": "The port of the connection; 0 if none was attempted.",
+        "user": "The user of the login.",
+        "transport": "paramiko, openssh, rsh, local or recorded.",
+        "host_name": "The hostname that the node reports.",
+        "interpreter": "The Python interpreter of the job: path, version, and how it was found.",
+        "container": "The container of the job; empty for none.",
+        "slots": "Slots in the list; null if not given.",
+        "seconds": "Seconds from the first attempt to the first answer of the shell, or to the failure.",
+        "recorded": "True if the data comes from a recording.",
+        "cause": "Why the node was not reached, or its session was cut, such as host-key-changed; empty on success.",
+        "detail": "The original error message of the library, ssh or the node.",
+        "facts": "One line per topic, such as GPUs or NCCL.",
     },
     "Verdict": {
         "check": "The check's name.",
         "code": "The check's code.",
         "node": "The node.",
-        "outcome": "failed: it has the problem. crashed: the check itself broke. unknown: what should have been "
-        "readable was not. skipped: nothing there to check, or root is needed. passed: it was looked at, and is well.",
-        "reason": "Why; never empty unless it passed.",
-        "needs_root": "Skipped because no ordinary user can read it (--sudo).",
+        "outcome": "failed: the node has the problem. crashed: the check itself failed. unknown: data that should be "
+        "readable was not. skipped: nothing to check, or root is needed. passed: examined, no problem.",
+        "reason": "The reason; empty only if the check passed.",
+        "needs_root": "True if skipped because only root can read the data (--sudo).",
     },
     "Finding": {
-        "code": "The check's code, for life.",
+        "code": "The code of the check; codes never change.",
         "check": "The check's name.",
         "severity": "error: the job will fail, hang or be wrong. warning: it may run. info: worth knowing.",
-        "nodes": "The nodes that have it.",
-        "message": "What is wrong.",
-        "evidence": "What it was seen by, one line each.",
-        "fix": "Something to type.",
-        "ignored": "Named by --ignore: lowered, and still here.",
+        "nodes": "The affected nodes.",
+        "message": "The problem in one sentence.",
+        "evidence": "Evidence, one line each.",
+        "fix": "A command that fixes or shows the problem.",
+        "see": "Codes of the findings on the same nodes that name the cause of this one.",
+        "ignored": "True if --ignore names it: the severity is lowered, the finding is still listed.",
     },
     "LaunchPlan": {
-        "env": "Variables for the job, by name.",
-        "lines": "The line to type, by launcher, such as mpirun.",
-        "notes": "What could not be decided, and why.",
-        "reasons": "Why each line says what it says, by launcher.",
-        "per_node": "Variables whose value is each node's own, by node; in env they are null.",
+        "env": "Environment variables of the job, by name.",
+        "lines": "The command line, by launcher, such as mpirun.",
+        "notes": "What could not be decided, with the reason.",
+        "reasons": "Reasons for the values in each line, by launcher.",
+        "per_node": "Variables whose value differs by node, by node; null in env.",
         "command": "The same line as a command; null if every node has a line of its own, or there is none.",
     },
     "LaunchCommand": {
@@ -97,62 +98,62 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "prefix": "The value of Open MPI's --prefix; empty if the command has none.",
     },
     "Setting": {
-        "value": "What to set it to; null: leave it unset.",
-        "reason": "Why.",
-        "evidence": "What it was seen by, one line each.",
-        "decided": "False: what is right could not be told.",
+        "value": "The value; null: leave it unset.",
+        "reason": "The reason.",
+        "evidence": "Evidence, one line each.",
+        "decided": "False if the right value could not be determined.",
     },
     "Measurement": {
         "what": "What was measured.",
-        "measured": "The value seen; null when it could not be measured.",
-        "expected": "The value that the hardware should give; null when that is not known.",
-        "unit": "The unit of both, such as GB/s (1e9 bytes a second).",
+        "measured": "The measured value; null if it could not be measured.",
+        "expected": "The value that the hardware should reach; null if unknown.",
+        "unit": "The unit of both, such as GB/s (1e9 bytes per second).",
         "limited_by": "What limits the expected value.",
         "nodes": "The nodes that took part.",
         "by": "What carried the data, such as NCCL 2.21.5, torch 2.5.1 gloo on CPUs, or sockets, no library.",
-        "stage": "Where it was measured: inside one node, pair, rail, scaling, all; empty when it is none of them.",
-        "ranks": "How many ranks took part, on all nodes together; 0 where there were none.",
-        "lowered_by": "What makes the expected value less than the hardware's best, such as 7 of 8 rails.",
-        "unknown": "What would have been needed to tell the expected value.",
-        "curve": "Every size that was measured, out of place and in place.",
-        "failed": "Why there is no value; empty when there is one.",
-        "efficiency": "The share that so many nodes keep of what fewer have; null where it cannot be told.",
+        "stage": "inside (one node), pair, rail, scaling, all; empty for anything else.",
+        "ranks": "Number of ranks on all nodes together; 0 for none.",
+        "lowered_by": "What lowers the expected value, such as 7 of 8 rails.",
+        "unknown": "What is missing to compute the expected value.",
+        "curve": "All measured sizes, out of place and in place.",
+        "failed": "Why there is no value; empty if there is one.",
+        "efficiency": "Scaling efficiency: bandwidth as a share of that of fewer nodes; null if unknown.",
     },
     "Point": {
-        "size": "Bytes a rank.",
-        "in_place": "Whether the result overwrote what was sent.",
-        "seconds": "One all-reduce, the median of the repeats.",
-        "algbw": "size over seconds, in GB/s (1e9 bytes a second).",
-        "busbw": "algbw as every link sees it, times 2(n-1)/n for n ranks, in GB/s.",
-        "wrong": "Elements that were not what they should be; null when they were not verified.",
+        "size": "Bytes per rank.",
+        "in_place": "Whether the result overwrites the input.",
+        "seconds": "Seconds for one all-reduce, the median of the repetitions.",
+        "algbw": "size / seconds, in GB/s (1e9 bytes per second).",
+        "busbw": "algbw times 2(n-1)/n for n ranks: the load of each link, in GB/s.",
+        "wrong": "Number of wrong elements; null if not verified.",
     },
     "Probe": {
-        "ran": "Whether one ran.",
-        "reason": "Why not, or what ran.",
-        "means": "What carried the data: nccl, nccl-tests, gloo or tcp; empty where none ran.",
-        "launcher": "What started the ranks: agents or mpirun; empty where none ran.",
-        "version": "The version of the library that carried the data; empty where there is none.",
-        "rounds": "How many rounds of collectives were run, one after another.",
-        "pairs": "Every pair of nodes that was measured by itself, for a picture of node by node.",
-        "traffic": "What every interface and HCA port carried while all nodes ran together, or else in all steps.",
-        "notes": "What was left out, and why: nodes, steps that were not begun, GPUs that could not be measured.",
+        "ran": "Whether a test ran.",
+        "reason": "What ran, or why nothing ran.",
+        "means": "What carried the data: nccl, nccl-tests, gloo or tcp; empty if no test ran.",
+        "launcher": "What started the ranks: agents or mpirun; empty if no test ran.",
+        "version": "Version of the library that carried the data; empty if there is none.",
+        "rounds": "Number of rounds of collectives, one after another.",
+        "pairs": "Every pair of nodes that was measured by itself.",
+        "traffic": "Traffic of every interface and HCA port while all nodes ran together, or else in all steps.",
+        "notes": "What was left out, with the reason: nodes, steps, GPUs.",
     },
     "Pair": {
         "nodes": "The two nodes.",
-        "busbw": "GB/s between them; null when it was tried and failed.",
+        "busbw": "GB/s between them; null if the test failed.",
     },
     "Traffic": {
         "node": "The node.",
         "device": "The interface, or the HCA and its port, such as mlx5_0:1.",
-        "sent": "Bytes that left by it.",
-        "received": "Bytes that came in by it.",
-        "planned": "Whether the plan means the job to use it.",
+        "sent": "Bytes sent.",
+        "received": "Bytes received.",
+        "planned": "Whether the launch plan uses it.",
     },
 }
 
 
 def schema_text() -> str:
-    """Return the schema as the text that docs/report.schema.json holds."""
+    """Return the text of docs/report.schema.json."""
     return json.dumps(report_schema(), indent=2) + "\n"
 
 
@@ -175,7 +176,7 @@ def report_schema() -> dict[str, Any]:
 
 
 def _describe(definition: dict[str, Any], record: type[object]) -> None:
-    """Add the words. Every member is always written, and a later version may add one: so all required, none barred."""
+    """Add the descriptions. All members are always written (required); later versions may add some (none forbidden)."""
     definition["description"] = " ".join((inspect.getdoc(record) or "").split())
     definition["required"] = list(definition["properties"])
     del definition["additionalProperties"]

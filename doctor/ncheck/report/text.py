@@ -1,11 +1,13 @@
-"""Text from nodes made fit for a terminal, whole and unquoted; counts and node sets in words."""
+"""Text of a report: cleaned for a terminal, counted, and folded where several nodes have the same."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ncheck.hostlist import fold
+from ncheck.model.finding import Finding, Severity, Verdict
 
 # "\x1b[31mred", "\x9b1m", "\x1b]0;title\x07", "\x1b(B": what a terminal would obey
 _ESCAPE = re.compile(
@@ -19,14 +21,12 @@ LONGEST_SET = 48  # characters of a node set before it is cut
 
 
 def line(text: str) -> str:
-    """Return the text on one line, without escape sequences; control, invisible and direction-changing characters
-    are shown as `?`.
-    """
+    """Return the text on one line, without escapes; control, invisible and bidirectional characters become `?`."""
     return _visible(" ".join(_ESCAPE.sub("", text).split()))
 
 
 def lines(text: str) -> tuple[str, ...]:
-    """Return the text's own lines, each clean, spaces inside a line as they are."""
+    """Return the lines of a text, each cleaned in the same way; spaces inside a line are kept."""
     return tuple(_visible(_ESCAPE.sub("", one).expandtabs()) for one in text.splitlines())
 
 
@@ -40,7 +40,7 @@ def count(number: int, noun: str) -> str:
 
 
 def node_set(names: Collection[str], longest: int = LONGEST_SET) -> str:
-    """Return the folded names; a set too long to read is cut, and says how many it holds."""
+    """Return the names folded, such as node[01-16]. A set that is too long is cut, with the number of its nodes."""
     folded = line(fold(names))
     if len(folded) <= longest:
         return folded
@@ -49,8 +49,114 @@ def node_set(names: Collection[str], longest: int = LONGEST_SET) -> str:
     return f"{cut},...{bracket} ({len(names)} nodes)"
 
 
-def joined(words: Iterable[str], most: int) -> str:
-    """Return the first words, and how many more there are."""
-    all_of_them = list(words)
-    shown = ", ".join(all_of_them[:most])
-    return shown if len(all_of_them) <= most else f"{shown} and {len(all_of_them) - most} more"
+def joined(items: Sequence[str], most: int) -> str:
+    """Return up to `most` items as a list, and the number of the others: "a, b and 3 more"."""
+    shown = ", ".join(items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
+
+
+_OWN_NAME = "\0"  # stands for the name of a finding's only node while texts are compared
+
+_WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")  # "node01", "gpu-17.cluster", "10.0.0.7"
+
+
+@dataclass(frozen=True)
+class FoldedFinding:
+    """One finding as it is shown. `example` is the node that `fix` is written for, if the fix names each node."""
+
+    code: str
+    check: str
+    severity: Severity
+    ignored: bool
+    nodes: tuple[str, ...]
+    message: str
+    evidence: tuple[str, ...]
+    fix: str
+    see: tuple[str, ...] = ()
+    example: str = ""
+
+
+@dataclass(frozen=True)
+class FoldedVerdicts:
+    """Checks with the same outcome, for the same reason, on the same nodes."""
+
+    reason: str
+    checks: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+
+def fold_findings(findings: Iterable[Finding]) -> tuple[FoldedFinding, ...]:
+    """Join findings of one check that differ in nothing but the name of their own node."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        key = (finding.code, finding.severity, finding.ignored, finding.see, _nameless(finding, finding.message))
+        groups.setdefault((*key, _nameless(finding, finding.fix)), []).append(finding)
+    return tuple(_folded(group) for group in groups.values())
+
+
+def _folded(group: Sequence[Finding]) -> FoldedFinding:
+    first = group[0]
+    nodes = tuple(node for finding in group for node in finding.nodes)
+    message, example = first.message, ""
+    if len(group) > 1:
+        message = _nameless(first, message).replace(_OWN_NAME, node_set(nodes))
+        example = first.nodes[0] if _OWN_NAME in _nameless(first, first.fix) else ""
+    return FoldedFinding(
+        first.code, first.check, first.severity, first.ignored, nodes, message, _evidence(group), first.fix,
+        first.see, example,
+    )  # fmt: skip
+
+
+def _evidence(group: Sequence[Finding]) -> tuple[str, ...]:
+    """Return the evidence of all findings, each line once."""
+    nodes_of: dict[str, list[str]] = {}
+    for finding in group:
+        for evidence in finding.evidence:
+            nodes_of.setdefault(_nameless(finding, evidence), []).extend(finding.nodes)
+    return tuple(text.replace(_OWN_NAME, node_set(tuple(dict.fromkeys(nodes)))) for text, nodes in nodes_of.items())
+
+
+def _nameless(finding: Finding, text: str) -> str:
+    """Return the text without the name of the finding's only node. Only texts that this makes equal are joined."""
+    return _without(finding.nodes[0], text) if len(finding.nodes) == 1 else text
+
+
+def _without(name: str, text: str) -> str:
+    """Replace the name where it is a word of its own."""
+    if name not in text:
+        return text
+    return _WORD.sub(lambda word: _OWN_NAME if word[0] == name else word[0], text)
+
+
+def fold_verdicts(verdicts: Iterable[Verdict]) -> tuple[FoldedVerdicts, ...]:
+    """Fold verdicts by reason, then by nodes: most checks first."""
+    verdicts = tuple(verdicts)
+    shared = _reasons_of_several(verdicts)
+    nodes_of: dict[tuple[str, str], list[str]] = {}
+    for verdict in verdicts:
+        reason = verdict.reason if verdict.reason in shared else _without(verdict.node, verdict.reason)
+        nodes_of.setdefault((reason, verdict.check), []).append(verdict.node)
+    checks_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (reason, check), nodes in nodes_of.items():
+        checks_of.setdefault((reason, tuple(nodes)), []).append(check)
+    folded = [
+        FoldedVerdicts(reason.replace(_OWN_NAME, node_set(nodes)), tuple(checks), nodes)
+        for (reason, nodes), checks in checks_of.items()
+    ]
+    return tuple(sorted(folded, key=lambda group: (-len(group.checks), -len(group.nodes))))
+
+
+def _reasons_of_several(verdicts: Iterable[Verdict]) -> set[str]:
+    """Return the reasons that several nodes have word for word: a node name in them is not the node's own name."""
+    nodes_of: dict[str, set[str]] = {}
+    for verdict in verdicts:
+        nodes_of.setdefault(verdict.reason, set()).add(verdict.node)
+    return {reason for reason, nodes in nodes_of.items() if len(nodes) > 1}
+
+
+def grouped(values: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Fold node -> value to (value, nodes), the most common value first."""
+    groups: dict[str, list[str]] = {}
+    for node, value in values.items():
+        groups.setdefault(value, []).append(node)
+    return tuple((value, tuple(nodes)) for value, nodes in sorted(groups.items(), key=lambda group: -len(group[1])))

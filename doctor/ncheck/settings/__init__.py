@@ -1,6 +1,6 @@
-"""One frozen Settings, made of flags, the environment and ncheck.toml, in that order of weight.
+"""One frozen Settings, from options, environment variables and ncheck.toml, in this order of precedence.
 
-`make_settings` is the only way in for the command line; ncheck.toml is described in doctor/ncheck/settings/file.py.
+The command line uses `make_settings`; ncheck.toml is described in doctor/ncheck/settings/file.py.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from ncheck.text import printable
 
 @dataclass(frozen=True)
 class JobEnvironment:
-    """How the job's environment is entered on a node; None leaves it to what the node has.
+    """How to enter the environment of the job on a node; None uses the defaults of the node.
 
-    `python` is the job's interpreter; `setup` a shell line run before it ("module load nccl"); `enter` a command that
-    enters a container ("docker exec -i train"); `rsh` a command that stands in for ssh ("kubectl exec -i {node} --").
+    `python` is the interpreter of the job; `setup` a shell line to run before it ("module load nccl"); `enter` a
+    command that enters a container ("docker exec -i train"); `rsh` a command to use instead of ssh ("kubectl exec -i
+    {node} --").
     """
 
     python: str | None = None
@@ -34,7 +35,7 @@ class JobEnvironment:
 
 @dataclass(frozen=True)
 class HostOverride:
-    """[host."node[01-04]"] in ncheck.toml: what differs for these nodes."""
+    """[host."node[01-04]"] in ncheck.toml: other settings for these nodes."""
 
     nodes: str
     environment: JobEnvironment
@@ -42,7 +43,7 @@ class HostOverride:
 
 @dataclass(frozen=True)
 class Ignore:
-    """--ignore CHECK[=nodes]: by name or code; no nodes means all."""
+    """--ignore CHECK[=nodes], by name or code; None means all nodes."""
 
     check: str
     nodes: str | None = None
@@ -50,9 +51,9 @@ class Ignore:
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that one run was told. Times are in seconds."""
+    """All settings of one run. Times are in seconds."""
 
-    nodes_file: str | None = None  # a path, "-" for standard input, None for none
+    nodes_file: str | None = None  # a path, or "-" for standard input
     hosts: str | None = None  # -H a:8,b:8
     slurm: bool = False
     port: int | None = None
@@ -68,37 +69,36 @@ class Settings:
     connect_timeout: float = 15.0
     command_timeout: float = 10.0
     deadline: float = 50.0
-    mesh: str = "auto"  # auto: all pairs up to 16 nodes, Open MPI's edges beyond; all; none
+    mesh: str = "auto"  # auto: all pairs up to 16 nodes, Open MPI's connections beyond; all; none
     probe: str = "auto"  # auto, nccl, nccl-tests, gloo, tcp, none
-    probe_wanted: bool = False  # ncheck probe: what could not be measured is then unknown, not left out
-    probe_time: float = 60.0  # beyond the deadline, for all rounds together
-    probe_launcher: str = "agents"  # agents; mpirun: under the very line of the plan
-    sizes: tuple[int, ...] = ()  # bytes a rank; (): a quick set, as far as memory allows
-    expect: float | None = None  # GB/s of bus bandwidth that the user knows to be right
+    probe_wanted: bool = False  # ncheck probe: what could not be measured is unknown, not skipped
+    probe_time: float = 60.0  # in addition to the deadline, for all rounds together
+    probe_launcher: str = "agents"  # agents; mpirun: with the command line of the plan
+    sizes: tuple[int, ...] = ()  # bytes per rank; (): a few sizes, as memory allows
+    expect: float | None = None  # bus bandwidth in GB/s that the user expects
     select: tuple[str, ...] = ()
     ignore: tuple[Ignore, ...] = ()
     fail_on: tuple[str, ...] = ("error", "unknown")
-    output: str = "console"  # console, json, html
+    output: str = "console"  # one of report.FORMATS
     record: str | None = None
     local: bool = False
-    rehearsal: bool = False  # ncheck demo: its ssh_config and its head end with the run, and no line may name them
-    # The job that is planned for
+    rehearsal: bool = False  # ncheck demo: its temporary files must not appear in command lines
+    # The launch plan
     launcher: str | None = None  # --for, --with: one of model.plan.LAUNCHERS
-    program: tuple[str, ...] = ()  # what stands after --
-    slots: int | None = None  # ranks a node, where neither the host file nor its GPUs say
+    program: tuple[str, ...] = ()  # the words after --
+    slots: int | None = None  # ranks per node, unless the host file or the GPUs give it
     profile: str | None = None  # how mpirun places ranks: slot, numa
-    ifname: str | None = None  # the interface that the job is to use, whatever is found
-    master_port: int | None = None  # the port of the ranks' rendezvous; None: the launcher's default
+    ifname: str | None = None  # the interface that the job must use
+    master_port: int | None = None  # port where the ranks meet; None: default of the launcher
     need_ports: tuple[int, ...] = ()  # more ports that the job needs on its first node
-    drop_bad: bool = False  # plan, launch and probe go on without the nodes that have errors
-    good_nodes: str | None = None  # a file for the nodes without errors
-    force: bool = False  # print the line although errors touch it
+    drop_bad: bool = False  # plan, launch and probe leave out nodes that have errors
+    good_nodes: str | None = None  # the file to write the nodes without errors to
+    force: bool = False  # use the plan although errors affect it
 
     def environment_of(self, node: str) -> JobEnvironment:
-        """Return how the job's environment is entered on this node.
+        """Return how to enter the environment of the job on this node.
 
-        The first override that names the node stands, value by value; what it leaves out is the run's, and "" in it
-        means none.
+        The first override that names the node applies. Values that it leaves out are those of the run; "" means none.
         """
         for override in self.overrides:
             if node in _members(override.nodes):
@@ -116,7 +116,7 @@ def _entered(own: JobEnvironment, run: JobEnvironment) -> JobEnvironment:
     return replace(run, **{name: value or None for name, value in values.items() if value is not None})
 
 
-# Variables for what a job script or a container image may want to settle once. Commands are not among them.
+# Environment variables for job scripts and container images. Settings that are commands have none.
 VARIABLES: Mapping[str, str] = {
     "NCHECK_PORT": "port",
     "NCHECK_USER": "user",
@@ -139,19 +139,19 @@ _SOURCES = ("nodes_file", "hosts", "slurm", "local")
 
 
 def make_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> Settings:
-    """Make the settings of one run. A flag outweighs a variable, a variable ncheck.toml, and that the default.
+    """Make the settings of one run. Precedence: options, environment variables, ncheck.toml, defaults.
 
-    `flags` maps fields of Settings and of JobEnvironment, and `config`, to what was typed or what click made of it;
-    None, False, "" for no text and () mean: not given. `ignore` and `select` are tuples of texts, `fail_on` is a text.
-    Raises SettingsError, one line that names the flag, the variable or the file with its key, and what would be right.
+    `flags` maps fields of Settings and of JobEnvironment, and `config`, to text or to what click made of it;
+    None, False and () mean: not given. `ignore` and `select` are tuples of text, `fail_on` is text.
+    Raises SettingsError: one line that names the option, the variable or the file and key, and a valid value.
     """
     given = {name: value for name, value in flags.items() if value is not None and value is not False and value != ()}
     config = given.pop("config", None) or environ.get("NCHECK_CONFIG") or None
     file = read_settings_file(str(config) if config else None, environ, cwd)
     typed = {name: _read(name, value, _flag(name)) for name, value in given.items()}
     _one_source(typed)
-    told = {name: _read(name, environ[key], key) for key, name in VARIABLES.items() if environ.get(key)}
-    values = {**_without_rivals(file.values, typed), **told, **typed}
+    variables = {name: _read(name, environ[key], key) for key, name in VARIABLES.items() if environ.get(key)}
+    values = {**_without_rivals(file.values, typed), **variables, **typed}
     return _settings(values, _overrides(file, typed))
 
 
@@ -161,15 +161,15 @@ def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...]) ->
     if "ignore" in own:
         own["ignore"] = tuple(Ignore(check, nodes) for check, nodes in own["ignore"])
     settings = Settings(**own, environment=environment, overrides=overrides)
-    _identity_is_there(settings.identity)
-    _ssh_config_is_there(settings.ssh_config)
-    _mpirun_has_ranks_to_start(settings)
+    _require_identity(settings.identity)
+    _require_ssh_config(settings.ssh_config)
+    _refuse_mpirun_without_nccl(settings)
     return settings
 
 
 def _read(name: str, value: object, source: str) -> object:
     if name not in READ:
-        raise TypeError(f"{name} is no setting; those are {', '.join(sorted(READ))}")
+        raise TypeError(f"{name} is not a setting; settings are {', '.join(sorted(READ))}")
     try:
         return READ[name](value)
     except ValueError as error:
@@ -183,36 +183,37 @@ def _flag(name: str) -> str:
 def _one_source(typed: Iterable[str]) -> None:
     named = [_flag(name) for name in _SOURCES if name in typed]
     if len(named) > 1:
-        raise SettingsError(f"{' and '.join(named)} each say which nodes: give one of them")
+        raise SettingsError(f"{' and '.join(named)} both select the nodes: use only one of them")
 
 
 def _without_rivals(values: Mapping[str, object], typed: Iterable[str]) -> dict[str, object]:
-    """Drop which nodes the file names where the command line names them in another way."""
+    """Drop the nodes of the file if the command line selects nodes."""
     rivals = _SOURCES if any(name in typed for name in _SOURCES) else ()
     return {name: value for name, value in values.items() if name not in rivals}
 
 
 def _overrides(file: FileSettings, typed: Iterable[str]) -> tuple[HostOverride, ...]:
-    """Make the overrides, less what a flag settles for every node."""
+    """Make the overrides, without the values that an option sets for all nodes."""
     kept = [(nodes, {name: rows[name] for name in rows if name not in typed}) for nodes, rows in file.hosts]
     return tuple(HostOverride(nodes, JobEnvironment(**rows)) for nodes, rows in kept)
 
 
-def _identity_is_there(identity: str | None) -> None:
-    """Refuse a key that is not there: ssh would only warn, and go on with others."""
+def _require_identity(identity: str | None) -> None:
+    """Refuse a missing key file: ssh would only print a warning and try other keys."""
     if identity and not Path(identity).expanduser().is_file():
-        raise SettingsError(f"-i: {printable(identity)} is no file; the keys that are there: ls ~/.ssh")
+        raise SettingsError(f"-i: {printable(identity)} is not a file; to list your keys: ls ~/.ssh")
 
 
-def _ssh_config_is_there(config: str | None) -> None:
-    """Refuse it before any node is asked; /dev/null and a pipe are as good as a file."""
+def _require_ssh_config(config: str | None) -> None:
+    """Refuse a missing file before any node is asked; /dev/null and a pipe are allowed."""
     path = Path(config or "none").expanduser()
     if config not in (None, "none") and (path.is_dir() or not path.exists()):
-        raise SettingsError(f"-F: {printable(str(config))} is no file; those that are there: ls ~/.ssh")
+        raise SettingsError(f"-F: {printable(str(config))} is not a file; to list the files: ls ~/.ssh")
 
 
-def _mpirun_has_ranks_to_start(settings: Settings) -> None:
-    """Refuse it before any node is asked: what is measured without NCCL is measured without mpirun."""
+def _refuse_mpirun_without_nccl(settings: Settings) -> None:
+    """Refuse --probe-launcher mpirun with a method that starts no ranks of NCCL."""
     if settings.probe_launcher == "mpirun" and settings.probe in ("gloo", "tcp"):
-        told = f"--probe-launcher mpirun starts ranks of NCCL, and --probe {settings.probe} has none"
-        raise SettingsError(f"{told}: leave out one of the two")
+        raise SettingsError(
+            f"--probe-launcher mpirun starts NCCL ranks, but --probe {settings.probe} has none: remove one of the two"
+        )

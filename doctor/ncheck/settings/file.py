@@ -1,15 +1,15 @@
-"""ncheck.toml: found beside the job, or named by --config; a settings file like this one:
+"""ncheck.toml: in the current folder, or named by --config. An example:
 
     nodes = "hosts.txt"            # and port, user, identity, ssh-config, transport, sudo, width, connect-timeout,
     setup = "module load nccl"     # command-timeout, deadline, mesh, probe, probe-time, probe-launcher, sizes, expect,
     ignore = ["NC305=node07"]      # select, ignore, fail-on, output, python, setup, enter, rsh, as the flags
 
-    [host."node[01-04]"]           # what differs for these nodes: python, setup, enter, rsh; "" for none
+    [host."node[01-04]"]           # other values for these nodes: python, setup, enter, rsh; "" for none
     python = "/opt/conda/bin/python"
 
-It can name commands that run on every node (setup, enter, rsh, python) and an ssh configuration, which may name more.
-So a file that was merely found is used only if it is yours or root's, and nobody else may write to it; otherwise the
-run ends and says so, rather than go on with other settings than the folder seems to ask for. --config is trust.
+The file can contain commands that run on every node (setup, enter, rsh, python) and an ssh configuration, which can
+contain more. So ncheck.toml is used only if you or root own it and nobody else can write to it; otherwise the run ends
+with an error. A file named by --config is trusted.
 """
 
 from __future__ import annotations
@@ -27,23 +27,21 @@ from ncheck.settings.values import ENVIRONMENT, READ
 from ncheck.text import printable
 
 NAME = "ncheck.toml"
-
-
 LARGEST = 2**20
 
 
-# Flags only: what a file must not decide, or what makes no sense in one.
+# Options that a file must not set, or that make no sense in one.
 _FLAGS_ONLY = {
-    "accept-new-host-keys": "it is a decision of the moment: give it as a flag",
-    "hosts": 'name a host file by nodes = "hosts.txt", or give -H as a flag',
+    "accept-new-host-keys": "give it as an option of each run",
+    "hosts": 'name a host file by nodes = "hosts.txt", or use the option -H',
     "local": "run ncheck local",
-    "record": "give it as a flag",
-    "config": "a settings file names no other",
-    "launcher": "give it as a flag: ncheck plan --for, ncheck launch --with",
-    "program": "give it behind --",
-    "good-nodes": "give it as a flag",
-    "drop-bad": "it is a decision of the moment: give it as a flag",
-    "force": "it is a decision of the moment: give it as a flag",
+    "record": "use the option --record",
+    "config": "a settings file cannot name another one",
+    "launcher": "use ncheck plan --for or ncheck launch --with",
+    "program": "write it after --",
+    "good-nodes": "use the option --good-nodes",
+    "drop-bad": "give it as an option of each run",
+    "force": "give it as an option of each run",
 }
 
 
@@ -59,16 +57,16 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class FileSettings:
-    """What a file says: checked values by the name of the field, and what differs by host, in the file's order."""
+    """The content of a file: validated values by field, and values per host set in the order of the file."""
 
     values: Mapping[str, object] = field(default_factory=dict)
     hosts: tuple[tuple[str, Mapping[str, str]], ...] = ()
 
 
 def read_settings_file(chosen: str | None, environ: Mapping[str, str], cwd: Path) -> FileSettings:
-    """Read the chosen file, or ncheck.toml of this folder where there is one ("none" reads nothing).
+    """Read the chosen file, or ncheck.toml of this folder if it exists ("none" reads nothing).
 
-    Raises SettingsError, which names the file and the key.
+    Raises SettingsError with the file and the key.
     """
     if chosen == "none":
         return FileSettings()
@@ -91,26 +89,30 @@ def read_settings_file(chosen: str | None, environ: Mapping[str, str], cwd: Path
 
 
 def _trusted(status: os.stat_result, environ: Mapping[str, str]) -> None:
-    """Refuse a file that somebody else could have put or changed there. The folder does not matter: what another user
-    puts into one that is open to all is theirs. Our own group may write: on most systems nobody else is in it.
+    """Refuse a file that another user could have created or changed. The folder does not matter: a file that another
+    user puts there is theirs. The user's own group may write: on most systems nobody else is in it.
     """
     mine = {os.getuid()}
     if os.getuid() == 0 and environ.get("SUDO_UID", "").isdecimal():
         mine.add(int(environ["SUDO_UID"]))
     if status.st_uid not in mine | {0}:
         raise ValueError(
-            f"it is not yours but user {status.st_uid}'s, and it may name commands to run on the nodes; read it, then"
-            f" name it yourself: --config {NAME} (or --config none to go on without)"
+            f"it belongs to user {status.st_uid}, not to you, and can contain commands that run on the nodes; read it,"
+            f" then use --config {NAME} (or --config none to run without it)"
         )
     if status.st_mode & stat.S_IWOTH:
-        raise ValueError(f"anybody may write to it, and it may name commands to run on the nodes: chmod o-w {NAME}")
+        raise ValueError(
+            f"all users can write to it, and it can contain commands that run on the nodes: chmod o-w {NAME}"
+        )
     if status.st_mode & stat.S_IWGRP and status.st_gid not in (0, os.getgid()):
-        raise ValueError(f"its group may write to it, and it may name commands to run on the nodes: chmod g-w {NAME}")
+        raise ValueError(
+            f"its group can write to it, and it can contain commands that run on the nodes: chmod g-w {NAME}"
+        )
 
 
 def _table(data: bytes) -> Mapping[str, object]:
     if len(data) > LARGEST:
-        raise ValueError("it is larger than 1 MiB: no settings file")
+        raise ValueError("it is larger than 1 MiB, so not a settings file")
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -120,11 +122,11 @@ def _table(data: bytes) -> Mapping[str, object]:
     except UnicodeDecodeError:
         raise ValueError("it is not UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"it is not TOML: {printable(str(error))}") from None
+        raise ValueError(f"invalid TOML: {printable(str(error))}") from None
 
 
 class _Reading:
-    """The reading of one file; relative paths in it start at its own folder."""
+    """Reads one file; relative paths in it are relative to its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -133,21 +135,21 @@ class _Reading:
         hosts = table.get("host", {})
         values = {key: value for key, value in table.items() if key != "host"}
         if not isinstance(hosts, dict):
-            raise ValueError('host: a table a set of nodes is wanted: [host."node[01-04]"]')  # noqa: TRY004  a wrong value, told as any other
+            raise ValueError('host: expected a table for a set of nodes: [host."node[01-04]"]')  # noqa: TRY004  a wrong value, reported like others
         return FileSettings(self._values(values), tuple(self._host(nodes, rows) for nodes, rows in hosts.items()))
 
     def _values(self, table: Mapping[str, object]) -> dict[str, object]:
-        found: dict[str, object] = {}
+        values: dict[str, object] = {}
         for key, value in table.items():
             name = _known(key, _KEYS, "host")
             read = _read(key, name, value)
-            found[name] = self._anchored(str(read)) if name in _PATHS else read
-        return found
+            values[name] = self._anchored(str(read)) if name in _PATHS else read
+        return values
 
     def _host(self, nodes: str, table: object) -> tuple[str, Mapping[str, str]]:
         where = f"host.{quoted(nodes)}"
         if not isinstance(table, dict):
-            raise ValueError(f"{where}: a table is wanted")  # noqa: TRY004  a wrong value, told as any other
+            raise ValueError(f"{where}: expected a table")  # noqa: TRY004  a wrong value, reported like others
         try:
             unfold(nodes)
             keys = {name: name for name in ENVIRONMENT}
@@ -164,11 +166,11 @@ def _known(key: str, keys: Mapping[str, str], *tables: str) -> str:
     if dashed in keys:
         return keys[dashed]
     if dashed in _FLAGS_ONLY:
-        raise ValueError(f"{dashed} cannot stand in a settings file: {_FLAGS_ONLY[dashed]}")
+        raise ValueError(f"{dashed} is not allowed in a settings file: {_FLAGS_ONLY[dashed]}")
     from difflib import get_close_matches
 
     near = get_close_matches(dashed, [*keys, *tables], n=1)
-    raise ValueError(f"no setting is called {quoted(key)}; " + (f"did you mean {near[0]}?" if near else "known are "
+    raise ValueError(f"unknown setting {quoted(key)}; " + (f"did you mean {near[0]}?" if near else "known settings: "
                      + ", ".join(sorted(keys))))  # fmt: skip
 
 

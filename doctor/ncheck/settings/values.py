@@ -1,6 +1,6 @@
-"""What each setting may be: one reader a key, the same for a flag, a variable and a line of ncheck.toml.
+"""Valid values: one reader per setting, the same for an option, a variable and a line of ncheck.toml.
 
-A reader takes what was typed, or what TOML or click made of it, and raises ValueError with what would be right.
+A reader takes text, or what TOML or click made of it. It raises ValueError with the valid values.
 """
 
 from __future__ import annotations
@@ -13,61 +13,46 @@ from typing import cast
 
 from ncheck.hostlist import is_name, quoted, unfold
 from ncheck.model.plan import LAUNCHERS
+from ncheck.report import FORMATS
 
 Read = Callable[[object], object]
 
 
 MOST_AT_ONCE = 1024
-
-
 MOST_SLOTS = 4096
-
-
-_LONGEST_INTERFACE = 15  # bytes: the kernel's IFNAMSIZ less one
-
-
 FAIL_ON = ("error", "warning", "info", "unknown")
-
-
 NEVER = ("never", "none")
-
-
 PROBES = ("auto", "nccl", "nccl-tests", "gloo", "tcp", "none")
-
-
 ELEMENT = 4  # bytes of a float
-
-
 LEAST_SIZE, LARGEST_SIZE = 8, 64 * 2**30
-
-
+_LONGEST_INTERFACE = 15  # bytes: IFNAMSIZ of the kernel, less one
 _FASTEST = 1e6  # GB/s
-
-
 _DAY = 86400
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("a text is wanted")  # noqa: TRY004  a wrong value, told as any other
+        raise ValueError("expected text")  # noqa: TRY004  a wrong value, reported like others
     if not value.strip():
         raise ValueError("it is empty")
     if not value.isprintable():
-        raise ValueError("it has characters that cannot be printed")
+        raise ValueError("it contains unprintable characters")
     return value
 
 
 def _command(value: object) -> str:
-    """Take a shell line as it is; it travels to the node as one line."""
+    """Read a shell line; it is sent to the node as one line."""
     if isinstance(value, str) and ("\n" in value or "\r" in value):
-        raise ValueError("it has a line break; join the commands with ';', as in 'module load nccl; source env.sh'")
+        raise ValueError(
+            "it contains a line break; join the commands with ';', as in 'module load nccl; source env.sh'"
+        )
     if value == "":
         return ""
     return _text(value)
 
 
 def _argv(value: object) -> str:
-    """Take a command that is split into words here, with no shell."""
+    """Read a command that is split into words without a shell."""
     command = _command(value)
     try:
         shlex.split(command)
@@ -79,7 +64,7 @@ def _argv(value: object) -> str:
 def _user(value: object) -> str:
     name = _text(value)
     if name.startswith("-") or any(char in name for char in " '\"`;&<>|(){}$\\"):
-        raise ValueError(f"{quoted(name)} is no user name")
+        raise ValueError(f"{quoted(name)} is not a user name")
     return name
 
 
@@ -88,7 +73,7 @@ def _flag(value: object) -> bool:
         return value
     words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
     if not isinstance(value, str) or value.lower() not in words:
-        raise ValueError("true or false is wanted")
+        raise ValueError("expected true or false")
     return words[value.lower()]
 
 
@@ -96,7 +81,7 @@ def _whole(least: int, most: int) -> Read:
     def read(value: object) -> int:
         text = str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
         if not (text.isascii() and text.isdigit() and len(text) < len(str(most)) + 2 and least <= int(text) <= most):
-            raise ValueError(f"a whole number from {least} to {most} is wanted, not {quoted(str(value))}")
+            raise ValueError(f"expected a whole number from {least} to {most}, not {quoted(str(value))}")
         return int(text)
 
     return read
@@ -111,24 +96,24 @@ def _seconds(value: object) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ValueError(f"a number of seconds above 0 is wanted, not {quoted(str(value))}")
+        raise ValueError(f"expected a number of seconds above 0, not {quoted(str(value))}")
     return seconds
 
 
 def _at_most_a_day(value: object) -> float:
     seconds = _seconds(value)
     if seconds > _DAY:
-        raise ValueError(f"up to {_DAY} seconds are wanted, a day, not {quoted(str(value))}")
+        raise ValueError(f"expected at most {_DAY} seconds (a day), not {quoted(str(value))}")
     return seconds
 
 
 def _sizes(value: object) -> tuple[int, ...]:
-    """Take "8-1G" (each twice the one before), "1M,64M,1G", or a list of such: bytes a rank, K being 1024."""
+    """Read "8-1G" (powers of two), "1M,64M,1G", or a list of these: bytes per rank, K is 1024."""
     values = value if isinstance(value, (list, tuple)) else (value,)
-    if not all(part.strip() for one in values for part in str(one).split(",")):
-        raise ValueError(f"{quoted(str(value))} names no size where one should stand; write 8-1G, or 1M,64M,1G")
-    found = [size for one in values for part in str(one).split(",") for size in _range_of_sizes(part.strip())]
-    return tuple(sorted(set(found)))
+    parts = [part.strip() for text in values for part in str(text).split(",")]
+    if not all(parts):
+        raise ValueError(f"{quoted(str(value))} lacks a size; write 8-1G, or 1M,64M,1G")
+    return tuple(sorted({size for part in parts for size in _range_of_sizes(part)}))
 
 
 def _range_of_sizes(text: str) -> list[int]:
@@ -136,10 +121,10 @@ def _range_of_sizes(text: str) -> list[int]:
     if not dash:
         return [_size(text)]
     if not (first.strip() and last.strip()):
-        raise ValueError(f"{quoted(text)} has one end alone; write both, as in 8-1G")
+        raise ValueError(f"{quoted(text)} lacks one end; write both, as in 8-1G")
     least, most = _size(first), _size(last)
     if least > most:
-        raise ValueError(f"{quoted(text)} ends before it begins; the smaller size stands first, as in 8-1G")
+        raise ValueError(f"{quoted(text)} is reversed; write the smaller size first, as in 8-1G")
     return [size for power in range(most.bit_length()) if least <= (size := least << power) <= most]
 
 
@@ -147,10 +132,12 @@ def _size(text: str) -> int:
     # 8   |   64K   |   1M   |   1GiB   |   8GB
     found = re.fullmatch(r"(\d{1,12})([KMG]?)(?:i?B)?", text.strip(), re.ASCII | re.IGNORECASE)
     if not found:
-        raise ValueError(f"{quoted(text)} is no size; write bytes a rank, as in 8, 64K, 1M, 1G, 8-1G or 1M,64M,1G")
+        raise ValueError(f"{quoted(text)} is not a size; write bytes per rank, as in 8, 64K, 1M, 1G, 8-1G or 1M,64M,1G")
     size = int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2].upper()]
     if not LEAST_SIZE <= size <= LARGEST_SIZE or size % ELEMENT:
-        raise ValueError(f"{quoted(text)}: sizes from 8 bytes to 64G are wanted, in whole floats of {ELEMENT} bytes")
+        raise ValueError(
+            f"{quoted(text)}: expected a size from 8 bytes to 64G, a multiple of {ELEMENT} bytes (a float)"
+        )
     return size
 
 
@@ -160,28 +147,28 @@ def _bandwidth(value: object) -> float:
     except ValueError:
         number = math.nan
     if not 0 < number < _FASTEST:
-        raise ValueError(f"a bus bandwidth in GB/s is wanted, as in 380, not {quoted(str(value))}")
+        raise ValueError(f"expected a bus bandwidth in GB/s, as in 380, not {quoted(str(value))}")
     return number
 
 
-def _one_of(*words: str, otherwise: str = "") -> Read:
+def _one_of(*choices: str) -> Read:
     def read(value: object) -> str:
-        if value not in words:
-            raise ValueError(f"one of {', '.join(words)} is wanted, not {quoted(str(value))}{otherwise}")
+        if value not in choices:
+            raise ValueError(f"expected one of {', '.join(choices)}, not {quoted(str(value))}")
         return str(value)
 
     return read
 
 
 def _words(value: object) -> tuple[str, ...]:
-    """Take "a,b", or a list of such texts."""
+    """Read "a,b", or a list of such texts."""
     if isinstance(value, str):
         value = (value,)
     if not isinstance(value, (list, tuple)) or not all(isinstance(word, str) for word in value):
-        raise ValueError("a text or a list of texts is wanted")
+        raise ValueError("expected text or a list of text")
     words = tuple(part.strip() for word in value for part in word.split(","))
     if not all(is_name(word) for word in words):
-        raise ValueError(f"{quoted(','.join(words))} is no list of names, as in a,b")
+        raise ValueError(f"{quoted(','.join(words))} is not a list of names, as in a,b")
     return words
 
 
@@ -190,28 +177,28 @@ def _fail_on(value: object) -> tuple[str, ...]:
     known = (*FAIL_ON, *NEVER)
     for word in words:
         if word not in known:
-            raise ValueError(f"{quoted(word)} is none of {', '.join((*FAIL_ON, NEVER[0]))}")
+            raise ValueError(f"{quoted(word)} is not one of {', '.join((*FAIL_ON, NEVER[0]))}")
     if any(word in NEVER for word in words):
         if len(words) > 1:
-            raise ValueError(f"{NEVER[0]} stands alone: nothing else can be counted beside it")
+            raise ValueError(f"{NEVER[0]} cannot be combined with other values")
         return NEVER[:1]
     return tuple(dict.fromkeys(words))
 
 
 def _ignore(value: object) -> tuple[tuple[str, str | None], ...]:
-    """Take CHECK or CHECK=nodes, or a list of such texts; commas belong to the nodes."""
+    """Read CHECK or CHECK=nodes, or a list of these; commas belong to the nodes."""
     values = (value,) if isinstance(value, str) else value
     if not isinstance(values, (list, tuple)):
-        raise ValueError("CHECK or CHECK=nodes is wanted, or a list of them")  # noqa: TRY004  a wrong value, told as any other
+        raise ValueError("expected CHECK or CHECK=nodes, or a list of these")  # noqa: TRY004  a wrong value, reported like others
     return tuple(_ignored(one) for one in values)
 
 
 def _ignored(value: object) -> tuple[str, str | None]:
     if not isinstance(value, str):
-        raise ValueError("CHECK or CHECK=nodes is wanted")  # noqa: TRY004  a wrong value, told as any other
+        raise ValueError("expected CHECK or CHECK=nodes")  # noqa: TRY004  a wrong value, reported like others
     check, equals, nodes = (part.strip() for part in value.partition("="))
     if not is_name(check):
-        raise ValueError(f"{quoted(check)} is no check; write its code or name, as in NC305 or NC305=node07")
+        raise ValueError(f"{quoted(check)} is not a check; write its code or name, as in NC305 or NC305=node07")
     if not equals:
         return check, None
     if not nodes:
@@ -221,7 +208,7 @@ def _ignored(value: object) -> tuple[str, str | None]:
 
 
 def _ports(value: object) -> tuple[int, ...]:
-    """Take one port, "29500,9988", or a list of such."""
+    """Read one port, "29500,9988", or a list of these."""
     values = value if isinstance(value, (list, tuple)) else (value,)
     parts = [part.strip() if isinstance(part, str) else part for one in values for part in _parts(one)]
     return tuple(dict.fromkeys(cast("int", _PORT(part)) for part in parts))
@@ -232,21 +219,21 @@ def _parts(value: object) -> list[object]:
 
 
 def _interface(value: object) -> str:
-    """Take an interface's name as the kernel would: at most 15 bytes, no slash and no blank."""
+    """Read the name of a network interface: at most 15 bytes, no slash, no space."""
     name = _text(value)
     if len(name.encode()) > _LONGEST_INTERFACE or not is_name(name):
-        raise ValueError(f"{quoted(name)} is no name of an interface, as in eth0; ip -br link shows them")
+        raise ValueError(f"{quoted(name)} is not an interface name, as in eth0; to list the names: ip -br link")
     return name
 
 
 def _program(value: object) -> tuple[str, ...]:
-    """Take the words of a command line as they are; each is quoted where it comes to stand in a line to type."""
+    """Read the words of a command line; they are quoted where they appear in a line to type."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(word, str) for word in value):
-        raise ValueError("a list of words is wanted")
+        raise ValueError("expected a list of words")
     return tuple(value)
 
 
-# Every key is a field of Settings, or one of JobEnvironment's.
+# Every key is a field of Settings or of JobEnvironment.
 READ: Mapping[str, Read] = {
     "nodes_file": _text,
     "hosts": _text,
@@ -275,7 +262,7 @@ READ: Mapping[str, Read] = {
     "select": _words,
     "ignore": _ignore,
     "fail_on": _fail_on,
-    "output": _one_of("console", "json", "html"),
+    "output": _one_of(*FORMATS),
     "record": _text,
     "local": _flag,
     "launcher": _one_of(*LAUNCHERS),

@@ -47,8 +47,8 @@ def test_the_means_that_a_probe_may_take_say_what_they_read() -> None:
 def test_where_ranks_of_nccl_meet_is_told_where_there_are_such_ranks() -> None:
     met = {probe: "  meeting: ncclGetUniqueId" in told(probe=probe) for probe in ("auto", "nccl", "gloo", "tcp")}
     assert met == {"auto": True, "nccl": True, "gloo": False, "tcp": False}
-    assert "by tcp, between pairs of nodes:" in told(probe="tcp")
-    assert "by nccl, inside each node, between pairs of nodes, and between all:" in told(probe="nccl")
+    assert "with tcp, between pairs of nodes:" in told(probe="tcp")
+    assert "with nccl, inside each node, between pairs of nodes, and between all:" in told(probe="nccl")
     assert "each node, and the other by every address" in told(hosts="node1,node2")
 
 
@@ -77,15 +77,15 @@ def test_no_peer_and_no_python_appear_where_none_is_asked() -> None:
 
 def test_what_is_listened_on_and_connected_to_is_told() -> None:
     text = told(need_ports=(4000,))
-    assert "then, where the login worked, each node, and the 2 others by every address in the subnets" in text
-    assert "  listen: on port 4000 of the first node that is reached" in text
+    assert "Then, if the login succeeded, each node, and the 2 others by every address in the subnets" in text
+    assert "  listen: on port 4000 of the first reachable node" in text
     assert "  connect: connects to where the others listen, from each of its own addresses" in text
-    assert text.endswith("anywhere but to this machine, and from node to node as said above")
+    assert text.endswith("only to this machine, and between the nodes as listed above.")
 
 
 def test_without_others_or_without_a_mesh_only_the_jobs_ports_are_listened_on() -> None:
     for alone in (told(hosts="node1"), told(mesh="none", need_ports=(4000,))):
-        assert "the first node alone, for the job's ports:\n  listen: " in alone
+        assert "only the first node, for the ports of the job:\n  listen: " in alone
         assert "  connect: " not in alone
     assert "  listen: " not in told(mesh="none")
 

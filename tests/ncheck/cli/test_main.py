@@ -84,7 +84,7 @@ def test_an_option_is_not_taken_for_one_that_looks_otherwise(
 
 @pytest.mark.parametrize("port", ["0", "65536", "ssh", "-1", ""])
 def test_a_port_that_is_none_is_refused(capsys: pytest.CaptureFixture[str], port: str) -> None:
-    line = f"ncheck: --port: a whole number from 1 to 65535 is wanted, not '{port}'\n"
+    line = f"ncheck: --port: expected a whole number from 1 to 65535, not '{port}'\n"
     assert refused(capsys, "-p", port) == line
 
 
@@ -111,7 +111,7 @@ def test_a_misspelt_command_is_answered_with_the_command_that_is_near(
 
 def test_a_host_in_place_of_a_file_is_told_the_way(capsys: pytest.CaptureFixture[str]) -> None:
     line = refused(capsys, "gpu-17.cluster")
-    assert line == "ncheck: no such file or command: 'gpu-17.cluster'; a host by name is -H gpu-17.cluster\n"
+    assert line == "ncheck: no such file or command: 'gpu-17.cluster'; to check a host by name: -H gpu-17.cluster\n"
 
 
 def test_a_file_in_a_folder_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +131,7 @@ def test_a_name_with_shell_signs_or_escapes_runs_nothing_and_steers_no_terminal(
 def test_two_files_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     nodes = tmp_path / "nodes.txt"
     nodes.write_text("node01\n")
-    assert "one nodes file at a time: what is 'more.txt'?" in refused(capsys, str(nodes), "more.txt")
+    assert "only one nodes file is allowed: unexpected argument 'more.txt'" in refused(capsys, str(nodes), "more.txt")
 
 
 def test_a_folder_in_place_of_a_file_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_read_refuses_a_kind_that_is_none_and_names_them(capsys: pytest.CaptureF
 def test_a_compressed_log_is_answered_with_how_to_unpack_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     packed = tmp_path / "job 1.log.gz"
     packed.write_bytes(gzip.compress(b"NCCL WARN"))
-    answer = f"ncheck: {packed}: it is compressed; zcat '{packed}' | ncheck read log -\n"
+    answer = f"ncheck: {packed} is compressed; use: zcat '{packed}' | ncheck read log -\n"
     assert refused(capsys, "read", "log", str(packed)) == answer
 
 

@@ -15,7 +15,7 @@ import ncheck
 import ncheck_checks
 import pytest
 from ncheck.cli.main import main
-from ncheck.demo.recordings import recorded_cluster
+from ncheck.demo import recorded_cluster
 from ncheck.demo.server import lay_out
 
 PACKAGES = (
@@ -70,7 +70,7 @@ def test_the_line_stands_alone_on_standard_output(
             "python train.py --lr 0.1 'a b'\n"
         ),
     )
-    assert "ncheck: for mpirun\nncheck: for Open MPI 4.1.6; 32 ranks (4 nodes x 8 GPUs)\n" in err
+    assert "ncheck: plan for mpirun\nncheck: for Open MPI 4.1.6; 32 ranks (4 nodes x 8 GPUs)\n" in err
     assert "this machine has no address in 10.20.0.0/24: mpirun and its daemons choose a network themselves" in err
 
 
@@ -79,7 +79,7 @@ def test_without_for_it_is_for_the_mpirun_that_was_found_and_says_so(
 ) -> None:
     code, out, err = told(capsys, *clusters["healthy-4x8-h100"])
     assert (code, out.split()[0], out.count("\n")) == (0, "mpirun", 1)
-    assert "ncheck: for mpirun, since nothing else was asked for (--for)\n" in err
+    assert "ncheck: plan for mpirun (choose another with --for)\n" in err
 
 
 def test_the_whole_plan_as_json_is_the_reports(
@@ -108,7 +108,7 @@ def test_where_a_node_is_down_nothing_is_printed_but_why(
     assert (code, out) == (1, "")
     assert "ncheck: NC111 connection-refused on gpu03: nothing listens on port" in err
     assert "NC001" not in err
-    assert err.endswith("ncheck: so there is no plan: --force prints it all the same\n")
+    assert err.endswith("ncheck: no plan printed; --force prints it anyway\n")
 
 
 def test_eval_of_what_was_kept_back_fails_and_the_script_stops(clusters: dict[str, list[str]]) -> None:
@@ -121,7 +121,7 @@ def test_force_prints_it_all_the_same_and_says_so(
 ) -> None:
     code, out, err = told(capsys, *clusters["one-node-down"], "--for", "mpirun", "--force")
     assert (code, out.split(" -H ")[0]) == (0, f"mpirun {ROOT}-np 32")
-    assert err.endswith("ncheck: printed all the same: --force\n")
+    assert err.endswith("ncheck: printed because of --force\n")
 
 
 @pytest.mark.parametrize("args", [
@@ -136,11 +136,11 @@ def test_eval_fails_for_what_was_mistyped_too(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(("args", "words"), [
     (["--for", "bogus"], "'bogus' is not one of 'mpirun', "),
     (["--profile", "core"], "'core' is not one of 'slot', 'numa'"),
-    (["nodes.txt", "--"], "-- stands before the program: ncheck plan -- python train.py"),
-    (["nodes.txt", "--", ""], "-- stands before the program: ncheck plan -- python train.py"),
-    (["nodes.txt", "--", "-x"], "-- stands before the program: ncheck plan -- python train.py"),
+    (["nodes.txt", "--"], "a program must follow --, as in: ncheck plan -- python train.py"),
+    (["nodes.txt", "--", ""], "a program must follow --, as in: ncheck plan -- python train.py"),
+    (["nodes.txt", "--", "-x"], "a program must follow --, as in: ncheck plan -- python train.py"),
     (["no-such-file", "--", "env"], "no such file or command: 'no-such-file'"),
-    (["--master-port", "70000"], "--master-port: a whole number from 1 to 65535 is wanted"),
+    (["--master-port", "70000"], "--master-port: expected a whole number from 1 to 65535"),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_refused_in_one_line(
     capsys: pytest.CaptureFixture[str], args: list[str], words: str

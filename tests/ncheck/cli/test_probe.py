@@ -12,7 +12,7 @@ from typing import Any
 import ncheck
 import pytest
 from ncheck.blockers import measures
-from ncheck.cli.probe import measuring
+from ncheck.cli.check import probe_settings
 from ncheck.registry import load_checks
 from ncheck.settings import Settings
 
@@ -37,19 +37,19 @@ def report(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 def test_nothing_is_measured_by_nothing(tmp_path: Path) -> None:
     done = run_ncheck("probe", "--probe", "none", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--probe none measures nothing: leave it out, or run ncheck check" in done.stderr
+    assert "--probe none measures nothing: remove it, or run ncheck check" in done.stderr
 
 
 def test_sizes_that_are_none_are_refused_before_any_node_is_asked(tmp_path: Path) -> None:
     done = run_ncheck("probe", "-H", "nowhere.invalid", "--sizes", "huge", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--sizes: 'huge' is no size; write bytes a rank, as in 8, 64K, 1M, 1G, 8-1G or 1M,64M,1G" in done.stderr
+    assert "--sizes: 'huge' is not a size; write bytes per rank, as in 8, 64K, 1M, 1G, 8-1G or 1M,64M,1G" in done.stderr
 
 
 def test_what_mpirun_has_no_ranks_for_is_refused_before_any_node_is_asked(tmp_path: Path) -> None:
     done = run_ncheck("probe", "-H", "nowhere.invalid", "--probe", "gloo", "--probe-launcher", "mpirun", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "ranks of NCCL, and --probe gloo has none: leave out one of the two" in done.stderr
+    assert "NCCL ranks, but --probe gloo has none: remove one of the two" in done.stderr
 
 
 def test_a_node_that_is_not_reached_stands_against_it_and_the_exit_code_is_1(tmp_path: Path) -> None:
@@ -70,22 +70,25 @@ def test_this_machine_alone_has_nothing_to_measure_which_only_who_asked_for_it_m
 
 
 def test_only_the_checks_of_the_plan_and_of_what_is_measured_are_run() -> None:
-    codes = set(measuring(Settings()).select)
+    codes = set(probe_settings(Settings()).select)
     every = {check.code: check for check in load_checks().select(())}
     assert {code for code, check in every.items() if measures(check)} <= codes
     assert {"NC001", "NC111", "NC201", "NC322"} <= codes
     assert not codes & {"NC601", "NC209", "NC131", "NC506"}  # clocks, mpirun's daemons and ssh, an Xid of last week
-    assert {"NC209", "NC131"} <= set(measuring(Settings(probe_launcher="mpirun")).select)
+    assert {"NC209", "NC131"} <= set(probe_settings(Settings(probe_launcher="mpirun")).select)
 
 
 def test_a_file_that_measures_nothing_does_not_keep_the_command_from_it() -> None:
-    assert (measuring(Settings(probe="none")).probe, measuring(Settings(probe="tcp")).probe) == ("auto", "tcp")
+    assert (probe_settings(Settings(probe="none")).probe, probe_settings(Settings(probe="tcp")).probe) == (
+        "auto",
+        "tcp",
+    )
 
 
 def test_a_dry_run_tells_of_it(tmp_path: Path) -> None:
     done = run_ncheck("probe", "-H", "a,b", "--probe", "tcp", "--probe-time", "30", "--dry-run", cwd=tmp_path)
     assert done.returncode == 0
-    assert "bandwidth is measured\nfor 30 s at the most, by tcp, between pairs of nodes:\n" in done.stdout
+    assert "bandwidth is measured\nfor at most 30 s, with tcp, between pairs of nodes:\n" in done.stdout
     assert "bandwidth is measured" not in run_ncheck("-H", "a,b", "--probe", "none", "--dry-run", cwd=tmp_path).stdout
 
 

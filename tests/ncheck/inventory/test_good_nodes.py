@@ -91,12 +91,12 @@ def test_the_list_that_is_read_is_not_written_over_by_whatever_name(tmp_path: Pa
     nodes.write_text("a\n")
     (tmp_path / "link").symlink_to(nodes)
     for name in ("nodes.txt", "link", "../" + tmp_path.name + "/nodes.txt"):
-        with pytest.raises(SettingsError, match="is the list that is read: name another file"):
+        with pytest.raises(SettingsError, match="is the input list and is not overwritten"):
             writable(str(tmp_path / name), str(nodes))
 
 
 def test_what_is_no_file_to_write_is_refused_before_any_node_is_asked(tmp_path: Path) -> None:
-    for path, why in (("-", "a file is wanted"), (os.devnull, "is no plain file"), (f"{tmp_path}/no/g", "no folder"),
-                      ("/dev/stdout", "is no plain file"), ("/proc/self/fd/1", "is no plain file")):  # fmt: skip
+    refused = dict.fromkeys((os.devnull, "/dev/stdout", "/proc/self/fd/1"), "is not a regular file")
+    for path, why in ({**refused, "-": "expected a file", f"{tmp_path}/no/g": "does not exist"}).items():
         with pytest.raises(SettingsError, match=why):
             writable(path, None)

@@ -80,33 +80,33 @@ def test_comments_empty_lines_byte_order_marks_and_line_endings_of_windows_are_r
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("node01:10001", ":10001 reads as 10001 slots; for the SSH port 10001 write -p 10001, or port=10001"),
-        ("node01:257", ":257 reads as 257 slots; for the SSH port 257 write -p 257, or port=257"),
-        ("node01:22", ":22 may be slots or the SSH port; write slots=22, or leave it away: port 22 is the default"),
-        ("node01:0", "'node01' has no slots (:0); leave the host out, or write the number, like :8"),
-        ("node01:", "'node01:': behind the colon stands the number of slots, like node01:8"),
-        ("node01:x", "'node01:x': behind the colon stands the number of slots, like node01:8"),
-        ("node01 10001", "'10001' behind 'node01' is not understood; write slots=10001 or port=10001"),
-        ("node01 node02", "'node02' behind 'node01' is not understood; one host a line, like: node01 slots=8"),
-        ("a:8,b:8", "'a:8,b:8' names several hosts: write one host a line, or give the list to -H"),
-        ("slots=8", "'slots=8': the host comes first, like: node01 slots=8"),
-        ("node01 slots=eight", "slots='eight' is no number of slots, like slots=8"),
-        ("node01 slots=0", "slots=0 leaves the host without work; leave the line out, or write slots=8"),
-        ("node01 slots=4 slots=8", "'node01' is given slots twice"),
+        ("node01:10001", ":10001 means 10001 slots; for SSH port 10001 write -p 10001 or port=10001"),
+        ("node01:257", ":257 means 257 slots; for SSH port 257 write -p 257 or port=257"),
+        ("node01:22", ":22 can mean slots or the SSH port; write slots=22, or remove it: port 22 is the default"),
+        ("node01:0", "'node01' has no slots (:0); remove the host, or write a number, as in :8"),
+        ("node01:", "'node01:': expected a number of slots after the colon, as in node01:8"),
+        ("node01:x", "'node01:x': expected a number of slots after the colon, as in node01:8"),
+        ("node01 10001", "'10001' after 'node01' is not understood; write slots=10001 or port=10001"),
+        ("node01 node02", "'node02' after 'node01' is not understood; one host per line, as in: node01 slots=8"),
+        ("a:8,b:8", "'a:8,b:8' names several hosts: write one host per line, or use -H for a list"),
+        ("slots=8", "'slots=8': write the host first, as in: node01 slots=8"),
+        ("node01 slots=eight", "slots='eight' is not a number of slots, as in slots=8"),
+        ("node01 slots=0", "slots=0 gives the host no work; remove the line, or write slots=8"),
+        ("node01 slots=4 slots=8", "'node01' has slots twice"),
         ("node01 slots=8 max_slots=4", "max_slots=4 is less than slots=8"),
-        ("node01 gpus=8", "'gpus' is not known here; a host may have slots=, max_slots=, user= and port="),
-        ("node01 port=99999", "99999 is no port: 1 to 65535"),
-        ("node01 user=a;b", "'a;b' is no user name"),
-        ("$(id)@node01", "'$(id)' is no user name; write user@host"),
+        ("node01 gpus=8", "'gpus' is unknown; a host can have slots=, max_slots=, user= and port="),
+        ("node01 port=99999", "99999 is not a port: 1 to 65535"),
+        ("node01 user=a;b", "'a;b' is not a user name"),
+        ("$(id)@node01", "'$(id)' is not a user name; write user@host"),
         ("root@", "'root@' names no host; write user@host"),
-        ("node01;reboot", "'node01;reboot' is no host name: letters, digits, '.', '_' and '-' may be in one"),
-        ("node\x1b[2J", "'node?[2J' is no range of hosts: write it as node[01-16,20]"),
-        ("fe80::1::2", "'fe80::1::2' is no host; an IPv6 address with a port is written [fe80::1]:22"),
-        ("[fe80:::1]:22", "'fe80:::1' is no IPv6 address"),
-        ("[gpu_nodes]", "'[gpu_nodes]' heads a section of an Ansible inventory; write one host a line"),
-        ("rank 0=a slot=1", "'rank 0=a slot=1' is a line of a rankfile; write one host a line, like: node01 slots=8"),
-        ("^node01", "'^node01' leaves a host out; leave the line out instead"),
-        ("node[1-70000]", "'node[1-70000]' stands for more than 65536 hosts"),
+        ("node01;reboot", "'node01;reboot' is not a host name: only letters, digits, '.', '_' and '-' are allowed"),
+        ("node\x1b[2J", "'node?[2J' is not a host range; write it as node[01-16,20]"),
+        ("fe80::1::2", "'fe80::1::2' is not a host; write an IPv6 address with a port as [fe80::1]:22"),
+        ("[fe80:::1]:22", "'fe80:::1' is not an IPv6 address"),
+        ("[gpu_nodes]", "'[gpu_nodes]' is a section of an Ansible inventory; write one host per line"),
+        ("rank 0=a slot=1", "'rank 0=a slot=1' is a line of a rankfile; write one host per line, as in: node01 slots=8"),  # noqa: E501
+        ("^node01", "'^node01' excludes a host; remove the line instead"),
+        ("node[1-70000]", "'node[1-70000]' expands to more than 65536 hosts"),
     ],
 )  # fmt: skip
 def test_a_bad_line_is_told_with_its_place_and_what_would_be_right(line: str, message: str) -> None:
@@ -126,16 +126,16 @@ def test_a_bad_line_of_any_length_makes_one_short_line_of_message(line: str, tex
 
 @pytest.mark.parametrize("data", ["", "\n\n", "# only a comment\n", "\ufeff"])
 def test_a_file_without_a_host_is_an_error_and_never_a_green_report(data: str) -> None:
-    assert refused(data) == "standard input: it names no host; write one host a line, like: node01 slots=8"
+    assert refused(data) == "standard input: contains no host; write one host per line, as in: node01 slots=8"
 
 
 def test_what_is_no_text_is_told_apart() -> None:
-    assert refused(b"node01\nn\xf6de\n") == ("standard input:2: it is not UTF-8; save it so, or write plain letters")
+    assert refused(b"node01\nn\xf6de\n") == ("standard input:2: is not UTF-8; save the file as UTF-8")
     assert refused("node01\n".encode("utf-16")) == (
-        "standard input: it is UTF-16; save it as UTF-8, as by: iconv -f UTF-16 -t UTF-8 FILE"
+        "standard input: is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE"
     )
-    assert refused(b"\x7fELF\0") == "standard input: it is a binary file, and a file with one host a line is wanted"
-    assert refused(b"a" * (16 * 2**20 + 1)) == "standard input: it is larger than 16 MiB: no host file"
+    assert refused(b"\x7fELF\0") == "standard input: is a binary file; expected a file with one host per line"
+    assert refused(b"a" * (16 * 2**20 + 1)) == "standard input: is larger than 16 MiB, so not a host file"
 
 
 def test_a_file_is_named_as_it_was_given(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_file_is_named_as_it_was_given(tmp_path: Path) -> None:
     file.write_text("node01\nnode 02\n")
     with pytest.raises(InventoryError) as caught:
         read_inventory(Settings(nodes_file=str(file)), stdin=io.BytesIO(), environ={})
-    assert str(caught.value) == f"{file}:2: '02' behind 'node' is not understood; write slots=02 or port=02"
+    assert str(caught.value) == f"{file}:2: '02' after 'node' is not understood; write slots=02 or port=02"
 
 
 def test_a_path_that_is_no_file_is_told_apart(tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_a_path_that_is_no_file_is_told_apart(tmp_path: Path) -> None:
         return str(caught.value)
 
     assert message(f"{tmp_path}/none") == f"{tmp_path}/none: no such file"
-    assert message("no-such-node07") == "no-such-node07: no such file; to name hosts: -H no-such-node07"
-    assert message(str(tmp_path)) == f"{tmp_path}: a directory, and a file with one host a line is wanted"
+    assert message("no-such-node07") == "no-such-node07: no such file; to check a host by name: -H no-such-node07"
+    assert message(str(tmp_path)) == f"{tmp_path}: is a directory; expected a file with one host per line"
     assert message("a\0b") == "a?b: embedded null byte"
 
 
@@ -175,7 +175,7 @@ def test_a_file_that_may_not_be_read_is_told_so(tmp_path: Path, request: pytest.
     request.getfixturevalue("as_ordinary_user")
     with pytest.raises(InventoryError) as caught:
         read_inventory(Settings(nodes_file=str(file)), stdin=io.BytesIO(), environ={})
-    assert str(caught.value) == f"{file}: permission denied; look at: ls -l {file}"
+    assert str(caught.value) == f"{file}: permission denied; see: ls -l {file}"
 
 
 def test_a_host_named_twice_is_one_node_with_all_its_places() -> None:
@@ -187,8 +187,8 @@ def test_a_host_named_twice_is_one_node_with_all_its_places() -> None:
 
 def test_one_name_with_two_ports_is_two_nodes_and_an_error_that_says_how_to_name_them() -> None:
     assert refused("box port=2201\nbox port=2202\n") == (
-        "standard input:2: 'box' was listed with port 2201 at standard input:1, and here with 2202: one name is one "
-        "node; give the second a name by Host and HostName in ~/.ssh/config"
+        "standard input:2: 'box' has port 2202 here, but port 2201 at standard input:1: one name is one node; "
+        "name the second with Host and HostName in ~/.ssh/config"
     )
 
 
@@ -205,10 +205,10 @@ def test_hosts_are_taken_from_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("hosts", "message"),
     [
-        ("", "-H: it names no host; write it as -H node01:8,node02:8"),
-        ("a,,b", "-H: a host name is missing beside a comma"),
-        ("a:8,b:10001", "-H: :10001 reads as 10001 slots; for the SSH port 10001 write -p 10001, or port=10001"),
-        ("@all", "-H: '@all' is no host name: letters, digits, '.', '_' and '-' may be in one"),
+        ("", "-H: no host given; write -H node01:8,node02:8"),
+        ("a,,b", "-H: a host name is missing before or after a comma"),
+        ("a:8,b:10001", "-H: :10001 means 10001 slots; for SSH port 10001 write -p 10001 or port=10001"),
+        ("@all", "-H: '@all' is not a host name: only letters, digits, '.', '_' and '-' are allowed"),
     ],
 )
 def test_bad_hosts_on_the_command_line_are_told(hosts: str, message: str) -> None:
@@ -243,14 +243,14 @@ def test_slurm_without_an_allocation_is_an_error() -> None:
     with pytest.raises(InventoryError) as caught:
         in_slurm({}, Settings(slurm=True))
     assert str(caught.value) == (
-        "--slurm: no allocation here (SLURM_JOB_NODELIST is not set); run it in a job: salloc -N 2 ncheck --slurm"
+        "--slurm: not in an allocation (SLURM_JOB_NODELIST is not set); start one: salloc -N 2 ncheck --slurm"
     )
 
 
 def test_a_node_list_that_is_none_is_an_error_that_names_the_variable() -> None:
     with pytest.raises(InventoryError) as caught:
         in_slurm({"SLURM_JOB_NODELIST": "n[1-"})
-    assert str(caught.value) == "SLURM_JOB_NODELIST: 'n[1-' is no range of hosts: write it as node[01-16,20]"
+    assert str(caught.value) == "SLURM_JOB_NODELIST: 'n[1-' is not a host range; write it as node[01-16,20]"
 
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(local=True), Settings(local=True, nodes_file="nodes.txt")])

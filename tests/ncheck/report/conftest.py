@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+from ncheck.hostlist import fold
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import NodeSummary, Probe, Report
@@ -67,11 +68,11 @@ def verdicts(nodes: Sequence[str], other: Mapping[tuple[str, str], Verdict]) -> 
 
 
 def report(nodes: Sequence[NodeSummary], findings: Sequence[Finding], other: Sequence[Verdict]) -> Report:
-    told = {(verdict.code, verdict.node): verdict for verdict in other}
+    special = {(verdict.code, verdict.node): verdict for verdict in other}
     for finding in findings:
         for name in finding.nodes:
-            told[finding.code, name] = Verdict(finding.check, finding.code, name, Outcome.FAILED, finding.message)
-    all_verdicts = verdicts([one.name for one in nodes], told)
+            special[finding.code, name] = Verdict(finding.check, finding.code, name, Outcome.FAILED, finding.message)
+    all_verdicts = verdicts([one.name for one in nodes], special)
     bad = any(f.severity is Severity.ERROR and not f.ignored for f in findings)
     unsure = any(one.outcome is Outcome.UNKNOWN for one in all_verdicts)
     return Report(
@@ -87,7 +88,7 @@ def everywhere_else(code: str, name: str, reason: str) -> list[Verdict]:
 
 
 def no_root(nodes: Sequence[str]) -> list[Verdict]:
-    reason = "needs root: journalctl -k and dmesg: permission denied"
+    reason = "journalctl -k and dmesg: permission denied"
     return [Verdict("gpu-xid-reported", "NC506", one, Outcome.SKIPPED, reason, needs_root=True) for one in nodes]
 
 
@@ -106,7 +107,7 @@ def healthy() -> Report:
 def mixed_nccl() -> Report:
     nodes = names(4)
     path = "/opt/conda/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"
-    evidence = [f"{one}: {'2.18.3' if one == 'node04' else '2.21.5'} from {path}" for one in nodes]
+    evidence = [f"2.21.5 from {path} on node[01-03]", f"2.18.3 from {path} on node04"]
     xid = Finding(
         "NC402", "ib-port-polling", Severity.WARNING, ("node02",),
         "node02: port 1 of mlx5_3 is Polling: no cable, or the switch port is off",
@@ -129,7 +130,7 @@ def one_down() -> Report:
     )  # fmt: skip
     lost_node = Finding(
         "NC001", "node-not-reached", Severity.ERROR, ("node04",), "node04 was not reached: filtered", (),
-        "ncheck explain NC112",
+        "ncheck explain NC112", see=("NC112",),
     )  # fmt: skip
     unknown = everywhere_else("NC112", "node04", "not reached (filtered)")
     return report(summaries, [lost_node, cause], [*no_root(nodes[:3]), *unknown])
@@ -148,7 +149,7 @@ def host_key_changed() -> Report:
     )  # fmt: skip
     lost_node = Finding(
         "NC001", "node-not-reached", Severity.ERROR, ("node01",), "node01 was not reached: host-key-changed", (),
-        "ncheck explain NC118",
+        "ncheck explain NC118", see=("NC118",),
     )  # fmt: skip
     unknown = everywhere_else("NC118", "node01", "not reached (host-key-changed)")
     return report(summaries, [lost_node, cause], [*no_root(nodes[1:]), *unknown])
@@ -157,8 +158,8 @@ def host_key_changed() -> Report:
 def tie() -> Report:
     nodes = names(64)
     path = "/opt/conda/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"
-    versions = {one: "2.21.5" if int(one[4:]) % 2 else "2.20.5" for one in nodes}
-    evidence = [f"{one}: {version} from {path}" for one, version in versions.items()]
+    sides = {"2.21.5": fold(nodes[::2]), "2.20.5": fold(nodes[1::2])}
+    evidence = [f"{version} from {path} on {names}" for version, names in sides.items()]
     told = "2.21.5 on node[01-64/2], 2.20.5 on node[02-64/2] (32 to 32)"
     return report([node(one) for one in nodes], [nccl(nodes, told, evidence)], no_root(nodes))
 

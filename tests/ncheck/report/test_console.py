@@ -80,7 +80,10 @@ def test_findings_whose_words_all_differ_are_counted_after_the_third(reports: di
     out = in_utf8(replace(reports["thousand_lost"], findings=tuple(found)))
     assert "    refused by 10.0.3\n" in out
     assert "    refused by 10.0.4\n" not in out
-    assert "    and 197 more findings of connection-refused, each in other words, on\n    node[0004-0200]" in out
+    assert (
+        "    and 197 more connection-refused findings on node[0004-0200], with other\n    messages (all in -o json)"
+        in out
+    )
 
 
 def test_a_piped_report_has_no_escape_sequence_and_is_80_wide(reports: dict[str, Report]) -> None:
@@ -100,6 +103,29 @@ def test_no_color_and_a_dumb_terminal_are_obeyed_on_a_terminal_too(
 
 def test_a_terminal_gets_colors(reports: dict[str, Report]) -> None:
     assert "\x1b[1;31m" in on_a_terminal(reports["mixed_nccl"], {"TERM": "xterm"})
+
+
+def test_the_headline_is_also_the_last_line(named_report: tuple[str, Report]) -> None:
+    _, report = named_report
+    out = in_utf8(report)
+    headline = next(text for text in out.splitlines() if re.match(r"[✗?!✓] (Not|No) ", text))
+    assert out.count(f"\n{headline}\n") == 2
+    wrapped = out.rpartition(f"{headline}\n")[2].splitlines()
+    assert [line for line in wrapped if not line.startswith("  ")] == []
+
+
+def test_a_code_links_to_its_page_on_a_terminal_only(reports: dict[str, Report]) -> None:
+    report = reports["mixed_nccl"]
+    link = r"\x1b\]8;id=\d+;https://github\.com/ncheck/ncheck/blob/main/docs/checks\.md#nc201\x1b\\NC201 nccl-version"
+    assert re.search(link, re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(report, {"TERM": "xterm"})))
+    assert "\x1b]8" not in printed(report, color=True)  # colors were forced in a pipe, links were not
+    plug_in = Finding("XY101", "own-check", Severity.ERROR, ("node01",), "wrong", (), "true")
+    assert "\x1b]8" not in on_a_terminal(replace(report, findings=(plug_in,)), {"TERM": "xterm"})
+
+
+def test_the_report_says_once_how_to_explain_a_finding(reports: dict[str, Report]) -> None:
+    assert in_utf8(reports["mixed_nccl"]).count("Explain a finding: ncheck explain NC201\n") == 1
+    assert "ncheck explain" not in in_utf8(reports["healthy"])
 
 
 def test_a_narrow_terminal_is_filled_and_not_overrun(reports: dict[str, Report]) -> None:
@@ -134,39 +160,37 @@ def test_a_stream_that_knows_ascii_alone_gets_plain_signs(reports: dict[str, Rep
 
 
 def test_nothing_told_is_not_called_ready(reports: dict[str, Report]) -> None:
-    skipped = tuple(replace(one, outcome=Outcome.SKIPPED, reason="absent: none") for one in reports["healthy"].verdicts)
+    skipped = tuple(replace(one, outcome=Outcome.SKIPPED, reason="none") for one in reports["healthy"].verdicts)
     out = in_utf8(replace(reports["healthy"], verdicts=skipped))
-    assert "? Not proven: no check could pass\n" in out
-    assert "Nothing wrong" not in out
+    assert "? Not verified: no check passed\n" in out
+    assert "No problems" not in out
 
 
 def test_one_unknown_verdict_is_not_called_ready(reports: dict[str, Report]) -> None:
     first, *others = reports["healthy"].verdicts
     unknown = Verdict(first.check, first.code, first.node, Outcome.UNKNOWN, "nvidia-smi ended with exit status 9")
     out = in_utf8(replace(reports["healthy"], verdicts=(unknown, *others), exit_code=1))
-    assert "? Not proven: 1 check could not tell on node01\n" in out
-    assert "exit code 1: what could not be told counts as failed (--fail-on error,unknown)\n" in out
+    assert "? Not verified: 1 check unknown on node01\n" in out
+    assert "exit code 1: unknown results count as failures (--fail-on error,unknown)\n" in out
 
 
 def test_what_is_only_worth_knowing_is_no_headline_unless_it_counts(reports: dict[str, Report]) -> None:
     docker0 = Finding("NC356", "bridge-address-shared", Severity.INFO, ("node01",), "docker0", (), "ip -br address")
     printed_lines = in_utf8(replace(reports["healthy"], findings=(docker0,))).splitlines()
-    assert printed_lines[1].startswith("✓ Nothing wrong was found: ")
+    assert printed_lines[1].startswith("✓ No problems found: ")
     assert [line for line in printed_lines if line.startswith("0 errors, 0 warnings, 1 info · ")]
     counting = replace(reports["healthy"], findings=(docker0,), fail_on=("error", "info"), exit_code=1)
-    assert in_utf8(counting).splitlines()[1] == "! No error was found: 1 info on node01"
+    assert in_utf8(counting).splitlines()[1] == "! No errors: 1 info on node01"
 
 
 def test_what_was_skipped_is_told_with_the_reasons_that_spare_more_than_one_check(reports: dict[str, Report]) -> None:
     absent = {"NC402": "no InfiniBand", "NC404": "no InfiniBand", "NC501": "no GPU"}
-    skipped = tuple(
-        Verdict(f"of-{code}", code, "node01", Outcome.SKIPPED, f"absent: {why}") for code, why in absent.items()
-    )
+    skipped = tuple(Verdict(f"of-{code}", code, "node01", Outcome.SKIPPED, why) for code, why in absent.items())
     passed = reports["healthy"].verdicts
     out = in_utf8(replace(reports["healthy"], verdicts=(*passed, *skipped)))
-    assert "- 3 checks skipped on node01, nothing to check: no InfiniBand (2) and 1 more\n" in out
+    assert "- 3 checks skipped on node01: no InfiniBand (2); other reasons (1)\n" in out
     out = in_utf8(replace(reports["healthy"], verdicts=(*passed, *skipped[1:])))
-    assert "- 2 checks skipped on node01, nothing to check (-o json says why)\n" in out
+    assert "- 2 checks skipped on node01 (reasons in -o json)\n" in out
 
 
 def test_a_reader_who_goes_away_costs_neither_words_nor_the_exit_code(reports: dict[str, Report]) -> None:
@@ -186,11 +210,11 @@ def test_a_value_of_each_nodes_own_stands_beside_its_nodes_and_what_is_not_decid
         {"NCCL_SOCKET_IFNAME": Setting(None, "they differ"), "NCCL_IB_GID_INDEX": undecided}, per_node=own
     )
     lines = in_utf8(replace(reports["healthy"], plan=plan)).splitlines()
-    first = lines.index("Plan") + 1
+    first = lines.index("Launch plan") + 1
     assert lines[first : first + 5] == [
         "  export NCCL_SOCKET_IFNAME='=eno1'  # on n1",
         "  export NCCL_SOCKET_IFNAME='=eth0'  # on n2",
         "      they differ",
-        "  NCCL_IB_GID_INDEX is not decided",
+        "  NCCL_IB_GID_INDEX: undecided",
         "      no one index is right",
     ]

@@ -53,9 +53,9 @@ def test_a_log_gets_a_line_for_each_round_of_the_probe_however_many_nodes_take_p
         for node in nodes(2):
             lines.stage(node.name, stage)
     assert stream.getvalue() == (
-        "ncheck: asking 2 nodes\n"
-        "ncheck: measuring inside, 4.0 s so far\n"
-        "ncheck: measuring pairs, round 1, 6.5 s so far\n"
+        "ncheck: connecting to 2 nodes\n"
+        "ncheck: measuring inside, 4.0 s elapsed\n"
+        "ncheck: measuring pairs, round 1, 6.5 s elapsed\n"
     )
 
 
@@ -63,7 +63,7 @@ def test_a_log_gets_the_failures_and_two_lines_more() -> None:
     stream = io.StringIO()
     run(PlainLines(stream, clock=iter((10.0, 13.2)).__next__), nodes(4), failing=("node02",))
     assert stream.getvalue() == (
-        "ncheck: asking 4 nodes\n"
+        "ncheck: connecting to 4 nodes\n"
         "ncheck: node02: refused: nothing listens on 10.0.0.2 port 22\n"
         "ncheck: 3 of 4 nodes answered, 3.2 s\n"
     )
@@ -75,7 +75,7 @@ def test_a_log_is_not_filled_by_a_thousand_failures() -> None:
     run(PlainLines(stream), listed, failing=tuple(node.name for node in listed))
     lines = stream.getvalue().splitlines()
     assert len(lines) == FAILURES_SHOWN + 3
-    assert lines.count("ncheck: further nodes that fail are in the report") == 1
+    assert lines.count("ncheck: more nodes failed: see the report") == 1
 
 
 def test_a_recording_that_cannot_be_saved_is_said_once() -> None:

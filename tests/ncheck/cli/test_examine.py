@@ -24,7 +24,7 @@ def test_where_no_node_is_good_there_is_no_file_and_the_exit_code_is_1(tmp_path:
     done = run_ncheck("-H", "nowhere.invalid", "--good-nodes", "good.txt", "--fail-on", "never", cwd=tmp_path)
     assert done.returncode == 1
     assert (
-        "ncheck: good.txt was not written, since no node is good: 0 of 1, without nowhere.invalid: not rea"
+        "ncheck: good.txt was not written because no node is good: 0 of 1 node, without nowhere.invalid: not rea"
         in done.stderr
     )
     assert list(tmp_path.iterdir()) == []
@@ -35,12 +35,12 @@ def test_the_list_itself_is_refused_before_any_node_is_asked(tmp_path: Path) -> 
     done = run_ncheck("nodes.txt", "--good-nodes", "./nodes.txt", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "ncheck: --good-nodes: ./nodes.txt is the list that is read: name another file, it is not written over\n"
+        "ncheck: --good-nodes: ./nodes.txt is the input list and is not overwritten: choose another file\n"
     )
 
 
 def test_with_drop_bad_and_nobody_left_there_is_no_plan(tmp_path: Path) -> None:
     done = run_ncheck("plan", "-H", "nowhere.invalid", "--drop-bad", "--force", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "ncheck: 0 of 1, without nowhere.invalid: not reached: name-unknown" in done.stderr
+    assert "ncheck: 0 of 1 node, without nowhere.invalid: not reached: name-unknown" in done.stderr
     assert "ncheck: no node is left" in done.stderr

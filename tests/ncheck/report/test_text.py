@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
-from ncheck.report.folding import Told, blocks, grouped, told
-from ncheck.report.text import count, line, lines, node_set
+from ncheck.report.text import FoldedVerdicts, count, fold_findings, fold_verdicts, grouped, line, lines, node_set
 
-KNOWN = ("node01", "node02", "node03", "a", "b")
+NODES = ("node01", "node02", "node03")
 
 
 def finding(node: str, message: str, fix: str = "true", evidence: tuple[str, ...] = ()) -> Finding:
@@ -15,41 +16,43 @@ def finding(node: str, message: str, fix: str = "true", evidence: tuple[str, ...
 
 
 def test_findings_that_differ_in_their_own_node_alone_are_one() -> None:
-    (block,) = blocks(
-        [
-            finding(node, f"{node}: mlx5_0 is Polling", f"ssh {node} ibstat", (f"ibstat on {node}",))
-            for node in KNOWN[:3]
-        ],
-        KNOWN,
+    (folded,) = fold_findings(
+        [finding(node, f"{node}: mlx5_0 is Polling", f"ssh {node} ibstat", (f"ibstat on {node}",)) for node in NODES]
     )
-    assert block.nodes == ("node01", "node02", "node03")
-    assert block.message == "node[01-03]: mlx5_0 is Polling"
-    assert block.evidence == ("ibstat on node[01-03]",)
-    assert (block.fix, block.example) == ("ssh node01 ibstat", "node01")
+    assert folded.nodes == ("node01", "node02", "node03")
+    assert folded.message == "node[01-03]: mlx5_0 is Polling"
+    assert folded.evidence == ("ibstat on node[01-03]",)
+    assert (folded.fix, folded.example) == ("ssh node01 ibstat", "node01")
 
 
 def test_findings_that_say_other_things_stay_apart() -> None:
-    found = blocks([finding("node01", "mlx5_0 is Polling"), finding("node02", "mlx5_1 is Polling")], KNOWN)
-    assert [block.message for block in found] == ["mlx5_0 is Polling", "mlx5_1 is Polling"]
+    found = fold_findings([finding("node01", "mlx5_0 is Polling"), finding("node02", "mlx5_1 is Polling")])
+    assert [folded.message for folded in found] == ["mlx5_0 is Polling", "mlx5_1 is Polling"]
 
 
 def test_a_node_called_like_a_word_does_not_join_what_differs() -> None:
-    found = blocks([finding("a", "a has a dead port"), finding("b", "b has a dead port")], KNOWN)
-    assert [block.message for block in found] == ["a has a dead port", "b has a dead port"]
+    found = fold_findings([finding("a", "a has a dead port"), finding("b", "b has a dead port")])
+    assert [folded.message for folded in found] == ["a has a dead port", "b has a dead port"]
 
 
 def test_a_name_inside_a_longer_name_is_left_alone() -> None:
-    found = blocks([finding("node01", "node01.cluster is slow"), finding("node02", "node02.cluster is slow")], KNOWN)
+    found = fold_findings([finding("node01", "node01.cluster is slow"), finding("node02", "node02.cluster is slow")])
     assert len(found) == 2
 
 
-def test_evidence_of_healthy_nodes_is_folded_too() -> None:
-    one = Finding(
-        "NC201", "nccl-version-differs", Severity.ERROR, ("node03",), "differs",
-        ("node01: 2.21.5", "node02: 2.21.5", "node03: 2.18.3", "asked: by ncclGetVersion"), "true",
-    )  # fmt: skip
-    (block,) = blocks([one], KNOWN)
-    assert block.evidence == ("node[01-02]: 2.21.5", "node03: 2.18.3", "asked: by ncclGetVersion")
+def test_evidence_that_findings_share_is_shown_once() -> None:
+    shared = ("gpu01: 2.21.5", "as ncclGetVersion reports")
+    first, second = finding("node01", "differs", evidence=shared), finding("node02", "differs", evidence=shared)
+    (folded,) = fold_findings([first, second])
+    assert (folded.nodes, folded.evidence) == (("node01", "node02"), shared)
+
+
+def test_findings_that_refer_to_other_causes_stay_apart() -> None:
+    first, second = finding("node01", "not reached"), replace(finding("node02", "not reached"), see=("NC111",))
+    assert [(one.nodes, one.see) for one in fold_findings([first, second])] == [
+        (("node01",), ()),
+        (("node02",), ("NC111",)),
+    ]
 
 
 def test_verdicts_fold_by_reason_and_nodes_the_most_checks_first() -> None:
@@ -58,20 +61,20 @@ def test_verdicts_fold_by_reason_and_nodes_the_most_checks_first() -> None:
         for check, code, reason in (("x", "NC1", "slow"), ("y", "NC2", "not reached"), ("z", "NC3", "not reached"))
         for node in ("node01", "node02")
     ]
-    assert told(unknown, lambda verdict: verdict.outcome is Outcome.UNKNOWN) == (
-        Told("not reached", ("y", "z"), ("node01", "node02")),
-        Told("slow", ("x",), ("node01", "node02")),
+    assert fold_verdicts(unknown) == (
+        FoldedVerdicts("not reached", ("y", "z"), ("node01", "node02")),
+        FoldedVerdicts("slow", ("x",), ("node01", "node02")),
     )
 
 
 def test_reasons_that_name_their_own_node_fold_too() -> None:
-    unknown = [Verdict("x", "NC1", node, Outcome.UNKNOWN, f"{node} fell silent") for node in KNOWN[:3]]
-    assert told(unknown, lambda _: True) == (Told("node[01-03] fell silent", ("x",), KNOWN[:3]),)
+    unknown = [Verdict("x", "NC1", node, Outcome.UNKNOWN, f"{node} fell silent") for node in NODES]
+    assert fold_verdicts(unknown) == (FoldedVerdicts("node[01-03] fell silent", ("x",), NODES),)
 
 
 def test_a_reason_that_names_one_of_its_nodes_is_one_reason() -> None:
-    unknown = [Verdict("x", "NC1", node, Outcome.UNKNOWN, "GPUs are in use on node03") for node in KNOWN[:3]]
-    assert told(unknown, lambda _: True) == (Told("GPUs are in use on node03", ("x",), KNOWN[:3]),)
+    unknown = [Verdict("x", "NC1", node, Outcome.UNKNOWN, "GPUs are in use on node03") for node in NODES]
+    assert fold_verdicts(unknown) == (FoldedVerdicts("GPUs are in use on node03", ("x",), NODES),)
 
 
 def test_values_fold_with_the_most_common_first() -> None:

@@ -1,0 +1,141 @@
+"""check, local, probe, replay, demo: the commands that end in a report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from ncheck.cli.examine import examined, nodes_file, say_unused_ignores, settings_of
+from ncheck.cli.options import (
+    CONFIG,
+    COUNTS,
+    GOOD,
+    JOB,
+    JUDGE,
+    KEPT,
+    NETWORK,
+    OUTPUT,
+    PROBE,
+    RANKS,
+    RECORD,
+    SSH,
+    TIME,
+    WHICH,
+    GroupedCommand,
+    options,
+)
+from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED
+
+if TYPE_CHECKING:
+    from ncheck.model.report import Report
+    from ncheck.observer import Observer
+    from ncheck.settings import Settings
+
+Work = Callable[["Settings", "Observer"], "Report"]
+
+
+@click.command(cls=GroupedCommand, short_help="Check the nodes of a file, or of -H.")
+@click.argument("nodes", nargs=-1, metavar="[NODES]")
+@options(WHICH, SSH, JOB, NETWORK, TIME, PROBE, JUDGE, CONFIG, OUTPUT, GOOD, RECORD)
+@click.pass_context
+def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
+    """Check the nodes of a file (- for standard input): one host per line, an mpirun hostfile, or node[01-16].
+
+    Without a file: the nodes of -H, of the Slurm allocation, or this machine.
+    """
+    return _run_and_show(examined, {**flags, "nodes_file": nodes_file(context, nodes)})
+
+
+@click.command(cls=GroupedCommand)
+@options(JOB, TIME, PROBE, JUDGE, CONFIG, OUTPUT, RECORD)
+def local(**flags: object) -> int:
+    """Check only this machine, without SSH."""
+    return _run_and_show(examined, {**flags, "local": True})
+
+
+@click.command(cls=GroupedCommand, short_help="Measure the bandwidth between the nodes.")
+@click.argument("nodes", nargs=-1, metavar="[NODES]")
+@options(PROBE, WHICH, SSH, JOB, RANKS, NETWORK, KEPT, TIME, COUNTS, CONFIG, OUTPUT, GOOD, RECORD)
+@click.pass_context
+def probe(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
+    """Measure the bandwidth inside the nodes of a file, between pairs of them and between all, using the launch plan.
+
+    \b
+    ncheck probe nodes.txt
+    ncheck probe nodes.txt --probe tcp --probe-time 30
+
+    Only what the launch plan depends on is checked first. If an error affects the plan, nothing is measured and the
+    exit code is 1; --force measures anyway. What could not be measured counts as unknown.
+    """  # noqa: D301  click ends a paragraph's folding at \b
+    if flags.get("probe") == "none":
+        raise click.UsageError("--probe none measures nothing: remove it, or run ncheck check", context)
+    return _run_and_show(examined, {**flags, "nodes_file": nodes_file(context, nodes)}, probe_settings)
+
+
+def probe_settings(settings: Settings) -> Settings:
+    """Select the checks of the plan and of the measurements. --probe none in ncheck.toml is meant for ncheck check."""
+    from ncheck.blockers import for_the_probe
+    from ncheck.registry import load_checks
+
+    method = "auto" if settings.probe == "none" else settings.probe
+    codes = tuple(check.code for check in load_checks().select(()) if for_the_probe(check, settings))
+    return replace(settings, probe=method, probe_wanted=True, select=codes)
+
+
+@click.command(cls=GroupedCommand, short_help="Judge a recording again (from --record DIR).")
+@click.argument("directory", metavar="DIR")
+@options(JUDGE, CONFIG, OUTPUT)
+def replay(directory: str, **flags: object) -> int:
+    """Judge again what --record DIR saved, without nodes, GPUs or SSH."""
+    from ncheck.pipeline import replay as replayed
+
+    return _run_and_show(lambda settings, observer: replayed(directory, settings, observer), {**flags, "local": True})
+
+
+@click.command(cls=GroupedCommand, short_help="Show ncheck on a simulated faulty cluster.")
+@click.argument("cluster", required=False, metavar="[CLUSTER]")
+@options(JUDGE, OUTPUT)
+def demo(cluster: str | None, **flags: object) -> int:
+    """Examine a simulated faulty cluster: temporary SSH servers on this machine with recorded answers.
+
+    \b
+    ncheck demo                      nodes with several faults
+    ncheck demo slow-node-and-rail   with a recorded bandwidth test
+    ncheck demo healthy-4x8-h100
+
+    The exit code is 0 if the demo itself worked, whatever the report says.
+    """  # noqa: D301  click ends a paragraph's folding at \b
+    from ncheck.demo import CLUSTER, run
+
+    def rehearsed(settings: Settings, observer: Observer) -> Report:
+        return run(settings, observer, cluster or CLUSTER)
+
+    code = _run_and_show(rehearsed, {**flags, "local": True, "config": "none"})
+    if code == EXIT_INTERRUPTED:
+        return code
+    click.echo("ncheck: the demo worked: exit code 0, whatever the report says", err=True)
+    return EXIT_CLEAN
+
+
+def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Settings], Settings] | None = None) -> int:
+    """Make settings from the options, do the work with an observer, and print its report."""
+    flags = dict(given)
+    color, dry_run = flags.pop("color", None), flags.pop("dry_run", False)
+    settings = adjust(settings_of(flags)) if adjust else settings_of(flags)
+    if dry_run:
+        from ncheck.cli.dry_run import dry_run as described
+
+        click.echo(described(settings))
+        return EXIT_CLEAN
+    from ncheck.report import show
+    from ncheck.report.progress import observer_for
+
+    report = work(settings, observer_for(sys.stderr, os.environ))
+    code = show(report, settings.output, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
+    say_unused_ignores(settings, report)
+    return code

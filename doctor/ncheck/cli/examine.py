@@ -1,0 +1,133 @@
+"""What all commands that examine nodes share: settings from options, the run, and what is printed about it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ncheck.errors import EXIT_FINDINGS, InventoryError
+from ncheck.hostlist import fold, quoted, unfold
+from ncheck.text import printable
+
+if TYPE_CHECKING:
+    from ncheck.model.report import Report
+    from ncheck.observer import Observer
+    from ncheck.settings import Settings
+
+_LONGEST = 2000  # characters of one message on standard error
+
+
+def settings_of(given: Mapping[str, object]) -> Settings:
+    """Make settings from options; those that were not given are None or empty. Refuse an --ignore of no known check."""
+    options = {name: value for name, value in given.items() if value not in (None, ())}
+    from ncheck.settings import make_settings
+
+    settings = make_settings(options, os.environ, Path.cwd())
+    if settings.ignore:
+        from ncheck.registry import load_checks
+
+        registry = load_checks()
+        for ignore in settings.ignore:
+            registry.one(ignore.check)  # raises SettingsError: a typo must not be a silent --ignore
+    return settings
+
+
+def nodes_file(context: click.Context, arguments: tuple[str, ...]) -> str | None:
+    """Return the one nodes file of a command line. Raises InventoryError, with a similar name, if it does not exist."""
+    if not arguments:
+        return None
+    path = arguments[0]
+    if path != "-" and not os.path.lexists(path):
+        raise InventoryError(_no_such_file(context, path))
+    if len(arguments) > 1:
+        raise click.UsageError(f"only one nodes file is allowed: unexpected argument {quoted(arguments[1])}", context)
+    return path
+
+
+def _no_such_file(context: click.Context, path: str) -> str:
+    group = context.parent.command if context.parent else None
+    commands = [*group.commands, "--help", "--version"] if isinstance(group, click.Group) else []
+    folder = Path(path).parent
+    files = [str(folder / entry.name) for entry in folder.iterdir()] if folder.is_dir() else []
+    similar = get_close_matches(path, [*commands, *files], n=1, cutoff=0.7)
+    hint = f"did you mean {printable(similar[0])}?" if similar else f"to check a host by name: -H {printable(path)}"
+    return f"no such file or command: {quoted(path)}; {hint}"
+
+
+def examined(settings: Settings, observer: Observer) -> Report:
+    """Examine the nodes. Print which were left out, and write the good ones to the file of --good-nodes."""
+    from ncheck.cli.process import prepare_fan_out
+    from ncheck.pipeline import examine
+
+    prepare_fan_out()
+
+    if settings.good_nodes is None:
+        return _say_dropped(examine(settings, observer))
+    from ncheck.inventory.good_nodes import writable
+    from ncheck.inventory.read import read_inventory
+
+    writable(settings.good_nodes, settings.nodes_file)
+    listed = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
+    report = _say_dropped(examine(settings, observer, listed=listed))
+    if report.interrupted:
+        say(f"interrupted: {settings.good_nodes} was not written")
+        return report
+    from ncheck.bad_nodes import bad_nodes
+    from ncheck.inventory.good_nodes import write_good
+    from ncheck.registry import load_checks
+    from ncheck.report.summary import left_out
+
+    bad = {**report.dropped, **bad_nodes(report, load_checks().select(settings.select), settings)}
+    good = [node.name for node in listed if node.name not in bad]
+    summary = left_out(bad, len(listed)) if bad else f"all {len(listed)} nodes"
+    if not good:
+        say(f"{settings.good_nodes} was not written because no node is good: {summary}")
+        return replace(report, exit_code=EXIT_FINDINGS)
+    write_good(settings.good_nodes, listed, good)
+    say(f"wrote {settings.good_nodes}: {summary}")
+    return report
+
+
+def _say_dropped(report: Report) -> Report:
+    if report.dropped:
+        from ncheck.report.summary import left_out
+
+        say(left_out(report.dropped, len({*report.dropped, *(node.name for node in report.nodes)})))
+    return report
+
+
+def all_dropped(report: Report) -> bool:
+    """Return whether --drop-bad left out every node."""
+    return bool(report.dropped) and all(node.name in report.dropped for node in report.nodes)
+
+
+def blocking_reasons(report: Report, settings: Settings) -> list[str]:
+    """Return why the launch plan must not be used, in lines to print."""
+    if all_dropped(report):
+        return ["no node is left"]
+    from ncheck.blockers import blockers
+    from ncheck.registry import load_checks
+
+    found = blockers(report, load_checks().select(()), settings)
+    return [line for one in found for line in (one.message, *([f"  try: {one.fix}"] if one.fix else []))]
+
+
+def say_unused_ignores(settings: Settings, report: Report) -> None:
+    """Print which nodes of --ignore are not in this run. That is no error: the next list may have them."""
+    here = {*(node.name for node in report.nodes), *report.dropped}
+    for ignore in settings.ignore:
+        unknown = set(unfold(ignore.nodes)) - here if ignore.nodes else set()
+        if unknown:
+            say(f"ignore {ignore.check}={ignore.nodes}: {fold(unknown)} is not among the nodes {fold(here)}")
+
+
+def say(message: str) -> None:
+    """Print a message on standard error. Text from a node in it cannot control the terminal."""
+    click.echo(f"ncheck: {printable(message, _LONGEST)}", err=True)
