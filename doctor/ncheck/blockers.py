@@ -65,6 +65,11 @@ class Objection:
     told: str
     nodes: tuple[str, ...]
     fix: str = ""
+    code: str = ""  # of its finding
+
+    @property
+    def message(self) -> str:
+        return self.told
 
 
 def objections(report: Report, checks: Sequence[Check], settings: Settings) -> tuple[Objection, ...]:
@@ -129,7 +134,7 @@ def _errors(report: Report, touching: set[str]) -> Iterator[Objection]:
         told_already = finding.code == NOT_REACHED and explained.issuperset(finding.nodes)
         if finding.code in touching and not told_already:
             told = f"{finding.code} {finding.check} on {fold(finding.nodes)}: {finding.message}"
-            yield Objection(told, finding.nodes, finding.fix)
+            yield Objection(told, finding.nodes, finding.fix, finding.code)
 
 
 def _unknown(report: Report, touching: set[str], checks: Sequence[Check], settings: Settings) -> Iterator[Objection]:

@@ -17,14 +17,13 @@ from ncheck.facts.parsing import HOMES, reader_of, sources_for
 from ncheck.facts.probe import MeetingFacts, ProbeFacts
 from ncheck.facts.routes import MADE_FROM, RouteFacts, ask_routes
 from ncheck.facts.ssh_peers import PeerSshFacts, ask_peers, spared_peers
-from ncheck.facts.tools import ToolFacts
+from ncheck.facts.tools import ToolFacts, ask_tools
 from ncheck.judge import facts_wanted
 from ncheck.model.check import Check
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.evidence import TURN, Evidence
 from ncheck.model.phase import Act, NotAsked, Questions
 from ncheck.plan import PLAN_FACTS
-from ncheck.probe.methods.tools import ask_tools
 from ncheck.probe.steps import PROBE_FACTS, spared_probe
 from ncheck.settings import Settings
 

@@ -206,7 +206,7 @@ class _Run:
         run.close(_TOO_LATE)
         report = run.concluded(nodes, 0.0, interrupted=False)
         found = objections(report, run.checks, replace(settings, launcher=launcher_of_probe(settings)))
-        return Prospect(report.plan, report.dropped, tuple(one.told for one in found))
+        return Prospect(report.plan, report.dropped, found)
 
     def report(self, nodes: Sequence[Node], seconds: float, *, interrupted: bool) -> Report:
         report = self.concluded(nodes, seconds, interrupted=interrupted)

@@ -21,9 +21,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
-from ncheck.facts.probe import Means, ProbeFacts, Step, Turn
+from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Step
 from ncheck.parse.nccl_diagnostics import Diagnostic, Says, parse_diagnostics
-from ncheck.probe.collectives import turns_by_step
+from ncheck.probe.results import results_by_step
 
 # p2p: write mismatch srcRank=0 ... dstRank=3     |    net bw: mode=same server_rank=0 ... client_rank=8
 # net bw: cross-nic rank 3 (node0): 265.1 Gbit/s, >30% off median 391.5 Gbit/s
@@ -55,15 +55,15 @@ class Diagnosed:
 
 def diagnosed(probed: Mapping[str, ProbeFacts]) -> Diagnosed | None:
     """Return the last run; None where there was none."""
-    ran = [(step, turns) for step, turns in turns_by_step(probed).items() if step.means is Means.DIAGNOSTICS]
+    ran = [(step, results) for step, results in results_by_step(probed).items() if step.method is Method.DIAGNOSTICS]
     return _diagnosed(*ran[-1]) if ran else None
 
 
-def _diagnosed(step: Step, turns: Mapping[str, Turn]) -> Diagnosed:
-    said = [(node, line) for node, turn in turns.items() for line in parse_diagnostics(turn.log).lines]
+def _diagnosed(step: Step, results: Mapping[str, NodeResult]) -> Diagnosed:
+    said = [(node, line) for node, result in results.items() for line in parse_diagnostics(result.log).lines]
     wrong = tuple(Found(_nodes(step, line) or (node,), line) for node, line in said if line.says is Says.WRONG)
     named = {line for _, line in said if line.says is Says.WRONG and _nodes(step, line)}
-    failures = (f"{node}: {turn.failure.words}" for node, turn in turns.items() if turn.failure)
+    failures = (f"{node}: {result.failure.words}" for node, result in results.items() if result.failure)
     return Diagnosed(
         step,
         tuple(one for one in wrong if one.line in named or not named),  # a summary adds nothing to what names ranks

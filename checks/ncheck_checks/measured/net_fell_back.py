@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
-from ncheck.facts.probe import ProbeFacts, Turn
+from ncheck.facts.probe import NodeResult, ProbeFacts
 from ncheck.triage.used import Role, Way, used_ways
 
 _MOST_EVIDENCE = 6
@@ -36,12 +36,12 @@ class FallenBack:
 
 def fallen_back(facts: ProbeFacts) -> FallenBack | None:
     """Return the first step in which NCCL took something else; None where there is none."""
-    for turn in _spoken(facts):
-        ways = used_ways(turn.used)
-        found = _other_network(turn, ways) or _other_devices(turn, ways)
+    for result in _spoken(facts):
+        ways = used_ways(result.used)
+        found = _other_network(result, ways) or _other_devices(result, ways)
         if found:
             told, fix = found
-            return FallenBack(told, turn.used[:_MOST_EVIDENCE], fix)
+            return FallenBack(told, result.used[:_MOST_EVIDENCE], fix)
     return None
 
 
@@ -50,15 +50,15 @@ def silent_about(facts: ProbeFacts) -> bool:
     return not any(True for _ in _spoken(facts))
 
 
-def _spoken(facts: ProbeFacts) -> Iterator[Turn]:
-    for turn in facts.turns:
-        if turn.step.means.by_nccl and len(turn.step.group) > 1 and turn.used:
-            yield turn
+def _spoken(facts: ProbeFacts) -> Iterator[NodeResult]:
+    for result in facts.results:
+        if result.step.method.by_nccl and len(result.step.group) > 1 and result.used:
+            yield result
 
 
-def _other_network(turn: Turn, ways: tuple[Way, ...]) -> tuple[str, str] | None:
+def _other_network(result: NodeResult, ways: tuple[Way, ...]) -> tuple[str, str] | None:
     """Return what was used under a pin to something else. What names the network itself outweighs what was tried."""
-    pin = turn.step.net
+    pin = result.step.net
     if not pin:
         return None
     named = [way.name for way in ways if way.role is Role.NETWORK]
@@ -71,10 +71,10 @@ def _other_network(turn: Turn, ways: tuple[Way, ...]) -> tuple[str, str] | None:
     return f"NCCL was held to {pin} and used {other}", fix
 
 
-def _other_devices(turn: Turn, ways: tuple[Way, ...]) -> tuple[str, str] | None:
+def _other_devices(result: NodeResult, ways: tuple[Way, ...]) -> tuple[str, str] | None:
     """Return the HCA ports that are none of the plan's, or the interfaces where none of them is."""
-    ports = [device for device in turn.planned if ":" in device]
-    interfaces = [device for device in turn.planned if ":" not in device]
+    ports = [device for device in result.planned if ":" in device]
+    interfaces = [device for device in result.planned if ":" not in device]
     used_ports = [way.name for way in ways if way.hca]
     strange = [name for name in used_ports if not any(_same_port(name, port) for port in ports)]
     if ports and strange:

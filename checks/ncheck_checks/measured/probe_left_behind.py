@@ -27,7 +27,7 @@ _MOST = 9
 
 @node_check("NC705", Severity.WARNING, ProbeFacts)
 def probe_left_behind(node: NodeView) -> Iterator[Problem]:
-    left = tuple(dict.fromkeys(what for turn in node[ProbeFacts].turns for what in turn.left))
+    left = tuple(dict.fromkeys(what for result in node[ProbeFacts].results for what in result.left))
     if left:
         words = f"{len(left)} things had to be ended or removed, or may be left, after the probe"
         message = left[0] if len(left) == 1 else words

@@ -22,7 +22,7 @@ from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, clus
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.tools import ToolFacts
-from ncheck.probe.rails import failing, fails_told, line_to_repeat, rails, unmet, why_untried
+from ncheck.probe.rails import failing, failure_message, line_to_repeat, not_tested, rails, unmet
 
 
 @cluster_check("NC740", Severity.ERROR, ProbeFacts, InfinibandFacts, also=(ToolFacts,))
@@ -30,8 +30,8 @@ def rdma_pair_fails(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotAp
     tried = rails(cluster.facts(ProbeFacts), cluster.facts(InfinibandFacts))
     for found in failing(tried):
         evidence = tuple(rail.failure.words for rail in found.shown if rail.failure)
-        yield Problem(fails_told(found), line_to_repeat(found.shown[0]), evidence, found.nodes)
+        yield Problem(failure_message(found), line_to_repeat(found.shown[0]), evidence, found.nodes)
     for node, why in unmet(tried):
         yield Inconclusive(why, (node,))
-    for why, nodes in why_untried(tried, cluster.facts(ProbeFacts), cluster.facts(ToolFacts)).items():
+    for why, nodes in not_tested(tried, cluster.facts(ProbeFacts), cluster.facts(ToolFacts)).items():
         yield NotApplicable(why, nodes)

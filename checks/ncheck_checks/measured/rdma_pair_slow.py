@@ -22,13 +22,13 @@ from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.tools import ToolFacts
-from ncheck.probe.rails import line_to_repeat, rails, slow, slow_told, unjudged
+from ncheck.probe.rails import line_to_repeat, rails, slow, slow_message, unjudged
 
 
 @cluster_check("NC741", Severity.WARNING, ProbeFacts, InfinibandFacts, also=(ToolFacts,))
 def rdma_pair_slow(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     tried = rails(cluster.facts(ProbeFacts), cluster.facts(InfinibandFacts))
     for found in slow(tried):
-        yield Problem(slow_told(found), line_to_repeat(found.shown[0]), nodes=found.nodes)
+        yield Problem(slow_message(found), line_to_repeat(found.shown[0]), nodes=found.nodes)
     for why, nodes in unjudged(tried, cluster.facts(ProbeFacts), cluster.facts(ToolFacts)).items():
         yield NotApplicable(why, nodes)

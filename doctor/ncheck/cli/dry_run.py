@@ -42,12 +42,12 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
     from ncheck.facts.nccl_pick import PLANNED
     from ncheck.facts.probe_replies import (
         MEETING,
-        TURN,
+        TASK,
     )
     from ncheck.facts.ssh_peers import PEERS
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
-    first = tuple(source for source in sources if source not in {PEERS, PLANNED, MEETING, TURN, *mesh})
+    first = tuple(source for source in sources if source not in {PEERS, PLANNED, MEETING, TASK, *mesh})
     edges = _edges(nodes, settings) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
     yield f"nothing was run: this is what would be, on {many},"
@@ -65,9 +65,9 @@ def _told(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settin
         yield "last, where the plan sets what NCCL reads, each node on which there is an NCCL, under those variables:"
         yield from _answer(PLANNED)
         yield ""
-    if TURN in sources and settings.probe != "none":
+    if TASK in sources and settings.probe != "none":
         yield from _measured(nodes, settings)
-    measured = TURN in sources and settings.probe != "none" and len(nodes) > 1
+    measured = TASK in sources and settings.probe != "none" and len(nodes) > 1
     between = ", and from node to node as said above" if mesh or edges or measured else ""
     yield f"nothing is written on any node, and nothing is sent anywhere but to this machine{between}"
 
@@ -169,9 +169,9 @@ def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     from ncheck.facts.probe_replies import (
         MEETING,
         SWEEP,
-        TURN,
+        TASK,
     )
-    from ncheck.probe.choice import ways_open_to
+    from ncheck.probe.choice import driver_names
 
     means = (
         "by what the nodes have (--probe none leaves it out)" if settings.probe == "auto" else f"by {settings.probe}"
@@ -181,11 +181,11 @@ def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     where = "inside the node" if len(nodes) == 1 else f"{inside}{between}"
     yield "after that, unless something is against the plan, bandwidth is measured"
     yield f"for {settings.probe_time:.0f} s at the most, {means}, {where}:"
-    for source in (MEETING, TURN, *((SWEEP,) if settings.probe_launcher == "mpirun" else ())):
+    for source in (MEETING, TASK, *((SWEEP,) if settings.probe_launcher == "mpirun" else ())):
         if source != MEETING or settings.probe in ("auto", "nccl"):  # others meet elsewhere, or nowhere
             yield from _answer(source)
-    for name in ways_open_to(settings.probe):
-        yield from (f"  turn by {name}: {line}" for line in import_module(f"ncheck.agent.turns.{MEANS[name]}").READS)
+    for name in driver_names(settings.probe):
+        yield from (f"  turn by {name}: {line}" for line in import_module(f"ncheck.agent.tasks.{MEANS[name]}").READS)
     yield ""
 
 

@@ -35,13 +35,13 @@ def run(settings: Settings, observer: Observer, cluster: str = CLUSTER) -> Repor
     Raises DemoError where a node that should have been reached was not: then nothing that it shows would be true.
     """
     from ncheck.demo.recordings import recorded_cluster
-    from ncheck.facts.probe_replies import TURN
+    from ncheck.facts.probe_replies import TASK
     from ncheck.pipeline import examine
 
     nodes = recorded_cluster(cluster)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ncheck-demo-")))
-        made = replace(settings, force=any(node.turns(TURN) for node in nodes))  # as it was when it was recorded
+        made = replace(settings, force=any(node.turns(TASK) for node in nodes))  # as it was when it was recorded
         report = examine(_for_demo(made, _laid_out(nodes, folder, stack)), observer)
     _hold(report, nodes)
     return replace(report, recorded=True, nodes=tuple(replace(node, recorded=node.reached) for node in report.nodes))

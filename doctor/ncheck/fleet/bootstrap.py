@@ -149,7 +149,7 @@ def _agent_blob() -> bytes:
     from importlib.resources import files
 
     texts = {"ncheck": ""}
-    for package in ("ncheck.agent", "ncheck.agent.answers", "ncheck.agent.turns"):
+    for package in ("ncheck.agent", "ncheck.agent.answers", "ncheck.agent.tasks"):
         entries = (entry for entry in files(package).iterdir() if entry.name.endswith(".py"))
         for entry in sorted(entries, key=lambda entry: entry.name):
             name = "" if entry.name == "__init__.py" else "." + entry.name[: -len(".py")]

@@ -28,14 +28,14 @@ def module_text(name: str) -> str | None:
     return text if isinstance(text, str) else None
 
 
-_PACKAGE = "ncheck.agent.turns.nccl_rank"
+_PACKAGE = "ncheck.agent.tasks.nccl_rank"
 
 
 _ALSO = (
     "ncheck.agent.boot",
     "ncheck.agent.commands",
-    "ncheck.agent.turns.counters",
-    "ncheck.agent.turns.segments",
+    "ncheck.agent.tasks.counters",
+    "ncheck.agent.tasks.segments",
     "ncheck.agent.files",
 )  # what it shares with the agent
 
@@ -46,16 +46,16 @@ _LOADER = (
     '"ncheck-rank";import sys;sys.path[:]=[p for p in sys.path if p];import zlib,base64,json;'
     't=json.loads(zlib.decompress(base64.b64decode("{packed}")).decode());g={{"__name__":"boot"}};'
     'exec(t["ncheck.agent.boot"],g);sys.meta_path.insert(0,g["MemoryImporter"](t));'
-    "from ncheck.agent.turns.nccl_rank.main import main;main(sys.argv[1:])"
+    "from ncheck.agent.tasks.nccl_rank.main import main;main(sys.argv[1:])"
 )
 
 
 @cache
 def rank_program() -> str:
-    """Return the program; what it takes and tells stands in agent/turns/nccl_rank/__init__.py. Made once."""
+    """Return the program; what it takes and tells stands in agent/tasks/nccl_rank/__init__.py. Made once."""
     from importlib.resources import files
 
-    texts = {"ncheck": "", "ncheck.agent": "", "ncheck.agent.turns": ""}
+    texts = {"ncheck": "", "ncheck.agent": "", "ncheck.agent.tasks": ""}
     texts |= {name: _text(*name.rpartition(".")[::2]) for name in _ALSO}
     for entry in sorted(files(_PACKAGE).iterdir(), key=lambda entry: entry.name):
         if entry.name == "__init__.py":

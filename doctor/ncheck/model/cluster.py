@@ -147,11 +147,11 @@ def _without_others(held: Facts, names: frozenset[str]) -> Facts:
 
 def _measured(probed: ProbeFacts, names: frozenset[str]) -> ProbeFacts:
     """Keep the steps that these nodes ran by themselves; what they would give without the others nobody measured."""
-    gone = [turn.step for turn in probed.turns if not names.issuperset(turn.step.group)]
+    gone = [result.step for result in probed.results if not names.issuperset(result.step.group)]
     lost = (Skipped(step, LEFT_OUT) for step in gone if step.stage is Stage.ALL)
     return replace(
         probed,
-        turns=tuple(turn for turn in probed.turns if turn.step not in gone),
+        results=tuple(result for result in probed.results if result.step not in gone),
         skipped=(*(one for one in probed.skipped if names.issuperset(one.step.group)), *lost),
     )
 

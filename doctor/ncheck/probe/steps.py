@@ -11,8 +11,8 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.links import ListenFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.probe import Means, MeetingFacts, ProbeFacts, Stage, Step, Turn
-from ncheck.facts.probe_replies import MEETING, TURN
+from ncheck.facts.probe import MeetingFacts, Method, NodeResult, ProbeFacts, Stage, Step
+from ncheck.facts.probe_replies import MEETING, TASK
 from ncheck.facts.tools import ToolFacts
 from ncheck.hostlist import fold
 from ncheck.model.evidence import JsonValue, Reply, Source, Status
@@ -20,9 +20,9 @@ from ncheck.model.phase import Act, NotAsked, Told
 from ncheck.model.plan import LaunchPlan
 from ncheck.parse.topology_matrix import TopologyFacts
 from ncheck.plan import PLAN_FACTS
-from ncheck.probe.collectives import Collective, collectives
 from ncheck.probe.expected import expectation
 from ncheck.probe.questions import Parts, Roll, skipped
+from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import most_rounds, pair_rounds, scaling_groups
 from ncheck.topology.hardware import hardware_of
 
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster
     from ncheck.model.evidence import Answer
     from ncheck.model.phase import Questions
-    from ncheck.probe.choice import Chosen
-    from ncheck.probe.methods.method import Ground, Way
+    from ncheck.probe.choice import Blocker, Chosen
+    from ncheck.probe.methods.context import ProbeContext
+    from ncheck.probe.methods.driver import Driver
 
 
 PROBE_FACTS = (
@@ -48,7 +49,7 @@ class Prospect:
 
     plan: LaunchPlan
     dropped: Mapping[str, str]
-    against: tuple[str, ...]
+    against: Sequence[Blocker]
 
 
 def spared_probe(cluster: Cluster) -> dict[str, str]:
@@ -68,12 +69,12 @@ def rounds(
         Refused,
         choose,
     )
-    from ncheck.probe.methods.ground import ground_of
+    from ncheck.probe.methods.context import context_of
 
     found = prospect()
-    ground = ground_of(cluster, found.plan, found.dropped)
+    ground = context_of(cluster, found.plan, found.dropped)
     if found.dropped:
-        yield told(cluster, NotAsked(TURN, "left out by --drop-bad"), found.dropped)
+        yield told(cluster, NotAsked(TASK, "left out by --drop-bad"), found.dropped)
     chosen = choose(ground, found.against)
     if isinstance(chosen, Refused):
         yield told(cluster, refusal(cluster, chosen.why, chosen.fix), ground.nodes)
@@ -82,7 +83,7 @@ def rounds(
     yield from stages.search()
     if cluster.settings.drop_bad:
         now = prospect()
-        yield from stages.leave_out(ground_of(cluster, now.plan, {**found.dropped, **now.dropped}))
+        yield from stages.leave_out(context_of(cluster, now.plan, {**found.dropped, **now.dropped}))
     yield from stages.groups()
 
 
@@ -93,14 +94,14 @@ def cut_short(probed: Mapping[str, object], why: str) -> dict[str, tuple[Source,
     """
     from ncheck.probe.questions import skipped
 
-    begun = {node: facts for node, facts in probed.items() if isinstance(facts, ProbeFacts) and facts.turns}
+    begun = {node: facts for node, facts in probed.items() if isinstance(facts, ProbeFacts) and facts.results}
     again = Reply(Status.FAILED, why, value=AGAIN)
-    never: dict[str, tuple[Source, Reply]] = {node: (TURN, again) for node, facts in probed.items() if facts is None}
+    never: dict[str, tuple[Source, Reply]] = {node: (TASK, again) for node, facts in probed.items() if facts is None}
     if not begun:
         return never
-    ran = [turn.step.round for facts in begun.values() for turn in facts.turns]
+    ran = [turn.step.round for facts in begun.values() for turn in facts.results]
     noted = [skip.step.round for facts in begun.values() for skip in facts.skipped]
-    last = next(iter(begun.values())).turns[-1].step
+    last = next(iter(begun.values())).results[-1].step
     stage = Stage.ALL if len(probed) > 1 else Stage.INSIDE
     step = replace(last, round=1 + max(ran + noted), stage=stage, group=tuple(begun), ranks=(1,) * len(begun))
     note = skipped(step, why)
@@ -111,7 +112,7 @@ def refusal(cluster: Cluster, why: str, fix: str) -> NotAsked | Told:
     """Return why nothing is measured. By default there was nothing to measure then; who asked for it has no answer."""
     settings = cluster.settings
     wanted = settings.probe != "auto" or settings.probe_wanted
-    return Told(TURN, Reply(Status.FAILED, why, value=fix)) if wanted else NotAsked(TURN, why)
+    return Told(TASK, Reply(Status.FAILED, why, value=fix)) if wanted else NotAsked(TASK, why)
 
 
 def told(cluster: Cluster, words: NotAsked | Told, nodes: Collection[str]) -> Act:
@@ -142,7 +143,7 @@ _SPARE = 3  # ids more than a node can need
 class Stages:
     """One probe. `ends` is by `clock`, in seconds, as is all time here."""
 
-    ground: Ground
+    ground: ProbeContext
     chosen: Chosen
     clock: Callable[[], float]
     ends: float
@@ -157,12 +158,12 @@ class Stages:
         if len(self.ground.nodes) >= _FEW:
             yield from self.pairs()
 
-    def leave_out(self, ground: Ground) -> Iterator[Act]:
+    def leave_out(self, ground: ProbeContext) -> Iterator[Act]:
         """Go on on this ground, and note it on those who are not on it any more. Where nobody is left, all go on."""
         gone = tuple(node for node in self.ground.nodes if node not in ground.nodes)
         if not gone or not ground.nodes:
             return
-        if way := self.chosen.ways.get(Stage.ALL):
+        if way := self.chosen.drivers.get(Stage.ALL):
             yield self.skip(way, Stage.ALL, [self.ground.nodes], f"--drop-bad left out {fold(gone)}", gone)
         self.ground = ground
 
@@ -177,7 +178,7 @@ class Stages:
 
     def meet(self) -> Iterator[Act]:
         """Ask every node for places where ranks can meet, before anything is measured."""
-        ways = [way for way in (*self.chosen.ways.values(), *self.chosen.beside.values()) if way.meets]
+        ways = [way for way in (*self.chosen.drivers.values(), *self.chosen.beside.values()) if way.meets]
         if not ways:
             return
         way = ways[0]
@@ -195,7 +196,7 @@ class Stages:
 
     def inside(self) -> Iterator[Act]:
         """Measure each node by itself, all at once."""
-        way = self.chosen.ways.get(Stage.INSIDE)
+        way = self.chosen.drivers.get(Stage.INSIDE)
         alone = len(self.ground.nodes) == 1
         if way:
             nodes = [node for node in self.standing() if alone or way.ranks(self.ground, Stage.INSIDE, node) > 1]
@@ -203,7 +204,7 @@ class Stages:
 
     def pairs(self) -> Iterator[Act]:
         """Measure disjoint pairs at once, until nobody is suspected without a second partner."""
-        way = self.chosen.ways.get(Stage.PAIR)
+        way = self.chosen.drivers.get(Stage.PAIR)
         known = self.ground.cluster.known
         should = expectation({node: hardware_of(known.get(node, {})) for node in self.ground.nodes})
         number = 0
@@ -223,7 +224,7 @@ class Stages:
             yield from self.rails_again(rails)
         self.give_up(at_last=True)
 
-    def rails(self, way: Way, pairs: Sequence[tuple[str, ...]], number: int) -> Iterator[Act]:
+    def rails(self, way: Driver, pairs: Sequence[tuple[str, ...]], number: int) -> Iterator[Act]:
         """Measure the rails of pairs, one after the other; of those who have proved theirs no more is wanted."""
         proved = {node for one in self.done() if one.step.stage is Stage.RAIL and one.whole for node in one.step.group}
         wanted = [pair for pair in pairs if self.stand(pair) and not proved.issuperset(pair)]
@@ -232,16 +233,16 @@ class Stages:
             held = [pair for pair in wanted if lane < lanes[pair] and self.stand(pair)]
             yield from self.run(way, Stage.RAIL, held, f"measuring rail {lane + 1}, round {number}", lane)
 
-    def rails_again(self, way: Way) -> Iterator[Act]:
+    def rails_again(self, way: Driver) -> Iterator[Act]:
         """Give the ends of a rail that failed or was slow a second partner, before one of them is blamed."""
-        probed = {node: ProbeFacts(self.turns(node)) for node in self.ground.nodes}
+        probed = {node: ProbeFacts(self.results(node)) for node in self.ground.nodes}
         for lane, pairs in way.again(self.ground, probed).items():
             held = [pair for pair in pairs if self.stand(pair)]
             yield from self.run(way, Stage.RAIL, held, f"measuring rail {lane + 1}, other partners", lane)
 
     def scaling(self) -> Iterator[Act]:
         """Measure 2, 4, 8 ... nodes, until one of them fails."""
-        way = self.chosen.ways.get(Stage.SCALING)
+        way = self.chosen.drivers.get(Stage.SCALING)
         for group in scaling_groups(self.standing()) if way else ():
             if not self.stand(group):
                 return
@@ -253,7 +254,7 @@ class Stages:
 
     def together(self) -> Iterator[Act]:
         """Measure all nodes that stand."""
-        way = self.chosen.ways.get(Stage.ALL)
+        way = self.chosen.drivers.get(Stage.ALL)
         group = self.standing()
         if way and len(group) >= _FEW:
             yield from self.run(way, Stage.ALL, [group], "measuring all")
@@ -269,7 +270,9 @@ class Stages:
 
     # One act
 
-    def run(self, way: Way, stage: Stage, groups: Iterable[Sequence[str]], told: str, lane: int = 0) -> Iterator[Act]:
+    def run(
+        self, way: Driver, stage: Stage, groups: Iterable[Sequence[str]], told: str, lane: int = 0
+    ) -> Iterator[Act]:
         """Yield the act in which these groups run at once, or the one that says why they do not."""
         groups = [self.led(way, tuple(group)) for group in groups if group]
         sizes = self.sizes(way, stage)
@@ -288,31 +291,31 @@ class Stages:
         yield Act(told, nodes, lambda left: parts.questions(min(seconds, left - PATIENCE)), seconds=seconds + PATIENCE)
         self.learn(steps)
 
-    def unsized(self, way: Way, sizes: tuple[int, ...]) -> str:
+    def unsized(self, way: Driver, sizes: tuple[int, ...]) -> str:
         """Say why there is no size to measure; "" where there is one, or where the means has none at all."""
         return "no size fits into the memory that is free" if way.sizes and not sizes else ""
 
     def skip(
-        self, way: Way, stage: Stage, groups: Sequence[Sequence[str]], why: str, on: Sequence[str] | None = None
+        self, way: Driver, stage: Stage, groups: Sequence[Sequence[str]], why: str, on: Sequence[str] | None = None
     ) -> Act:
         """Return the act that asks nothing, and notes of a step why it was not begun: on all its nodes, or on some."""
         steps = self.steps(way, stage, groups, self.sizes(way, stage))
         told = {node: (skipped(step, why),) for step in steps for node in step.group if on is None or node in on}
         return Act("measuring", frozenset(told), lambda _: dict(told), seconds=1.0)
 
-    def steps(self, way: Way, stage: Stage, groups: Iterable[Sequence[str]], sizes: tuple[int, ...]) -> list[Step]:
+    def steps(self, way: Driver, stage: Stage, groups: Iterable[Sequence[str]], sizes: tuple[int, ...]) -> list[Step]:
         self.round += 1
         net = way.net(self.ground, stage)
         return [
             Step(
-                self.round, stage, way.means, tuple(group),
+                self.round, stage, way.method, tuple(group),
                 tuple(way.ranks(self.ground, stage, node) for node in group), sizes, way.launcher,
                 net, self.ground.settings.expect,
             )
             for group in groups
         ]  # fmt: skip
 
-    def sizes(self, way: Way, stage: Stage) -> tuple[int, ...]:
+    def sizes(self, way: Driver, stage: Stage) -> tuple[int, ...]:
         """Return the sizes of a stage: those that --sizes names for a node by itself and for all, the usual else.
 
         Where small ones are named, the other stages go no further than those.
@@ -324,7 +327,7 @@ class Stages:
             usual = tuple(size for size in usual if size <= max(named)) or (max(named),)
         return way.fitting(self.ground, stage, usual)
 
-    def led(self, way: Way, group: tuple[str, ...]) -> tuple[str, ...]:
+    def led(self, way: Driver, group: tuple[str, ...]) -> tuple[str, ...]:
         """Put a node in front that ranks can meet at: that it cannot is its own fault, and shows when it is alone."""
         if not way.meets:
             return group
@@ -333,9 +336,9 @@ class Stages:
         leader = next(able, group[0])
         return (leader, *(node for node in group if node != leader))
 
-    def to_meet(self, way: Way, node: str, count: int, timeout: float) -> Answer:
+    def to_meet(self, way: Driver, node: str, count: int, timeout: float) -> Answer:
         arguments: dict[str, JsonValue] = {
-            "means": way.means.value, "count": count,
+            "means": way.method.value, "count": count,
             "variables": dict(way.variables(self.ground, node, "")), **way.meeting(self.ground, node),
         }  # fmt: skip
         return replace(MEETING, arguments=arguments, timeout=timeout)
@@ -345,16 +348,16 @@ class Stages:
     def left(self) -> float:
         return self.ends - self.clock()
 
-    def longest(self, way: Way) -> float:
+    def longest(self, way: Driver) -> float:
         """Return the seconds after which a step counts as hung: more where somebody gave a slow cluster more time."""
         return max(way.most, PATIENT * self.ground.settings.probe_time)
 
-    def affordable(self, way: Way, stage: Stage) -> float:
+    def affordable(self, way: Driver, stage: Stage) -> float:
         """Return the seconds that a step may take, with those kept back that all nodes together will need."""
-        last = self.chosen.ways.get(Stage.ALL)
+        last = self.chosen.drivers.get(Stage.ALL)
         settings = self.ground.settings
         kept = 0.0
-        if last and stage is not Stage.ALL and way.means is not Means.DIAGNOSTICS and len(self.ground.nodes) >= _FEW:
+        if last and stage is not Stage.ALL and way.method is not Method.DIAGNOSTICS and len(self.ground.nodes) >= _FEW:
             kept = min(KEPT * settings.probe_time, self.longest(last))
         return self.left() - PATIENCE - kept
 
@@ -368,13 +371,13 @@ class Stages:
     def stand(self, group: Iterable[str]) -> bool:
         return set(group) <= set(self.standing())
 
-    def turns(self, node: str) -> tuple[Turn, ...]:
+    def turns(self, node: str) -> tuple[NodeResult, ...]:
         held = self.ground.cluster.known.get(node, {}).get(ProbeFacts)
-        return held.turns if isinstance(held, ProbeFacts) else ()
+        return held.results if isinstance(held, ProbeFacts) else ()
 
     def done(self) -> tuple[Collective, ...]:
         """Return all that was measured so far."""
-        return collectives({node: ProbeFacts(self.turns(node)) for node in self.ground.nodes})
+        return collectives({node: ProbeFacts(self.results(node)) for node in self.ground.nodes})
 
     def learn(self, steps: Sequence[Step]) -> None:
         """See who is left after an act."""

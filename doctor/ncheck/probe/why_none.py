@@ -30,7 +30,7 @@ _UNREACHED = "not reached"
 def ran_on(facts: Mapping[str, Facts]) -> dict[str, ProbeFacts]:
     """Return the nodes on which something was begun."""
     held = {node: of_node.get(ProbeFacts) for node, of_node in facts.items()}
-    return {node: one for node, one in held.items() if isinstance(one, ProbeFacts) and one.turns}
+    return {node: one for node, one in held.items() if isinstance(one, ProbeFacts) and one.results}
 
 
 def why_none(facts: Mapping[str, Facts]) -> Probe:

@@ -128,7 +128,7 @@ def curve_of(one: Measurement, title: str) -> Curve | None:
         up=tuple((frame.y(tick), f"{tick:g}") for tick in ticks),
         expected=frame.y(one.expected) if one.expected else None,
         expected_words=f"expected {say.rate(one.expected)} {one.unit}" if one.expected else "",
-        tone=say.standing(one),
+        tone=say.tone(one.standing),
     )
 
 
@@ -282,9 +282,13 @@ def view_of(report: Report) -> View:
 
 def _figures(report: Report, found: Sequence[Block], first: Measurement | None) -> Iterator[tuple[str, str, str]]:
     if first and first.measured is not None:
-        yield f"{say.rate(first.measured)} {first.unit}", words.line(first.what), say.standing(first)
+        yield f"{say.rate(first.measured)} {first.unit}", words.line(first.what), say.tone(first.standing)
         if first.ratio is not None and first.expected is not None:
-            yield say.percent(first.ratio), f"of {say.rate(first.expected)} {first.unit} expected", say.standing(first)
+            yield (
+                say.percent(first.ratio),
+                f"of {say.rate(first.expected)} {first.unit} expected",
+                say.tone(first.standing),
+            )
     reached = sum(node.reached for node in report.nodes)
     yield f"{reached} of {len(report.nodes)}", "nodes reached", say.WELL if reached == len(report.nodes) else say.BAD
     for severity, tone in ((Severity.ERROR, say.BAD), (Severity.WARNING, say.WARNED)):
@@ -308,7 +312,7 @@ def _measured(one: Measurement, by: str) -> Measured:
     rows = tuple(Row(size, points.get((size, False)), points.get((size, True))) for size in sizes)
     title = say.title(one, by)
     kept = f"; keeps {share} of what fewer nodes have" if (share := say.kept(one)) else ""
-    return Measured(title, say.verdict(one) + kept, say.standing(one), one.ratio, curve_of(one, title), rows)
+    return Measured(title, say.verdict(one) + kept, say.tone(one.standing), one.ratio, curve_of(one, title), rows)
 
 
 def _pairs(report: Report) -> Pairs | None:
@@ -332,7 +336,9 @@ def _cell(drawn: Heat, column: int, row: int, pair: Pair) -> Cell:
     if pair.busbw is None or share is None:
         return Cell(column, row, "\N{MULTIPLICATION SIGN}", f"{who}: failed", say.BAD)
     shown = say.short(pair.busbw) if len(drawn.names) <= NUMBERED else ""
-    return Cell(column, row, shown, f"{who}: {say.rate(pair.busbw)} GB/s, {say.percent(share)}", say.tone(share))
+    return Cell(
+        column, row, shown, f"{who}: {say.rate(pair.busbw)} GB/s, {say.percent(share)}", say.tone(pair.standing)
+    )
 
 
 def _settings(plan: LaunchPlan) -> Iterator[tuple[str, str]]:

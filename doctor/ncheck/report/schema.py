@@ -95,7 +95,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "unknown": "What would have been needed to tell the expected value.",
         "curve": "Every size that was measured, out of place and in place.",
         "failed": "Why there is no value; empty when there is one.",
-        "efficiency": "The share that so many nodes keep of what fewer have; null where it cannot be told.",
+        "efficiency": "Scaling efficiency: the share of the bandwidth of fewer nodes that is kept; null if unknown.",
+        "standing": "How the value compares with what it should be: ok, low, far too low, failed, or unknown.",
     },
     "Point": {
         "size": "Bytes a rank.",
@@ -119,6 +120,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     "Pair": {
         "nodes": "The two nodes.",
         "busbw": "GB/s between them; null when it was tried and failed.",
+        "standing": "How it compares with what it should be: ok, low, far too low, failed, or unknown.",
     },
     "Traffic": {
         "node": "The node.",

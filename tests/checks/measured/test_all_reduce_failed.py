@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.probe import Failure, Means, ProbeFacts, Skipped, Stage, Turn
+from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Skipped, Stage
 from ncheck.judge import Judgement, judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 
-from .turns import broken, late, probed, rows, step, well
+from .results import broken, late, probed, rows, step, well
 
 MEMLOCK = "n2:77:78 [0] ibvwrap.cc:163 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory"
 CLOSED = "n1:61:62 [0] socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer n2<40113>"
@@ -117,10 +117,10 @@ def test_a_node_that_stands_still_with_everybody_is_named_and_its_partners_are_n
     [
         late(PAIR, seconds=5.0),
         late(PAIR, at="all-reduce of 67108864 bytes", seconds=18.0, rows=rows()[:1], start=4.0),
-        late(step(1, "n1", "n2", means=Means.GLOO), seconds=20.0),
+        late(step(1, "n1", "n2", method=Method.GLOO), seconds=20.0),
     ],
 )
-def test_a_step_that_ran_out_of_the_probes_own_time_blames_nobody(part: Turn) -> None:
+def test_a_step_that_ran_out_of_the_probes_own_time_blames_nobody(part: NodeResult) -> None:
     nodes = probed(n1=part, n2=part)
     assert found(nodes) == []
     assert outcomes(nodes) == {"n1": Outcome.UNKNOWN, "n2": Outcome.UNKNOWN}
@@ -170,7 +170,7 @@ def test_a_stage_that_was_never_begun_is_unknown_and_not_passed() -> None:
 
 
 def test_a_run_over_sockets_alone_is_called_no_all_reduce() -> None:
-    one = step(1, "n1", "n2", means=Means.TCP)
+    one = step(1, "n1", "n2", method=Method.TCP)
     (finding,) = found(probed(n1=broken(one, "the moon is full", at="moving 8 bytes each way"), n2=well(one)))
     assert finding.message.startswith("the TCP transfer between two nodes failed in moving 8 bytes each way on n1: ")
 
@@ -182,8 +182,8 @@ def test_it_is_silent_where_all_went_well_and_skipped_where_no_probe_ran() -> No
 
 
 def test_what_perftest_says_is_told_by_its_own_checks() -> None:
-    one = step(1, "n1", "n2", stage=Stage.RAIL, means=Means.RDMA)
-    part = Turn(one, (), failure=Failure("", "Failed status 12: wr_id 0"))
+    one = step(1, "n1", "n2", stage=Stage.RAIL, method=Method.RDMA)
+    part = NodeResult(one, (), failure=Failure("", "Failed status 12: wr_id 0"))
     assert found(probed(n1=part, n2=part)) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.facts.probe import Means, ProbeFacts, Stage, Step, Turn
+from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Stage, Step
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
@@ -12,7 +12,7 @@ from ncheck.model.finding import Finding, Severity
 from ncheck.parse.interface_names import Kind
 from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 
-from .turns import broken, late, step, well
+from .results import broken, late, step, well
 
 ECHO = "{} gave up; it says itself why"
 LETS_NOT_THROUGH = "something between the nodes lets their connections not through"
@@ -20,7 +20,7 @@ NOBODY_KNOWS = "; nothing tells which end of the connection is to blame"
 EVERY_WAY = "ncheck nodes.txt --mesh all --probe none"
 
 
-def filtered(one: Step, node: str, to: str) -> Turn:
+def filtered(one: Step, node: str, to: str) -> NodeResult:
     """Return the part of a node whose connection vanished on the way."""
     return broken(one, words(node, to), at=f"connecting to {to}")
 
@@ -29,7 +29,7 @@ def words(node: str, to: str) -> str:
     return f"filtered: {ip(to)} port 41234 from {ip(node)}: no answer within 5 s"
 
 
-def gave_up(one: Step, other: str) -> Turn:
+def gave_up(one: Step, other: str) -> NodeResult:
     return broken(one, ECHO.format(other), at=f"waiting for {other} to connect")
 
 
@@ -38,15 +38,15 @@ def ip(node: str) -> str:
 
 
 def pair(number: int, *group: str) -> Step:
-    return step(number, *group, means=Means.TCP)
+    return step(number, *group, method=Method.TCP)
 
 
-def found(**turns: tuple[Turn, ...]) -> list[Finding]:
+def found(**results: tuple[NodeResult, ...]) -> list[Finding]:
     """Judge nodes that each have addresses of their own, and one that all have."""
     shared = Interface("docker0", 3, Kind.CONTAINER_BRIDGE, up=True, running=True, mtu=1500,
                        addresses=(Address("172.17.0.1", 16),))  # fmt: skip
     nodes: dict[str, Facts] = {}
-    for node, parts in turns.items():
+    for node, parts in results.items():
         wire = Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500,
                          addresses=(Address(ip(node), 24), Address(f"fd00::{node[1:]}", 64)))  # fmt: skip
         nodes[node] = {
@@ -158,7 +158,7 @@ def test_a_node_that_names_a_surer_cause_of_its_own_is_asked_first() -> None:
 
 
 def test_what_ranks_of_gloo_wait_for_names_the_other_ends() -> None:
-    whole = step(1, "n1", "n2", "n3", "n4", stage=Stage.ALL, means=Means.GLOO)
+    whole = step(1, "n1", "n2", "n3", "n4", stage=Stage.ALL, method=Method.GLOO)
     waits = "filtered: 10.1.0.3 port 41234 from 10.1.0.1, 10.1.0.4 port 41235 from 10.1.0.1: no answer within 30 s"
     (finding,) = found(n1=(broken(whole, waits),), n2=(late(whole),), n3=(late(whole),), n4=(late(whole),))
     assert finding.nodes == ("n1", "n3", "n4")

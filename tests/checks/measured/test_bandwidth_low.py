@@ -41,10 +41,10 @@ def test_what_the_user_expects_counts() -> None:
 
 
 def test_pairs_that_all_fall_short_are_told_as_one() -> None:
-    turns = {
+    results = {
         pair: part(Stage.PAIR, pair, 1, 40.0) for pair in (("n1", "n2"), ("n2", "n3"), ("n3", "n1"))
     }  # fmt: skip
-    nodes = {node: probed(*(turn for pair, turn in turns.items() if node in pair)) for node in ("n1", "n2", "n3")}
+    nodes = {node: probed(*(result for pair, result in results.items() if node in pair)) for node in ("n1", "n2", "n3")}
     found = judge([bandwidth_low], nodes).findings
     assert [(one.nodes, one.message) for one in found] == [
         (("n1", "n2", "n3"),

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.facts.probe import Carried, Means, ProbeFacts, Step, Turn
+from ncheck.facts.probe import Carried, Method, NodeResult, ProbeFacts, Step
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
 from ncheck_checks.measured.data_left_by_other_nic import data_left_by_other_nic
 
-from .turns import MIB, late, sent, step, well
+from .results import MIB, late, sent, step, well
 
 GIB = 1024 * MIB
-PAIR, SOCKETS = step(1, "n1", "n2"), step(1, "n1", "n2", means=Means.TCP)
+PAIR, SOCKETS = step(1, "n1", "n2"), step(1, "n1", "n2", method=Method.TCP)
 
 
 def nic(name: str, index: int, kind: Kind = Kind.PHYSICAL, address: str = "", **more: object) -> Interface:
@@ -38,8 +38,8 @@ NICS = (
 )
 
 
-def node(turn: Turn) -> dict[str, Facts]:
-    return {"n1": {ProbeFacts: ProbeFacts((turn,)), NicFacts: NicFacts(NICS)}}
+def node(result: NodeResult) -> dict[str, Facts]:
+    return {"n1": {ProbeFacts: ProbeFacts((result,)), NicFacts: NicFacts(NICS)}}
 
 
 def went(planned: tuple[str, ...], carried: Mapping[str, Carried], one: Step = PAIR) -> dict[str, Facts]:
@@ -101,10 +101,10 @@ def test_it_is_skipped_where_the_plans_devices_have_no_counters_and_inside_a_nod
 
 
 def test_the_worst_step_of_several_is_told() -> None:
-    turns = tuple(
+    results = tuple(
         well(replace(SOCKETS, round=number), planned=("eth1",), carried=sent(eth0=count, eth1=0))
         for number, count in enumerate((GIB, 3 * GIB, 2 * GIB), start=1)
     )
-    nodes: dict[str, Facts] = {"n1": {ProbeFacts: ProbeFacts(turns), NicFacts: NicFacts(NICS)}}
+    nodes: dict[str, Facts] = {"n1": {ProbeFacts: ProbeFacts(results), NicFacts: NicFacts(NICS)}}
     (finding,) = judge([data_left_by_other_nic], nodes).findings
     assert finding.message.endswith("as planned: 3.22 GB by eth0, and 0 B by the plan's")

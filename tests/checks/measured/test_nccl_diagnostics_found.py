@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ncheck.facts.probe import Failure, Means, ProbeFacts, Stage, Step, Turn
+from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Stage, Step
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
 from ncheck_checks.measured.nccl_diagnostics_found import nccl_diagnostics_found
 
-STEP = Step(9, Stage.ALL, Means.DIAGNOSTICS, ("n1", "n2"), (2, 2), ())
+STEP = Step(9, Stage.ALL, Method.DIAGNOSTICS, ("n1", "n2"), (2, 2), ())
 HEAD = "a:1 NCCL DIAG === NCCL Diagnostics ==="
 WELL = "a:1 NCCL DIAG [OK]   p2p: verified P2P access in both directions between every GPU pair (4 peer accesses)"
 SHARED = "a:1 NCCL DIAG [INFO] net bw: net devices are shared across ranks, concurrent use can lower it in comm 0x1"
@@ -19,8 +19,8 @@ SLOW = "a:1 NCCL DIAG [INFO] net bw: same-nic rank 3 (b): 26.1 Gbit/s, >30% off 
 
 
 def nodes(*first: str, second: tuple[str, ...] = (), failure: Failure | None = None) -> dict[str, Facts]:
-    turns = {"n1": Turn(STEP, (), log=first, failure=failure), "n2": Turn(STEP, (), log=second, failure=failure)}
-    return {name: {ProbeFacts: ProbeFacts((turn,))} for name, turn in turns.items()}
+    results = {"n1": NodeResult(STEP, (), log=first, failure=failure), "n2": NodeResult(STEP, (), log=second, failure=failure)}
+    return {name: {ProbeFacts: ProbeFacts((result,))} for name, result in results.items()}
 
 
 def outcomes(facts: dict[str, Facts]) -> dict[str, Outcome]:

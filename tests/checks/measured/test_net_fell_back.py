@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.facts.probe import Means
+from ncheck.facts.probe import Method
 from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.measured.net_fell_back import net_fell_back
 
-from .turns import probed, step, well
+from .results import probed, step, well
 
 IB = step(1, "n1", "n2", net="IB")
 SOCKET = "n1:7:8 [0] NCCL INFO NET/Socket : Using [0]eth0:10.1.0.1<0>"
@@ -58,6 +58,6 @@ def test_it_is_silent_where_nccl_took_what_the_plan_names() -> None:
 def test_it_is_skipped_where_nccl_said_nothing_of_a_network() -> None:
     for part in (
         well(step(1, "n1"), planned=PLAN, used=(SOCKET,)),
-        well(step(1, "n1", "n2", means=Means.TCP), planned=("eth0",)),
+        well(step(1, "n1", "n2", method=Method.TCP), planned=("eth0",)),
     ):
         assert [one.outcome for one in judge([net_fell_back], probed(n1=part)).verdicts] == [Outcome.SKIPPED]

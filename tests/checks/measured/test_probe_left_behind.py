@@ -6,7 +6,7 @@ from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
 from ncheck_checks.measured.probe_left_behind import probe_left_behind
 
-from .turns import probed, step, well
+from .results import probed, step, well
 
 SHOW = 'ps -fu "$USER"; ls -l /dev/shm'
 KILLED, FILE = "rank 0 (process 77) did not end and was ended", "nccl-a1b2c3 in shared memory"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.probe import Means, Stage
+from ncheck.facts.probe import Method, Stage
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
@@ -14,13 +14,13 @@ from ncheck_checks.measured.scaling_poor import scaling_poor
 from .bandwidths import part, probed
 
 
-def scaled(alone: float, two: float, four: float, eight: float, means: Means = Means.NCCL) -> dict[str, Facts]:
+def scaled(alone: float, two: float, four: float, eight: float, method: Method = Method.NCCL) -> dict[str, Facts]:
     names = tuple(f"n{number + 1}" for number in range(8))
     runs = [
         part(Stage.SCALING, names[:2], 8, two), part(Stage.SCALING, names[:4], 8, four),
         part(Stage.ALL, names, 8, eight), *(part(Stage.INSIDE, (name,), 8, alone) for name in names),
     ]  # fmt: skip
-    runs = [replace(run, step=replace(run.step, means=means)) for run in runs]
+    runs = [replace(run, step=replace(run.step, method=method)) for run in runs]
     return {name: probed(*(run for run in runs if name in run.step.group)) for name in names}
 
 
@@ -67,6 +67,6 @@ def test_it_is_silent_where_the_limit_changes_from_nvlink_to_nics_and_from_two_n
 def test_it_is_skipped_on_cpus_and_where_nothing_can_be_compared() -> None:
     names = ("n1", "n2")
     two = {name: probed(part(Stage.ALL, names, 8, 300.0)) for name in names}
-    for nodes in (scaled(4.0, 3.0, 2.0, 1.0, Means.GLOO), unknown(two)):
+    for nodes in (scaled(4.0, 3.0, 2.0, 1.0, Method.GLOO), unknown(two)):
         verdicts = judge([scaling_poor], nodes).verdicts
         assert {verdict.outcome for verdict in verdicts} == {Outcome.SKIPPED}

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ncheck.facts.probe import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
+from ncheck.facts.probe import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.model.cluster import Facts
 
 MIB = 2**20
 SIZES = (MIB, 64 * MIB)
 
 
-def step(number: int, *group: str, stage: Stage = Stage.PAIR, means: Means = Means.NCCL, net: str = "") -> Step:
+def step(number: int, *group: str, stage: Stage = Stage.PAIR, method: Method = Method.NCCL, net: str = "") -> Step:
     """Return a step of these nodes, one rank each; a node alone runs it inside itself, with two ranks."""
     stage = Stage.INSIDE if len(group) == 1 else stage
     ranks = (2,) if len(group) == 1 else (1,) * len(group)
-    return Step(number, stage, means, group, ranks, SIZES, net=net)
+    return Step(number, stage, method, group, ranks, SIZES, net=net)
 
 
-def well(one: Step, **more: object) -> Turn:
+def well(one: Step, **more: object) -> NodeResult:
     """Return the part of a node that came to its end."""
-    return Turn(one, rows(), seconds=20.0, start=1.0, **more)  # type: ignore[arg-type]
+    return NodeResult(one, rows(), seconds=20.0, start=1.0, **more)  # type: ignore[arg-type]
 
 
 def rows(wrong: int = 0) -> tuple[Row, ...]:
@@ -30,20 +30,20 @@ def rows(wrong: int = 0) -> tuple[Row, ...]:
     )
 
 
-def broken(one: Step, words: str, *log: str, at: str = "init", code: int | None = None) -> Turn:
+def broken(one: Step, words: str, *log: str, at: str = "init", code: int | None = None) -> NodeResult:
     """Return the part of a node whose rank ended with an error."""
-    return Turn(one, (), log=log, failure=Failure(at, words, 0, code), seconds=20.0)
+    return NodeResult(one, (), log=log, failure=Failure(at, words, 0, code), seconds=20.0)
 
 
-def late(one: Step, *log: str, at: str = "init", seconds: float = 20.0, **more: object) -> Turn:
+def late(one: Step, *log: str, at: str = "init", seconds: float = 20.0, **more: object) -> NodeResult:
     """Return the part of a node whose time was over."""
     failure = Failure(at, f"its time was over in: {at}", 0, None, late=True)
-    return Turn(one, log=log, failure=failure, seconds=seconds, **{"rows": (), **more})  # type: ignore[arg-type]
+    return NodeResult(one, log=log, failure=failure, seconds=seconds, **{"rows": (), **more})  # type: ignore[arg-type]
 
 
-def probed(**turns: Turn | tuple[Turn, ...]) -> dict[str, Facts]:
+def probed(**results: NodeResult | tuple[NodeResult, ...]) -> dict[str, Facts]:
     """Return nodes with their turns."""
-    told = {node: part if isinstance(part, tuple) else (part,) for node, part in turns.items()}
+    told = {node: part if isinstance(part, tuple) else (part,) for node, part in results.items()}
     return {node: {ProbeFacts: ProbeFacts(parts)} for node, parts in told.items()}
 
 

@@ -10,14 +10,14 @@ import pytest
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.probe import Means, Stage
+from ncheck.facts.probe import Method, Stage
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.probe.choice import Chosen, Refused, choose
-from ncheck.probe.methods.ground import ground_of
-from ncheck.probe.methods.method import Ground, way_called
+from ncheck.probe.methods.context import ProbeContext, context_of
+from ncheck.probe.methods.driver import driver_named
 from ncheck.settings import Settings
 
 from .driven import HEALTHY, Driven
@@ -26,18 +26,18 @@ Changed = Mapping[str, Mapping[FactType, Any]]
 GIB = 2**30
 
 
-def ground(
+def context(
     changed: Changed | None = None, *, cluster: str = HEALTHY, plan: LaunchPlan | None = None, **settings: Any
-) -> Ground:
+) -> ProbeContext:
     known = Driven(cluster=cluster, facts=changed or {}).known
     nodes = tuple(Node(name, slots=settings.get("slots_of", {}).get(name)) for name in known)
     told = {name: value for name, value in settings.items() if name != "slots_of"}
-    return ground_of(Cluster(nodes, known, Settings(**told)), plan or LaunchPlan(), ())
+    return context_of(Cluster(nodes, known, Settings(**told)), plan or LaunchPlan(), ())
 
 
-def alone(changed: Mapping[FactType, Any] | None = None, **settings: Any) -> Ground:
+def alone(changed: Mapping[FactType, Any] | None = None, **settings: Any) -> ProbeContext:
     known = {"gpu01": {**Driven().known["gpu01"], **(changed or {})}}
-    return ground_of(Cluster((Node("gpu01"),), known, Settings(**settings)), LaunchPlan(), ())
+    return context_of(Cluster((Node("gpu01"),), known, Settings(**settings)), LaunchPlan(), ())
 
 
 def used(share: float) -> GpuFacts:
@@ -57,16 +57,16 @@ NO_GPU = Absent("no NVIDIA device")
 
 
 def test_nccl_is_chosen_where_all_nodes_have_gpus_and_load_it() -> None:
-    found = choose(ground(), ())
+    found = choose(context(), ())
     assert isinstance(found, Chosen)
-    assert {way.means for way in found.ways.values()} == {Means.NCCL}
-    assert set(found.ways) == {Stage.INSIDE, Stage.PAIR, Stage.SCALING, Stage.ALL}
+    assert {driver.method for driver in found.drivers.values()} == {Method.NCCL}
+    assert set(found.drivers) == {Stage.INSIDE, Stage.PAIR, Stage.SCALING, Stage.ALL}
     assert found.note == ""
 
 
 def test_gpus_that_are_not_measured_are_told_of_what_is_measured_instead() -> None:
     changed: Changed = {"gpu03": {LoadedNcclFacts: Absent("no libnccl.so.2")}}
-    found = choose(ground(changed), ())
+    found = choose(context(changed), ())
     told = found.note if isinstance(found, Chosen) else found.why
     assert told.startswith(
         "the GPUs were not measured: nccl cannot be used: no NCCL that the job's interpreter loads (no libnccl.so.2) "
@@ -84,7 +84,7 @@ def test_one_node_alone_with_one_gpu_has_one_rank() -> None:
     one = alone({GpuFacts: replace(held, gpus=held.gpus[:1])})
     found = choose(one, ())
     assert isinstance(found, Chosen)
-    assert found.ways[Stage.INSIDE].ranks(one, Stage.INSIDE, "gpu01") == 1
+    assert found.drivers[Stage.INSIDE].ranks(one, Stage.INSIDE, "gpu01") == 1
 
 
 @pytest.mark.parametrize(
@@ -110,15 +110,15 @@ def test_one_node_alone_with_one_gpu_has_one_rank() -> None:
     ],
 )  # fmt: skip
 def test_nccl_is_refused_with_what_is_missing_and_where(changed: Changed, words: str) -> None:
-    assert why(choose(ground(changed, probe="nccl"), ())) == f"nccl cannot be used: {words}"
+    assert why(choose(context(changed, probe="nccl"), ())) == f"nccl cannot be used: {words}"
 
 
 def test_versions_that_differ_are_measured_by_force() -> None:
-    assert isinstance(choose(ground(cluster="mixed-nccl", probe="nccl", force=True), ()), Chosen)
+    assert isinstance(choose(context(cluster="mixed-nccl", probe="nccl", force=True), ()), Chosen)
 
 
 def test_more_ranks_than_gpus_are_refused() -> None:
-    crowded = ground(probe="nccl", slots_of={"gpu02": 16})
+    crowded = context(probe="nccl", slots_of={"gpu02": 16})
     words = "nccl cannot be used: 16 ranks and 8 GPUs: each needs one of its own on gpu02"
     assert why(choose(crowded, ())) == words
 
@@ -127,40 +127,40 @@ def test_gpus_in_use_are_not_measured_unless_by_force() -> None:
     changed: Changed = {"gpu02": {GpuFacts: used(0.5)}}
     force = "ncheck probe nodes.txt --force"
     words = f"GPUs are in use on gpu02 (50% of the memory of GPU 0 on gpu02); {force} measures all the same"
-    assert why(choose(ground(changed), ())) == words
-    assert choose(ground(changed, probe="nccl"), ()) == Refused(words, force)
-    assert isinstance(choose(ground(changed, probe="nccl", force=True), ()), Chosen)
-    assert isinstance(choose(ground({"gpu02": {GpuFacts: used(0.09)}}), ()), Chosen)
+    assert why(choose(context(changed), ())) == words
+    assert choose(context(changed, probe="nccl"), ()) == Refused(words, force)
+    assert isinstance(choose(context(changed, probe="nccl", force=True), ()), Chosen)
+    assert isinstance(choose(context({"gpu02": {GpuFacts: used(0.09)}}), ()), Chosen)
 
 
 def test_one_thing_against_the_plan_is_told_and_the_others_counted() -> None:
     words = "nothing is measured while this stands against the plan: "
-    assert choose(ground(), ("NC208 this",)) == Refused(f"{words}NC208 this", "ncheck explain NC208")
+    assert choose(context(), ("NC208 this",)) == Refused(f"{words}NC208 this", "ncheck explain NC208")
     unsure = "4 checks could not tell on gpu01: nvidia-smi hangs"
-    assert choose(ground(), (unsure,)) == Refused(f"{words}{unsure}", "ncheck nodes.txt --probe none")
-    assert why(choose(ground(), ("this", "that"))) == f"{words}this (and 1 more like it)"
+    assert choose(context(), (unsure,)) == Refused(f"{words}{unsure}", "ncheck nodes.txt --probe none")
+    assert why(choose(context(), ("this", "that"))) == f"{words}this (and 1 more like it)"
 
 
 def test_mpirun_starts_the_ranks_of_all_nodes_and_the_agents_the_others() -> None:
-    found = choose(ground(probe_launcher="mpirun"), ())
+    found = choose(context(probe_launcher="mpirun"), ())
     if isinstance(found, Refused):  # no mpirun on the machine that the test runs on
         assert found.why.startswith("--probe-launcher mpirun: ")
         return
-    launchers = {stage: way.launcher for stage, way in found.ways.items()}
+    launchers = {stage: driver.launcher for stage, driver in found.drivers.items()}
     assert launchers == {**dict.fromkeys(launchers, "agents"), Stage.ALL: "mpirun"}
 
 
 def test_what_data_goes_by_is_pinned_unless_somebody_chose() -> None:
-    way = way_called("nccl")
+    driver = driver_named("nccl")
 
     def net(**variables: str) -> str:
         changed: Changed = {name: {EnvironmentFacts: EnvironmentFacts(variables, {})} for name in Driven().known}
-        return way.net(ground(changed), Stage.ALL)
+        return driver.net(context(changed), Stage.ALL)
 
     assert net() == "IB"
     assert net(NCCL_NET="Socket") == net(NCCL_NET="AWS Libfabric") == net(NCCL_NET_PLUGIN="ofi") == ""
-    assert way.net(ground(cluster="docker0-and-veth"), Stage.ALL) in ("IB", "Socket")
-    assert way.net(ground(), Stage.INSIDE) == ""
+    assert driver.net(context(cluster="docker0-and-veth"), Stage.ALL) in ("IB", "Socket")
+    assert driver.net(context(), Stage.INSIDE) == ""
 
 
 def test_the_ranks_get_the_plans_variables_and_each_node_its_own() -> None:
@@ -168,8 +168,8 @@ def test_the_ranks_get_the_plans_variables_and_each_node_its_own() -> None:
         {"NCCL_SOCKET_IFNAME": Setting("=eno1", ""), "NCCL_IB_HCA": Setting(None, "each its own")},
         per_node={"gpu02": {"NCCL_IB_HCA": Setting("=mlx5_1:1", "")}},
     )
-    held = ground(plan=plan)
-    way = way_called("nccl")
-    assert way.variables(held, "gpu01", "IB") == {"NCCL_SOCKET_IFNAME": "=eno1", "NCCL_NET": "IB"}
-    assert way.variables(held, "gpu02", "") == {"NCCL_SOCKET_IFNAME": "=eno1", "NCCL_IB_HCA": "=mlx5_1:1"}
+    held = context(plan=plan)
+    driver = driver_named("nccl")
+    assert driver.variables(held, "gpu01", "IB") == {"NCCL_SOCKET_IFNAME": "=eno1", "NCCL_NET": "IB"}
+    assert driver.variables(held, "gpu02", "") == {"NCCL_SOCKET_IFNAME": "=eno1", "NCCL_IB_HCA": "=mlx5_1:1"}
     assert (held.planned["gpu02"], held.address("gpu02")) == (("mlx5_1:1", "eno1"), "10.20.0.12")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.pcie import PcieFacts
-from ncheck.facts.probe import Carried, Means, Stage
+from ncheck.facts.probe import Carried, Method, Stage
 from ncheck.probe.expected import Expected, expectation, expected
 from ncheck.topology.hardware import HARDWARE_FACTS, Hardware, hardware_of
 
@@ -166,7 +166,7 @@ def test_rails_that_nccl_itself_leaves_out_are_missing_too() -> None:
     names = ["n1", "n2", "n3"]
     said = "n1:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>"
     run = ran(Stage.ALL, names, 8, planned=places(8))
-    few = replace(run, turns={**run.turns, "n2": replace(run.turns["n2"], used=(said,))})
+    few = replace(run, results={**run.results, "n2": replace(run.results["n2"], used=(said,))})
     found = expected(few, dict.fromkeys(names, with_rails(HGX, *rails(8))))
     assert (found.busbw, found.lowered_by) == (100.0, ("2 of 8 rails on n2",))
 
@@ -287,7 +287,7 @@ def test_what_the_user_expects_counts_for_all_nodes_and_for_nothing_else() -> No
 
 
 def test_one_pair_of_hca_ports_is_held_to_its_rate() -> None:
-    run = ran(Stage.RAIL, ["n1", "n2"], 1, planned=("mlx5_3:1",), means=Means.RDMA)
+    run = ran(Stage.RAIL, ["n1", "n2"], 1, planned=("mlx5_3:1",), method=Method.RDMA)
     assert expectation(dict.fromkeys(run.step.group, with_rails(Hardware(), *rails(8, 200))))(run) == 25.0
 
 

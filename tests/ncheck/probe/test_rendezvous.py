@@ -44,7 +44,7 @@ def met_by(one: str, driven: Driven) -> list[tuple[str, ...]]:
 def test_nobody_is_made_to_connect_to_an_address_that_is_not_the_nodes_own(one: str) -> None:
     driven = Driven(meeting=gives(one)).run()
     assert met_by(one, driven) == []
-    failed = [turn.failure.words for turn in driven.probed("gpu02").turns if turn.failure]
+    failed = [result.failure.words for result in driven.probed("gpu02").results if result.failure]
     assert [re.sub(r"to [0-9a-f.:]+,", "to X,", words) for words in failed[:1]] in (
         [], ["the identifier that it gave leads to X, which is not its own"],
     )  # fmt: skip
@@ -54,7 +54,7 @@ def test_whom_a_bad_identifier_leads_the_step_is_that_nodes_failure_alone() -> N
     one = v4("203.0.113.7")
     driven = Driven(meeting=lambda arguments: {**meets(arguments), "ids": [one] * arguments["count"]}).run()
     assert met_by(one, driven) == []
-    words = {turn.failure.words for node in OWN for turn in driven.probed(node).turns if turn.failure}
+    words = {result.failure.words for node in OWN for result in driven.probed(node).results if result.failure}
     assert words == {"the identifier that it gave leads to 203.0.113.7, which is not its own"}
 
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ncheck.facts.probe import Means, Stage, Step
+from ncheck.facts.probe import Method, Stage, Step
 from ncheck.probe.methods.children import Ended
-from ncheck.probe.methods.rank_lines import first_words, told_by_ranks
+from ncheck.probe.methods.mpirun import answers_by_node, first_words
 
-STEP = Step(3, Stage.ALL, Means.NCCL, ("a", "b"), (2, 1), (1 << 20,), "mpirun")
+STEP = Step(3, Stage.ALL, Method.NCCL, ("a", "b"), (2, 1), (1 << 20,), "mpirun")
 SSH = "ssh: connect to host b port 22: No route to host\n"
 BANNER = "-" * 74 + "\nORTE was unable to reliably start one or more daemons.\nThis usually is caused by:\n"
 
@@ -33,7 +33,7 @@ def test_each_node_has_the_mean_of_its_own_ranks_whoever_spoke_in_between() -> N
     said = line(0, "library", version="2.21.5", path="/lib/libnccl.so.2") + through(2, 4.0) + "a banner\n"
     said += through(1, 3.0) + line(0, "carried", moved={"eth0": {"sent": 7, "received": 9}}) + through(0, 1.0)
     log = "a:1:2 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n"
-    told = told_by_ranks(STEP, ended(said, log))
+    told = answers_by_node(STEP, ended(said, log))
     mine = {"size": 1 << 20, "in_place": False, "wrong": 0}
     assert told["a"] == {
         "rows": [{**mine, "seconds": 2.0, "fastest": 1.0, "slowest": 4.0}],
@@ -50,7 +50,7 @@ def test_each_node_has_the_mean_of_its_own_ranks_whoever_spoke_in_between() -> N
 def test_a_failure_is_the_ranks_own_and_the_others_end_with_the_launchers_words() -> None:
     said = through(0, 1.0) + through(1, 1.0)
     said += line(2, "failure", step="init", words="unhandled system error", code=2, late=False)
-    told = told_by_ranks(STEP, ended(said, code=1))
+    told = answers_by_node(STEP, ended(said, code=1))
     assert (told["a"]["failure"], len(told["a"]["rows"])) == (None, 1)  # type: ignore[arg-type]
     assert told["b"]["failure"] == {
         "step": "init", "words": "unhandled system error", "code": 2, "late": False, "rank": 2,
@@ -58,7 +58,7 @@ def test_a_failure_is_the_ranks_own_and_the_others_end_with_the_launchers_words(
 
 
 def test_a_line_that_starts_no_rank_is_every_nodes_failure_in_its_own_words() -> None:
-    told = told_by_ranks(STEP, ended("", SSH + BANNER, code=255))
+    told = answers_by_node(STEP, ended("", SSH + BANNER, code=255))
     words = "ssh: connect to host b port 22: No route to host; ORTE was unable to reliably start one or more daemons."
     for node in ("a", "b"):
         failure: Any = told[node]["failure"]
@@ -68,7 +68,7 @@ def test_a_line_that_starts_no_rank_is_every_nodes_failure_in_its_own_words() ->
 
 
 def test_ranks_that_hang_are_late_where_they_stand() -> None:
-    told = told_by_ranks(STEP, ended(line(0, "step", step="init"), code=None, late=True))
+    told = answers_by_node(STEP, ended(line(0, "step", step="init"), code=None, late=True))
     failure: Any = told["a"]["failure"]
     assert (failure["step"], failure["rank"], failure["late"], failure["words"]) == (
         "init", 0, True, "its time was over",
@@ -76,7 +76,7 @@ def test_ranks_that_hang_are_late_where_they_stand() -> None:
 
 
 def test_a_rank_that_told_all_its_rows_and_no_end_was_not_through() -> None:
-    told = told_by_ranks(STEP, ended(through(0, 1.0) + row(1, 1.0) + through(2, 1.0), code=137))
+    told = answers_by_node(STEP, ended(through(0, 1.0) + row(1, 1.0) + through(2, 1.0), code=137))
     failure: Any = told["a"]["failure"]
     assert (told["a"]["rows"], failure["words"]) == ([], "it ended with exit status 137")
     assert told["b"]["failure"] is None
@@ -86,7 +86,7 @@ def test_a_hostile_rank_is_bounded_and_only_what_was_started_counts() -> None:
     said = row(99, 1.0) + line(-1, "done") + "\nncheck:[1]\nncheck:{\nncheck:" + "[" * 3000 + "\n"
     said += line(0, "row", size="1", in_place=False, seconds=True, fastest=1, slowest=1)
     said += line(0, "exec", words="x") + line(0, "carried", moved=[1]) + line(0, "done") + line(1, "done")
-    told = told_by_ranks(STEP, ended(said))
+    told = answers_by_node(STEP, ended(said))
     assert (told["a"]["rows"], told["a"]["carried"], told["a"]["failure"]) == ([], {}, None)
 
 
@@ -100,7 +100,7 @@ def test_times_and_counts_that_cannot_be_are_no_row() -> None:
         said = "".join(through(rank, 1.0).replace('"row"', '"none"') for rank in range(3))
         fields = {"size": 1 << 20, "in_place": False, "seconds": 1.0, "fastest": 1.0, "slowest": 1.0, **times}
         said += "".join(line(rank, "row", wrong=0, **fields) for rank in range(3))
-        assert [part["rows"] for part in told_by_ranks(STEP, ended(said)).values()] == [[], []]
+        assert [task["rows"] for task in answers_by_node(STEP, ended(said)).values()] == [[], []]
 
 
 def test_what_ranks_removed_is_told_and_what_nobody_says_is_gone_is_for_the_agent_to_sweep() -> None:
@@ -108,6 +108,6 @@ def test_what_ranks_removed_is_told_and_what_nobody_says_is_gone_is_for_the_agen
     said = line(0, "held", segments={a: 1, b: 2}) + line(1, "held", segments={b: 2, c: 3}) + through(2, 1.0)
     said += line(2, "held", segments={f"{a}d": 4, f"{b}d": "5"})
     said += line(0, "removed", gone=[a, b]) + line(0, "removed", words=[f"{a} (5 bytes) was removed"])
-    told = told_by_ranks(STEP, ended(said + line(0, "removed", gone=7, words=[8]), code=1))
+    told = answers_by_node(STEP, ended(said + line(0, "removed", gone=7, words=[8]), code=1))
     assert (told["a"]["left"], told["b"]["left"]) == ([f"{a} (5 bytes) was removed"], [])
     assert (told["a"]["held"], told["b"]["held"]) == ({c: 3}, {f"{a}d": 4})

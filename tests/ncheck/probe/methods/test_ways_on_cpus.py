@@ -9,7 +9,7 @@ from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.links import ListenFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Address, Interface
-from ncheck.facts.probe import Means, MeetingFacts, Stage, Step
+from ncheck.facts.probe import MeetingFacts, Method, Stage, Step
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Login
 from ncheck.model.node import Node
@@ -17,10 +17,11 @@ from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.network.subnets import Seat, Seats
 from ncheck.parse.interface_names import Kind
 from ncheck.plan.networks import Network
-from ncheck.probe.methods.method import Ground, NoPartError, Part, Way, asked, way_called
+from ncheck.probe.methods.context import ProbeContext
+from ncheck.probe.methods.driver import CannotTakePartError, Driver, NodeTask, driver_named, task_arguments
 from ncheck.settings import Settings
 
-TCP, GLOO = way_called("tcp"), way_called("gloo")
+TCP, GLOO = driver_named("tcp"), driver_named("gloo")
 SUBNET = "10.0.0.0/24"
 PLAN = LaunchPlan(
     {"GLOO_SOCKET_IFNAME": Setting(None, "its names differ"), "NCCL_DEBUG": Setting("WARN", "as always")},
@@ -47,24 +48,24 @@ def node(number: int, **frameworks: str) -> Facts:
     }
 
 
-def ground(
+def context(
     known: Mapping[str, Facts], members: Seats | None = None, settings: Settings | None = None, plan: LaunchPlan = PLAN
-) -> Ground:
+) -> ProbeContext:
     names = tuple(known)
     cluster = Cluster(tuple(map(Node, names)), known, settings or Settings(), "0f3a")
     network = Network(SUBNET, SEATS if members is None else members)
-    return Ground(cluster, plan, names, dict.fromkeys(names, 1), dict.fromkeys(names, 0), network, {})
+    return ProbeContext(cluster, plan, names, dict.fromkeys(names, 1), dict.fromkeys(names, 0), network, {})
 
 
 BOTH = {"n0": node(0, torch="2.13.0"), "n1": node(1, torch="2.13.0")}
 
 
-def part(way: Way, name: str, stage: Stage = Stage.PAIR, seconds: float = 20.0) -> Part:
-    return Part(Step(3, stage, way.means, ("n0", "n1"), (1, 1), way.sizes[stage]), name, seconds)
+def task(driver: Driver, name: str, stage: Stage = Stage.PAIR, seconds: float = 20.0) -> NodeTask:
+    return NodeTask(Step(3, stage, driver.method, ("n0", "n1"), (1, 1), driver.sizes[stage]), name, seconds)
 
 
 def test_each_of_a_pair_sends_from_its_own_address_to_where_the_other_listens() -> None:
-    told = [asked(TCP, ground(BOTH), part(TCP, name)) for name in ("n0", "n1")]
+    told = [task_arguments(TCP, context(BOTH), task(TCP, name)) for name in ("n0", "n1")]
     own = [{key: one[key] for key in ("source", "address", "port", "token", "planned", "variables")} for one in told]
     assert own == [
         {
@@ -77,28 +78,28 @@ def test_each_of_a_pair_sends_from_its_own_address_to_where_the_other_listens() 
         },
     ]  # fmt: skip
     assert [one["seconds"] for one in told] == [2.0, 2.0]
-    assert asked(TCP, ground(BOTH), part(TCP, "n0", seconds=4.0))["seconds"] == 1.0
+    assert task_arguments(TCP, context(BOTH), task(TCP, "n0", seconds=4.0))["seconds"] == 1.0
 
 
 def test_two_that_share_no_family_cannot_take_part() -> None:
     members = {**SEATS, "n1": SEATS["n1"][:1]}
-    with pytest.raises(NoPartError, match="no address of it and one of n1 in the plan's network are of one family"):
-        asked(TCP, ground(BOTH, members), part(TCP, "n0"))
+    with pytest.raises(CannotTakePartError, match="no address of it and one of n1 in the plan's network are of one family"):
+        task_arguments(TCP, context(BOTH, members), task(TCP, "n0"))
 
 
 def test_tcp_needs_two_nodes_a_network_and_listeners() -> None:
-    assert TCP.unfit(ground(BOTH)) == ""
-    assert TCP.unfit(ground({"n0": node(0)})) == "one node alone has nobody to send to"
-    assert TCP.unfit(ground(BOTH, {})) == "the plan names no network with an address of n[0-1]"
+    assert TCP.unfit(context(BOTH)) == ""
+    assert TCP.unfit(context({"n0": node(0)})) == "one node alone has nobody to send to"
+    assert TCP.unfit(context(BOTH, {})) == "the plan names no network with an address of n[0-1]"
     deaf = {**BOTH, "n1": {**node(1), ListenFacts: ListenFacts({}, {"10.0.0.2": "gone"})}}
-    assert TCP.unfit(ground(deaf)) == "no agent listens in the plan's network on n1"
+    assert TCP.unfit(context(deaf)) == "no agent listens in the plan's network on n1"
     quiet = Settings(mesh="none")
-    assert TCP.unfit(ground(deaf, settings=quiet)).startswith("--mesh none was given, and no agent listens ")
+    assert TCP.unfit(context(deaf, settings=quiet)).startswith("--mesh none was given, and no agent listens ")
 
 
 def test_the_ranks_of_gloo_meet_at_the_first_nodes_store_under_the_plans_variables() -> None:
-    assert GLOO.meeting(ground(BOTH), "n1") == {"address": "fd00::2"}
-    told = [asked(GLOO, ground(BOTH), part(GLOO, name, Stage.ALL)) for name in ("n0", "n1")]
+    assert GLOO.meeting(context(BOTH), "n1") == {"address": "fd00::2"}
+    told = [task_arguments(GLOO, context(BOTH), task(GLOO, name, Stage.ALL)) for name in ("n0", "n1")]
     own = [{key: one[key] for key in ("meeting", "first", "planned", "variables", "means")} for one in told]
     meeting = {"address": "10.0.0.1", "port": 5000}
     assert own == [
@@ -112,16 +113,16 @@ def test_the_ranks_of_gloo_meet_at_the_first_nodes_store_under_the_plans_variabl
 
 def test_without_a_store_no_rank_of_gloo_can_take_part() -> None:
     silent = {**BOTH, "n0": {**BOTH["n0"], MeetingFacts: MeetingFacts(why="ModuleNotFoundError: torch")}}
-    with pytest.raises(NoPartError, match="ModuleNotFoundError: torch"):
-        asked(GLOO, ground(silent), part(GLOO, "n1"))
+    with pytest.raises(CannotTakePartError, match="ModuleNotFoundError: torch"):
+        task_arguments(GLOO, context(silent), task(GLOO, "n1"))
 
 
 def test_gloo_needs_torch_on_every_node_and_a_network() -> None:
-    assert GLOO.unfit(ground(BOTH)) == ""
+    assert GLOO.unfit(context(BOTH)) == ""
     without = {**BOTH, "n1": node(1, tensorflow="2.16")}
-    assert GLOO.unfit(ground(without)) == "the job's interpreter has no torch on n1"
-    assert GLOO.unfit(ground({"n0": BOTH["n0"]})) == "one node alone has nobody to send to"
+    assert GLOO.unfit(context(without)) == "the job's interpreter has no torch on n1"
+    assert GLOO.unfit(context({"n0": BOTH["n0"]})) == "one node alone has nobody to send to"
 
 
 def test_neither_calls_itself_nccl() -> None:
-    assert (TCP.means, GLOO.means) == (Means.TCP, Means.GLOO)
+    assert (TCP.method, GLOO.method) == (Method.TCP, Method.GLOO)
