@@ -70,7 +70,7 @@ class _Run:
         for group in groups:
             step = self.step(group, stage, sizes)
             for node in group:
-                self.replies.setdefault(node, {})[f"{TASK.key}#{self.number}"] = self.turn(step, node)
+                self.replies.setdefault(node, {})[f"{TASK.key}#{self.number}"] = self.result(step, node)
 
     def leave_out(self, nodes: tuple[str, ...]) -> None:
         """Note on these nodes that they have no part in what follows."""

@@ -99,8 +99,9 @@ class Carried:
 class Failure:
     """Why this node did not finish the step.
 
-    `step` is what it was doing ("init", "all-reduce of 8388608 bytes"), `words` the message, `code` the result of the library
-    (ncclResult_t), -9 for a signal; `late`: it ran out of time. Triage finds the cause from `words` and the log.
+    `step` is what it was doing ("init", "all-reduce of 8388608 bytes"), `words` the message, `code` the result
+    of the library (ncclResult_t), -9 for a signal; `late`: it ran out of time. Triage finds the cause from `words` and
+    the log.
     """
 
     step: str

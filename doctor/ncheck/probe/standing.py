@@ -48,9 +48,11 @@ def standings(
 ) -> dict[Step, Standing]:
     """Return the standing of every step. `kinds` are the nodes' GPU models; unlike kinds are not compared."""
     inside = dict(_below_peers(ran, expect, kinds))
-    met = {(meeting.round, meeting.nodes): meeting for meeting in searched(ran, expect).meetings}
+    met: dict[tuple[int, tuple[str, ...]], Meeting] = {
+        (meeting.round, meeting.nodes): meeting for meeting in searched(ran, expect).meetings
+    }
     return {
-        one.step: _standing(one, expect(one), infiniband, met.get((one.step.round, one.step.group)), inside)  # type: ignore[call-overload]
+        one.step: _standing(one, expect(one), infiniband, met.get((one.step.round, one.step.group)), inside)
         for one in ran
     }
 

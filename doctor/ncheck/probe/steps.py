@@ -235,7 +235,7 @@ class Stages:
 
     def rails_again(self, way: Driver) -> Iterator[Act]:
         """Give the ends of a rail that failed or was slow a second partner, before one of them is blamed."""
-        probed = {node: ProbeFacts(self.results(node)) for node in self.ground.nodes}
+        probed = {node: ProbeFacts(self.turns(node)) for node in self.ground.nodes}
         for lane, pairs in way.again(self.ground, probed).items():
             held = [pair for pair in pairs if self.stand(pair)]
             yield from self.run(way, Stage.RAIL, held, f"measuring rail {lane + 1}, other partners", lane)
@@ -377,7 +377,7 @@ class Stages:
 
     def done(self) -> tuple[Collective, ...]:
         """Return all that was measured so far."""
-        return collectives({node: ProbeFacts(self.results(node)) for node in self.ground.nodes})
+        return collectives({node: ProbeFacts(self.turns(node)) for node in self.ground.nodes})
 
     def learn(self, steps: Sequence[Step]) -> None:
         """See who is left after an act."""

@@ -31,7 +31,9 @@ def cluster(*pairs: dict[str, NodeResult], tools: ToolFacts = TOOLS, nodes: tupl
     results = {name: tuple(one[name] for one in pairs if name in one) for name in names}
     return {
         name: {
-            ProbeFacts: ProbeFacts(results[name]), InfinibandFacts: InfinibandFacts(PORTS, "sysfs"), ToolFacts: tools,
-        }  # fmt: skip
+            ProbeFacts: ProbeFacts(results[name]),
+            InfinibandFacts: InfinibandFacts(PORTS, "sysfs"),
+            ToolFacts: tools,
+        }
         for name in names
     }

@@ -39,7 +39,7 @@ def test_the_node_whose_own_log_names_the_cause_is_named_and_the_other_only_lost
     assert found(nodes) == [
         Finding("NC701", "all-reduce-failed", Severity.ERROR, ("n2",),
                 "the all-reduce between two nodes failed in init on n2: the limit of locked memory is too low for "
-                "InfiniBand; n1 only lost it",
+                "InfiniBand; n1 only lost the connection",
                 (MEMLOCK,), "ulimit -l"),
     ]  # fmt: skip
     assert outcomes(nodes) == {"n1": Outcome.PASSED, "n2": Outcome.FAILED}
@@ -57,7 +57,7 @@ def test_one_cause_over_many_steps_and_nodes_is_one_finding() -> None:
     assert finding.nodes == ("n2", "n3")
     assert finding.message == (
         "the all-reduce between two nodes and 1 more failed in init on n[2-3]: the node's shared memory, /dev/shm, is "
-        "too small for its ranks; n1 only lost it"
+        "too small for its ranks; n1 only lost the connection"
     )
     assert finding.evidence == tuple(full.format(name) for name in "acb")
 
@@ -83,7 +83,7 @@ def test_a_rank_that_was_killed_is_told_by_its_signal() -> None:
     nodes = probed(n1=broken(PAIR, REMOTE, CLOSED, code=6), n2=broken(PAIR, "the rank was killed", code=-9))
     (finding,) = found(nodes)
     assert (finding.nodes, finding.fix) == (("n2",), "sudo journalctl -k -g 'oom|segfault|Xid'")
-    assert finding.message.endswith("failed in init on n2: a rank was ended by signal 9; n1 only lost it")
+    assert finding.message.endswith("failed in init on n2: a rank was killed by signal 9; n1 only lost the connection")
 
 
 def test_words_that_triage_does_not_know_are_told_as_they_are() -> None:
@@ -96,7 +96,7 @@ def test_who_came_least_far_is_named_where_ranks_stand_still_without_a_word() ->
     nodes = probed(n1=late(PAIR, at="init"), n2=late(PAIR, at="libcuda"))
     (finding,) = found(nodes)
     assert finding.nodes == ("n2",)
-    assert "its ranks stood still until their time was over, and the others waited for them; n1" in finding.message
+    assert "its ranks hung until their time was over, and the others waited for them; n1" in finding.message
 
 
 def test_a_node_that_stands_still_with_everybody_is_named_and_its_partners_are_not() -> None:
@@ -130,7 +130,7 @@ def test_a_large_size_that_never_comes_back_is_no_lack_of_time() -> None:
     part = late(PAIR, at="all-reduce of 67108864 bytes", seconds=60.0, rows=rows()[:1], start=2.0)
     (finding,) = found(probed(n1=part, n2=part))
     assert finding.nodes == ("n1", "n2")
-    assert "failed in all-reduce of 67108864 bytes on n[1-2]: it stood still until its time was over" in finding.message
+    assert "failed in all-reduce of 67108864 bytes on n[1-2]: it hung until it ran out of time" in finding.message
 
 
 def test_a_node_that_says_nothing_more_is_named_when_the_others_lost_it() -> None:
@@ -144,7 +144,7 @@ def test_who_waits_for_a_node_that_went_down_is_not_blamed_for_the_silence() -> 
     (finding,) = found(probed(n1=late(PAIR, f"{said} error retry count after 35 attempts"), n3=well(step(2, "n3"))))
     assert finding.nodes == ("n2",)
     assert finding.message.endswith("on n2: nothing more was heard of it in the middle: the node or the way to it "
-                                    "went down; n1 only lost it")  # fmt: skip
+                                    "went down; n1 only lost the connection")  # fmt: skip
 
 
 def test_a_cause_that_a_node_names_surely_outweighs_who_says_nothing() -> None:

@@ -16,7 +16,7 @@ from .results import broken, late, step, well
 
 ECHO = "{} gave up; it says itself why"
 LETS_NOT_THROUGH = "something between the nodes lets their connections not through"
-NOBODY_KNOWS = "; nothing tells which end of the connection is to blame"
+NOBODY_KNOWS = "; either end of the connection may be at fault"
 EVERY_WAY = "ncheck nodes.txt --mesh all --probe none"
 
 
@@ -68,7 +68,7 @@ def test_who_lets_nobody_in_is_named_by_the_words_of_those_who_came_through_with
     )  # fmt: skip
     assert findings == [
         Finding("NC701", "all-reduce-failed", Severity.ERROR, ("n3",),
-                "the TCP transfer between two nodes failed on n3: n[2,4] cannot connect to it, and can to others: "
+                "the TCP transfer between two nodes failed on n3: n[2,4] cannot connect to it, but can connect to others: "
                 + LETS_NOT_THROUGH,
                 (f"n4: {words('n4', 'n3')}", f"n2: {words('n2', 'n3')}"), "ssh -t train@n3 sudo nft list ruleset"),
     ]  # fmt: skip
@@ -81,7 +81,7 @@ def test_who_can_connect_to_nobody_is_named_by_its_own_words() -> None:
     )  # fmt: skip
     assert (finding.nodes, finding.fix) == (("n3",), "ssh -t train@n3 sudo nft list ruleset")
     assert finding.message == (
-        f"the TCP transfer between two nodes failed in connecting to n4 on n3: {LETS_NOT_THROUGH}; n[2,4] only lost it"
+        f"the TCP transfer between two nodes failed in connecting to n4 on n3: {LETS_NOT_THROUGH}; n[2,4] only lost the connection"
     )
 
 
@@ -144,7 +144,7 @@ def test_a_step_of_many_by_itself_names_both_ends_where_an_address_tells_them() 
     (finding,) = found(n1=(broken(whole, "system error", nccl("10.9.9.9", "Connection timed out")),),
                        n2=(late(whole),), n3=(late(whole),))  # fmt: skip
     assert finding.nodes == ("n1",)
-    assert finding.message.endswith(f"; n[2-3] only lost it{NOBODY_KNOWS}")
+    assert finding.message.endswith(f"; n[2-3] only lost the connection{NOBODY_KNOWS}")
 
 
 def test_a_node_that_names_a_surer_cause_of_its_own_is_asked_first() -> None:
@@ -162,4 +162,4 @@ def test_what_ranks_of_gloo_wait_for_names_the_other_ends() -> None:
     waits = "filtered: 10.1.0.3 port 41234 from 10.1.0.1, 10.1.0.4 port 41235 from 10.1.0.1: no answer within 30 s"
     (finding,) = found(n1=(broken(whole, waits),), n2=(late(whole),), n3=(late(whole),), n4=(late(whole),))
     assert finding.nodes == ("n1", "n3", "n4")
-    assert finding.message.endswith(f"; n2 only lost it{NOBODY_KNOWS}")
+    assert finding.message.endswith(f"; n2 only lost the connection{NOBODY_KNOWS}")

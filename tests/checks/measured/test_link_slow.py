@@ -28,7 +28,7 @@ def met(count: int, slow: Mapping[tuple[str, str], float | None], again: Sequenc
 def test_a_way_that_is_slow_each_time_is_named_with_both_of_its_ends() -> None:
     assert judge([link_slow], met(4, {("n1", "n2"): 0.5}, [("n1", "n2", 3)])).findings == [
         Finding("NC711", "link-slow", Severity.WARNING, ("n1", "n2"),
-                "the way between n1 and n2 is slow: 12 GB/s where 24 is usual (0.50); both are fast with others",
+                "the way between n1 and n2 is slow: 12 GB/s, usual are 24 (0.50); both are fast with others",
                 ("round 1: n1 with n2: 12 GB/s, 0.50 of what is usual",
                  "round 3: n1 with n2: 12 GB/s, 0.50 of what is usual",
                  "round 2: n2 with n3: 24 GB/s, 1.00 of what is usual",

@@ -19,7 +19,7 @@ SLOW = "a:1 NCCL DIAG [INFO] net bw: same-nic rank 3 (b): 26.1 Gbit/s, >30% off 
 
 
 def nodes(*first: str, second: tuple[str, ...] = (), failure: Failure | None = None) -> dict[str, Facts]:
-    results = {"n1": NodeResult(STEP, (), log=first, failure=failure), "n2": NodeResult(STEP, (), log=second, failure=failure)}
+    results = {name: NodeResult(STEP, (), log=log, failure=failure) for name, log in (("n1", first), ("n2", second))}
     return {name: {ProbeFacts: ProbeFacts((result,))} for name, result in results.items()}
 
 
@@ -52,5 +52,5 @@ def test_what_was_not_run_or_printed_nothing_is_skipped_and_not_passed() -> None
 
 
 def test_a_run_that_came_to_no_end_is_unknown() -> None:
-    late = Failure("init", "its time was over in: init", late=True)
+    late = Failure("init", "it ran out of time in: init", late=True)
     assert set(outcomes(nodes(HEAD, failure=late)).values()) == {Outcome.UNKNOWN}

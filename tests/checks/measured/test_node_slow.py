@@ -31,7 +31,10 @@ def result(step: Step, busbw: float | None, **more: object) -> NodeResult:
 
 
 def cluster(
-    count: int, slow: Mapping[str, float | None], method: Method = Method.NCCL, inside: Mapping[str, float] | None = None
+    count: int,
+    slow: Mapping[str, float | None],
+    method: Method = Method.NCCL,
+    inside: Mapping[str, float] | None = None,
 ) -> dict[str, Facts]:
     """Return nodes that met in a ring, at 24 GB/s but for the slow ones (None: nothing with them comes to its end)."""
     results: dict[str, list[NodeResult]] = {f"n{number + 1}": [] for number in range(count)}
@@ -58,7 +61,7 @@ def outcomes(nodes: Mapping[str, Facts]) -> list[Outcome]:
 def test_a_node_that_is_slow_with_two_partners_is_named_with_them() -> None:
     assert judge([node_slow], cluster(4, {"n2": 0.5})).findings == [
         Finding("NC710", "node-slow", Severity.ERROR, ("n2",),
-                "n2 is slow with each of its partners by mlx5_0:1: 12 GB/s where 24 is usual (0.50); fast with others: "
+                "n2 is slow with every partner by mlx5_0:1: 12 GB/s, usual are 24 (0.50); fast with others: "
                 "n[1,3]",
                 ("round 2: n1 with n2: 12 GB/s, 0.50 of what is usual",
                  "round 3: n2 with n3: 12 GB/s, 0.50 of what is usual"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ncheck.blockers import Objection
 from ncheck.facts.parsing import facts_of, joined
 from ncheck.facts.probe import MeetingFacts, ProbeFacts
 from ncheck.fleet.recording import load
@@ -55,7 +56,7 @@ class Driven:
     answers: Answers = well
     settings: Settings = field(default_factory=Settings)
     cluster: str = HEALTHY
-    against: tuple[str, ...] = ()
+    against: tuple[Objection, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=dict)
     dropped_later: Mapping[str, str] = field(default_factory=dict)  # with it, when all pairs have met
     seconds: float = 2.0  # of an act in which all goes well

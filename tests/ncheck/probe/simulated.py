@@ -50,7 +50,7 @@ class Cluster:
 
     def _meet(self, pair: Pair, round_: int) -> None:
         step = Step(round_, Stage.PAIR, self.method, pair, (1, 1), (SIZE,), net=self.net)
-        result = self._turn(step, pair)
+        result = self._result(step, pair)
         for node in pair:
             self.probed[node] = (*self.probed.get(node, ()), result)
 

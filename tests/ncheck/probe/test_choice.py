@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from ncheck.blockers import Objection
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.nccl import LoadedNcclFacts
@@ -75,7 +76,7 @@ def test_gpus_that_are_not_measured_are_told_of_what_is_measured_instead() -> No
 
 
 def test_one_node_alone_without_a_gpu_has_nothing_to_measure() -> None:
-    assert why(choose(alone({GpuFacts: NO_GPU}), ())) == "one node alone, without a GPU, has nothing to measure"
+    assert why(choose(alone({GpuFacts: NO_GPU}), ())) == "on a single node without a GPU there is nothing to measure"
 
 
 def test_one_node_alone_with_one_gpu_has_one_rank() -> None:
@@ -97,7 +98,7 @@ def test_one_node_alone_with_one_gpu_has_one_rank() -> None:
         ),
         (
             {"gpu03": {EnvironmentFacts: EnvironmentFacts({"CUDA_VISIBLE_DEVICES": ""}, {})}},
-            "CUDA_VISIBLE_DEVICES shows no GPU on gpu03",
+            "CUDA_VISIBLE_DEVICES hides every GPU on gpu03",
         ),
         (
             {"gpu02": {LoadedNcclFacts: LoadedNcclFacts("2.21.5", "", static=True)}},
@@ -134,11 +135,13 @@ def test_gpus_in_use_are_not_measured_unless_by_force() -> None:
 
 
 def test_one_thing_against_the_plan_is_told_and_the_others_counted() -> None:
-    words = "nothing is measured while this stands against the plan: "
-    assert choose(context(), ("NC208 this",)) == Refused(f"{words}NC208 this", "ncheck explain NC208")
-    unsure = "4 checks could not tell on gpu01: nvidia-smi hangs"
-    assert choose(context(), (unsure,)) == Refused(f"{words}{unsure}", "ncheck nodes.txt --probe none")
-    assert why(choose(context(), ("this", "that"))) == f"{words}this (and 1 more like it)"
+    found, unknown = (
+        Objection("NC208 this", (), code="NC208"),
+        Objection("4 checks not run on gpu01: nvidia-smi hangs", ()),
+    )
+    assert choose(context(), (found,)) == Refused("blocked by NC208 this", "ncheck explain NC208")
+    assert choose(context(), (unknown,)) == Refused(f"blocked by {unknown.message}", "ncheck nodes.txt --probe none")
+    assert why(choose(context(), (found, unknown))) == "blocked by NC208 this (and 1 more)"
 
 
 def test_mpirun_starts_the_ranks_of_all_nodes_and_the_agents_the_others() -> None:

@@ -49,7 +49,7 @@ def test_all_nodes_together_are_the_others_and_the_run_is_clean(run: tuple[Repor
 def test_the_node_is_named_with_why_as_one_that_was_bad_before(run: tuple[Report, str]) -> None:
     report, _ = run
     assert left_out(report.dropped, len(FOUR)).startswith(
-        "3 of 4, without gpu03: NC710 node-slow: gpu03 is slow with each of its partners by mlx5_0:1: "
+        "3 of 4, without gpu03: NC710 node-slow: gpu03 is slow with every partner by mlx5_0:1: "
     )
 
 

@@ -226,7 +226,7 @@ def test_pcie_gpus_are_held_to_their_slowest_link_and_the_way_between_processors
     near = board(L40S, 4, "NODE", pcie=bus(4, 4, SAPPHIRE_RAPIDS))
     assert alone(near, 4) == Expected(20.0, "PCIe 4.0 x16 between GPUs, through the host bridge of an Intel processor")
     far = board(L40S, 4, "SYS", {(0, 1): "PIX", (2, 3): "PIX"}, bus(4, 5, SAPPHIRE_RAPIDS))
-    assert alone(far, 4) == Expected(22.0, "the way between the processors (Intel)")
+    assert alone(far, 4) == Expected(22.0, "the link between the processors (Intel)")
     narrow = board(L40S, 4, "PXB", pcie=bus(4, 4, AMD, GPU2=8))
     assert alone(narrow, 4) == Expected(12.0, "PCIe 4.0 x8 between GPUs", ("PCIe x8 of x16 at GPU2 of n1",))
 
@@ -237,7 +237,7 @@ def test_pcie_gpus_are_held_to_their_slowest_link_and_the_way_between_processors
     (board("NVIDIA X900", 8), "how fast the NVLinks of NVIDIA X900 are"),
     (board(L40S, 8, "PIX"), "the PCIe links of the GPUs of n1"),
     (board(L40S, 8, "PIX", pcie=bus(7, 4)), "the PCIe link of GPU7 of n1"),
-    (board(L40S, 8, "SYS", pcie=bus(8, 4)), "the way between the processors of n1"),
+    (board(L40S, 8, "SYS", pcie=bus(8, 4)), "the link between the processors of n1"),
     (replace(HGX, environment=settings(NCCL_P2P_DISABLE="1")),
      "what host memory carries: NCCL_P2P_DISABLE is set on n1"),
     (board(H100, 4), "how 8 ranks share the 4 GPUs of n1"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step
+from ncheck.model.cluster import Facts
 from ncheck.probe.expected import Expected
 from ncheck.probe.measurements import measured_with
 from ncheck.probe.results import collectives, gaps, missing_sizes, unverified, verified
@@ -32,7 +33,8 @@ def probed(*of_nodes: ProbeFacts) -> Mapping[str, ProbeFacts]:
 
 def test_a_probe_of_all_stages_has_no_gap() -> None:
     inside = replace(INSIDE, group=("n2",))
-    whole = probed(ProbeFacts((result(INSIDE), result(PAIR), result(ALL))), ProbeFacts((result(inside), result(PAIR), result(ALL))))
+    first, second = (ProbeFacts((result(alone), result(PAIR), result(ALL))) for alone in (INSIDE, inside))
+    whole = probed(first, second)
     assert list(gaps(whole)) == []
 
 
@@ -56,7 +58,7 @@ def test_a_node_of_several_ranks_that_lacks_what_others_have_by_themselves_leave
     assert list(gaps(probed(ProbeFacts((result(INSIDE), result(one))), ProbeFacts((result(one),))))) == []
 
 
-@pytest.mark.parametrize("means", [Method.TCP, Method.RDMA, Method.DIAGNOSTICS])
+@pytest.mark.parametrize("method", [Method.TCP, Method.RDMA, Method.DIAGNOSTICS])
 def test_what_is_no_sum_is_none_of_it(method: Method) -> None:
     step = replace(PAIR, method=method)
     held = probed(ProbeFacts((result(step, row(8, wrong=None)),)), ProbeFacts((result(step, row(MIB, wrong=None)),)))
@@ -78,7 +80,8 @@ def test_a_result_that_nobody_verified_is_told_of() -> None:
 
 
 def test_a_figure_beyond_what_links_can_carry_is_told_of() -> None:
-    held = probed(ProbeFacts((result(PAIR, row(8), row(MIB, 1e-9)),)), ProbeFacts((result(PAIR, row(8), row(MIB, 1e-9)),)))
+    both = ProbeFacts((result(PAIR, row(8), row(MIB, 1e-9)),))
+    held = probed(both, both)
     (said,) = notes(held, 50.0)
     assert said == (
         "all-reduce between two nodes, one rank each, n[1-2]: 1.05e+06 GB/s is more than the NICs can carry (50): what "
@@ -87,11 +90,12 @@ def test_a_figure_beyond_what_links_can_carry_is_told_of() -> None:
 
 
 def test_a_node_that_claims_to_be_through_long_before_the_others_makes_nobody_faster() -> None:
-    held = probed(ProbeFacts((result(PAIR, row(8), row(MIB, 1e-6)),)), ProbeFacts((result(PAIR, row(8), row(MIB, 2e-3)),)))
+    fast, slow = (ProbeFacts((result(PAIR, row(8), row(MIB, seconds)),)) for seconds in (1e-6, 2e-3))
+    held = probed(fast, slow)
     (one,) = collectives(held)
     assert one.largest == row(MIB, 2e-3)
 
 
 def notes(held: Mapping[str, ProbeFacts], busbw: float | None = None) -> tuple[str, ...]:
-    made = measured_with({node: {ProbeFacts: facts} for node, facts in held.items()}, lambda _: Expected(busbw, "the NICs"))
-    return made[1].notes
+    known: dict[str, Facts] = {node: {ProbeFacts: facts} for node, facts in held.items()}
+    return measured_with(known, lambda _: Expected(busbw, "the NICs"))[1].notes

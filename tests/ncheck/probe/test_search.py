@@ -236,5 +236,5 @@ def test_a_node_that_went_silent_is_suspected_and_its_partner_is_not_blamed() ->
 
 def test_a_pair_whose_time_was_over_while_it_went_on_accuses_nobody() -> None:
     step = Step(1, Stage.PAIR, Method.NCCL, ("n00", "n01"), (1, 1), (8,))
-    late = NodeResult(step, (), failure=Failure("init", "its time was over", late=True), seconds=2.0)
+    late = NodeResult(step, (), failure=Failure("init", "it ran out of time", late=True), seconds=2.0)
     assert searched(collectives(dict.fromkeys(step.group, ProbeFacts((late,))))) == Search()

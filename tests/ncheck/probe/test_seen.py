@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ncheck.facts.probe import Carried, Method, NodeResult, Stage, Step
-from ncheck.probe.shortfalls import busiest, idle_rails, observations
+from ncheck.probe.shortfalls import Observation, busiest, idle_rails, observations
+from ncheck.topology.ceiling import Component
 
 from tests.ncheck.probe.machines import H100, L40S, board, bus, places
 
@@ -31,8 +32,8 @@ def test_what_nccl_says_of_gpudirect_and_lanes_that_are_missing_are_told_as_line
     said = "n1:1:1 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'"
     hardware = board(L40S, 2, "PIX", pcie=bus(2, 4, GPU1=8))
     assert observations("n1", hardware, [result(8, 10**9, 10**9, used=(said,))]) == (
-        "GPUDirect RDMA is off for mlx5_0 of n1, by NCCL's own words",
-        "PCIe x8 of x16 at GPU 1 of n1",
+        Observation(Component.GPUDIRECT, "NCCL's log: GPUDirect RDMA is off for mlx5_0 of n1"),
+        Observation(Component.PCIE, "PCIe x8 of x16 at GPU 1 of n1"),
     )
 
 

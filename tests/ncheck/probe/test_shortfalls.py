@@ -29,7 +29,8 @@ def test_each_node_is_held_to_its_best_pair() -> None:
 
 def test_a_node_that_is_blamed_already_is_left_out_with_its_pairs() -> None:
     runs = (pair("n1", "n2", 20.0, 1), pair("n3", "n4", 45.0, 1), pair("n2", "n3", 20.0, 2), pair("n4", "n1", 46.0, 2))
-    assert {one.nodes[0]: round(one.busbw) for one in compared(probed(*runs), HARDWARE)} == {"n1": 46, "n3": 45, "n4": 46}
+    judged = compared(probed(*runs), HARDWARE)
+    assert {one.nodes[0]: round(one.busbw) for one in judged} == {"n1": 46, "n3": 45, "n4": 46}
 
 
 def test_all_nodes_are_held_and_not_the_smaller_groups_before_them() -> None:
@@ -43,8 +44,7 @@ def test_all_nodes_are_held_and_not_the_smaller_groups_before_them() -> None:
 def test_where_nothing_can_be_expected_the_first_reason_is_given() -> None:
     judged = compared(probed(ran(Stage.ALL, NAMES, 8, 300.0, planned=places(8))), {})
     assert without_expectation(judged) == NotApplicable(
-        "there is no telling what to expect, for want of knowing how the GPUs of n1 are connected (nvidia-smi topo -m) "
-        "and 7 more"
+        "no expected bandwidth (unknown: how the GPUs of n1 are connected (nvidia-smi topo -m) and 7 more"
     )
     assert without_expectation(()) == NotApplicable("no bandwidth was measured")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ncheck.blockers import Objection
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.parsing import facts_of
 from ncheck.facts.probe import Failure, ProbeFacts, Skipped, Stage, Step
@@ -145,24 +146,22 @@ def test_no_size_is_asked_for_that_the_gpus_have_no_room_for() -> None:
 
 
 def test_what_stands_against_the_plan_is_told_and_nothing_is_asked() -> None:
-    driven = Driven(against=("NC402 ib-port-polling on gpu02: it polls", "another", "a third")).run()
+    found = Objection("NC402 ib-port-polling on gpu02: it polls", ("gpu02",), code="NC402")
+    driven = Driven(against=(found, Objection("another", ()), Objection("a third", ()))).run()
     assert driven.told == [("measuring", ())]
-    why = (
-        "nothing is measured while this stands against the plan: NC402 ib-port-polling on gpu02: it polls "
-        "(and 2 more like it)"
-    )
+    why = "blocked by NC402 ib-port-polling on gpu02: it polls (and 2 more)"
     assert [driven.known[node][ProbeFacts] for node in ALL] == [Absent(why)] * 4
 
 
 def test_who_has_asked_for_it_is_left_without_an_answer_then() -> None:
     for settings in (Settings(probe="nccl"), Settings(probe_wanted=True)):
-        driven = Driven(settings=settings, against=("NC201 one thing",)).run()
-        why = "nothing is measured while this stands against the plan: NC201 one thing"
+        driven = Driven(settings=settings, against=(Objection("NC201 one thing", (), code="NC201"),)).run()
+        why = "blocked by NC201 one thing"
         assert driven.known["gpu01"][ProbeFacts] == Unread(why, fix="ncheck explain NC201")
 
 
 def test_force_measures_all_the_same() -> None:
-    assert Driven(settings=Settings(force=True), against=("one thing",)).run().stages() == OF_ALL
+    assert Driven(settings=Settings(force=True), against=(Objection("one thing", ()),)).run().stages() == OF_ALL
 
 
 def test_the_rest_is_measured_without_the_nodes_that_are_left_out() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Row, Stage, Step
-from ncheck.model.report import Report
+from ncheck.model.cluster import Facts
+from ncheck.model.plan import LaunchPlan
+from ncheck.model.report import Probe, Report
 from ncheck.probe.expected import Expected
 from ncheck.probe.measurements import measured_with
 from ncheck.report.measured import print_measured
@@ -31,22 +34,14 @@ def probed(reached: dict[tuple[str, str], float], method: Method = Method.TCP) -
 
 
 def picture(probed: dict[str, ProbeFacts], should: float | None, report: Report) -> str:
-    from dataclasses import replace
-
-    facts = {node: {ProbeFacts: own} for node, own in probed.items()}
+    facts: dict[str, Facts] = {node: {ProbeFacts: own} for node, own in probed.items()}
     measurements, probe = measured_with(facts, lambda _: Expected(should))
     stream = io.StringIO()
     print_measured(Page(stream, {}, color=True), replace(report, measurements=measurements, probe=probe))
     return stream.getvalue()
 
 
-EMPTY = None
-
-
 def report() -> Report:
-    from ncheck.model.plan import LaunchPlan
-    from ncheck.model.report import Probe
-
     return Report(0, (), (), (), LaunchPlan(), (), Probe(ran=False, reason=""), "1.0", 1.0, ("error",))
 
 
@@ -60,3 +55,28 @@ def test_socket_pairs_at_seventy_percent_of_their_peers_are_not_odd() -> None:
     shown = picture(probed(reached), None, report())
     assert "of that" not in shown
     assert RED not in shown
+
+
+def judged(means: Method, should: float | None, *reached: float) -> tuple[Standing, ...]:
+    """Return the standings of the four pairs, in the order of ROUNDS."""
+    names = [pair for pairs in ROUNDS for pair in pairs]
+    facts: dict[str, Facts] = {
+        node: {ProbeFacts: own} for node, own in probed(dict(zip(names, reached, strict=True)), means).items()
+    }
+    _, probe = measured_with(facts, lambda _: Expected(should))
+    return tuple(pair.standing for pair in probe.pairs)
+
+
+def test_a_pair_is_compared_with_its_expectation() -> None:
+    shares = (1.0, 0.9, 0.8, 0.6)
+    ok, low, far = Standing.OK, Standing.LOW, Standing.FAR_TOO_LOW
+    assert judged(Method.NCCL, 1.0, *shares) == (ok, ok, low, far)
+    assert judged(Method.TCP, 1.0, *shares) == (ok, ok, low, low)
+
+
+def test_without_an_expectation_a_pair_is_compared_with_its_peers_as_the_search_does() -> None:
+    ok, low, far = Standing.OK, Standing.LOW, Standing.FAR_TOO_LOW
+    assert judged(Method.NCCL, None, 1.0, 1.0, 0.82, 1.0) == (ok, ok, ok, ok)
+    assert judged(Method.NCCL, None, 1.0, 1.0, 0.78, 1.0) == (ok, ok, low, ok)
+    assert judged(Method.NCCL, None, 1.0, 1.0, 0.4, 1.0) == (ok, ok, far, ok)
+    assert judged(Method.TCP, None, 1.0, 1.0, 0.4, 1.0) == (ok, ok, low, ok)

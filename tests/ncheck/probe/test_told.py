@@ -65,12 +65,13 @@ def test_one_collective_is_told_whole_with_what_it_should_have_reached_and_its_c
     )  # fmt: skip
     assert made.ratio == 0.95
     how = "all-reduce by NCCL 2.21.5, started by ncheck itself"
-    assert probe == Probe(ran=True, reason=how, method="nccl", launcher="agents", version="2.21.5", rounds=1)
+    assert probe == Probe(ran=True, reason=how, means="nccl", launcher="agents", version="2.21.5", rounds=1)
 
 
 def test_nodes_that_gave_alike_inside_are_told_as_one_and_the_odd_one_by_itself() -> None:
     speeds = {"n1": 471.0, "n2": 475.0, "n3": 240.0, "n4": 473.0}
-    made, _ = measured_with(facts([ran(step(Stage.INSIDE, n, ranks=8), speed) for n, speed in speeds.items()]), nothing_known)
+    runs = [ran(step(Stage.INSIDE, node, ranks=8), speed) for node, speed in speeds.items()]
+    made, _ = measured_with(facts(runs), nothing_known)
     what = "all-reduce inside the node"
     assert words(made) == [(what, 473.0, ("n1", "n2", "n4")), (what, 240.0, ("n3",))]
     assert {one.unknown for one in made} == {("the NICs' rates",)}
@@ -115,14 +116,14 @@ def test_a_node_of_the_group_that_tells_nothing_leaves_no_value() -> None:
     one = step(Stage.ALL, "n1", "n2", ranks=8)
     results = {"n1": ran(one, 380.0)["n1"]}
     (made,), probe = measured_with(facts([results], n2=Unread("the connection ended")), four_hundred)
-    assert (made.measured, made.failed) == (None, "n2: told nothing of its part")
+    assert (made.measured, made.failed) == (None, "n2: reported nothing")
     assert probe.notes == ("nothing was measured on n2: the connection ended",)
 
 
 def test_a_run_on_cpus_never_calls_itself_nccl() -> None:
     for method in (Method.GLOO, Method.TCP, Method.RDMA):
         (made,), probe = measured_with(facts([ran(step(Stage.PAIR, "n1", "n2", method=method), 1.0)]), nothing_known)
-        assert "nccl" not in (made.what + made.by + probe.reason + probe.method).lower()
+        assert "nccl" not in (made.what + made.by + probe.reason + probe.means).lower()
 
 
 def test_what_each_device_carried_is_of_the_step_of_all_nodes_and_one_that_should_have_is_told_with_nothing() -> None:

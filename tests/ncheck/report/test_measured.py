@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.model.report import Pair, Report, Traffic
+from ncheck.facts.probe import Method
+from ncheck.model.report import Pair, Report, Standing, Traffic
+from ncheck.probe.standing import of_share
 from ncheck.report import measured as say
 from ncheck.report.console import print_report
 from ncheck.report.measured import Line, carried, heat, labels, print_measured
@@ -83,8 +85,11 @@ def test_of_a_long_sweep_ten_sizes_are_shown_the_largest_among_them() -> None:
 
 
 def test_shares_stand_as_the_limits_of_the_checks_do() -> None:
-    shares = (1.02, 0.85, 0.84, 0.75, 0.74, None)
-    assert [say.tone(share) for share in shares] == [say.WELL, say.WELL, say.WARNED, say.WARNED, say.BAD, say.UNJUDGED]
+    standings = [of_share(share, Method.NCCL) for share in (1.02, 0.85, 0.84, 0.75, 0.74, None)]
+    assert [say.tone(standing) for standing in standings] == [
+        say.WELL, say.WELL, say.WARNED, say.WARNED, say.BAD, say.UNJUDGED,
+    ]  # fmt: skip
+    assert say.tone(Standing.FAILED) == say.BAD
 
 
 def test_times_and_rates_are_short() -> None:

@@ -13,13 +13,13 @@ import pytest
 from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.turn import answer
 from ncheck.agent.sources import Sources
-from ncheck.facts.probe import Means, Stage, Step
+from ncheck.facts.probe import Method, Stage, Step
 from ncheck.facts.probe_replies import shaped
 
 STANDINS = Path(__file__).parents[3] / "lab" / "standins"
 SIZES = (1 << 20, 1 << 21)
-INSIDE = Step(1, Stage.INSIDE, Means.NCCL_TESTS, ("n1",), (2,), SIZES)
-PAIR = Step(1, Stage.RAIL, Means.RDMA, ("n1", "n2"), (1, 1), (65536,))
+INSIDE = Step(1, Stage.INSIDE, Method.NCCL_TESTS, ("n1",), (2,), SIZES)
+PAIR = Step(1, Stage.RAIL, Method.RDMA, ("n1", "n2"), (1, 1), (65536,))
 OPTIONS = ["-b", "1048576", "-e", "2097152", "-f", "2"]
 
 
@@ -90,7 +90,7 @@ def test_without_the_program_there_is_no_turn(tmp_path: Path) -> None:
 
 
 def test_separate_tests_of_each_process_are_not_taken_for_one_of_all(folder: Path) -> None:
-    two = Step(1, Stage.PAIR, Means.NCCL_TESTS, ("n1", "n2"), (1, 1), SIZES, "mpirun")
+    two = Step(1, Stage.PAIR, Method.NCCL_TESTS, ("n1", "n2"), (1, 1), SIZES, "mpirun")
     line = [str(folder / "all_reduce_perf"), *OPTIONS, "-g", "1"]
     said = subprocess.run(line, capture_output=True, text=True, check=True).stdout * 2
     output: Any = {"stdout": said, "stderr": "", "exit_status": 0, "status": "ok", "seconds": 1.0}

@@ -18,8 +18,8 @@ from ncheck.model.cluster import Cluster
 from ncheck.model.node import Node
 from ncheck.phases import with_needs
 from ncheck.plan.plan import propose
-from ncheck.probe.methods.context import context_of
-from ncheck.probe.methods.driver import NodeTask, ProbeContext
+from ncheck.probe.methods.context import ProbeContext, context_of
+from ncheck.probe.methods.driver import NodeTask
 from ncheck.probe.methods.mpirun import UnderMpirun, launch_of, line_for, started_by, starter_in, words_of
 from ncheck.probe.steps import PROBE_FACTS
 from ncheck.settings import Settings

@@ -71,7 +71,7 @@ def test_ranks_that_hang_are_late_where_they_stand() -> None:
     told = answers_by_node(STEP, ended(line(0, "step", step="init"), code=None, late=True))
     failure: Any = told["a"]["failure"]
     assert (failure["step"], failure["rank"], failure["late"], failure["words"]) == (
-        "init", 0, True, "its time was over",
+        "init", 0, True, "it ran out of time",
     )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def test_a_hostile_rank_is_bounded_and_only_what_was_started_counts() -> None:
 
 def test_a_launcher_without_a_word_has_its_exit_status() -> None:
     assert first_words(ended("", code=213)) == "it ended with exit status 213"
-    assert first_words(ended("", code=None, late=True)) == "its time was over"
+    assert first_words(ended("", code=None, late=True)) == "it ran out of time"
 
 
 def test_times_and_counts_that_cannot_be_are_no_row() -> None:

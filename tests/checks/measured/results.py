@@ -37,7 +37,7 @@ def broken(one: Step, words: str, *log: str, at: str = "init", code: int | None 
 
 def late(one: Step, *log: str, at: str = "init", seconds: float = 20.0, **more: object) -> NodeResult:
     """Return the part of a node whose time was over."""
-    failure = Failure(at, f"its time was over in: {at}", 0, None, late=True)
+    failure = Failure(at, f"it ran out of time in: {at}", 0, None, late=True)
     return NodeResult(one, log=log, failure=failure, seconds=seconds, **{"rows": (), **more})  # type: ignore[arg-type]
 
 
