@@ -105,7 +105,7 @@ def without_expectation(comparisons: Sequence[Comparison]) -> NotApplicable | No
     missing = tuple(dict.fromkeys(what for one in comparisons for what in one.expected.unknown))
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     return NotApplicable(
-        f"no expected bandwidth, because this is unknown: {missing[0]}{more}" if missing else "no limit"
+        f"no expected bandwidth (unknown: {missing[0]}{more})" if missing else "no limit"
     )
 
 

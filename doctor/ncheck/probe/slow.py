@@ -147,14 +147,14 @@ def _parted(search: Search) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
 
 
 def _figures(meetings: Sequence[Meeting]) -> str:
-    """Return what was measured and what is usual: "11.9 to 12.1 GB/s, usual are 24 (0.5)"."""
+    """Return what was measured and what is usual: "11.9 to 12.1 GB/s of 24 usual (0.50)"."""
     reached = [one for one in meetings if one.busbw is not None and one.usual]
     if not reached:
         return "all tests failed"
     low, high = (f"{pick(one.busbw or 0.0 for one in reached):.3g}" for pick in (min, max))
     usual = max(one.usual or 0.0 for one in reached)
     best = max(one.share or 0.0 for one in reached)
-    return f"{low if low == high else f'{low} to {high}'} GB/s, usual are {usual:.3g} ({best:.2f})"
+    return f"{low if low == high else f'{low} to {high}'} GB/s of {usual:.3g} usual ({best:.2f})"
 
 
 def _line(meeting: Meeting) -> str:

@@ -130,7 +130,7 @@ def test_a_large_size_that_never_comes_back_is_no_lack_of_time() -> None:
     part = late(PAIR, at="all-reduce of 67108864 bytes", seconds=60.0, rows=rows()[:1], start=2.0)
     (finding,) = found(probed(n1=part, n2=part))
     assert finding.nodes == ("n1", "n2")
-    assert "failed in all-reduce of 67108864 bytes on n[1-2]: it hung until it ran out of time" in finding.message
+    assert "failed in all-reduce of 67108864 bytes on n[1-2]: it hung until its time was over" in finding.message
 
 
 def test_a_node_that_says_nothing_more_is_named_when_the_others_lost_it() -> None:
@@ -143,8 +143,8 @@ def test_who_waits_for_a_node_that_went_down_is_not_blamed_for_the_silence() -> 
     said = "n1:61:62 [0] NCCL WARN socketPollConnect: connect to 10.77.0.3<35561> returned Operation canceled, exceeded"
     (finding,) = found(probed(n1=late(PAIR, f"{said} error retry count after 35 attempts"), n3=well(step(2, "n3"))))
     assert finding.nodes == ("n2",)
-    assert finding.message.endswith("on n2: nothing more was heard of it in the middle: the node or the way to it "
-                                    "went down; n1 only lost the connection")  # fmt: skip
+    assert finding.message.endswith("on n2: it stopped answering during the step: the node or its network went down; "
+                                    "n1 only lost the connection")  # fmt: skip
 
 
 def test_a_cause_that_a_node_names_surely_outweighs_who_says_nothing() -> None:
@@ -165,7 +165,7 @@ def test_a_stage_that_was_never_begun_is_unknown_and_not_passed() -> None:
     (verdict,) = judged(nodes).verdicts
     assert (verdict.outcome, verdict.reason) == (
         Outcome.UNKNOWN,
-        "the all-reduce between two nodes was not tried: no time was left",
+        "the all-reduce between two nodes was skipped: no time was left",
     )
 
 

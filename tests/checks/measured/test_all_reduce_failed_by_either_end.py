@@ -68,8 +68,8 @@ def test_who_lets_nobody_in_is_named_by_the_words_of_those_who_came_through_with
     )  # fmt: skip
     assert findings == [
         Finding("NC701", "all-reduce-failed", Severity.ERROR, ("n3",),
-                "the TCP transfer between two nodes failed on n3: n[2,4] cannot connect to it, but can connect to others: "
-                + LETS_NOT_THROUGH,
+                "the TCP transfer between two nodes failed on n3: n[2,4] cannot connect to it, "
+                "but can connect to others: " + LETS_NOT_THROUGH,
                 (f"n4: {words('n4', 'n3')}", f"n2: {words('n2', 'n3')}"), "ssh -t train@n3 sudo nft list ruleset"),
     ]  # fmt: skip
 
@@ -81,7 +81,8 @@ def test_who_can_connect_to_nobody_is_named_by_its_own_words() -> None:
     )  # fmt: skip
     assert (finding.nodes, finding.fix) == (("n3",), "ssh -t train@n3 sudo nft list ruleset")
     assert finding.message == (
-        f"the TCP transfer between two nodes failed in connecting to n4 on n3: {LETS_NOT_THROUGH}; n[2,4] only lost the connection"
+        f"the TCP transfer between two nodes failed in connecting to n4 on n3: {LETS_NOT_THROUGH}; "
+        "n[2,4] only lost the connection"
     )
 
 

@@ -28,9 +28,9 @@ def test_nodes_sizes_and_the_number_of_elements_are_told() -> None:
     one = step(1, "n1", "n2")
     assert found(probed(n1=wrong(well(one)), n2=wrong(well(one), 5))) == [
         Finding("NC702", "all-reduce-wrong", Severity.ERROR, ("n1", "n2"),
-                "the result was wrong on n[1-2]: 8 elements in all, at sizes of 67108864 bytes",
-                ("n1 with n2: 3 wrong of 67108864 bytes, out of place",
-                 "n2 with n1: 5 wrong of 67108864 bytes, out of place"),
+                "wrong all-reduce results on n[1-2]: 8 elements in total, at sizes of 67108864 bytes",
+                ("n1 with n2: 3 wrong elements in 67108864 bytes, out of place",
+                 "n2 with n1: 5 wrong elements in 67108864 bytes, out of place"),
                 "nvidia-smi -q -d ECC,ROW_REMAPPER"),
     ]  # fmt: skip
 

@@ -36,7 +36,7 @@ def test_what_nccl_says_of_gpudirect_is_evidence() -> None:
     nodes = {"n1": probed(result), "n2": probed(told), "n3": probed(result)}
     found = judge([bandwidth_far_too_low], nodes).findings
     assert [(one.evidence, one.fix) for one in found] == [
-        (("GPUDirect RDMA is off for mlx5_0 of n2, ",), "sudo modprobe nvidia_peermem")
+        (("NCCL's log: GPUDirect RDMA is off for mlx5_0 of n2",), "sudo modprobe nvidia_peermem")
     ]  # fmt: skip
 
 

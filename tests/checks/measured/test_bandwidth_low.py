@@ -61,5 +61,5 @@ def test_it_is_skipped_where_nobody_can_tell_what_to_expect() -> None:
     nodes = {"n1": probed(part(Stage.INSIDE, ("n1",), 8, 100.0), model="NVIDIA X900")}
     verdicts = judge([bandwidth_low], nodes).verdicts
     assert [verdict.outcome for verdict in verdicts] == [Outcome.SKIPPED]
-    assert verdicts[0].reason == ("absent: no expected bandwidth (unknown: how fast the NVLinks of NVIDIA X900 are")
+    assert verdicts[0].reason == ("absent: no expected bandwidth (unknown: how fast the NVLinks of NVIDIA X900 are)")
     assert [verdict.outcome for verdict in judge([bandwidth_low], {"n1": probed()}).verdicts] == [Outcome.SKIPPED]

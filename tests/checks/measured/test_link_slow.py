@@ -28,11 +28,11 @@ def met(count: int, slow: Mapping[tuple[str, str], float | None], again: Sequenc
 def test_a_way_that_is_slow_each_time_is_named_with_both_of_its_ends() -> None:
     assert judge([link_slow], met(4, {("n1", "n2"): 0.5}, [("n1", "n2", 3)])).findings == [
         Finding("NC711", "link-slow", Severity.WARNING, ("n1", "n2"),
-                "the way between n1 and n2 is slow: 12 GB/s, usual are 24 (0.50); both are fast with others",
-                ("round 1: n1 with n2: 12 GB/s, 0.50 of what is usual",
-                 "round 3: n1 with n2: 12 GB/s, 0.50 of what is usual",
-                 "round 2: n2 with n3: 24 GB/s, 1.00 of what is usual",
-                 "round 2: n4 with n1: 24 GB/s, 1.00 of what is usual"),
+                "the link between n1 and n2 is slow: 12 GB/s of 24 usual (0.50); both are fast with other nodes",
+                ("round 1: n1 with n2: 12 GB/s, 0.50 of the usual",
+                 "round 3: n1 with n2: 12 GB/s, 0.50 of the usual",
+                 "round 2: n2 with n3: 24 GB/s, 1.00 of the usual",
+                 "round 2: n4 with n1: 24 GB/s, 1.00 of the usual"),
                 "tracepath -n n2"),
     ]  # fmt: skip
 
@@ -40,7 +40,7 @@ def test_a_way_that_is_slow_each_time_is_named_with_both_of_its_ends() -> None:
 def test_a_way_that_fails_each_time_is_named() -> None:
     found = judge([link_slow], met(4, {("n1", "n2"): None}, [("n1", "n2", 3)])).findings
     assert [one.message for one in found] == [
-        "nothing between n1 and n2 comes to its end; both are fast with others"
+        "every test between n1 and n2 fails; both are fast with other nodes"
     ]  # fmt: skip
 
 
@@ -50,8 +50,8 @@ def test_ways_between_two_groups_are_one_finding() -> None:
     found = judge([link_slow], met(8, drivers, again)).findings
     assert [one.nodes for one in found] == [("n4", "n5", "n8", "n1")]
     assert found[0].message == (
-        "the ways between n[1-4] and n[5-8] are slow, and those within each of the two are not: 9.6 to 12 GB/s where "
-        "24 is usual (0.50)"
+        "the links between n[1-4] and n[5-8] are slow, but not those inside each of the two groups: 9.6 to 12 GB/s of "
+        "24 usual (0.50)"
     )
 
 

@@ -61,10 +61,10 @@ def outcomes(nodes: Mapping[str, Facts]) -> list[Outcome]:
 def test_a_node_that_is_slow_with_two_partners_is_named_with_them() -> None:
     assert judge([node_slow], cluster(4, {"n2": 0.5})).findings == [
         Finding("NC710", "node-slow", Severity.ERROR, ("n2",),
-                "n2 is slow with every partner by mlx5_0:1: 12 GB/s, usual are 24 (0.50); fast with others: "
-                "n[1,3]",
-                ("round 2: n1 with n2: 12 GB/s, 0.50 of what is usual",
-                 "round 3: n2 with n3: 12 GB/s, 0.50 of what is usual"),
+                "n2 is slow with every partner through mlx5_0:1: 12 GB/s of 24 usual (0.50); n[1,3] are "
+                "fast with other nodes",
+                ("round 2: n1 with n2: 12 GB/s, 0.50 of the usual",
+                 "round 3: n2 with n3: 12 GB/s, 0.50 of the usual"),
                 "sudo ibstat mlx5_0 1"),
     ]  # fmt: skip
 
@@ -72,9 +72,11 @@ def test_a_node_that_is_slow_with_two_partners_is_named_with_them() -> None:
 def test_the_evidence_says_whether_the_node_is_slow_by_itself() -> None:
     well = {"n1": 480.0, "n2": 478.0, "n3": 470.0, "n4": 482.0}
     network = judge([node_slow], cluster(4, {"n2": 0.5}, inside=well)).findings[0]
-    assert network.evidence[2:] == ("inside n2 its GPUs reach 1.00 of what they should: look at its network",)
+    assert network.evidence[2:] == ("inside n2 the GPUs reach 1.00 of what they should: check its network",)
     own = judge([node_slow], cluster(4, {"n2": 0.5}, inside={**well, "n2": 240.0})).findings[0]
-    assert own.evidence[2:] == ("inside n2 its GPUs reach 0.50 of what they should: they are slow by themselves",)
+    assert own.evidence[2:] == (
+        "inside n2 the GPUs reach 0.50 of what they should: they are slow without the network, too",
+    )
     assert own.fix == "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"
 
 
@@ -86,16 +88,14 @@ def test_a_rail_that_carried_nothing_is_named() -> None:
     held = nodes["n2"][ProbeFacts]
     assert isinstance(held, ProbeFacts)
     found = judge([node_slow], {**nodes, "n2": facts(replace(held, results=(*held.results, whole)))}).findings[0]
-    assert found.evidence[-1] == "mlx5_3:1 of n2 carried next to nothing, while its other rails did"
+    assert found.evidence[-1] == "mlx5_3:1 of n2 carried almost nothing, while its other rails did"
     assert found.fix == "sudo ibstat mlx5_3 1"
 
 
 def test_a_node_with_which_nothing_comes_to_its_end_costs_its_partners_nothing() -> None:
     found = judge([node_slow], cluster(4, {"n2": None})).findings
     assert [(one.nodes, one.fix) for one in found] == [(("n2",), "ncheck nodes.txt --mesh all --probe none")]
-    assert found[0].message == (
-        "nothing that n2 does with another node comes to its end, neither with n[1,3]; fast with others: n[1,3]"
-    )
+    assert found[0].message == "n2 fails with every partner (n[1,3]); n[1,3] are fast with other nodes"
 
 
 def test_a_slow_half_is_one_finding_about_what_they_share() -> None:
@@ -103,8 +103,8 @@ def test_a_slow_half_is_one_finding_about_what_they_share() -> None:
     found = judge([node_slow], cluster(8, half)).findings
     assert [one.nodes for one in found] == [("n5", "n6", "n7", "n8")]
     assert found[0].message == (
-        "4 of 8 nodes, n[5-8], are slow with all others, which are fast with one another: look for what they share, a "
-        "switch, a cable run, a setting, before any of them"
+        "4 of 8 nodes (n[5-8]) are slow with the others, which are fast with each other: first check what the slow "
+        "nodes share, such as a switch, a cable run or a setting"
     )
 
 

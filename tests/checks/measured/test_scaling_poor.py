@@ -32,12 +32,12 @@ def unknown(nodes: dict[str, Facts]) -> dict[str, Facts]:
 def test_the_first_step_that_keeps_too_little_is_told_with_all_steps() -> None:
     assert judge([scaling_poor], scaled(470.0, 460.0, 385.0, 240.0)).findings == [
         Finding("NC712", "scaling-poor", Severity.WARNING, ("n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"),
-                "8 nodes reach 240 GB/s, and 4 nodes 385 (0.60 of what their links give, and 0.96): they keep 62 %, "
-                "where 80 % are asked for",
-                ("1 node (n1): 470 GB/s, 0.96 of what their links give",
-                 "2 nodes (n[1-2]): 460 GB/s, 0.94 of what their links give, efficiency 0.98",
-                 "4 nodes (n[1-4]): 385 GB/s, 0.96 of what their links give, efficiency 1.00",
-                 "8 nodes (n[1-8]): 240 GB/s, 0.60 of what their links give, efficiency 0.62"),
+                "scaling efficiency 62 % (minimum 80 %): 8 nodes reach 240 GB/s, 4 nodes 385 (0.60 and 0.96 of what "
+                "their links should give)",
+                ("1 node (n1): 470 GB/s, 0.96 of what their links should give",
+                 "2 nodes (n[1-2]): 460 GB/s, 0.94 of what their links should give, efficiency 0.98",
+                 "4 nodes (n[1-4]): 385 GB/s, 0.96 of what their links should give, efficiency 1.00",
+                 "8 nodes (n[1-8]): 240 GB/s, 0.60 of what their links should give, efficiency 0.62"),
                 "sudo iblinkinfo"),
     ]  # fmt: skip
 
@@ -45,7 +45,7 @@ def test_the_first_step_that_keeps_too_little_is_told_with_all_steps() -> None:
 def test_without_an_expectation_groups_of_nodes_are_compared_with_one_another() -> None:
     found = judge([scaling_poor], unknown(scaled(470.0, 100.0, 90.0, 60.0))).findings
     assert [(one.message, one.fix) for one in found] == [
-        ("8 nodes reach 60 GB/s, and 4 nodes 90: they keep 67 %, where 80 % are asked for",
+        ("scaling efficiency 67 % (minimum 80 %): 8 nodes reach 60 GB/s, 4 nodes 90",
          "ncheck probe nodes.txt --probe-time 300")
     ]  # fmt: skip
 

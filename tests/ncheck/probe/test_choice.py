@@ -70,7 +70,7 @@ def test_gpus_that_are_not_measured_are_told_of_what_is_measured_instead() -> No
     found = choose(context(changed), ())
     told = found.note if isinstance(found, Chosen) else found.why
     assert told.startswith(
-        "the GPUs were not measured: nccl cannot be used: no NCCL that the job's interpreter loads (no libnccl.so.2) "
+        "the GPUs were not measured: nccl cannot be used: the job's interpreter loads no NCCL (no libnccl.so.2) "
         "on gpu03"
     )
 
@@ -102,11 +102,12 @@ def test_one_node_alone_with_one_gpu_has_one_rank() -> None:
         ),
         (
             {"gpu02": {LoadedNcclFacts: LoadedNcclFacts("2.21.5", "", static=True)}},
-            "NCCL is inside torch, and no other program can call it there: on gpu02",
+            "NCCL is linked statically into torch and cannot be called by another program on gpu02",
         ),
         (
             {"gpu02": {LoadedNcclFacts: LoadedNcclFacts("2.20.5", "/lib/libnccl.so.2")}},
-            "NCCL differs, and such ranks hang or fail together: 2.21.5 on gpu[01,03-04], 2.20.5 on gpu02",
+            "the nodes have different NCCL versions, whose ranks hang or fail together: 2.21.5 on gpu[01,03-04], "
+            + "2.20.5 on gpu02",
         ),
     ],
 )  # fmt: skip
@@ -120,14 +121,14 @@ def test_versions_that_differ_are_measured_by_force() -> None:
 
 def test_more_ranks_than_gpus_are_refused() -> None:
     crowded = context(probe="nccl", slots_of={"gpu02": 16})
-    words = "nccl cannot be used: 16 ranks and 8 GPUs: each needs one of its own on gpu02"
+    words = "nccl cannot be used: 16 ranks but 8 GPUs (each rank needs its own) on gpu02"
     assert why(choose(crowded, ())) == words
 
 
 def test_gpus_in_use_are_not_measured_unless_by_force() -> None:
     changed: Changed = {"gpu02": {GpuFacts: used(0.5)}}
     force = "ncheck probe nodes.txt --force"
-    words = f"GPUs are in use on gpu02 (50% of the memory of GPU 0 on gpu02); {force} measures all the same"
+    words = f"GPUs are in use on gpu02 (50% of the memory of GPU 0 on gpu02); to measure anyway: {force}"
     assert why(choose(context(changed), ())) == words
     assert choose(context(changed, probe="nccl"), ()) == Refused(words, force)
     assert isinstance(choose(context(changed, probe="nccl", force=True), ()), Chosen)

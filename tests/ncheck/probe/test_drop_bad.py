@@ -67,4 +67,4 @@ def test_who_replays_it_with_the_bad_node_hears_that_not_all_were_measured(run: 
     assert again.probe is not None
     assert again.probe.notes == ("on all 4 nodes together nothing was measured: --drop-bad left out gpu03",)
     untold = {verdict.node: verdict.reason for verdict in again.verdicts if verdict.outcome.value == "unknown"}
-    assert untold == {"gpu03": "the all-reduce on 4 nodes was not tried: --drop-bad left out gpu03"}
+    assert untold == {"gpu03": "the all-reduce on 4 nodes was not tested: --drop-bad left out gpu03"}

@@ -239,7 +239,7 @@ def test_pcie_gpus_are_held_to_their_slowest_link_and_the_way_between_processors
     (board(L40S, 8, "PIX", pcie=bus(7, 4)), "the PCIe link of GPU7 of n1"),
     (board(L40S, 8, "SYS", pcie=bus(8, 4)), "the link between the processors of n1"),
     (replace(HGX, environment=settings(NCCL_P2P_DISABLE="1")),
-     "what host memory carries: NCCL_P2P_DISABLE is set on n1"),
+     "the bandwidth of host memory (NCCL_P2P_DISABLE is set on n1)"),
     (board(H100, 4), "how 8 ranks share the 4 GPUs of n1"),
 ])  # fmt: skip
 def test_an_unknown_part_of_a_node_is_named_and_nothing_is_expected(hardware: Hardware, what: str) -> None:
@@ -251,7 +251,7 @@ def test_gpus_of_different_models_in_one_node_leave_it_unknown() -> None:
     gpus = (replace(HGX.gpus.gpus[0], name=H200), *HGX.gpus.gpus[1:])
     mixed = replace(HGX, gpus=replace(HGX.gpus, gpus=gpus))
     assert alone(mixed, 8).unknown == (
-        "how GPUs of different models do together (NVIDIA H100 80GB HBM3, NVIDIA H200 in n1)",
+        "the bandwidth between GPUs of different models (NVIDIA H100 80GB HBM3, NVIDIA H200 in n1)",
     )
 
 
@@ -277,7 +277,7 @@ def test_a_port_without_a_rate_or_one_that_nobody_knows_leaves_it_unknown() -> N
 
 def test_one_rank_alone_is_a_test_of_the_library_and_expects_nothing() -> None:
     found = alone(board(H100, 1), 1)
-    assert found == Expected(None, unknown=("what one rank alone should give: it moves nothing over any link",))
+    assert found == Expected(None, unknown=("the bandwidth of a single rank, which uses no link",))
 
 
 def test_what_the_user_expects_counts_for_all_nodes_and_for_nothing_else() -> None:

@@ -40,20 +40,20 @@ def test_a_probe_of_all_stages_has_no_gap() -> None:
 
 def test_a_node_that_tells_of_fewer_sizes_than_the_others_leaves_a_gap() -> None:
     held = probed(ProbeFacts((result(PAIR, row(8)),)), ProbeFacts((result(PAIR),)))
-    why = "it told of fewer sizes than those that it measured with: what it left out is not known"
+    why = "it reported fewer sizes than the other nodes of the step measured"
     assert list(gaps(held)) == [(why, ("n1",))]
 
 
 def test_where_pairs_and_nodes_were_measured_and_nothing_tells_of_all_that_is_a_gap() -> None:
     held = probed(ProbeFacts((result(INSIDE), result(PAIR))), ProbeFacts((result(PAIR),)))
-    assert list(gaps(held)) == [("nothing tells of the all-reduce on all nodes together", ("n1", "n2"))]
+    assert list(gaps(held)) == [("there is no result for the all-reduce on all nodes together", ("n1", "n2"))]
     said = ProbeFacts((result(INSIDE), result(PAIR)), (Skipped(ALL, "the time was over"),))
     assert list(gaps(probed(said, ProbeFacts((result(PAIR),))))) == []
 
 
 def test_a_node_of_several_ranks_that_lacks_what_others_have_by_themselves_leaves_a_gap() -> None:
     held = probed(ProbeFacts((result(INSIDE), result(ALL))), ProbeFacts((result(ALL),)))
-    assert list(gaps(held)) == [("nothing tells of the all-reduce inside the node, which others had", ("n2",))]
+    assert list(gaps(held)) == [("there is no result for the all-reduce inside the node, as other nodes have", ("n2",))]
     one = replace(ALL, ranks=(8, 1))
     assert list(gaps(probed(ProbeFacts((result(INSIDE), result(one))), ProbeFacts((result(one),))))) == []
 
@@ -70,13 +70,13 @@ def test_what_is_no_sum_is_none_of_it(method: Method) -> None:
 def test_sizes_that_everybody_left_out_are_told_of() -> None:
     held = probed(ProbeFacts((result(PAIR, row(8)),)), ProbeFacts((result(PAIR, row(8)),)))
     assert missing_sizes(collectives(held)) == {Stage.PAIR: (MIB,)}
-    assert notes(held) == ("between some pairs of nodes not all sizes were measured; left out: 1 MiB",)
+    assert notes(held) == ("sizes not measured between some pairs of nodes: 1 MiB",)
 
 
 def test_a_result_that_nobody_verified_is_told_of() -> None:
     held = probed(ProbeFacts((result(PAIR, row(8), row(MIB, wrong=None)),)), ProbeFacts((result(PAIR),)))
     assert [unverified(facts) for facts in held.values()] == [True, False]
-    assert notes(held) == ("nobody verified all results of n1",)
+    assert notes(held) == ("not all results were verified on n1",)
 
 
 def test_a_figure_beyond_what_links_can_carry_is_told_of() -> None:
@@ -84,8 +84,8 @@ def test_a_figure_beyond_what_links_can_carry_is_told_of() -> None:
     held = probed(both, both)
     (said,) = notes(held, 50.0)
     assert said == (
-        "all-reduce between two nodes, one rank each, n[1-2]: 1.05e+06 GB/s is more than the NICs can carry (50): what "
-        "was measured or what was detected is wrong"
+        "all-reduce between two nodes, one rank each, n[1-2]: 1.05e+06 GB/s is more than the limit of 50 (the "
+        "NICs): the measurement or the detected hardware is wrong"
     )
 
 

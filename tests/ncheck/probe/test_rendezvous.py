@@ -45,8 +45,8 @@ def test_nobody_is_made_to_connect_to_an_address_that_is_not_the_nodes_own(one: 
     driven = Driven(meeting=gives(one)).run()
     assert met_by(one, driven) == []
     failed = [result.failure.words for result in driven.probed("gpu02").results if result.failure]
-    assert [re.sub(r"to [0-9a-f.:]+,", "to X,", words) for words in failed[:1]] in (
-        [], ["the identifier that it gave leads to X, which is not its own"],
+    assert [re.sub(r"address [0-9a-f.:]+,", "address X,", words) for words in failed[:1]] in (
+        [], ["its NCCL identifier contains the address X, which is not its own"],
     )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def test_whom_a_bad_identifier_leads_the_step_is_that_nodes_failure_alone() -> N
     driven = Driven(meeting=lambda arguments: {**meets(arguments), "ids": [one] * arguments["count"]}).run()
     assert met_by(one, driven) == []
     words = {result.failure.words for node in OWN for result in driven.probed(node).results if result.failure}
-    assert words == {"the identifier that it gave leads to 203.0.113.7, which is not its own"}
+    assert words == {"its NCCL identifier contains the address 203.0.113.7, which is not its own"}
 
 
 @pytest.mark.parametrize("one", [v4(OWN["gpu02"]), "00" * 128, "ff" * 128])

@@ -44,7 +44,7 @@ def test_all_nodes_are_held_and_not_the_smaller_groups_before_them() -> None:
 def test_where_nothing_can_be_expected_the_first_reason_is_given() -> None:
     judged = compared(probed(ran(Stage.ALL, NAMES, 8, 300.0, planned=places(8))), {})
     assert without_expectation(judged) == NotApplicable(
-        "no expected bandwidth (unknown: how the GPUs of n1 are connected (nvidia-smi topo -m) and 7 more"
+        "no expected bandwidth (unknown: how the GPUs of n1 are connected (nvidia-smi topo -m) and 7 more)"
     )
     assert without_expectation(()) == NotApplicable("no bandwidth was measured")
 

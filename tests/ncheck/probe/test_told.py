@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ncheck.facts.probe import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step
 from ncheck.model.fact import Absent, Unread
-from ncheck.model.report import Measurement, Pair, Point, Probe, Traffic
+from ncheck.model.report import Measurement, Pair, Point, Probe, Standing, Traffic
 from ncheck.probe.expected import Expected
 from ncheck.probe.measurements import measured, measured_with
 from ncheck.probe.results import Collective
@@ -61,10 +61,10 @@ def test_one_collective_is_told_whole_with_what_it_should_have_reached_and_its_c
     assert made == Measurement(
         "all-reduce on 2 nodes", 380.0, 400.0, "GB/s", "the 8 x 400 Gb/s NICs", ("n1", "n2"), "NCCL 2.21.5", "all", 16,
         ("7 of 8 rails on n2",), (),
-        (Point(GIB, in_place=False, seconds=seconds, algbw=202.667, busbw=380.0, wrong=0),),
+        (Point(GIB, in_place=False, seconds=seconds, algbw=202.667, busbw=380.0, wrong=0),), standing=Standing.OK,
     )  # fmt: skip
     assert made.ratio == 0.95
-    how = "all-reduce by NCCL 2.21.5, started by ncheck itself"
+    how = "all-reduce by NCCL 2.21.5, started by ncheck"
     assert probe == Probe(ran=True, reason=how, means="nccl", launcher="agents", version="2.21.5", rounds=1)
 
 
@@ -88,7 +88,10 @@ def test_of_many_pairs_the_best_the_middle_and_the_worst_are_named_and_all_are_i
         (f"{what}: the middle of 3 pairs of nodes", 47.0, ("n1", "n3")),
         (f"{what}: the worst of 3 pairs of nodes", 21.0, ("n3", "n4")),
     ]
-    assert probe.pairs == (Pair(("n1", "n2"), 48.0), Pair(("n3", "n4"), 21.0), Pair(("n1", "n3"), 47.0))
+    slow = Standing.FAR_TOO_LOW  # all of them are far below 400
+    assert probe.pairs == tuple(Pair(nodes, busbw, slow) for nodes, busbw in (
+        (("n1", "n2"), 48.0), (("n3", "n4"), 21.0), (("n1", "n3"), 47.0),
+    ))  # fmt: skip
     assert probe.rounds == 2
 
 
@@ -98,10 +101,10 @@ def test_pairs_that_are_alike_are_one_line_and_one_that_failed_says_why_and_has_
         failed(step(Stage.PAIR, "n1", "n3", number=2), "no route to host"),
     ]  # fmt: skip
     (alike, lost), probe = measured_with(facts(parts), nothing_known)
-    assert alike.what.endswith(": 2 pairs of nodes alike")
+    assert alike.what.endswith(": 2 pairs of nodes with about the same result")
     assert alike.nodes == ("n1", "n2", "n3", "n4")
     assert (lost.measured, lost.curve, lost.failed) == (None, (), "n[1,3]: init: no route to host")
-    assert probe.pairs[2] == Pair(("n1", "n3"), None)
+    assert probe.pairs[2] == Pair(("n1", "n3"), None, Standing.FAILED)
 
 
 def test_more_nodes_are_told_with_what_they_keep_of_what_fewer_have() -> None:
@@ -117,7 +120,7 @@ def test_a_node_of_the_group_that_tells_nothing_leaves_no_value() -> None:
     results = {"n1": ran(one, 380.0)["n1"]}
     (made,), probe = measured_with(facts([results], n2=Unread("the connection ended")), four_hundred)
     assert (made.measured, made.failed) == (None, "n2: reported nothing")
-    assert probe.notes == ("nothing was measured on n2: the connection ended",)
+    assert probe.notes == ("not measured on n2: the connection ended",)
 
 
 def test_a_run_on_cpus_never_calls_itself_nccl() -> None:
@@ -151,7 +154,7 @@ def test_what_was_not_begun_and_what_the_means_do_not_tell_of_is_noted_once() ->
     note = "the GPUs were not measured: no NCCL"
     held: dict[str, Facts] = {n: {ProbeFacts: ProbeFacts((result,), (last,), note)} for n, result in results.items()}
     _, probe = measured_with(held, nothing_known)
-    assert probe.notes == (note, "on all 2 nodes together nothing was measured: the time for the probe was over")
+    assert probe.notes == (note, "not measured on all 2 nodes together: the time for the probe was over")
     nothing = ProbeFacts((), (last,))
     _, probe = measured_with({"n1": {ProbeFacts: nothing}}, nothing_known)
     assert probe == Probe(ran=False, reason="no bandwidth was measured: the time for the probe was over")

@@ -69,13 +69,14 @@ def test_tcp_is_expected_only_where_the_wire_is_slower_than_a_core(hardware: Har
 def test_sockets_of_more_than_one_pair_and_gloo_expect_nothing() -> None:
     held = replace(NODE, nics=wired(10000).nics)
     run = ran(Stage.ALL, ["n1", "n2", "n3"], 8, planned=("eth0",), net="Socket")
-    assert expected(run, dict.fromkeys(run.step.group, held)).unknown == ("what sockets give to more than one pair",)
+    several = "the bandwidth of sockets between more than two ranks"
+    assert expected(run, dict.fromkeys(run.step.group, held)).unknown == (several,)
     gloo = ran(Stage.PAIR, ["n1", "n2"], 1, planned=("eth0",), method=Method.GLOO)
-    assert expected(gloo, dict.fromkeys(gloo.step.group, wired(10000))).unknown == ("what gloo gives on CPUs",)
+    assert expected(gloo, dict.fromkeys(gloo.step.group, wired(10000))).unknown == ("the bandwidth of gloo on CPUs",)
 
 
 def test_a_plug_in_that_carries_the_data_leaves_it_unknown() -> None:
     said = "n1:1:1 [0] NCCL INFO NET/OFI Selected Provider is efa"
     run = ran(Stage.ALL, ["n1", "n2", "n3"], 8, planned=places(8), used=(said,))
     held = with_rails(board("NVIDIA H200", 8), *rails(8))
-    assert expected(run, dict.fromkeys(run.step.group, held)).unknown == ("what the network plug-in carries",)
+    assert expected(run, dict.fromkeys(run.step.group, held)).unknown == ("the bandwidth of the network plug-in",)

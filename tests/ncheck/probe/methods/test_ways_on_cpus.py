@@ -89,10 +89,10 @@ def test_two_that_share_no_family_cannot_take_part() -> None:
 
 def test_tcp_needs_two_nodes_a_network_and_listeners() -> None:
     assert TCP.unfit(context(BOTH)) == ""
-    assert TCP.unfit(context({"n0": node(0)})) == "one node alone has nobody to send to"
-    assert TCP.unfit(context(BOTH, {})) == "the plan names no network with an address of n[0-1]"
+    assert TCP.unfit(context({"n0": node(0)})) == "a single node has no other node to send to"
+    assert TCP.unfit(context(BOTH, {})) == "n[0-1] has no address in the plan's network"
     deaf = {**BOTH, "n1": {**node(1), ListenFacts: ListenFacts({}, {"10.0.0.2": "gone"})}}
-    assert TCP.unfit(context(deaf)) == "no agent listens in the plan's network on n1"
+    assert TCP.unfit(context(deaf)) == "no agent listens on n1 in the plan's network"
     quiet = Settings(mesh="none")
     assert TCP.unfit(context(deaf, settings=quiet)).startswith("--mesh none was given, and no agent listens ")
 
@@ -121,7 +121,7 @@ def test_gloo_needs_torch_on_every_node_and_a_network() -> None:
     assert GLOO.unfit(context(BOTH)) == ""
     without = {**BOTH, "n1": node(1, tensorflow="2.16")}
     assert GLOO.unfit(context(without)) == "the job's interpreter has no torch on n1"
-    assert GLOO.unfit(context({"n0": BOTH["n0"]})) == "one node alone has nobody to send to"
+    assert GLOO.unfit(context({"n0": BOTH["n0"]})) == "a single node has no other node to send to"
 
 
 def test_neither_calls_itself_nccl() -> None:
