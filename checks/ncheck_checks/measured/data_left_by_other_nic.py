@@ -1,16 +1,16 @@
-"""Data left by another NIC than the plan's
+"""Data left through another NIC than the planned one
 
 ## What it finds
-Nodes whose interfaces and HCA ports of the plan carried less than half of what left the node during an all-reduce,
-while others carried the rest: by the kernel's own counters, before and after. The cards beneath a bond, a VLAN or a
-bridge of the plan count as the plan's.
+Nodes whose planned interfaces and HCA ports carried less than half of the data that left the node during an all-reduce,
+while others carried the rest, by the kernel's counters before and after. The cards below a planned bond, VLAN or bridge
+count as planned.
 
 ## Why it matters
-The job runs over a management network or a single rail, many times slower than it could, and no error says so.
+The job runs over a management network or a single rail, many times slower than it could, and reports no error.
 
 ## What to type
-`ncheck plan nodes.txt --for env` gives the variables that name the plan's interfaces; a route that prefers another card
-shows in `ip route get ADDRESS` on the node that is named.
+`ncheck plan nodes.txt --for env` prints the variables that select the planned interfaces. On the named node,
+`ip route get ADDRESS` shows whether a route prefers another card.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from ncheck.text import moved
 MIB = 2**20
 
 
-LEAST = 4 * MIB  # bytes below which nothing is said: ssh, monitoring and the ranks' own meeting send as much
+LEAST = 4 * MIB  # bytes; ssh, monitoring and the start of the ranks send less
 
 
 _MOST_EVIDENCE = 6
 
 
-# How often each size is run at the least, warm-up among them.
+# The least number of runs of each size, including warm-up.
 _RUNS: Mapping[Method, int] = {Method.NCCL: 5, Method.NCCL_TESTS: 2, Method.GLOO: 3, Method.TCP: 1}
 
 
-# A bridge of containers leads nowhere by itself, and lo never leaves the node.
+# Container bridges lead nowhere by themselves, and lo never leaves the node.
 _STAYS = frozenset({Kind.LOOPBACK, Kind.CONTAINER_BRIDGE, Kind.OVERLAY})
 
 
@@ -46,36 +46,39 @@ _ON_TOP = frozenset({Kind.VLAN, Kind.MACVLAN})
 
 @dataclass(frozen=True)
 class Strayed:
-    """The worst step of a node: what its data left by instead."""
+    """The worst step of a node: which devices its data used instead."""
 
-    told: str
+    message: str
     evidence: tuple[str, ...]
 
 
 def strayed(facts: ProbeFacts, nics: NicFacts) -> Strayed | None:
-    """Return by which other devices the data of a step left the node; None where it left by the plan's."""
+    """Return which other devices the data of a step used; None if it used the planned ones."""
     found = [(result, others) for result in _judged(facts) if (others := _others(result, nics))]
     if not found:
         return None
     result, others = max(found, key=lambda one: sum(one[1].values()))
     planned = _data_devices(result)
-    sent = ", ".join(f"{moved(count)} by {device}" for device, count in others.items())
-    told = f"data left by {' and '.join(others)} and not by {' and '.join(planned)}, as planned: {sent}"
-    return Strayed(f"{told}, and {moved(_sent(result, planned))} by the plan's", tuple(_lines(result))[:_MOST_EVIDENCE])
+    sent = ", ".join(f"{moved(count)} through {device}" for device, count in others.items())
+    message = f"data left through {' and '.join(others)} instead of {' and '.join(planned)}: {sent}"
+    return Strayed(
+        f"{message}, {moved(_sent(result, planned))} through the planned devices",
+        tuple(_lines(result))[:_MOST_EVIDENCE],
+    )
 
 
-def untold(facts: ProbeFacts) -> str:
-    """Return why the node's traffic cannot be judged; "" where it can."""
+def unjudged(facts: ProbeFacts) -> str:
+    """Return why the traffic of the node cannot be judged, "" if it can."""
     judged = tuple(_judged(facts))
     if not judged:
-        return "no step with other nodes told what each of the plan's devices carried"
+        return "no step with other nodes has counters for all planned devices"
     if any(_seen(result) for result in judged):
         return ""
-    return "the counters of no device show the data: they stand still"
+    return "no device counter shows the data"
 
 
 def _seen(result: NodeResult) -> bool:
-    """Tell whether the counters moved as they must: what leaves the node leaves it somewhere."""
+    """Return whether the counters moved as they must: the data leaves the node somewhere."""
     return 2 * sum(counted.sent for counted in result.carried.values()) >= _least(result)
 
 
@@ -161,7 +164,7 @@ def _parents(name: str, nics: NicFacts) -> set[str]:
 
 def _lines(result: NodeResult) -> Iterator[str]:
     for device, counted in sorted(result.carried.items(), key=lambda one: -one[1].sent):
-        plan = " (of the plan)" if device in result.planned else ""
+        plan = " (planned)" if device in result.planned else ""
         yield f"{device}{plan}: {moved(counted.sent)} sent, {moved(counted.received)} received"
 
 
@@ -169,6 +172,6 @@ def _lines(result: NodeResult) -> Iterator[str]:
 def data_left_by_other_nic(node: NodeView) -> Iterator[Problem | NotApplicable]:
     found = strayed(node[ProbeFacts], node[NicFacts])
     if found:
-        yield Problem(found.told, "ncheck plan nodes.txt --for env", found.evidence)
-    elif why := untold(node[ProbeFacts]):
+        yield Problem(found.message, "ncheck plan nodes.txt --for env", found.evidence)
+    elif why := unjudged(node[ProbeFacts]):
         yield NotApplicable(why)

@@ -1,16 +1,16 @@
-"""NCCL did not use the network that it was held to
+"""NCCL did not use the planned network
 
 ## What it finds
-Steps in which NCCL's own log names another network than NCCL_NET asked for, such as Socket instead of IB, or another
-interface or HCA than those of the plan.
+Steps in which NCCL's log names another network than NCCL_NET asks for, such as Socket instead of IB, or another
+interface or HCA than the planned ones.
 
 ## Why it matters
-NCCL without its HCAs goes on over TCP, many times slower, and a training job says nothing of it. In the probe the
-network is pinned, so that this is a failure and not a slow pass.
+Without its HCAs NCCL continues over TCP, many times slower, and a training job reports nothing. The probe pins the
+network, so that this is a failure and not a slow pass.
 
 ## What to type
-`NCCL_DEBUG=INFO` shows why an HCA was passed over; `ibstat` shows its ports, `ls -l /dev/infiniband` whether they may
-be opened, `ncheck plan nodes.txt --for env` the variables that name the right ones.
+`NCCL_DEBUG=INFO` shows why NCCL skipped an HCA, `ibstat` its ports, `ls -l /dev/infiniband` whether you may open them.
+`ncheck plan nodes.txt --for env` prints the variables that select the right ones.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ _MOST_EVIDENCE = 6
 
 @dataclass(frozen=True)
 class FallenBack:
-    """What NCCL used instead, and a line to type."""
+    """What NCCL used instead, and the command to type."""
 
-    told: str
+    message: str
     evidence: tuple[str, ...]
     fix: str
 
 
 def fallen_back(facts: ProbeFacts) -> FallenBack | None:
-    """Return the first step in which NCCL took something else; None where there is none."""
-    for result in _spoken(facts):
+    """Return the first step in which NCCL used something else; None if there is none."""
+    for result in _logged(facts):
         ways = used_ways(result.used)
         found = _other_network(result, ways) or _other_devices(result, ways)
         if found:
-            told, fix = found
-            return FallenBack(told, result.used[:_MOST_EVIDENCE], fix)
+            message, fix = found
+            return FallenBack(message, result.used[:_MOST_EVIDENCE], fix)
     return None
 
 
 def silent_about(facts: ProbeFacts) -> bool:
-    """Tell whether no step with other nodes says what NCCL used."""
-    return not any(True for _ in _spoken(facts))
+    """Return whether no step with other nodes shows what NCCL used."""
+    return not any(True for _ in _logged(facts))
 
 
-def _spoken(facts: ProbeFacts) -> Iterator[NodeResult]:
+def _logged(facts: ProbeFacts) -> Iterator[NodeResult]:
     for result in facts.results:
         if result.step.method.by_nccl and len(result.step.group) > 1 and result.used:
             yield result
 
 
 def _other_network(result: NodeResult, ways: tuple[Way, ...]) -> tuple[str, str] | None:
-    """Return what was used under a pin to something else. What names the network itself outweighs what was tried."""
+    """Return another network than the pinned one. A line that names the network outweighs lines about attempts."""
     pin = result.step.net
     if not pin:
         return None
@@ -68,11 +68,11 @@ def _other_network(result: NodeResult, ways: tuple[Way, ...]) -> tuple[str, str]
     if not other:
         return None
     fix = "ibstat; ls -l /dev/infiniband" if pin == "IB" else "ncheck plan nodes.txt --for env"
-    return f"NCCL was held to {pin} and used {other}", fix
+    return f"NCCL was pinned to {pin} but used {other}", fix
 
 
 def _other_devices(result: NodeResult, ways: tuple[Way, ...]) -> tuple[str, str] | None:
-    """Return the HCA ports that are none of the plan's, or the interfaces where none of them is."""
+    """Return HCA ports that are not planned, or the interfaces if none of them is planned."""
     ports = [device for device in result.planned if ":" in device]
     interfaces = [device for device in result.planned if ":" not in device]
     used_ports = [way.name for way in ways if way.hca]
@@ -86,19 +86,19 @@ def _other_devices(result: NodeResult, ways: tuple[Way, ...]) -> tuple[str, str]
 
 
 def _same_port(used: str, planned: str) -> bool:
-    """Tell whether both are one port: NCCL may leave the number out."""
+    """Return whether both are the same port: NCCL may leave out the number."""
     return used == planned or (":" not in used and planned.partition(":")[0] == used)
 
 
 def _instead(used: list[str], planned: list[str]) -> tuple[str, str]:
-    told = f"NCCL used {' and '.join(dict.fromkeys(used))} and not {' and '.join(planned)}, as planned"
-    return told, "ncheck plan nodes.txt --for env"
+    message = f"NCCL used {' and '.join(dict.fromkeys(used))} instead of the planned {' and '.join(planned)}"
+    return message, "ncheck plan nodes.txt --for env"
 
 
 @node_check("NC704", Severity.ERROR, ProbeFacts)
 def net_fell_back(node: NodeView) -> Iterator[Problem | NotApplicable]:
     found = fallen_back(node[ProbeFacts])
     if found:
-        yield Problem(found.told, found.fix, found.evidence)
+        yield Problem(found.message, found.fix, found.evidence)
     elif silent_about(node[ProbeFacts]):
-        yield NotApplicable("no step with other nodes has NCCL's word of the network that it used")
+        yield NotApplicable("NCCL's log does not show the network of any step with other nodes")

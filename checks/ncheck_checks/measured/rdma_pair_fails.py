@@ -1,17 +1,17 @@
 """RDMA between two HCA ports fails
 
 ## What it finds
-Pairs of HCA ports of the same rail between which perftest's ib_write_bw, or ibv_rc_pingpong, carries nothing although
-both ports are Active. A port that works with another partner is not named. Where neither program is on the PATH,
-nothing is known.
+Pairs of HCA ports of the same rail between which ib_write_bw (perftest) or ibv_rc_pingpong fails although both ports
+are Active. A port that works with another partner is not named. If neither program is on the PATH, nothing is tested.
 
 ## Why it matters
-Active only says that the port has a neighbour: partitions, a wrong GID, a filter for RoCE or a switch that lost its
-routes still stop the data. NCCL hangs or ends there with "unhandled system error", where the first rank needs the rail.
+Active only means that the port has a neighbour. Partitions, a wrong GID, a filter for RoCE or a switch that lost its
+routes can still stop the data. NCCL then hangs, or ends with "unhandled system error" when a rank first uses the rail.
 
 ## What to type
-The line of the finding repeats the test: first the server on the one node, then the client on the other. For RoCE
-compare `show_gids` on both; for InfiniBand `ibv_devinfo -v` and, with the fabric's keeper, `iblinkinfo`.
+The command of the finding repeats the test: it starts the server on one node, then the client on the other. For RoCE
+compare `show_gids` on both nodes; for InfiniBand use `ibv_devinfo -v`, and ask the fabric's administrator for
+`iblinkinfo`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ PLAN = ("mlx5_0:1", "mlx5_1:1", "eth0")
 def test_sockets_under_a_pin_to_infiniband_are_an_error() -> None:
     nodes = probed(n1=well(IB, planned=PLAN, used=(BOOTSTRAP, SOCKET)))
     assert judge([net_fell_back], nodes).findings == [
-        Finding("NC704", "net-fell-back", Severity.ERROR, ("n1",), "NCCL was held to IB and used Socket",
+        Finding("NC704", "net-fell-back", Severity.ERROR, ("n1",), "NCCL was pinned to IB but used Socket",
                 (BOOTSTRAP, SOCKET), "ibstat; ls -l /dev/infiniband"),
     ]  # fmt: skip
 
@@ -28,14 +28,14 @@ def test_sockets_under_a_pin_to_infiniband_are_an_error() -> None:
 @pytest.mark.parametrize(
     ("planned", "used", "told"),
     [
-        (PLAN, ("[0] NCCL INFO Using network Socket",), "NCCL was held to IB and used Socket"),
+        (PLAN, ("[0] NCCL INFO Using network Socket",), "NCCL was pinned to IB but used Socket"),
         (
             ("mlx5_0:1", "eth0"), (BOOTSTRAP, HCAS, "[0] NCCL INFO Using network IB"),
-            "NCCL used mlx5_1:1 and not mlx5_0:1, as planned",
+            "NCCL used mlx5_1:1 instead of the planned mlx5_0:1",
         ),
         (
             ("mlx5_0:1", "mlx5_1:1", "eth9"), (BOOTSTRAP, HCAS),
-            "NCCL used eth0 and not eth9, as planned",
+            "NCCL used eth0 instead of the planned eth9",
         ),
     ],
 )  # fmt: skip

@@ -24,7 +24,7 @@ def test_many_things_are_counted_and_each_is_told_once() -> None:
     nodes = probed(n1=(well(step(1, "n1"), left=(KILLED, FILE)), well(step(2, "n1", "n2"), left=(FILE,))))
     (finding,) = judge([probe_left_behind], nodes).findings
     assert (finding.message, finding.evidence) == (
-        "2 things had to be ended or removed, or may be left, after the probe",
+        "after the probe 2 processes or files had to be removed, or may be left",
         (KILLED, FILE),
     )
 
