@@ -91,7 +91,7 @@ def against(  # noqa: PLR0913  each is one thing that may be wrong
 
 
 def test_an_error_about_what_the_plan_is_made_of_stands_against_it() -> None:
-    assert against(BAD) == (Objection("NC701 gpu-is-bad on n1: it is bad", ("n1",), "nvidia-smi -L"),)
+    assert against(BAD) == (Objection("NC701 gpu-is-bad on n1: it is bad", ("n1",), "nvidia-smi -L", "NC701"),)
 
 
 def test_what_could_not_be_told_of_it_does_too_where_the_unknown_counts() -> None:

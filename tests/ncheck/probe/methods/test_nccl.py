@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ncheck.facts.nccl import LoadedNcclFacts
 
-from .driven import Driven, meets
+from tests.ncheck.probe.driven import Driven, meets
 
 OWN = {"gpu01": "10.20.0.11", "gpu02": "10.20.0.12", "gpu03": "10.20.0.13", "gpu04": "10.20.0.14"}
 FAMILY_V4, FAMILY_V6 = struct.pack("<H", 2), struct.pack("<H", 10)
