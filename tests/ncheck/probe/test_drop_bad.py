@@ -65,6 +65,6 @@ def test_who_replays_it_with_the_bad_node_hears_that_not_all_were_measured(run: 
     again = replay(made, replace(DROPPING, drop_bad=False), Silent())
     assert {finding.code: finding.nodes for finding in again.findings} == {"NC710": ("gpu03",)}
     assert again.probe is not None
-    assert again.probe.notes == ("on all 4 nodes together nothing was measured: --drop-bad left out gpu03",)
+    assert again.probe.notes == ("not measured on all 4 nodes together: --drop-bad left out gpu03",)
     untold = {verdict.node: verdict.reason for verdict in again.verdicts if verdict.outcome.value == "unknown"}
     assert untold == {"gpu03": "the all-reduce on 4 nodes was not tested: --drop-bad left out gpu03"}
