@@ -1,4 +1,4 @@
-"""Why nothing was measured, as the report tells it. Most runs measure nothing, and need not load told.py."""
+"""Why nothing was measured, as the report tells it. Most runs measure nothing, and need not load measurements.py."""
 
 from __future__ import annotations
 
