@@ -104,9 +104,7 @@ def without_expectation(comparisons: Sequence[Comparison]) -> NotApplicable | No
         return None
     missing = tuple(dict.fromkeys(what for one in comparisons for what in one.expected.unknown))
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return NotApplicable(
-        f"no expected bandwidth (unknown: {missing[0]}{more})" if missing else "no limit"
-    )
+    return NotApplicable(f"no expected bandwidth (unknown: {missing[0]}{more})" if missing else "no limit")
 
 
 def _problem(members: Sequence[Comparison], hardware: Mapping[str, Hardware]) -> Problem:
