@@ -118,7 +118,7 @@ def test_who_presses_ctrl_c_hears_what_is_known_and_leaves_nothing(lab: Lab) -> 
     listing(lab, lab.names)
     with nothing_left(lab):
         running = begin(lab, "probe", "nodes.txt", "-o", "json", *SIZES, *UNHURRIED, *PATIENT)
-        _wait_for(lab.nodes[2], "ncheck.agent.turns.nccl_rank.main")
+        _wait_for(lab.nodes[2], "ncheck.agent.tasks.nccl_rank.main")
         running.interrupt()
         run = running.wait(HANGS)
     assert (run.exit_code, run.report["interrupted"]) == (130, True)

@@ -47,7 +47,7 @@ def test_the_host_behind_a_slow_interface_is_named_after_a_second_partner(lab: L
     run = probed(lab, "--probe", "tcp")
 
     assert named(run, "NC713") == [slow.name], run.report["findings"]
-    assert "node03 is slow with each of its partners by eth0: " in run.finding("NC713")["message"]
+    assert "node03 is slow with every partner through eth0: " in run.finding("NC713")["message"]
     assert run.finding("NC713")["severity"] == "warning"
     partners = {node for pair in told(run)["pairs"] if slow.name in pair["nodes"] for node in pair["nodes"]}
     assert len(partners - {slow.name}) >= 2

@@ -9,7 +9,7 @@ import pytest
 from ncheck.bad_nodes import bad_nodes
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.names import NameFacts, Resolved
-from ncheck.facts.probe import Means, ProbeFacts, Skipped, Stage, Step, Turn
+from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Skipped, Stage, Step
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
@@ -125,14 +125,14 @@ def test_what_the_others_told_of_a_node_that_is_gone_goes_with_it(gone: str) -> 
 
 def test_what_ran_with_a_node_that_is_left_out_says_nothing_of_the_others_alone() -> None:
     inside, pair, whole = (
-        Turn(Step(round_, stage, Means.NCCL, group, (8,) * len(group), (8,)), ())
+        NodeResult(Step(round_, stage, Method.NCCL, group, (8,) * len(group), (8,)), ())
         for round_, stage, group in (
             (1, Stage.INSIDE, ("a",)),
             (2, Stage.PAIR, ("a", "b")),
             (3, Stage.ALL, tuple("abc")),
         )
     )
-    later = Skipped(Step(4, Stage.SCALING, Means.NCCL, ("a", "c"), (8, 8), (8,)), "no time")
+    later = Skipped(Step(4, Stage.SCALING, Method.NCCL, ("a", "c"), (8, 8), (8,)), "no time")
     facts: dict[str, Facts] = {
         name: {ProbeFacts: ProbeFacts((inside, pair, whole), (later,), "a note")} for name in "abc"
     }

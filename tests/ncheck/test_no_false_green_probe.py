@@ -126,7 +126,7 @@ def test_what_cannot_be_judged_does_not_pass(name: str) -> None:
 def test_sizes_that_everybody_left_out_are_told_in_the_report() -> None:
     report = judged(damaged(EVERYBODY, LAST, rows(lambda told: told[:-2])))
     assert report.probe is not None
-    assert report.probe.notes == ("on all 4 nodes together not all sizes were measured; left out: 1 GiB",)
+    assert report.probe.notes == ("sizes not measured on all 4 nodes together: 1 GiB",)
 
 
 def test_a_node_that_claims_to_be_faster_than_the_others_makes_nobody_faster() -> None:

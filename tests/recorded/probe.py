@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from ncheck.facts.probe import MEETING, TURN, Means, ProbeFacts, Stage, Step
+from ncheck.facts.probe import MEETING, TASK, Method, ProbeFacts, Stage, Step
 from ncheck.facts.probe_replies import probed
 from ncheck.hostlist import fold
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
-from ncheck.probe.collectives import collectives
-from ncheck.probe.methods.method import GIB, KIB, MIB, step_told
+from ncheck.probe.methods.driver import GIB, KIB, MIB, step_arguments
+from ncheck.probe.results import collectives
 from ncheck.probe.schedule import pair_rounds, scaling_groups
 
 from .host import Hca, Host
@@ -33,7 +33,7 @@ NOT_ASKED = Reply(Status.NOT_ASKED, "not asked (--probe none)")
 
 def none_asked() -> dict[str, Reply]:
     """Return the answers of a node on which nothing was to be measured."""
-    return {TURN.key: NOT_ASKED, MEETING.key: NOT_ASKED}
+    return {TASK.key: NOT_ASKED, MEETING.key: NOT_ASKED}
 
 
 def measured(
@@ -70,20 +70,20 @@ class _Run:
         for group in groups:
             step = self.step(group, stage, sizes)
             for node in group:
-                self.replies.setdefault(node, {})[f"{TURN.key}#{self.number}"] = self.turn(step, node)
+                self.replies.setdefault(node, {})[f"{TASK.key}#{self.number}"] = self.result(step, node)
 
     def leave_out(self, nodes: tuple[str, ...]) -> None:
         """Note on these nodes that they have no part in what follows."""
         self.number += 1 if nodes else 0
-        asked = step_told(self.step(tuple(self.hosts), Stage.ALL, SWEEP))
+        asked = step_arguments(self.step(tuple(self.hosts), Stage.ALL, SWEEP))
         for node in nodes:
             why = Reply(Status.NOT_ASKED, f"--drop-bad left out {fold(nodes)}", asked=asked)
-            self.replies[node][f"{TURN.key}#{self.number}"] = why
+            self.replies[node][f"{TASK.key}#{self.number}"] = why
 
     def step(self, group: tuple[str, ...], stage: Stage, sizes: tuple[int, ...]) -> Step:
         ranks = (1,) * len(group) if stage is Stage.PAIR else tuple(self.hosts[name].gpus for name in group)
         net = "" if stage is Stage.INSIDE else "IB"
-        return Step(self.number, stage, Means.NCCL, group, ranks, sizes, net=net)
+        return Step(self.number, stage, Method.NCCL, group, ranks, sizes, net=net)
 
     def known(self) -> dict[str, ProbeFacts]:
         told = {
@@ -91,13 +91,13 @@ class _Run:
         }
         return {node: facts for node, facts in told.items() if isinstance(facts, ProbeFacts)}
 
-    def turn(self, step: Step, node: str) -> Reply:
+    def result(self, step: Step, node: str) -> Reply:
         host = self.hosts[node]
         first = sum(step.ranks[: step.group.index(node)])
         mine = step.ranks[step.group.index(node)]
         wire = next(nic.name for nic in host.nics if nic.default_route)
         asked: JsonValue = {
-            **step_told(step), "node": node, "planned": [*_rails(host), wire], "timeout": 20.0,
+            **step_arguments(step), "node": node, "planned": [*_rails(host), wire], "timeout": 20.0,
             "variables": {"NCCL_NET": step.net} if step.net else {}, "id": _id(step.group[0], step.round),
             "first": first, "gpus": list(range(mine)),
         }  # fmt: skip

@@ -1,14 +1,15 @@
-"""The GPUs of a node are slower together than those of its peers
+"""The GPUs of one node are slower than those of its peers
 
 ## What it finds
-Nodes of one GPU model of which nobody can tell what they should reach inside, because a part of the chain is not known
-(a new model, PCIe links that cannot be read): those below 0.85 of what is usual among them.
+Nodes whose all-reduce inside the node reaches less than 0.85 of what nodes of the same GPU model usually reach. It
+compares only nodes without an expected bandwidth, because part of the chain is unknown: a new GPU model, or PCIe links
+that cannot be read.
 
 ## Why it matters
-Equal nodes differ by a few percent. One that is further below has a GPU that is held back, or links that are broken.
+Equal nodes differ by a few percent. A node below that has a throttled GPU or broken links.
 
 ## What to type
-`nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE` on the node shows what holds its GPUs back, `nvidia-smi topo -m` how
+On the node: `nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE` shows what throttles its GPUs, `nvidia-smi topo -m` how
 they are connected.
 """
 
@@ -17,11 +18,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
-from ncheck.facts.probe import ProbeFacts
-from ncheck.probe.shortfalls import below_peers
+from ncheck.facts.probe import Method, ProbeFacts, Stage
+from ncheck.probe.expected import expected
+from ncheck.probe.results import collectives
+from ncheck.probe.shortfalls import inside_runs, observations
+from ncheck.probe.standing import PEERS_LOW, usual_inside
 from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC722", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, by_kind=True)
 def bandwidth_below_peers(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
-    yield from below_peers(cluster.facts(ProbeFacts), hardware_in(cluster))
+    probed, hardware = cluster.facts(ProbeFacts), hardware_in(cluster)
+    groups: dict[tuple[int, Method], dict[str, float]] = {}
+    for one in inside_runs(collectives(probed)):
+        if expected(one, hardware).busbw is None:
+            groups.setdefault((one.step.world, one.step.method), {})[one.step.group[0]] = one.busbw or 0.0
+    compared = [values for values in groups.values() if len(values) > 1]
+    if not compared:
+        yield NotApplicable("fewer than two nodes of one kind were measured without an expected bandwidth")
+    for values in compared:
+        usual = usual_inside(values.values())
+        for node, reached in values.items():
+            if reached < PEERS_LOW * usual:
+                figures = f"{reached:.3g} GB/s, its peers {usual:.3g} ({reached / usual:.2f})"
+                own = [result for result in probed[node].results if result.step.stage is Stage.INSIDE]
+                evidence = tuple(one.text for one in observations(node, hardware[node], own))
+                fix = "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"
+                yield Problem(f"all-reduce inside {node}: {figures}", fix, evidence, (node,))

@@ -2,16 +2,17 @@
 
 ## What it finds
 Bus bandwidths from 0.75 to 0.85 of what the detected links should give: of each node by itself, of its best pair, and
-of all nodes. What is expected is computed from NVLinks, NVLS, PCIe and the rails that are in use, or named by --expect.
-The finding tells the term that limits it, and the observed fact that lowers it, such as a rail that is missing. Where a
-part of the chain is not known nothing is expected, and nodes are only compared with one another.
+of all nodes. The expected bandwidth is computed from NVLinks, NVLS, PCIe and the rails in use, or given with --expect.
+The finding names the limiting component, and observed facts that lower the limit, such as a missing rail. Where part of
+the chain is unknown nothing is expected, and nodes are only compared with each other. Plain sockets below 0.75 are
+reported here too, because a busy machine easily halves their bandwidth.
 
 ## Why it matters
-Healthy systems reach 0.93 and more of it. What is missing is lost in every step of the job.
+Healthy systems reach 0.93 and more. What is missing is lost in every step of the job.
 
 ## What to type
-What the finding says; `ncheck probe nodes.txt --sizes 1G,4G,16G` measures larger messages, and `--expect BUSBW` puts in
-what you know that it can reach.
+The command of the finding. `ncheck probe nodes.txt --sizes 1G,4G,16G` measures larger messages. If you know what the
+hardware can reach, pass it with `--expect BUSBW`.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from collections.abc import Iterator
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
-from ncheck.model.report import FAR_TOO_LOW, LOW
-from ncheck.probe.shortfalls import held, short, unexpected
+from ncheck.model.report import Standing
+from ncheck.probe.shortfalls import compared, shortfalls, without_expectation
 from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC720", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, alone=True)
 def bandwidth_low(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     hardware = hardware_in(cluster)
-    judged = held(cluster.facts(ProbeFacts), hardware)
-    yield from short(judged, hardware, FAR_TOO_LOW, LOW)
-    if moot := unexpected(judged):
-        yield moot
+    comparisons = compared(cluster.facts(ProbeFacts), hardware)
+    yield from shortfalls(comparisons, hardware, Standing.LOW)
+    if reason := without_expectation(comparisons):
+        yield reason

@@ -1,16 +1,16 @@
-"""Data left by another NIC than the plan's
+"""Data left through another NIC than the planned one
 
 ## What it finds
-Nodes whose interfaces and HCA ports of the plan carried less than half of what left the node during an all-reduce,
-while others carried the rest: by the kernel's own counters, before and after. The cards beneath a bond, a VLAN or a
-bridge of the plan count as the plan's.
+Nodes whose planned interfaces and HCA ports carried less than half of the data that left the node during an all-reduce,
+while others carried the rest, by the kernel's counters before and after. The cards below a planned bond, VLAN or bridge
+count as planned.
 
 ## Why it matters
-The job runs over a management network or a single rail, many times slower than it could, and no error says so.
+The job runs over a management network or a single rail, many times slower than it could, and reports no error.
 
 ## What to type
-`ncheck plan nodes.txt --for env` gives the variables that name the plan's interfaces; a route that prefers another card
-shows in `ip route get ADDRESS` on the node that is named.
+`ncheck plan nodes.txt --for env` prints the variables that select the planned interfaces. On the named node,
+`ip route get ADDRESS` shows whether a route prefers another card.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from dataclasses import dataclass
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.nics import Interface, NicFacts
-from ncheck.facts.probe import Carried, Means, ProbeFacts, Turn
+from ncheck.facts.probe import Carried, Method, NodeResult, ProbeFacts
 from ncheck.parse.interface_names import Kind
 from ncheck.text import moved
 
 MIB = 2**20
 
 
-LEAST = 4 * MIB  # bytes below which nothing is said: ssh, monitoring and the ranks' own meeting send as much
+LEAST = 4 * MIB  # bytes; ssh, monitoring and the start of the ranks send less
 
 
 _MOST_EVIDENCE = 6
 
 
-# How often each size is run at the least, warm-up among them.
-_RUNS: Mapping[Means, int] = {Means.NCCL: 5, Means.NCCL_TESTS: 2, Means.GLOO: 3, Means.TCP: 1}
+# The least number of runs of each size, including warm-up.
+_RUNS: Mapping[Method, int] = {Method.NCCL: 5, Method.NCCL_TESTS: 2, Method.GLOO: 3, Method.TCP: 1}
 
 
-# A bridge of containers leads nowhere by itself, and lo never leaves the node.
+# Container bridges lead nowhere by themselves, and lo never leaves the node.
 _STAYS = frozenset({Kind.LOOPBACK, Kind.CONTAINER_BRIDGE, Kind.OVERLAY})
 
 
@@ -46,79 +46,82 @@ _ON_TOP = frozenset({Kind.VLAN, Kind.MACVLAN})
 
 @dataclass(frozen=True)
 class Strayed:
-    """The worst step of a node: what its data left by instead."""
+    """The worst step of a node: which devices its data used instead."""
 
-    told: str
+    message: str
     evidence: tuple[str, ...]
 
 
 def strayed(facts: ProbeFacts, nics: NicFacts) -> Strayed | None:
-    """Return by which other devices the data of a step left the node; None where it left by the plan's."""
-    found = [(turn, others) for turn in _judged(facts) if (others := _others(turn, nics))]
+    """Return which other devices the data of a step used; None if it used the planned ones."""
+    found = [(result, others) for result in _judged(facts) if (others := _others(result, nics))]
     if not found:
         return None
-    turn, others = max(found, key=lambda one: sum(one[1].values()))
-    planned = _data_devices(turn)
-    sent = ", ".join(f"{moved(count)} by {device}" for device, count in others.items())
-    told = f"data left by {' and '.join(others)} and not by {' and '.join(planned)}, as planned: {sent}"
-    return Strayed(f"{told}, and {moved(_sent(turn, planned))} by the plan's", tuple(_lines(turn))[:_MOST_EVIDENCE])
+    result, others = max(found, key=lambda one: sum(one[1].values()))
+    planned = _data_devices(result)
+    sent = ", ".join(f"{moved(count)} through {device}" for device, count in others.items())
+    message = f"data left through {' and '.join(others)} instead of {' and '.join(planned)}: {sent}"
+    return Strayed(
+        f"{message}, {moved(_sent(result, planned))} through the planned devices",
+        tuple(_lines(result))[:_MOST_EVIDENCE],
+    )
 
 
-def untold(facts: ProbeFacts) -> str:
-    """Return why the node's traffic cannot be judged; "" where it can."""
+def unjudged(facts: ProbeFacts) -> str:
+    """Return why the traffic of the node cannot be judged, "" if it can."""
     judged = tuple(_judged(facts))
     if not judged:
-        return "no step with other nodes told what each of the plan's devices carried"
-    if any(_seen(turn) for turn in judged):
+        return "no step with other nodes has counters for all planned devices"
+    if any(_seen(result) for result in judged):
         return ""
-    return "the counters of no device show the data: they stand still"
+    return "no device counter shows the data"
 
 
-def _seen(turn: Turn) -> bool:
-    """Tell whether the counters moved as they must: what leaves the node leaves it somewhere."""
-    return 2 * sum(counted.sent for counted in turn.carried.values()) >= _least(turn)
+def _seen(result: NodeResult) -> bool:
+    """Return whether the counters moved as they must: the data leaves the node somewhere."""
+    return 2 * sum(counted.sent for counted in result.carried.values()) >= _least(result)
 
 
-def _judged(facts: ProbeFacts) -> Iterator[Turn]:
+def _judged(facts: ProbeFacts) -> Iterator[NodeResult]:
     """Yield the turns that sent data to other nodes, and whose planned devices all have counters."""
-    for turn in facts.turns:
-        planned = _data_devices(turn)
-        counted = planned and all(device in turn.carried for device in planned)
-        if turn.step.means in _RUNS and len(turn.step.group) > 1 and turn.rows and counted:
-            yield turn
+    for result in facts.results:
+        planned = _data_devices(result)
+        counted = planned and all(device in result.carried for device in planned)
+        if result.step.method in _RUNS and len(result.step.group) > 1 and result.rows and counted:
+            yield result
 
 
-def _data_devices(turn: Turn) -> tuple[str, ...]:
+def _data_devices(result: NodeResult) -> tuple[str, ...]:
     """Return the devices of the plan that the data should take: the HCA ports alone, where NCCL is held to them."""
-    ports = tuple(device for device in turn.planned if ":" in device)
-    return ports if turn.step.net == "IB" and ports else turn.planned
+    ports = tuple(device for device in result.planned if ":" in device)
+    return ports if result.step.net == "IB" and ports else result.planned
 
 
-def _sent(turn: Turn, devices: Collection[str]) -> int:
-    return sum(turn.carried.get(device, Carried(0, 0)).sent for device in devices)
+def _sent(result: NodeResult, devices: Collection[str]) -> int:
+    return sum(result.carried.get(device, Carried(0, 0)).sent for device in devices)
 
 
-def _least(turn: Turn) -> float:
+def _least(result: NodeResult) -> float:
     """Return the bytes that this node must have sent: each size so often, and all but its own share of it once."""
-    nodes = len(turn.step.group)
-    return sum(row.size for row in turn.rows) * _RUNS[turn.step.means] * (nodes - 1) / nodes
+    nodes = len(result.step.group)
+    return sum(row.size for row in result.rows) * _RUNS[result.step.method] * (nodes - 1) / nodes
 
 
-def _others(turn: Turn, nics: NicFacts) -> dict[str, int]:
+def _others(result: NodeResult, nics: NicFacts) -> dict[str, int]:
     """Return what left by other devices, where that is most of what left and the plan's share is missing."""
-    planned = _data_devices(turn)
-    own, missing = _sent(turn, planned), _least(turn)
-    others = _left_by(turn, _related(planned, nics), nics)
+    planned = _data_devices(result)
+    own, missing = _sent(result, planned), _least(result)
+    others = _left_by(result, _related(planned, nics), nics)
     left = sum(others.values())
     return others if own < missing and left >= max(LEAST, missing / 2) and own < (own + left) / 2 else {}
 
 
-def _left_by(turn: Turn, related: Collection[str], nics: NicFacts) -> dict[str, int]:
+def _left_by(result: NodeResult, related: Collection[str], nics: NicFacts) -> dict[str, int]:
     """Return the bytes sent by each other device that can leave the node; a card beneath another one counts once."""
     known = {nic.name: nic for nic in nics.interfaces}
     carriers = {
         device: counted.sent
-        for device, counted in turn.carried.items()
+        for device, counted in result.carried.items()
         if device not in related and counted.sent >= MIB and (":" in device or _leaves(known.get(device)))
     }
     beneath = {lower for device in carriers for lower in _beneath(device, nics)}
@@ -159,9 +162,9 @@ def _parents(name: str, nics: NicFacts) -> set[str]:
     return {nic.name for nic in nics.interfaces if nic.index in indexes}
 
 
-def _lines(turn: Turn) -> Iterator[str]:
-    for device, counted in sorted(turn.carried.items(), key=lambda one: -one[1].sent):
-        plan = " (of the plan)" if device in turn.planned else ""
+def _lines(result: NodeResult) -> Iterator[str]:
+    for device, counted in sorted(result.carried.items(), key=lambda one: -one[1].sent):
+        plan = " (planned)" if device in result.planned else ""
         yield f"{device}{plan}: {moved(counted.sent)} sent, {moved(counted.received)} received"
 
 
@@ -169,6 +172,6 @@ def _lines(turn: Turn) -> Iterator[str]:
 def data_left_by_other_nic(node: NodeView) -> Iterator[Problem | NotApplicable]:
     found = strayed(node[ProbeFacts], node[NicFacts])
     if found:
-        yield Problem(found.told, "ncheck plan nodes.txt --for env", found.evidence)
-    elif why := untold(node[ProbeFacts]):
+        yield Problem(found.message, "ncheck plan nodes.txt --for env", found.evidence)
+    elif why := unjudged(node[ProbeFacts]):
         yield NotApplicable(why)

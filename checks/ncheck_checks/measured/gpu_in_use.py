@@ -1,15 +1,15 @@
-"""Somebody uses a GPU already
+"""A GPU is already in use
 
 ## What it finds
-GPUs with memory in use before the job has begun: more than 3 % of it and more than a gibibyte, which no driver keeps
-for itself. What is measured there is too low. Beyond 10 % ncheck measures nothing on GPUs, unless --force says so.
+GPUs with more than 3 % of their memory and more than 1 GiB in use before the job starts; the driver itself uses less.
+Measurements on such a GPU are too low. Above 10 % ncheck measures nothing on GPUs, except with --force.
 
 ## Why it matters
-A rank that shares its GPU is slow or ends out of memory, and all others wait for it or end with it. Often it is a
-process that outlived the job before, or another user's on a node that is not shared on purpose.
+A rank that shares its GPU is slow or runs out of memory, and all others wait for it or end with it. Often a process of
+an earlier job is still running, or another user shares the node by mistake.
 
 ## What to type
-`nvidia-smi` on the named nodes shows the processes. End what is yours: `kill PID`. To measure all the same:
+`nvidia-smi` on the named nodes shows the processes. End your own with `kill PID`. To measure anyway:
 `ncheck probe nodes.txt --force`.
 """
 
@@ -26,5 +26,5 @@ from ncheck.topology.gpus import in_use, share_in_use
 def gpu_in_use(node: NodeView) -> Iterator[Problem]:
     shares = {gpu.index: share_in_use(gpu) or 0.0 for gpu in in_use(node[GpuFacts])}
     if shares:
-        told = ", ".join(f"{share:.0%} of GPU {index}" for index, share in shares.items())
-        yield Problem(f"memory is in use before the job begins: {told}", "nvidia-smi")
+        used = ", ".join(f"{share:.0%} of GPU {index}" for index, share in shares.items())
+        yield Problem(f"GPU memory is in use before the job starts: {used}", "nvidia-smi")

@@ -1,17 +1,17 @@
-"""NCCL's own diagnostics found something
+"""NCCL's own diagnostics found a problem
 
 ## What it finds
-What NCCL says of itself from 2.31 on, where NCCL_RUN_DIAGNOSTICS asks for it: pairs of GPUs that give each other wrong
-data or none, HCAs whose bandwidth is far from the median, links that are down, memory errors. It is asked once, over
-all ranks, after the all-reduces. Checks that NCCL could not run (no ib_write_bw there, say) are not among them.
+Problems that NCCL 2.31 and later reports with NCCL_RUN_DIAGNOSTICS: pairs of GPUs that exchange wrong data or none,
+HCAs whose bandwidth is far from the median, links that are down, memory errors. The diagnostics run once over all
+ranks, after the all-reduces. Tests that NCCL could not run (for example without ib_write_bw) are not reported.
 
 ## Why it matters
-NCCL goes on all the same. These are the paths that it means to use: what is wrong there comes back later as a hang,
-as wrong gradients or as a job that is slow for no reason.
+NCCL continues in spite of them. It will use these paths, so that the problem returns later as a hang, as wrong
+gradients or as a slow job.
 
 ## What to type
-`nvidia-smi topo -p2p rw` and `nvidia-smi nvlink -s` on the named nodes for GPUs, `ibstat` for HCAs; and the diagnostics
-again, under the job's own launcher: NCCL_RUN_DIAGNOSTICS=1 in its environment.
+On the named nodes: `nvidia-smi topo -p2p rw` and `nvidia-smi nvlink -s` for GPUs, `ibstat` for HCAs. To repeat the
+diagnostics under the job's launcher, set NCCL_RUN_DIAGNOSTICS=1 in its environment.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
-from ncheck.facts.probe import Means, ProbeFacts, Step, Turn
+from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Step
 from ncheck.parse.nccl_diagnostics import Diagnostic, Says, parse_diagnostics
-from ncheck.probe.collectives import turns_by_step
+from ncheck.probe.results import results_by_step
 
 # p2p: write mismatch srcRank=0 ... dstRank=3     |    net bw: mode=same server_rank=0 ... client_rank=8
 # net bw: cross-nic rank 3 (node0): 265.1 Gbit/s, >30% off median 391.5 Gbit/s
@@ -32,19 +32,19 @@ _RANK = re.compile(r"(?:\b[a-z]+_?[Rr]ank=|\brank )(\d{1,6})\b")
 
 @dataclass(frozen=True)
 class Found:
-    """One thing that NCCL found."""
+    """One problem that NCCL found."""
 
     nodes: tuple[str, ...]
     line: Diagnostic
 
-    def told(self) -> str:
-        """Return NCCL's words, with the check that said them."""
+    def text(self) -> str:
+        """Return NCCL's message, with the name of its test."""
         return f"{self.line.check}: {self.line.words}" if self.line.check else self.line.words
 
 
 @dataclass(frozen=True)
 class Diagnosed:
-    """One run of the diagnostics over `step`'s nodes. `failed` says why it came to no end, "" where it did."""
+    """One run of the diagnostics on the nodes of `step`. `failed` says why it did not finish, "" if it did."""
 
     step: Step
     found: tuple[Found, ...]
@@ -54,19 +54,21 @@ class Diagnosed:
 
 
 def diagnosed(probed: Mapping[str, ProbeFacts]) -> Diagnosed | None:
-    """Return the last run; None where there was none."""
-    ran = [(step, turns) for step, turns in turns_by_step(probed).items() if step.means is Means.DIAGNOSTICS]
+    """Return the last run; None if there was none."""
+    ran = [(step, results) for step, results in results_by_step(probed).items() if step.method is Method.DIAGNOSTICS]
     return _diagnosed(*ran[-1]) if ran else None
 
 
-def _diagnosed(step: Step, turns: Mapping[str, Turn]) -> Diagnosed:
-    said = [(node, line) for node, turn in turns.items() for line in parse_diagnostics(turn.log).lines]
+def _diagnosed(step: Step, results: Mapping[str, NodeResult]) -> Diagnosed:
+    said = [(node, line) for node, result in results.items() for line in parse_diagnostics(result.log).lines]
     wrong = tuple(Found(_nodes(step, line) or (node,), line) for node, line in said if line.says is Says.WRONG)
     named = {line for _, line in said if line.says is Says.WRONG and _nodes(step, line)}
-    failures = (f"{node}: {turn.failure.words}" for node, turn in turns.items() if turn.failure)
+    failures = (f"{node}: {result.failure.words}" for node, result in results.items() if result.failure)
     return Diagnosed(
         step,
-        tuple(one for one in wrong if one.line in named or not named),  # a summary adds nothing to what names ranks
+        tuple(
+            one for one in wrong if one.line in named or not named
+        ),  # a summary adds nothing to lines that name ranks
         tuple(dict.fromkeys(f"{line.check}: {line.words}" for _, line in said if line.says is Says.UNTRIED)),
         bool(said),
         next(failures, ""),
@@ -75,11 +77,11 @@ def _diagnosed(step: Step, turns: Mapping[str, Turn]) -> Diagnosed:
 
 def _nodes(step: Step, line: Diagnostic) -> tuple[str, ...]:
     ranks = sorted({int(rank) for rank in _RANK.findall(line.words)})
-    seats = [*_seats(step)]
-    return tuple(dict.fromkeys(seats[rank] for rank in ranks if rank < len(seats)))
+    nodes = [*_nodes_by_rank(step)]
+    return tuple(dict.fromkeys(nodes[rank] for rank in ranks if rank < len(nodes)))
 
 
-def _seats(step: Step) -> Iterator[str]:
+def _nodes_by_rank(step: Step) -> Iterator[str]:
     for node, ranks in zip(step.group, step.ranks, strict=True):
         yield from [node] * ranks
 
@@ -95,6 +97,6 @@ def nccl_diagnostics_found(cluster: Cluster) -> Iterator[Problem | Inconclusive 
         return
     for found in run.found:
         fix = "ibstat" if found.line.check == "net bw" else "nvidia-smi topo -p2p rw"
-        yield Problem(f"NCCL's diagnostics: {found.told()}", fix, nodes=found.nodes)
+        yield Problem(f"NCCL's diagnostics: {found.text()}", fix, nodes=found.nodes)
     if run.failed:
-        yield Inconclusive(f"NCCL's diagnostics came to no end: {run.failed}", run.step.group)
+        yield Inconclusive(f"NCCL's diagnostics did not finish: {run.failed}", run.step.group)

@@ -1,17 +1,17 @@
 """RDMA between two HCA ports fails
 
 ## What it finds
-Pairs of HCA ports of the same rail between which perftest's ib_write_bw, or ibv_rc_pingpong, carries nothing although
-both ports are Active. A port that works with another partner is not named. Where neither program is on the PATH,
-nothing is known.
+Pairs of HCA ports of the same rail between which ib_write_bw (perftest) or ibv_rc_pingpong fails although both ports
+are Active. A port that works with another partner is not named. If neither program is on the PATH, nothing is tested.
 
 ## Why it matters
-Active only says that the port has a neighbour: partitions, a wrong GID, a filter for RoCE or a switch that lost its
-routes still stop the data. NCCL hangs or ends there with "unhandled system error", where the first rank needs the rail.
+Active only means that the port has a neighbour. Partitions, a wrong GID, a filter for RoCE or a switch that lost its
+routes can still stop the data. NCCL then hangs, or ends with "unhandled system error" when a rank first uses the rail.
 
 ## What to type
-The line of the finding repeats the test: first the server on the one node, then the client on the other. For RoCE
-compare `show_gids` on both; for InfiniBand `ibv_devinfo -v` and, with the fabric's keeper, `iblinkinfo`.
+The command of the finding repeats the test: it starts the server on one node, then the client on the other. For RoCE
+compare `show_gids` on both nodes; for InfiniBand use `ibv_devinfo -v`, and ask the fabric's administrator for
+`iblinkinfo`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, clus
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.tools import ToolFacts
-from ncheck.probe.rails import failing, fails_told, line_to_repeat, rails, unmet, why_untried
+from ncheck.probe.rails import failing, failure_message, line_to_repeat, not_tested, rails, unmet
 
 
 @cluster_check("NC740", Severity.ERROR, ProbeFacts, InfinibandFacts, also=(ToolFacts,))
@@ -30,8 +30,8 @@ def rdma_pair_fails(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotAp
     tried = rails(cluster.facts(ProbeFacts), cluster.facts(InfinibandFacts))
     for found in failing(tried):
         evidence = tuple(rail.failure.words for rail in found.shown if rail.failure)
-        yield Problem(fails_told(found), line_to_repeat(found.shown[0]), evidence, found.nodes)
+        yield Problem(failure_message(found), line_to_repeat(found.shown[0]), evidence, found.nodes)
     for node, why in unmet(tried):
         yield Inconclusive(why, (node,))
-    for why, nodes in why_untried(tried, cluster.facts(ProbeFacts), cluster.facts(ToolFacts)).items():
+    for why, nodes in not_tested(tried, cluster.facts(ProbeFacts), cluster.facts(ToolFacts)).items():
         yield NotApplicable(why, nodes)

@@ -1,29 +1,61 @@
-"""More nodes keep too little of what fewer reach
+"""Scaling efficiency is poor
 
 ## What it finds
-The bus bandwidth of 2, 4, 8 ... and all nodes, each against the best of fewer nodes. It is made to stay the same as
-long as the same links limit it, so each is first held against what its own links should give: from one node to two it
-falls by nature. The first size that keeps less than 80 %, the line that evaluations of clusters draw, is a finding.
+The bus bandwidth of 2, 4, 8 ... and all nodes, each compared with the best of fewer nodes. Bus bandwidth stays the same
+as long as the same links limit it; because the limit differs between one node and several, each is first divided by
+what its own links should give. The first number of nodes that keeps less than 80 % is reported, the usual limit in
+evaluations of clusters.
 
 ## Why it matters
-What is lost here every rank loses in every step, and more with each node that is added: an oversubscribed switch, a
-rail that is left out, or one slow node among the newcomers.
+Every rank loses this in every step, and more with each added node. Causes are an oversubscribed switch, a missing rail,
+or one slow node among those that were added.
 
 ## What to type
-`sudo iblinkinfo` shows links between switches that are down or slow, `sudo ethtool -S NAME` what an Ethernet interface
-lost or was told to hold back; `ncheck probe nodes.txt --probe-time 300` looks for a slow node with more time.
+`sudo iblinkinfo` shows links between switches that are down or slow, `sudo ethtool -S NAME` the errors and pauses of an
+Ethernet interface. `ncheck probe nodes.txt --probe-time 300` searches longer for a slow node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, fold
 from ncheck.facts.probe import ProbeFacts
-from ncheck.probe.scaling import poor
+from ncheck.model.report import LEAST_KEPT
+from ncheck.probe.expected import expectation
+from ncheck.probe.results import collectives
+from ncheck.probe.shortfalls import Scaled, scaled, shows_links
 from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC712", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS)
 def scaling_poor(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
-    yield from poor(cluster.facts(ProbeFacts), hardware_in(cluster))
+    hardware = hardware_in(cluster)
+    steps = scaled(collectives(cluster.facts(ProbeFacts)), expectation(hardware))
+    if all(one.efficiency is None for one in steps):
+        yield NotApplicable("no two groups of nodes were measured whose bandwidths can be compared")
+        return
+    low = next((one for one in steps if one.efficiency is not None and one.efficiency < LEAST_KEPT), None)
+    if low and low.best:
+        more_time = "ncheck probe nodes.txt --probe-time 300"
+        fix = more_time if low.share is None else shows_links(low.results, hardware)
+        yield Problem(_message(low, low.best), fix, tuple(map(_line, steps)), low.nodes)
+
+
+def _message(low: Scaled, best: Scaled) -> str:
+    shares = ""
+    if low.share is not None and best.share is not None:
+        shares = f" ({low.share:.2f} and {best.share:.2f} of what their links should give)"
+    measured = f"{_count(low)} reach {low.busbw:.3g} GB/s, {_count(best)} {best.busbw:.3g}{shares}"
+    efficiency = f"{100 * (low.efficiency or 0.0):.0f} % (minimum {100 * LEAST_KEPT:.0f} %)"
+    return f"scaling efficiency {efficiency}: {measured}"
+
+
+def _line(one: Scaled) -> str:
+    share = f", {one.share:.2f} of what their links should give" if one.share is not None else ""
+    efficiency = f", efficiency {one.efficiency:.2f}" if one.efficiency is not None else ""
+    return f"{_count(one)} ({fold(one.nodes)}): {one.busbw:.3g} GB/s{share}{efficiency}"
+
+
+def _count(one: Scaled) -> str:
+    return f"{len(one.nodes)} node{'' if len(one.nodes) == 1 else 's'}"

@@ -37,11 +37,11 @@ def _sources(settings: Settings) -> tuple[Source, ...]:
 def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:
     from ncheck.facts.links import CONNECT, LISTEN
     from ncheck.facts.planned_pick import PLANNED
-    from ncheck.facts.probe import MEETING, TURN
+    from ncheck.facts.probe import MEETING, TASK
     from ncheck.facts.ssh_peers import PEERS
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
-    first = tuple(source for source in sources if source not in {PEERS, PLANNED, MEETING, TURN, *mesh})
+    first = tuple(source for source in sources if source not in {PEERS, PLANNED, MEETING, TASK, *mesh})
     edges = _edges(nodes, settings) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
     yield f"Dry run: nothing was executed. A run on {many} would do the following,"
@@ -59,9 +59,9 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
         yield "Last, if the launch plan sets variables of NCCL, each node that has NCCL, with those variables:"
         yield from _answer(PLANNED)
         yield ""
-    if TURN in sources and settings.probe != "none":
+    if TASK in sources and settings.probe != "none":
         yield from _measured(nodes, settings)
-    measured = TURN in sources and settings.probe != "none" and len(nodes) > 1
+    measured = TASK in sources and settings.probe != "none" and len(nodes) > 1
     between = ", and between the nodes as listed above" if mesh or edges or measured else ""
     yield f"Nothing is written on any node. Data is sent only to this machine{between}."
 
@@ -160,8 +160,8 @@ def _mesh(nodes: tuple[Node, ...], sources: tuple[Answer, ...], settings: Settin
 def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     """Yield what is measured. The method depends on what the nodes have, so all methods are listed."""
     from ncheck.agent.answers.turn import MEANS
-    from ncheck.facts.probe import MEETING, SWEEP, TURN
-    from ncheck.probe.choice import ways_open_to
+    from ncheck.facts.probe import MEETING, SWEEP, TASK
+    from ncheck.probe.choice import driver_names
 
     auto = "with the method that the nodes support (--probe none: no test)"
     method = auto if settings.probe == "auto" else f"with {settings.probe}"
@@ -170,11 +170,11 @@ def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     where = "inside the node" if len(nodes) == 1 else f"{inside}{between}"
     yield "After that, unless errors affect the launch plan, bandwidth is measured"
     yield f"for at most {settings.probe_time:.0f} s, {method}, {where}:"
-    for source in (MEETING, TURN, *((SWEEP,) if settings.probe_launcher == "mpirun" else ())):
+    for source in (MEETING, TASK, *((SWEEP,) if settings.probe_launcher == "mpirun" else ())):
         if source != MEETING or settings.probe in ("auto", "nccl"):  # other methods do not use it
             yield from _answer(source)
-    for name in ways_open_to(settings.probe):
-        yield from (f"  turn by {name}: {line}" for line in import_module(f"ncheck.agent.turns.{MEANS[name]}").READS)
+    for name in driver_names(settings.probe):
+        yield from (f"  turn by {name}: {line}" for line in import_module(f"ncheck.agent.tasks.{MEANS[name]}").READS)
     yield ""
 
 

@@ -39,13 +39,13 @@ def run(settings: Settings, observer: Observer, cluster: str = CLUSTER) -> Repor
 
     Raises DemoError if a node that should be reachable was not: the report would be wrong.
     """
-    from ncheck.facts.probe import TURN
+    from ncheck.facts.probe import TASK
     from ncheck.pipeline import examine
 
     nodes = recorded_cluster(cluster)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ncheck-demo-")))
-        made = replace(settings, force=any(node.turns(TURN) for node in nodes))  # as in the recorded run
+        made = replace(settings, force=any(node.turns(TASK) for node in nodes))  # as in the recorded run
         report = examine(_for_demo(made, _laid_out(nodes, folder, stack)), observer)
     _require_reached(report, nodes)
     return replace(report, recorded=True, nodes=tuple(replace(node, recorded=node.reached) for node in report.nodes))

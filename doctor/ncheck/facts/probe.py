@@ -1,4 +1,4 @@
-"""What the probe measured on a node: its part in each collective that it was asked to run."""
+"""What the probe measured on a node: its result of each step in which it took part."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from ncheck.model.fact import Read
 from ncheck.plan import PLAN_FACTS
 
 
-class Means(str, Enum):
-    """What carried the data. A run on CPUs never calls itself NCCL."""
+class Method(str, Enum):
+    """What carried the data. A run on CPUs is never called NCCL."""
 
-    NCCL = "nccl"  # libnccl, driven by ncheck's own rank program
+    NCCL = "nccl"  # libnccl, called by ncheck's own rank program
     NCCL_TESTS = "nccl-tests"  # all_reduce_perf
     GLOO = "gloo"  # torch.distributed on CPUs
-    TCP = "tcp"  # sockets alone, no library: pairs, both ways at once
+    TCP = "tcp"  # plain sockets without a library: pairs, both directions at once
     RDMA = "rdma"  # perftest or ibverbs-utils, one pair of HCA ports
     DIAGNOSTICS = "diagnostics"  # NCCL's own, from 2.31 on
 
     @property
     def act(self) -> str:
-        """What is run by it, in words: sockets and HCAs alone do no all-reduce."""
-        return {Means.TCP: "TCP", Means.RDMA: "RDMA"}.get(self, "all-reduce")
+        """What it runs, as text: plain sockets and RDMA programs do no all-reduce."""
+        return {Method.TCP: "TCP", Method.RDMA: "RDMA"}.get(self, "all-reduce")
 
     @property
     def on_cpus(self) -> bool:
-        """Whether it measures no GPU: how busy the CPUs are counts as well."""
-        return self in (Means.GLOO, Means.TCP)
+        """Whether it measures no GPU: then the load of the CPUs matters."""
+        return self in (Method.GLOO, Method.TCP)
 
     @property
     def by_nccl(self) -> bool:
-        """Whether NCCL's all-reduce between GPUs is measured, whoever started the ranks."""
-        return self in (Means.NCCL, Means.NCCL_TESTS)
+        """Whether it measures NCCL's all-reduce between GPUs, whatever starts the ranks."""
+        return self in (Method.NCCL, Method.NCCL_TESTS)
 
 
 class Stage(str, Enum):
-    """Where a collective ran, in the order in which they are run."""
+    """Where a collective runs, in the order in which they run."""
 
     INSIDE = "inside"  # the GPUs of one node; all nodes at once
     PAIR = "pair"  # two nodes, one rank each; disjoint pairs at once
@@ -56,16 +56,20 @@ class Stage(str, Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """One collective, as the head asked for it; every node of the group was asked the same.
+    """One collective, as every node of the group was asked for it.
 
-    `round` counts from 1: what has one number ran at the same time. `group` is in the order of the ranks, `ranks`
-    (ranks a node, in that order). Sizes are bytes a rank. `launcher` is what started the ranks: "agents" or "mpirun".
-    `expect` is the bus bandwidth in GB/s that --expect names. `net` is what NCCL_NET was pinned to, "" for nothing.
+    round     counts from 1; steps of one round run at the same time
+    group     the nodes, in the order of the ranks
+    ranks     number of ranks of each node, in that order
+    sizes     bytes per rank
+    launcher  what starts the ranks: "agents" or "mpirun"
+    net       the value to which NCCL_NET is pinned, "" for none
+    expect    the bus bandwidth in GB/s given with --expect
     """
 
     round: int
     stage: Stage
-    means: Means
+    method: Method
     group: tuple[str, ...]
     ranks: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -81,9 +85,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Row:
-    """One size: bytes a rank; seconds of one all-reduce, the median of the repeats, its fastest and slowest repeat.
+    """One size: bytes per rank; seconds of one all-reduce: the median, the fastest and the slowest of the repeats.
 
-    `wrong` counts the elements that are not what they should be; None: they were not verified.
+    `wrong` counts the wrong elements; None: they were not verified.
     """
 
     size: int
@@ -96,7 +100,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Carried:
-    """Bytes that one interface or HCA port of the node moved while the step ran, by the kernel's own counters."""
+    """Bytes that one interface or HCA port of the node carried during the step, by the kernel's counters."""
 
     sent: int
     received: int
@@ -104,10 +108,11 @@ class Carried:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why this node's part did not come to its end: where it stood, and whose words those are.
+    """Why this node did not finish the step.
 
-    `step` is what it was doing ("init", "all-reduce of 8388608 bytes"), `code` the library's result (ncclResult_t), -9
-    for a signal; `late` tells that its time was over. The cause is found by triage, from `words` and the log.
+    `step` is what it was doing ("init", "all-reduce of 8388608 bytes"), `words` the message, `code` the result
+    of the library (ncclResult_t), -9 for a signal; `late`: it ran out of time. Triage finds the cause from `words` and
+    the log.
     """
 
     step: str
@@ -118,13 +123,16 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Turn:
-    """This node's part in one step. `rows` are the mean over its own ranks.
+class NodeResult:
+    """What a node answered about one step.
 
-    `planned` are the interfaces ("eth0") and HCA ports ("mlx5_0:1") that the plan means for this node, `carried` what
-    each moved; `used` are NCCL's own lines of which network it uses, `log` its warnings and the last lines before a
-    failure; `start` the seconds from the question to the first collective; `left` what had to be ended or removed,
-    or may be left.
+    rows     the means over its own ranks
+    planned  the interfaces ("eth0") and HCA ports ("mlx5_0:1") that the plan uses on this node
+    carried  what each device carried
+    used     NCCL's log lines about the network that it uses
+    log      NCCL's warnings, and the last lines before a failure
+    start    seconds from the question to the first collective
+    left     what had to be ended or removed, or may be left over
     """
 
     step: Step
@@ -138,12 +146,12 @@ class Turn:
     failure: Failure | None = None
     start: float | None = None
     left: tuple[str, ...] = ()
-    seconds: float | None = None  # that it had, by what it was asked; None where nothing was said
+    seconds: float | None = None  # its time limit; None if it was not given one
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """A step that was to be run and was not begun, and why: what was not measured is not passed."""
+    """A step that was planned but not started, and why: what was not measured has not passed."""
 
     step: Step
     why: str
@@ -156,25 +164,27 @@ LEFT_OUT = (
 
 @dataclass(frozen=True)
 class ProbeFacts:
-    """All steps that this node had a part in, in their order. Absent with the reason where no probe was run.
+    """All steps in which this node took part, in their order. Absent with the reason if no probe ran.
 
-    `note` says what the means do not tell of: GPUs that are there, where there was no NCCL to measure them by.
+    `note` says what the method cannot measure, such as GPUs without an NCCL.
     """
 
-    turns: tuple[Turn, ...]
+    results: tuple[NodeResult, ...]
     skipped: tuple[Skipped, ...] = ()
     note: str = ""
 
     def after(self, earlier: ProbeFacts) -> ProbeFacts:
         """Return the turns of both: a node's come in several parts."""
-        return ProbeFacts((*earlier.turns, *self.turns), (*earlier.skipped, *self.skipped), self.note or earlier.note)
+        return ProbeFacts(
+            (*earlier.results, *self.results), (*earlier.skipped, *self.skipped), self.note or earlier.note
+        )
 
     def among(self, names: frozenset[str]) -> ProbeFacts:
         """Return the steps that these nodes ran by themselves; what all give without the others nobody measured."""
-        gone = [turn.step for turn in self.turns if not names.issuperset(turn.step.group)]
+        gone = [result.step for result in self.results if not names.issuperset(result.step.group)]
         lost = (Skipped(step, LEFT_OUT) for step in gone if step.stage is Stage.ALL)
         return ProbeFacts(
-            tuple(turn for turn in self.turns if turn.step not in gone),
+            tuple(result for result in self.results if result.step not in gone),
             (*(one for one in self.skipped if names.issuperset(one.step.group)), *lost),
             self.note,
         )
@@ -182,9 +192,9 @@ class ProbeFacts:
 
 @dataclass(frozen=True)
 class MeetingFacts:
-    """Where ranks can find each other that this node leads: `ids` for NCCL, each good for one step, or an address.
+    """Where ranks can meet at this node: NCCL identifiers (`ids`), each for one step, or the address of a store.
 
-    `why` tells why there is none, "" where there is.
+    `why` says why there is none, "" if there is.
     """
 
     ids: tuple[str, ...] = ()
@@ -195,7 +205,7 @@ class MeetingFacts:
     why: str = ""
 
 
-TURN, MEETING, SWEEP = Answer("turn"), Answer("meeting"), Answer("sweep")
+TASK, MEETING, SWEEP = Answer("turn"), Answer("meeting"), Answer("sweep")
 
 
 def _probed(evidence: Evidence) -> Read[ProbeFacts]:
@@ -215,6 +225,6 @@ PROBE_NEEDS = (
     *PLAN_FACTS, GpuFacts, TopologyFacts, LoadedNcclFacts, IdentityFacts, ListenFacts, ToolFacts, MeetingFacts,
 )  # fmt: skip
 FACTS = (
-    Fact(ProbeFacts, (TURN,), _probed, MEASURING, needs=PROBE_NEEDS, exempt=exempt_unprobed),
+    Fact(ProbeFacts, (TASK,), _probed, MEASURING, needs=PROBE_NEEDS, exempt=exempt_unprobed),
     Fact(MeetingFacts, (MEETING,), _meeting, MEASURING, exempt=exempt_unprobed),
 )

@@ -15,17 +15,17 @@ from ncheck.facts.definition import trouble
 from ncheck.facts.probe import (
     MEETING,
     SWEEP,
-    TURN,
+    TASK,
     Carried,
     Failure,
-    Means,
     MeetingFacts,
+    Method,
+    NodeResult,
     ProbeFacts,
     Row,
     Skipped,
     Stage,
     Step,
-    Turn,
 )
 from ncheck.facts.shapes import items, mapping, node, number, port, whole, words
 from ncheck.model.evidence import Evidence, JsonValue, Reply, Status
@@ -54,10 +54,10 @@ _ID = 256  # hexadecimal digits of an ncclUniqueId
 
 def probed(evidence: Evidence) -> Read[ProbeFacts]:
     """Return the turns of this part of the evidence. Only what the head asked for counts."""
-    told = {turn: reply for turn, reply in evidence.turns(TURN).items() if isinstance(reply.asked, dict)}
+    told = {turn: reply for turn, reply in evidence.turns(TASK).items() if isinstance(reply.asked, dict)}
     if not told:
         return _why_none(evidence)
-    note, swept = evidence.reply(TURN), evidence.turns(SWEEP)
+    note, swept = evidence.reply(TASK), evidence.turns(SWEEP)
     return ProbeFacts(
         tuple(
             _swept(_turn(turn, reply), reply, swept.get(turn))
@@ -89,12 +89,12 @@ def meeting(evidence: Evidence) -> Read[MeetingFacts]:
 
 def _why_none(evidence: Evidence) -> Unread | Absent:
     """Say why there is no turn. Where the head says that it could not measure, those are its words."""
-    reply = evidence.reply(TURN)
+    reply = evidence.reply(TASK)
     if reply.status is Status.UNANSWERED and evidence.recorded:
         return Absent("the recording holds no probe")
     if reply.status is Status.FAILED and reply.reason:
         return Unread(reply.reason, fix=_line_of_ours(reply.value))
-    return trouble(TURN, reply) or Unread("no step of the probe was asked of this node")
+    return trouble(TASK, reply) or Unread("no step of the probe was asked of this node")
 
 
 def _line_of_ours(value: JsonValue) -> str:
@@ -114,7 +114,7 @@ def _step(asked: Mapping[str, JsonValue], turn: int) -> Step:
     if not group or len(set(group)) < len(group) or len(ranks) != len(group):
         raise ValueError("its nodes and their ranks do not fit together")
     return Step(
-        turn, Stage(asked["stage"]), Means(asked["means"]), group, ranks,
+        turn, Stage(asked["stage"]), Method(asked["means"]), group, ranks,
         tuple(whole(size, _MOST_BYTES) for size in items(asked["sizes"])),
         _words(asked.get("launcher")), _words(asked.get("net")),
         None if expect is None else number(expect, 1e9),
@@ -124,12 +124,12 @@ def _step(asked: Mapping[str, JsonValue], turn: int) -> Step:
 # What came back
 
 
-def _turn(turn: int, reply: Reply) -> Turn:
+def _turn(turn: int, reply: Reply) -> NodeResult:
     timeout = mapping(reply.asked).get("timeout")
     return replace(_answered(turn, reply), seconds=None if timeout is None else number(timeout, _MOST_SECONDS))
 
 
-def _swept(turn: Turn, told: Reply, swept: Reply | None) -> Turn:
+def _swept(turn: NodeResult, told: Reply, swept: Reply | None) -> NodeResult:
     """Add what ranks had in shared memory that a launcher started: what was swept of it, or that it may be there."""
     held = told.value.get("held") if isinstance(told.value, dict) else None
     if not isinstance(held, dict) or not held:
@@ -148,16 +148,18 @@ def _sweepings(swept: Reply) -> tuple[str, ...] | None:
         return None
 
 
-def _answered(turn: int, reply: Reply) -> Turn:
+def _answered(turn: int, reply: Reply) -> NodeResult:
     asked = mapping(reply.asked)
     step = _step(asked, turn)
     planned = tuple(_text(device, 64) for device in items(asked.get("planned", [])))
     if reply.status is not Status.OK or reply.truncated:
-        return Turn(step, (), planned, failure=_unanswered(reply))
+        return NodeResult(step, (), planned, failure=_unanswered(reply))
     try:
         return _told(step, planned, shaped(step, asked, mapping(reply.value)))
     except (ValueError, LookupError, TypeError, ArithmeticError) as error:
-        return Turn(step, (), planned, failure=Failure("", f"what it told cannot be read: {printable(str(error))}"))
+        return NodeResult(
+            step, (), planned, failure=Failure("", f"what it told cannot be read: {printable(str(error))}")
+        )
 
 
 def _unanswered(reply: Reply) -> Failure:
@@ -167,13 +169,13 @@ def _unanswered(reply: Reply) -> Failure:
     return Failure("", words, late=late)
 
 
-def _told(step: Step, planned: tuple[str, ...], said: Mapping[str, JsonValue]) -> Turn:
+def _told(step: Step, planned: tuple[str, ...], said: Mapping[str, JsonValue]) -> NodeResult:
     rows = tuple(_rows(step, items(said["rows"], _MOST_ROWS)))
     failure = _failure(said.get("failure"))
-    if not rows and failure is None and step.means not in (Means.DIAGNOSTICS, Means.RDMA):
+    if not rows and failure is None and step.method not in (Method.DIAGNOSTICS, Method.RDMA):
         failure = Failure("", "it ended and told of no size")
     start = said.get("start")
-    return Turn(
+    return NodeResult(
         step, rows, planned, dict(_carried(mapping(said.get("carried", {})))),
         _text(said.get("version"), 100), _text(said.get("library"), _LONGEST_PATH),
         _lines(said.get("used")), _lines(said.get("log")), failure,
@@ -269,10 +271,10 @@ _WARNED = re.compile(r"NCCL WARN .*")
 
 def shaped(step: Step, asked: Told, value: Told) -> Told:
     """Return a turn's value with the rows and the failure that its program's output tells; any other as it is."""
-    if step.means not in (Means.NCCL_TESTS, Means.RDMA) or value.get("failure"):
+    if step.method not in (Method.NCCL_TESTS, Method.RDMA) or value.get("failure"):
         return value
     output = mapping(value["output"])
-    return {**value, **(_rdma(step, asked, output) if step.means is Means.RDMA else _nccl_tests(step, output))}
+    return {**value, **(_rdma(step, asked, output) if step.method is Method.RDMA else _nccl_tests(step, output))}
 
 
 def _tool_output_text(output: Told, stream: str) -> str:

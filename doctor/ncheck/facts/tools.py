@@ -1,9 +1,10 @@
-"""Programs that measure, as the job's environment has them."""
+"""Programs that measure bandwidth, as found on the PATH of the job's environment."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ncheck.facts.definition import Fact, exempt_unprobed, no_answer
 from ncheck.facts.shapes import mapping, words
@@ -13,10 +14,14 @@ from ncheck.model.fact import Read
 from ncheck.model.phase import Questions
 from ncheck.settings import Settings
 
+if TYPE_CHECKING:
+    from ncheck.model.cluster import Cluster
+    from ncheck.model.phase import Questions
+
 
 @dataclass(frozen=True)
 class Tool:
-    """One program. `mpi` tells whether it was built with MPI; None: that cannot be seen (a wrapper)."""
+    """One program. `mpi`: whether it was built with MPI; None if that cannot be seen (a wrapper script)."""
 
     path: str
     mpi: bool | None = None
@@ -24,7 +29,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class ToolFacts:
-    """What is there of all_reduce_perf, all_reduce_perf_mpi, ib_write_bw and ibv_rc_pingpong, by name."""
+    """By name, those of all_reduce_perf, all_reduce_perf_mpi, ib_write_bw and ibv_rc_pingpong that exist."""
 
     tools: Mapping[str, Tool]
 
@@ -35,17 +40,23 @@ TOOLS = Answer("tools")
 _LONGEST = 4096  # a path
 
 
+def tools_of(cluster: Cluster, node: str) -> dict[str, Tool]:
+    """Return a node's programs by name; empty if the node could not be asked."""
+    facts = cluster.connected_facts(ToolFacts).get(node)
+    return dict(facts.tools) if facts else {}
+
+
 def tools(evidence: Evidence) -> Read[ToolFacts]:
-    """Read which are there, and where."""
+    """Read which programs exist, and where."""
     reply = evidence.reply(TOOLS)
     if why := no_answer(TOOLS, reply):
         return why
     found = mapping(mapping(reply.value)["tools"])
-    return ToolFacts({name: _tool(mapping(told)) for name, told in found.items()})
+    return ToolFacts({name: _tool(mapping(value)) for name, value in found.items()})
 
 
-def _tool(told: Mapping[str, JsonValue]) -> Tool:
-    path, mpi = words(told["path"]), told.get("mpi")
+def _tool(value: Mapping[str, JsonValue]) -> Tool:
+    path, mpi = words(value["path"]), value.get("mpi")
     if not path.startswith("/") or len(path) > _LONGEST or not path.isprintable():
         raise ValueError("a path that is none")
     return Tool(path, mpi if isinstance(mpi, bool) else None)

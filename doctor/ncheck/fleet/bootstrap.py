@@ -151,7 +151,7 @@ def _agent_blob() -> bytes:
     from importlib.resources import files
 
     texts = {"ncheck": ""}
-    for package in ("ncheck.agent", "ncheck.agent.answers", "ncheck.agent.turns"):
+    for package in ("ncheck.agent", "ncheck.agent.answers", "ncheck.agent.tasks"):
         entries = (entry for entry in files(package).iterdir() if entry.name.endswith(".py"))
         for entry in sorted(entries, key=lambda entry: entry.name):
             name = "" if entry.name == "__init__.py" else "." + entry.name[: -len(".py")]
@@ -193,14 +193,14 @@ def module_text(name: str) -> str | None:
     return text if isinstance(text, str) else None
 
 
-_RANK_PACKAGE = "ncheck.agent.turns.nccl_rank"
+_RANK_PACKAGE = "ncheck.agent.tasks.nccl_rank"
 
 
 _RANK_MODULES = (
     "ncheck.agent.boot",
     "ncheck.agent.commands",
-    "ncheck.agent.turns.counters",
-    "ncheck.agent.turns.segments",
+    "ncheck.agent.tasks.counters",
+    "ncheck.agent.tasks.segments",
     "ncheck.agent.files",
 )  # shared with the agent
 
@@ -211,16 +211,16 @@ _RANK_LOADER = (
     '"ncheck-rank";import sys;sys.path[:]=[p for p in sys.path if p];import zlib,base64,json;'
     't=json.loads(zlib.decompress(base64.b64decode("{packed}")).decode());g={{"__name__":"boot"}};'
     'exec(t["ncheck.agent.boot"],g);sys.meta_path.insert(0,g["MemoryImporter"](t));'
-    "from ncheck.agent.turns.nccl_rank.main import main;main(sys.argv[1:])"
+    "from ncheck.agent.tasks.nccl_rank.main import main;main(sys.argv[1:])"
 )
 
 
 @cache
 def rank_program() -> str:
-    """Return the program of a rank; agent/turns/nccl_rank/__init__.py describes its input and output. Made once."""
+    """Return the program of a rank; agent/tasks/nccl_rank/__init__.py describes its input and output. Made once."""
     from importlib.resources import files
 
-    texts = {"ncheck": "", "ncheck.agent": "", "ncheck.agent.turns": ""}
+    texts = {"ncheck": "", "ncheck.agent": "", "ncheck.agent.tasks": ""}
     for name in _RANK_MODULES:
         package, _, module = name.rpartition(".")
         texts[name] = (files(package) / f"{module}.py").read_text("utf-8")

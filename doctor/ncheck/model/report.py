@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import LaunchPlan
@@ -11,11 +12,17 @@ from ncheck.model.plan import LaunchPlan
 SCHEMA = "ncheck.report/1"
 
 
-# Shares from which on a measurement is judged, by the checks and in every picture alike.
-LOW, FAR_TOO_LOW = 0.85, 0.75  # of what is expected; healthy systems reach 0.93 to 1.0
+LEAST_KEPT = 0.8  # scaling efficiency: the usual minimum in evaluations of clusters
 
 
-LEAST_KEPT = 0.8  # of what fewer nodes have: what evaluations of clusters ask for
+class Standing(str, Enum):
+    """How a measured bandwidth compares with what it should be; decided once (ncheck.probe.standing)."""
+
+    OK = "ok"
+    LOW = "low"
+    FAR_TOO_LOW = "far too low"
+    FAILED = "failed"
+    UNKNOWN = "unknown"  # there is nothing to compare with
 
 
 @dataclass(frozen=True)
@@ -41,9 +48,9 @@ class NodeSummary:
 
 @dataclass(frozen=True)
 class Point:
-    """One size of a curve: bytes a rank, seconds of one all-reduce, and what they make in GB/s (1e9 bytes a second).
+    """One size of a curve: bytes per rank, seconds of one all-reduce, and its bandwidth in GB/s (1e9 bytes per second).
 
-    `wrong` counts the elements that were not what they should be; None: they were not verified.
+    `wrong` counts the wrong elements; None: they were not verified.
     """
 
     size: int
@@ -56,12 +63,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What the probe saw, with what it should have seen and the term that limits it; GB/s are 1e9 bytes a second.
+    """What the probe measured, what was expected, and what limits it; GB/s are 1e9 bytes per second.
 
     `by` is what carried the data ("NCCL 2.21.5", "torch 2.5.1 gloo on CPUs", "sockets, no library"). `lowered_by` are
-    the facts that make the expected value less than the hardware's best ("7 of 8 rails"), `unknown` what would have
-    been needed to tell it. `failed` says why there is no value. `efficiency` is the share that so many nodes keep of
-    what fewer have, each held against its own expectation; None where there is nothing to compare with.
+    facts that make the expected value less than the hardware's best ("7 of 8 rails"). `unknown` lists the unknown facts
+    without which nothing can be expected. `failed` says why there is no value. `efficiency` is the scaling efficiency:
+    the share of the bandwidth of fewer nodes that this group keeps, each divided by its own expectation; None if there
+    is nothing to compare with. `standing` is the verdict on the value.
     """
 
     what: str
@@ -78,26 +86,28 @@ class Measurement:
     curve: tuple[Point, ...] = ()
     failed: str = ""
     efficiency: float | None = None
+    standing: Standing = Standing.UNKNOWN
 
     @property
     def ratio(self) -> float | None:
-        """Measured over expected, where both are known."""
+        """Measured over expected; None unless both are known."""
         return self.measured / self.expected if self.measured is not None and self.expected else None
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The bus bandwidth between two nodes in GB/s; None: it was tried and failed."""
+    """The bus bandwidth between two nodes in GB/s, None if it failed, and the verdict on it."""
 
     nodes: tuple[str, str]
     busbw: float | None
+    standing: Standing = Standing.UNKNOWN
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What one interface or HCA port of a node carried while all nodes ran together (or in all steps), in bytes.
+    """Bytes that one interface or HCA port of a node carried while all nodes ran together, or else in all steps.
 
-    `planned` tells that the plan means the data to go by it.
+    `planned`: the plan sends the data through it.
     """
 
     node: str
@@ -109,10 +119,10 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Probe:
-    """Whether a bandwidth probe ran, and if not, why not: no line of the report may suggest that one did.
+    """Whether the bandwidth was measured, and if not, why not.
 
-    `means` is what carried the data (nccl, nccl-tests, gloo, tcp), `launcher` what started the ranks. `notes` say what
-    was left out, and why: nodes without a part, steps that were not begun, GPUs that could not be measured.
+    `means` is the method that carried the data (nccl, nccl-tests, gloo, tcp), `launcher` what started the ranks.
+    `notes` say what was left out and why: nodes that took no part, skipped steps, GPUs that could not be measured.
     """
 
     ran: bool

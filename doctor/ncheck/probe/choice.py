@@ -1,18 +1,22 @@
-"""By which means the probe measures, or why it measures nothing."""
+"""Which method the probe uses, or why it measures nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from ncheck.blockers import Blocker
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.probe import Stage
 from ncheck.hostlist import fold
-from ncheck.probe.methods.method import Ground, Way, way_called
+from ncheck.probe.methods.driver import Driver, driver_named
 from ncheck.topology.gpus import busy, share_in_use
 
-_CPUS = ("gloo", "tcp")  # in this order, where no GPU can be measured
+if TYPE_CHECKING:
+    from ncheck.blockers import Blocker
+    from ncheck.probe.methods.context import ProbeContext
+
+_CPUS = ("gloo", "tcp")  # in this order, if no GPU can be measured
 
 
 _ON_GPUS = ("nccl", "nccl-tests")
@@ -29,102 +33,103 @@ UNMEASURED = "ncheck nodes.txt --probe none"
 
 @dataclass(frozen=True)
 class Chosen:
-    """The way of each stage, and those that run beside it. `note` says what it does not tell of, "" for nothing."""
+    """The driver of each stage, and those that run in addition. `note` says what is left out, "" for nothing."""
 
-    ways: Mapping[Stage, Way]
-    beside: Mapping[str, Way]
+    drivers: Mapping[Stage, Driver]
+    beside: Mapping[str, Driver]
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """Nothing is measured, and why. `fix`: what to type where it is wanted all the same."""
+    """Nothing is measured, and why. `fix` is the command to type in order to measure."""
 
     why: str
     fix: str
 
 
-def ways_open_to(probe: str) -> tuple[str, ...]:
-    """Return the names of the ways that a probe may take that was asked so, those that run beside the others last."""
+def driver_names(probe: str) -> tuple[str, ...]:
+    """Return the names of the drivers that `--probe` may use, those that run in addition last."""
     chosen = (_ON_GPUS[0], *_CPUS) if probe == "auto" else (probe,)
-    return tuple(dict.fromkeys((*chosen, *(name for one in chosen for name in _names_beside(one)))))
+    return tuple(dict.fromkeys((*chosen, *(extra for name in chosen for extra in _names_beside(name)))))
 
 
-def choose(ground: Ground, blockers: tuple[Blocker, ...]) -> Chosen | Refused:
-    """Choose as the settings say. With --force, what blocks the plan does not keep ncheck from measuring."""
-    settings = ground.settings
-    if not ground.nodes:
+def choose(context: ProbeContext, blockers: Sequence[Blocker]) -> Chosen | Refused:
+    """Choose the method by the settings. Nothing is measured while there are `blockers`, except with --force."""
+    settings = context.settings
+    if not context.nodes:
         return Refused("no node is left to measure on", UNMEASURED)
     if blockers and not settings.force:
         first, more = blockers[0], f" (and {len(blockers) - 1} more)" if len(blockers) > 1 else ""
-        fix = f"ncheck explain {first.code}" if first.code else UNMEASURED
-        return Refused(f"the launch plan is blocked: {first.message}{more}", fix)
-    found = _automatic(ground) if settings.probe == "auto" else _explicit(ground, settings.probe)
-    return _launched(ground, found) if isinstance(found, Chosen) and settings.probe_launcher == BY_MPIRUN else found
+        return Refused(
+            f"blocked by {first.message}{more}", f"ncheck explain {first.code}" if first.code else UNMEASURED
+        )
+    choice = _automatic(context) if settings.probe == "auto" else _explicit(context, settings.probe)
+    by_mpirun = settings.probe_launcher == BY_MPIRUN
+    return _launched(context, choice) if isinstance(choice, Chosen) and by_mpirun else choice
 
 
-def _automatic(ground: Ground) -> Chosen | Refused:
+def _automatic(context: ProbeContext) -> Chosen | Refused:
     note = ""
-    if any(ground.gpus.values()):
-        if why := _in_use(ground):
+    if any(context.gpus.values()):
+        if why := _in_use(context):
             return Refused(why, BY_FORCE)
-        found = _explicit(ground, "nccl")
-        if isinstance(found, Chosen):
-            return found
-        note = f"the GPUs were not measured: {found.why}"
-    if len(ground.nodes) == 1:
-        return Refused(note or "one node alone, without a GPU, has nothing to measure", PLAINLY)
+        choice = _explicit(context, "nccl")
+        if isinstance(choice, Chosen):
+            return choice
+        note = f"the GPUs were not measured: {choice.why}"
+    if len(context.nodes) == 1:
+        return Refused(note or "on a single node without a GPU there is nothing to measure", PLAINLY)
     refused: list[str] = []
     for name in _CPUS:
-        found = _explicit(ground, name)
-        if isinstance(found, Chosen):
-            return replace(found, note=note)
-        refused.append(found.why)
+        choice = _explicit(context, name)
+        if isinstance(choice, Chosen):
+            return replace(choice, note=note)
+        refused.append(choice.why)
     return Refused("; ".join((*([note] if note else []), *refused)), UNMEASURED)
 
 
-def _explicit(ground: Ground, name: str) -> Chosen | Refused:
-    if name in _ON_GPUS and (why := _in_use(ground)):
+def _explicit(context: ProbeContext, name: str) -> Chosen | Refused:
+    if name in _ON_GPUS and (why := _in_use(context)):
         return Refused(why, BY_FORCE)
-    way = way_called(name)
-    if why := way.unfit(ground):
+    driver = driver_named(name)
+    if why := driver.unfit(context):
         return Refused(f"{name} cannot be used: {why}", PLAINLY)
-    ways = dict.fromkeys(way.stages, way)
-    if way.across and len(ground.nodes) > 1:
-        between = way_called(way.across)
-        ways |= dict.fromkeys(between.stages, between)
-    return Chosen(ways, _beside(ground, name))
+    drivers = dict.fromkeys(driver.stages, driver)
+    if driver.across and len(context.nodes) > 1:
+        between = driver_named(driver.across)
+        drivers |= dict.fromkeys(between.stages, between)
+    return Chosen(drivers, _beside(context, name))
 
 
-def _in_use(ground: Ground) -> str:
-    """Say whose GPUs are in use; "" where none is, and where --force measures all the same."""
-    held = ground.cluster.connected_facts(GpuFacts)
-    found = {node: [*busy(held[node])] for node in ground.nodes if node in held}
-    nodes = [node for node, gpus in found.items() if gpus]
-    if not nodes or ground.settings.force:
+def _in_use(context: ProbeContext) -> str:
+    """Return which nodes have GPUs in use, "" if none has or with --force."""
+    known = context.cluster.connected_facts(GpuFacts)
+    in_use = {node: gpus for node in context.nodes if node in known and (gpus := [*busy(known[node])])}
+    if not in_use or context.settings.force:
         return ""
-    first = found[nodes[0]][0]
-    share = f"{share_in_use(first) or 0.0:.0%} of the memory of GPU {first.index} on {nodes[0]}"
-    return f"GPUs are in use on {fold(nodes)} ({share}); {BY_FORCE} measures all the same"
+    node, gpus = next(iter(in_use.items()))
+    share = f"{share_in_use(gpus[0]) or 0.0:.0%} of the memory of GPU {gpus[0].index} on {node}"
+    return f"GPUs are in use on {fold(in_use)} ({share}); to measure anyway: {BY_FORCE}"
 
 
 def _names_beside(name: str) -> tuple[str, ...]:
-    """Return what runs beside a means: RDMA by itself, and what NCCL says of itself where that runs."""
+    """Return what runs in addition to a method: the test of RDMA, and with NCCL its own diagnostics."""
     return ("rdma", "diagnostics") if name in _ON_GPUS else ("rdma",)
 
 
-def _beside(ground: Ground, name: str) -> dict[str, Way]:
-    return {other: way for other in _names_beside(name) if not (way := way_called(other)).unfit(ground)}
+def _beside(context: ProbeContext, name: str) -> dict[str, Driver]:
+    return {other: driver for other in _names_beside(name) if not (driver := driver_named(other)).unfit(context)}
 
 
-def _launched(ground: Ground, chosen: Chosen) -> Chosen | Refused:
-    """Let mpirun start the ranks of all nodes together: its line is what is proved, so pairs need it not."""
-    main = chosen.ways.get(Stage.ALL) or next(iter(chosen.ways.values()))
+def _launched(context: ProbeContext, chosen: Chosen) -> Chosen | Refused:
+    """Let mpirun start the ranks of all nodes together, which tests its line; pairs do not need that."""
+    main = chosen.drivers.get(Stage.ALL) or next(iter(chosen.drivers.values()))
     if main.launcher == BY_MPIRUN:
         return chosen
-    way = way_called(BY_MPIRUN)
-    if main.means is not way.means:
-        return Refused(f"--probe-launcher mpirun starts ranks of NCCL, and this is {main.means.value}", PLAINLY)
-    if why := way.unfit(ground):
+    driver = driver_named(BY_MPIRUN)
+    if main.method is not driver.method:
+        return Refused(f"--probe-launcher mpirun works with --probe nccl only, not with {main.method.value}", PLAINLY)
+    if why := driver.unfit(context):
         return Refused(f"--probe-launcher mpirun: {why}", PLAINLY)
-    return replace(chosen, ways={**chosen.ways, **dict.fromkeys(way.stages, way)})
+    return replace(chosen, drivers={**chosen.drivers, **dict.fromkeys(driver.stages, driver)})

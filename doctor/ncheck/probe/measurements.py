@@ -1,18 +1,21 @@
-"""What the probe measured, as the report tells it: from facts alone, so that a replay tells the same."""
+"""The measurements of the report, made from facts alone, so that a replay gives the same."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import TypeVar
 
-from ncheck.facts.probe import Failure, Means, ProbeFacts, Stage, Turn
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.hostlist import fold
-from ncheck.model.report import Measurement, Pair, Point, Probe, Traffic
-from ncheck.probe.collectives import Collective, algbw, busbw, collectives
+from ncheck.model.report import Measurement, Pair, Point, Probe, Standing, Traffic
 from ncheck.probe.expected import Expected, expected
-from ncheck.probe.gaps import missing_sizes, unverified
-from ncheck.probe.scaling import scaled
+from ncheck.probe.results import Collective, algbw, busbw, collectives, missing_sizes, unverified
+from ncheck.probe.shortfalls import scaled
+from ncheck.probe.standing import standings
 from ncheck.probe.why_none import Facts, grouped, ran_on, reasons, why_none, with_nodes
 from ncheck.text import size
 from ncheck.topology.hardware import Hardware, hardware_of
@@ -20,83 +23,104 @@ from ncheck.topology.hardware import Hardware, hardware_of
 Expects = Callable[[Collective], Expected]
 
 
-ALIKE = 0.05  # bandwidths no further apart than this share are told as one
+Standings = Mapping[Step, Standing]
+
+
+T = TypeVar("T")
+
+
+ALIKE = 0.05  # bandwidths that differ by no more than this share are one measurement
 
 
 UNIT = "GB/s"
 
 
-_TOLD_BY = {"agents": "started by ncheck itself", "mpirun": "started by mpirun"}
+_STARTED_BY = {"agents": "started by ncheck", "mpirun": "started by mpirun"}
 
 
 def measured(facts: Mapping[str, Facts]) -> tuple[tuple[Measurement, ...], Probe]:
-    """Return what was measured on this hardware, and how; or why nothing was."""
+    """Return what was measured, compared with what the nodes' hardware should give; or why nothing was measured."""
 
     @cache
     def hardware() -> Mapping[str, Hardware]:
         return {node: hardware_of(of_node) for node, of_node in facts.items()}
 
-    return told(facts, lambda one: expected(one, hardware()))
+    return measured_with(facts, lambda one: expected(one, hardware()))
 
 
-def told(facts: Mapping[str, Facts], expects: Expects) -> tuple[tuple[Measurement, ...], Probe]:
-    """Return what was measured, the nodes by themselves first and all of them last, and how; or why nothing was."""
+def measured_with(facts: Mapping[str, Facts], expects: Expects) -> tuple[tuple[Measurement, ...], Probe]:
+    """Return the measurements, single nodes first and all nodes last, and how they were made; or why there are none."""
     probed = ran_on(facts)
     if not probed:
         return (), why_none(facts)
-    ran = tuple(one for one in collectives(probed) if one.step.means is not Means.DIAGNOSTICS)
-    made = tuple(_measurements(ran, expects))
-    return made, _probe(probed, ran, reasons(facts), made)
+    ran = tuple(one for one in collectives(probed) if one.step.method is not Method.DIAGNOSTICS)
+    judged = standings(ran, lambda one: expects(one).busbw, _known(facts, InfinibandFacts), _kinds(facts))
+    measurements = tuple(_measurements(ran, expects, judged))
+    return measurements, _probe(probed, ran, reasons(facts), measurements, judged)
+
+
+def _known(facts: Mapping[str, Facts], fact: type[T]) -> dict[str, T]:
+    values = {node: of_node.get(fact) for node, of_node in facts.items()}
+    return {node: value for node, value in values.items() if isinstance(value, fact)}
+
+
+def _kinds(facts: Mapping[str, Facts]) -> dict[str, str]:
+    """Return the GPU models of each node, by which nodes are of one kind."""
+    return {node: " + ".join(gpus.models) for node, gpus in _known(facts, GpuFacts).items()}
 
 
 def _probe(
-    probed: Mapping[str, ProbeFacts], ran: Sequence[Collective], untold: Mapping[str, str], made: Sequence[Measurement]
+    probed: Mapping[str, ProbeFacts],
+    ran: Sequence[Collective],
+    reasons_by_node: Mapping[str, str],
+    measurements: Sequence[Measurement],
+    judged: Standings,
 ) -> Probe:
-    turns = [turn for facts in probed.values() for turn in facts.turns]
-    first = next((one for one in reversed(ran) if one.step.means is not Means.RDMA), None)
-    step = first.step if first else turns[0].step
-    how = f"{step.means.act} by {_by(first)}" if first else "RDMA between HCA ports"
+    results = [result for facts in probed.values() for result in facts.results]
+    first = next((one for one in reversed(ran) if one.step.method is not Method.RDMA), None)
+    step = first.step if first else results[0].step
+    how = f"{step.method.act} by {_by(first)}" if first else "RDMA between HCA ports"
     return Probe(
         ran=True,
-        reason=f"{how}, {_TOLD_BY.get(step.launcher, step.launcher)}",
-        means=step.means.value,
+        reason=f"{how}, {_STARTED_BY.get(step.launcher, step.launcher)}",
+        means=step.method.value,
         launcher=step.launcher,
         version=_version(first) if first else "",
-        rounds=len({turn.step.round for turn in turns}),
-        pairs=tuple(pairs(ran)),
+        rounds=len({result.step.round for result in results}),
+        pairs=tuple(pairs(ran, judged)),
         traffic=tuple(traffic(probed)),
-        notes=(*_notes(probed, untold), *_unmeasured(probed, ran), *_beyond_belief(made)),
+        notes=(*_notes(probed, reasons_by_node), *_unmeasured(probed, ran), *_implausible(measurements)),
     )
 
 
-def _notes(probed: Mapping[str, ProbeFacts], untold: Mapping[str, str]) -> Iterator[str]:
-    """Yield what was left out: what the means do not tell of, what was not begun, who had no part."""
+def _notes(probed: Mapping[str, ProbeFacts], reasons_by_node: Mapping[str, str]) -> Iterator[str]:
+    """Yield what was left out: what the method cannot measure, steps that were skipped, nodes that took no part."""
     yield from dict.fromkeys(facts.note for facts in probed.values() if facts.note)
     left_out = {(one.step.stage, one.why): one.step for facts in probed.values() for one in facts.skipped}
     for (stage, why), step in left_out.items():
-        yield f"{_WHERE[stage].format(len(step.group))} nothing was measured: {why}"
-    for why, nodes in grouped(untold):
-        yield f"nothing was measured on {fold(nodes)}: {why}"
+        yield f"not measured {_WHERE[stage].format(len(step.group))}: {why}"
+    for why, nodes in grouped(reasons_by_node):
+        yield f"not measured on {fold(nodes)}: {why}"
 
 
 def _unmeasured(probed: Mapping[str, ProbeFacts], ran: Sequence[Collective]) -> Iterator[str]:
-    """Yield which sizes were left out, and what nobody verified."""
+    """Yield which sizes were left out, and which results were not verified."""
     for stage, sizes in missing_sizes(ran).items():
         where = _WHERE[stage].format(max(len(one.step.group) for one in ran if one.step.stage is stage))
-        yield f"{where} not all sizes were measured; left out: {', '.join(map(size, sizes))}"
+        yield f"sizes not measured {where}: {', '.join(map(size, sizes))}"
     if unseen := [node for node, facts in probed.items() if unverified(facts)]:
-        yield f"nobody verified all results of {fold(unseen)}"
+        yield f"not all results were verified on {fold(unseen)}"
 
 
-_BEYOND = 2.0  # times what was expected: such a figure says that one of the two is wrong
+_IMPLAUSIBLE = 2.0  # times the expected bandwidth: the measurement or the expectation is wrong
 
 
-def _beyond_belief(made: Sequence[Measurement]) -> Iterator[str]:
-    """Yield what reached more than its links can carry: the clock, or what was detected, is wrong."""
-    for one in made:
-        if one.measured and one.expected and one.measured > _BEYOND * one.expected:
-            told = f"{one.measured:.3g} {UNIT} is more than {one.limited_by} can carry ({one.expected:.3g})"
-            yield f"{one.what}, {fold(one.nodes)}: {told}: what was measured or what was detected is wrong"
+def _implausible(measurements: Sequence[Measurement]) -> Iterator[str]:
+    """Yield what reached more than its links can carry."""
+    for one in measurements:
+        if one.measured and one.expected and one.measured > _IMPLAUSIBLE * one.expected:
+            excess = f"{one.measured:.3g} {UNIT} is more than the limit of {one.expected:.3g} ({one.limited_by})"
+            yield f"{one.what}, {fold(one.nodes)}: {excess}: the measurement or the detected hardware is wrong"
 
 
 _WHERE = {
@@ -106,38 +130,38 @@ _WHERE = {
 
 
 def _by(one: Collective) -> str:
-    """Return what carried the data, by its true name: a run on CPUs is no NCCL."""
+    """Return what carried the data."""
     version = _version(one)
     number = f" {version}" if version else ""
     return {
-        Means.NCCL: f"NCCL{number}",
-        Means.NCCL_TESTS: f"nccl-tests with NCCL{number}",
-        Means.GLOO: f"torch{number} gloo on CPUs",
-        Means.TCP: "sockets, no library",
-        Means.RDMA: "the HCAs alone, no library",
-        Means.DIAGNOSTICS: "NCCL's own diagnostics",
-    }[one.step.means]
+        Method.NCCL: f"NCCL{number}",
+        Method.NCCL_TESTS: f"nccl-tests with NCCL{number}",
+        Method.GLOO: f"torch{number} gloo on CPUs",
+        Method.TCP: "sockets, no library",
+        Method.RDMA: "the HCAs alone, no library",
+        Method.DIAGNOSTICS: "NCCL's own diagnostics",
+    }[one.step.method]
 
 
 def _version(one: Collective) -> str:
-    return next((turn.version for turn in one.turns.values() if turn.version), "")
+    return next((result.version for result in one.results.values() if result.version), "")
 
 
-def _measurements(ran: Sequence[Collective], expects: Expects) -> Iterator[Measurement]:
+def _measurements(ran: Sequence[Collective], expects: Expects, judged: Standings) -> Iterator[Measurement]:
     by_stage = {stage: [one for one in ran if one.step.stage is stage] for stage in Stage}
-    yield from _inside(by_stage[Stage.INSIDE], expects)
-    yield from _best_and_worst(by_stage[Stage.PAIR], expects, "pair of nodes")
-    yield from _best_and_worst(by_stage[Stage.RAIL], expects, "pair of HCA ports")
+    yield from _inside(by_stage[Stage.INSIDE], expects, judged)
+    yield from _best_and_worst(by_stage[Stage.PAIR], expects, judged, "pairs of nodes")
+    yield from _best_and_worst(by_stage[Stage.RAIL], expects, judged, "pairs of HCA ports")
     kept = {one.nodes: one.efficiency for one in scaled(ran, lambda one: expects(one).busbw)}
     for one in (*by_stage[Stage.SCALING], *by_stage[Stage.ALL]):
-        made = _measured(one, expects, f"on {len(one.step.group)} nodes")
-        yield replace(made, efficiency=figures(kept.get(one.step.group)))
+        measurement = _measurement(one, expects, judged, f"on {len(one.step.group)} nodes")
+        yield replace(measurement, efficiency=figures(kept.get(one.step.group)))
 
 
-def _measured(one: Collective, expects: Expects, where: str) -> Measurement:
+def _measurement(one: Collective, expects: Expects, judged: Standings, where: str) -> Measurement:
     should = expects(one)
     return Measurement(
-        what=f"{one.step.means.act} {where}",
+        what=f"{one.step.method.act} {where}",
         measured=figures(one.busbw),
         expected=figures(should.busbw),
         unit=UNIT,
@@ -148,47 +172,47 @@ def _measured(one: Collective, expects: Expects, where: str) -> Measurement:
         ranks=one.step.world,
         lowered_by=should.lowered_by,
         unknown=should.unknown,
-        curve=tuple(_point(one, place) for place in range(len(one.rows))),
+        curve=tuple(_point(one.step, row) for row in one.rows),
         failed=_why_failed(one),
+        standing=judged[one.step],
     )
 
 
-def _point(one: Collective, place: int) -> Point:
-    row = one.rows[place]
-    rates = figures(algbw(row)), figures(busbw(one.step, row))
+def _point(step: Step, row: Row) -> Point:
+    rates = figures(algbw(row)), figures(busbw(step, row))
     return Point(row.size, row.in_place, row.seconds, rates[0] or 0.0, rates[1] or 0.0, row.wrong)
 
 
 def _why_failed(one: Collective) -> str:
-    """Return the words of those whose part failed, folded, and who told nothing; "" where all is well."""
-    said = {node: _failure_words(failure) for node, failure in one.failures.items()}
-    silent = dict.fromkeys(one.silent, "told nothing of its part")
-    if said or silent:
-        return with_nodes(grouped({**said, **silent}))
-    return "" if one.rows else "no size came to its end on every node"
+    """Return what the nodes report about the failure, and which reported nothing; "" if it did not fail."""
+    reported = {node: _failure_words(failure) for node, failure in one.failures.items()}
+    silent = dict.fromkeys(one.silent, "reported nothing")
+    if reported or silent:
+        return with_nodes(grouped({**reported, **silent}))
+    return "" if one.rows else "no size was measured on every node"
 
 
 def _failure_words(failure: Failure) -> str:
     if failure.words:
         known = not failure.step or failure.words.endswith(failure.step)
         return failure.words if known else f"{failure.step}: {failure.words}"
-    ended = "its time was over" if failure.late else "it failed"
+    ended = "it ran out of time" if failure.late else "it failed"
     return f"{ended} in {failure.step}" if failure.step else ended
 
 
-def _inside(ran: Sequence[Collective], expects: Expects) -> Iterator[Measurement]:
-    """Yield one measurement for the nodes that gave alike and should have, and one for each other; failures last."""
+def _inside(ran: Sequence[Collective], expects: Expects, judged: Standings) -> Iterator[Measurement]:
+    """Yield one measurement for nodes with the same expectation and about the same bandwidth; failures last."""
     groups: dict[object, list[Measurement]] = {}
     for one in ran:
-        made = _measured(one, expects, "inside the node")
-        key = (made.ranks, made.expected, made.limited_by, made.lowered_by, made.unknown, made.by, made.failed)
-        groups.setdefault(key, []).append(made)
+        new = _measurement(one, expects, judged, "inside the node")
+        key = (new.ranks, new.expected, new.limited_by, new.lowered_by, new.unknown, new.by, new.failed)
+        groups.setdefault(key, []).append(new)
     for same in sorted(groups.values(), key=lambda group: (bool(group[0].failed), -len(group))):
         yield from _alike(same)
 
 
 def _alike(same: list[Measurement]) -> Iterator[Measurement]:
-    """Fold measurements by what they came to: the middle one speaks for those near it, and the rest fold again."""
+    """Fold measurements by their value: the middle one stands for those near it, then the rest is folded again."""
     if same[0].measured is None:
         yield replace(same[0], nodes=_nodes(same))
         return
@@ -208,69 +232,71 @@ def _nodes(same: Sequence[Measurement]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node for one in same for node in one.nodes))
 
 
-def _best_and_worst(ran: Sequence[Collective], expects: Expects, of: str) -> Iterator[Measurement]:
-    """Yield the best, the middle and the worst by name, or one for all where they are alike; and each that failed."""
-    made = [_measured(one, expects, _between(one)) for one in ran]
-    there = sorted((one for one in made if one.measured is not None), key=_value, reverse=True)
-    if there and _value(there[0]) - _value(there[-1]) <= ALIKE * _value(there[0]):
-        middle = there[len(there) // 2]
-        count = f": {len(there)} {of.replace('pair', 'pairs', 1)} alike" if len(there) > 1 else ""
-        yield replace(middle, what=middle.what + count, nodes=_nodes(there))
-    elif there:
-        for name, one in _named(there):
-            yield replace(one, what=f"{one.what}: {name} of {len(there)} {of.replace('pair', 'pairs', 1)}")
-    yield from (one for one in made if one.measured is None)
+def _best_and_worst(
+    ran: Sequence[Collective], expects: Expects, judged: Standings, pairs_of: str
+) -> Iterator[Measurement]:
+    """Yield the best, the middle and the worst, or one for all if they are about the same; and each that failed."""
+    every = [_measurement(one, expects, judged, _between(one)) for one in ran]
+    good = sorted((one for one in every if one.measured is not None), key=_value, reverse=True)
+    if good and _value(good[0]) - _value(good[-1]) <= ALIKE * _value(good[0]):
+        middle = good[len(good) // 2]
+        count = f": {len(good)} {pairs_of} with about the same result" if len(good) > 1 else ""
+        yield replace(middle, what=middle.what + count, nodes=_nodes(good))
+    elif good:
+        for name, one in _named(good):
+            yield replace(one, what=f"{one.what}: {name} of {len(good)} {pairs_of}")
+    yield from (one for one in every if one.measured is None)
 
 
 def _between(one: Collective) -> str:
-    """Say what was joined: two nodes, or two of their HCA ports."""
-    ports = [port for node in one.step.group if (turn := one.turns.get(node)) for port in turn.planned[:1]]
+    """Return where it was measured: between two nodes, or between two of their HCA ports."""
+    ports = [port for node in one.step.group if (result := one.results.get(node)) for port in result.planned[:1]]
     if one.step.stage is Stage.RAIL and ports:
         return f"between {' and '.join(dict.fromkeys(ports))} of two nodes"
     return "between two nodes, one rank each"
 
 
-def _named(there: Sequence[Measurement]) -> Iterator[tuple[str, Measurement]]:
-    yield "the best", there[0]
-    if len(there) > 2:  # noqa: PLR2004  between the first and the last
-        yield "the middle", there[len(there) // 2]
-    yield "the worst", there[-1]
+def _named(good: Sequence[Measurement]) -> Iterator[tuple[str, Measurement]]:
+    yield "the best", good[0]
+    if len(good) > 2:  # noqa: PLR2004  between the first and the last
+        yield "the middle", good[len(good) // 2]
+    yield "the worst", good[-1]
 
 
-_FIGURES = 6  # of a number that is written down
+_FIGURES = 6  # significant digits in the report
 
 
 def figures(number: float | None) -> float | None:
     return None if number is None else float(f"{number:.{_FIGURES}g}")
 
 
-def pairs(ran: Sequence[Collective]) -> Iterator[Pair]:
-    """Yield each pair once. What was measured again stands as it was measured last."""
+def pairs(ran: Sequence[Collective], judged: Standings) -> Iterator[Pair]:
+    """Yield each pair once, with its last measurement."""
     last: dict[frozenset[str], Pair] = {}
     for one in ran:
         if one.step.stage is Stage.PAIR and len(one.step.group) == 2:  # noqa: PLR2004  a pair
             first, second = one.step.group
-            last[frozenset(one.step.group)] = Pair((first, second), figures(one.busbw))
+            last[frozenset(one.step.group)] = Pair((first, second), figures(one.busbw), judged[one.step])
     yield from last.values()
 
 
 def traffic(probed: Mapping[str, ProbeFacts]) -> Iterator[Traffic]:
-    """Yield what each device carried while all nodes ran, for then all carry alike; in every step where that never was.
+    """Yield what each device carried while all nodes ran, when all carry the same; otherwise in all steps.
 
-    Those of the plan that carried nothing are told, too.
+    Planned devices are included even if they carried nothing.
     """
-    every = [turn for facts in probed.values() for turn in facts.turns]
-    together = {turn.step for turn in every if turn.step.stage is Stage.ALL}
+    every = [result for facts in probed.values() for result in facts.results]
+    together = {result.step for result in every if result.step.stage is Stage.ALL}
     for node, facts in probed.items():
-        turns = [turn for turn in facts.turns if not together or turn.step in together]
-        yield from _carried(node, turns)
+        results = [result for result in facts.results if not together or result.step in together]
+        yield from _carried(node, results)
 
 
-def _carried(node: str, turns: Sequence[Turn]) -> Iterator[Traffic]:
+def _carried(node: str, results: Sequence[NodeResult]) -> Iterator[Traffic]:
     sums: dict[str, tuple[int, int]] = {}
-    planned = {device for turn in turns for device in _meant(turn)}
-    for turn in turns:
-        for device, moved in turn.carried.items():
+    planned = {device for result in results for device in _data_devices(result)}
+    for result in results:
+        for device, moved in result.carried.items():
             sent, received = sums.get(device, (0, 0))
             sums[device] = sent + moved.sent, received + moved.received
     for device, (sent, received) in sums.items():
@@ -278,6 +304,6 @@ def _carried(node: str, turns: Sequence[Turn]) -> Iterator[Traffic]:
             yield Traffic(node, device, sent, received, device in planned)
 
 
-def _meant(turn: Turn) -> tuple[str, ...]:
-    """Return the plan's devices for data: by its interfaces the ranks only meet, where there are HCA ports."""
-    return tuple(device for device in turn.planned if ":" in device) or turn.planned
+def _data_devices(result: NodeResult) -> tuple[str, ...]:
+    """Return the plan's devices for data: if there are HCA ports, the interfaces only serve to start the ranks."""
+    return tuple(device for device in result.planned if ":" in device) or result.planned

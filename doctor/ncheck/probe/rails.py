@@ -1,6 +1,6 @@
-"""What perftest or ibverbs-utils told of pairs of HCA ports: which failed, which are slow, and which end it is.
+"""What perftest or ibverbs-utils measured between pairs of HCA ports: which fail, which are slow, and which end it is.
 
-ib_write_bw writes from host memory here: its gates are those of published acceptance tests without GPUDirect.
+ib_write_bw writes from host memory here. Its limits are those of published acceptance tests without GPUDirect.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.probe import Failure, Means, ProbeFacts, Row, Step, Turn
+from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Row, Step
 from ncheck.facts.tools import ToolFacts
 from ncheck.hostlist import fold
-from ncheck.probe.collectives import turns_by_step
+from ncheck.probe.results import results_by_step
 from ncheck.text import printable
 
 GATE = 0.9  # of the port's rate: 180 of 200, 360 of 400 Gb/s
@@ -26,7 +26,7 @@ GATE_FROM_HOST = {200.0: 0.875}  # HDR from host memory: 175 of 200
 REACH = "ibv_rc_pingpong"
 
 
-MET_BY_TCP = "connect"  # the step of a failure before the two had met
+MET_BY_TCP = "connect"  # the step of a failure before the two programs had a TCP connection
 
 
 Port = tuple[str, str]  # node and "mlx5_0:1"
@@ -34,9 +34,9 @@ Port = tuple[str, str]  # node and "mlx5_0:1"
 
 @dataclass(frozen=True)
 class Rail:
-    """One pair of ports as its two nodes told of it; `gbits` is None where it failed, or only proves that it works.
+    """One pair of ports. `gbits` is None if it failed, or if the program shows only that it works.
 
-    `rate` is the lower of the two ports' in Gb/s, None where one is not known.
+    `rate` is the lower rate of the two ports in Gb/s, None if one is unknown. `met`: the two programs connected by TCP.
     """
 
     ports: tuple[Port, Port]
@@ -47,20 +47,21 @@ class Rail:
 
     @property
     def slow(self) -> bool:
-        """Tell whether it stays below the gate of its rate."""
+        """Whether it stays below the limit for its rate."""
         return self.gbits is not None and self.rate is not None and self.gbits < gate(self.rate)
 
     @property
     def bad(self) -> bool:
-        """Tell whether one of its ends is to be blamed: who never met by TCP proves nothing."""
+        """Whether one of its ends is at fault. Without a TCP connection nothing is known about RDMA."""
         return self.slow or (self.failure is not None and self.met)
 
     @property
     def nodes(self) -> tuple[str, str]:
         return self.ports[0][0], self.ports[1][0]
 
-    def told(self) -> str:
-        """Name its two ends."""
+    @property
+    def ends(self) -> str:
+        """Its two ends as text."""
         return " and ".join(f"{node} {port}" for node, port in self.ports)
 
 
@@ -69,25 +70,25 @@ def gate(rate: float) -> float:
     return rate * GATE_FROM_HOST.get(rate, GATE)
 
 
-def rails(probed: Mapping[str, ProbeFacts], held: Mapping[str, InfinibandFacts]) -> tuple[Rail, ...]:
-    """Return every pair of ports that was tried, in the order of the rounds."""
-    tried = {step: turns for step, turns in turns_by_step(probed).items() if step.means is Means.RDMA}
-    return tuple(
-        _rail(step, turns, held)
-        for step, turns in tried.items()
-        if len(step.group) == len(turns) > 1 and all(turn.planned for turn in turns.values())
-    )
+def rails(probed: Mapping[str, ProbeFacts], infiniband: Mapping[str, InfinibandFacts]) -> tuple[Rail, ...]:
+    """Return every tested pair of ports, in the order of the rounds."""
+    tried = {step: results for step, results in results_by_step(probed).items() if step.method is Method.RDMA}
+    found = (rail_of(step, results, infiniband) for step, results in tried.items())
+    return tuple(rail for rail in found if rail is not None)
 
 
-def _rail(step: Step, turns: Mapping[str, Turn], held: Mapping[str, InfinibandFacts]) -> Rail:
-    server, client = (turns[node] for node in step.group)
+def rail_of(step: Step, results: Mapping[str, NodeResult], infiniband: Mapping[str, InfinibandFacts]) -> Rail | None:
+    """Return what the two nodes of a step measured; None if one of them reported nothing."""
+    if not len(step.group) == len(results) > 1 or not all(result.planned for result in results.values()):
+        return None
+    server, client = (results[node] for node in step.group)
     ends = (step.group[0], server.planned[0]), (step.group[1], client.planned[0])
-    failures = [turn.failure for turn in (client, server) if turn.failure]
+    failures = [result.failure for result in (client, server) if result.failure]
     failure = next((one for one in failures if one.step != MET_BY_TCP), failures[0] if failures else None)
     row = next(iter((*client.rows, *server.rows)), None)
     if failure is None and row is None:
-        failure = Failure("", "neither end told of anything")
-    rates = [rate for end in ends if (rate := _rate(held, end)) is not None]
+        failure = Failure("", "neither end reported anything")
+    rates = [rate for end in ends if (rate := _rate(infiniband, end)) is not None]
     rate = min(rates) if len(rates) == len(ends) else None
     proves = client.version == REACH or failure is not None or row is None
     met = failure is None or (failure.step != MET_BY_TCP and bool(failure.step))
@@ -98,16 +99,16 @@ def _gbits(row: Row) -> float:
     return row.size * 8 / row.seconds / 1e9
 
 
-def _rate(held: Mapping[str, InfinibandFacts], end: Port) -> float | None:
+def _rate(infiniband: Mapping[str, InfinibandFacts], end: Port) -> float | None:
     node, name = end
-    ports = held[node].ports if node in held else ()
+    ports = infiniband[node].ports if node in infiniband else ()
     return next((port.rate for port in ports if port.name == name), None)
 
 
 def second_partners(bad: Sequence[tuple[str, str]], good: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return disjoint pairs of the nodes of bad ones, each with a node of a good one, else with one of another bad one.
+    """Return disjoint pairs that test each node of a bad pair again: with a node of a good pair, or of another bad one.
 
-    Who was in a good pair too needs no other.
+    A node that is also in a good pair needs no second partner.
     """
     well = list(dict.fromkeys(node for pair in good for node in pair))
     suspects = [node for node in dict.fromkeys(node for pair in bad for node in pair) if node not in well]
@@ -124,7 +125,7 @@ def second_partners(bad: Sequence[tuple[str, str]], good: Sequence[tuple[str, st
 
 @dataclass(frozen=True)
 class Suspects:
-    """The ends of bad pairs that did well with nobody, with the pairs that showed it."""
+    """Ports that were in bad pairs only, with these pairs."""
 
     ports: tuple[Port, ...]
     shown: tuple[Rail, ...]
@@ -135,31 +136,31 @@ class Suspects:
 
 
 def failing(tried: tuple[Rail, ...]) -> Iterator[Suspects]:
-    """Yield, a suspect or a pair of them at a time, the ports that fail. Who never met by TCP is no suspect."""
+    """Yield the ports that fail: one port, or both ends of a pair. Pairs without a TCP connection do not count."""
     bad = tuple(rail for rail in tried if rail.failure and rail.met)
     yield from _suspects(bad, {end for rail in tried if rail.failure is None for end in rail.ports})
 
 
 def slow(tried: tuple[Rail, ...]) -> Iterator[Suspects]:
-    """Yield the ports that are slow, and were fast enough with nobody."""
+    """Yield the ports that are slow with every partner."""
     bad = tuple(rail for rail in tried if rail.slow)
     yield from _suspects(bad, {end for rail in tried if rail.gbits is not None and not rail.slow for end in rail.ports})
 
 
 def unmet(tried: tuple[Rail, ...]) -> Iterator[tuple[str, str]]:
-    """Yield (node, why) of those whose tools never met, where no other pair proved the same port."""
+    """Yield (node, reason) for pairs without a TCP connection, unless another pair showed that the port works."""
     proved = {end for rail in tried if rail.failure is None for end in rail.ports}
     for rail in tried:
         if rail.failure and not rail.met:
             for node, port in rail.ports:
                 if (node, port) not in proved:
-                    yield node, f"{port}: the two never met by TCP: {printable(rail.failure.words)}"
+                    yield node, f"{port}: no TCP connection between the two nodes: {printable(rail.failure.words)}"
 
 
 def _suspects(bad: tuple[Rail, ...], good: set[Port]) -> Iterator[Suspects]:
-    """Fold bad pairs by the ends that are left when those that did well elsewhere are taken out.
+    """Group bad pairs by their ends that are not in a good pair.
 
-    Where both ends did well with others, both are named: it is what lies between them.
+    If both ends are in good pairs, both are named: the fault is between them.
     """
     found: dict[tuple[Port, ...], list[Rail]] = {}
     for rail in bad:
@@ -177,26 +178,26 @@ _TOOLS = {"ib_write_bw", "ibv_rc_pingpong"}
 _DEVICE = re.compile(r"([A-Za-z0-9_.-]{1,64}):(\d{1,3})$")  # mlx5_0:1
 
 
-def fails_told(found: Suspects) -> str:
-    """Say which ports fail, and with whom."""
+def failure_message(found: Suspects) -> str:
+    """Return which ports fail, and with which partners."""
     first = found.shown[0]
     words = printable(first.failure.words) if first.failure else ""
     if len(found.ports) == 1:
-        return f"RDMA fails at {_name(found.ports[0])}, with {_partners(found)}: {words}"
-    return f"RDMA fails between {first.told()}: {words}"
+        return f"RDMA fails at {_name(found.ports[0])} with {_partners(found)}: {words}"
+    return f"RDMA fails between {first.ends}: {words}"
 
 
-def slow_told(found: Suspects) -> str:
-    """Say how fast the ports were, and what they should have been."""
+def slow_message(found: Suspects) -> str:
+    """Return how fast the ports are, and how fast they should be."""
     worst = min(found.shown, key=lambda rail: rail.gbits or 0.0)
-    measured = f"{worst.gbits or 0.0:.0f} Gb/s of {worst.rate or 0.0:.0f}, less than {gate(worst.rate or 0.0):.0f}"
+    measured = f"{worst.gbits or 0.0:.0f} of {worst.rate or 0.0:.0f} Gb/s (minimum {gate(worst.rate or 0.0):.0f})"
     if len(found.ports) == 1:
-        return f"RDMA is slow at {_name(found.ports[0])}, with {_partners(found)}: {measured}"
-    return f"RDMA is slow between {worst.told()}: {measured}"
+        return f"RDMA is slow at {_name(found.ports[0])} with {_partners(found)}: {measured}"
+    return f"RDMA is slow between {worst.ends}: {measured}"
 
 
 def line_to_repeat(rail: Rail) -> str:
-    """Return the line that repeats the test of a pair: the server in the background, then the client."""
+    """Return the command that repeats the test of a pair: the server in the background, then the client."""
     (server, one), (client, other) = rail.ports
     devices = [_DEVICE.match(name) for name in (one, other)]
     if not all(devices):
@@ -206,33 +207,33 @@ def line_to_repeat(rail: Rail) -> str:
     return f"ssh {called} timeout 20 {ends[0]} & sleep 2; ssh {caller} timeout 20 {ends[1]} {called}"
 
 
-def why_untried(
+def not_tested(
     tried: tuple[Rail, ...], probed: Mapping[str, ProbeFacts], tools: Mapping[str, ToolFacts]
 ) -> dict[str, tuple[str, ...]]:
-    """Return why no rail of a node was tried, with the nodes."""
+    """Return why no rail of a node was tested, with the nodes."""
     there = {node for rail in tried for node, _ in rail.ports}
     found: dict[str, tuple[str, ...]] = {}
     for node in probed:
         if node not in there:
             held = tools.get(node)
             has = held is not None and held.tools.keys() & _TOOLS
-            why = "its HCA ports were not tried" if has else _NO_TOOL
+            why = "its HCA ports were not tested" if has else _NO_TOOL
             found[why] = (*found.get(why, ()), node)
     return found
 
 
-_NO_TOOL = "neither ib_write_bw (apt-get install perftest) nor ibv_rc_pingpong is on the PATH: RDMA was not tried"
+_NO_TOOL = "neither ib_write_bw (apt-get install perftest) nor ibv_rc_pingpong is on the PATH: RDMA was not tested"
 
 
 def unjudged(
     tried: tuple[Rail, ...], probed: Mapping[str, ProbeFacts], tools: Mapping[str, ToolFacts]
 ) -> dict[str, tuple[str, ...]]:
-    """Return why nothing is known of how fast a node's rails are, with the nodes."""
+    """Return why the bandwidth of a node's rails is unknown, with the nodes."""
     measured = {node for rail in tried if rail.gbits is not None and rail.rate is not None for node, _ in rail.ports}
-    why = dict(why_untried(tried, probed, tools))
+    why = dict(not_tested(tried, probed, tools))
     known = {node for nodes in why.values() for node in nodes}
     rest = tuple(node for node in probed if node not in measured | known)
-    return {**why, **({"no bandwidth of its rails was measured": rest} if rest else {})}
+    return {**why, **({"the bandwidth of its rails was not measured": rest} if rest else {})}
 
 
 def _name(port: Port) -> str:

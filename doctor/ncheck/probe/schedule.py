@@ -1,4 +1,4 @@
-"""Who meets whom next, and which nodes are measured together."""
+"""Which pairs of nodes are measured next, and which larger groups."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, log2
 
 from ncheck.facts.probe import Stage
-from ncheck.model.report import FAR_TOO_LOW
-from ncheck.probe.collectives import Collective
-from ncheck.probe.search import PARTNERS, Expect, Search, Suspect, nobody_knows, searched
+from ncheck.probe.results import Collective
+from ncheck.probe.search import PARTNERS, Expect, Search, Suspect, no_expectation, searched
+from ncheck.probe.standing import FAR_TOO_LOW
 
 Pairs = tuple[tuple[str, str], ...]
 
 
-FEW = 5  # nodes, among which one pair that noise slows is a good part of all that is known
+FEW = 5  # nodes, among which a single noisy pair is a large part of all measurements
 
 
-TRIED = 4  # partners after which a node that is neither fast nor slow is let be
+TRIED = 4  # partners after which a node that is neither fast nor slow is not measured again
 
 
-def pair_rounds(names: Sequence[str], done: Sequence[Collective], expect: Expect = nobody_knows) -> Pairs:
+def pair_rounds(names: Sequence[str], done: Sequence[Collective], expect: Expect = no_expectation) -> Pairs:
     """Return the disjoint pairs of the next round; () when there is nothing more to find.
 
-    `done` is all that was measured so far (of it the pairs count). In the first rounds every node meets two others,
-    then only suspects and doubtful links meet again, and few nodes where noise may have decided: fewer rounds than
-    2 log2(N) + 2. A round of which no node told anything counts for nothing and is proposed again: the caller ends it
-    then.
+    `done` is all that was measured so far; only its pairs count. In the first rounds every node is paired with two
+    others. Then only suspects and doubtful links are measured again, and small clusters where noise may have decided:
+    fewer than 2 log2(N) + 2 rounds in all. A round without any result does not count and is returned again; the caller
+    must stop then.
     """
     names = tuple(dict.fromkeys(names))
     pairs = [one for one in done if one.step.stage is Stage.PAIR]
     rounds = {one.step.round for one in pairs}
-    if len(names) < 2 or len(rounds) >= most_rounds(len(names)):  # noqa: PLR2004  one node has nobody to meet
+    if len(names) < 2 or len(rounds) >= most_rounds(len(names)):  # noqa: PLR2004  a pair
         return ()
     met = {frozenset(one.step.group) for one in pairs}
     if len(rounds) < PARTNERS:
@@ -55,9 +55,9 @@ def scaling_groups(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def _opening(names: tuple[str, ...], met: set[frozenset[str]]) -> Pairs:
-    """Pair neighbours of the listing, in the second round the other ones: neighbours there often share a switch.
+    """Pair neighbours of the inventory, which often share a switch; then the neighbours on the other side.
 
-    With an odd count one has a bye in each of the two, and the two meet each other in the third.
+    With an odd number one node is left over in each round; these two are paired in the third.
     """
     ring = names if not met else (*names[1:], *(() if len(names) % 2 else names[:1]))
     pairs = zip(ring[::2], ring[1::2], strict=False)
@@ -65,13 +65,13 @@ def _opening(names: tuple[str, ...], met: set[frozenset[str]]) -> Pairs:
 
 
 def _all_low(pairs: Sequence[Collective], expect: Expect) -> bool:
-    """Tell whether no pair comes near its expectation: fast nodes may be there, each of which met two slow ones."""
-    held = [(one.busbw, expect(one)) for one in pairs if one.busbw is not None]
-    return bool(held) and all(should and busbw < FAR_TOO_LOW * should for busbw, should in held)
+    """Return whether all pairs are far below their expectation: each fast node may have been paired with slow ones."""
+    known = [(one.busbw, expect(one)) for one in pairs if one.busbw is not None]
+    return bool(known) and all(should and busbw < FAR_TOO_LOW * should for busbw, should in known)
 
 
 def _strangers(names: tuple[str, ...], met: set[frozenset[str]]) -> Pairs:
-    """Pair all by another stride, as long as two rounds by the ring brought nothing: every second one may be slow."""
+    """Pair every node with the next but one, once: every second node may be slow."""
     if any(names[place + 2 :] and {names[place], names[place + 2]} in met for place in range(len(names))):
         return ()
     pairs = (pair for start in (0, 1) for pair in zip(names[start::4], names[start + 2 :: 4], strict=False))
@@ -79,7 +79,7 @@ def _strangers(names: tuple[str, ...], met: set[frozenset[str]]) -> Pairs:
 
 
 def _closer(names: tuple[str, ...], met: set[frozenset[str]], found: Search) -> Pairs:
-    """Pair who has met too few, who is suspected and what link is doubted, each node once."""
+    """Pair nodes with too few partners, suspects and doubtful links, each node once."""
     missing = [node for node in names if sum(node in pair for pair in met) < min(PARTNERS, len(names) - 1)]
     suspects = [one.node for one in (*found.unresolved, *found.slow) if _may_tell_more(one)]
     free = dict.fromkeys((*missing, *suspects, *found.fast))
@@ -95,7 +95,7 @@ def _closer(names: tuple[str, ...], met: set[frozenset[str]], found: Search) -> 
 
 
 def _once_more(names: tuple[str, ...], pairs: Sequence[Collective]) -> Pairs:
-    """Pair those again that met least often, of these the fastest first: what is usual hangs on them."""
+    """Repeat the pairs that were measured least often, the fastest first: they decide what is usual."""
     reached: dict[tuple[str, ...], list[float]] = {}
     for one in pairs:
         if one.busbw is not None and set(names).issuperset(one.step.group):

@@ -1,8 +1,8 @@
-"""Which node is slow, which link, and who is cleared: by who met whom. The rounds and the checks both ask here.
+"""Which nodes and which links are slow, from the pairs of nodes that were measured. Used by the rounds and the checks.
 
-A pair is as fast as the slowest of its two ends and the way between them, so one fast meeting proves both of its ends,
-and a slow one accuses three. Who is never fast is to blame once two partners say so that are fast with others; a pair
-that is slow although both of its ends are fast with others has a slow way between them.
+A pair is as fast as the slowest of three: its two nodes and the path between them. So a fast pair clears both nodes,
+and a slow one makes all three suspect. A node that is never fast is slow, if its partners are fast with other nodes. If
+both nodes of a slow pair are fast with others, the path between them is slow.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import mean, median
 
-from ncheck.facts.probe import Means, Stage, Step
-from ncheck.probe.accounts import account
-from ncheck.probe.collectives import Collective
+from ncheck.facts.probe import Method, Stage, Step
+from ncheck.probe.results import Collective, failure_report
 
-# The bus bandwidth in GB/s that a pair should reach, None where nobody can tell.
+# The bus bandwidth in GB/s that a pair should reach, None if unknown.
 Expect = Callable[[Collective], float | None]
 
 
@@ -28,11 +27,11 @@ Reached = Mapping[frozenset[str], float]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Shares of what is usual: below `slow` a pair accuses, from `fast` on it clears; between them it says nothing.
+    """Shares of the usual bandwidth: below `slow` a pair is slow, from `fast` on it is fast, between them neither.
 
-    From `near` on up to `fast`, noise alone may have carried it over a bound. A node that was never fast is to blame
-    when so many `witnesses` that are fast with others were slow with it. What is usual is what one node of `one_in`
-    reaches at its best.
+    From `near` to `fast`, noise alone may have moved a pair across a bound. A node that was never fast is slow if this
+    number of `witnesses`, partners that are fast with others, were slow with it. The usual bandwidth is what the best
+    `one_in`-th part of the nodes reaches.
     """
 
     near: float
@@ -46,16 +45,16 @@ class Bounds:
 BOUNDS = Bounds(near=0.65, slow=0.8, fast=0.87, witnesses=1, one_in=8)
 
 
-# Over sockets, where what is right is not known, a machine that does something else besides halves them with ease, and
-# two that are guests of one machine are far faster than the rest.
+# Over sockets without an expected bandwidth: a busy machine easily halves it, and two virtual machines on one host are
+# far faster than the rest.
 OVER_SOCKETS_BOUNDS = Bounds(near=0.4, slow=0.5, fast=0.6, witnesses=2, one_in=2)
 
 
-# Beyond this share of its expectation nobody believes the expectation any more, and the peers alone say what is usual.
+# If pairs exceed their expectation by this factor, the expectation is wrong, and only the peers show what is usual.
 DOUBTED = 1.25
 
 
-PARTNERS = 2  # so many it takes to suspect a node; the rounds go on until so many fast ones bear witness
+PARTNERS = 2  # partners needed to call a node slow; the rounds continue until that many fast ones were slow with it
 
 
 SOCKETS = "Socket"  # what NCCL_NET is pinned to where no HCA carries the data
@@ -63,22 +62,22 @@ SOCKETS = "Socket"  # what NCCL_NET is pinned to where no HCA carries the data
 
 @dataclass(frozen=True)
 class Meeting:
-    """One pair, once. `busbw` is in GB/s, None where it failed; `usual` what a healthy pair of this kind has here.
+    """One measurement of one pair. `busbw` is in GB/s, None if it failed; `usual` is what a healthy pair reaches here.
 
-    Whether it is slow, fast or near a bound is told of the mean of all the times that these two came through.
+    `slow`, `fast` and `near` refer to the mean of all successful measurements of this pair.
     """
 
     nodes: tuple[str, str]
     round: int
     busbw: float | None
     usual: float | None
-    slow: bool  # a failed one, too
+    slow: bool  # also if it failed
     fast: bool
     near: bool = False
 
     @property
     def share(self) -> float | None:
-        """Return the share of what is usual; None where it failed."""
+        """Its share of the usual bandwidth; None if it failed."""
         return self.busbw / self.usual if self.busbw is not None and self.usual else None
 
     def partner(self, node: str) -> str:
@@ -88,7 +87,7 @@ class Meeting:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A node that was never fast, with all its meetings; `witnesses` were slow with it and are fast with others."""
+    """A node that was never fast, with all its measurements; `witnesses` are partners that are fast with others."""
 
     node: str
     meetings: tuple[Meeting, ...]
@@ -96,18 +95,18 @@ class Suspect:
 
     @property
     def partners(self) -> tuple[str, ...]:
-        """Return whom it met, each once."""
+        """The nodes that it was measured with, each once."""
         return tuple(dict.fromkeys(meeting.partner(self.node) for meeting in self.meetings))
 
     @property
     def failed(self) -> bool:
-        """Tell whether nothing that it took part in came to its end."""
+        """Whether all its measurements failed."""
         return all(meeting.busbw is None for meeting in self.meetings)
 
 
 @dataclass(frozen=True)
 class SlowLink:
-    """Two nodes that are fast with others and slow with each other, every time that they met."""
+    """Two nodes that are fast with others and slow with each other, in every measurement."""
 
     nodes: tuple[str, str]
     meetings: tuple[Meeting, ...]
@@ -115,10 +114,10 @@ class SlowLink:
 
 @dataclass(frozen=True)
 class Search:
-    """What is known of every node that met another. `unresolved` were never fast, and too few can bear witness.
+    """What is known about every node in a pair. `unresolved` nodes were never fast, but have too few witnesses.
 
-    `doubted` are links that were slow once and have not been tried again. `expected` tells that the pairs were measured
-    against an expectation and not against one another alone.
+    `doubted` links were slow once and have not been measured again. `expected`: the pairs were compared with an
+    expectation, and not only with each other.
     """
 
     slow: tuple[Suspect, ...] = ()
@@ -127,33 +126,33 @@ class Search:
     fast: tuple[str, ...] = ()
     doubted: tuple[SlowLink, ...] = ()
     meetings: tuple[Meeting, ...] = ()
-    means: Means = Means.NCCL
+    method: Method = Method.NCCL
     expected: bool = False
 
     @property
     def together(self) -> bool:
-        """Tell whether so many are slow that what they share is likelier to blame than each of them."""
+        """Whether so many nodes are slow that something they share is the likely cause."""
         return len(self.slow) > 1 and len(self.slow) + len(self.unresolved) >= len(self.fast)
 
     @property
     def near(self) -> bool:
-        """Tell whether noise alone may have decided of some pair."""
+        """Whether noise alone may have decided about some pair."""
         return any(meeting.near for meeting in self.meetings)
 
 
-def nobody_knows(_: Collective) -> float | None:
-    """Expect nothing: the peers alone say what is usual."""
+def no_expectation(_: Collective) -> float | None:
+    """Expect nothing: only the peers show what is usual."""
     return None
 
 
-def searched(collectives: Iterable[Collective], expect: Expect = nobody_knows) -> Search:
-    """Return what the pairs of one means say, one rank a node; other stages are left out."""
-    pairs = tuple(one for one in collectives if one.step.stage is Stage.PAIR and _tells(one))
-    means = pairs[0].step.means if pairs else Means.NCCL
-    pairs = tuple(one for one in pairs if one.step.means is means)
+def searched(collectives: Iterable[Collective], expect: Expect = no_expectation) -> Search:
+    """Return what the pairs of one method show, one rank per node; other stages are ignored."""
+    pairs = tuple(one for one in collectives if one.step.stage is Stage.PAIR and _counts(one))
+    method = pairs[0].step.method if pairs else Method.NCCL
+    pairs = tuple(one for one in pairs if one.step.method is method)
     fair = {one.step: expect(one) for one in pairs if one.busbw is not None}
     known = bool(fair) and all(fair.values())
-    bounds = OVER_SOCKETS_BOUNDS if not known and any(_over_sockets(one.step) for one in pairs) else BOUNDS
+    bounds = OVER_SOCKETS_BOUNDS if not known and any(over_sockets(one.step) for one in pairs) else BOUNDS
     meetings = _meetings(pairs, fair if known else {}, bounds)
     fast = tuple(dict.fromkeys(node for one in meetings if one.fast for node in one.nodes))
     suspects = _suspects(meetings, frozenset(fast))
@@ -166,22 +165,22 @@ def searched(collectives: Iterable[Collective], expect: Expect = nobody_knows) -
         fast=fast,
         doubted=tuple(link for link in links if len(link.meetings) == 1),
         meetings=meetings,
-        means=means,
+        method=method,
         expected=known,
     )
 
 
-def _over_sockets(step: Step) -> bool:
-    return step.means.on_cpus or step.net == SOCKETS
+def over_sockets(step: Step) -> bool:
+    return step.method.on_cpus or step.net == SOCKETS
 
 
-def _tells(pair: Collective) -> bool:
-    """Leave out what tells of nobody: both ends are silent, or their time was over while it still went on."""
+def _counts(pair: Collective) -> bool:
+    """Return whether a pair shows anything: not if both nodes are silent, or if they only ran out of time."""
     if pair.whole or len(pair.step.group) != 2:  # noqa: PLR2004  two make a pair
         return pair.whole
-    parts = [account(node, pair.turns[node], failure) for node, failure in pair.failures.items()]
-    gone = bool(pair.silent) and bool(parts)
-    return gone or any(part.telling or part.stood_still or not part.failure.late for part in parts)
+    reports = [failure_report(node, pair.results[node], failure) for node, failure in pair.failures.items()]
+    gone = bool(pair.silent) and bool(reports)
+    return gone or any(report.names_cause or report.hung or not report.failure.late for report in reports)
 
 
 def _meetings(pairs: tuple[Collective, ...], fair: Fair, bounds: Bounds) -> tuple[Meeting, ...]:
@@ -191,12 +190,12 @@ def _meetings(pairs: tuple[Collective, ...], fair: Fair, bounds: Bounds) -> tupl
 
 
 def _reached(pairs: tuple[Collective, ...], fair: Fair) -> Reached:
-    """Return what pairs reached, as a share of their expectations where these are known, else in GB/s."""
-    held: dict[frozenset[str], list[float]] = {}
+    """Return what pairs reached: as a share of their expectations if these are known, otherwise in GB/s."""
+    by_pair: dict[frozenset[str], list[float]] = {}
     for pair in pairs:
         if pair.busbw is not None:
-            held.setdefault(frozenset(pair.step.group), []).append(pair.busbw / (fair.get(pair.step) or 1.0))
-    return {nodes: mean(times) for nodes, times in held.items()}
+            by_pair.setdefault(frozenset(pair.step.group), []).append(pair.busbw / (fair.get(pair.step) or 1.0))
+    return {nodes: mean(shares) for nodes, shares in by_pair.items()}
 
 
 def _meeting(pair: Collective, fair: float, reached: Reached, usual: float | None, bounds: Bounds) -> Meeting:
@@ -209,10 +208,10 @@ def _meeting(pair: Collective, fair: float, reached: Reached, usual: float | Non
 
 
 def _usual(reached: Reached, bounds: Bounds, *, expected: bool) -> float | None:
-    """Return what is usual: a share of the expectations where these are known, else GB/s; None where all failed.
+    """Return what is usual: a share of the expectations if these are known, otherwise GB/s; None if all pairs failed.
 
-    It is the median of the pairs that are rather fast than slow beside the best nodes, of which there must be a few: so
-    most of the nodes may be slow. Who reaches the expectation is not slow, however much faster others are.
+    It is the median of the pairs that are close to the best nodes, so that most of the nodes may be slow. A pair that
+    reaches its expectation is not slow, however much faster others are.
     """
     best: dict[str, float] = {}
     for nodes, share in reached.items():
@@ -227,11 +226,11 @@ def _usual(reached: Reached, bounds: Bounds, *, expected: bool) -> float | None:
 
 
 def _suspects(meetings: tuple[Meeting, ...], fast: frozenset[str]) -> tuple[Suspect, ...]:
-    held: dict[str, list[Meeting]] = {}
+    by_node: dict[str, list[Meeting]] = {}
     for meeting in meetings:
         for node in meeting.nodes:
-            held.setdefault(node, []).append(meeting)
-    return tuple(_suspect(node, tuple(own), fast) for node, own in held.items() if node not in fast)
+            by_node.setdefault(node, []).append(meeting)
+    return tuple(_suspect(node, tuple(own), fast) for node, own in by_node.items() if node not in fast)
 
 
 def _suspect(node: str, meetings: tuple[Meeting, ...], fast: frozenset[str]) -> Suspect:
@@ -240,10 +239,10 @@ def _suspect(node: str, meetings: tuple[Meeting, ...], fast: frozenset[str]) -> 
 
 
 def _slow_links(meetings: tuple[Meeting, ...], fast: frozenset[str], bounds: Bounds) -> tuple[SlowLink, ...]:
-    """Return the pairs of fast nodes that were slow whenever they met, and not only in the mean."""
-    held: dict[frozenset[str], list[Meeting]] = {}
+    """Return the pairs of fast nodes that were slow in every measurement, and not only in the mean."""
+    by_pair: dict[frozenset[str], list[Meeting]] = {}
     for meeting in meetings:
         if fast.issuperset(meeting.nodes):
-            held.setdefault(frozenset(meeting.nodes), []).append(meeting)
-    slow = (own for own in held.values() if all((one.share or 0.0) < bounds.slow for one in own))
+            by_pair.setdefault(frozenset(meeting.nodes), []).append(meeting)
+    slow = (own for own in by_pair.values() if all((one.share or 0.0) < bounds.slow for one in own))
     return tuple(SlowLink(own[0].nodes, tuple(own)) for own in slow)

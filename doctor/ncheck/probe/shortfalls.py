@@ -1,162 +1,128 @@
-"""What was measured, held against what it should have been; and, where nobody can tell that, against the peers."""
+"""Bandwidths compared with what the links should give, with fewer nodes, and what the run shows about a shortfall."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from statistics import median
 
-from ncheck.facts.probe import Means, ProbeFacts, Stage
+from ncheck.facts.infiniband import HcaPort
+from ncheck.facts.pcie import PcieLink
+from ncheck.facts.probe import NodeResult, ProbeFacts, Stage
 from ncheck.hostlist import fold
 from ncheck.model.check import NotApplicable, Problem
-from ncheck.model.report import FAR_TOO_LOW
-from ncheck.probe.collectives import Collective, collectives
+from ncheck.model.report import Standing
 from ncheck.probe.expected import NAMED, Expected, expectation, expected
-from ncheck.probe.search import searched
-from ncheck.probe.wires import seen_of, shows_links
+from ncheck.probe.results import Collective, collectives
+from ncheck.probe.search import Expect, searched
+from ncheck.probe.standing import of_share, usual_inside
+from ncheck.topology.ceiling import Component
 from ncheck.topology.hardware import Hardware
-
-PEERS_LOW = 0.85  # of what is usual inside nodes of one kind, which differ by a few percent
-
+from ncheck.topology.nic_links import by_rdma
 
 _BARE = Hardware()
 
 
 @dataclass(frozen=True)
-class Held:
-    """One collective held against its expectation; `nodes` are those that it speaks of. `ratio` is None with it."""
+class Comparison:
+    """One collective beside its expectation. `nodes` are those that it says something about.
+
+    `blamed` are the nodes of the group that are slow with every partner and have a finding of their own.
+    """
 
     run: Collective
     nodes: tuple[str, ...]
     busbw: float
-    should: Expected
-    blamed: tuple[str, ...] = ()  # who of the group is slow with each partner, and has a finding of its own
+    expected: Expected
+    blamed: tuple[str, ...] = ()
 
     @property
     def ratio(self) -> float | None:
-        """Measured over expected."""
-        return self.busbw / self.should.busbw if self.should.busbw else None
+        """Measured over expected; None if nothing is expected."""
+        return self.busbw / self.expected.busbw if self.expected.busbw else None
+
+    @property
+    def standing(self) -> Standing:
+        return of_share(self.ratio, self.run.step.method)
 
 
-def held(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]) -> tuple[Held, ...]:
-    """Return what is judged: each node by itself, its best pair, and all nodes, or else the most that came through.
+def compared(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]) -> tuple[Comparison, ...]:
+    """Return what is judged: each node by itself, its best pair, and all nodes or else the largest group that finished.
 
-    Left out is a node that the search blames, which has a finding of its own, and its pairs.
+    A node that the search blames has a finding of its own, so that it and its pairs are left out.
     """
     ran = [one for one in collectives(probed) if one.busbw is not None]
-    inside = [one for one in ran if one.step.stage is Stage.INSIDE]
+    alone = [one for one in ran if one.step.stage is Stage.INSIDE]
     large = [one for one in ran if one.step.stage in (Stage.ALL, Stage.SCALING)]
     whole = [one for one in large if one.step.stage is Stage.ALL] or sorted(large, key=lambda one: one.step.world)
-    found = searched(collectives(probed), expectation(hardware))
-    blamed = [suspect.node for suspect in found.slow]
+    search = searched(collectives(probed), expectation(hardware))
+    blamed = [suspect.node for suspect in search.slow]
     return (
-        *(_held(one, one.step.group, hardware) for one in inside),
-        *_best_pairs((one for one in ran if one.step.means is found.means), blamed, hardware),
-        *(replace(_held(one, one.step.group, hardware), blamed=tuple(blamed)) for one in whole[-1:]),
+        *(_compared(one, one.step.group, hardware) for one in alone),
+        *_best_pairs((one for one in ran if one.step.method is search.method), blamed, hardware),
+        *(replace(_compared(one, one.step.group, hardware), blamed=tuple(blamed)) for one in whole[-1:]),
     )
 
 
-def short(judged: Iterable[Held], hardware: Mapping[str, Hardware], least: float, most: float) -> Iterator[Problem]:
-    """Yield what reaches from `least` up to `most` of its expectation; what falls short alike is told once."""
-    groups: dict[tuple[object, ...], list[Held]] = {}
-    for one in judged:
-        if one.ratio is not None and least <= _grave(one) < most:
-            groups.setdefault((one.run.step.stage, one.should), []).append(one)
+def _compared(one: Collective, nodes: tuple[str, ...], hardware: Mapping[str, Hardware]) -> Comparison:
+    return Comparison(one, nodes, one.busbw or 0.0, expected(one, hardware))
+
+
+def _best_pairs(
+    ran: Iterable[Collective], blamed: Sequence[str], hardware: Mapping[str, Hardware]
+) -> tuple[Comparison, ...]:
+    """Return the best pair of each node that is not blamed."""
+    best: dict[str, Comparison] = {}
+    for one in ran:
+        if one.step.stage is Stage.PAIR:
+            pair = _compared(one, one.step.group, hardware)
+            for node in one.step.group:
+                if node not in best or (pair.ratio or 0.0) > (best[node].ratio or 0.0):
+                    best[node] = replace(pair, nodes=(node,))
+    return tuple(pair for node, pair in best.items() if node not in blamed)
+
+
+def shortfalls(
+    comparisons: Iterable[Comparison], hardware: Mapping[str, Hardware], standing: Standing
+) -> Iterator[Problem]:
+    """Yield what has this standing, one problem for all nodes with the same expectation."""
+    groups: dict[tuple[object, ...], list[Comparison]] = {}
+    for one in comparisons:
+        if one.standing is standing:
+            groups.setdefault((one.run.step.stage, one.expected), []).append(one)
     for members in groups.values():
         yield _problem(members, hardware)
 
 
-def unexpected(judged: Sequence[Held]) -> NotApplicable | None:
-    """Say why nothing was judged, where nothing was; None where something was."""
-    if not judged:
+def without_expectation(comparisons: Sequence[Comparison]) -> NotApplicable | None:
+    """Return why nothing was judged; None if something was."""
+    if not comparisons:
         return NotApplicable("no bandwidth was measured")
-    if any(one.ratio is not None for one in judged):
+    if any(one.ratio is not None for one in comparisons):
         return None
-    missing = tuple(dict.fromkeys(what for one in judged for what in one.should.unknown))
+    missing = tuple(dict.fromkeys(what for one in comparisons for what in one.expected.unknown))
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return NotApplicable(
-        f"there is no telling what to expect, for want of knowing {missing[0]}{more}" if missing else "no limit"
-    )
+    return NotApplicable(f"no expected bandwidth (unknown: {missing[0]}{more})" if missing else "no limit")
 
 
-def below_peers(
-    probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]
-) -> Iterator[Problem | NotApplicable]:
-    """Yield the nodes whose GPUs reach less between them than those of their peers, where nothing is expected.
-
-    The nodes are of one kind. What is usual is the median of those that are not far below the best.
-    """
-    runs = [one for one in _inside(collectives(probed)) if expected(one, hardware).busbw is None]
-    groups: dict[tuple[int, Means], dict[str, float]] = {}
-    for one in runs:
-        groups.setdefault((one.step.world, one.step.means), {})[one.step.group[0]] = one.busbw or 0.0
-    compared = [values for values in groups.values() if len(values) > 1]
-    if not compared:
-        yield NotApplicable("no two nodes of one kind were measured by themselves without an expectation")
-    for values in compared:
-        usual = _usual(values.values())
-        for node, reached in values.items():
-            if reached < PEERS_LOW * usual:
-                yield _below(node, reached, usual, hardware.get(node, _BARE), probed[node])
-
-
-def inside_share(node: str, ran: Iterable[Collective], hardware: Mapping[str, Hardware]) -> float | None:
-    """Return what a node reached by itself over what it should, else over its peers'; None where neither is known."""
-    runs = {one.step.group[0]: one for one in _inside(ran)}
-    if node not in runs or runs[node].busbw is None:
-        return None
-    should = expected(runs[node], hardware).busbw
-    alike = [one.busbw or 0.0 for one in runs.values() if one.step.world == runs[node].step.world]
-    usual = should or (_usual(alike) if len(alike) > 1 else None)
-    return (runs[node].busbw or 0.0) / usual if usual else None
-
-
-def _inside(ran: Iterable[Collective]) -> list[Collective]:
-    return [one for one in ran if one.step.stage is Stage.INSIDE and one.step.world > 1 and one.busbw is not None]
-
-
-def _usual(values: Iterable[float]) -> float:
-    held = tuple(values)
-    return median(value for value in held if value >= PEERS_LOW * max(held))
-
-
-def _held(one: Collective, nodes: tuple[str, ...], hardware: Mapping[str, Hardware]) -> Held:
-    return Held(one, nodes, one.busbw or 0.0, expected(one, hardware))
-
-
-def _best_pairs(ran: Iterable[Collective], blamed: Sequence[str], hardware: Mapping[str, Hardware]) -> tuple[Held, ...]:
-    """Return the best pair of each node that is not blamed."""
-    best: dict[str, Held] = {}
-    for one in ran:
-        if one.step.stage is Stage.PAIR:
-            made = _held(one, one.step.group, hardware)
-            for node in one.step.group:
-                if node not in best or (made.ratio or 0.0) > (best[node].ratio or 0.0):
-                    best[node] = replace(made, nodes=(node,))
-    return tuple(made for node, made in best.items() if node not in blamed)
-
-
-def _grave(one: Held) -> float:
-    """Return the ratio; that of bare sockets is never far too low, for a busy machine halves it with ease."""
-    ratio = one.ratio or 0.0
-    return max(ratio, FAR_TOO_LOW) if one.run.step.means is Means.TCP else ratio
-
-
-def _problem(members: Sequence[Held], hardware: Mapping[str, Hardware]) -> Problem:
-    should, step = members[0].should, members[0].run.step
+def _problem(members: Sequence[Comparison], hardware: Mapping[str, Hardware]) -> Problem:
+    should, step = members[0].expected, members[0].run.step
     nodes = tuple(dict.fromkeys(node for one in members for node in one.nodes))
     worst = min(one.ratio or 0.0 for one in members)
     low, high = (f"{pick(one.busbw for one in members):.3g}" for pick in (min, max))
     reached = low if low == high else f"{low} to {high}"
     lowered = f", lowered by: {'; '.join(should.lowered_by)}" if should.lowered_by else ""
-    turns = {node: [one.run.turns[node] for one in members if node in one.run.turns] for node in nodes}
-    seen = [line for node in nodes for line in seen_of(node, hardware.get(node, _BARE), turns[node])]
-    place = f"{step.means.act} {_where(step.stage, nodes)}"
+    results = {node: [one.run.results[node] for one in members if node in one.run.results] for node in nodes}
+    seen = [one for node in nodes for one in observations(node, hardware.get(node, _BARE), results[node])]
+    place = f"{step.method.act} {_where(step.stage, nodes)}"
     figures = f"{reached} GB/s of {should.busbw:.3g} expected ({worst:.2f})"
-    limit = f"as {NAMED} says" if should.limited_by == NAMED else f"limited by {should.limited_by}"
+    limit = f"set by {NAMED}" if should.limited_by == NAMED else f"limited by {should.limited_by}"
     message = f"{place}: {figures}, {limit}{lowered}"
-    evidence = [f"{node} is slow with each of its partners" for node in members[0].blamed if node in nodes]
-    return Problem(message, _fix(members[0], seen, hardware), (*evidence, *dict.fromkeys(seen)), nodes)
+    evidence = [f"{node} is slow with every partner" for node in members[0].blamed if node in nodes]
+    lines = dict.fromkeys(one.text for one in seen)
+    return Problem(message, _fix(members[0], seen, hardware), (*evidence, *lines), nodes)
 
 
 def _where(stage: Stage, nodes: tuple[str, ...]) -> str:
@@ -165,18 +131,206 @@ def _where(stage: Stage, nodes: tuple[str, ...]) -> str:
     return f"between pairs with {fold(nodes)}" if stage is Stage.PAIR else f"on {len(nodes)} nodes"
 
 
-def _fix(one: Held, seen: Sequence[str], hardware: Mapping[str, Hardware]) -> str:
-    """Return what to type first: at what is seen, else at the limiting term."""
-    if any("GPUDirect" in line for line in seen):
+def _fix(one: Comparison, seen: Sequence[Observation], hardware: Mapping[str, Hardware]) -> str:
+    """Return the first command to type: for what the run shows, otherwise for the limiting component."""
+    components = [one.expected.component, *(each.component for each in seen)]
+    if Component.GPUDIRECT in components:
         return "sudo modprobe nvidia_peermem"
-    if any("PCIe" in line for line in (*seen, *one.should.lowered_by)) or "PCIe" in one.should.limited_by:
+    if Component.PCIE in components or one.expected.narrow:
         return "nvidia-smi --query-gpu=index,pcie.link.width.current,pcie.link.width.max --format=csv"
-    if "NVL" in one.should.limited_by:
+    if one.expected.component is Component.NVLINK:
         return "nvidia-smi nvlink -s"
-    return shows_links(one.run.turns, hardware)
+    return shows_links(one.run.results, hardware)
 
 
-def _below(node: str, reached: float, usual: float, hardware: Hardware, probed: ProbeFacts) -> Problem:
-    turns = [turn for turn in probed.turns if turn.step.stage is Stage.INSIDE]
-    message = f"all-reduce inside {node}: {reached:.3g} GB/s where its peers have {usual:.3g} ({reached / usual:.2f})"
-    return Problem(message, "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE", seen_of(node, hardware, turns), (node,))
+# Inside a node
+
+
+def inside_runs(ran: Iterable[Collective]) -> list[Collective]:
+    """Return the all-reduces inside nodes that measured links between GPUs."""
+    return [one for one in ran if one.step.stage is Stage.INSIDE and one.step.world > 1 and one.busbw is not None]
+
+
+def inside_share(node: str, ran: Iterable[Collective], hardware: Mapping[str, Hardware]) -> float | None:
+    """Return what a node reached by itself over its expectation, or else over its peers; None if both are unknown."""
+    runs = {one.step.group[0]: one for one in inside_runs(ran)}
+    if node not in runs or runs[node].busbw is None:
+        return None
+    should = expected(runs[node], hardware).busbw
+    alike = [one.busbw or 0.0 for one in runs.values() if one.step.world == runs[node].step.world]
+    usual = should or (usual_inside(alike) if len(alike) > 1 else None)
+    return (runs[node].busbw or 0.0) / usual if usual else None
+
+
+# What the run shows: an idle rail, GPUDirect RDMA off, too few PCIe lanes
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One fact that lowers what a node reaches, and the component that it is about."""
+
+    component: Component
+    text: str
+
+
+# NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'
+_NO_GDR = re.compile(r"GPU Direct RDMA Disabled for HCA \d+ '(?P<hca>[\w.-]+)'")
+
+
+_LITTLE = 0.05  # of what the busiest rail carried
+
+
+def busiest(result: NodeResult) -> str:
+    """Return the planned interface or HCA port that carried most of a step, "" if none is known to have."""
+    moved = {device: _moved(result, device) for device in result.planned if _moved(result, device)}
+    return max(moved, key=lambda device: moved[device], default="")
+
+
+def idle_rails(results: Iterable[NodeResult]) -> tuple[str, ...]:
+    """Return the planned HCA ports that carried almost nothing in steps in which others of the node carried data.
+
+    Steps with one rank per node use a single rail, and show nothing about the others.
+    """
+    idle: dict[str, None] = {}
+    for result in results:
+        if result.step.world > len(result.step.group) > 1:
+            moved = {device: _moved(result, device) for device in result.planned if ":" in device}
+            most = max(moved.values(), default=0)
+            idle.update(dict.fromkeys(device for device, count in moved.items() if count < _LITTLE * most))
+    return tuple(idle)
+
+
+def observations(node: str, hardware: Hardware, results: Iterable[NodeResult]) -> tuple[Observation, ...]:
+    """Return what lowers the bandwidth of a node, as far as the run shows it."""
+    own = tuple(results)
+    matches = (found for result in own for line in (*result.used, *result.log) for found in _NO_GDR.finditer(line))
+    without = ", ".join(dict.fromkeys(found["hca"] for found in matches))
+    idle = (f"{port} of {node} carried almost nothing, while its other rails did" for port in idle_rails(own))
+    no_gdr = (f"NCCL's log: GPUDirect RDMA is off for {without} of {node}",) if without else ()
+    return (
+        *(Observation(Component.NIC, text) for text in idle),
+        *(Observation(Component.GPUDIRECT, text) for text in no_gdr),
+        *(Observation(Component.PCIE, text) for text in _narrow(node, hardware)),
+    )
+
+
+def _narrow(node: str, hardware: Hardware) -> Iterator[str]:
+    if hardware.pcie is None:
+        return
+    names = {gpu.pci: f"GPU {gpu.index}" for gpu in hardware.gpus.gpus} if hardware.gpus else {}
+    devices: Mapping[str, tuple[PcieLink, ...]] = {
+        **{names.get(address, address): links for address, links in hardware.pcie.gpus.items()}, **hardware.pcie.hcas
+    }  # fmt: skip
+    for name, links in devices.items():
+        for link in links:
+            if link.width and link.most_width and link.width < link.most_width:
+                yield f"PCIe x{link.width} of x{link.most_width} at {name} of {node}"
+
+
+def _moved(result: NodeResult, device: str) -> int:
+    carried = result.carried.get(device)
+    return carried.sent + carried.received if carried else 0
+
+
+FABRIC = "sudo iblinkinfo"
+
+
+def by_infiniband(result: NodeResult, hardware: Hardware) -> bool:
+    """Return whether HCAs carried it over an InfiniBand fabric; RoCE uses Ethernet."""
+    return _by_hcas(result) and not any(port.link_layer == "Ethernet" for port in _ports(result, hardware))
+
+
+def shows_links(results: Mapping[str, NodeResult], hardware: Mapping[str, Hardware]) -> str:
+    """Return the command that shows the links of a step: of the fabric, or the counters of the first interface."""
+    for node, result in results.items():
+        own = hardware.get(node, _BARE)
+        if by_infiniband(result, own):
+            return FABRIC
+        if name := _interface(result, own):
+            return f"sudo ethtool -S {quote(name)}"
+    return "ip -s link"
+
+
+def _by_hcas(result: NodeResult) -> bool:
+    return not result.step.method.on_cpus and by_rdma(result.step, result) is True
+
+
+def _interface(result: NodeResult, hardware: Hardware) -> str:
+    """Return the Ethernet interface that carried the data, or should have; "" if none is known."""
+    if _by_hcas(result):
+        return next((port.netdev for port in _ports(result, hardware) if port.netdev), "")
+    names = [device for device in result.planned if ":" not in device]
+    carried = busiest(result)
+    return carried if carried in names else next(iter(names), "")
+
+
+def _ports(result: NodeResult, hardware: Hardware) -> list[HcaPort]:
+    known = hardware.infiniband.ports if hardware.infiniband else ()
+    return [port for port in known if port.name in result.planned]
+
+
+# Scaling efficiency
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A number of nodes with their bus bandwidth in GB/s, and its share of the expected one (None: unknown).
+
+    `efficiency` is the share that they keep of `best`, the group of fewer nodes with the highest bandwidth; None if
+    there is nothing to compare with.
+    """
+
+    nodes: tuple[str, ...]
+    busbw: float
+    share: float | None
+    ranks: int
+    results: Mapping[str, NodeResult]
+    efficiency: float | None = None
+    best: Scaled | None = None
+
+
+def scaled(ran: Iterable[Collective], expect: Expect) -> tuple[Scaled, ...]:
+    """Return what 1, 2, 4 ... and all nodes reach, the fewest first; one node is the median of all single nodes.
+
+    Bus bandwidth stays the same for any number of ranks as long as the same links limit it. From one node to two
+    (NVLink, then NICs) and from two to more (a tree between two nodes sends its data once) the limit changes. So each
+    group is first divided by its own expectation. Where that is unknown, two nodes with several ranks each count half,
+    as if a tree had carried their data.
+    """
+    whole = [one for one in ran if one.busbw is not None and not one.step.method.on_cpus]
+    alone = [_scaled(one, expect) for one in whole if one.step.stage is Stage.INSIDE and one.step.world > 1]
+    large = [_scaled(one, expect) for one in whole if one.step.stage in (Stage.SCALING, Stage.ALL)]
+    steps = [*_middle(alone), *sorted(large, key=lambda one: len(one.nodes))]
+    return tuple(_against(one, steps[:index]) for index, one in enumerate(steps))
+
+
+def _scaled(one: Collective, expect: Expect) -> Scaled:
+    should, reached = expect(one), one.busbw or 0.0
+    return Scaled(one.step.group, reached, reached / should if should else None, one.step.world, one.results)
+
+
+def _middle(alone: list[Scaled]) -> list[Scaled]:
+    if not alone:
+        return []
+    middle = median(one.busbw for one in alone)
+    return [min(alone, key=lambda one: abs(one.busbw - middle))]
+
+
+def _against(one: Scaled, fewer: list[Scaled]) -> Scaled:
+    kept = [(value, other) for other in fewer if len(other.nodes) < len(one.nodes) and (value := _kept(one, other))]
+    if not kept:
+        return one
+    efficiency, best = min(kept, key=lambda pair: pair[0])
+    return replace(one, efficiency=efficiency, best=best)
+
+
+def _kept(one: Scaled, fewer: Scaled) -> float | None:
+    """Return the share that more nodes keep of what fewer have; None if the two cannot be compared."""
+    if one.share is not None and fewer.share is not None:
+        return one.share / fewer.share if fewer.share else None
+    if len(fewer.nodes) == 1 or one.ranks * len(fewer.nodes) != fewer.ranks * len(one.nodes):
+        return None
+    least = fewer.busbw
+    if len(fewer.nodes) == 2:  # noqa: PLR2004  two-node rule: 2R(n-1)/n at most, where more nodes have R
+        least *= 0.5 * fewer.ranks / (fewer.ranks - 1)
+    return one.busbw / least if least else None

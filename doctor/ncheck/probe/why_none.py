@@ -1,4 +1,4 @@
-"""Why nothing was measured, as the report tells it. Most runs measure nothing, and need not load told.py."""
+"""Why nothing was measured, as the report tells it. Most runs measure nothing, and need not load measurements.py."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNREACHED = "not reached"
 def ran_on(facts: Mapping[str, Facts]) -> dict[str, ProbeFacts]:
     """Return the nodes on which something was begun."""
     held = {node: of_node.get(ProbeFacts) for node, of_node in facts.items()}
-    return {node: one for node, one in held.items() if isinstance(one, ProbeFacts) and one.turns}
+    return {node: one for node, one in held.items() if isinstance(one, ProbeFacts) and one.results}
 
 
 def why_none(facts: Mapping[str, Facts]) -> Probe:

@@ -16,7 +16,7 @@ from ncheck.model.finding import Outcome, Severity
 from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Report
 from ncheck.report import measured as say
 from ncheck.report import text as words
-from ncheck.report.measured import Heat, Line, carried, heat, nodes_by_value, odd_words
+from ncheck.report.measured import Heat, Line, carried, gathered, heat, odd_words
 from ncheck.report.summary import (
     Headline,
     by_topic,
@@ -134,7 +134,7 @@ def curve_of(one: Measurement, title: str) -> Curve | None:
         up=tuple((frame.y(tick), f"{tick:g}") for tick in ticks),
         expected=frame.y(one.expected) if one.expected else None,
         expected_words=f"expected {say.rate(one.expected)} {one.unit}" if one.expected else "",
-        tone=say.standing(one),
+        tone=say.tone(one.standing),
     )
 
 
@@ -285,9 +285,13 @@ def _figures(
     report: Report, findings: Sequence[FoldedFinding], first: Measurement | None
 ) -> Iterator[tuple[str, str, str]]:
     if first and first.measured is not None:
-        yield f"{say.rate(first.measured)} {first.unit}", words.line(first.what), say.standing(first)
+        yield f"{say.rate(first.measured)} {first.unit}", words.line(first.what), say.tone(first.standing)
         if first.ratio is not None and first.expected is not None:
-            yield say.percent(first.ratio), f"of {say.rate(first.expected)} {first.unit} expected", say.standing(first)
+            yield (
+                say.percent(first.ratio),
+                f"of {say.rate(first.expected)} {first.unit} expected",
+                say.tone(first.standing),
+            )
     reached = sum(node.reached for node in report.nodes)
     yield f"{reached} of {len(report.nodes)}", "nodes reached", say.WELL if reached == len(report.nodes) else say.BAD
     for severity, tone in ((Severity.ERROR, say.BAD), (Severity.WARNING, say.WARNED)):
@@ -307,7 +311,7 @@ def _measured(one: Measurement, by: str) -> Measured:
     rows = tuple(Row(size, points.get((size, False)), points.get((size, True))) for size in sizes)
     title = say.title(one, by)
     kept = f"; keeps {share} of what fewer nodes have" if (share := say.kept(one)) else ""
-    return Measured(title, say.verdict(one) + kept, say.standing(one), one.ratio, curve_of(one, title), rows)
+    return Measured(title, say.verdict(one) + kept, say.tone(one.standing), one.ratio, curve_of(one, title), rows)
 
 
 def _pairs(report: Report) -> Pairs | None:
@@ -320,7 +324,7 @@ def _pairs(report: Report) -> Pairs | None:
         for column, other in enumerate(drawn.names)
         if (pair := drawn.cells.get((one, other)))
     )
-    odd = tuple(odd_words(drawn, one) for one in nodes_by_value(drawn, report.probe.pairs))
+    odd = tuple(odd_words(drawn, one) for one in gathered(drawn, report.probe.pairs))
     usual = f"{say.rate(drawn.usual)} GB/s is {'expected' if drawn.expected else 'usual here'}"
     return Pairs(drawn.names, drawn.labels, cells, usual, odd, drawn.left_out)
 
@@ -331,7 +335,9 @@ def _cell(drawn: Heat, column: int, row: int, pair: Pair) -> Cell:
     if pair.busbw is None or share is None:
         return Cell(column, row, "\N{MULTIPLICATION SIGN}", f"{who}: failed", say.BAD)
     shown = say.short(pair.busbw) if len(drawn.names) <= NUMBERED else ""
-    return Cell(column, row, shown, f"{who}: {say.rate(pair.busbw)} GB/s, {say.percent(share)}", say.tone(share))
+    return Cell(
+        column, row, shown, f"{who}: {say.rate(pair.busbw)} GB/s, {say.percent(share)}", say.tone(pair.standing)
+    )
 
 
 def _settings(report: Report) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What was measured, in words: times, rates, and one sentence a measurement; for the terminal and the page."""
+"""The measurements as text: times, rates, and one sentence per measurement; for the console and the HTML page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import median, median_high
 
 from rich.text import Text
 
-from ncheck.model.report import FAR_TOO_LOW, LEAST_KEPT, LOW, Measurement, Pair, Point, Probe, Report, Traffic
+from ncheck.model.report import LEAST_KEPT, Measurement, Pair, Point, Probe, Report, Standing, Traffic
 from ncheck.report import text as words
 from ncheck.report.page import Page
 from ncheck.report.text import grouped
@@ -29,26 +29,25 @@ _WHOLE = 100  # rates from here on need no decimals
 _PLAIN = 20  # rates from here on need none where room is short
 
 
-_LEAST = 0.01  # GB/s: less is not told apart
+_LEAST = 0.01  # GB/s: lower rates are all shown as <0.01
 
 
-_KINDS = ("all", "scaling", "inside", "pair", "rail")  # the first that is there speaks for the run
+_KINDS = ("all", "scaling", "inside", "pair", "rail")  # the first that exists is the headline
 
 
-def tone(ratio: float | None) -> str:
-    """Return how a share of what is expected, or usual, stands."""
-    if ratio is None:
-        return UNJUDGED
-    return WELL if ratio >= LOW else WARNED if ratio >= FAR_TOO_LOW else BAD
+_TONES = {
+    Standing.OK: WELL, Standing.LOW: WARNED, Standing.FAR_TOO_LOW: BAD, Standing.FAILED: BAD,
+    Standing.UNKNOWN: UNJUDGED,
+}  # fmt: skip
 
 
-def standing(one: Measurement) -> str:
-    """Return how a measurement stands: what failed is bad, whatever was expected."""
-    return BAD if one.failed else tone(one.ratio)
+def tone(standing: Standing) -> str:
+    """Return the style in which a measurement of this standing is shown."""
+    return _TONES[standing]
 
 
 def foremost(measurements: Sequence[Measurement]) -> Measurement | None:
-    """Return the one that speaks for the run: all nodes, or what comes nearest to it."""
+    """Return the measurement for the headline: all nodes, or what comes nearest to it."""
     for stage in _KINDS:
         if same := [one for one in measurements if one.stage == stage]:
             return max(same, key=lambda one: (one.ranks, bool(one.curve)))
@@ -56,7 +55,7 @@ def foremost(measurements: Sequence[Measurement]) -> Measurement | None:
 
 
 def title(one: Measurement, by: str) -> str:
-    """Return "all-reduce on 4 nodes, 32 ranks"; what carried it only where that is not `by`, what carries the rest."""
+    """Return "all-reduce on 4 nodes, 32 ranks", with what carried the data if that differs from `by`."""
     nodes = words.node_set(one.nodes)
     where = "" if one.stage == "all" or not nodes else f" ({nodes})" if one.stage == "scaling" else f" on {nodes}"
     ranks = f", {words.count(one.ranks, 'rank')}" if one.stage in ("all", "scaling") and one.ranks else ""
@@ -65,15 +64,15 @@ def title(one: Measurement, by: str) -> str:
 
 
 def together(measurements: Sequence[Measurement]) -> bool:
-    """Tell whether all nodes ran at once, or at least tried to."""
+    """Return whether all nodes ran at once, or at least tried to."""
     return any(one.stage == "all" for one in measurements)
 
 
 def kept(one: Measurement) -> str:
-    """Return "98 %", what so many nodes keep of what fewer have; "" where that cannot be told.
+    """Return the scaling efficiency, "98 %"; "" if it is unknown.
 
-    Without an expectation the share is a lower bound (a tree between two nodes carries its data once), so that more
-    than all of it says nothing.
+    Without an expectation it is a lower bound (a tree between two nodes carries its data once), so that a value above
+    100 % says nothing.
     """
     if one.efficiency is None or (one.ratio is None and one.efficiency > 1):
         return ""
@@ -81,16 +80,16 @@ def kept(one: Measurement) -> str:
 
 
 def verdict(one: Measurement) -> str:
-    """Return "381 of 400 GB/s expected (95 %): limited by the NICs; 7 of 8 rails", or why there is less to say."""
+    """Return "381 of 400 GB/s expected (95 %): limited by the NICs; 7 of 8 rails", or why there is no comparison."""
     if one.failed or one.measured is None:
         return words.line(f"failed: {one.failed}" if one.failed else "not measured")
     seen = f"{rate(one.measured)} {one.unit}"
     if one.expected is None or one.ratio is None:
         return words.line(
-            f"{seen}; what to expect is not known" + (f": {'; '.join(one.unknown)}" if one.unknown else "")
+            f"{seen}; no expected value" + (f" (unknown: {'; '.join(one.unknown)})" if one.unknown else "")
         )
-    named = one.limited_by.startswith("--")  # --expect: no term, but an option that says so
-    terms = [f"{'as' if named else 'limited by'} {one.limited_by}{' says' if named else ''}"] if one.limited_by else []
+    named = one.limited_by.startswith("--")  # the option --expect
+    terms = [f"{'set by' if named else 'limited by'} {one.limited_by}"] if one.limited_by else []
     why = ": " + "; ".join([*terms, *one.lowered_by]) if terms or one.lowered_by else ""
     return words.line(f"{rate(one.measured)} of {rate(one.expected)} {one.unit} expected ({percent(one.ratio)}){why}")
 
@@ -100,7 +99,7 @@ def percent(share: float) -> str:
 
 
 def rate(value: float) -> str:
-    """Return a rate in GB/s with the figures that tell something: "381", "47.9", "0.012"."""
+    """Return a rate in GB/s with its significant digits: "381", "47.9", "0.012"."""
     if value >= _WHOLE:
         return f"{value:.0f}"
     if value >= 1 or value == 0:
@@ -122,7 +121,7 @@ def time(seconds: float) -> str:
 
 
 def rows(curve: Sequence[Point]) -> tuple[Point, ...]:
-    """Return the out-of-place points by size, some of them where they are many: the largest always."""
+    """Return the out-of-place points by size; of many only some, always including the largest."""
     points = sorted((point for point in curve if not point.in_place), key=lambda point: point.size)
     points = points or sorted(curve, key=lambda point: point.size)
     if len(points) <= ROWS:
@@ -134,7 +133,7 @@ def rows(curve: Sequence[Point]) -> tuple[Point, ...]:
 STYLES = {WELL: "green", WARNED: "bold yellow", BAD: "bold red", UNJUDGED: "cyan"}
 
 
-SHOWN = 8  # measurements of one stage, and devices that carried something odd
+SHOWN = 8  # measurements of one stage, and devices with unexpected traffic
 
 
 ODD_PAIRS = 4
@@ -147,7 +146,7 @@ _GROUPS = ("scaling", "all")
 
 
 def print_measured(page: Page, report: Report) -> None:
-    """Print the section, where anything was measured."""
+    """Print the section if anything was measured."""
     if not report.probe.ran:
         return
     page.gap()
@@ -162,8 +161,8 @@ def print_measured(page: Page, report: Report) -> None:
         _sentence(page, first, by)
         _curve(page, first)
     steps = _steps(report.measurements)
-    told = [one for one in steps if one.stage == "scaling" and standing(one) == WELL]
-    rest = [one for one in report.measurements if one is not first and one not in told]
+    in_scaling_line = [one for one in steps if one.stage == "scaling" and one.standing is Standing.OK]
+    rest = [one for one in report.measurements if one is not first and one not in in_scaling_line]
     for stage in ("inside", "pair", "rail", "scaling", "all", ""):
         _stage(page, [one for one in rest if one.stage == stage], by)
     if steps:
@@ -174,7 +173,7 @@ def print_measured(page: Page, report: Report) -> None:
 
 
 def _stage(page: Page, same: Sequence[Measurement], by: str) -> None:
-    """Print the measurements of one stage. Of pairs the picture shows the rest: the worst is named, and what failed."""
+    """Print the measurements of one stage. Of pairs only the worst and the failed ones: the matrix shows the rest."""
     if same and same[0].stage in ("pair", "rail"):
         worst = min((one for one in same if one.measured is not None), key=lambda o: o.measured or 0.0, default=None)
         same = [*([worst] if worst else []), *(one for one in same if one.measured is None)]
@@ -185,7 +184,7 @@ def _stage(page: Page, same: Sequence[Measurement], by: str) -> None:
 
 
 def _sentence(page: Page, one: Measurement, by: str) -> None:
-    judged = standing(one)
+    judged = tone(one.standing)
     sign = {WELL: page.signs.well, WARNED: page.signs.warned, BAD: page.signs.bad}
     style = STYLES[judged]
     text = Text.assemble((title(one, by), "bold"), ": ", (verdict(one), style if not one.failed else "red"))
@@ -193,11 +192,11 @@ def _sentence(page: Page, one: Measurement, by: str) -> None:
 
 
 def _scaling(page: Page, steps: Sequence[Measurement]) -> None:
-    """Print "by the number of nodes: 1 node 471 GB/s, 2 nodes 468 GB/s, 4 nodes 381 GB/s (keep 98 %)"."""
-    held = ", each against what its own links give" if any(kept(one) and one.ratio for one in steps) else ""
-    parts: list[str | tuple[str, str]] = [(f"by the number of nodes{held}: ", "bold")]
+    """Print "by number of nodes: 1 node 471 GB/s, 2 nodes 468 GB/s, 4 nodes 381 GB/s (efficiency 98 %)"."""
+    relative = " (efficiency relative to what the links give)" if any(kept(one) and one.ratio for one in steps) else ""
+    parts: list[str | tuple[str, str]] = [(f"by number of nodes{relative}: ", "bold")]
     for place, one in enumerate(steps):
-        share_kept = f" (keep {share})" if (share := kept(one)) else ""
+        share_kept = f" (efficiency {share})" if (share := kept(one)) else ""
         style = STYLES[WARNED if (one.efficiency or 1.0) < LEAST_KEPT else UNJUDGED]
         nodes = "1 node" if one.stage == "inside" else f"{len(one.nodes)} nodes"
         parts += [", "] if place else []
@@ -206,14 +205,14 @@ def _scaling(page: Page, steps: Sequence[Measurement]) -> None:
 
 
 def _steps(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """Return what the number of nodes is told by: one node, some, all; nothing where they cannot be compared."""
+    """Return the measurements of one, several and all nodes; none if they cannot be compared."""
     alone = [one for one in measurements if one.stage == "inside" and one.measured and one.ranks > 1][:1]
     more = sorted((one for one in measurements if one.stage in _GROUPS and one.measured), key=lambda o: len(o.nodes))
     return [*alone, *more] if any(one.efficiency is not None for one in more) else []
 
 
 def _curve(page: Page, one: Measurement) -> None:
-    """Print a row a size: bytes a rank, the time, the bus bandwidth, a bar; and where the expected value lies."""
+    """Print a row per size: bytes per rank, the time, the bus bandwidth, a bar, and a mark at the expected value."""
     shown = rows(one.curve)
     if not shown:
         return
@@ -222,11 +221,11 @@ def _curve(page: Page, one: Measurement) -> None:
     room = page.width - 35 - (14 if wrong else 0)
     mark = max(round(room * one.expected / top), 1) if one.expected else None
     expected = f"{page.signs.upright} = {rate(one.expected)} expected" if one.expected else ""
-    heading = f"    {'bytes a rank':>12}  {'time':>7}  {'GB/s':>6}  "
+    heading = f"    {'bytes / rank':>12}  {'time':>7}  {'GB/s':>6}  "
     page.verbatim(f"{heading}{expected:>{room}}".rstrip(), style="dim")
     for point in shown:
         last = point is shown[-1]
-        style = STYLES[standing(one)] if last else "cyan"
+        style = STYLES[tone(one.standing)] if last else "cyan"
         bar = _bar(page, point.busbw / top * room, mark, room)
         left = f"    {size_text(point.size):>12}  {time(point.seconds):>7}  {rate(point.busbw):>6}  "
         page.verbatim(Text.assemble(left, (bar, style), (_wrong(point), "bold red")))
@@ -237,7 +236,7 @@ def _wrong(point: Point) -> str:
 
 
 def _bar(page: Page, cells: float, mark: int | None, room: int) -> str:
-    """Return a bar of so many cells, in parts of one where the terminal can; `mark` shows where it stays below."""
+    """Return a bar of so many cells, in fractions of a cell if the terminal can; `mark` is the expected value."""
     parts = page.signs.parts
     whole, part = divmod(round(cells * len(parts)), len(parts))
     drawn = f"{parts[-1] * whole + (parts[part - 1] if part else ''):<{room}}"
@@ -247,21 +246,21 @@ def _bar(page: Page, cells: float, mark: int | None, room: int) -> str:
 
 
 def _heat(page: Page, drawn: Heat, pairs: Sequence[Pair]) -> None:
-    usual = f"{rate(drawn.usual)} GB/s is {'expected' if drawn.expected else 'usual here'}"
-    page.say(f"node to node, one rank each, in GB/s ({usual}):", "  ", style="bold")
+    usual = f"{'expected' if drawn.expected else 'usual here'}: {rate(drawn.usual)} GB/s"
+    page.say(f"between nodes, one rank each, in GB/s ({usual}):", "  ", style="bold")
     if drawn.names:
         _matrix(page, drawn)
     if drawn.left_out:
-        page.say(f"{words.count(drawn.left_out, 'further pair')} as usual: -o json has them all", "    ", style="dim")
-    told = nodes_by_value(drawn, pairs)
-    for odd in told[:ODD_PAIRS]:
-        page.say(words.line(odd_words(drawn, odd)), Text(f"    {page.signs.warned} ", STYLES[BAD]))
-    if len(told) > ODD_PAIRS:
-        page.say(f"and {len(told) - ODD_PAIRS} more such: -o json has them all", "    ", style="dim")
+        page.say(f"{words.count(drawn.left_out, 'further pair')} not shown: -o json has them all", "    ", style="dim")
+    every = gathered(drawn, pairs)
+    for odd in every[:ODD_PAIRS]:
+        page.say(words.line(odd_words(drawn, odd)), Text(f"    {page.signs.warned} ", STYLES[odd.tone]))
+    if len(every) > ODD_PAIRS:
+        page.say(f"and {len(every) - ODD_PAIRS} more: -o json has them all", "    ", style="dim")
 
 
 def _matrix(page: Page, drawn: Heat) -> None:
-    """Print who stands on the left met who stands above; a dot where they did not meet alone."""
+    """Print the matrix: a dot for pairs that were not measured."""
     numbered = drawn.labels[0] not in drawn.names[0]
     full = [f"{label} {words.line(name)}" if numbered else words.line(name)
             for label, name in zip(drawn.labels, drawn.names, strict=True)]  # fmt: skip
@@ -273,7 +272,7 @@ def _matrix(page: Page, drawn: Heat) -> None:
         row = Text(f"    {shown[:left]:{left}}")
         for other in drawn.names:
             pair = drawn.cells.get((name, other))
-            style = "dim" if pair is None else STYLES[tone(drawn.share(pair) or 0.0)]
+            style = "dim" if pair is None else STYLES[tone(pair.standing)]
             row.append(" " + f"{texts.get((name, other), page.signs.dot if name != other else ''):>{width}}", style)
         row.rstrip()
         page.verbatim(row)
@@ -290,27 +289,27 @@ def _carried(page: Page, report: Report) -> None:
 LOOPBACK = "lo"
 
 
-_ALIKE = 0.85  # of the middle of its like: less is odd
+_ALIKE = 0.85  # of the median of the planned devices: less is unexpected
 
 
-_CARRIED_LEAST = 1_000_000  # bytes: less are words between ranks that measured nothing
+_CARRIED_LEAST = 1_000_000  # bytes: less is not measurement data
 
 
-_SOME = 0.01  # of what the plan's devices carry: less by another is what ssh and the like send
+_SOME = 0.01  # of the planned devices' traffic: less by another device is ssh and the like
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line about these devices; `odd` where something is not as the plan means it."""
+    """One line about these devices; `odd` if the traffic differs from the plan."""
 
     text: str
     odd: bool = False
 
 
 def carried(traffic: Sequence[Traffic], *, together: bool = True) -> tuple[Line, ...]:
-    """Return what the plan's devices carried, those of them that carried less, and what went by others.
+    """Return what the planned devices carried, those of them that carried less, and what other devices carried.
 
-    Where the nodes did not all run `together`, each had its own steps: none of them is odd for having had fewer.
+    If the nodes did not all run `together`, each had its own steps, so that less traffic is not odd.
     """
     if max((one.sent for one in traffic), default=0) < _CARRIED_LEAST:
         return ()
@@ -337,20 +336,20 @@ def _well(same: Sequence[Traffic]) -> list[Line]:
 
 
 def _less(same: Sequence[Traffic], usual: float) -> list[Line]:
-    told = {f"{one.node} {one.device}": moved(one.sent) if one.sent else "nothing" for one in same}
-    return [Line(words.line(f"sent by {who}: {amount}, where the others sent {moved(usual)}"), odd=True)
-            for who, amount in told.items()]  # fmt: skip
+    sent = {f"{one.node} {one.device}": moved(one.sent) if one.sent else "nothing" for one in same}
+    return [Line(words.line(f"sent by {device}: {amount} (the others: {moved(usual)})"), odd=True)
+            for device, amount in sent.items()]  # fmt: skip
 
 
 def _others(same: Sequence[Traffic], planned: bool) -> list[Line]:  # noqa: FBT001  whether there was a plan
     if not same:
         return []
-    stray = ", and the plan means others" if planned else ""
+    stray = " (not in the plan)" if planned else ""
     return [Line(f"sent by {_devices(same)}: {_amount(same)}{stray}", odd=planned)]
 
 
 def _within(same: Sequence[Traffic]) -> list[Line]:
-    """Tell of loopback: what goes by it leaves by no NIC."""
+    """Report loopback separately: its traffic uses no NIC."""
     return [Line(f"sent inside the node, by {_devices(same)}: {_amount(same)}")] if same else []
 
 
@@ -378,7 +377,7 @@ def _folded(devices: Sequence[str]) -> str:
     return ", ".join(words.node_set(names) + (f":{port}" if port else "") for port, names in ports.items())
 
 
-MOST = 16  # nodes that a matrix has room for
+MOST = 16  # nodes in a matrix
 
 
 LONGEST_LABEL = 4
@@ -386,10 +385,10 @@ LONGEST_LABEL = 4
 
 @dataclass(frozen=True)
 class Heat:
-    """A matrix of these nodes. `labels` are what parts their names; `shares` are of what is usual, None for a failure.
+    """A matrix of these nodes. `labels` are the parts in which their names differ.
 
-    `usual` is in GB/s: what was expected of a pair, or else what nodes reach at their best. `odd` are the pairs
-    below it, the worst first; `left_out` counts the pairs that stand in no cell, all of them well.
+    `usual` is in GB/s: what is expected of a pair, or else what nodes reach at their best. `odd` are the low and failed
+    pairs, the worst first; `left_out` is the number of pairs without a cell.
     """
 
     names: tuple[str, ...]
@@ -401,19 +400,19 @@ class Heat:
     left_out: int
 
     def share(self, pair: Pair) -> float | None:
-        """Return the pair's bandwidth over what is usual; None where it failed."""
+        """Return the pair's bandwidth over what is usual; None if it failed."""
         return None if pair.busbw is None else pair.busbw / self.usual
 
 
 def heat(probe: Probe, measurements: Sequence[Measurement], most: int = MOST) -> Heat | None:
-    """Return the picture; None where there is none to draw: fewer than two pairs, or none that gave anything."""
+    """Return the matrix; None for fewer than two pairs, or if all failed."""
     there = [pair.busbw for pair in probe.pairs if pair.busbw]
     if len(probe.pairs) < 2 or not there:  # noqa: PLR2004  one pair is no picture
         return None
     should = {one.expected for one in measurements if one.stage == "pair" and one.measured is not None}
     expected = min((value for value in should if value), default=None) if None not in should else None
     usual = expected or _usual(probe.pairs)
-    odd = sorted((p for p in probe.pairs if (p.busbw or 0.0) < LOW * usual), key=lambda pair: pair.busbw or 0.0)
+    odd = sorted((pair for pair in probe.pairs if tone(pair.standing) in (WARNED, BAD)), key=lambda p: p.busbw or 0.0)
     names = _shown(probe.pairs, odd, most)
     shown = [pair for pair in probe.pairs if set(pair.nodes) <= set(names)]
     cells = {order: pair for pair in shown for order in (pair.nodes, pair.nodes[::-1])}
@@ -421,7 +420,7 @@ def heat(probe: Probe, measurements: Sequence[Measurement], most: int = MOST) ->
 
 
 def _usual(pairs: Sequence[Pair]) -> float:
-    """Return the middle of what nodes reach at their best: a slow node makes every pair of its own slow."""
+    """Return the median of what nodes reach at their best: a slow node makes all its pairs slow."""
     best: dict[str, float] = {}
     for pair in pairs:
         for node in pair.nodes:
@@ -431,19 +430,24 @@ def _usual(pairs: Sequence[Pair]) -> float:
 
 @dataclass(frozen=True)
 class Odd:
-    """Pairs that are slow for one reason as far as the picture shows: all of one node's, or one by itself."""
+    """Low or failed pairs with one likely cause: all pairs of one node, or a single pair."""
 
     nodes: tuple[str, ...]
     pairs: tuple[Pair, ...]
 
     @property
     def best(self) -> float | None:
-        """The best of them in GB/s; None where all failed."""
+        """The best of them in GB/s; None if all failed."""
         return max((pair.busbw for pair in self.pairs if pair.busbw is not None), default=None)
 
+    @property
+    def tone(self) -> str:
+        """The style of the worst of them."""
+        return BAD if any(tone(pair.standing) == BAD for pair in self.pairs) else WARNED
 
-def nodes_by_value(drawn: Heat, pairs: Sequence[Pair]) -> tuple[Odd, ...]:
-    """Return the odd pairs, those of a node together that is odd with everybody it met, the largest group first."""
+
+def gathered(drawn: Heat, pairs: Sequence[Pair]) -> tuple[Odd, ...]:
+    """Return the low and failed pairs, grouped by node if all pairs of it are such, the largest group first."""
     well, left, found = _ever_well(drawn, pairs), list(drawn.odd), []
     while left:
         counts = Counter(node for pair in left for node in pair.nodes if node not in well)
@@ -460,22 +464,23 @@ def nodes_by_value(drawn: Heat, pairs: Sequence[Pair]) -> tuple[Odd, ...]:
 
 
 def odd_words(drawn: Heat, odd: Odd) -> str:
-    """Return "gpu03 with each of 3 others: 21.4 GB/s at best, 43 % of that"."""
-    who = f"{odd.nodes[0]} with each of {len(odd.pairs)} others" if len(odd.nodes) == 1 else " and ".join(odd.nodes)
+    """Return "gpu03 with each of 3 others: 21.4 GB/s at best, 43 % of the usual"."""
+    nodes = f"{odd.nodes[0]} with each of {len(odd.pairs)} others" if len(odd.nodes) == 1 else " and ".join(odd.nodes)
     if odd.best is None:
-        return f"{who}: failed"
+        return f"{nodes}: failed"
     best = " at best" if len(odd.pairs) > 1 else ""
-    return f"{who}: {rate(odd.best)} GB/s{best}, {percent(odd.best / drawn.usual)} of that"
+    reference = "expected value" if drawn.expected else "usual value"
+    return f"{nodes}: {rate(odd.best)} GB/s{best}, {percent(odd.best / drawn.usual)} of the {reference}"
 
 
 def _ever_well(drawn: Heat, pairs: Sequence[Pair]) -> frozenset[str]:
-    """Return the nodes that were not odd with somebody."""
+    """Return the nodes that have at least one good pair."""
     odd = frozenset(drawn.odd)
     return frozenset(node for pair in pairs if pair not in odd for node in pair.nodes)
 
 
 def _shown(pairs: Sequence[Pair], odd: Sequence[Pair], most: int) -> tuple[str, ...]:
-    """Return all nodes, sorted as people do, or those of the worst pairs where all are too many."""
+    """Return all nodes in natural order, or those of the worst pairs if all are too many."""
     every = {node for pair in pairs for node in pair.nodes}
     if len(every) > most:
         every = set(list(dict.fromkeys(node for pair in odd for node in pair.nodes))[:most])
@@ -487,7 +492,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def labels(names: Sequence[str]) -> tuple[str, ...]:
-    """Return what is left of the names without what all share ("01" of gpu01), or their numbers where that is long."""
+    """Return the part in which the names differ ("01" of gpu01), or their positions if that is long."""
     if len(names) < 2:  # noqa: PLR2004  one name differs from none
         return tuple(f"{place}" for place in range(1, len(names) + 1))
     before = _shared(names).rstrip("0123456789")
@@ -499,6 +504,6 @@ def labels(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _shared(names: Sequence[str]) -> str:
-    """Return the letters that all begin with."""
+    """Return the common prefix."""
     first, last = min(names), max(names)
     return first[: next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]

@@ -107,6 +107,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "what": "What was measured.",
         "measured": "The measured value; null if it could not be measured.",
         "expected": "The value that the hardware should reach; null if unknown.",
+        "standing": "How the value compares with what it should be: ok, low, far too low, failed, or unknown.",
         "unit": "The unit of both, such as GB/s (1e9 bytes per second).",
         "limited_by": "What limits the expected value.",
         "nodes": "The nodes that took part.",
@@ -141,6 +142,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     "Pair": {
         "nodes": "The two nodes.",
         "busbw": "GB/s between them; null if the test failed.",
+        "standing": "How it compares with what it should be: ok, low, far too low, failed, or unknown.",
     },
     "Traffic": {
         "node": "The node.",

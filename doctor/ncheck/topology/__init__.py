@@ -1,3 +1,3 @@
-"""What an all-reduce should give: computed from the links that were found."""
+"""What the hardware of a node lets through: NVLinks, PCIe, network cards."""
 
 from __future__ import annotations

@@ -1,38 +1,53 @@
-"""A ceiling: what one part of the chain lets through at most, and why it is not more."""
+"""A ceiling: the most that one part of the chain lets through, and why it is not more."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+
+class Component(Enum):
+    """Which part of a node or of the network limits a bandwidth, or lowers it."""
+
+    NVLINK = "nvlink"
+    PCIE = "pcie"
+    NIC = "nic"
+    GPUDIRECT = "gpudirect"
+    OTHER = ""
 
 
 @dataclass(frozen=True)
 class Ceiling:
-    """Bus bandwidth in GB/s, None where something about it is `unknown`.
+    """Bus bandwidth in GB/s, None if something about it is `unknown`.
 
-    `term` says in words what sets it; `lowered_by` are the observed facts that make it less than it could be.
+    `term` names what sets it, `component` is its part of the node; `lowered_by` are observed facts that make it lower
+    than it could be, `narrow` tells that a PCIe link with too few lanes is among them.
     """
 
     busbw: float | None
     term: str = ""
     lowered_by: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    component: Component = field(default=Component.OTHER, compare=False)
+    narrow: bool = field(default=False, compare=False)
 
 
 def unknown(*what: str) -> Ceiling:
-    """Return a ceiling of which nobody can tell how high it is."""
+    """Return a ceiling of unknown height."""
     return Ceiling(None, unknown=what)
 
 
 def lowest(ceilings: Iterable[Ceiling]) -> Ceiling:
-    """Return the one that limits; unknown where any of them is, for that one may be lower."""
-    held = tuple(ceilings)
-    missing = tuple(dict.fromkeys(what for one in held for what in one.unknown))
-    if missing or not held:
+    """Return the ceiling that limits; unknown if any of them is, because that one may be lower."""
+    every = tuple(ceilings)
+    missing = tuple(dict.fromkeys(what for one in every for what in one.unknown))
+    if missing or not every:
         return unknown(*missing)
-    least = min(held, key=_height)
-    alike = (one for one in held if one.busbw == least.busbw and one.term == least.term)
-    return replace(least, lowered_by=tuple(dict.fromkeys(why for one in alike for why in one.lowered_by)))
+    least = min(every, key=_height)
+    alike = [one for one in every if one.busbw == least.busbw and one.term == least.term]
+    lowered_by = tuple(dict.fromkeys(why for one in alike for why in one.lowered_by))
+    return replace(least, lowered_by=lowered_by, narrow=any(one.narrow for one in alike))
 
 
 def _height(ceiling: Ceiling) -> float:

@@ -10,23 +10,23 @@ from itertools import pairwise, permutations
 from ncheck.facts.topology import TopologyFacts
 from ncheck.nccl.settings import PlacedSetting, is_on, release_of, settings_of
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.topology.ceiling import Ceiling, unknown
+from ncheck.topology.ceiling import Ceiling, Component, unknown
 from ncheck.topology.hardware import Hardware
 from ncheck.topology.pcie_links import between_gpus
 
 
 def inside(node: str, hardware: Hardware, ranks: int, version: str = "") -> Ceiling:
-    """Return what so many GPUs of a node reach together under NCCL of this version ("" where it is not known)."""
+    """Return what this number of GPUs of a node reaches with this NCCL version ("" if unknown)."""
     if hardware.gpus is None or hardware.topology is None:
         return unknown(f"how the GPUs of {node} are connected (nvidia-smi topo -m)")
     used, models = hardware.topology.gpus[:ranks], hardware.gpus.models
     if len(used) < ranks:
         return unknown(f"how {ranks} ranks share the {len(used)} GPUs of {node}")
     if len(models) > 1:
-        return unknown(f"how GPUs of different models do together ({', '.join(models)} in {node})")
+        return unknown(f"the bandwidth between GPUs of different models ({', '.join(models)} in {node})")
     settings = settings_of(hardware.environment, None) if hardware.environment else {}
     if is_on(settings, "NCCL_P2P_DISABLE"):
-        return unknown(f"what host memory carries: NCCL_P2P_DISABLE is set on {node}")
+        return unknown(f"the bandwidth of host memory (NCCL_P2P_DISABLE is set on {node})")
     if generation_of(models[0]) is None and any(bonded(hardware.topology, used[0], gpu) for gpu in used):
         return unknown(f"how fast the NVLinks of {models[0]} are")
     return _linked(node, hardware, used, _without_nvls(node, settings, version))
@@ -45,17 +45,21 @@ def _over_nvlink(node: str, count: int, generation: Generation, wiring: Wiring, 
     links = f"{wiring.links} NVLinks x {generation.each:g} GB/s"
     fewer = tuple(f"{wiring.links} NVLinks at {gpu} of {node}, more at its other GPUs" for gpu in wiring.fewer)
     if not (generation.nvls and wiring.switched):
-        return Ceiling(ring, f"ring over NVLink: {links}", fewer)
+        return _nvlink(ring, f"ring over NVLink: {links}", fewer)
     switch = 2 * (count - 1) / (count + 1) * generation.nvls * ring
     if switch <= ring:
-        return Ceiling(ring, f"ring over NVLink: {links}", fewer)
+        return _nvlink(ring, f"ring over NVLink: {links}", fewer)
     if without:
-        return Ceiling(ring, f"ring over NVLink: {links}", (without, *fewer))
-    return Ceiling(switch, f"NVLS over {count} GPUs: {links}", fewer)
+        return _nvlink(ring, f"ring over NVLink: {links}", (without, *fewer))
+    return _nvlink(switch, f"NVLS over {count} GPUs: {links}", fewer)
+
+
+def _nvlink(busbw: float, term: str, lowered_by: tuple[str, ...]) -> Ceiling:
+    return Ceiling(busbw, term, lowered_by, component=Component.NVLINK)
 
 
 def _without_nvls(node: str, settings: Mapping[str, PlacedSetting], version: str) -> str:
-    """Say why NCCL goes without NVLS there; "" where it does not."""
+    """Return why NCCL does not use NVLS there, "" if it does."""
     release = release_of(version)
     if release and release[:2] < NVLS_SINCE:
         return f"NCCL {version} has no NVLS (2.17 has)"
@@ -68,7 +72,7 @@ def _without_nvls(node: str, settings: Mapping[str, PlacedSetting], version: str
 
 
 def gpu_of_first_rank(hardware: Hardware) -> Gpu | None:
-    """Return the GPU that a node's only rank has, None where its GPUs are not known."""
+    """Return the GPU of a node's only rank, None if its GPUs are unknown."""
     return min(hardware.gpus.gpus, key=lambda gpu: gpu.index, default=None) if hardware.gpus else None
 
 
@@ -80,7 +84,7 @@ _MOST_WITHOUT_SWITCH = 8  # GPUs
 
 @dataclass(frozen=True)
 class Generation:
-    """The NVLinks of a GPU model: GB/s each as NCCL counts them, how many there are at most, the share NVLS gets."""
+    """The NVLinks of a GPU model: GB/s of each (as NCCL assumes), the most per GPU, the share that NVLS reaches."""
 
     each: float
     most: int
@@ -89,7 +93,7 @@ class Generation:
 
 @dataclass(frozen=True)
 class Wiring:
-    """The NVLinks of the GPU that has fewest of them; `switched`: all of them lead to NVSwitches."""
+    """The NVLinks of the GPU with the fewest; `switched`: all of them lead to NVSwitches."""
 
     links: int
     switched: bool
@@ -113,20 +117,20 @@ _BONDED = re.compile(r"NV(?P<links>\d{1,2})")
 
 
 def generation_of(model: str) -> Generation | None:
-    """Return what the NVLinks of this model are; None for one that has none, or is not known here."""
+    """Return the NVLinks of this model; None for a model that has none or is unknown here."""
     return next((generation for pattern, generation in _GENERATIONS if pattern.search(model)), None)
 
 
 def bonded(topology: TopologyFacts, one: str, other: str) -> int:
-    """Return how many NVLinks the matrix shows between two GPUs: those of the pair, or of each to the switch."""
+    """Return how many NVLinks the matrix shows for two GPUs: between them, or from each to the switch."""
     found = _BONDED.fullmatch(topology.pairs.get((one, other), ""))
     return int(found["links"]) if found else 0
 
 
 def wiring_of(topology: TopologyFacts, used: Sequence[str], most: int) -> Wiring | None:
-    """Return the NVLinks that a ring over these GPUs has; None where they make none.
+    """Return the NVLinks of a ring over these GPUs; None if they form no ring.
 
-    A matrix that shows more links to all others than a GPU has is one of a switch: there each number stands for all.
+    If the matrix shows more links to all others than a GPU has, there is a switch: then each number counts all links.
     """
     totals = {gpu: sum(bonded(topology, gpu, one) for one in topology.gpus if one != gpu) for gpu in topology.gpus}
     switched = any(total > most for total in totals.values())
@@ -134,7 +138,7 @@ def wiring_of(topology: TopologyFacts, used: Sequence[str], most: int) -> Wiring
         return None
     own = {gpu: _own(topology, gpu, used, switched=switched) for gpu in used}
     links = min(own.values())
-    even = switched or len(used) == len(topology.gpus)  # some of a cube have fewer links among themselves by nature
+    even = switched or len(used) == len(topology.gpus)  # some GPUs of a cube have fewer links to each other by design
     return Wiring(links, switched, tuple(gpu for gpu in used if even and own[gpu] == links < max(own.values())))
 
 
@@ -144,9 +148,9 @@ def _own(topology: TopologyFacts, gpu: str, used: Sequence[str], *, switched: bo
 
 
 def _closed(topology: TopologyFacts, used: Sequence[str]) -> bool:
-    """Tell whether a ring of NVLinks leads over all of these GPUs: there and back for two."""
+    """Return whether NVLinks form a ring over all of these GPUs (for two: there and back)."""
     if all(bonded(topology, one, other) for one, other in pairwise((*used, used[0]))):
         return True
-    # Without a switch in the order of their numbers, or, as with eight V100s in a cube, in another order.
+    # Without a switch the ring may need another order than the GPUs' numbers, as with eight V100s in a cube.
     orders = permutations(used[1:]) if len(used) <= _MOST_WITHOUT_SWITCH else iter(())
     return any(all(bonded(topology, *step) for step in pairwise((used[0], *order, used[0]))) for order in orders)

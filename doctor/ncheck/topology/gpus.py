@@ -1,4 +1,4 @@
-"""Which of its GPUs a node shows to the job: CUDA_VISIBLE_DEVICES, as CUDA reads it."""
+"""Which GPUs a node shows to the job (CUDA_VISIBLE_DEVICES, as CUDA reads it), and which of them are in use."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
 def visible_gpus(gpus: GpuFacts, environment: EnvironmentFacts) -> int | None:
-    """Return how many GPUs a program sees; None where parts of GPUs (MIG) are named, whose number nobody told.
+    """Return how many GPUs a program sees; None if the variable names parts of GPUs (MIG), whose number is unknown.
 
-    CUDA takes the list up to its first word that means no GPU; so "-1" and "" show none.
+    CUDA reads the list up to the first entry that is no GPU; so "-1" and "" show none.
     """
     value = environment.variables.get(VARIABLE)
     if value is None:
@@ -23,43 +23,43 @@ def visible_gpus(gpus: GpuFacts, environment: EnvironmentFacts) -> int | None:
     for word in (part.strip() for part in value.split(",")):
         if word.startswith("MIG"):
             return None
-        gpu = _meant(word, gpus)
+        gpu = _named(word, gpus)
         if gpu is None:
             break
         if gpu in seen:
-            return 0  # CUDA shows none at all where one is named twice
+            return 0  # CUDA shows no GPU at all if one is named twice
         seen.append(gpu)
     return len(seen)
 
 
-def _meant(word: str, gpus: GpuFacts) -> Gpu | None:
-    """Return the GPU of a number, or of the beginning of a UUID that only one has."""
+def _named(word: str, gpus: GpuFacts) -> Gpu | None:
+    """Return the GPU with this index, or the only one whose UUID starts like this."""
     if word.isascii() and word.isdecimal():
         return next((gpu for gpu in gpus.gpus if gpu.index == int(word)), None)
-    meant = [gpu for gpu in gpus.gpus if word.startswith("GPU-") and gpu.uuid.startswith(word)]
-    return meant[0] if len(meant) == 1 else None
+    matching = [gpu for gpu in gpus.gpus if word.startswith("GPU-") and gpu.uuid.startswith(word)]
+    return matching[0] if len(matching) == 1 else None
 
 
-# Beyond this share of its memory in use nothing is measured on a GPU, unless --force says so.
+# Nothing is measured on a GPU with more than this share of its memory in use, except with --force.
 TOO_MUCH = 0.10
 
 
-# What driver and firmware keep for themselves is less than both of these on every GPU.
+# Driver and firmware use less than both of these on every GPU.
 IDLE_SHARE, IDLE_BYTES = 0.03, 2**30
 
 
 def share_in_use(gpu: Gpu) -> float | None:
-    """Return the share of the memory that is in use; None where the driver does not tell."""
+    """Return the share of the memory that is in use; None if the driver does not report it."""
     return gpu.memory_used / gpu.memory_total if gpu.memory_total and gpu.memory_used is not None else None
 
 
 def busy(gpus: GpuFacts) -> Iterator[Gpu]:
-    """Yield the GPUs on which too much is in use to measure anything."""
+    """Yield the GPUs with too much memory in use to measure anything."""
     yield from (gpu for gpu in gpus.gpus if (share_in_use(gpu) or 0.0) > TOO_MUCH)
 
 
 def in_use(gpus: GpuFacts) -> Iterator[Gpu]:
-    """Yield the GPUs that somebody clearly uses, the busy ones among them."""
+    """Yield the GPUs that a process clearly uses, including the busy ones."""
     for gpu in gpus.gpus:
         share = share_in_use(gpu) or 0.0
         if share > TOO_MUCH or (share > IDLE_SHARE and (gpu.memory_used or 0) > IDLE_BYTES):

@@ -1,4 +1,4 @@
-"""What a node's links are, of the facts that tell of them: what the expectation is made of."""
+"""The facts about a node's links, from which the expected bandwidth is computed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ncheck.facts.pcie import PcieFacts
 from ncheck.facts.topology import TopologyFacts
 from ncheck.model.cluster import Cluster
 
-# What a check of bandwidths declares, besides what was measured.
+# What a check of bandwidths declares besides the measurements.
 HARDWARE_FACTS = (GpuFacts, TopologyFacts, PcieFacts, InfinibandFacts, NicFacts, EnvironmentFacts)
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """One node; None is what could not be had."""
+    """One node; None for facts that could not be read."""
 
     gpus: GpuFacts | None = None
     topology: TopologyFacts | None = None
@@ -30,16 +30,16 @@ class Hardware:
 
 
 def hardware_of(facts: Mapping[type[object], object]) -> Hardware:
-    """Return a node's hardware of its facts by type; what is Unread, Absent or not there is None."""
+    """Return a node's hardware from its facts by type; Unread, Absent and missing facts become None."""
 
-    def held(fact: type[object]) -> object | None:
+    def known(fact: type[object]) -> object | None:
         value = facts.get(fact)
         return value if isinstance(value, fact) else None
 
-    gpus, topology, pcie, infiniband, nics, environment = map(held, HARDWARE_FACTS)
+    gpus, topology, pcie, infiniband, nics, environment = map(known, HARDWARE_FACTS)
     return Hardware(gpus, topology, pcie, infiniband, nics, environment)  # type: ignore[arg-type]
 
 
 def hardware_in(cluster: Cluster) -> dict[str, Hardware]:
-    """Return the same by node, for a check that declares HARDWARE_FACTS beside what it reads."""
+    """Return the hardware by node, for a check that declares HARDWARE_FACTS."""
     return {node.name: hardware_of({fact: node.maybe(fact) for fact in HARDWARE_FACTS}) for node in cluster}

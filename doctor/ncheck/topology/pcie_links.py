@@ -1,33 +1,34 @@
-"""What PCIe lets through: between the GPUs of a node that have no NVLink, and to an HCA.
+"""What PCIe lets through: between the GPUs of a node without NVLink, and to an HCA.
 
-Sources: NCCL source, graph/topo.cc (what it counts on of a link, a host bridge of Intel's, the way between processors).
+Source: NCCL source, graph/topo.cc (the bandwidths of links, of Intel host bridges and between processors).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ncheck.facts.pcie import PcieLink, Processor
 from ncheck.facts.topology import TopologyFacts
 from ncheck.parse.topology_matrix import RANK
-from ncheck.topology.ceiling import Ceiling, lowest, unknown
+from ncheck.topology.ceiling import Ceiling, Component, lowest, unknown
 from ncheck.topology.hardware import Hardware
 
-# GT/s a lane: the generation's number, and the GB/s a lane that NCCL counts on between GPUs.
+# GT/s per lane: the number of the generation, and the GB/s per lane that NCCL assumes between GPUs.
 _GENERATIONS = {2.5: (1, 0.1875), 5.0: (2, 0.375), 8.0: (3, 0.75), 16.0: (4, 1.5), 32.0: (5, 3.0), 64.0: (6, 6.0)}
 
 
-# Of the raw bits of a link so much is data of one device that streams: a 400 Gb/s HCA fills its PCIe 5.0 x16.
+# The share of a link's raw bits that is data of one streaming device: a 400 Gb/s HCA fills its PCIe 5.0 x16.
 _DATA = 0.85
 
 
 _INTEL, _AMD = "GenuineIntel", "AuthenticAMD"
 
 
-_HOST_BRIDGE = 5 / 6  # of what PCIe carries, where GPUs of one Intel processor meet
+_HOST_BRIDGE = 5 / 6  # of the PCIe bandwidth, between GPUs of one Intel processor
 
 
-# Intel's models from which on the processors' own links are faster, newest first; then what comes before Skylake.
+# GB/s between Intel processors, from this model number on, newest first; the last is for models before Skylake.
 _BETWEEN_INTELS = ((0xCF, 40.0), (0x8F, 22.0), (0x55, 10.0), (0, 6.0))
 
 
@@ -46,14 +47,14 @@ def between_gpus(node: str, hardware: Hardware, used: Sequence[str]) -> Ceiling:
         return lowest((links, _between_processors(node, pcie.processor)))
     if far >= RANK["PHB"] and pcie.processor and pcie.processor.vendor == _INTEL and links.busbw is not None:
         term = f"{links.term}, through the host bridge of an Intel processor"
-        return Ceiling(links.busbw * _HOST_BRIDGE, term, links.lowered_by)
+        return replace(links, busbw=links.busbw * _HOST_BRIDGE, term=term)
     return links
 
 
 def to_device(name: str, node: str, links: Iterable[PcieLink], *, idle: bool = False) -> Ceiling | None:
-    """Return what a device's links carry to it, None where they are not known; `idle`: its speed may be lowered."""
-    found = [made for link in links if (made := _streamed(name, node, link, idle=idle))]
-    return lowest(found) if found else None
+    """Return what the links to a device carry, None if unknown; `idle`: power saving may have lowered their speed."""
+    ceilings = [ceiling for link in links if (ceiling := _streamed(name, node, link, idle=idle))]
+    return lowest(ceilings) if ceilings else None
 
 
 def _streamed(name: str, node: str, link: PcieLink, *, idle: bool) -> Ceiling | None:
@@ -61,11 +62,15 @@ def _streamed(name: str, node: str, link: PcieLink, *, idle: bool) -> Ceiling | 
     if link.width is None or speed not in _GENERATIONS:
         return None
     carried = link.width * speed / 8 * _DATA * (128 / 130 if speed >= 8.0 else 0.8)  # noqa: PLR2004  8b/10b before
-    return Ceiling(carried, f"PCIe {_GENERATIONS[speed][0]}.0 x{link.width} of {name}", _narrowed(name, node, link))
+    return _ceiling(carried, f"PCIe {_GENERATIONS[speed][0]}.0 x{link.width} of {name}", _narrowed(name, node, link))
+
+
+def _ceiling(busbw: float, term: str, narrowed: tuple[str, ...]) -> Ceiling:
+    return Ceiling(busbw, term, narrowed, component=Component.PCIE, narrow=bool(narrowed))
 
 
 def _of_gpu(node: str, gpu: str, links: Sequence[PcieLink]) -> Ceiling:
-    """Return what NCCL counts on. The speed of an idle GPU is lowered, so it is the most that the link can do."""
+    """Return what NCCL assumes. Idle GPUs lower their link speed, so the highest speed of the link counts."""
     known = [link for link in links if link.width is not None and link.most_speed in _GENERATIONS]
     if not known:
         return unknown(f"the PCIe link of {gpu} of {node}")
@@ -75,7 +80,7 @@ def _of_gpu(node: str, gpu: str, links: Sequence[PcieLink]) -> Ceiling:
 def _counted(node: str, gpu: str, link: PcieLink) -> Ceiling:
     number, lane = _GENERATIONS[link.most_speed or 0.0]
     width = link.width or 0
-    return Ceiling(width * lane, f"PCIe {number}.0 x{width} between GPUs", _narrowed(gpu, node, link))
+    return _ceiling(width * lane, f"PCIe {number}.0 x{width} between GPUs", _narrowed(gpu, node, link))
 
 
 def _narrowed(name: str, node: str, link: PcieLink) -> tuple[str, ...]:
@@ -85,7 +90,7 @@ def _narrowed(name: str, node: str, link: PcieLink) -> tuple[str, ...]:
 
 
 def _farthest(topology: TopologyFacts, used: Sequence[str]) -> int:
-    """Return the level that a ring cannot but cross: the least by which all of these GPUs hang together."""
+    """Return the level that a ring must cross: the lowest that connects all of these GPUs."""
     for level in sorted(set(RANK.values())):
         if _together(topology, used, level):
             return level
@@ -93,11 +98,13 @@ def _farthest(topology: TopologyFacts, used: Sequence[str]) -> int:
 
 
 def _together(topology: TopologyFacts, used: Sequence[str], level: int) -> bool:
-    """Tell whether hops of at most this level lead from the first GPU to each other; NVLink is nearer than any."""
+    """Return whether hops of at most this level lead from the first GPU to all others; NVLink counts as nearest."""
     reached, fresh = {used[0]}, [used[0]]
     while fresh:
-        one = fresh.pop()
-        near = [gpu for gpu in used if gpu not in reached and RANK.get(topology.pairs.get((one, gpu), ""), -1) <= level]
+        last = fresh.pop()
+        near = [
+            gpu for gpu in used if gpu not in reached and RANK.get(topology.pairs.get((last, gpu), ""), -1) <= level
+        ]
         reached.update(near)
         fresh += near
     return reached.issuperset(used)
@@ -105,8 +112,8 @@ def _together(topology: TopologyFacts, used: Sequence[str], level: int) -> bool:
 
 def _between_processors(node: str, processor: Processor | None) -> Ceiling:
     if processor and processor.vendor == _AMD:
-        return Ceiling(_BETWEEN_AMDS, "the way between the processors (AMD)")
+        return Ceiling(_BETWEEN_AMDS, "the link between the processors (AMD)")
     if processor and processor.vendor == _INTEL:
         speed = next(speed for model, speed in _BETWEEN_INTELS if processor.model >= model)
-        return Ceiling(speed, "the way between the processors (Intel)")
-    return unknown(f"the way between the processors of {node}")
+        return Ceiling(speed, "the link between the processors (Intel)")
+    return unknown(f"the link between the processors of {node}")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
-from ncheck.facts.probe import Means, ProbeFacts, Row, Stage, Step, Turn
+from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.facts.topology import TopologyFacts
 from ncheck.model.cluster import Facts
 from ncheck.parse.nvidia_smi import Gpu
@@ -35,14 +35,14 @@ def board(model: str = H100, rails: int = 8, down: int = 0, **settings: str) -> 
     }
 
 
-def part(stage: Stage, group: Sequence[str], ranks: int, busbw: float, expect: float | None = None) -> Turn:
+def part(stage: Stage, group: Sequence[str], ranks: int, busbw: float, expect: float | None = None) -> NodeResult:
     """Return a part in an all-reduce of 1 GiB that reached so much, over eight rails."""
-    step = Step(1, stage, Means.NCCL, tuple(group), (ranks,) * len(group), (GIB,), expect=expect)
+    step = Step(1, stage, Method.NCCL, tuple(group), (ranks,) * len(group), (GIB,), expect=expect)
     step = replace(step, round=1 + list(Stage).index(stage) + len(group))
     seconds = GIB * (2 * (step.world - 1) / step.world) / (busbw * 1e9)
     row = Row(GIB, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds)
     places = tuple(f"mlx5_{index}:1" for index in range(8))
-    return Turn(step, (row,), planned=places, version="2.23.4", seconds=20.0)
+    return NodeResult(step, (row,), planned=places, version="2.23.4", seconds=20.0)
 
 
 def inside(**reached: float) -> dict[str, Facts]:
@@ -50,9 +50,9 @@ def inside(**reached: float) -> dict[str, Facts]:
     return {node: probed(part(Stage.INSIDE, (node,), 8, busbw)) for node, busbw in reached.items()}
 
 
-def probed(*turns: Turn, **hardware: object) -> Facts:
+def probed(*results: NodeResult, **hardware: object) -> Facts:
     """Return a node with these parts."""
-    return {**board(**hardware), ProbeFacts: ProbeFacts(turns)}  # type: ignore[arg-type]
+    return {**board(**hardware), ProbeFacts: ProbeFacts(results)}  # type: ignore[arg-type]
 
 
 def together(count: int, busbw: float, expect: float | None = None) -> dict[str, Facts]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
-from ncheck.facts.probe import Failure, Means, ProbeFacts, Row, Stage, Step, Turn
+from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.facts.tools import Tool, ToolFacts
 from ncheck.model.cluster import Facts
 
@@ -12,24 +12,28 @@ PORTS = tuple(HcaPort(f"mlx5_{number}", 1, "Active", "LinkUp", 400.0, "InfiniBan
 TOOLS = ToolFacts({"ib_write_bw": Tool("/usr/bin/ib_write_bw")})
 
 
-def pair(number: int, one: str, other: str, told: float | Failure, rail: int = 0) -> dict[str, Turn]:
+def pair(number: int, one: str, other: str, told: float | Failure, rail: int = 0) -> dict[str, NodeResult]:
     """Return both nodes' turns: Gb/s that the client measured, or how it failed."""
-    step = Step(number, Stage.RAIL, Means.RDMA, (one, other), (1, 1), (MIB,))
+    step = Step(number, Stage.RAIL, Method.RDMA, (one, other), (1, 1), (MIB,))
     planned = (f"mlx5_{rail}:1",)
     if isinstance(told, Failure):
-        return {node: Turn(step, (), planned, failure=told) for node in (one, other)}
+        return {node: NodeResult(step, (), planned, failure=told) for node in (one, other)}
     seconds = MIB * 8 / (told * 1e9)
     row = Row(MIB, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds)
     return {
-        one: Turn(step, (), planned, version="ib_write_bw"),
-        other: Turn(step, (row,), planned, version="ib_write_bw"),
+        one: NodeResult(step, (), planned, version="ib_write_bw"),
+        other: NodeResult(step, (row,), planned, version="ib_write_bw"),
     }
 
 
-def cluster(*pairs: dict[str, Turn], tools: ToolFacts = TOOLS, nodes: tuple[str, ...] = ()) -> dict[str, Facts]:
+def cluster(*pairs: dict[str, NodeResult], tools: ToolFacts = TOOLS, nodes: tuple[str, ...] = ()) -> dict[str, Facts]:
     names = dict.fromkeys([*nodes, *(node for one in pairs for node in one)])
-    turns = {name: tuple(one[name] for one in pairs if name in one) for name in names}
+    results = {name: tuple(one[name] for one in pairs if name in one) for name in names}
     return {
-        name: {ProbeFacts: ProbeFacts(turns[name]), InfinibandFacts: InfinibandFacts(PORTS, "sysfs"), ToolFacts: tools}
+        name: {
+            ProbeFacts: ProbeFacts(results[name]),
+            InfinibandFacts: InfinibandFacts(PORTS, "sysfs"),
+            ToolFacts: tools,
+        }
         for name in names
     }

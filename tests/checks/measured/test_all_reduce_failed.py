@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.probe import Failure, Means, ProbeFacts, Skipped, Stage, Turn
+from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Skipped, Stage
 from ncheck.judge import Judgement, judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 
-from .turns import broken, late, probed, rows, step, well
+from .results import broken, late, probed, rows, step, well
 
 MEMLOCK = "n2:77:78 [0] ibvwrap.cc:163 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory"
 CLOSED = "n1:61:62 [0] socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer n2<40113>"
@@ -39,7 +39,7 @@ def test_the_node_whose_own_log_names_the_cause_is_named_and_the_other_only_lost
     assert found(nodes) == [
         Finding("NC701", "all-reduce-failed", Severity.ERROR, ("n2",),
                 "the all-reduce between two nodes failed in init on n2: the limit on locked memory is too low for "
-                "InfiniBand; n1 only lost it",
+                "InfiniBand; n1 only lost the connection",
                 (MEMLOCK,), "ulimit -l"),
     ]  # fmt: skip
     assert outcomes(nodes) == {"n1": Outcome.PASSED, "n2": Outcome.FAILED}
@@ -57,7 +57,7 @@ def test_one_cause_over_many_steps_and_nodes_is_one_finding() -> None:
     assert finding.nodes == ("n2", "n3")
     assert finding.message == (
         "the all-reduce between two nodes and 1 more failed in init on n[2-3]: the node's shared memory, /dev/shm, is "
-        "too small for its ranks; n1 only lost it"
+        "too small for its ranks; n1 only lost the connection"
     )
     assert finding.evidence == tuple(full.format(name) for name in "acb")
 
@@ -83,7 +83,7 @@ def test_a_rank_that_was_killed_is_told_by_its_signal() -> None:
     nodes = probed(n1=broken(PAIR, REMOTE, CLOSED, code=6), n2=broken(PAIR, "the rank was killed", code=-9))
     (finding,) = found(nodes)
     assert (finding.nodes, finding.fix) == (("n2",), "sudo journalctl -k -g 'oom|segfault|Xid'")
-    assert finding.message.endswith("failed in init on n2: a rank was ended by signal 9; n1 only lost it")
+    assert finding.message.endswith("failed in init on n2: a rank was killed by signal 9; n1 only lost the connection")
 
 
 def test_words_that_triage_does_not_know_are_told_as_they_are() -> None:
@@ -96,7 +96,7 @@ def test_who_came_least_far_is_named_where_ranks_stand_still_without_a_word() ->
     nodes = probed(n1=late(PAIR, at="init"), n2=late(PAIR, at="libcuda"))
     (finding,) = found(nodes)
     assert finding.nodes == ("n2",)
-    assert "its ranks stood still until their time was over, and the others waited for them; n1" in finding.message
+    assert "its ranks hung until their time was over, and the others waited for them; n1" in finding.message
 
 
 def test_a_node_that_stands_still_with_everybody_is_named_and_its_partners_are_not() -> None:
@@ -117,10 +117,10 @@ def test_a_node_that_stands_still_with_everybody_is_named_and_its_partners_are_n
     [
         late(PAIR, seconds=5.0),
         late(PAIR, at="all-reduce of 67108864 bytes", seconds=18.0, rows=rows()[:1], start=4.0),
-        late(step(1, "n1", "n2", means=Means.GLOO), seconds=20.0),
+        late(step(1, "n1", "n2", method=Method.GLOO), seconds=20.0),
     ],
 )
-def test_a_step_that_ran_out_of_the_probes_own_time_blames_nobody(part: Turn) -> None:
+def test_a_step_that_ran_out_of_the_probes_own_time_blames_nobody(part: NodeResult) -> None:
     nodes = probed(n1=part, n2=part)
     assert found(nodes) == []
     assert outcomes(nodes) == {"n1": Outcome.UNKNOWN, "n2": Outcome.UNKNOWN}
@@ -130,7 +130,7 @@ def test_a_large_size_that_never_comes_back_is_no_lack_of_time() -> None:
     part = late(PAIR, at="all-reduce of 67108864 bytes", seconds=60.0, rows=rows()[:1], start=2.0)
     (finding,) = found(probed(n1=part, n2=part))
     assert finding.nodes == ("n1", "n2")
-    assert "failed in all-reduce of 67108864 bytes on n[1-2]: it stood still until its time was over" in finding.message
+    assert "failed in all-reduce of 67108864 bytes on n[1-2]: it hung until its time was over" in finding.message
 
 
 def test_a_node_that_says_nothing_more_is_named_when_the_others_lost_it() -> None:
@@ -143,8 +143,8 @@ def test_who_waits_for_a_node_that_went_down_is_not_blamed_for_the_silence() -> 
     said = "n1:61:62 [0] NCCL WARN socketPollConnect: connect to 10.77.0.3<35561> returned Operation canceled, exceeded"
     (finding,) = found(probed(n1=late(PAIR, f"{said} error retry count after 35 attempts"), n3=well(step(2, "n3"))))
     assert finding.nodes == ("n2",)
-    assert finding.message.endswith("on n2: nothing more was heard of it in the middle: the node or the way to it "
-                                    "went down; n1 only lost it")  # fmt: skip
+    assert finding.message.endswith("on n2: it stopped answering during the step: the node or its network went down; "
+                                    "n1 only lost the connection")  # fmt: skip
 
 
 def test_a_cause_that_a_node_names_surely_outweighs_who_says_nothing() -> None:
@@ -165,12 +165,12 @@ def test_a_stage_that_was_never_begun_is_unknown_and_not_passed() -> None:
     (verdict,) = judged(nodes).verdicts
     assert (verdict.outcome, verdict.reason) == (
         Outcome.UNKNOWN,
-        "the all-reduce between two nodes was not tried: no time was left",
+        "the all-reduce between two nodes was skipped: no time was left",
     )
 
 
 def test_a_run_over_sockets_alone_is_called_no_all_reduce() -> None:
-    one = step(1, "n1", "n2", means=Means.TCP)
+    one = step(1, "n1", "n2", method=Method.TCP)
     (finding,) = found(probed(n1=broken(one, "the moon is full", at="moving 8 bytes each way"), n2=well(one)))
     assert finding.message.startswith("the TCP transfer between two nodes failed in moving 8 bytes each way on n1: ")
 
@@ -182,8 +182,8 @@ def test_it_is_silent_where_all_went_well_and_skipped_where_no_probe_ran() -> No
 
 
 def test_what_perftest_says_is_told_by_its_own_checks() -> None:
-    one = step(1, "n1", "n2", stage=Stage.RAIL, means=Means.RDMA)
-    part = Turn(one, (), failure=Failure("", "Failed status 12: wr_id 0"))
+    one = step(1, "n1", "n2", stage=Stage.RAIL, method=Method.RDMA)
+    part = NodeResult(one, (), failure=Failure("", "Failed status 12: wr_id 0"))
     assert found(probed(n1=part, n2=part)) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.facts.probe import Means, ProbeFacts, Stage, Step, Turn
+from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Stage, Step
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
@@ -12,15 +12,15 @@ from ncheck.model.finding import Finding, Severity
 from ncheck.parse.interface_names import Kind
 from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 
-from .turns import broken, late, step, well
+from .results import broken, late, step, well
 
 ECHO = "{} gave up; it says itself why"
 LETS_NOT_THROUGH = "something between the nodes, such as a firewall, blocks their connections"
-NOBODY_KNOWS = "; nothing tells which end of the connection is to blame"
+NOBODY_KNOWS = "; either end of the connection may be at fault"
 EVERY_WAY = "ncheck nodes.txt --mesh all --probe none"
 
 
-def filtered(one: Step, node: str, to: str) -> Turn:
+def filtered(one: Step, node: str, to: str) -> NodeResult:
     """Return the part of a node whose connection vanished on the way."""
     return broken(one, words(node, to), at=f"connecting to {to}")
 
@@ -29,7 +29,7 @@ def words(node: str, to: str) -> str:
     return f"filtered: {ip(to)} port 41234 from {ip(node)}: no answer within 5 s"
 
 
-def gave_up(one: Step, other: str) -> Turn:
+def gave_up(one: Step, other: str) -> NodeResult:
     return broken(one, ECHO.format(other), at=f"waiting for {other} to connect")
 
 
@@ -38,15 +38,15 @@ def ip(node: str) -> str:
 
 
 def pair(number: int, *group: str) -> Step:
-    return step(number, *group, means=Means.TCP)
+    return step(number, *group, method=Method.TCP)
 
 
-def found(**turns: tuple[Turn, ...]) -> list[Finding]:
+def found(**results: tuple[NodeResult, ...]) -> list[Finding]:
     """Judge nodes that each have addresses of their own, and one that all have."""
     shared = Interface("docker0", 3, Kind.CONTAINER_BRIDGE, up=True, running=True, mtu=1500,
                        addresses=(Address("172.17.0.1", 16),))  # fmt: skip
     nodes: dict[str, Facts] = {}
-    for node, parts in turns.items():
+    for node, parts in results.items():
         wire = Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500,
                          addresses=(Address(ip(node), 24), Address(f"fd00::{node[1:]}", 64)))  # fmt: skip
         nodes[node] = {
@@ -68,8 +68,8 @@ def test_who_lets_nobody_in_is_named_by_the_words_of_those_who_came_through_with
     )  # fmt: skip
     assert findings == [
         Finding("NC701", "all-reduce-failed", Severity.ERROR, ("n3",),
-                "the TCP transfer between two nodes failed on n3: n[2,4] cannot connect to it, and can to others: "
-                + LETS_NOT_THROUGH,
+                "the TCP transfer between two nodes failed on n3: n[2,4] cannot connect to it, "
+                "but can connect to others: " + LETS_NOT_THROUGH,
                 (f"n4: {words('n4', 'n3')}", f"n2: {words('n2', 'n3')}"), "ssh -t train@n3 sudo nft list ruleset"),
     ]  # fmt: skip
 
@@ -81,7 +81,8 @@ def test_who_can_connect_to_nobody_is_named_by_its_own_words() -> None:
     )  # fmt: skip
     assert (finding.nodes, finding.fix) == (("n3",), "ssh -t train@n3 sudo nft list ruleset")
     assert finding.message == (
-        f"the TCP transfer between two nodes failed in connecting to n4 on n3: {LETS_NOT_THROUGH}; n[2,4] only lost it"
+        f"the TCP transfer between two nodes failed in connecting to n4 on n3: {LETS_NOT_THROUGH}; "
+        "n[2,4] only lost the connection"
     )
 
 
@@ -144,7 +145,7 @@ def test_a_step_of_many_by_itself_names_both_ends_where_an_address_tells_them() 
     (finding,) = found(n1=(broken(whole, "system error", nccl("10.9.9.9", "Connection timed out")),),
                        n2=(late(whole),), n3=(late(whole),))  # fmt: skip
     assert finding.nodes == ("n1",)
-    assert finding.message.endswith(f"; n[2-3] only lost it{NOBODY_KNOWS}")
+    assert finding.message.endswith(f"; n[2-3] only lost the connection{NOBODY_KNOWS}")
 
 
 def test_a_node_that_names_a_surer_cause_of_its_own_is_asked_first() -> None:
@@ -158,8 +159,8 @@ def test_a_node_that_names_a_surer_cause_of_its_own_is_asked_first() -> None:
 
 
 def test_what_ranks_of_gloo_wait_for_names_the_other_ends() -> None:
-    whole = step(1, "n1", "n2", "n3", "n4", stage=Stage.ALL, means=Means.GLOO)
+    whole = step(1, "n1", "n2", "n3", "n4", stage=Stage.ALL, method=Method.GLOO)
     waits = "filtered: 10.1.0.3 port 41234 from 10.1.0.1, 10.1.0.4 port 41235 from 10.1.0.1: no answer within 30 s"
     (finding,) = found(n1=(broken(whole, waits),), n2=(late(whole),), n3=(late(whole),), n4=(late(whole),))
     assert finding.nodes == ("n1", "n3", "n4")
-    assert finding.message.endswith(f"; n2 only lost it{NOBODY_KNOWS}")
+    assert finding.message.endswith(f"; n2 only lost the connection{NOBODY_KNOWS}")

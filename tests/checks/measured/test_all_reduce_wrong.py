@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.facts.probe import Means, ProbeFacts, Row, Turn
+from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Row
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.measured.all_reduce_wrong import all_reduce_wrong
 
-from .turns import MIB, probed, rows, step, well
+from .results import MIB, probed, rows, step, well
 
 
-def wrong(turn: Turn, count: int = 3) -> Turn:
+def wrong(result: NodeResult, count: int = 3) -> NodeResult:
     """Return the part with so many wrong elements at its largest size."""
     first, last = rows()
-    return replace(turn, rows=(first, replace(last, wrong=count)))
+    return replace(result, rows=(first, replace(last, wrong=count)))
 
 
 def found(nodes: dict[str, Facts]) -> list[Finding]:
@@ -28,9 +28,9 @@ def test_nodes_sizes_and_the_number_of_elements_are_told() -> None:
     one = step(1, "n1", "n2")
     assert found(probed(n1=wrong(well(one)), n2=wrong(well(one), 5))) == [
         Finding("NC702", "all-reduce-wrong", Severity.ERROR, ("n1", "n2"),
-                "the result was wrong on n[1-2]: 8 elements in all, at sizes of 67108864 bytes",
-                ("n1 with n2: 3 wrong of 67108864 bytes, out of place",
-                 "n2 with n1: 5 wrong of 67108864 bytes, out of place"),
+                "wrong all-reduce results on n[1-2]: 8 elements in total, at sizes of 67108864 bytes",
+                ("n1 with n2: 3 wrong elements in 67108864 bytes, out of place",
+                 "n2 with n1: 5 wrong elements in 67108864 bytes, out of place"),
                 "nvidia-smi -q -d ECC,ROW_REMAPPER"),
     ]  # fmt: skip
 
@@ -48,7 +48,7 @@ def test_a_node_that_was_right_with_another_partner_is_not_named() -> None:
 
 
 def test_on_cpus_nobody_is_sent_to_the_gpus() -> None:
-    one = step(1, "n1", "n2", means=Means.GLOO)
+    one = step(1, "n1", "n2", method=Method.GLOO)
     (finding,) = found(probed(n1=wrong(well(one)), n2=well(one)))
     assert finding.fix == "sudo journalctl -k -g 'mce|EDAC'"
 

@@ -20,7 +20,7 @@ def new(**reached: float) -> dict[str, Facts]:
 def test_a_node_below_its_peers_is_named() -> None:
     assert judge([bandwidth_below_peers], new(n1=900.0, n2=905.0, n3=700.0, n4=898.0)).findings == [
         Finding("NC722", "bandwidth-below-peers", Severity.WARNING, ("n3",),
-                "all-reduce inside n3: 700 GB/s where its peers have 900 (0.78)", (),
+                "all-reduce inside n3: 700 GB/s, its peers 900 (0.78)", (),
                 "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"),
     ]  # fmt: skip
 

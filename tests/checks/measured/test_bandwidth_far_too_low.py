@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.facts.pcie import PcieFacts, PcieLink
-from ncheck.facts.probe import Means, ProbeFacts, Stage, Turn
+from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Stage
 from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
@@ -24,19 +24,19 @@ def test_a_node_far_below_is_an_error_with_the_limiting_term() -> None:
 
 
 def test_what_an_option_names_is_said_to_be_its_word_and_sockets_have_no_fabric_to_look_at() -> None:
-    turn = replace(part(Stage.ALL, ("n1", "n2", "n3"), 8, 1.0, expect=380.0), planned=("eth0",))
-    (finding,) = judge([bandwidth_far_too_low], {name: probed(turn) for name in turn.step.group}).findings
-    assert finding.message == "all-reduce on 3 nodes: 1 GB/s of 380 expected (0.00), as --expect says"
+    result = replace(part(Stage.ALL, ("n1", "n2", "n3"), 8, 1.0, expect=380.0), planned=("eth0",))
+    (finding,) = judge([bandwidth_far_too_low], {name: probed(result) for name in result.step.group}).findings
+    assert finding.message == "all-reduce on 3 nodes: 1 GB/s of 380 expected (0.00), set by --expect"
     assert finding.fix == "sudo ethtool -S eth0"
 
 
 def test_what_nccl_says_of_gpudirect_is_evidence() -> None:
-    turn = part(Stage.ALL, ("n1", "n2", "n3"), 8, 190.0)
-    told = replace(turn, used=("n2:1:1 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'",))
-    nodes = {"n1": probed(turn), "n2": probed(told), "n3": probed(turn)}
+    result = part(Stage.ALL, ("n1", "n2", "n3"), 8, 190.0)
+    told = replace(result, used=("n2:1:1 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'",))
+    nodes = {"n1": probed(result), "n2": probed(told), "n3": probed(result)}
     found = judge([bandwidth_far_too_low], nodes).findings
     assert [(one.evidence, one.fix) for one in found] == [
-        (("GPUDirect RDMA is off for mlx5_0 of n2, by NCCL's own words",), "sudo modprobe nvidia_peermem")
+        (("NCCL's log: GPUDirect RDMA is off for mlx5_0 of n2",), "sudo modprobe nvidia_peermem")
     ]  # fmt: skip
 
 
@@ -58,13 +58,13 @@ def test_all_nodes_that_were_not_reached_leave_the_most_that_were() -> None:
 def test_a_node_that_is_slow_with_each_partner_is_evidence_of_what_all_of_them_reach() -> None:
     names = ("n1", "n2", "n3")
     speeds = {("n1", "n2"): 20.0, ("n2", "n3"): 20.0, ("n3", "n1"): 48.0}
-    turns: list[tuple[tuple[str, ...], Turn]] = [
+    results: list[tuple[tuple[str, ...], NodeResult]] = [
         (pair, part(Stage.PAIR, pair, 1, busbw)) for pair, busbw in speeds.items()
     ]
-    turns.append((names, part(Stage.ALL, names, 8, 160.0)))
-    nodes = {name: probed(*(turn for group, turn in turns if name in group)) for name in names}
+    results.append((names, part(Stage.ALL, names, 8, 160.0)))
+    nodes = {name: probed(*(result for group, result in results if name in group)) for name in names}
     found = judge([bandwidth_far_too_low], nodes).findings
-    assert [(one.nodes, one.evidence) for one in found] == [(names, ("n2 is slow with each of its partners",))]
+    assert [(one.nodes, one.evidence) for one in found] == [(names, ("n2 is slow with every partner",))]
 
 
 def test_it_is_silent_about_what_is_merely_low() -> None:
@@ -73,9 +73,9 @@ def test_it_is_silent_about_what_is_merely_low() -> None:
 
 
 def test_sockets_are_never_far_too_slow_for_a_busy_machine_halves_them() -> None:
-    turn = part(Stage.PAIR, ("n1", "n2"), 1, 0.05)
-    turn = replace(turn, step=replace(turn.step, means=Means.TCP), planned=("eth0",))
+    result = part(Stage.PAIR, ("n1", "n2"), 1, 0.05)
+    result = replace(result, step=replace(result.step, method=Method.TCP), planned=("eth0",))
     wire = NicFacts((Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, speed=1000),))
-    node = {**board(), NicFacts: wire, ProbeFacts: ProbeFacts((turn,))}
+    node = {**board(), NicFacts: wire, ProbeFacts: ProbeFacts((result,))}
     judgement = judge([bandwidth_far_too_low], {"n1": node, "n2": node})
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED] * 2

@@ -36,15 +36,15 @@ def test_what_the_user_expects_counts() -> None:
     assert judge([bandwidth_low], together(4, 285.0, expect=300.0)).findings == []
     found = judge([bandwidth_low], together(4, 390.0, expect=480.0)).findings
     assert [one.message for one in found] == [
-        "all-reduce on 4 nodes: 390 GB/s of 480 expected (0.81), as --expect says"
+        "all-reduce on 4 nodes: 390 GB/s of 480 expected (0.81), set by --expect"
     ]  # fmt: skip
 
 
 def test_pairs_that_all_fall_short_are_told_as_one() -> None:
-    turns = {
+    results = {
         pair: part(Stage.PAIR, pair, 1, 40.0) for pair in (("n1", "n2"), ("n2", "n3"), ("n3", "n1"))
     }  # fmt: skip
-    nodes = {node: probed(*(turn for pair, turn in turns.items() if node in pair)) for node in ("n1", "n2", "n3")}
+    nodes = {node: probed(*(result for pair, result in results.items() if node in pair)) for node in ("n1", "n2", "n3")}
     found = judge([bandwidth_low], nodes).findings
     assert [(one.nodes, one.message) for one in found] == [
         (("n1", "n2", "n3"),
@@ -61,7 +61,5 @@ def test_it_is_skipped_where_nobody_can_tell_what_to_expect() -> None:
     nodes = {"n1": probed(part(Stage.INSIDE, ("n1",), 8, 100.0), model="NVIDIA X900")}
     verdicts = judge([bandwidth_low], nodes).verdicts
     assert [verdict.outcome for verdict in verdicts] == [Outcome.SKIPPED]
-    assert verdicts[0].reason == (
-        "there is no telling what to expect, for want of knowing how fast the NVLinks of NVIDIA X900 are"
-    )
+    assert verdicts[0].reason == ("no expected bandwidth (unknown: how fast the NVLinks of NVIDIA X900 are)")
     assert [verdict.outcome for verdict in judge([bandwidth_low], {"n1": probed()}).verdicts] == [Outcome.SKIPPED]

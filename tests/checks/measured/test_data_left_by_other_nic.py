@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.facts.probe import Carried, Means, ProbeFacts, Step, Turn
+from ncheck.facts.probe import Carried, Method, NodeResult, ProbeFacts, Step
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.interface_names import Kind
 from ncheck_checks.measured.data_left_by_other_nic import data_left_by_other_nic
 
-from .turns import MIB, late, sent, step, well
+from .results import MIB, late, sent, step, well
 
 GIB = 1024 * MIB
-PAIR, SOCKETS = step(1, "n1", "n2"), step(1, "n1", "n2", means=Means.TCP)
+PAIR, SOCKETS = step(1, "n1", "n2"), step(1, "n1", "n2", method=Method.TCP)
 
 
 def nic(name: str, index: int, kind: Kind = Kind.PHYSICAL, address: str = "", **more: object) -> Interface:
@@ -38,8 +38,8 @@ NICS = (
 )
 
 
-def node(turn: Turn) -> dict[str, Facts]:
-    return {"n1": {ProbeFacts: ProbeFacts((turn,)), NicFacts: NicFacts(NICS)}}
+def node(result: NodeResult) -> dict[str, Facts]:
+    return {"n1": {ProbeFacts: ProbeFacts((result,)), NicFacts: NicFacts(NICS)}}
 
 
 def went(planned: tuple[str, ...], carried: Mapping[str, Carried], one: Step = PAIR) -> dict[str, Facts]:
@@ -49,9 +49,9 @@ def went(planned: tuple[str, ...], carried: Mapping[str, Carried], one: Step = P
 def test_the_card_that_carried_the_data_instead_is_named_with_what_each_moved() -> None:
     assert judge([data_left_by_other_nic], went(("eth1",), sent(eth0=GIB, eth1=MIB, lo=5 * GIB))).findings == [
         Finding("NC703", "data-left-by-other-nic", Severity.ERROR, ("n1",),
-                "data left by eth0 and not by eth1, as planned: 1.07 GB by eth0, and 1.05 MB by the plan's",
+                "data left through eth0 instead of eth1: 1.07 GB through eth0, 1.05 MB through the planned devices",
                 ("lo: 5.37 GB sent, 5.37 GB received", "eth0: 1.07 GB sent, 1.07 GB received",
-                 "eth1 (of the plan): 1.05 MB sent, 1.05 MB received"),
+                 "eth1 (planned): 1.05 MB sent, 1.05 MB received"),
                 "ncheck plan nodes.txt --for env"),
     ]  # fmt: skip
 
@@ -96,15 +96,15 @@ def test_it_is_skipped_where_the_plans_devices_have_no_counters_and_inside_a_nod
     for nodes in (went(("mlx5_9:1",), sent(eth0=GIB)), alone, failed, went((), sent(eth0=GIB))):
         verdicts = judge([data_left_by_other_nic], nodes).verdicts
         assert [(one.outcome, one.reason) for one in verdicts] == [
-            (Outcome.SKIPPED, "no step with other nodes told what each of the plan's devices carried")
+            (Outcome.SKIPPED, "no step with other nodes has counters for all planned devices")
         ]
 
 
 def test_the_worst_step_of_several_is_told() -> None:
-    turns = tuple(
+    results = tuple(
         well(replace(SOCKETS, round=number), planned=("eth1",), carried=sent(eth0=count, eth1=0))
         for number, count in enumerate((GIB, 3 * GIB, 2 * GIB), start=1)
     )
-    nodes: dict[str, Facts] = {"n1": {ProbeFacts: ProbeFacts(turns), NicFacts: NicFacts(NICS)}}
+    nodes: dict[str, Facts] = {"n1": {ProbeFacts: ProbeFacts(results), NicFacts: NicFacts(NICS)}}
     (finding,) = judge([data_left_by_other_nic], nodes).findings
-    assert finding.message.endswith("as planned: 3.22 GB by eth0, and 0 B by the plan's")
+    assert finding.message.endswith("instead of eth1: 3.22 GB through eth0, 0 B through the planned devices")

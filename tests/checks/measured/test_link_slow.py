@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ncheck.facts.probe import Means, ProbeFacts, Stage, Step, Turn
+from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Stage, Step
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.measured.link_slow import link_slow
 
-from .test_node_slow import GIB, RINGS, cluster, facts, turn
+from .test_node_slow import GIB, RINGS, cluster, facts, result
 
 Met = tuple[str, str, int]
 
 
 def met(count: int, slow: Mapping[tuple[str, str], float | None], again: Sequence[Met] = ()) -> dict[str, Facts]:
-    turns: dict[str, list[Turn]] = {f"n{number + 1}": [] for number in range(count)}
+    results: dict[str, list[NodeResult]] = {f"n{number + 1}": [] for number in range(count)}
     for one, other, number in (*RINGS[count], *again):
         share = slow.get((one, other), 1.0)
-        part = turn(Step(number, Stage.PAIR, Means.NCCL, (one, other), (1, 1), (GIB,)), share and 24.0 * share)
-        turns[one].append(part)
-        turns[other].append(part)
-    return {node: facts(ProbeFacts(tuple(held))) for node, held in turns.items()}
+        part = result(Step(number, Stage.PAIR, Method.NCCL, (one, other), (1, 1), (GIB,)), share and 24.0 * share)
+        results[one].append(part)
+        results[other].append(part)
+    return {node: facts(ProbeFacts(tuple(held))) for node, held in results.items()}
 
 
 def test_a_way_that_is_slow_each_time_is_named_with_both_of_its_ends() -> None:
     assert judge([link_slow], met(4, {("n1", "n2"): 0.5}, [("n1", "n2", 3)])).findings == [
         Finding("NC711", "link-slow", Severity.WARNING, ("n1", "n2"),
-                "the way between n1 and n2 is slow: 12 GB/s where 24 is usual (0.50); both are fast with others",
-                ("round 1: n1 with n2: 12 GB/s, 0.50 of what is usual",
-                 "round 3: n1 with n2: 12 GB/s, 0.50 of what is usual",
-                 "round 2: n2 with n3: 24 GB/s, 1.00 of what is usual",
-                 "round 2: n4 with n1: 24 GB/s, 1.00 of what is usual"),
+                "the link between n1 and n2 is slow: 12 GB/s of 24 usual (0.50); both are fast with other nodes",
+                ("round 1: n1 with n2: 12 GB/s, 0.50 of the usual",
+                 "round 3: n1 with n2: 12 GB/s, 0.50 of the usual",
+                 "round 2: n2 with n3: 24 GB/s, 1.00 of the usual",
+                 "round 2: n4 with n1: 24 GB/s, 1.00 of the usual"),
                 "tracepath -n n2"),
     ]  # fmt: skip
 
@@ -40,18 +40,18 @@ def test_a_way_that_is_slow_each_time_is_named_with_both_of_its_ends() -> None:
 def test_a_way_that_fails_each_time_is_named() -> None:
     found = judge([link_slow], met(4, {("n1", "n2"): None}, [("n1", "n2", 3)])).findings
     assert [one.message for one in found] == [
-        "nothing between n1 and n2 comes to its end; both are fast with others"
+        "every test between n1 and n2 fails; both are fast with other nodes"
     ]  # fmt: skip
 
 
 def test_ways_between_two_groups_are_one_finding() -> None:
     again = [("n4", "n5", 4), ("n8", "n1", 4)]
-    ways: dict[tuple[str, str], float | None] = {("n4", "n5"): 0.4, ("n8", "n1"): 0.5}
-    found = judge([link_slow], met(8, ways, again)).findings
+    drivers: dict[tuple[str, str], float | None] = {("n4", "n5"): 0.4, ("n8", "n1"): 0.5}
+    found = judge([link_slow], met(8, drivers, again)).findings
     assert [one.nodes for one in found] == [("n4", "n5", "n8", "n1")]
     assert found[0].message == (
-        "the ways between n[1-4] and n[5-8] are slow, and those within each of the two are not: 9.6 to 12 GB/s where "
-        "24 is usual (0.50)"
+        "the links between n[1-4] and n[5-8] are slow, but not those inside each of the two groups: 9.6 to 12 GB/s of "
+        "24 usual (0.50)"
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ncheck.facts.probe import Failure, Means, ProbeFacts, Stage, Step, Turn
+from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Stage, Step
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
 from ncheck_checks.measured.nccl_diagnostics_found import nccl_diagnostics_found
 
-STEP = Step(9, Stage.ALL, Means.DIAGNOSTICS, ("n1", "n2"), (2, 2), ())
+STEP = Step(9, Stage.ALL, Method.DIAGNOSTICS, ("n1", "n2"), (2, 2), ())
 HEAD = "a:1 NCCL DIAG === NCCL Diagnostics ==="
 WELL = "a:1 NCCL DIAG [OK]   p2p: verified P2P access in both directions between every GPU pair (4 peer accesses)"
 SHARED = "a:1 NCCL DIAG [INFO] net bw: net devices are shared across ranks, concurrent use can lower it in comm 0x1"
@@ -19,8 +19,8 @@ SLOW = "a:1 NCCL DIAG [INFO] net bw: same-nic rank 3 (b): 26.1 Gbit/s, >30% off 
 
 
 def nodes(*first: str, second: tuple[str, ...] = (), failure: Failure | None = None) -> dict[str, Facts]:
-    turns = {"n1": Turn(STEP, (), log=first, failure=failure), "n2": Turn(STEP, (), log=second, failure=failure)}
-    return {name: {ProbeFacts: ProbeFacts((turn,))} for name, turn in turns.items()}
+    results = {name: NodeResult(STEP, (), log=log, failure=failure) for name, log in (("n1", first), ("n2", second))}
+    return {name: {ProbeFacts: ProbeFacts((result,))} for name, result in results.items()}
 
 
 def outcomes(facts: dict[str, Facts]) -> dict[str, Outcome]:
@@ -52,5 +52,5 @@ def test_what_was_not_run_or_printed_nothing_is_skipped_and_not_passed() -> None
 
 
 def test_a_run_that_came_to_no_end_is_unknown() -> None:
-    late = Failure("init", "its time was over in: init", late=True)
+    late = Failure("init", "it ran out of time in: init", late=True)
     assert set(outcomes(nodes(HEAD, failure=late)).values()) == {Outcome.UNKNOWN}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.facts.probe import Means
+from ncheck.facts.probe import Method
 from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.measured.net_fell_back import net_fell_back
 
-from .turns import probed, step, well
+from .results import probed, step, well
 
 IB = step(1, "n1", "n2", net="IB")
 SOCKET = "n1:7:8 [0] NCCL INFO NET/Socket : Using [0]eth0:10.1.0.1<0>"
@@ -20,7 +20,7 @@ PLAN = ("mlx5_0:1", "mlx5_1:1", "eth0")
 def test_sockets_under_a_pin_to_infiniband_are_an_error() -> None:
     nodes = probed(n1=well(IB, planned=PLAN, used=(BOOTSTRAP, SOCKET)))
     assert judge([net_fell_back], nodes).findings == [
-        Finding("NC704", "net-fell-back", Severity.ERROR, ("n1",), "NCCL was held to IB and used Socket",
+        Finding("NC704", "net-fell-back", Severity.ERROR, ("n1",), "NCCL was pinned to IB but used Socket",
                 (BOOTSTRAP, SOCKET), "ibstat; ls -l /dev/infiniband"),
     ]  # fmt: skip
 
@@ -28,14 +28,14 @@ def test_sockets_under_a_pin_to_infiniband_are_an_error() -> None:
 @pytest.mark.parametrize(
     ("planned", "used", "told"),
     [
-        (PLAN, ("[0] NCCL INFO Using network Socket",), "NCCL was held to IB and used Socket"),
+        (PLAN, ("[0] NCCL INFO Using network Socket",), "NCCL was pinned to IB but used Socket"),
         (
             ("mlx5_0:1", "eth0"), (BOOTSTRAP, HCAS, "[0] NCCL INFO Using network IB"),
-            "NCCL used mlx5_1:1 and not mlx5_0:1, as planned",
+            "NCCL used mlx5_1:1 instead of the planned mlx5_0:1",
         ),
         (
             ("mlx5_0:1", "mlx5_1:1", "eth9"), (BOOTSTRAP, HCAS),
-            "NCCL used eth0 and not eth9, as planned",
+            "NCCL used eth0 instead of the planned eth9",
         ),
     ],
 )  # fmt: skip
@@ -58,6 +58,6 @@ def test_it_is_silent_where_nccl_took_what_the_plan_names() -> None:
 def test_it_is_skipped_where_nccl_said_nothing_of_a_network() -> None:
     for part in (
         well(step(1, "n1"), planned=PLAN, used=(SOCKET,)),
-        well(step(1, "n1", "n2", means=Means.TCP), planned=("eth0",)),
+        well(step(1, "n1", "n2", method=Method.TCP), planned=("eth0",)),
     ):
         assert [one.outcome for one in judge([net_fell_back], probed(n1=part)).verdicts] == [Outcome.SKIPPED]

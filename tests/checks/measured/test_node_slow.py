@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ncheck.facts.probe import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
+from ncheck.facts.probe import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
@@ -22,29 +22,32 @@ RINGS = {
 ACROSS = [("n5", "n1", 3), ("n6", "n2", 3), ("n7", "n3", 3), ("n8", "n4", 3)]
 
 
-def turn(step: Step, busbw: float | None, **more: object) -> Turn:
+def result(step: Step, busbw: float | None, **more: object) -> NodeResult:
     if busbw is None:
-        return Turn(step, (), failure=Failure("init", "connection refused"), seconds=20.0)
+        return NodeResult(step, (), failure=Failure("init", "connection refused"), seconds=20.0)
     seconds = GIB * (2 * (step.world - 1) / step.world) / (busbw * 1e9)
     row = Row(GIB, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds)
-    return Turn(step, (row,), seconds=20.0, **more)  # type: ignore[arg-type]
+    return NodeResult(step, (row,), seconds=20.0, **more)  # type: ignore[arg-type]
 
 
 def cluster(
-    count: int, slow: Mapping[str, float | None], means: Means = Means.NCCL, inside: Mapping[str, float] | None = None
+    count: int,
+    slow: Mapping[str, float | None],
+    method: Method = Method.NCCL,
+    inside: Mapping[str, float] | None = None,
 ) -> dict[str, Facts]:
     """Return nodes that met in a ring, at 24 GB/s but for the slow ones (None: nothing with them comes to its end)."""
-    turns: dict[str, list[Turn]] = {f"n{number + 1}": [] for number in range(count)}
+    results: dict[str, list[NodeResult]] = {f"n{number + 1}": [] for number in range(count)}
     for node, busbw in (inside or {}).items():
-        turns[node].append(turn(Step(1, Stage.INSIDE, means, (node,), (8,), (GIB,)), busbw))
+        results[node].append(result(Step(1, Stage.INSIDE, method, (node,), (8,), (GIB,)), busbw))
     for one, other, number in (*RINGS[count], *(ACROSS if count == 8 else ())):
-        step = Step(number + 1, Stage.PAIR, means, (one, other), (1, 1), (GIB,))
+        step = Step(number + 1, Stage.PAIR, method, (one, other), (1, 1), (GIB,))
         known = [slow.get(node, 1.0) for node in (one, other)]
         reached = None if None in known else 24.0 * min(share for share in known if share is not None)
-        part = turn(step, reached, planned=("mlx5_0:1",), carried={"mlx5_0:1": Carried(GIB, GIB)})
+        part = result(step, reached, planned=("mlx5_0:1",), carried={"mlx5_0:1": Carried(GIB, GIB)})
         for node in (one, other):
-            turns[node].append(part)
-    return {node: facts(ProbeFacts(tuple(held))) for node, held in turns.items()}
+            results[node].append(part)
+    return {node: facts(ProbeFacts(tuple(held))) for node, held in results.items()}
 
 
 def facts(probed: ProbeFacts) -> Facts:
@@ -58,10 +61,10 @@ def outcomes(nodes: Mapping[str, Facts]) -> list[Outcome]:
 def test_a_node_that_is_slow_with_two_partners_is_named_with_them() -> None:
     assert judge([node_slow], cluster(4, {"n2": 0.5})).findings == [
         Finding("NC710", "node-slow", Severity.ERROR, ("n2",),
-                "n2 is slow with each of its partners by mlx5_0:1: 12 GB/s where 24 is usual (0.50); fast with others: "
-                "n[1,3]",
-                ("round 2: n1 with n2: 12 GB/s, 0.50 of what is usual",
-                 "round 3: n2 with n3: 12 GB/s, 0.50 of what is usual"),
+                "n2 is slow with every partner through mlx5_0:1: 12 GB/s of 24 usual (0.50); n[1,3] are "
+                "fast with other nodes",
+                ("round 2: n1 with n2: 12 GB/s, 0.50 of the usual",
+                 "round 3: n2 with n3: 12 GB/s, 0.50 of the usual"),
                 "sudo ibstat mlx5_0 1"),
     ]  # fmt: skip
 
@@ -69,30 +72,30 @@ def test_a_node_that_is_slow_with_two_partners_is_named_with_them() -> None:
 def test_the_evidence_says_whether_the_node_is_slow_by_itself() -> None:
     well = {"n1": 480.0, "n2": 478.0, "n3": 470.0, "n4": 482.0}
     network = judge([node_slow], cluster(4, {"n2": 0.5}, inside=well)).findings[0]
-    assert network.evidence[2:] == ("inside n2 its GPUs reach 1.00 of what they should: look at its network",)
+    assert network.evidence[2:] == ("inside n2 the GPUs reach 1.00 of what they should: check its network",)
     own = judge([node_slow], cluster(4, {"n2": 0.5}, inside={**well, "n2": 240.0})).findings[0]
-    assert own.evidence[2:] == ("inside n2 its GPUs reach 0.50 of what they should: they are slow by themselves",)
+    assert own.evidence[2:] == (
+        "inside n2 the GPUs reach 0.50 of what they should: they are slow without the network, too",
+    )
     assert own.fix == "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"
 
 
 def test_a_rail_that_carried_nothing_is_named() -> None:
     nodes = cluster(4, {"n2": 0.5})
     rails = {f"mlx5_{index}:1": Carried(0 if index == 3 else GIB, 0) for index in range(4)}
-    whole = turn(Step(9, Stage.ALL, Means.NCCL, ("n1", "n2", "n3", "n4"), (8,) * 4, (GIB,)), 90.0,
+    whole = result(Step(9, Stage.ALL, Method.NCCL, ("n1", "n2", "n3", "n4"), (8,) * 4, (GIB,)), 90.0,
                  planned=tuple(rails), carried=rails)  # fmt: skip
     held = nodes["n2"][ProbeFacts]
     assert isinstance(held, ProbeFacts)
-    found = judge([node_slow], {**nodes, "n2": facts(replace(held, turns=(*held.turns, whole)))}).findings[0]
-    assert found.evidence[-1] == "mlx5_3:1 of n2 carried next to nothing, while its other rails did"
+    found = judge([node_slow], {**nodes, "n2": facts(replace(held, results=(*held.results, whole)))}).findings[0]
+    assert found.evidence[-1] == "mlx5_3:1 of n2 carried almost nothing, while its other rails did"
     assert found.fix == "sudo ibstat mlx5_3 1"
 
 
 def test_a_node_with_which_nothing_comes_to_its_end_costs_its_partners_nothing() -> None:
     found = judge([node_slow], cluster(4, {"n2": None})).findings
     assert [(one.nodes, one.fix) for one in found] == [(("n2",), "ncheck nodes.txt --mesh all --probe none")]
-    assert found[0].message == (
-        "nothing that n2 does with another node comes to its end, neither with n[1,3]; fast with others: n[1,3]"
-    )
+    assert found[0].message == "n2 fails with every partner (n[1,3]); n[1,3] are fast with other nodes"
 
 
 def test_a_slow_half_is_one_finding_about_what_they_share() -> None:
@@ -100,8 +103,8 @@ def test_a_slow_half_is_one_finding_about_what_they_share() -> None:
     found = judge([node_slow], cluster(8, half)).findings
     assert [one.nodes for one in found] == [("n5", "n6", "n7", "n8")]
     assert found[0].message == (
-        "4 of 8 nodes, n[5-8], are slow with all others, which are fast with one another: look for what they share, a "
-        "switch, a cable run, a setting, before any of them"
+        "4 of 8 nodes (n[5-8]) are slow with the others, which are fast with each other: first check what the slow "
+        "nodes share, such as a switch, a cable run or a setting"
     )
 
 
@@ -119,8 +122,8 @@ def test_it_is_silent_about_healthy_nodes_and_about_all_that_are_equally_slow() 
 
 
 def test_it_leaves_what_was_measured_without_gpus_to_another_check() -> None:
-    for means in (Means.TCP, Means.GLOO):
-        judgement = judge([node_slow], cluster(4, {"n2": 0.2}, means))
+    for method in (Method.TCP, Method.GLOO):
+        judgement = judge([node_slow], cluster(4, {"n2": 0.2}, method))
         assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.SKIPPED] * 4
         assert judgement.findings == []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ncheck.facts.probe import Means
+from ncheck.facts.probe import Method
 from ncheck.judge import judge
 from ncheck.model.finding import Outcome, Severity
 from ncheck_checks.measured.node_slow_on_cpus import node_slow_on_cpus
@@ -11,14 +11,14 @@ from .test_node_slow import cluster
 
 
 def test_a_third_of_the_speed_with_two_partners_is_a_warning() -> None:
-    for means in (Means.TCP, Means.GLOO):
-        found = judge([node_slow_on_cpus], cluster(4, {"n2": 0.3}, means)).findings
+    for method in (Method.TCP, Method.GLOO):
+        found = judge([node_slow_on_cpus], cluster(4, {"n2": 0.3}, method)).findings
         assert [(one.nodes, one.severity) for one in found] == [(("n2",), Severity.WARNING)]
 
 
 def test_it_is_silent_about_a_node_that_is_merely_busy() -> None:
-    for means in (Means.TCP, Means.GLOO):
-        judgement = judge([node_slow_on_cpus], cluster(4, {"n2": 0.6}, means))
+    for method in (Method.TCP, Method.GLOO):
+        judgement = judge([node_slow_on_cpus], cluster(4, {"n2": 0.6}, method))
         assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED] * 4
 
 

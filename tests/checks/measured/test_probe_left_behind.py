@@ -6,7 +6,7 @@ from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
 from ncheck_checks.measured.probe_left_behind import probe_left_behind
 
-from .turns import probed, step, well
+from .results import probed, step, well
 
 SHOW = 'ps -fu "$USER"; ls -l /dev/shm'
 KILLED, FILE = "rank 0 (process 77) did not end and was ended", "nccl-a1b2c3 in shared memory"
@@ -24,7 +24,7 @@ def test_many_things_are_counted_and_each_is_told_once() -> None:
     nodes = probed(n1=(well(step(1, "n1"), left=(KILLED, FILE)), well(step(2, "n1", "n2"), left=(FILE,))))
     (finding,) = judge([probe_left_behind], nodes).findings
     assert (finding.message, finding.evidence) == (
-        "2 things had to be ended or removed, or may be left, after the probe",
+        "after the probe 2 processes or files had to be removed, or may be left",
         (KILLED, FILE),
     )
 

@@ -38,7 +38,7 @@ def test_the_end_that_fails_with_every_partner_is_named_alone() -> None:
     )
     (finding,) = judge([rdma_pair_fails], nodes).findings
     assert (finding.nodes, finding.message) == (
-        ("n2",), "RDMA fails at n2 mlx5_0:1, with n[1,4]: Failed to modify QP 0x87 to RTR",
+        ("n2",), "RDMA fails at n2 mlx5_0:1 with n[1,4]: Failed to modify QP 0x87 to RTR",
     )  # fmt: skip
     assert outcomes(nodes) == {
         "n1": Outcome.PASSED, "n2": Outcome.FAILED, "n3": Outcome.PASSED, "n4": Outcome.PASSED,
@@ -57,5 +57,5 @@ def test_tools_that_never_met_blame_no_hca() -> None:
 def test_without_a_tool_nothing_is_known_and_nothing_is_passed() -> None:
     nodes = cluster(nodes=("n1", "n2"), tools=ToolFacts({}))
     verdicts = judge([rdma_pair_fails], nodes).verdicts
-    why = "neither ib_write_bw (apt-get install perftest) nor ibv_rc_pingpong is on the PATH: RDMA was not tried"
+    why = "neither ib_write_bw (apt-get install perftest) nor ibv_rc_pingpong is on the PATH: RDMA was not tested"
     assert {(one.outcome, one.reason) for one in verdicts} == {(Outcome.SKIPPED, why)}

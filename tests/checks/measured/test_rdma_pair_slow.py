@@ -23,7 +23,7 @@ def test_a_port_that_is_slow_with_two_partners_is_named_alone() -> None:
     )
     (finding,) = judge([rdma_pair_slow], nodes).findings
     assert (finding.nodes, finding.message) == (
-        ("n2",), "RDMA is slow at n2 mlx5_0:1, with n[1,4]: 190 Gb/s of 400, less than 360",
+        ("n2",), "RDMA is slow at n2 mlx5_0:1 with n[1,4]: 190 of 400 Gb/s (minimum 360)",
     )  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def test_a_pair_that_met_nobody_else_is_named_with_both_ends() -> None:
     (finding,) = judge([rdma_pair_slow], cluster(pair(1, "n1", "n2", 100.0))).findings
     assert (finding.nodes, finding.message) == (
         ("n1", "n2"),
-        "RDMA is slow between n1 mlx5_0:1 and n2 mlx5_0:1: 100 Gb/s of 400, less than 360",
+        "RDMA is slow between n1 mlx5_0:1 and n2 mlx5_0:1: 100 of 400 Gb/s (minimum 360)",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.probe import Means, Stage
+from ncheck.facts.probe import Method, Stage
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
@@ -14,13 +14,13 @@ from ncheck_checks.measured.scaling_poor import scaling_poor
 from .bandwidths import part, probed
 
 
-def scaled(alone: float, two: float, four: float, eight: float, means: Means = Means.NCCL) -> dict[str, Facts]:
+def scaled(alone: float, two: float, four: float, eight: float, method: Method = Method.NCCL) -> dict[str, Facts]:
     names = tuple(f"n{number + 1}" for number in range(8))
     runs = [
         part(Stage.SCALING, names[:2], 8, two), part(Stage.SCALING, names[:4], 8, four),
         part(Stage.ALL, names, 8, eight), *(part(Stage.INSIDE, (name,), 8, alone) for name in names),
     ]  # fmt: skip
-    runs = [replace(run, step=replace(run.step, means=means)) for run in runs]
+    runs = [replace(run, step=replace(run.step, method=method)) for run in runs]
     return {name: probed(*(run for run in runs if name in run.step.group)) for name in names}
 
 
@@ -32,12 +32,12 @@ def unknown(nodes: dict[str, Facts]) -> dict[str, Facts]:
 def test_the_first_step_that_keeps_too_little_is_told_with_all_steps() -> None:
     assert judge([scaling_poor], scaled(470.0, 460.0, 385.0, 240.0)).findings == [
         Finding("NC712", "scaling-poor", Severity.WARNING, ("n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"),
-                "8 nodes reach 240 GB/s, and 4 nodes 385 (0.60 of what their links give, and 0.96): they keep 62 %, "
-                "where 80 % are asked for",
-                ("1 node (n1): 470 GB/s, 0.96 of what their links give",
-                 "2 nodes (n[1-2]): 460 GB/s, 0.94 of what their links give, efficiency 0.98",
-                 "4 nodes (n[1-4]): 385 GB/s, 0.96 of what their links give, efficiency 1.00",
-                 "8 nodes (n[1-8]): 240 GB/s, 0.60 of what their links give, efficiency 0.62"),
+                "scaling efficiency 62 % (minimum 80 %): 8 nodes reach 240 GB/s, 4 nodes 385 (0.60 and 0.96 of what "
+                "their links should give)",
+                ("1 node (n1): 470 GB/s, 0.96 of what their links should give",
+                 "2 nodes (n[1-2]): 460 GB/s, 0.94 of what their links should give, efficiency 0.98",
+                 "4 nodes (n[1-4]): 385 GB/s, 0.96 of what their links should give, efficiency 1.00",
+                 "8 nodes (n[1-8]): 240 GB/s, 0.60 of what their links should give, efficiency 0.62"),
                 "sudo iblinkinfo"),
     ]  # fmt: skip
 
@@ -45,7 +45,7 @@ def test_the_first_step_that_keeps_too_little_is_told_with_all_steps() -> None:
 def test_without_an_expectation_groups_of_nodes_are_compared_with_one_another() -> None:
     found = judge([scaling_poor], unknown(scaled(470.0, 100.0, 90.0, 60.0))).findings
     assert [(one.message, one.fix) for one in found] == [
-        ("8 nodes reach 60 GB/s, and 4 nodes 90: they keep 67 %, where 80 % are asked for",
+        ("scaling efficiency 67 % (minimum 80 %): 8 nodes reach 60 GB/s, 4 nodes 90",
          "ncheck probe nodes.txt --probe-time 300")
     ]  # fmt: skip
 
@@ -67,6 +67,6 @@ def test_it_is_silent_where_the_limit_changes_from_nvlink_to_nics_and_from_two_n
 def test_it_is_skipped_on_cpus_and_where_nothing_can_be_compared() -> None:
     names = ("n1", "n2")
     two = {name: probed(part(Stage.ALL, names, 8, 300.0)) for name in names}
-    for nodes in (scaled(4.0, 3.0, 2.0, 1.0, Means.GLOO), unknown(two)):
+    for nodes in (scaled(4.0, 3.0, 2.0, 1.0, Method.GLOO), unknown(two)):
         verdicts = judge([scaling_poor], nodes).verdicts
         assert {verdict.outcome for verdict in verdicts} == {Outcome.SKIPPED}

@@ -188,7 +188,7 @@ def test_list_prints_every_check_and_the_same_as_json(capsys: pytest.CaptureFixt
     _, as_json, _ = told(capsys, "list", "-o", "json")
     rows = json.loads(as_json)
     assert {"code": "NC201", "name": "nccl-version-differs", "severity": "error", "topic": "Versions",
-            "title": "NCCL is not the same on every node"} in rows  # fmt: skip
+            "title": "The NCCL version differs between nodes"} in rows  # fmt: skip
     assert all(f"  {row['code']} {row['name']} " in out for row in rows)
 
 

@@ -59,7 +59,7 @@ def test_a_node_that_is_not_reached_stands_against_it_and_the_exit_code_is_1(tmp
 
 
 def test_this_machine_alone_has_nothing_to_measure_which_only_who_asked_for_it_misses(tmp_path: Path) -> None:
-    why = "one node alone, without a GPU, has nothing to measure"
+    why = "on a single node without a GPU there is nothing to measure"
     if Path("/dev/nvidia0").exists():
         return
     asked, unasked = (run_ncheck(*words, "-o", "json", cwd=tmp_path) for words in (("probe",), ("local",)))

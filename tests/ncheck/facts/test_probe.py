@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ncheck.facts.learning import facts_of
-from ncheck.facts.probe import Carried, Failure, Means, MeetingFacts, ProbeFacts, Row, Skipped, Stage, Step, Turn
+from ncheck.facts.probe import Carried, Failure, MeetingFacts, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step
 from ncheck.facts.probe_replies import meeting, probed
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
@@ -16,7 +16,7 @@ ASKED: dict[str, Any] = {
     "launcher": "agents", "net": "IB", "expect": None, "node": "n1", "planned": ["mlx5_0:1", "eth0"], "timeout": 20.0,
     "id": "00" * 128,
 }  # fmt: skip
-STEP = Step(7, Stage.ALL, Means.NCCL, ("n1", "n2"), (8, 8), (8, 1048576), "agents", "IB")
+STEP = Step(7, Stage.ALL, Method.NCCL, ("n1", "n2"), (8, 8), (8, 1048576), "agents", "IB")
 ROW: dict[str, Any] = {
     "size": 8, "in_place": False, "seconds": 1e-5, "fastest": 9e-6, "slowest": 2e-5, "wrong": 0,
 }  # fmt: skip
@@ -32,10 +32,10 @@ def evidence(*, recorded: bool = False, **replies: Reply) -> Evidence:
     return Evidence("n1", Login(reached=True), replies=held, recorded=recorded)
 
 
-def turns(reply: Reply) -> tuple[Turn, ...]:
+def turns(reply: Reply) -> tuple[NodeResult, ...]:
     found = probed(evidence(_7=reply))
     assert isinstance(found, ProbeFacts)
-    return found.turns
+    return found.results
 
 
 def failure(value: Any) -> Failure | None:
@@ -45,7 +45,7 @@ def failure(value: Any) -> Failure | None:
 
 def test_a_turn_is_what_was_asked_and_what_was_told() -> None:
     assert turns(Reply(Status.OK, value=TOLD, asked=ASKED)) == (
-        Turn(
+        NodeResult(
             STEP, (Row(8, in_place=False, seconds=1e-5, fastest=9e-6, slowest=2e-5, wrong=0),), ("mlx5_0:1", "eth0"),
             {"mlx5_0:1": Carried(10, 20)}, "2.21.5", "/lib/x.so.2", ("NET/IB : Using [0]mlx5_0:1/IB",), ("a warning",),
             None, 1.5, seconds=20.0,
@@ -72,7 +72,7 @@ def test_what_ranks_of_a_launcher_had_was_swept_or_may_be_left(swept: dict[str, 
     replies = {"answer:turn#7": Reply(Status.OK, value=HELD, asked=ASKED), **swept}
     found = probed(Evidence("n1", Login(reached=True), replies=replies))
     assert isinstance(found, ProbeFacts)
-    assert [turn.left for turn in found.turns] == [left]
+    assert [turn.left for turn in found.results] == [left]
 
 
 def test_only_what_the_head_asked_for_counts() -> None:
@@ -139,7 +139,7 @@ def test_a_note_of_the_head_stands_beside_the_turns() -> None:
     note = Reply(Status.NOT_ASKED, "the GPUs were not measured: no NCCL")
     found = probed(evidence(turn=note, _7=Reply(Status.OK, value=TOLD, asked=ASKED)))
     assert isinstance(found, ProbeFacts)
-    assert (found.note, len(found.turns)) == ("the GPUs were not measured: no NCCL", 1)
+    assert (found.note, len(found.results)) == ("the GPUs were not measured: no NCCL", 1)
 
 
 def test_why_nothing_was_measured_is_the_heads_word() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ncheck.facts.probe import Failure, ProbeFacts, Turn
+from ncheck.facts.probe import Failure, NodeResult, ProbeFacts
 from ncheck.facts.probe_replies import probed
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 
@@ -28,11 +28,11 @@ def output(stdout: str, **more: Any) -> dict[str, Any]:
     return {"stdout": stdout, "stderr": "", "exit_status": 0, "status": "ok", "reason": "", "seconds": 1.0, **more}
 
 
-def turn(asked: dict[str, Any], value: Any) -> Turn:
+def turn(asked: dict[str, Any], value: Any) -> NodeResult:
     reply = Reply(Status.OK, value=value, asked=asked)
     told = probed(Evidence("n1", Login(reached=True), replies={"answer:turn#1": reply}))
     assert isinstance(told, ProbeFacts)
-    (one,) = told.turns
+    (one,) = told.results
     return one
 
 

@@ -10,11 +10,11 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.facts.pcie import PcieFacts, PcieLink, Processor
-from ncheck.facts.probe import Carried, Failure, Means, ProbeFacts, Row, Stage, Step, Turn
+from ncheck.facts.probe import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.facts.topology import TopologyFacts
 from ncheck.parse.interface_names import Kind
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck.probe.collectives import Collective, collectives
+from ncheck.probe.results import Collective, collectives
 from ncheck.topology.hardware import Hardware
 
 V100, A100, H100, H200 = "Tesla V100-SXM2-32GB", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA H200"
@@ -100,7 +100,7 @@ def ran(  # noqa: PLR0913  what a step and its turns are made of
     *,
     planned: tuple[str, ...] = (),
     round_: int = 1,
-    means: Means = Means.NCCL,
+    method: Method = Method.NCCL,
     size: int = GIB,
     net: str = "",
     expect: float | None = None,
@@ -110,14 +110,14 @@ def ran(  # noqa: PLR0913  what a step and its turns are made of
 ) -> Collective:
     """Return a collective that reached so much bus bandwidth; None for one that failed."""
     counts = (ranks,) * len(nodes) if isinstance(ranks, int) else tuple(ranks)
-    step = Step(round_, stage, means, tuple(nodes), counts, (size,), net=net, expect=expect)
+    step = Step(round_, stage, method, tuple(nodes), counts, (size,), net=net, expect=expect)
     return of_step(step, busbw, planned=planned, version=version, used=used, carried=carried or {})
 
 
 def of_step(  # type: ignore[no-untyped-def]
     step: Step,
     busbw: float | None,
-    **turn,  # noqa: ANN003  what a Turn has
+    **result,  # noqa: ANN003  what a Turn has
 ) -> Collective:
     """Return what all nodes of a step told."""
     factor = 2 * (step.world - 1) / step.world if step.world > 1 else 1.0
@@ -128,5 +128,5 @@ def of_step(  # type: ignore[no-untyped-def]
         else ()
     )
     failure = None if busbw is not None else Failure("init", "connection refused")
-    told = Turn(step, rows, failure=failure, **turn)
+    told = NodeResult(step, rows, failure=failure, **result)
     return collectives({node: ProbeFacts((told,)) for node in step.group})[0]

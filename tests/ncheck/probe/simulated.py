@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from ncheck.facts.probe import Failure, Means, ProbeFacts, Row, Stage, Step, Turn
-from ncheck.probe.collectives import Collective, collectives
+from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
+from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import pair_rounds
-from ncheck.probe.search import Expect, Search, nobody_knows, searched
+from ncheck.probe.search import Expect, Search, no_expectation, searched
 
 SIZE = 2**30
 Pair = tuple[str, str]
@@ -26,21 +26,21 @@ class Cluster:
     cut: frozenset[Pair] = frozenset()
     noise: float = 0.05  # standard deviation
     usual: float = 24.0  # GB/s
-    means: Means = Means.NCCL
+    method: Method = Method.NCCL
     net: str = ""
     seed: int = 0
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)  # noqa: S311  no secret: the same noise for the same seed
-        self.probed: dict[str, tuple[Turn, ...]] = {}
+        self.probed: dict[str, tuple[NodeResult, ...]] = {}
         self.rounds: list[tuple[Pair, ...]] = []
 
     @property
     def done(self) -> tuple[Collective, ...]:
         """Return what was measured so far."""
-        return collectives({name: ProbeFacts(turns) for name, turns in self.probed.items()})
+        return collectives({name: ProbeFacts(results) for name, results in self.probed.items()})
 
-    def search(self, expect: Expect = nobody_knows) -> Search:
+    def search(self, expect: Expect = no_expectation) -> Search:
         """Run rounds until there is nothing more to find, and say what was found."""
         while pairs := pair_rounds(self.names, self.done, expect):
             self.rounds.append(pairs)
@@ -49,18 +49,18 @@ class Cluster:
         return searched(self.done, expect)
 
     def _meet(self, pair: Pair, round_: int) -> None:
-        step = Step(round_, Stage.PAIR, self.means, pair, (1, 1), (SIZE,), net=self.net)
-        turn = self._turn(step, pair)
+        step = Step(round_, Stage.PAIR, self.method, pair, (1, 1), (SIZE,), net=self.net)
+        result = self._result(step, pair)
         for node in pair:
-            self.probed[node] = (*self.probed.get(node, ()), turn)
+            self.probed[node] = (*self.probed.get(node, ()), result)
 
-    def _turn(self, step: Step, pair: Pair) -> Turn:
+    def _result(self, step: Step, pair: Pair) -> NodeResult:
         if self.dead.intersection(pair) or self.cut.intersection((pair, pair[::-1])):
-            return Turn(step, (), failure=Failure("init", "connection refused"))
-        way = self.links.get(pair, self.links.get(pair[::-1], 1.0))
-        share = min(way, *(self.slow.get(node, 1.0) for node in pair)) * max(self.random.gauss(1.0, self.noise), 0.1)
+            return NodeResult(step, (), failure=Failure("init", "connection refused"))
+        driver = self.links.get(pair, self.links.get(pair[::-1], 1.0))
+        share = min(driver, *(self.slow.get(node, 1.0) for node in pair)) * max(self.random.gauss(1.0, self.noise), 0.1)
         seconds = SIZE / (share * self.usual * 1e9)
-        return Turn(step, (Row(SIZE, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds),))
+        return NodeResult(step, (Row(SIZE, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds),))
 
 
 def nodes(count: int) -> tuple[str, ...]:

@@ -11,14 +11,14 @@ from ncheck.blockers import Blocker
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.probe import Means, Stage
+from ncheck.facts.probe import Method, Stage
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.probe.choice import Chosen, Refused, choose
-from ncheck.probe.methods.ground import ground_of
-from ncheck.probe.methods.method import Ground, way_called
+from ncheck.probe.methods.context import ProbeContext, context_of
+from ncheck.probe.methods.driver import driver_named
 from ncheck.settings import Settings
 
 from .driven import HEALTHY, Driven
@@ -29,16 +29,16 @@ GIB = 2**30
 
 def ground(
     changed: Changed | None = None, *, cluster: str = HEALTHY, plan: LaunchPlan | None = None, **settings: Any
-) -> Ground:
+) -> ProbeContext:
     known = Driven(cluster=cluster, facts=changed or {}).known
     nodes = tuple(Node(name, slots=settings.get("slots_of", {}).get(name)) for name in known)
     told = {name: value for name, value in settings.items() if name != "slots_of"}
-    return ground_of(Cluster(nodes, known), Settings(**told), plan or LaunchPlan(), ())
+    return context_of(Cluster(nodes, known), Settings(**told), plan or LaunchPlan(), ())
 
 
-def alone(changed: Mapping[FactType, Any] | None = None, **settings: Any) -> Ground:
+def alone(changed: Mapping[FactType, Any] | None = None, **settings: Any) -> ProbeContext:
     known = {"gpu01": {**Driven().known["gpu01"], **(changed or {})}}
-    return ground_of(Cluster((Node("gpu01"),), known), Settings(**settings), LaunchPlan(), ())
+    return context_of(Cluster((Node("gpu01"),), known), Settings(**settings), LaunchPlan(), ())
 
 
 def used(share: float) -> GpuFacts:
@@ -60,8 +60,8 @@ NO_GPU = Absent("no NVIDIA device")
 def test_nccl_is_chosen_where_all_nodes_have_gpus_and_load_it() -> None:
     found = choose(ground(), ())
     assert isinstance(found, Chosen)
-    assert {way.means for way in found.ways.values()} == {Means.NCCL}
-    assert set(found.ways) == {Stage.INSIDE, Stage.PAIR, Stage.SCALING, Stage.ALL}
+    assert {way.method for way in found.drivers.values()} == {Method.NCCL}
+    assert set(found.drivers) == {Stage.INSIDE, Stage.PAIR, Stage.SCALING, Stage.ALL}
     assert found.note == ""
 
 
@@ -70,13 +70,13 @@ def test_gpus_that_are_not_measured_are_told_of_what_is_measured_instead() -> No
     found = choose(ground(changed), ())
     told = found.note if isinstance(found, Chosen) else found.why
     assert told.startswith(
-        "the GPUs were not measured: nccl cannot be used: no NCCL that the job's interpreter loads (no libnccl.so.2) "
+        "the GPUs were not measured: nccl cannot be used: the job's interpreter loads no NCCL (no libnccl.so.2) "
         "on gpu03"
     )
 
 
 def test_one_node_alone_without_a_gpu_has_nothing_to_measure() -> None:
-    assert why(choose(alone({GpuFacts: NO_GPU}), ())) == "one node alone, without a GPU, has nothing to measure"
+    assert why(choose(alone({GpuFacts: NO_GPU}), ())) == "on a single node without a GPU there is nothing to measure"
 
 
 def test_one_node_alone_with_one_gpu_has_one_rank() -> None:
@@ -85,7 +85,7 @@ def test_one_node_alone_with_one_gpu_has_one_rank() -> None:
     one = alone({GpuFacts: replace(held, gpus=held.gpus[:1])})
     found = choose(one, ())
     assert isinstance(found, Chosen)
-    assert found.ways[Stage.INSIDE].ranks(one, Stage.INSIDE, "gpu01") == 1
+    assert found.drivers[Stage.INSIDE].ranks(one, Stage.INSIDE, "gpu01") == 1
 
 
 @pytest.mark.parametrize(
@@ -98,15 +98,16 @@ def test_one_node_alone_with_one_gpu_has_one_rank() -> None:
         ),
         (
             {"gpu03": {EnvironmentFacts: EnvironmentFacts({"CUDA_VISIBLE_DEVICES": ""}, {})}},
-            "CUDA_VISIBLE_DEVICES shows no GPU on gpu03",
+            "CUDA_VISIBLE_DEVICES hides every GPU on gpu03",
         ),
         (
             {"gpu02": {LoadedNcclFacts: LoadedNcclFacts("2.21.5", "", static=True)}},
-            "NCCL is inside torch, and no other program can call it there: on gpu02",
+            "NCCL is linked statically into torch and cannot be called by another program on gpu02",
         ),
         (
             {"gpu02": {LoadedNcclFacts: LoadedNcclFacts("2.20.5", "/lib/libnccl.so.2")}},
-            "NCCL differs, and such ranks hang or fail together: 2.21.5 on gpu[01,03-04], 2.20.5 on gpu02",
+            "the nodes have different NCCL versions, whose ranks hang or fail together: "
+            "2.21.5 on gpu[01,03-04], 2.20.5 on gpu02",
         ),
     ],
 )  # fmt: skip
@@ -120,14 +121,14 @@ def test_versions_that_differ_are_measured_by_force() -> None:
 
 def test_more_ranks_than_gpus_are_refused() -> None:
     crowded = ground(probe="nccl", slots_of={"gpu02": 16})
-    words = "nccl cannot be used: 16 ranks and 8 GPUs: each needs one of its own on gpu02"
+    words = "nccl cannot be used: 16 ranks but 8 GPUs (each rank needs its own) on gpu02"
     assert why(choose(crowded, ())) == words
 
 
 def test_gpus_in_use_are_not_measured_unless_by_force() -> None:
     changed: Changed = {"gpu02": {GpuFacts: used(0.5)}}
     force = "ncheck probe nodes.txt --force"
-    words = f"GPUs are in use on gpu02 (50% of the memory of GPU 0 on gpu02); {force} measures all the same"
+    words = f"GPUs are in use on gpu02 (50% of the memory of GPU 0 on gpu02); to measure anyway: {force}"
     assert why(choose(ground(changed), ())) == words
     assert choose(ground(changed, probe="nccl"), ()) == Refused(words, force)
     assert isinstance(choose(ground(changed, probe="nccl", force=True), ()), Chosen)
@@ -135,7 +136,7 @@ def test_gpus_in_use_are_not_measured_unless_by_force() -> None:
 
 
 def test_one_thing_against_the_plan_is_told_and_the_others_counted() -> None:
-    words = "the launch plan is blocked: "
+    words = "blocked by "
     this, that = Blocker("NC208 this", ("gpu01",), code="NC208"), Blocker("that", ("gpu02",))
     assert choose(ground(), (this,)) == Refused(f"{words}NC208 this", "ncheck explain NC208")
     assert choose(ground(), (that,)) == Refused(f"{words}that", "ncheck nodes.txt --probe none")
@@ -147,12 +148,12 @@ def test_mpirun_starts_the_ranks_of_all_nodes_and_the_agents_the_others() -> Non
     if isinstance(found, Refused):  # no mpirun on the machine that the test runs on
         assert found.why.startswith("--probe-launcher mpirun: ")
         return
-    launchers = {stage: way.launcher for stage, way in found.ways.items()}
+    launchers = {stage: way.launcher for stage, way in found.drivers.items()}
     assert launchers == {**dict.fromkeys(launchers, "agents"), Stage.ALL: "mpirun"}
 
 
 def test_what_data_goes_by_is_pinned_unless_somebody_chose() -> None:
-    way = way_called("nccl")
+    way = driver_named("nccl")
 
     def net(**variables: str) -> str:
         changed: Changed = {name: {EnvironmentFacts: EnvironmentFacts(variables, {})} for name in Driven().known}
@@ -170,7 +171,7 @@ def test_the_ranks_get_the_plans_variables_and_each_node_its_own() -> None:
         per_node={"gpu02": {"NCCL_IB_HCA": Setting("=mlx5_1:1", "")}},
     )
     held = ground(plan=plan)
-    way = way_called("nccl")
+    way = driver_named("nccl")
     assert way.variables(held, "gpu01", "IB") == {"NCCL_SOCKET_IFNAME": "=eno1", "NCCL_NET": "IB"}
     assert way.variables(held, "gpu02", "") == {"NCCL_SOCKET_IFNAME": "=eno1", "NCCL_IB_HCA": "=mlx5_1:1"}
     assert (held.planned["gpu02"], held.address("gpu02")) == (("mlx5_1:1", "eno1"), "10.20.0.12")

@@ -50,7 +50,7 @@ def test_all_nodes_together_are_the_others_and_the_run_is_clean(run: tuple[Repor
 def test_the_node_is_named_with_why_as_one_that_was_bad_before(run: tuple[Report, str]) -> None:
     report, _ = run
     assert left_out(report.dropped, len(FOUR)).startswith(
-        "3 of 4 nodes, without gpu03: NC710 node-slow: gpu03 is slow with each of its partners by mlx5_0:1: "
+        "3 of 4 nodes, without gpu03: NC710 node-slow: gpu03 is slow with every partner through mlx5_0:1: "
     )
 
 
@@ -66,6 +66,6 @@ def test_who_replays_it_with_the_bad_node_hears_that_not_all_were_measured(run: 
     again = replay(made, replace(DROPPING, drop_bad=False), Silent())
     assert {finding.code: finding.nodes for finding in again.findings} == {"NC710": ("gpu03",)}
     assert again.probe is not None
-    assert again.probe.notes == ("on all 4 nodes together nothing was measured: --drop-bad left out gpu03",)
+    assert again.probe.notes == ("not measured on all 4 nodes together: --drop-bad left out gpu03",)
     untold = {verdict.node: verdict.reason for verdict in again.verdicts if verdict.outcome.value == "unknown"}
-    assert untold == {"gpu03": "the all-reduce on 4 nodes was not tried: --drop-bad left out gpu03"}
+    assert untold == {"gpu03": "the all-reduce on 4 nodes was skipped: --drop-bad left out gpu03"}

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.pcie import PcieFacts
-from ncheck.facts.probe import Carried, Means, Stage
+from ncheck.facts.probe import Carried, Method, Stage
 from ncheck.probe.expected import Expected, expectation, expected
 from ncheck.topology.hardware import HARDWARE_FACTS, Hardware, hardware_of
 
@@ -166,7 +166,7 @@ def test_rails_that_nccl_itself_leaves_out_are_missing_too() -> None:
     names = ["n1", "n2", "n3"]
     said = "n1:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>"
     run = ran(Stage.ALL, names, 8, planned=places(8))
-    few = replace(run, turns={**run.turns, "n2": replace(run.turns["n2"], used=(said,))})
+    few = replace(run, results={**run.results, "n2": replace(run.results["n2"], used=(said,))})
     found = expected(few, dict.fromkeys(names, with_rails(HGX, *rails(8))))
     assert (found.busbw, found.lowered_by) == (100.0, ("2 of 8 rails on n2",))
 
@@ -226,7 +226,7 @@ def test_pcie_gpus_are_held_to_their_slowest_link_and_the_way_between_processors
     near = board(L40S, 4, "NODE", pcie=bus(4, 4, SAPPHIRE_RAPIDS))
     assert alone(near, 4) == Expected(20.0, "PCIe 4.0 x16 between GPUs, through the host bridge of an Intel processor")
     far = board(L40S, 4, "SYS", {(0, 1): "PIX", (2, 3): "PIX"}, bus(4, 5, SAPPHIRE_RAPIDS))
-    assert alone(far, 4) == Expected(22.0, "the way between the processors (Intel)")
+    assert alone(far, 4) == Expected(22.0, "the link between the processors (Intel)")
     narrow = board(L40S, 4, "PXB", pcie=bus(4, 4, AMD, GPU2=8))
     assert alone(narrow, 4) == Expected(12.0, "PCIe 4.0 x8 between GPUs", ("PCIe x8 of x16 at GPU2 of n1",))
 
@@ -237,9 +237,9 @@ def test_pcie_gpus_are_held_to_their_slowest_link_and_the_way_between_processors
     (board("NVIDIA X900", 8), "how fast the NVLinks of NVIDIA X900 are"),
     (board(L40S, 8, "PIX"), "the PCIe links of the GPUs of n1"),
     (board(L40S, 8, "PIX", pcie=bus(7, 4)), "the PCIe link of GPU7 of n1"),
-    (board(L40S, 8, "SYS", pcie=bus(8, 4)), "the way between the processors of n1"),
+    (board(L40S, 8, "SYS", pcie=bus(8, 4)), "the link between the processors of n1"),
     (replace(HGX, environment=settings(NCCL_P2P_DISABLE="1")),
-     "what host memory carries: NCCL_P2P_DISABLE is set on n1"),
+     "the bandwidth of host memory (NCCL_P2P_DISABLE is set on n1)"),
     (board(H100, 4), "how 8 ranks share the 4 GPUs of n1"),
 ])  # fmt: skip
 def test_an_unknown_part_of_a_node_is_named_and_nothing_is_expected(hardware: Hardware, what: str) -> None:
@@ -251,7 +251,7 @@ def test_gpus_of_different_models_in_one_node_leave_it_unknown() -> None:
     gpus = (replace(HGX.gpus.gpus[0], name=H200), *HGX.gpus.gpus[1:])
     mixed = replace(HGX, gpus=replace(HGX.gpus, gpus=gpus))
     assert alone(mixed, 8).unknown == (
-        "how GPUs of different models do together (NVIDIA H100 80GB HBM3, NVIDIA H200 in n1)",
+        "the bandwidth between GPUs of different models (NVIDIA H100 80GB HBM3, NVIDIA H200 in n1)",
     )
 
 
@@ -277,7 +277,7 @@ def test_a_port_without_a_rate_or_one_that_nobody_knows_leaves_it_unknown() -> N
 
 def test_one_rank_alone_is_a_test_of_the_library_and_expects_nothing() -> None:
     found = alone(board(H100, 1), 1)
-    assert found == Expected(None, unknown=("what one rank alone should give: it moves nothing over any link",))
+    assert found == Expected(None, unknown=("the bandwidth of a single rank, which uses no link",))
 
 
 def test_what_the_user_expects_counts_for_all_nodes_and_for_nothing_else() -> None:
@@ -287,7 +287,7 @@ def test_what_the_user_expects_counts_for_all_nodes_and_for_nothing_else() -> No
 
 
 def test_one_pair_of_hca_ports_is_held_to_its_rate() -> None:
-    run = ran(Stage.RAIL, ["n1", "n2"], 1, planned=("mlx5_3:1",), means=Means.RDMA)
+    run = ran(Stage.RAIL, ["n1", "n2"], 1, planned=("mlx5_3:1",), method=Method.RDMA)
     assert expectation(dict.fromkeys(run.step.group, with_rails(Hardware(), *rails(8, 200))))(run) == 25.0
 
 

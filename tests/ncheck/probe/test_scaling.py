@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.facts.probe import Means, Stage
-from ncheck.probe.collectives import Collective
-from ncheck.probe.scaling import scaled
-from ncheck.probe.search import nobody_knows
+from ncheck.facts.probe import Method, Stage
+from ncheck.probe.results import Collective
+from ncheck.probe.search import no_expectation
+from ncheck.probe.shortfalls import scaled
 
 from tests.ncheck.probe.machines import ran
 
 NAMES = tuple(f"n{number}" for number in range(1, 9))
 
 
-def run(count: int, busbw: float, ranks: int = 8, means: Means = Means.NCCL) -> Collective:
+def run(count: int, busbw: float, ranks: int = 8, method: Method = Method.NCCL) -> Collective:
     stage = Stage.INSIDE if count == 1 else Stage.SCALING if count < len(NAMES) else Stage.ALL
-    return ran(stage, NAMES[:count], ranks, busbw, means=means)
+    return ran(stage, NAMES[:count], ranks, busbw, method=method)
 
 
 def efficiencies(*runs: Collective, **expected: float) -> list[float | None]:
@@ -50,10 +50,10 @@ def test_groups_with_other_numbers_of_ranks_are_not_compared() -> None:
 
 def test_a_run_on_cpus_and_one_that_failed_tell_nothing() -> None:
     failed = ran(Stage.ALL, NAMES, 8, None)
-    assert scaled((run(4, 1.0, 1, Means.GLOO), failed), nobody_knows) == ()
+    assert scaled((run(4, 1.0, 1, Method.GLOO), failed), no_expectation) == ()
 
 
 def test_of_nodes_by_themselves_the_median_counts() -> None:
     alone = [ran(Stage.INSIDE, (name,), 8, busbw) for name, busbw in (("n1", 200.0), ("n2", 480.0), ("n3", 470.0))]
-    (one,) = scaled(alone, nobody_knows)
+    (one,) = scaled(alone, no_expectation)
     assert (one.nodes, round(one.busbw)) == (("n3",), 470)

@@ -6,8 +6,8 @@ from math import log2
 from random import Random
 
 import pytest
-from ncheck.facts.probe import Failure, Means, ProbeFacts, Stage, Step, Turn
-from ncheck.probe.collectives import Collective, collectives
+from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Stage, Step
+from ncheck.probe.results import Collective, collectives
 from ncheck.probe.search import Meeting, Search, SlowLink, Suspect, searched
 
 from .simulated import Cluster, nodes
@@ -188,16 +188,16 @@ def test_a_slow_node_comes_with_its_witnesses() -> None:
 
 
 def test_sockets_of_loaded_machines_differ_by_less_than_half_and_nobody_is_blamed() -> None:
-    for means, net in ((Means.TCP, ""), (Means.GLOO, ""), (Means.NCCL, "Socket")):
+    for method, net in ((Method.TCP, ""), (Method.GLOO, ""), (Method.NCCL, "Socket")):
         for seed in SEEDS:
             ill = {"n01": 0.6, "n05": 0.7}
-            found = Cluster(nodes(8), slow=ill, means=means, net=net, seed=seed).search()
+            found = Cluster(nodes(8), slow=ill, method=method, net=net, seed=seed).search()
             assert (found.slow, found.links) == ((), ())
 
 
 def test_over_sockets_two_witnesses_are_needed_and_a_third_of_the_speed_is_found() -> None:
     for seed in SEEDS:
-        found = Cluster(nodes(8), slow={"n01": 0.3}, means=Means.TCP, seed=seed).search()
+        found = Cluster(nodes(8), slow={"n01": 0.3}, method=Method.TCP, seed=seed).search()
         assert [len(suspect.witnesses) for suspect in found.slow] == [2]
 
 
@@ -222,19 +222,19 @@ def test_where_most_beat_the_expectation_by_far_the_peers_judge() -> None:
 
 
 def test_a_pair_of_which_neither_told_anything_accuses_nobody() -> None:
-    pairs = [Step(1, Stage.PAIR, Means.NCCL, pair, (1, 1), (8,)) for pair in (("n00", "n01"), ("n02", "n03"))]
+    pairs = [Step(1, Stage.PAIR, Method.NCCL, pair, (1, 1), (8,)) for pair in (("n00", "n01"), ("n02", "n03"))]
     silent = tuple(Collective(step, {}, step.group, ()) for step in pairs)
     assert searched(silent) == Search()
 
 
 def test_a_node_that_went_silent_is_suspected_and_its_partner_is_not_blamed() -> None:
-    step = Step(1, Stage.PAIR, Means.NCCL, ("n00", "n01"), (1, 1), (8,))
-    lost = Turn(step, (), failure=Failure("init", "connection reset by peer"))
+    step = Step(1, Stage.PAIR, Method.NCCL, ("n00", "n01"), (1, 1), (8,))
+    lost = NodeResult(step, (), failure=Failure("init", "connection reset by peer"))
     found = searched(collectives({"n00": ProbeFacts((lost,))}))
     assert (found.slow, [suspect.node for suspect in found.unresolved]) == ((), ["n00", "n01"])
 
 
 def test_a_pair_whose_time_was_over_while_it_went_on_accuses_nobody() -> None:
-    step = Step(1, Stage.PAIR, Means.NCCL, ("n00", "n01"), (1, 1), (8,))
-    late = Turn(step, (), failure=Failure("init", "its time was over", late=True), seconds=2.0)
+    step = Step(1, Stage.PAIR, Method.NCCL, ("n00", "n01"), (1, 1), (8,))
+    late = NodeResult(step, (), failure=Failure("init", "it ran out of time", late=True), seconds=2.0)
     assert searched(collectives(dict.fromkeys(step.group, ProbeFacts((late,))))) == Search()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ncheck.facts.probe import ProbeFacts, Stage
 from ncheck.model.check import NotApplicable
-from ncheck.probe.collectives import Collective
-from ncheck.probe.shortfalls import held, inside_share, unexpected
+from ncheck.probe.results import Collective
+from ncheck.probe.shortfalls import compared, inside_share, without_expectation
 
 from tests.ncheck.probe.machines import H100, board, places, rails, ran, with_rails
 
@@ -14,7 +14,7 @@ HARDWARE = dict.fromkeys(NAMES, with_rails(board(H100, 8), *rails(8)))
 
 
 def probed(*runs: Collective) -> dict[str, ProbeFacts]:
-    return {name: ProbeFacts(tuple(run.turns[name] for run in runs if name in run.turns)) for name in NAMES}
+    return {name: ProbeFacts(tuple(run.results[name] for run in runs if name in run.results)) for name in NAMES}
 
 
 def pair(one: str, other: str, busbw: float | None, round_: int) -> Collective:
@@ -23,30 +23,30 @@ def pair(one: str, other: str, busbw: float | None, round_: int) -> Collective:
 
 def test_each_node_is_held_to_its_best_pair() -> None:
     runs = (pair("n1", "n2", 47.0, 1), pair("n3", "n4", 45.0, 1), pair("n2", "n3", 30.0, 2), pair("n4", "n1", 46.0, 2))
-    judged = held(probed(*runs), HARDWARE)
+    judged = compared(probed(*runs), HARDWARE)
     assert {one.nodes[0]: round(one.busbw) for one in judged} == {"n1": 47, "n2": 47, "n3": 45, "n4": 46}
 
 
 def test_a_node_that_is_blamed_already_is_left_out_with_its_pairs() -> None:
     runs = (pair("n1", "n2", 20.0, 1), pair("n3", "n4", 45.0, 1), pair("n2", "n3", 20.0, 2), pair("n4", "n1", 46.0, 2))
-    assert {one.nodes[0]: round(one.busbw) for one in held(probed(*runs), HARDWARE)} == {"n1": 46, "n3": 45, "n4": 46}
+    judged = compared(probed(*runs), HARDWARE)
+    assert {one.nodes[0]: round(one.busbw) for one in judged} == {"n1": 46, "n3": 45, "n4": 46}
 
 
 def test_all_nodes_are_held_and_not_the_smaller_groups_before_them() -> None:
     two = ran(Stage.SCALING, NAMES[:2], 8, 400.0, planned=places(8))
     whole = ran(Stage.ALL, NAMES, 8, 300.0, planned=places(8), round_=2)
-    assert [(one.nodes, round(one.busbw)) for one in held(probed(two, whole), HARDWARE)] == [(NAMES, 300)]
+    assert [(one.nodes, round(one.busbw)) for one in compared(probed(two, whole), HARDWARE)] == [(NAMES, 300)]
     failed = ran(Stage.ALL, NAMES, 8, None, planned=places(8), round_=2)
-    assert [one.nodes for one in held(probed(two, failed), HARDWARE)] == [NAMES[:2]]
+    assert [one.nodes for one in compared(probed(two, failed), HARDWARE)] == [NAMES[:2]]
 
 
 def test_where_nothing_can_be_expected_the_first_reason_is_given() -> None:
-    judged = held(probed(ran(Stage.ALL, NAMES, 8, 300.0, planned=places(8))), {})
-    assert unexpected(judged) == NotApplicable(
-        "there is no telling what to expect, for want of knowing how the GPUs of n1 are connected (nvidia-smi topo -m) "
-        "and 7 more"
+    judged = compared(probed(ran(Stage.ALL, NAMES, 8, 300.0, planned=places(8))), {})
+    assert without_expectation(judged) == NotApplicable(
+        "no expected bandwidth (unknown: how the GPUs of n1 are connected (nvidia-smi topo -m) and 7 more)"
     )
-    assert unexpected(()) == NotApplicable("no bandwidth was measured")
+    assert without_expectation(()) == NotApplicable("no bandwidth was measured")
 
 
 def test_the_share_inside_is_of_the_expectation_else_of_the_peers() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 from ncheck.facts.probe import Row, Stage
-from ncheck.probe.collectives import Collective
 from ncheck.probe.expected import Expected, expected
+from ncheck.probe.results import Collective
 
 from tests.ncheck.probe.machines import B200, GIB, H100, board, places, rails, ran, with_rails
 
@@ -60,7 +60,7 @@ def test_sizes_that_are_too_small_to_judge_by_expect_nothing(points: tuple[tuple
     held = dict.fromkeys(["n1", "n2", "n3", "n4"], with_rails(board(B200, 8), *rails(8)))
     found = expected(curve(ran(Stage.ALL, list(held), 8, planned=places(8)), *points), held)
     assert found == Expected(
-        None, unknown=("what messages of 256 MiB reach: too small to judge these links by (--sizes 1G)",)
+        None, unknown=("the bandwidth of messages of 256 MiB: too small to judge these links (--sizes 1G)",)
     )
 
 

@@ -9,12 +9,12 @@ from typing import Any
 from ncheck.blockers import Blocker
 from ncheck.facts.learning import facts_of
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.probe import TURN, Failure, ProbeFacts, Skipped, Stage, Step
+from ncheck.facts.probe import TASK, Failure, ProbeFacts, Skipped, Stage, Step
 from ncheck.facts.probe_replies import probed
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
-from ncheck.probe.collectives import collectives
+from ncheck.probe.results import collectives
 from ncheck.probe.steps import cut_short
 from ncheck.settings import Settings
 
@@ -76,13 +76,13 @@ def test_the_network_is_pinned_where_nodes_meet() -> None:
 def test_a_node_that_fails_by_itself_is_asked_no_more_and_the_rest_go_on() -> None:
     driven = Driven(lambda asked: fails() if "gpu02" in asked["group"] else well(asked)).run()
     assert driven.groups("measuring all") == (("gpu01", "gpu03", "gpu04"),)
-    assert [turn.failure for turn in driven.probed("gpu02").turns] == [Failure("init", "it broke")]
+    assert [turn.failure for turn in driven.probed("gpu02").results] == [Failure("init", "it broke")]
 
 
 def test_a_node_that_hangs_with_two_partners_is_asked_no_more_and_they_are() -> None:
     driven = Driven(lambda asked: fails("late", late=True) if outside(asked, "gpu02") else well(asked)).run()
     assert driven.groups("measuring all") == (("gpu01", "gpu03", "gpu04"),)
-    assert {turn.step.group for turn in driven.probed("gpu02").turns if turn.failure} >= {("gpu01", "gpu02")}
+    assert {turn.step.group for turn in driven.probed("gpu02").results if turn.failure} >= {("gpu01", "gpu02")}
     assert driven.now - 100 < Settings().probe_time
 
 
@@ -130,7 +130,7 @@ def test_a_node_where_ranks_cannot_meet_fails_in_its_own_words_and_leads_no_othe
         return {"ids": []} if asked["node"] == "gpu01" else meets(asked)
 
     driven = Driven(meeting=meeting).run()
-    assert [one.failure for one in driven.probed("gpu01").turns if one.failure] == [
+    assert [one.failure for one in driven.probed("gpu01").results if one.failure] == [
         Failure("meeting", "it told of no place where ranks can meet")
     ]
     assert driven.groups("measuring all") == (("gpu02", "gpu03", "gpu04"),)
@@ -150,14 +150,14 @@ def test_what_stands_against_the_plan_is_told_and_nothing_is_asked() -> None:
     polls = Blocker("NC402 ib-port-polling on gpu02: it polls", ("gpu02",), code="NC402")
     driven = Driven(against=(polls, Blocker("another", ()), Blocker("a third", ()))).run()
     assert driven.told == [("measuring", ())]
-    why = "the launch plan is blocked: NC402 ib-port-polling on gpu02: it polls (and 2 more)"
+    why = "blocked by NC402 ib-port-polling on gpu02: it polls (and 2 more)"
     assert [driven.known[node][ProbeFacts] for node in ALL] == [Absent(why)] * 4
 
 
 def test_who_has_asked_for_it_is_left_without_an_answer_then() -> None:
     for settings in (Settings(probe="nccl"), Settings(probe_wanted=True)):
         driven = Driven(settings=settings, against=(Blocker("NC201 one thing", (), code="NC201"),)).run()
-        why = "the launch plan is blocked: NC201 one thing"
+        why = "blocked by NC201 one thing"
         assert driven.known["gpu01"][ProbeFacts] == Unread(why, fix="ncheck explain NC201")
 
 
@@ -221,7 +221,7 @@ def _cut(login: LoginFacts) -> LoginFacts:
 
 def test_what_an_interrupt_cuts_short_is_noted_as_not_tried() -> None:
     driven = Driven().run()
-    early: dict[str, Facts] = {node: {ProbeFacts: ProbeFacts(driven.probed(node).turns[:1])} for node in ALL[:3]}
+    early: dict[str, Facts] = {node: {ProbeFacts: ProbeFacts(driven.probed(node).results[:1])} for node in ALL[:3]}
     notes = noted({**early, "gpu04": {}})
     source, reply = notes["gpu01"]
     facts = probed(Evidence("gpu01", Login(reached=True), replies={source: reply}))
@@ -230,12 +230,12 @@ def test_what_an_interrupt_cuts_short_is_noted_as_not_tried() -> None:
     assert (skipped.step.stage, skipped.step.group, skipped.why) == (
         Stage.ALL, ("gpu01", "gpu02", "gpu03"), "ncheck was interrupted",
     )  # fmt: skip
-    assert notes["gpu04"] == (TURN.key, Reply(Status.FAILED, "ncheck was interrupted", value="ncheck probe nodes.txt"))
+    assert notes["gpu04"] == (TASK.key, Reply(Status.FAILED, "ncheck was interrupted", value="ncheck probe nodes.txt"))
     assert noted({"gpu01": {ProbeFacts: Absent("not asked (--probe none)")}}) == {}
 
 
 def test_what_is_noted_of_an_interrupt_takes_the_place_of_no_earlier_note() -> None:
-    *measured, last = Driven().run().probed("gpu01").turns
+    *measured, last = Driven().run().probed("gpu01").results
     earlier = Skipped(last.step, "--drop-bad left out gpu01")
     notes = noted({"gpu01": {ProbeFacts: ProbeFacts(tuple(measured), (earlier,))}})
     assert notes["gpu01"][0] == f"answer:turn#{last.step.round + 1}"
@@ -255,9 +255,9 @@ def test_a_recording_of_it_tells_the_same() -> None:
 
 
 def test_steps_are_read_back_as_they_were_asked() -> None:
-    turns = Driven(settings=Settings(expect=380.0)).run().probed("gpu01").turns
+    turns = Driven(settings=Settings(expect=380.0)).run().probed("gpu01").results
     assert turns[-1].step == Step(
-        5, Stage.ALL, turns[0].step.means, ALL, (8, 8, 8, 8),
+        5, Stage.ALL, turns[0].step.method, ALL, (8, 8, 8, 8),
         (8, 65536, 2**20, 2**24, 2**28, 2**30), "agents", "IB", 380.0,
     )  # fmt: skip
     assert turns[-1].planned == (*(f"mlx5_{number}:1" for number in range(8)), "eno1")

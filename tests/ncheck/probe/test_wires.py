@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.facts.probe import Carried, Means, Stage
-from ncheck.probe.wires import by_infiniband, shows_links
+from ncheck.facts.probe import Carried, Method, Stage
+from ncheck.probe.shortfalls import by_infiniband, shows_links
 from ncheck.topology.hardware import Hardware
 
 from tests.ncheck.probe.machines import H100, board, rail, ran, with_rails
@@ -17,11 +17,11 @@ PLANNED = ("mlx5_0:1", "eno1")
 
 
 def line(
-    hardware: Hardware, *planned: str, net: str = "", used: str = "", means: Means = Means.NCCL, **sent: int
+    hardware: Hardware, *planned: str, net: str = "", used: str = "", method: Method = Method.NCCL, **sent: int
 ) -> str:
     carried = {device: Carried(count, count) for device, count in sent.items()}
-    run = ran(Stage.ALL, NAMES, 8, planned=planned, net=net, means=means, used=(used,), carried=carried)
-    return shows_links(run.turns, dict.fromkeys(NAMES, hardware))
+    run = ran(Stage.ALL, NAMES, 8, planned=planned, net=net, method=method, used=(used,), carried=carried)
+    return shows_links(run.results, dict.fromkeys(NAMES, hardware))
 
 
 def test_a_fabric_shows_all_its_links_at_once() -> None:
@@ -37,7 +37,7 @@ def test_sockets_go_by_the_interface_that_carried_most() -> None:
     assert line(FABRIC, *PLANNED, net="Socket") == "sudo ethtool -S eno1"
     assert line(FABRIC, "eno1", "eno2", net="Socket", eno1=10, eno2=2**30) == "sudo ethtool -S eno2"
     assert line(FABRIC, *PLANNED, used="NCCL INFO NET/Socket : Using [0]eno1:10.0.0.1<0>") == "sudo ethtool -S eno1"
-    assert line(FABRIC, *PLANNED, means=Means.GLOO) == "sudo ethtool -S eno1"
+    assert line(FABRIC, *PLANNED, method=Method.GLOO) == "sudo ethtool -S eno1"
 
 
 def test_where_no_interface_is_known_all_are_shown() -> None:
@@ -46,5 +46,5 @@ def test_where_no_interface_is_known_all_are_shown() -> None:
 
 
 def test_only_infiniband_is_a_fabric() -> None:
-    (turn, _) = ran(Stage.PAIR, NAMES, 1, planned=PLANNED, net="IB").turns.values()
-    assert [by_infiniband(turn, hardware) for hardware in (FABRIC, ROCE)] == [True, False]
+    (result, _) = ran(Stage.PAIR, NAMES, 1, planned=PLANNED, net="IB").results.values()
+    assert [by_infiniband(result, hardware) for hardware in (FABRIC, ROCE)] == [True, False]

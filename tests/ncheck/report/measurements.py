@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from ncheck.model.report import Measurement, Pair, Point, Probe, Report, Traffic
+from ncheck.facts.probe import Method
+from ncheck.model.report import Measurement, Pair, Point, Probe, Report, Standing, Traffic
+from ncheck.probe.standing import of_share
 
 MIB = 2**20
 NODES = tuple(f"gpu{number:02d}" for number in range(1, 5))
@@ -24,27 +26,39 @@ def curve(ramp: dict[int, float], world: int = 32, wrong: int = 0) -> tuple[Poin
     )
 
 
+def judged(one: Measurement) -> Measurement:
+    """Return a measurement with the standing that its share of the expectation gives it."""
+    return replace(one, standing=Standing.FAILED if one.failed else of_share(one.ratio, Method.NCCL))
+
+
+def pair(nodes: tuple[str, str], busbw: float | None, usual: float = 48.0) -> Pair:
+    """Return a pair with the standing that its share of the usual bandwidth gives it."""
+    return Pair(nodes, busbw, Standing.FAILED if busbw is None else of_share(busbw / usual, Method.NCCL))
+
+
 def everywhere(busbw: float = 381.4, **others: object) -> Measurement:
     ramp = {size: value * busbw / 381.4 for size, value in RAMP.items()}
     made = Measurement(
         "all-reduce on 4 nodes", busbw, 400.0, "GB/s", LIMIT, NODES, BY, "all", 32, curve=curve(ramp), efficiency=0.98,
     )  # fmt: skip
-    return replace(made, **others)  # type: ignore[arg-type]
+    return judged(replace(made, **others))  # type: ignore[arg-type]
 
 
 def inside() -> Measurement:
-    return Measurement(
-        "all-reduce inside the node", 471.0, 490.0, "GB/s", "NVLink SHARP of 18 links", NODES, BY, "inside", 8
+    return judged(
+        Measurement(
+            "all-reduce inside the node", 471.0, 490.0, "GB/s", "NVLink SHARP of 18 links", NODES, BY, "inside", 8
+        )
     )
 
 
 def between(name: str, busbw: float, *nodes: str) -> Measurement:
     what = "all-reduce between two nodes, one rank each" + (f": {name}" if name else "")
-    return Measurement(what, busbw, 50.0, "GB/s", "one 400 Gb/s NIC", nodes, BY, "pair", 2)
+    return judged(Measurement(what, busbw, 50.0, "GB/s", "one 400 Gb/s NIC", nodes, BY, "pair", 2))
 
 
 def scaling(busbw: float = 468.0) -> Measurement:
-    return Measurement("all-reduce on 2 nodes", busbw, 490.0, "GB/s", LIMIT, NODES[:2], BY, "scaling", 16)
+    return judged(Measurement("all-reduce on 2 nodes", busbw, 490.0, "GB/s", LIMIT, NODES[:2], BY, "scaling", 16))
 
 
 def traffic(nodes: tuple[str, ...] = NODES) -> tuple[Traffic, ...]:
@@ -55,7 +69,7 @@ def traffic(nodes: tuple[str, ...] = NODES) -> tuple[Traffic, ...]:
 
 
 def probe(pairs: tuple[Pair, ...], carried: tuple[Traffic, ...], means: str = "nccl", by: str = BY) -> Probe:
-    reason = f"all-reduce by {by}, started by ncheck itself"
+    reason = f"all-reduce by {by}, started by ncheck"
     return Probe(
         ran=True,
         reason=reason,
@@ -69,14 +83,14 @@ def probe(pairs: tuple[Pair, ...], carried: tuple[Traffic, ...], means: str = "n
 
 
 def healthy(report: Report) -> Report:
-    pairs = tuple(Pair(two, 47.6 + place / 5) for place, two in enumerate(combinations(NODES, 2)))
-    told = (inside(), between("6 pairs of nodes alike", 48.1, *NODES), scaling(), everywhere())
+    pairs = tuple(pair(two, 47.6 + place / 5) for place, two in enumerate(combinations(NODES, 2)))
+    told = (inside(), between("6 pairs of nodes with about the same result", 48.1, *NODES), scaling(), everywhere())
     return replace(report, measurements=told, probe=probe(pairs, traffic()))
 
 
 def slow_node(report: Report) -> Report:
     """Return a report in which gpu03 is slow with everybody, and one of its rails carried nothing."""
-    pairs = tuple(Pair(two, 21.4 if "gpu03" in two else 48.0) for two in combinations(NODES, 2))
+    pairs = tuple(pair(two, 21.4 if "gpu03" in two else 48.0) for two in combinations(NODES, 2))
     lowered = ("7 of 8 rails on gpu03",)
     told = (
         inside(), between("the best of 6 pairs of nodes", 48.0, *NODES[:2]),
@@ -95,8 +109,8 @@ def broken(report: Report) -> Report:
     """Return a report in which the nodes are well by themselves, one pair fails, and all of them never start."""
     why = "gpu[01-02,04]: its time was over in init; gpu03: NET/IB : Unable to open device mlx5_3 in init"
     failed = everywhere(measured=None, curve=(), failed=why)
-    pairs = (Pair(("gpu01", "gpu02"), 48.0), Pair(("gpu03", "gpu04"), None))
-    lost = replace(between("", 1.0, "gpu03", "gpu04"), measured=None, failed=why)
+    pairs = (pair(("gpu01", "gpu02"), 48.0), pair(("gpu03", "gpu04"), None))
+    lost = judged(replace(between("", 1.0, "gpu03", "gpu04"), measured=None, failed=why))
     return replace(report, measurements=(inside(), between("", 48.0, *NODES[:2]), lost, failed), probe=probe(pairs, ()))
 
 
@@ -116,7 +130,7 @@ def many(report: Report) -> Report:
     """Return a report of 64 nodes and a few of their pairs, of which one node is slow."""
     nodes = tuple(f"node{number:02d}" for number in range(1, 65))
     met = [(a, nodes[(place + step) % 64]) for step in (1, 2, 5) for place, a in enumerate(nodes)]
-    pairs = tuple(Pair(two, 12.0 if "node07" in two else 48.0) for two in met)
+    pairs = tuple(pair(two, 12.0 if "node07" in two else 48.0) for two in met)
     return replace(
         report,
         measurements=(everywhere(what="all-reduce on 64 nodes", efficiency=None, nodes=nodes, ranks=512),),

@@ -8,13 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.model.report import Pair, Report, Traffic
+from ncheck.facts.probe import Method
+from ncheck.model.report import Pair, Report, Standing, Traffic
+from ncheck.probe.standing import of_share
 from ncheck.report import measured as say
 from ncheck.report.console import print_report
 from ncheck.report.measured import Line, carried, heat, labels, print_measured
 from ncheck.report.page import Page
 
-from .measurements import MEASURED, RAMP, curve, everywhere, probe, slow_node
+from .measurements import MEASURED, RAMP, curve, everywhere, pair, probe, slow_node
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -72,7 +74,7 @@ def test_the_whole_report_tells_it_once_and_then_says_nothing_of_no_probe(report
 
 def test_a_recorded_measurement_is_said_to_be_recorded(reports: dict[str, Report]) -> None:
     report = replace(slow_node(reports["healthy"]), recorded=True)
-    assert "started by ncheck itself (recorded, not measured now)" in " ".join(printed(report).split())
+    assert "started by ncheck (recorded, not measured now)" in " ".join(printed(report).split())
 
 
 def test_of_a_long_sweep_ten_sizes_are_shown_the_largest_among_them() -> None:
@@ -83,8 +85,11 @@ def test_of_a_long_sweep_ten_sizes_are_shown_the_largest_among_them() -> None:
 
 
 def test_shares_stand_as_the_limits_of_the_checks_do() -> None:
-    shares = (1.02, 0.85, 0.84, 0.75, 0.74, None)
-    assert [say.tone(share) for share in shares] == [say.WELL, say.WELL, say.WARNED, say.WARNED, say.BAD, say.UNJUDGED]
+    standings = [of_share(share, Method.NCCL) for share in (1.02, 0.85, 0.84, 0.75, 0.74, None)]
+    assert [say.tone(standing) for standing in standings] == [
+        say.WELL, say.WELL, say.WARNED, say.WARNED, say.BAD, say.UNJUDGED,
+    ]  # fmt: skip
+    assert say.tone(Standing.FAILED) == say.BAD
 
 
 def test_times_and_rates_are_short() -> None:
@@ -131,7 +136,7 @@ def test_bytes_that_left_by_another_nic_than_the_plans_are_pointed_at() -> None:
     assert carried((by_plan, chatter)) == (Line("sent by mlx5_0:1 on n1: 50 GB"),)
     assert carried((by_plan, astray)) == (
         Line("sent by mlx5_0:1 on n1: 50 GB"),
-        Line("sent by eno1 on n2: 40 GB, and the plan means others", odd=True),
+        Line("sent by eno1 on n2: 40 GB (not in the plan)", odd=True),
     )
 
 
@@ -167,8 +172,8 @@ def test_what_a_node_calls_its_devices_cannot_steer_the_terminal(reports: dict[s
 
 
 def test_usual_between_nodes_is_what_they_reach_at_their_best() -> None:
-    slow_of_four = (Pair(("a", "b"), 18.0), Pair(("c", "a"), 5.0), Pair(("c", "b"), 5.0), Pair(("c", "d"), 4.0),
-                    Pair(("a", "d"), 19.0))  # fmt: skip
+    slow_of_four = (pair(("a", "b"), 18.0, 19.0), pair(("c", "a"), 5.0, 19.0), pair(("c", "b"), 5.0, 19.0),
+                    pair(("c", "d"), 4.0, 19.0), pair(("a", "d"), 19.0, 19.0))  # fmt: skip
     drawn = heat(probe(slow_of_four, ()), ())
     assert drawn is not None
     assert (drawn.usual, [pair.nodes[0] for pair in drawn.odd]) == (19.0, ["c", "c", "c"])

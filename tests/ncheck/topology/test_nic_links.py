@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ncheck.facts.probe import Means, Stage, Turn
+from ncheck.facts.probe import Method, NodeResult, Stage
 from ncheck.parse.interface_names import Kind
 from ncheck.probe.expected import Expected, expected
 from ncheck.topology.ceiling import Ceiling
@@ -28,16 +28,16 @@ def test_nccls_own_words_count_before_what_it_was_told(
     net: str, planned: tuple[str, ...], used: tuple[str, ...], answer: object
 ) -> None:
     step = replace(STEP, net=net)
-    assert by_rdma(step, Turn(step, (), planned=planned, used=used)) is answer
+    assert by_rdma(step, NodeResult(step, (), planned=planned, used=used)) is answer
 
 
 def test_the_rails_are_those_that_nccl_names_else_those_of_the_plan() -> None:
-    assert rails_of("n1", NODE, Turn(STEP, (), planned=places(4), used=(USING,))) == Rails((rail(1), rail(3)))
-    assert rails_of("n1", NODE, Turn(STEP, (), planned=("eth0", *places(2)))) == Rails(rails(2))
+    assert rails_of("n1", NODE, NodeResult(STEP, (), planned=places(4), used=(USING,))) == Rails((rail(1), rail(3)))
+    assert rails_of("n1", NODE, NodeResult(STEP, (), planned=("eth0", *places(2)))) == Rails(rails(2))
 
 
 def test_a_rail_that_is_not_active_is_dark() -> None:
-    found = rails_of("n1", NODE, Turn(STEP, (), planned=places(5)))
+    found = rails_of("n1", NODE, NodeResult(STEP, (), planned=places(5)))
     assert found == Rails(rails(4), (rail(4, state="Down"),))
 
 
@@ -46,7 +46,7 @@ def test_a_rail_that_is_not_active_is_dark() -> None:
     (NODE, ("eth0",), "which HCAs n1 uses"), (NODE, ("mlx5_4:1",), "which HCAs n1 uses"),
 ])  # fmt: skip
 def test_rails_that_cannot_be_told_are_unknown(hardware: Hardware, planned: tuple[str, ...], what: str) -> None:
-    assert rails_of("n1", hardware, Turn(STEP, (), planned=planned)) == Ceiling(None, unknown=(what,))
+    assert rails_of("n1", hardware, NodeResult(STEP, (), planned=planned)) == Ceiling(None, unknown=(what,))
 
 
 @pytest.mark.parametrize(("hardware", "found"), [
@@ -60,8 +60,8 @@ def test_rails_that_cannot_be_told_are_unknown(hardware: Hardware, planned: tupl
      Expected(None, unknown=("the speed of eth0 of n1 (cloud)", "the speed of eth0 of n2 (cloud)"))),
 ])  # fmt: skip
 def test_tcp_is_expected_only_where_the_wire_is_slower_than_a_core(hardware: Hardware, found: Expected) -> None:
-    for means, net in ((Means.TCP, ""), (Means.NCCL, "Socket")):
-        run = ran(Stage.PAIR, ["n1", "n2"], 1, planned=("eth0",), means=means, net=net)
+    for method, net in ((Method.TCP, ""), (Method.NCCL, "Socket")):
+        run = ran(Stage.PAIR, ["n1", "n2"], 1, planned=("eth0",), method=method, net=net)
         told = expected(run, {"n1": hardware, "n2": hardware})
         assert replace(told, busbw=told.busbw and round(told.busbw, 6)) == found
 
@@ -69,13 +69,14 @@ def test_tcp_is_expected_only_where_the_wire_is_slower_than_a_core(hardware: Har
 def test_sockets_of_more_than_one_pair_and_gloo_expect_nothing() -> None:
     held = replace(NODE, nics=wired(10000).nics)
     run = ran(Stage.ALL, ["n1", "n2", "n3"], 8, planned=("eth0",), net="Socket")
-    assert expected(run, dict.fromkeys(run.step.group, held)).unknown == ("what sockets give to more than one pair",)
-    gloo = ran(Stage.PAIR, ["n1", "n2"], 1, planned=("eth0",), means=Means.GLOO)
-    assert expected(gloo, dict.fromkeys(gloo.step.group, wired(10000))).unknown == ("what gloo gives on CPUs",)
+    several = "the bandwidth of sockets between more than two ranks"
+    assert expected(run, dict.fromkeys(run.step.group, held)).unknown == (several,)
+    gloo = ran(Stage.PAIR, ["n1", "n2"], 1, planned=("eth0",), method=Method.GLOO)
+    assert expected(gloo, dict.fromkeys(gloo.step.group, wired(10000))).unknown == ("the bandwidth of gloo on CPUs",)
 
 
 def test_a_plug_in_that_carries_the_data_leaves_it_unknown() -> None:
     said = "n1:1:1 [0] NCCL INFO NET/OFI Selected Provider is efa"
     run = ran(Stage.ALL, ["n1", "n2", "n3"], 8, planned=places(8), used=(said,))
     held = with_rails(board("NVIDIA H200", 8), *rails(8))
-    assert expected(run, dict.fromkeys(run.step.group, held)).unknown == ("what the network plug-in carries",)
+    assert expected(run, dict.fromkeys(run.step.group, held)).unknown == ("the bandwidth of the network plug-in",)

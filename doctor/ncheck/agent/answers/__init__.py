@@ -76,7 +76,7 @@ turn         this node's part in one step of the probe; asked and answered once 
                  nccl: "id": hex, "first": the node's first rank, "gpus": [the index of each of its ranks];
                  gloo: "meeting": {"address", "port"}, "first", "seconds": for measuring alone;
                  tcp: "source": own ip, "address", "port": where the other one of the pair listens, "token", "seconds";
-                 others: see their modules (agent/turns/). It says
+                 others: see their modules (agent/tasks/). It says
                  {"rows": [{"size", "in_place": bool, "seconds", "fastest", "slowest", "wrong": int|null}],
                   "carried": {interface or HCA port: {"sent", "received"}} bytes, "version", "library": path,
                   "used": [NCCL's lines of which network it uses], "log": [warnings, and the last lines of a failure],

@@ -11,7 +11,7 @@ from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.nccl_job import job_nccl, set_over
 from ncheck.agent.keeping import KeptChild
 
-# Means to the module of doctor/ncheck/agent/turns/ whose `meeting` opens it; NCCL's own is below.
+# Means to the module of doctor/ncheck/agent/tasks/ whose `meeting` opens it; NCCL's own is below.
 OPENED_BY = {"gloo": "gloo"}
 
 AT_MOST = 4096  # identifiers of one question: each is a thread and a socket
@@ -48,7 +48,7 @@ sys.stdin.read()
 def answer(sources, arguments, timeout):
     """Return what the turns need to meet there: see answers/__init__.py."""
     if arguments["means"] in OPENED_BY:
-        module = import_module("ncheck.agent.turns." + OPENED_BY[arguments["means"]])
+        module = import_module("ncheck.agent.tasks." + OPENED_BY[arguments["means"]])
         return module.meeting(sources, arguments, timeout)
     return _roots(sources, arguments, time.monotonic() + timeout)
 

@@ -2,7 +2,7 @@
 
 import time
 
-from ncheck.agent.turns import segments
+from ncheck.agent.tasks import segments
 
 READS = ("what ranks under mpirun were seen to have in /dev/shm of NCCL's, and left: removed, if no process has it",)
 

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-# Means to the module of doctor/ncheck/agent/turns/ whose `answer` runs it.
+# Means to the module of doctor/ncheck/agent/tasks/ whose `answer` runs it.
 MEANS = {
     "nccl": "nccl", "nccl-tests": "nccl_tests", "gloo": "gloo", "tcp": "tcp", "rdma": "rdma",
     "diagnostics": "diagnostics",
@@ -13,5 +13,5 @@ READS = ("each node's part in one step of the probe after the other, by one of t
 
 def answer(sources, arguments, timeout):
     """Return what the means' module tells of this turn: see answers/__init__.py."""
-    module = import_module("ncheck.agent.turns." + MEANS[arguments["means"]])
+    module = import_module("ncheck.agent.tasks." + MEANS[arguments["means"]])
     return module.answer(sources, arguments, timeout)

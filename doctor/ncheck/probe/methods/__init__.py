@@ -1,3 +1,3 @@
-"""How each means runs a step of the probe: NCCL, nccl-tests, gloo, TCP, RDMA, and who starts the ranks."""
+"""How the probe measures: one driver per method, and who starts the ranks."""
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Programs that the head runs for the probe: several at once, bounded in time and output, and nothing of them left.
+"""Programs that the local host runs for the probe: several at once, with limits on time and output.
 
-A dead mpirun leaves ssh processes that hold its output open, and one that waits for a silent node heeds no SIGTERM: so
-nothing is read that could block, and at the end everything of its session is killed, and what left the session: it
-bears a mark in its environment.
+A killed mpirun leaves ssh processes that keep its output open, and one that waits for a silent node ignores SIGTERM. So
+no read may block, and at the end every process of its session is killed; processes that left the session are recognized
+by a variable in their environment.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-MOST = 8 * 1024 * 1024  # bytes of each stream; of more the end is kept
+MOST = 8 * 1024 * 1024  # bytes kept of each stream, from its end
 
 
-GRACE = 2.0  # seconds for mpirun to end its ranks and its daemons, once it is told to
+GRACE = 2.0  # seconds for mpirun to end its ranks and daemons after SIGTERM
 
 
-_MARK = "NCHECK_CHILD"  # a variable by which what they started is known
+_MARK = "NCHECK_CHILD"  # the variable by which their processes are recognized
 
 
-_STRIDE = 0.2  # seconds between two looks at who ended
+_STRIDE = 0.2  # seconds between two checks for programs that ended
 
 
-_READ = 65536
+_CHUNK = 65536
 
 
-_ROUNDS = 20  # a process that forks as it is ended is found in the next round
+_ROUNDS = 20  # a process that forks while it is being killed is found in the next round
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How one program ended; `late`: its time was over. `exit_status` is None where it had to be killed."""
+    """How one program ended. `late`: it ran out of time. `exit_status` is None if it had to be killed."""
 
     stdout: str
     stderr: str
@@ -62,23 +62,23 @@ def run_children(
     environ: Mapping[str, str],
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Ended]:
-    """Run them all at once for `seconds` at the most. Raises OSError where one cannot be started."""
+    """Run all these programs at once for at most `seconds`. Raises OSError if one cannot be started."""
     began, children, failed, started = clock(), list[_Child](), list[OSError](), threading.Event()
     mark = os.urandom(16).hex()
     marked = {**environ, _MARK: mark}
-    # In a thread, for a ^C in the middle of a start would lose what was started; and with an event of its own, for a
-    # thread whose join was interrupted counts as ended from then on.
+    # Started in a thread, because ^C in the middle of a start would lose the process. The event is needed because a
+    # thread whose join was interrupted counts as ended.
     threading.Thread(target=_start, args=(lines, marked, children, failed, started), daemon=True).start()
     try:
         started.wait()
         if failed:
             raise failed[0]
-        _heard(children, began + max(0.1, seconds - GRACE), clock)
+        _read(children, began + max(0.1, seconds - GRACE), clock)
         late = [child for child in children if child.process.poll() is None]
         for child in late:
             child.late = True
-            _told(child.process)
-        _heard(late, clock() + GRACE, clock)
+            _terminate(child.process)
+        _read(late, clock() + GRACE, clock)
     finally:
         started.wait()
         _end(children, f"{_MARK}={mark}".encode())
@@ -105,19 +105,19 @@ def _start(
         started.set()
 
 
-def _heard(children: Sequence[_Child], until: float, clock: Callable[[], float]) -> None:
-    """Read what they say until all have ended, or the time has come."""
+def _read(children: Sequence[_Child], until: float, clock: Callable[[], float]) -> None:
+    """Read their output until all have ended or the time is over."""
     with selectors.DefaultSelector() as selector:
         for child in children:
             for name, stream in _streams(child):
                 if not stream.closed:
                     selector.register(stream, selectors.EVENT_READ, (child, name))
         while clock() < until:
-            running = [child for child in children if child.process.poll() is None]  # asked before what they said last
+            running = [child for child in children if child.process.poll() is None]  # before the last read
             ready = selector.select(max(0.0, min(_STRIDE, until - clock())) if selector.get_map() else 0.0)
             for key, _ in ready:
                 child, name = key.data
-                data = os.read(key.fd, _READ)
+                data = os.read(key.fd, _CHUNK)
                 child.streams[name] += data
                 del child.streams[name][: -2 * MOST]
                 if not data:
@@ -137,14 +137,14 @@ def _streams(child: _Child) -> Iterator[tuple[str, BinaryIO]]:
             yield name, stream
 
 
-def _told(process: subprocess.Popen[bytes]) -> None:
-    """Ask it to end: mpirun then ends its ranks everywhere."""
+def _terminate(process: subprocess.Popen[bytes]) -> None:
+    """Send SIGTERM: mpirun then ends its ranks on all nodes."""
     with suppress(OSError):
         process.send_signal(signal.SIGTERM)
 
 
 def _end(children: Sequence[_Child], mark: bytes) -> None:
-    """Kill all that is left of them, and read no more of it."""
+    """Kill what is left of their processes, and close their streams."""
     for child in children:
         if child.process.poll() is None:
             _kill(child.process.pid)
@@ -158,7 +158,7 @@ def _end(children: Sequence[_Child], mark: bytes) -> None:
     for child in children:
         for _, stream in _streams(child):
             stream.close()
-        with suppress(subprocess.TimeoutExpired):  # it sleeps in the kernel then, and ends when it wakes
+        with suppress(subprocess.TimeoutExpired):  # in uninterruptible sleep: it ends when it wakes
             child.process.wait(1.0)
 
 
@@ -172,12 +172,12 @@ def _processes() -> Iterator[int]:
 
 
 def _is_left(pid: int, leaders: Collection[int], mark: bytes) -> bool:
-    """Tell whether a process is in a session of ours, which outlives its leader, or was started from one."""
+    """Return whether a process belongs to one of our sessions, which outlive their leader, or was started from one."""
     try:
         # 4711 (ssh) S 4700 4710 4700 0 -1 ...: state, parent, group, session
         state, _, _, session = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:4]
         ours = int(session) in leaders or mark in Path(f"/proc/{pid}/environ").read_bytes()
-    except (OSError, ValueError):  # it has ended, or is somebody else's
+    except (OSError, ValueError):  # it has ended, or belongs to another user
         return False
     return ours and state != b"Z"
 

@@ -1,37 +1,42 @@
-"""NCCL by ncheck's own rank program: one rank a GPU, started by the agents, under the plan's variables."""
+"""All-reduces by NCCL, one rank per GPU, started by the agents with the plan's variables; NCCL's own diagnostics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, ClassVar
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.probe import Means, Stage
+from ncheck.facts.nics import Address, NicFacts
+from ncheck.facts.probe import Method, Stage
 from ncheck.hostlist import fold
 from ncheck.model.fact import Absent, Unread
+from ncheck.nccl.settings import release_of
 from ncheck.parity import nodes_by_value
-from ncheck.probe.methods.ground import set_there
-from ncheck.probe.methods.method import GIB, KIB, MIB, Ground, Part, Way
+from ncheck.parse.nccl_diagnostics import SINCE, VARIABLES
+from ncheck.probe.methods.context import nccl_variables
+from ncheck.probe.methods.driver import GIB, KIB, MIB, Driver, NodeTask
 
 if TYPE_CHECKING:
     from ncheck.model.evidence import JsonValue
+    from ncheck.probe.methods.context import ProbeContext
 
 
 _KEPT_FREE = 2 * GIB  # of a GPU's memory, for NCCL's own buffers and the driver's context
 
 
-_BUFFERS = 2  # what is sent and what is received
+_BUFFERS = 2  # one for sending, one for receiving
 
 
-_UNKNOWN_MEMORY = GIB  # where the driver does not tell how much there is, no size beyond this
+_UNKNOWN_MEMORY = GIB  # the largest size, where the GPU driver does not report its memory
 
 
-_ONE = 0.1  # seconds that one all-reduce of the largest usual size may take
+_ONE = 0.1  # seconds that one all-reduce of the largest default size may take
 
 
-_UNKNOWN_RATE = 1e9  # bytes a second, where no interface says how fast it is
+_UNKNOWN_RATE = 1e9  # bytes per second, where no interface reports its speed
 
 
 _SWEEP = (8, 64 * KIB, MIB, 16 * MIB, 256 * MIB, GIB)
@@ -43,132 +48,228 @@ _LARGE = (MIB, 64 * MIB, GIB)
 _OTHER_PLUGIN = "NCCL_NET_PLUGIN"
 
 
-class Nccl(Way):
-    """The library that the job would load, driven by ctypes."""
+class Nccl(Driver):
+    """The NCCL library that the job would load, called through ctypes."""
 
-    means = Means.NCCL
+    method = Method.NCCL
     sizes: ClassVar = {Stage.INSIDE: _SWEEP, Stage.PAIR: _LARGE, Stage.SCALING: _LARGE, Stage.ALL: _SWEEP}
     least, most = 4.0, 20.0
     meets = ids = True
 
-    def unfit(self, ground: Ground) -> str:
-        """Say what is missing for it on some node, the same on several told once."""
-        return unfit_for_nccl(ground)
+    def unfit(self, context: ProbeContext) -> str:
+        """Return what is missing on which nodes."""
+        return unfit_for_nccl(context)
 
-    def ranks(self, ground: Ground, stage: Stage, node: str) -> int:
-        """Return one rank a node where the NICs are measured, else what the job has there."""
-        return 1 if stage is Stage.PAIR else ground.slots[node]
+    def ranks(self, context: ProbeContext, stage: Stage, node: str) -> int:
+        """Return one rank per node for pairs, which measure the NICs; otherwise the ranks of the job."""
+        return 1 if stage is Stage.PAIR else context.slots[node]
 
-    def usual(self, ground: Ground, stage: Stage) -> tuple[int, ...]:
-        """Return sizes that the network between nodes carries in little time; GPUs of one node carry all of them."""
+    def usual(self, context: ProbeContext, stage: Stage) -> tuple[int, ...]:
+        """Return the sizes that the network carries in little time; inside a node all of them."""
         sizes = self.sizes[stage]
-        most = GIB if stage is Stage.INSIDE else _rate(ground) * _ONE
+        most = GIB if stage is Stage.INSIDE else _rate(context) * _ONE
         return tuple(size for size in sizes if size <= most) or sizes[:1]
 
-    def fitting(self, ground: Ground, stage: Stage, sizes: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
-        """Return the sizes that fit twice into the fullest GPU's free memory."""
-        most = min((_room(gpus) for gpus in ground.cluster.connected_facts(GpuFacts).values()), default=_UNKNOWN_MEMORY)
+    def fitting(self, context: ProbeContext, stage: Stage, sizes: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
+        """Return the sizes that fit twice into the free memory of the fullest GPU."""
+        most = min(
+            (_room(gpus) for gpus in context.cluster.connected_facts(GpuFacts).values()), default=_UNKNOWN_MEMORY
+        )
         return tuple(size for size in sizes if size <= most)
 
-    def net(self, ground: Ground, stage: Stage) -> str:
-        """Pin what the plan means, so that NCCL fails rather than go another way; see `pinned_net`."""
-        return "" if stage is Stage.INSIDE else pinned_net(ground)
+    def net(self, context: ProbeContext, stage: Stage) -> str:
+        """Pin the plan's network, so that NCCL fails instead of silently using another one; see `pinned_net`."""
+        return "" if stage is Stage.INSIDE else pinned_net(context)
 
-    def variables(self, ground: Ground, node: str, net: str) -> dict[str, str | None]:
-        """Return the plan's variables, and the network that is pinned."""
-        return {**super().variables(ground, node, net), **({"NCCL_NET": net} if net else {})}
+    def variables(self, context: ProbeContext, node: str, net: str) -> dict[str, str | None]:
+        """Return the plan's variables and the pinned network."""
+        return {**super().variables(context, node, net), **({"NCCL_NET": net} if net else {})}
 
-    def part(self, ground: Ground, part: Part) -> Mapping[str, JsonValue]:  # noqa: ARG002  it knows all it needs
-        """Return the rendezvous, the node's first rank, and its GPUs as CUDA counts them in the job's environment."""
-        return {"id": part.id, "first": part.first, "gpus": list(range(part.ranks))}
-
-
-WAY = Nccl()
+    def own_arguments(self, context: ProbeContext, task: NodeTask) -> Mapping[str, JsonValue]:  # noqa: ARG002
+        """Return the NCCL identifier, the node's first rank, and its GPUs by CUDA's index in the job's environment."""
+        return {"id": task.id, "first": task.first, "gpus": list(range(task.ranks))}
 
 
-def unfit_for_nccl(ground: Ground) -> str:
-    """Say why NCCL cannot run on all of these nodes, one rank a GPU; "" where it can.
+NCCL = Nccl()
 
-    Libraries that differ are refused, unless by --force: NCCL before 2.23 hangs with them, and later ones fail.
+
+def unfit_for_nccl(context: ProbeContext) -> str:
+    """Return why NCCL cannot run on all of these nodes with one rank per GPU, "" if it can.
+
+    Different NCCL versions are refused without --force: before 2.23 such ranks hang, later ones fail.
     """
-    if why := _first_of(_gpus(ground), _libraries(ground), _slots(ground)):
+    if why := _first_of(_gpus(context), _libraries(context), _slots(context)):
         return why
-    loaded = ground.cluster.connected_facts(LoadedNcclFacts)
-    versions = nodes_by_value({node: loaded[node].version for node in ground.nodes})
-    if len(versions) > 1 and not ground.settings.force:
-        told = ", ".join(f"{version} on {fold(nodes)}" for version, nodes in versions.items())
-        return f"NCCL differs, and such ranks hang or fail together: {told}"
+    loaded = context.cluster.connected_facts(LoadedNcclFacts)
+    versions = nodes_by_value({node: loaded[node].version for node in context.nodes})
+    if len(versions) > 1 and not context.settings.force:
+        listed = ", ".join(f"{version} on {fold(nodes)}" for version, nodes in versions.items())
+        return f"the nodes have different NCCL versions, whose ranks hang or fail together: {listed}"
     return ""
 
 
-def unfit_for_ranks(ground: Ground) -> str:
-    """Say which nodes have no GPU for each rank; "" where all have. Which NCCL the ranks bring is their own affair."""
-    return _first_of(_gpus(ground), _slots(ground))
+def unfit_for_ranks(context: ProbeContext) -> str:
+    """Return which nodes lack a GPU for each rank, "" if none does. The version of NCCL does not matter here."""
+    return _first_of(_gpus(context), _slots(context))
 
 
-def _first_of(*troubles: Iterator[tuple[str, str]]) -> str:
-    """Say the first kind of trouble that there is, the same on several nodes once."""
-    told = (
-        "; ".join(f"{why} on {fold(nodes)}" for why, nodes in nodes_by_value(dict(one)).items()) for one in troubles
+def _first_of(*problems: Iterator[tuple[str, str]]) -> str:
+    """Return the first kind of problem that exists, each reason once with its nodes."""
+    texts = (
+        "; ".join(f"{why} on {fold(nodes)}" for why, nodes in nodes_by_value(dict(kind)).items()) for kind in problems
     )
-    return next(filter(None, told), "")
+    return next(filter(None, texts), "")
 
 
-def pinned_net(ground: Ground) -> str:
-    """Return what NCCL_NET is set to: "IB" where data goes by HCAs, else "Socket".
+def pinned_net(context: ProbeContext) -> str:
+    """Return the value for NCCL_NET: "IB" where data goes through HCAs, else "Socket".
 
-    Nothing is pinned where somebody has chosen, or where a plug-in may carry it (EFA and the like).
+    Nothing is pinned where the user has set it, or where a network plug-in (such as EFA's) may carry the data.
     """
-    if any(set_there(ground, node).keys() & {"NCCL_NET", _OTHER_PLUGIN} for node in ground.nodes):
+    if any(nccl_variables(context, node).keys() & {"NCCL_NET", _OTHER_PLUGIN} for node in context.nodes):
         return ""
-    if ground.rdma:
+    if context.rdma:
         return "IB"
-    ports = [port for held in ground.cluster.connected_facts(InfinibandFacts).values() for port in held.ports]
+    ports = [port for facts in context.cluster.connected_facts(InfinibandFacts).values() for port in facts.ports]
     return "" if any(port.state == "Active" for port in ports) else "Socket"
 
 
-def _gpus(ground: Ground) -> Iterator[tuple[str, str]]:
-    for node in ground.nodes:
-        if not ground.gpus.get(node):
-            held = ground.cluster.known[node].get(GpuFacts)
-            hidden = isinstance(held, GpuFacts) and held.gpus
-            why = "CUDA_VISIBLE_DEVICES shows no GPU" if hidden else "no GPU"
-            yield node, f"the GPUs could not be read ({held.reason})" if isinstance(held, Unread) else why
+def _gpus(context: ProbeContext) -> Iterator[tuple[str, str]]:
+    for node in context.nodes:
+        if not context.gpus.get(node):
+            facts = context.cluster.known[node].get(GpuFacts)
+            hidden = isinstance(facts, GpuFacts) and facts.gpus
+            why = "CUDA_VISIBLE_DEVICES hides every GPU" if hidden else "no GPU"
+            yield node, f"the GPUs could not be read ({facts.reason})" if isinstance(facts, Unread) else why
 
 
-def _libraries(ground: Ground) -> Iterator[tuple[str, str]]:
-    for node in ground.nodes:
-        held = ground.cluster.known[node].get(LoadedNcclFacts)
-        if isinstance(held, (Unread, Absent)):
-            yield node, f"no NCCL that the job's interpreter loads ({held.reason})"
-        elif isinstance(held, LoadedNcclFacts) and held.static:
-            yield node, "NCCL is inside torch, and no other program can call it there:"
+def _libraries(context: ProbeContext) -> Iterator[tuple[str, str]]:
+    for node in context.nodes:
+        facts = context.cluster.known[node].get(LoadedNcclFacts)
+        if isinstance(facts, (Unread, Absent)):
+            yield node, f"the job's interpreter loads no NCCL ({facts.reason})"
+        elif isinstance(facts, LoadedNcclFacts) and facts.static:
+            yield node, "NCCL is linked statically into torch and cannot be called by another program"
 
 
-def _slots(ground: Ground) -> Iterator[tuple[str, str]]:
-    for node in ground.nodes:
-        slots, gpus = ground.slots[node], ground.gpus[node]
+def _slots(context: ProbeContext) -> Iterator[tuple[str, str]]:
+    for node in context.nodes:
+        slots, gpus = context.slots[node], context.gpus[node]
         if slots > gpus:
-            yield node, f"{slots} ranks and {gpus} GPU{'' if gpus == 1 else 's'}: each needs one of its own"
+            yield node, f"{slots} ranks but {gpus} GPU{'' if gpus == 1 else 's'} (each rank needs its own)"
 
 
 def _room(gpus: GpuFacts) -> int:
-    """Return the bytes that fit twice into what the fullest of the GPUs has free."""
+    """Return the largest size, in bytes, that fits twice into the free memory of the fullest GPU."""
     free = [gpu.memory_total - (gpu.memory_used or 0) for gpu in gpus.gpus if gpu.memory_total]
     return max(0, min(free) - _KEPT_FREE) // _BUFFERS if len(free) == len(gpus.gpus) and free else _UNKNOWN_MEMORY
 
 
-def _rate(ground: Ground) -> float:
-    """Return the bytes a second that the slowest node's network carries, as its links say."""
-    ports = ground.cluster.connected_facts(InfinibandFacts)
-    return min((_node_rate(ground, node, ports.get(node)) for node in ground.nodes), default=_UNKNOWN_RATE)
+def _rate(context: ProbeContext) -> float:
+    """Return the bytes per second that the links of the slowest node carry."""
+    ports = context.cluster.connected_facts(InfinibandFacts)
+    return min((_node_rate(context, node, ports.get(node)) for node in context.nodes), default=_UNKNOWN_RATE)
 
 
-def _node_rate(ground: Ground, node: str, ports: InfinibandFacts | None) -> float:
-    planned = ground.planned.get(node, ())
-    if ground.rdma and ports:
+def _node_rate(context: ProbeContext, node: str, ports: InfinibandFacts | None) -> float:
+    planned = context.planned.get(node, ())
+    if context.rdma and ports:
         rates = [port.rate or 0.0 for port in ports.ports if port.name in planned]
         return max(rates, default=0.0) * 1e9 / 8 or _UNKNOWN_RATE
-    held = ground.network.members.get(node, ()) if ground.network else ()
-    speeds = [seat.interface.speed for seat in held if seat.interface.speed and seat.interface.name in planned]
+    interfaces = [address.interface for address in context.network.members.get(node, ())] if context.network else []
+    speeds = [nic.speed for nic in interfaces if nic.speed and nic.name in planned]
     return max(speeds, default=0) * 1e6 / 8 or _UNKNOWN_RATE
+
+
+class Diagnostics(Nccl):
+    """NCCL's own diagnostics (2.31 and later), which it runs and prints when a communicator of all ranks starts."""
+
+    method = Method.DIAGNOSTICS
+    stages: ClassVar = frozenset({Stage.ALL})
+    sizes: ClassVar = {}
+    least, most = 6.0, 30.0
+
+    def unfit(self, context: ProbeContext) -> str:
+        """Return which nodes have an NCCL without diagnostics."""
+        if why := unfit_for_nccl(context):
+            return why
+        loaded = context.cluster.connected_facts(LoadedNcclFacts)
+        old = [node for node in context.nodes if release_of(loaded[node].version) < SINCE]
+        return f"NCCL before {'.'.join(map(str, SINCE))} on {fold(old)}" if old else ""
+
+    def usual(self, context: ProbeContext, stage: Stage) -> tuple[int, ...]:  # noqa: ARG002  nothing is timed
+        """Return no size."""
+        return ()
+
+    def fitting(self, context: ProbeContext, stage: Stage, sizes: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
+        """Return no size, whatever --sizes names."""
+        return ()
+
+    def net(self, context: ProbeContext, stage: Stage) -> str:  # noqa: ARG002  there is one stage
+        """Pin the plan's network, so that this one is diagnosed."""
+        return pinned_net(context) if len(context.nodes) > 1 else ""
+
+    def variables(self, context: ProbeContext, node: str, net: str) -> dict[str, str | None]:
+        """Return the plan's variables and those that switch the diagnostics on."""
+        return {**super().variables(context, node, net), **VARIABLES}
+
+
+DIAGNOSTICS = Diagnostics()
+
+
+# An NCCL identifier contains the address to which all ranks connect. A node that gives the address of another machine
+# would send the others there. Layout: NCCL source, bootstrap.h (struct ncclBootstrapHandle: a magic number, then the
+# address); before 2.16 the address came first.
+_V4, _V6 = 2, 10  # AF_INET and AF_INET6 of Linux, as the nodes write it
+
+
+_AFTER_MAGIC = 8
+
+
+_SURELY_MAGIC = (2, 18)
+
+
+def foreign_address(context: ProbeContext, group: Sequence[str], identifier: str) -> str:
+    """Return why the group must not use this identifier of its first node, "" if it may.
+
+    The address in it must be the first node's own, in the plan's network or in a subnet of another node of the group.
+    An identifier without an address is left to NCCL, which refuses it.
+    """
+    raw = bytes.fromhex(identifier)
+    addresses = [address for offset in _offsets(context, group) if (address := _address(raw[offset:]))]
+    foreign = [address for address in addresses if not _own(context, group, address)]
+    return f"its NCCL identifier contains the address {foreign[0]}, which is not its own" if foreign else ""
+
+
+def _offsets(context: ProbeContext, group: Sequence[str]) -> tuple[int, ...]:
+    """Return where the address may be in an identifier, by the NCCL versions of the other nodes."""
+    loaded = context.cluster.connected_facts(LoadedNcclFacts)
+    versions = [_numbers(loaded[node].version) if node in loaded else () for node in group[1:]]
+    return (_AFTER_MAGIC,) if versions and min(versions) >= _SURELY_MAGIC else (0, _AFTER_MAGIC)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split(".")[:2] if number.isdecimal())
+
+
+def _address(raw: bytes) -> str:
+    """Return the address of a struct sockaddr_in or sockaddr_in6, "" for anything else."""
+    family = int.from_bytes(raw[:2], "little")
+    if family == _V4:
+        return str(ip_address(raw[4:8]))
+    return str(ip_address(raw[8:24])) if family == _V6 else ""
+
+
+def _own(context: ProbeContext, group: Sequence[str], address: str) -> bool:
+    leader, *others = group
+    if context.network and address in {member.ip for member in context.network.members.get(leader, ())}:
+        return True
+    nics = context.cluster.connected_facts(NicFacts)
+    own = {each.ip for each in _global(nics.get(leader))}
+    subnets = (each.network for node in others for each in _global(nics.get(node)))
+    return address in own and any(ip_address(address) in ip_network(subnet) for subnet in subnets)
+
+
+def _global(nics: NicFacts | None) -> list[Address]:
+    interfaces = nics.interfaces if nics else ()
+    return [address for nic in interfaces for address in nic.addresses if address.scope == "global"]

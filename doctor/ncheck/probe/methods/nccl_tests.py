@@ -1,61 +1,71 @@
-"""nccl-tests' all_reduce_perf where it is on the PATH: inside a node one process with -g N, started by the agent."""
+"""all_reduce_perf of nccl-tests, where it is on the PATH: inside a node by the agent, between nodes under mpirun."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
-from ncheck.facts.probe import Means, Stage
+from ncheck.agent.tasks.nccl_tests import program_output
+from ncheck.facts.probe import Method, Stage
+from ncheck.facts.tools import tools_of
 from ncheck.hostlist import fold
-from ncheck.probe.methods.method import GIB, MIB, Ground, Part
+from ncheck.model.evidence import JsonValue, Reply, Status
+from ncheck.plan.launch import NoLineError
+from ncheck.probe.methods.children import Ended, run_children
+from ncheck.probe.methods.driver import GIB, MIB, LocalDriver, NodeTask
+from ncheck.probe.methods.mpirun import failed_reply, launch_of, line_for, started_by, this_head, why_no_line
 from ncheck.probe.methods.nccl import Nccl, unfit_for_ranks
-from ncheck.probe.methods.tools import tools_of
 
 if TYPE_CHECKING:
+    from ncheck.facts.probe import Step
     from ncheck.model.evidence import JsonValue
+    from ncheck.plan.launch import Launch
+    from ncheck.probe.methods.context import ProbeContext
+    from ncheck.probe.methods.driver import NodeTask
 
 
-# all_reduce_perf_mpi: so containers of NVIDIA call the build with MPI.
+# NVIDIA's containers call the build with MPI all_reduce_perf_mpi.
 PLAIN, WITH_MPI = "all_reduce_perf", "all_reduce_perf_mpi"
 
 
-SIZES = (MIB, 32 * MIB, GIB)  # by one factor: the tool knows no other lists
+SIZES = (MIB, 32 * MIB, GIB)  # with one factor between them: the tool accepts no other lists
 
 
 _ITERATIONS = ("-n", "5", "-w", "1", "-c", "1")
 
 
 class NcclTests(Nccl):
-    """The GPUs of one node. What lies between nodes is run by mpirun: see nccl_tests_across."""
+    """The GPUs of one node: one process with -g N. Between nodes mpirun runs it: NcclTestsAcross."""
 
-    means = Means.NCCL_TESTS
+    method = Method.NCCL_TESTS
     across = "nccl-tests-mpirun"
     stages: ClassVar = frozenset({Stage.INSIDE})
     sizes: ClassVar = dict.fromkeys(Stage, SIZES)
     least, most = 4.0, 30.0
     meets = ids = False
 
-    def unfit(self, ground: Ground) -> str:
-        """Say which nodes lack it, or GPUs for its ranks. Its NCCL is its own, and may be another than the job's."""
-        without = [node for node in ground.nodes if not tools_of(ground.cluster, node).keys() & {PLAIN, WITH_MPI}]
+    def unfit(self, context: ProbeContext) -> str:
+        """Return which nodes lack the program, or GPUs for its ranks. It may bring another NCCL than the job's."""
+        without = [node for node in context.nodes if not tools_of(context.cluster, node).keys() & {PLAIN, WITH_MPI}]
         if without:
             return f"no {PLAIN} on the PATH of {fold(without)}"
-        return unfit_for_ranks(ground)
+        return unfit_for_ranks(context)
 
-    def part(self, ground: Ground, part: Part) -> Mapping[str, JsonValue]:  # noqa: ARG002  it knows all it needs
-        """Return the options of the test."""
-        return {"options": [*options(part.step.sizes)]}
+    def own_arguments(self, context: ProbeContext, task: NodeTask) -> Mapping[str, JsonValue]:  # noqa: ARG002
+        """Return the options of the program."""
+        return {"options": [*options(task.step.sizes)]}
 
 
 def options(sizes: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the options that run (at least) these sizes: from the smallest to the largest by one factor."""
+    """Return the options that run at least these sizes: from the smallest to the largest by one factor."""
     least, most = min(sizes), max(sizes)
     return ("-b", str(least), "-e", str(most), "-f", str(_factor(tuple(sorted(set(sizes))))), *_ITERATIONS)
 
 
 def _factor(sizes: tuple[int, ...]) -> int:
-    """Return the one factor between sizes that lie so; else 2, which meets all powers of two between."""
+    """Return the factor between neighbouring sizes if there is one, otherwise 2."""
     factors = set(_factors(sizes))
     return factors.pop() if len(factors) == 1 and min(factors) > 1 else 2
 
@@ -65,4 +75,66 @@ def _factors(sizes: tuple[int, ...]) -> Iterator[int]:
         yield larger // smaller if smaller and larger % smaller == 0 else 0
 
 
-WAY = NcclTests()
+INSIDE_NODES = NcclTests()
+
+
+# NCCL's log goes to standard error, so that it does not mix with the table.
+_LOGGED = ("env", "-u", "NCCL_COMM_ID", "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,NET", "NCCL_DEBUG_FILE=/dev/stderr")
+
+
+class NcclTestsAcross(LocalDriver, NcclTests):
+    """Two or more nodes, under the plan's mpirun line with -g 1. All nodes of a step report the table of rank 0.
+
+    A build without MPI is refused: mpirun would start many tests of one GPU each, which pass and test no network.
+    """
+
+    launcher = "mpirun"
+    across = ""
+    stages: ClassVar = frozenset({Stage.PAIR, Stage.SCALING, Stage.ALL})
+    least, most = 6.0, 40.0
+
+    def lacks(self, context: ProbeContext) -> str:
+        """Return why there is no test between the nodes."""
+        without = [node for node in context.nodes if not _with_mpi(context, node)]
+        if without:
+            return f"{PLAIN} on {fold(without)} was built without MPI and would test each GPU alone: make MPI=1"
+        return why_no_line(context)
+
+    def run(self, context: ProbeContext, tasks: Sequence[NodeTask]) -> Mapping[str, Reply]:
+        """Run one line for each step, all at once."""
+        steps = [*dict.fromkeys(task.step for task in tasks)]
+        seconds = min(task.seconds for task in tasks)
+        try:
+            launch = launch_of(context, this_head(context))
+            lines = [_line(context, launch, step) for step in steps]
+            ended = run_children(lines, seconds, os.environ)
+        except (NoLineError, OSError) as error:
+            return {task.node: failed_reply("mpirun", str(error)) for task in tasks}
+        return {
+            node: Reply(Status.OK, value=_value(run, context, node), seconds=run.seconds)
+            for step, run in zip(steps, ended, strict=True)
+            for node in step.group
+        }
+
+
+def _line(context: ProbeContext, launch: Launch, step: Step) -> tuple[str, ...]:
+    paths = {node: _with_mpi(context, node) for node in step.group}
+    program, own = started_by(paths, (*options(step.sizes), "-g", "1"))
+    pinned = (f"NCCL_NET={step.net}",) if step.net else ()
+    return line_for(context, launch, step, (*_LOGGED, *pinned, *program), own)
+
+
+def _with_mpi(context: ProbeContext, node: str) -> str:
+    """Return the path of a build with MPI, or of a wrapper script; "" for none."""
+    tools = tools_of(context.cluster, node)
+    candidates = (tools.get(name) for name in (WITH_MPI, PLAIN))
+    return next((tool.path for tool in candidates if tool and tool.mpi is not False), "")
+
+
+def _value(ended: Ended, context: ProbeContext, node: str) -> dict[str, JsonValue]:
+    status = "timeout" if ended.late else "ok"
+    output = {"stdout": ended.stdout, "stderr": ended.stderr, "exit_status": ended.exit_status, "status": status}
+    return {"rows": [], "library": _with_mpi(context, node), "output": program_output(output, ended.seconds)}
+
+
+BETWEEN_NODES = NcclTestsAcross()

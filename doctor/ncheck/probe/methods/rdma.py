@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
-from ncheck.facts.probe import Means, ProbeFacts, Stage
+from ncheck.facts.probe import Method, ProbeFacts, Stage
+from ncheck.facts.tools import tools_of
 from ncheck.hostlist import fold
 from ncheck.nccl.hca import ipv4_index
-from ncheck.probe.methods.method import MIB, Ground, NoPartError, Part, Way
-from ncheck.probe.methods.tools import tools_of
+from ncheck.probe.methods.driver import MIB, CannotTakePartError, Driver, NodeTask
 from ncheck.probe.rails import Rail, rails, second_partners
 
 if TYPE_CHECKING:
     from ncheck.model.evidence import JsonValue
+    from ncheck.probe.methods.context import ProbeContext
 
 
 BANDWIDTH, REACH = "ib_write_bw", "ibv_rc_pingpong"
@@ -26,101 +27,102 @@ _PINGPONGS = 1000
 _LEAST_WRITES = 1000
 
 
-_FOR = 0.5  # seconds that the writes take at the port's own rate
+_FOR = 0.5  # seconds that the writes take at the port's rate
 
 
-_FIRST_PORT, _PORTS, _TRIED = 20000, 10000, 4  # TCP ports, below those that kernels hand out by themselves
+_FIRST_PORT, _PORTS, _TRIED = 20000, 10000, 4  # TCP ports, below the kernel's ephemeral range
 
 
-class Rdma(Way):
-    """One pair of ports at a time: each by itself shows which cable, port or switch is slow."""
+class Rdma(Driver):
+    """One pair of ports at a time, which shows which cable, port or switch is slow."""
 
-    means = Means.RDMA
+    method = Method.RDMA
     stages: ClassVar = frozenset({Stage.RAIL})
     sizes: ClassVar = {Stage.RAIL: (MIB,)}
     least, most = 3.0, 12.0
 
-    def unfit(self, ground: Ground) -> str:
-        """Say why no rail is tried."""
-        if not ground.rdma:
+    def unfit(self, context: ProbeContext) -> str:
+        """Return why no rail is tested."""
+        if not context.rdma:
             return "no HCA port carries the job's data"
-        with_tools = [node for node in ground.nodes if tools_of(ground.cluster, node).keys() & {BANDWIDTH, REACH}]
+        with_tools = [node for node in context.nodes if tools_of(context.cluster, node).keys() & {BANDWIDTH, REACH}]
         if len(with_tools) < 2:  # noqa: PLR2004  a pair
-            without = [node for node in ground.nodes if node not in with_tools]
+            without = [node for node in context.nodes if node not in with_tools]
             return f"neither {BANDWIDTH} (perftest) nor {REACH} (ibverbs-utils) is on the PATH of {fold(without)}"
         return ""
 
-    def fitting(self, ground: Ground, stage: Stage, sizes: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
-        """Return the one size: what --sizes names is an all-reduce's."""
+    def fitting(self, context: ProbeContext, stage: Stage, sizes: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
+        """Return the one size: --sizes is for all-reduces."""
         return self.sizes[stage]
 
-    def lanes(self, ground: Ground, stage: Stage, group: tuple[str, ...]) -> int:  # noqa: ARG002  one stage has them
-        """Return how many rails both nodes have; none where they have no tool in common."""
-        return min(len(_ports(ground, node)) for node in group) if _tool(ground, group) else 0
+    def lanes(self, context: ProbeContext, stage: Stage, group: tuple[str, ...]) -> int:  # noqa: ARG002
+        """Return how many rails both nodes have; 0 if they have no tool in common."""
+        return min(len(_ports(context, node)) for node in group) if _tool(context, group) else 0
 
-    def again(self, ground: Ground, probed: Mapping[str, ProbeFacts]) -> Mapping[int, Sequence[tuple[str, ...]]]:
-        """Return the pairs that tell which end of a bad rail it is: each end with a node whose rail did well."""
-        tried = rails(probed, ground.cluster.connected_facts(InfinibandFacts))
+    def again(self, context: ProbeContext, probed: Mapping[str, ProbeFacts]) -> Mapping[int, Sequence[tuple[str, ...]]]:
+        """Return pairs that show which end of a bad rail is at fault: each end with a node whose rail is good."""
+        tried = rails(probed, context.cluster.connected_facts(InfinibandFacts))
         found: dict[int, Sequence[tuple[str, ...]]] = {}
-        for lane in range(max((len(_ports(ground, node)) for node in ground.nodes), default=0)):
-            held = [rail for rail in tried if _on(ground, rail, lane)]
-            if pairs := second_partners(
-                [rail.nodes for rail in held if rail.bad], [r.nodes for r in held if not r.bad]
-            ):
+        for lane in range(max((len(_ports(context, node)) for node in context.nodes), default=0)):
+            same = [rail for rail in tried if _on(context, rail, lane)]
+            bad, good = ([rail.nodes for rail in same if rail.bad is is_bad] for is_bad in (True, False))
+            if pairs := second_partners(bad, good):
                 found[lane] = pairs
         return found
 
-    def planned(self, ground: Ground, part: Part) -> tuple[str, ...]:
+    def planned(self, context: ProbeContext, task: NodeTask) -> tuple[str, ...]:
         """Return this node's port of the rail."""
-        return _ports(ground, part.node)[part.lane : part.lane + 1]
+        return _ports(context, task.node)[task.lane : task.lane + 1]
 
-    def part(self, ground: Ground, part: Part) -> Mapping[str, JsonValue]:
-        """Return which port it is, who serves, and where the two meet. Raises NoPartError."""
-        tool = _tool(ground, part.step.group)
-        address = ground.address(part.leader)
+    def own_arguments(self, context: ProbeContext, task: NodeTask) -> Mapping[str, JsonValue]:
+        """Return the node's port, which node is the server, and the server's address. Raises CannotTakePartError."""
+        tool = _tool(context, task.step.group)
+        address = context.address(task.leader)
         if not tool or not address or ":" in address:
-            raise NoPartError(
-                "it shares no tool with its partner" if not tool else "they have no IPv4 address to meet at"
+            raise CannotTakePartError(
+                "it has no RDMA test program in common with its partner"
+                if not tool
+                else "the server has no IPv4 address"
             )
-        own = [_port(ground, node, part.lane) for node in part.step.group]
-        device = own[part.index]
+        own = [_port(context, node, task.lane) for node in task.step.group]
+        device = own[task.index]
         rates = [port.rate for port in own if port.rate]
-        first = _FIRST_PORT + (int(ground.cluster.token[:8], 16) + part.step.round * _TRIED) % _PORTS
+        first = _FIRST_PORT + (int(context.cluster.token[:8], 16) + task.step.round * _TRIED) % _PORTS
         return {
-            "tool": tool, "serves": part.index == 0, "device": device.hca, "hca_port": device.port,
+            "tool": tool, "serves": task.index == 0, "device": device.hca, "hca_port": device.port,
             "gid": ipv4_index(device) if device.link_layer == "Ethernet" else None, "address": address,
-            "ports": [first + number for number in range(_TRIED)], "bytes": part.step.sizes[-1],
-            "iterations": _writes(min(rates, default=0.0), part.step.sizes[-1]) if tool == BANDWIDTH else _PINGPONGS,
+            "ports": [first + number for number in range(_TRIED)], "bytes": task.step.sizes[-1],
+            "iterations": _writes(min(rates, default=0.0), task.step.sizes[-1]) if tool == BANDWIDTH else _PINGPONGS,
         }  # fmt: skip
 
 
 def _writes(rate: float, size: int) -> int:
-    """Return how many messages take about the wanted time at this rate, in Gb/s."""
+    """Return how many messages take about _FOR seconds at this rate (Gb/s)."""
     return max(_LEAST_WRITES, round(rate * 1e9 / 8 * _FOR / size))
 
 
-def _tool(ground: Ground, group: tuple[str, ...]) -> str:
-    held = [tools_of(ground.cluster, node) for node in group]
-    return next((name for name in (BANDWIDTH, REACH) if all(name in tools for tools in held)), "")
+def _tool(context: ProbeContext, group: tuple[str, ...]) -> str:
+    installed = [tools_of(context.cluster, node) for node in group]
+    return next((name for name in (BANDWIDTH, REACH) if all(name in tools for tools in installed)), "")
 
 
-def _ports(ground: Ground, node: str) -> tuple[str, ...]:
-    """Return the HCA ports that the plan means for a node: "mlx5_0:1" where an interface is "eth0"."""
-    held = ground.cluster.connected_facts(InfinibandFacts).get(node)
-    names = {port.name for port in held.ports} if held else set()
-    return tuple(device for device in ground.planned.get(node, ()) if device in names)
+def _ports(context: ProbeContext, node: str) -> tuple[str, ...]:
+    """Return the HCA ports among the node's planned devices, such as "mlx5_0:1"."""
+    facts = context.cluster.connected_facts(InfinibandFacts).get(node)
+    names = {port.name for port in facts.ports} if facts else set()
+    return tuple(device for device in context.planned.get(node, ()) if device in names)
 
 
-def _on(ground: Ground, rail: Rail, lane: int) -> bool:
-    return all(_ports(ground, node)[lane : lane + 1] == (port,) for node, port in rail.ports)
+def _on(context: ProbeContext, rail: Rail, lane: int) -> bool:
+    return all(_ports(context, node)[lane : lane + 1] == (port,) for node, port in rail.ports)
 
 
-def _port(ground: Ground, node: str, lane: int) -> HcaPort:
-    held = ground.cluster.connected_facts(InfinibandFacts).get(node)
-    ports = _ports(ground, node)
-    if held is None or lane >= len(ports):
-        raise NoPartError(f"{node} has no rail {lane + 1}")
-    return next(port for port in held.ports if port.name == ports[lane])
+def _port(context: ProbeContext, node: str, lane: int) -> HcaPort:
+    facts = context.cluster.connected_facts(InfinibandFacts).get(node)
+    ports = _ports(context, node)
+    if facts is None or lane >= len(ports):
+        raise CannotTakePartError(f"{node} has no rail {lane + 1}")
+    return next(port for port in facts.ports if port.name == ports[lane])
 
 
-WAY = Rdma()
+RDMA = Rdma()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.probe import Means, ProbeFacts, Stage
+from ncheck.facts.probe import Method, ProbeFacts, Stage
 from ncheck.facts.tools import Tool, ToolFacts
 from ncheck.model.fact import Absent
 from ncheck.probe.rails import Rail, failing, rails, second_partners, slow
@@ -99,10 +99,10 @@ def test_a_node_without_ports_takes_no_part() -> None:
     facts["gpu02"] = {**facts["gpu02"], InfinibandFacts: Absent("none")}  # type: ignore[dict-item]
     run = Driven(well, ENOUGH, facts=facts).run()  # type: ignore[arg-type]
     assert asked(run) == []
-    assert Means.RDMA not in {turn.step.means for facts in run.known.values() for turn in _turns(facts)}
-    assert Stage.ALL in {turn.step.stage for facts in run.known.values() for turn in _turns(facts)}
+    assert Method.RDMA not in {result.step.method for facts in run.known.values() for result in _results(facts)}
+    assert Stage.ALL in {result.step.stage for facts in run.known.values() for result in _results(facts)}
 
 
-def _turns(facts: Any) -> Any:
+def _results(facts: Any) -> Any:
     held = facts.get(ProbeFacts)
-    return held.turns if isinstance(held, ProbeFacts) else ()
+    return held.results if isinstance(held, ProbeFacts) else ()

@@ -1,0 +1,220 @@
+"""Problems about slow nodes and slow links: the node with its witnesses, or the link between two nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+from ncheck.facts.probe import NodeResult, ProbeFacts, Stage
+from ncheck.hostlist import fold
+from ncheck.model.check import Inconclusive, NotApplicable, Problem
+from ncheck.probe.expected import expectation
+from ncheck.probe.results import Collective, collectives
+from ncheck.probe.search import BOUNDS, Meeting, Search, SlowLink, Suspect, searched
+from ncheck.probe.shortfalls import FABRIC, busiest, by_infiniband, idle_rails, inside_share, observations
+from ncheck.topology.hardware import Hardware
+
+_BARE = Hardware()
+
+
+_MANY = 4  # slow links that get a problem each
+
+
+TEST_ALL_LINKS = "ncheck nodes.txt --mesh all --probe none"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured, with the result of the search for slow nodes and links."""
+
+    probed: Mapping[str, ProbeFacts]
+    hardware: Mapping[str, Hardware]
+    ran: tuple[Collective, ...]
+    search: Search
+
+    def results(self, node: str) -> tuple[NodeResult, ...]:
+        """Return all results of a node."""
+        facts = self.probed.get(node)
+        return facts.results if facts else ()
+
+
+def search_slow(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, Hardware]) -> Measured:
+    """Search the measured pairs for slow nodes and links."""
+    ran = collectives(probed)
+    return Measured(probed, hardware, ran, searched(ran, expectation(hardware)))
+
+
+def slow_nodes(seen: Measured, *, on_cpus: bool) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    """Yield the slow nodes. `on_cpus` selects pairs that were measured without GPUs, for a check of their own."""
+    if reason := _not_applicable(seen, on_cpus=on_cpus):
+        yield NotApplicable(reason)
+        return
+    search = seen.search
+    if search.together:
+        yield _group(seen)
+    else:
+        yield from (_node(seen, suspect) for suspect in search.slow)
+    if search.unresolved and not on_cpus:
+        nodes = tuple(suspect.node for suspect in search.unresolved)
+        yield Inconclusive("slow or failed with every partner, but too few of its partners are fast with others", nodes)
+
+
+def slow_links(seen: Measured) -> Iterator[Problem | NotApplicable]:
+    """Yield the slow links between nodes that are fast with others."""
+    links = seen.search.links
+    if not seen.search.meetings:
+        yield NotApplicable("no pair of nodes was measured")
+    elif parts := _parted(seen.search):
+        yield _crossing(seen, *parts)
+    elif len(links) > _MANY:
+        named = tuple(dict.fromkeys(node for link in links for node in link.nodes))
+        message = f"{len(links)} links between nodes that are fast with others are slow: {_pairs(links)}"
+        yield Problem(message, _link_fix(seen, links[0]), _lines(seen.search, links), named)
+    else:
+        yield from (_link(seen, link) for link in links)
+
+
+def _not_applicable(seen: Measured, *, on_cpus: bool) -> str:
+    search = seen.search
+    if not search.meetings:
+        return "no pair of nodes was measured"
+    if search.method.on_cpus != on_cpus:
+        return "the pairs were measured on GPUs" if on_cpus else f"the pairs were measured by {search.method.value}"
+    nodes = {node for meeting in search.meetings for node in meeting.nodes}
+    if len(nodes) == 2 and not search.expected:  # noqa: PLR2004  a pair
+        return "there is no third node to compare with"
+    return ""
+
+
+def _node(seen: Measured, suspect: Suspect) -> Problem:
+    partners = fold(suspect.partners)
+    if suspect.failed:
+        message = f"{suspect.node} fails with every partner ({partners})"
+    else:
+        message = f"{suspect.node} is slow with every partner{_by(seen, suspect)}: {_figures(suspect.meetings)}"
+    evidence = (*map(_line, suspect.meetings), *_where(seen, suspect.node))
+    fix = TEST_ALL_LINKS if suspect.failed else _node_fix(seen, suspect.node)
+    return Problem(f"{message}; {_fast_with_others(suspect.witnesses)}", fix, evidence, (suspect.node,))
+
+
+def _fast_with_others(nodes: Sequence[str]) -> str:
+    return f"{fold(nodes)} {'is' if len(nodes) == 1 else 'are'} fast with other nodes"
+
+
+def _group(seen: Measured) -> Problem:
+    """Return one problem for many slow nodes: something that they share is the likely cause."""
+    nodes = tuple(suspect.node for suspect in seen.search.slow)
+    count = len(nodes) + len(seen.search.fast) + len(seen.search.unresolved)
+    meetings = tuple(dict.fromkeys(meeting for suspect in seen.search.slow for meeting in suspect.meetings))
+    message = (
+        f"{len(nodes)} of {count} nodes ({fold(nodes)}) are slow with the others, which are fast with each other: "
+        "first check what the slow nodes share, such as a switch, a cable run or a setting"
+    )
+    return Problem(message, _node_fix(seen, nodes[0]), tuple(map(_line, meetings)), nodes)
+
+
+def _link(seen: Measured, link: SlowLink) -> Problem:
+    one, other = link.nodes
+    message = f"the link between {one} and {other} is slow: {_figures(link.meetings)}; both are fast with other nodes"
+    if all(meeting.busbw is None for meeting in link.meetings):
+        message = f"every test between {one} and {other} fails; both are fast with other nodes"
+    return Problem(message, _link_fix(seen, link), _lines(seen.search, (link,)), link.nodes)
+
+
+def _crossing(seen: Measured, one: tuple[str, ...], other: tuple[str, ...]) -> Problem:
+    links = seen.search.links
+    message = (
+        f"the links between {fold(one)} and {fold(other)} are slow, but not those inside each of the two groups: "
+        f"{_figures([meeting for link in links for meeting in link.meetings])}"
+    )
+    named = tuple(dict.fromkeys(node for link in links for node in link.nodes))
+    return Problem(message, _link_fix(seen, links[0]), _lines(seen.search, links), named)
+
+
+def _parted(search: Search) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return two groups if all slow links are between them and fast links connect each group; None otherwise."""
+    groups: list[set[str]] = []
+    for meeting in search.meetings:
+        if meeting.fast:
+            touched = [group for group in groups if group.intersection(meeting.nodes)]
+            groups = [group for group in groups if group not in touched]
+            groups.append(set(meeting.nodes).union(*touched))
+    if len(search.links) < 2 or len(groups) != 2:  # noqa: PLR2004  two links between two groups
+        return None
+    one, other = (tuple(sorted(group)) for group in groups)
+    return one, other
+
+
+def _figures(meetings: Sequence[Meeting]) -> str:
+    """Return what was measured and what is usual: "11.9 to 12.1 GB/s of 24 usual (0.50)"."""
+    reached = [one for one in meetings if one.busbw is not None and one.usual]
+    if not reached:
+        return "all tests failed"
+    low, high = (f"{pick(one.busbw or 0.0 for one in reached):.3g}" for pick in (min, max))
+    usual = max(one.usual or 0.0 for one in reached)
+    best = max(one.share or 0.0 for one in reached)
+    return f"{low if low == high else f'{low} to {high}'} GB/s of {usual:.3g} usual ({best:.2f})"
+
+
+def _line(meeting: Meeting) -> str:
+    reached = "failed" if meeting.busbw is None else f"{meeting.busbw:.3g} GB/s"
+    share = f", {meeting.share:.2f} of the usual" if meeting.share is not None else ""
+    return f"round {meeting.round}: {meeting.nodes[0]} with {meeting.nodes[1]}: {reached}{share}"
+
+
+def _lines(search: Search, links: Sequence[SlowLink]) -> tuple[str, ...]:
+    """Return the slow measurements, and the fast ones that clear the nodes at both ends."""
+    ends = {node for link in links for node in link.nodes}
+    slow = [meeting for link in links for meeting in link.meetings]
+    clear = [meeting for meeting in search.meetings if meeting.fast and ends.intersection(meeting.nodes)]
+    return tuple(map(_line, (*slow, *clear)))
+
+
+def _pairs(links: Sequence[SlowLink]) -> str:
+    return ", ".join(f"{one} with {other}" for one, other in (link.nodes for link in links))
+
+
+def _by(seen: Measured, suspect: Suspect) -> str:
+    devices = _devices(seen, suspect.node)
+    return f" through {devices[0]}" if len(devices) == 1 else ""
+
+
+def _devices(seen: Measured, node: str) -> tuple[str, ...]:
+    """Return the HCA ports or interfaces that carried a node's data in its pairs, one in each."""
+    results = (result for result in seen.results(node) if result.step.stage is Stage.PAIR)
+    return tuple(dict.fromkeys(device for result in results if (device := busiest(result))))
+
+
+def _where(seen: Measured, node: str) -> Iterator[str]:
+    """Yield where in the node to look, its GPUs or its network, and what the run shows there."""
+    share = inside_share(node, seen.ran, seen.hardware)
+    if share is not None and share < BOUNDS.slow:
+        yield f"inside {node} the GPUs reach {share:.2f} of what they should: they are slow without the network, too"
+    elif share is not None:
+        yield f"inside {node} the GPUs reach {share:.2f} of what they should: check its network"
+    yield from (one.text for one in observations(node, seen.hardware.get(node, _BARE), seen.results(node)))
+
+
+def _node_fix(seen: Measured, node: str) -> str:
+    share = inside_share(node, seen.ran, seen.hardware)
+    if share is not None and share < BOUNDS.slow:
+        return "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"
+    if idle := idle_rails(seen.results(node)):
+        return _ibstat(idle[0])
+    device = next(iter(_devices(seen, node)), "")
+    if ":" in device:
+        return _ibstat(device)
+    return f"sudo ethtool -S {quote(device)}" if device else TEST_ALL_LINKS
+
+
+def _ibstat(device: str) -> str:
+    hca, _, port = device.partition(":")
+    return f"sudo ibstat {quote(hca)} {quote(port)}"
+
+
+def _link_fix(seen: Measured, link: SlowLink) -> str:
+    one, other = link.nodes
+    results = [result for result in seen.results(one) if result.step.group in (link.nodes, link.nodes[::-1])]
+    fabric = any(by_infiniband(result, seen.hardware.get(one, _BARE)) for result in results)
+    return FABRIC if fabric else f"tracepath -n {quote(other)}"

@@ -1,0 +1,106 @@
+"""Whether a bandwidth is low. This is decided here, once: the checks, the console and the HTML page all use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from statistics import median
+
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.probe import Method, Stage, Step
+from ncheck.model.report import Standing
+from ncheck.probe.rails import rail_of
+from ncheck.probe.results import Collective
+from ncheck.probe.search import Meeting, over_sockets, searched
+
+# Shares of the expected bandwidth. Healthy systems reach 0.93 to 1.0 of it.
+LOW, FAR_TOO_LOW = 0.85, 0.75
+
+
+PEERS_LOW = 0.85  # of what is usual inside nodes of one GPU model, which differ by a few percent
+
+
+_BAD = (Standing.FAILED, Standing.FAR_TOO_LOW, Standing.LOW)
+
+
+def of_share(share: float | None, method: Method) -> Standing:
+    """Return the standing of a bandwidth by its share of the expected one.
+
+    Plain sockets are never far too low: a busy machine easily halves their bandwidth.
+    """
+    if share is None:
+        return Standing.UNKNOWN
+    if share >= LOW:
+        return Standing.OK
+    return Standing.FAR_TOO_LOW if share < FAR_TOO_LOW and method is not Method.TCP else Standing.LOW
+
+
+def usual_inside(values: Iterable[float]) -> float:
+    """Return what nodes of one kind usually reach: the median of those that are not far below the best."""
+    reached = tuple(values)
+    return median(value for value in reached if value >= PEERS_LOW * max(reached))
+
+
+def standings(
+    ran: Sequence[Collective],
+    expect: Callable[[Collective], float | None],
+    infiniband: Mapping[str, InfinibandFacts],
+    kinds: Mapping[str, str],
+) -> dict[Step, Standing]:
+    """Return the standing of every step. `kinds` are the nodes' GPU models; unlike kinds are not compared."""
+    inside = dict(_below_peers(ran, expect, kinds))
+    met: dict[tuple[int, tuple[str, ...]], Meeting] = {
+        (meeting.round, meeting.nodes): meeting for meeting in searched(ran, expect).meetings
+    }
+    return {
+        one.step: _standing(one, expect(one), infiniband, met.get((one.step.round, one.step.group)), inside)
+        for one in ran
+    }
+
+
+def _standing(
+    one: Collective,
+    expected: float | None,
+    infiniband: Mapping[str, InfinibandFacts],
+    meeting: Meeting | None,
+    inside: Mapping[Step, Standing],
+) -> Standing:
+    if one.busbw is None:
+        return Standing.FAILED
+    if one.step.stage is Stage.RAIL:
+        rail = rail_of(one.step, one.results, infiniband)
+        known = rail is not None and rail.gbits is not None and rail.rate is not None
+        return Standing.UNKNOWN if rail is None or not known else Standing.LOW if rail.slow else Standing.OK
+    by_links = of_share(one.busbw / expected if expected else None, one.step.method)
+    if one.step.stage is Stage.INSIDE and not expected:
+        return inside.get(one.step, by_links)
+    return _worse(by_links, of_meeting(meeting, one.step)) if one.step.stage is Stage.PAIR else by_links
+
+
+def of_meeting(meeting: Meeting | None, step: Step) -> Standing:
+    """Return the standing of a pair beside the other pairs, as the search for slow nodes sees it."""
+    if meeting is None or meeting.share is None:
+        return Standing.UNKNOWN
+    if not meeting.slow:
+        return Standing.OK
+    severe = meeting.share < FAR_TOO_LOW and not over_sockets(step)
+    return Standing.FAR_TOO_LOW if severe else Standing.LOW
+
+
+def _worse(one: Standing, other: Standing) -> Standing:
+    order = (*_BAD, Standing.OK, Standing.UNKNOWN)
+    return min(one, other, key=order.index)
+
+
+def _below_peers(
+    ran: Sequence[Collective], expect: Callable[[Collective], float | None], kinds: Mapping[str, str]
+) -> Iterator[tuple[Step, Standing]]:
+    """Yield the standing of all-reduces inside nodes without an expectation, beside nodes of the same kind."""
+    groups: dict[tuple[int, Method, str], list[Collective]] = {}
+    for one in ran:
+        if one.step.stage is Stage.INSIDE and one.step.world > 1 and one.busbw is not None and expect(one) is None:
+            kind = kinds.get(one.step.group[0], "")
+            groups.setdefault((one.step.world, one.step.method, kind), []).append(one)
+    for same in (same for same in groups.values() if len(same) > 1):
+        usual = usual_inside(one.busbw or 0.0 for one in same)
+        for one in same:
+            yield one.step, Standing.LOW if (one.busbw or 0.0) < PEERS_LOW * usual else Standing.OK

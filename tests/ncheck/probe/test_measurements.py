@@ -1,0 +1,175 @@
+"""What was measured as the report tells it: folded, named, and never more than was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ncheck.facts.probe import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step
+from ncheck.model.fact import Absent, Unread
+from ncheck.model.report import Measurement, Pair, Point, Probe, Standing, Traffic
+from ncheck.probe.expected import Expected
+from ncheck.probe.measurements import measured, measured_with
+from ncheck.probe.results import Collective
+from ncheck.probe.why_none import Facts
+
+GIB = 2**30
+
+
+def row(busbw: float, world: int, size: int = GIB) -> Row:
+    """Return a row that comes to this bus bandwidth in GB/s with so many ranks."""
+    seconds = size * (2 * (world - 1) / world) / (busbw * 1e9)
+    return Row(size, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds, wrong=0)
+
+
+def step(stage: Stage, *group: str, ranks: int = 1, number: int = 1, method: Method = Method.NCCL) -> Step:
+    return Step(number, stage, method, group, (ranks,) * len(group), (GIB,))
+
+
+def ran(step: Step, busbw: float) -> dict[str, NodeResult]:
+    return {node: NodeResult(step, (row(busbw, step.world),), version="2.21.5") for node in step.group}
+
+
+def failed(step: Step, words: str) -> dict[str, NodeResult]:
+    return {node: NodeResult(step, (), version="2.21.5", failure=Failure("init", words)) for node in step.group}
+
+
+def facts(parts: Sequence[Mapping[str, NodeResult]], **others: object) -> dict[str, Facts]:
+    results: dict[str, tuple[NodeResult, ...]] = {}
+    for part in parts:
+        for node, result in part.items():
+            results[node] = (*results.get(node, ()), result)
+    held: dict[str, object] = {node: ProbeFacts(own) for node, own in results.items()}
+    return {node: {ProbeFacts: one} for node, one in {**held, **others}.items()}
+
+
+def nothing_known(_: Collective) -> Expected:
+    return Expected(None, unknown=("the NICs' rates",))
+
+
+def four_hundred(_: Collective) -> Expected:
+    return Expected(400.0, "the 8 x 400 Gb/s NICs", ("7 of 8 rails on n2",))
+
+
+def words(made: Sequence[Measurement]) -> list[tuple[str, float | None, tuple[str, ...]]]:
+    return [(one.what, one.measured, one.nodes) for one in made]
+
+
+def test_one_collective_is_told_whole_with_what_it_should_have_reached_and_its_curve() -> None:
+    one = step(Stage.ALL, "n1", "n2", ranks=8)
+    (made,), probe = measured_with(facts([ran(one, 380.0)]), four_hundred)
+    seconds = row(380.0, 16).seconds
+    assert made == Measurement(
+        "all-reduce on 2 nodes", 380.0, 400.0, "GB/s", "the 8 x 400 Gb/s NICs", ("n1", "n2"), "NCCL 2.21.5", "all", 16,
+        ("7 of 8 rails on n2",), (),
+        (Point(GIB, in_place=False, seconds=seconds, algbw=202.667, busbw=380.0, wrong=0),), standing=Standing.OK,
+    )  # fmt: skip
+    assert made.ratio == 0.95
+    how = "all-reduce by NCCL 2.21.5, started by ncheck"
+    assert probe == Probe(ran=True, reason=how, means="nccl", launcher="agents", version="2.21.5", rounds=1)
+
+
+def test_nodes_that_gave_alike_inside_are_told_as_one_and_the_odd_one_by_itself() -> None:
+    speeds = {"n1": 471.0, "n2": 475.0, "n3": 240.0, "n4": 473.0}
+    runs = [ran(step(Stage.INSIDE, node, ranks=8), speed) for node, speed in speeds.items()]
+    made, _ = measured_with(facts(runs), nothing_known)
+    what = "all-reduce inside the node"
+    assert words(made) == [(what, 473.0, ("n1", "n2", "n4")), (what, 240.0, ("n3",))]
+    assert {one.unknown for one in made} == {("the NICs' rates",)}
+
+
+def test_of_many_pairs_the_best_the_middle_and_the_worst_are_named_and_all_are_in_the_picture() -> None:
+    pairs = [("n1", "n2", 48.0, 1), ("n3", "n4", 21.0, 1), ("n1", "n3", 47.0, 2)]
+    made, probe = measured_with(
+        facts([ran(step(Stage.PAIR, a, b, number=at), speed) for a, b, speed, at in pairs]), four_hundred
+    )
+    what = "all-reduce between two nodes, one rank each"
+    assert words(made) == [
+        (f"{what}: the best of 3 pairs of nodes", 48.0, ("n1", "n2")),
+        (f"{what}: the middle of 3 pairs of nodes", 47.0, ("n1", "n3")),
+        (f"{what}: the worst of 3 pairs of nodes", 21.0, ("n3", "n4")),
+    ]
+    slow = Standing.FAR_TOO_LOW  # all of them are far below 400
+    assert probe.pairs == tuple(Pair(nodes, busbw, slow) for nodes, busbw in (
+        (("n1", "n2"), 48.0), (("n3", "n4"), 21.0), (("n1", "n3"), 47.0),
+    ))  # fmt: skip
+    assert probe.rounds == 2
+
+
+def test_pairs_that_are_alike_are_one_line_and_one_that_failed_says_why_and_has_no_value() -> None:
+    parts = [
+        ran(step(Stage.PAIR, "n1", "n2"), 48.0), ran(step(Stage.PAIR, "n3", "n4"), 47.0),
+        failed(step(Stage.PAIR, "n1", "n3", number=2), "no route to host"),
+    ]  # fmt: skip
+    (alike, lost), probe = measured_with(facts(parts), nothing_known)
+    assert alike.what.endswith(": 2 pairs of nodes with about the same result")
+    assert alike.nodes == ("n1", "n2", "n3", "n4")
+    assert (lost.measured, lost.curve, lost.failed) == (None, (), "n[1,3]: init: no route to host")
+    assert probe.pairs[2] == Pair(("n1", "n3"), None, Standing.FAILED)
+
+
+def test_more_nodes_are_told_with_what_they_keep_of_what_fewer_have() -> None:
+    two, four = step(Stage.SCALING, "n1", "n2", ranks=8), step(Stage.ALL, "n1", "n2", "n3", "n4", ranks=8, number=2)
+    made, _ = measured_with(facts([ran(two, 400.0), ran(four, 200.0)]), four_hundred)
+    assert [(one.what, one.efficiency) for one in made] == [
+        ("all-reduce on 2 nodes", None), ("all-reduce on 4 nodes", 0.5),
+    ]  # fmt: skip
+
+
+def test_a_node_of_the_group_that_tells_nothing_leaves_no_value() -> None:
+    one = step(Stage.ALL, "n1", "n2", ranks=8)
+    results = {"n1": ran(one, 380.0)["n1"]}
+    (made,), probe = measured_with(facts([results], n2=Unread("the connection ended")), four_hundred)
+    assert (made.measured, made.failed) == (None, "n2: reported nothing")
+    assert probe.notes == ("not measured on n2: the connection ended",)
+
+
+def test_a_run_on_cpus_never_calls_itself_nccl() -> None:
+    for method in (Method.GLOO, Method.TCP, Method.RDMA):
+        (made,), probe = measured_with(facts([ran(step(Stage.PAIR, "n1", "n2", method=method), 1.0)]), nothing_known)
+        assert "nccl" not in (made.what + made.by + probe.reason + probe.means).lower()
+
+
+def test_what_each_device_carried_is_of_the_step_of_all_nodes_and_one_that_should_have_is_told_with_nothing() -> None:
+    first, second = step(Stage.PAIR, "n1", "n2"), step(Stage.ALL, "n1", "n2", number=2)
+    part = NodeResult(first, (), ("mlx5_0:1", "eth0"), {"mlx5_0:1": Carried(900, 900)})
+    together = {"mlx5_0:1": Carried(0, 0), "eth0": Carried(5, 7), "eth1": Carried(0, 0)}
+    again = NodeResult(second, (), ("mlx5_0:1", "eth0"), together)
+    _, probe = measured_with({"n1": {ProbeFacts: ProbeFacts((part, again))}}, nothing_known)
+    by_rail, by_wire = Traffic("n1", "mlx5_0:1", 0, 0, planned=True), Traffic("n1", "eth0", 5, 7, planned=False)
+    assert probe.traffic == (by_rail, by_wire)
+
+
+def test_without_a_step_of_all_nodes_it_is_the_sum_of_all_steps() -> None:
+    results = tuple(
+        NodeResult(step(Stage.PAIR, "n1", other, number=number), (), ("eth0",), {"eth0": Carried(5, 7)})
+        for number, other in enumerate(("n2", "n3"), 1)
+    )
+    _, probe = measured_with({"n1": {ProbeFacts: ProbeFacts(results)}}, nothing_known)
+    assert probe.traffic == (Traffic("n1", "eth0", 10, 14, planned=True),)
+
+
+def test_what_was_not_begun_and_what_the_means_do_not_tell_of_is_noted_once() -> None:
+    last = Skipped(step(Stage.ALL, "n1", "n2", number=2), "the time for the probe was over")
+    results = ran(step(Stage.PAIR, "n1", "n2", method=Method.TCP), 1.0)
+    note = "the GPUs were not measured: no NCCL"
+    held: dict[str, Facts] = {n: {ProbeFacts: ProbeFacts((result,), (last,), note)} for n, result in results.items()}
+    _, probe = measured_with(held, nothing_known)
+    assert probe.notes == (note, "not measured on all 2 nodes together: the time for the probe was over")
+    nothing = ProbeFacts((), (last,))
+    _, probe = measured_with({"n1": {ProbeFacts: nothing}}, nothing_known)
+    assert probe == Probe(ran=False, reason="no bandwidth was measured: the time for the probe was over")
+
+
+def test_where_nothing_ran_the_true_reason_is_told_folded_and_nothing_suggests_a_measurement() -> None:
+    why = Absent("not asked (--probe none)")
+    assert measured({"n1": {ProbeFacts: why}, "n2": {ProbeFacts: why}}) == (
+        (), Probe(ran=False, reason="no bandwidth was measured: --probe none"),
+    )  # fmt: skip
+    busy, silent = Absent("GPUs are in use"), Unread("it hangs")
+    _, probe = measured({"n1": {ProbeFacts: busy}, "n2": {ProbeFacts: silent}, "n3": {ProbeFacts: busy}})
+    assert probe.reason == "no bandwidth was measured: n[1,3]: GPUs are in use; n2: it hangs"
+    against = Absent("nothing is measured while this stands against the plan: NC201 nccl-version-differs on n1")
+    _, probe = measured({"n1": {ProbeFacts: against}, "n2": {ProbeFacts: Unread("not reached (refused)")}})
+    told_once = "no bandwidth was measured while this stands against the plan: NC201 nccl-version-differs on n1"
+    assert probe.reason == told_once
+    assert measured({"n1": {}})[1].reason == "no bandwidth was measured: no check that was selected needs it"
