@@ -142,12 +142,7 @@ def facts() -> str:
 
 def _own_facts(module: ModuleType) -> list[type]:
     facts = (value for name, value in vars(module).items() if name.endswith("Facts") and _is_record(value))
-    return [fact for fact in facts if _home(fact) == module.__name__]
-
-
-def _home(record: type) -> str:
-    """Return the module to import a fact from: one that facts/ shares with parse/ is imported from facts/."""
-    return record.__module__.replace("ncheck.parse.topology_matrix", "ncheck.facts.topology")
+    return [fact for fact in facts if fact.__module__ == module.__name__]
 
 
 def _is_record(value: object) -> bool:

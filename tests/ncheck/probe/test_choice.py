@@ -106,8 +106,8 @@ def test_one_node_alone_with_one_gpu_has_one_rank() -> None:
         ),
         (
             {"gpu02": {LoadedNcclFacts: LoadedNcclFacts("2.20.5", "/lib/libnccl.so.2")}},
-            "the nodes have different NCCL versions, whose ranks hang or fail together: "
-            "2.21.5 on gpu[01,03-04], 2.20.5 on gpu02",
+            ("the nodes have different NCCL versions, whose ranks hang or fail together: "
+            "2.21.5 on gpu[01,03-04], 2.20.5 on gpu02"),
         ),
     ],
 )  # fmt: skip

@@ -65,8 +65,9 @@ class Pair:
         return [reply.value for reply in replies]  # type: ignore[misc]
 
     def open_streams(self) -> list[object]:
-        """Return what is connected, or was a moment ago, to where the two listen."""
-        return [one for one in psutil.net_connections("tcp4") if one.raddr and one.raddr.port in self.ports]
+        """Return what is connected, or was a moment ago, to where the two listen: on their addresses alone."""
+        there = [(address, port) for address in ADDRESSES for port in self.ports]
+        return [one for one in psutil.net_connections("tcp4") if one.raddr and tuple(one.raddr) in there]
 
     def moving(self) -> bool:
         """Tell whether more bytes are on their way between these two than are said before."""
