@@ -228,7 +228,7 @@ def words_of(svg: str) -> str:
     """Return what a picture says, without what differs from run to run: ports and times."""
     text = html.unescape("".join(re.findall(r"<text[^>]*>([^<]*)</text>", svg))).replace("\xa0", " ")
     # port 46351, ssh -p 34073, 0.5 s, 2026-11-22, 10:31
-    return re.sub(r"(?:port|-p) \d{4,5}|\d+\.\d s\b|\d{4}-\d\d-\d\d|\d\d:\d\d(?::\d\d)?", "...", text)
+    return re.sub(r"(?:port|-p)\s\d{4,5}|\d+\.\d s\b|\d{4}-\d\d-\d\d|\d\d:\d\d(?::\d\d)?", "...", text)
 
 
 def main(words: list[str]) -> int:

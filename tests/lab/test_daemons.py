@@ -49,7 +49,7 @@ def test_a_bashrc_that_returns_before_its_export_is_named_with_the_line_that_men
     assert run.failed() == {"NC209": {"node03"}}, run.told("node03")
     assert found["message"] == (
         "mpirun of node01 (Open MPI 4.1.4) cannot start orted over ssh: ~/.bashrc line 4 (*) return;;) returns "
-        "before its exports where no person is there; an interactive shell finds /opt/openmpi/bin/orted"
+        "before the exports in non-interactive shells; an interactive shell finds /opt/openmpi/bin/orted"
     )
 
     line = planned(lab, *PROGRAM).stdout

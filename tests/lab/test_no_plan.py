@@ -50,7 +50,7 @@ def test_with_no_common_subnet_it_is_said_what_is_common_to_whom(wide_lab: Lab) 
     run = plan(wide_lab, "--for", "env", waits=QUICK)
 
     subnets = "10.78.0.0/24 on node[01-02], 10.77.0.0/24 on node[01-02], 10.77.0.3/32 on"
-    told = f"the nodes have no subnet in common: {subnets}"
+    told = f"no subnet is common to all nodes: {subnets}"
     assert told in run.stderr
     assert (run.exit_code, run.stdout) == (1, "false\n")
 
@@ -67,5 +67,5 @@ def test_a_list_of_no_node_is_a_matter_of_usage(wide_lab: Lab, launcher: str, pr
     with nothing_left(wide_lab):
         run = begin(wide_lab, "plan", "nodes.txt", "--for", launcher).wait(HANGS)
 
-    assert "it names no host" in run.stderr
+    assert "contains no host" in run.stderr
     assert (run.exit_code, run.stdout) == (2, printed)

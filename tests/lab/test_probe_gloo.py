@@ -42,7 +42,7 @@ def test_ranks_that_wait_for_one_that_cannot_be_reached_are_ended_and_say_where_
 
     assert run.exit_code == 1
     assert named(run, "NC701") == ["node01"], run.report["findings"]
-    assert "node[02-03] cannot connect to it, and can to others: " in run.finding("NC701")["message"]
+    assert "node[02-03] cannot connect to it, but can connect to others: " in run.finding("NC701")["message"]
     assert named(run, "NC713") == ["node01"]
     failed = [row["failed"] for row in run.report["measurements"] if row["failed"]]
     assert failed

@@ -63,7 +63,7 @@ def test_a_host_that_lets_no_connection_in_is_named_by_those_who_met_it_and_leav
     assert run.exit_code == 1
     assert named(run, "NC701") == [deaf.name], run.report["findings"]
     told_of = run.finding("NC701")
-    assert "failed on node03: node[02,04] cannot connect to it, and can to others: " in told_of["message"]
+    assert "failed on node03: node[02,04] cannot connect to it, but can connect to others: " in told_of["message"]
     assert told_of["fix"].startswith("ssh -t ")
     assert told_of["fix"].endswith(" sudo nft list ruleset")
     assert {line.split(": ")[0] for line in told_of["evidence"]} == {"node02", "node04"}
