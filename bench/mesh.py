@@ -63,7 +63,9 @@ class Watch:
 
     def started(self, nodes: tuple[Node, ...]) -> None: ...
 
-    def stage(self, node: str, stage: str) -> None:
+    def not_recorded(self, node: str, why: str) -> None: ...
+
+    def stage(self, node: str, stage: str, *, slow: bool = False) -> None:  # noqa: ARG002
         self.logins[node] += stage == "connecting"
 
     def login_failed(self, node: str, login: Login) -> None:

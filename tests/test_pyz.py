@@ -56,7 +56,7 @@ def test_it_holds_no_compiled_part_and_no_paramiko(pyz: Path) -> None:
 def test_it_finds_its_checks_and_their_pages(pyz: Path) -> None:
     done = run(pyz, "explain", "NC201")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "NCCL is not the same on every node" in done.stdout
+    assert "The NCCL version differs between nodes" in done.stdout
 
 
 def test_it_examines_this_machine_with_the_agent_from_inside_the_file(pyz: Path) -> None:

@@ -15,8 +15,11 @@ class Observer(Protocol):
     def started(self, nodes: tuple[Node, ...]) -> None:
         """Note that the inventory was read; connecting begins."""
 
-    def stage(self, node: str, stage: str) -> None:
-        """Note that a node entered a stage, such as connecting, logged in, collecting, done."""
+    def stage(self, node: str, stage: str, *, slow: bool = False) -> None:
+        """Note that a node entered a stage, such as connecting, logged in, collecting, done; slow: it takes seconds."""
+
+    def not_recorded(self, node: str, why: str) -> None:
+        """Note that the answers of a node could not be saved."""
 
     def login_failed(self, node: str, login: Login) -> None:
         """Show at once, long before the report, that a node could not be used."""
@@ -32,7 +35,8 @@ class Silent:
     """An observer that prints nothing."""
 
     def started(self, nodes: tuple[Node, ...]) -> None: ...
-    def stage(self, node: str, stage: str) -> None: ...
+    def stage(self, node: str, stage: str, *, slow: bool = False) -> None: ...
+    def not_recorded(self, node: str, why: str) -> None: ...
     def login_failed(self, node: str, login: Login) -> None: ...
     def judged(self, findings: tuple[Finding, ...]) -> None: ...
     def finished(self) -> None: ...

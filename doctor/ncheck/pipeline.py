@@ -162,7 +162,7 @@ class _Run:
             try:
                 recorder.save(replace(one, select=self.settings.select))
             except RecordingError as error:
-                self.observer.stage(one.node, f"not recorded: {error}")
+                self.observer.not_recorded(one.node, str(error))
             yield one
 
     def measured(self, fleet: Fleet, cluster: Cluster, recorder: Recorder | None) -> Cluster:

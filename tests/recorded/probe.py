@@ -28,7 +28,7 @@ INSIDE = 490.0  # GB/s: NVLS over 8 H100s
 # Seconds before anything flows, by stage
 ALPHA = {Stage.INSIDE: 3e-5, Stage.PAIR: 6e-5, Stage.SCALING: 1.2e-4, Stage.ALL: 3.5e-4}
 CHATTER = 1_900_000  # bytes of ssh and of the ranks' meeting, by the Ethernet NIC
-NOT_ASKED = Reply(Status.NOT_ASKED, "not asked (--probe none)")
+NOT_ASKED = Reply(Status.NOT_ASKED, "--probe none")
 
 
 def none_asked() -> dict[str, Reply]:

@@ -53,7 +53,7 @@ class Fact(Generic[T]):
 def no_peers(cluster: Cluster, settings: Settings) -> str:
     """Return why no node is asked about the others; "" where they are."""
     if settings.mesh == "none":
-        return "not asked (--mesh none)"
+        return "--mesh none"
     return "one node alone has no peers" if len(cluster) == 1 else ""
 
 
@@ -65,7 +65,7 @@ def exempt_without_peers(cluster: Cluster, settings: Settings) -> dict[str, str]
 
 def exempt_unprobed(cluster: Cluster, settings: Settings) -> dict[str, str]:
     """Exempt all nodes where nothing is measured."""
-    return dict.fromkeys(cluster.names, "not asked (--probe none)") if settings.probe == "none" else {}
+    return dict.fromkeys(cluster.names, "--probe none") if settings.probe == "none" else {}
 
 
 def called(source: Source) -> str:

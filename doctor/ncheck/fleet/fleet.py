@@ -110,7 +110,7 @@ class ConnectedFleet:
     def begin(self, phase: Phase) -> float:
         """Announce the phase on the nodes that are free for it: a program of this machine may run all of it."""
         for name in self._free(phase):
-            self.observer.stage(name, phase.stage if self.stage else "connecting")
+            self.observer.stage(name, phase.stage if self.stage else "connecting", slow=phase.seconds is not None)
         end = self.deadline if phase.seconds is None else min(self.end_of_all, time.monotonic() + phase.seconds)
         return max(0.0, end - time.monotonic())
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
+from ncheck.facts.login import LoginFacts
 from ncheck.facts.probe import ProbeFacts
 from ncheck.hostlist import fold
 from ncheck.model.cluster import FactType
@@ -14,19 +14,6 @@ from ncheck.model.report import Probe
 Facts = Mapping[FactType, object]
 
 
-# not asked (--probe none)
-_NOT_ASKED = re.compile(r"not asked \((?P<why>.*)\)", re.DOTALL)
-
-
-_NOBODY = "no check that was selected needs it"
-
-
-_REFUSED = "nothing is measured while "
-
-
-_UNREACHED = "not reached"
-
-
 def ran_on(facts: Mapping[str, Facts]) -> dict[str, ProbeFacts]:
     """Return the nodes on which something was begun."""
     held = {node: of_node.get(ProbeFacts) for node, of_node in facts.items()}
@@ -34,8 +21,10 @@ def ran_on(facts: Mapping[str, Facts]) -> dict[str, ProbeFacts]:
 
 
 def why_none(facts: Mapping[str, Facts]) -> Probe:
-    """Return the probe that was none."""
-    return Probe(ran=False, reason=_no_bandwidth(_folded(_telling(reasons(facts))) or _NOBODY))
+    """Return the probe of a run that measured nothing. Why nodes were not reached is told where no other reason is."""
+    told = reasons(facts)
+    of_reached = {node: why for node, why in told.items() if _reached(facts[node])}
+    return Probe(ran=False, reason=f"no bandwidth was measured: {_folded(of_reached or told)}")
 
 
 def reasons(facts: Mapping[str, Facts]) -> dict[str, str]:
@@ -58,31 +47,21 @@ def with_nodes(groups: Iterable[tuple[str, list[str]]]) -> str:
     return "; ".join(f"{fold(nodes)}: {text}" for text, nodes in groups)
 
 
-def _telling(told: Mapping[str, str]) -> dict[str, str]:
-    """Leave out those that were not reached, where others say more: the report tells of them anyway."""
-    reached = {node: why for node, why in told.items() if not why.startswith(_UNREACHED)}
-    return reached or dict(told)
-
-
-def _no_bandwidth(why: str) -> str:
-    """Say once that nothing was measured, and why."""
-    rest = why.removeprefix(_REFUSED)
-    return f"no bandwidth was measured while {rest}" if rest != why else f"no bandwidth was measured: {why}"
+def _reached(facts: Facts) -> bool:
+    login = facts.get(LoginFacts)
+    return not isinstance(login, LoginFacts) or login.login.reached
 
 
 def _reason(fact: object) -> str:
     """Return why a node has nothing to tell; "" for one that was never to be asked."""
     if isinstance(fact, ProbeFacts):
         return next((one.why for one in fact.skipped), fact.note or "no step was run")
-    if not isinstance(fact, (Absent, Unread)):
-        return ""
-    inside = _NOT_ASKED.fullmatch(fact.reason)
-    return inside["why"] if inside else fact.reason
+    return fact.reason if isinstance(fact, (Absent, Unread)) else ""
 
 
 def _folded(told: Mapping[str, str]) -> str:
     """Return the reasons with their nodes, what most nodes say first; a reason of all needs no names."""
     groups = grouped(told)
-    if len(groups) == 1:
-        return groups[0][0]
-    return with_nodes(sorted(groups, key=lambda group: -len(group[1])))
+    if len(groups) > 1:
+        return with_nodes(sorted(groups, key=lambda group: -len(group[1])))
+    return groups[0][0] if groups else "no check that was selected needs it"

@@ -65,10 +65,13 @@ class LiveTable:
         )  # fmt: skip
         self.live.start()
 
-    def stage(self, node: str, stage: str) -> None:
+    def stage(self, node: str, stage: str, *, slow: bool = False) -> None:  # noqa: ARG002  it shows every stage
         self.progress.move(node, stage)
-        if self.progress.unrecorded(stage):
-            self.console.print(Text(f"! {words.line(node)}: {words.line(stage)}", "bold yellow"), soft_wrap=True)
+
+    def not_recorded(self, node: str, why: str) -> None:
+        if self.progress.unrecorded():
+            line = f"! {words.line(node)}: not recorded: {words.line(why)}"
+            self.console.print(Text(line, "bold yellow"), soft_wrap=True)
 
     def login_failed(self, node: str, login: Login) -> None:
         """Print the failure above the live table at once; it stays on the screen."""

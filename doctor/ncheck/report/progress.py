@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 FAILURES_SHOWN = 20
 WAITING, DONE, FAILED = "waiting", "done", "failed"
-_NOT_RECORDED = "not recorded"
-_SLOW = ("measuring ", "running ")  # the stages of the bandwidth test
 MORE_FAILURES = "more nodes failed: see the report"
 
 
@@ -51,18 +49,16 @@ class Progress:
             self.failures += 1
             return self.failures
 
-    def unrecorded(self, stage: str) -> bool:
+    def unrecorded(self) -> bool:
         """Return whether this is the first recording that could not be saved: only that one gets a line."""
-        if not stage.startswith(_NOT_RECORDED):
-            return False
         with self.lock:
             self.lost_recordings += 1
             return self.lost_recordings == 1
 
-    def takes_long(self, stage: str) -> bool:
-        """Return whether a node is the first in a stage of the bandwidth test, which takes seconds."""
+    def first_in(self, stage: str) -> bool:
+        """Return whether no node was in this stage before."""
         with self.lock:
-            new = stage.startswith(_SLOW) and stage not in self.announced
+            new = stage not in self.announced
             self.announced.add(stage)
             return new
 
@@ -92,12 +88,14 @@ class PlainLines:
         self.progress.begin(nodes)
         self._print(f"connecting to {words.count(len(nodes), 'node')}")
 
-    def stage(self, node: str, stage: str) -> None:
+    def stage(self, node: str, stage: str, *, slow: bool = False) -> None:
         self.progress.move(node, stage)
-        if self.progress.unrecorded(stage):
-            self._print(f"{words.line(node)}: {words.line(stage)}")
-        elif self.progress.takes_long(stage):
+        if slow and self.progress.first_in(stage):
             self._print(f"{words.line(stage)}, {self.clock() - self.began:.1f} s elapsed")
+
+    def not_recorded(self, node: str, why: str) -> None:
+        if self.progress.unrecorded():
+            self._print(f"{words.line(node)}: not recorded: {words.line(why)}")
 
     def login_failed(self, node: str, login: Login) -> None:
         failures = self.progress.fail(node)

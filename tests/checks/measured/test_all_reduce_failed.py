@@ -177,7 +177,7 @@ def test_a_run_over_sockets_alone_is_called_no_all_reduce() -> None:
 
 def test_it_is_silent_where_all_went_well_and_skipped_where_no_probe_ran() -> None:
     assert outcomes(probed(n1=well(PAIR), n2=well(PAIR))) == {"n1": Outcome.PASSED, "n2": Outcome.PASSED}
-    none: dict[str, Facts] = {"n1": {ProbeFacts: Absent("not asked (--probe none)")}}
+    none: dict[str, Facts] = {"n1": {ProbeFacts: Absent("--probe none")}}
     assert outcomes(none) == {"n1": Outcome.SKIPPED}
 
 

@@ -57,5 +57,5 @@ def test_it_is_silent_where_all_is_right_and_where_nothing_was_verified() -> Non
     one = step(1, "n1", "n2")
     unverified = replace(well(one), rows=(Row(MIB, in_place=False, seconds=0.1, fastest=0.1, slowest=0.1),))
     assert found(probed(n1=well(one), n2=unverified)) == []
-    none: dict[str, Facts] = {"n1": {ProbeFacts: Absent("not asked (--probe none)")}}
+    none: dict[str, Facts] = {"n1": {ProbeFacts: Absent("--probe none")}}
     assert [one.outcome for one in judge([all_reduce_wrong], none).verdicts] == [Outcome.SKIPPED]

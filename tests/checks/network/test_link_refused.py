@@ -56,5 +56,5 @@ def test_a_node_whose_links_could_not_be_read_is_unknown_and_never_blamed() -> N
 
 
 def test_it_is_skipped_where_nobody_was_asked() -> None:
-    nodes = {name: {**facts, LinkFacts: Absent("not asked (--mesh none)")} for name, facts in cluster({1: {}}).items()}
+    nodes = {name: {**facts, LinkFacts: Absent("--mesh none")} for name, facts in cluster({1: {}}).items()}
     assert {verdict.outcome for verdict in judge([link_refused], nodes).verdicts} == {Outcome.SKIPPED}

@@ -200,12 +200,12 @@ def test_one_node_alone_is_asked_for_the_jobs_ports_and_no_link() -> None:
 
 def test_without_a_mesh_only_ports_that_were_named_are_looked_at() -> None:
     without = replace(SETTINGS, mesh="none")
-    none = dict.fromkeys(("n0", "n1"), "not asked (--mesh none)")
+    none = dict.fromkeys(("n0", "n1"), "--mesh none")
     assert exempt_listening(*cluster(wired(2), without)) == none
     named = cluster(wired(2), replace(without, need_ports=(4000,)))
     assert (exempt_listening(*named), exempt_without_peers(*named)) == ({}, none)
     assert [one if isinstance(one, str) else "asked" for one in asked(ask_listen(*named, 40.0)).values()] == [
-        "asked", "not asked (--mesh none)",
+        "asked", "--mesh none",
     ]  # fmt: skip
 
 

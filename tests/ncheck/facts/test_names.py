@@ -44,5 +44,5 @@ def test_addresses_are_not_looked_up() -> None:
 
 def test_nobody_is_asked_where_there_is_one_node_or_no_mesh() -> None:
     assert exempt_without_peers(*cluster("a")) == {"a": "one node alone has no peers"}
-    assert exempt_without_peers(*cluster("a", "b", mesh="none")) == dict.fromkeys("ab", "not asked (--mesh none)")
+    assert exempt_without_peers(*cluster("a", "b", mesh="none")) == dict.fromkeys("ab", "--mesh none")
     assert exempt_without_peers(*cluster("a", "b")) == {}

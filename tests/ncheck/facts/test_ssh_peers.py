@@ -43,6 +43,4 @@ def test_who_has_no_edge_is_spared_from_the_beginning() -> None:
     many = cluster(*(f"n{number}" for number in range(17)))
     assert exempt_peers(*many) == {f"n{number}": "no launch opens ssh from here" for number in range(1, 17)}
     assert exempt_peers(*cluster("a")) == {"a": "one node alone has no peers"}
-    assert exempt_peers(*cluster("a", "b", settings=Settings(mesh="none"))) == dict.fromkeys(
-        "ab", "not asked (--mesh none)"
-    )
+    assert exempt_peers(*cluster("a", "b", settings=Settings(mesh="none"))) == dict.fromkeys("ab", "--mesh none")

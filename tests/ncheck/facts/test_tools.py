@@ -25,4 +25,4 @@ def test_nonsense_is_unread(told: JsonValue) -> None:
 
 
 def test_what_was_not_asked_is_absent() -> None:
-    assert read(Reply(Status.NOT_ASKED, "not asked (--probe none)")) == Absent("not asked (--probe none)")
+    assert read(Reply(Status.NOT_ASKED, "--probe none")) == Absent("--probe none")

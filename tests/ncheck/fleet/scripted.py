@@ -61,7 +61,7 @@ class Told(Silent):
     failed: list[tuple[str, Cause | None]] = field(default_factory=list)
     last: dict[str, str] = field(default_factory=dict)
 
-    def stage(self, node: str, stage: str) -> None:
+    def stage(self, node: str, stage: str, *, slow: bool = False) -> None:  # noqa: ARG002
         self.last[node] = stage
 
     def login_failed(self, node: str, login: Login) -> None:

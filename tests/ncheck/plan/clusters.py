@@ -25,7 +25,7 @@ DOCKER = "docker0 172.17.0.1 container-bridge"
 COMPOSE = "br-5b1d7c3e9f20 172.18.0.1 container-bridge"
 MANAGEMENT, FAST = "eth0 10.1.0.# 1000 default", "eth1 10.2.0.# 10000"
 ACTIVE = InfinibandFacts((HcaPort("mlx5_0", 1, "Active", "LinkUp", 400.0, "InfiniBand"),), "sysfs")
-UNTESTED = Absent("not asked (--mesh none)")
+UNTESTED = Absent("--mesh none")
 
 
 def node(*nics: str, **changed: object) -> Facts:

@@ -55,7 +55,7 @@ def test_where_no_network_is_whole_the_best_is_named_as_the_one_to_mend() -> Non
 
 
 def test_where_nobody_tried_the_choice_stands_and_a_note_says_so() -> None:
-    note = "it is unknown whether all nodes reach each other on 10.2.0.0/24: not tested: not asked (--mesh none)"
+    note = "it is unknown whether all nodes reach each other on 10.2.0.0/24: not tested: --mesh none"
     assert chosen(advised(*two(MANAGEMENT, FAST), tested=False)) == ("=eth1", "10.2.0.0/24", (note,))
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ncheck.facts.login import LoginFacts
 from ncheck.facts.probe import Carried, Failure, Method, NodeResult, ProbeFacts, Row, Skipped, Stage, Step
+from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.report import Measurement, Pair, Point, Probe, Standing, Traffic
 from ncheck.probe.expected import Expected
@@ -161,15 +163,17 @@ def test_what_was_not_begun_and_what_the_means_do_not_tell_of_is_noted_once() ->
 
 
 def test_where_nothing_ran_the_true_reason_is_told_folded_and_nothing_suggests_a_measurement() -> None:
-    why = Absent("not asked (--probe none)")
+    why = Absent("--probe none")
     assert measured({"n1": {ProbeFacts: why}, "n2": {ProbeFacts: why}}) == (
         (), Probe(ran=False, reason="no bandwidth was measured: --probe none"),
     )  # fmt: skip
     busy, silent = Absent("GPUs are in use"), Unread("it hangs")
     _, probe = measured({"n1": {ProbeFacts: busy}, "n2": {ProbeFacts: silent}, "n3": {ProbeFacts: busy}})
     assert probe.reason == "no bandwidth was measured: n[1,3]: GPUs are in use; n2: it hangs"
-    against = Absent("nothing is measured while this stands against the plan: NC201 nccl-version-differs on n1")
-    _, probe = measured({"n1": {ProbeFacts: against}, "n2": {ProbeFacts: Unread("not reached (refused)")}})
-    told_once = "no bandwidth was measured while this stands against the plan: NC201 nccl-version-differs on n1"
-    assert probe.reason == told_once
+    blocked = Absent("blocked by NC201 nccl-version-differs on n1")
+    refused = LoginFacts(Login(reached=False, cause=Cause.REFUSED))
+    unreached: Facts = {LoginFacts: refused, ProbeFacts: Unread("not reached (refused)")}
+    _, probe = measured({"n1": {ProbeFacts: blocked}, "n2": unreached})
+    assert probe.reason == "no bandwidth was measured: blocked by NC201 nccl-version-differs on n1"
+    assert measured({"n2": unreached})[1].reason == "no bandwidth was measured: not reached (refused)"
     assert measured({"n1": {}})[1].reason == "no bandwidth was measured: no check that was selected needs it"

@@ -231,7 +231,7 @@ def test_what_an_interrupt_cuts_short_is_noted_as_not_tried() -> None:
         Stage.ALL, ("gpu01", "gpu02", "gpu03"), "ncheck was interrupted",
     )  # fmt: skip
     assert notes["gpu04"] == (TASK.key, Reply(Status.FAILED, "ncheck was interrupted", value="ncheck probe nodes.txt"))
-    assert noted({"gpu01": {ProbeFacts: Absent("not asked (--probe none)")}}) == {}
+    assert noted({"gpu01": {ProbeFacts: Absent("--probe none")}}) == {}
 
 
 def test_what_is_noted_of_an_interrupt_takes_the_place_of_no_earlier_note() -> None:

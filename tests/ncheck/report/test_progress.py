@@ -51,7 +51,7 @@ def test_a_log_gets_a_line_for_each_round_of_the_probe_however_many_nodes_take_p
     lines.started(nodes(2))
     for stage in ("measuring inside", "measuring pairs, round 1"):
         for node in nodes(2):
-            lines.stage(node.name, stage)
+            lines.stage(node.name, stage, slow=True)
     assert stream.getvalue() == (
         "ncheck: connecting to 2 nodes\n"
         "ncheck: measuring inside, 4.0 s elapsed\n"
@@ -83,7 +83,7 @@ def test_a_recording_that_cannot_be_saved_is_said_once() -> None:
     observer = PlainLines(stream)
     observer.started(nodes(2))
     for node in nodes(2):
-        observer.stage(node.name, f"not recorded: no space left on /tmp/{node.name}.json")
+        observer.not_recorded(node.name, f"no space left on /tmp/{node.name}.json")
     assert stream.getvalue().splitlines()[1:] == ["ncheck: node01: not recorded: no space left on /tmp/node01.json"]
 
 
