@@ -25,6 +25,7 @@ from ncheck.local_host import read_local_host
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.finding import Severity
+from ncheck.model.phase import Phase
 from ncheck.model.plan import LaunchPlan
 from ncheck.phases import asked_later, collection_phases, wanted_facts
 from ncheck.plan import PLAN_FACTS
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from ncheck.model.check import Check
     from ncheck.model.cluster import FactType
     from ncheck.model.node import Node
-    from ncheck.model.phase import Phase
     from ncheck.model.report import Report
     from ncheck.observer import Observer
     from ncheck.settings import Settings
@@ -84,8 +84,8 @@ def judge_again(
     chosen = replace(settings, select=settings.select or selected_by(evidence, registry))
     fleet = RecordedFleet(evidence)
     run = _Run.of(chosen, registry, observer)
-    cluster = run.listed(fleet.nodes)
-    return run.through(fleet, cluster, collection_phases(cluster, run.wanted, chosen), clock)
+    everything = Phase("reading the recording", frozenset(), None)  # it was all asked before, so there is no question
+    return run.through(fleet, run.listed(fleet.nodes), (everything,), clock)
 
 
 @dataclass(frozen=True)

@@ -57,12 +57,12 @@ def asked_of(job, timeout):
     """Ask the interpreter itself, as the job would start it."""
     reply = run([job.path, "-B", "-c", _ASK, *PACKAGES], timeout, job.environment)
     # ncheck:{"version": "3.10.12", ...}     after whatever a sitecustomize prints
-    told = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
-    if not told:
+    printed = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
+    if not printed:
         words = reply.get("stderr", "").strip().splitlines()
         why = words[-1] if words else reply.get("reason") or "no answer"
         raise OSError("{} does not run: {}".format(job.path, why))
-    return json.loads(told[-1][len("ncheck:") :])
+    return json.loads(printed[-1][len("ncheck:") :])
 
 
 def container(environment):

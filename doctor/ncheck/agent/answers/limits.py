@@ -21,7 +21,7 @@ def answer(sources, arguments, timeout):
 
 def _shm():
     try:
-        told = os.statvfs("/dev/shm")  # noqa: S108  asked about, not written to
+        found = os.statvfs("/dev/shm")  # noqa: S108  asked about, not written to
     except OSError as error:
         return {"error": error.strerror}
-    return {"total": told.f_frsize * told.f_blocks, "free": told.f_frsize * told.f_bavail}
+    return {"total": found.f_frsize * found.f_blocks, "free": found.f_frsize * found.f_bavail}

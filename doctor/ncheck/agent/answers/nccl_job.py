@@ -10,15 +10,15 @@ def job_nccl(sources, ends):
 
     It is looked for once: what was found is kept for the turns to come.
     """
-    told = sources.kept.get("nccl") or loaded(sources.job, ("a copy may be there",), Asking(sources.job, ends))
-    if told is None:
+    found = sources.kept.get("nccl") or loaded(sources.job, ("a copy may be there",), Asking(sources.job, ends))
+    if found is None:
         raise MissingError("no NCCL that the job's interpreter would load")
-    if "error" in told:
-        raise MissingError(told["error"])
-    sources.kept["nccl"] = told
-    if told["static"]:
-        raise MissingError("NCCL is {}: ncheck cannot run it".format(told["how"]))
-    return told["path"], told["version"]
+    if "error" in found:
+        raise MissingError(found["error"])
+    sources.kept["nccl"] = found
+    if found["static"]:
+        raise MissingError("NCCL is {}: ncheck cannot run it".format(found["how"]))
+    return found["path"], found["version"]
 
 
 def set_over(environment, variables, above):

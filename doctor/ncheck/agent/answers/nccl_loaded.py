@@ -46,9 +46,9 @@ class Asking:
         left = max(0.1, min(_PATIENCE, self.ends - time.monotonic()))
         reply = run([python, "-B", "-S", "-c", _ASK, library], left, environment)
         # ncheck:22105:/usr/lib/x86_64-linux-gnu/libnccl.so.2.21.5
-        told = re.search(r"^ncheck:(\d+):(.*)$", reply.get("stdout", ""), re.MULTILINE)
-        if told:
-            return spelled(int(told.group(1))), os.path.realpath(told.group(2) or library)
+        printed = re.search(r"^ncheck:(\d+):(.*)$", reply.get("stdout", ""), re.MULTILINE)
+        if printed:
+            return spelled(int(printed.group(1))), os.path.realpath(printed.group(2) or library)
         words = reply.get("stderr", "").strip().splitlines()
         return {"error": words[-1] if words else reply.get("reason") or "it ended without an answer"}, ""
 
@@ -73,8 +73,8 @@ def built_as(path):
     except (OSError, ValueError):
         return "", ""
     # NCCL version 2.21.5+cuda12.4
-    told = re.match(r"NCCL version (\d+\.\d+\.\d+)(?:\+cuda(\d+\.\d+))?", text)
-    return (told.group(1), told.group(2) or "") if told else ("", "")
+    printed = re.match(r"NCCL version (\d+\.\d+\.\d+)(?:\+cuda(\d+\.\d+))?", text)
+    return (printed.group(1), printed.group(2) or "") if printed else ("", "")
 
 
 def loaded(job, copies, asking):

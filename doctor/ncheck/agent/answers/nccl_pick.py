@@ -50,14 +50,14 @@ def answer(sources, arguments, timeout):
     """Return {"version", "path", "code", "id", "words", "rendezvous", "asked"}, or {"error", "asked"}."""
     asked = arguments or {}
     asking = _Picking(sources.job, time.monotonic() + timeout, asked.get("variables") or {})
-    told = loaded(sources.job, ("a copy may be there",), asking)
-    if told is None:
+    found = loaded(sources.job, ("a copy may be there",), asking)
+    if found is None:
         raise MissingError("no NCCL that the job's interpreter would load")
-    if told.get("static"):
-        raise MissingError("NCCL is {}: it cannot be asked without torch".format(told["how"]))
-    if "error" in told:
-        return {"error": told["error"], "asked": asked}
-    return dict(asking.said, version=told["version"], path=told["path"], asked=asked)
+    if found.get("static"):
+        raise MissingError("NCCL is {}: it cannot be asked without torch".format(found["how"]))
+    if "error" in found:
+        return {"error": found["error"], "asked": asked}
+    return dict(asking.said, version=found["version"], path=found["path"], asked=asked)
 
 
 class _Picking(Asking):

@@ -89,6 +89,6 @@ def layout(job):
     said = {"path": [], "prefix": None, "torch": None}
     if job.path and not hasattr(job, "layout"):
         reply = run([job.path, "-B", "-c", _ASK], 10.0, job.environment)
-        told = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
-        job.layout = json.loads(told[-1][len("ncheck:") :]) if told else said
+        printed = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
+        job.layout = json.loads(printed[-1][len("ncheck:") :]) if printed else said
     return getattr(job, "layout", said)
