@@ -19,16 +19,16 @@ from ncheck.registry import load_checks
 NODE = """
 import sys, json, zlib, os
 from concurrent.futures import ThreadPoolExecutor
-told = json.loads(zlib.decompress(sys.stdin.buffer.read()).decode())
+given = json.loads(zlib.decompress(sys.stdin.buffer.read()).decode())
 boot = {"__name__": "boot"}
-exec(told["texts"]["ncheck.agent.boot"], boot)
-sys.meta_path.insert(0, boot["MemoryImporter"](told["texts"]))
+exec(given["texts"]["ncheck.agent.boot"], boot)
+sys.meta_path.insert(0, boot["MemoryImporter"](given["texts"]))
 from ncheck.agent.frames import packed
 from ncheck.agent.sources import Sources
 sources = Sources()
 sources.start({"command_timeout": 10.0, "sudo": False, "setup_timeout": 30.0, "environment": {}})
 with ThreadPoolExecutor(4) as pool:
-    for reply in pool.map(lambda source: sources.respond(source, lambda name: None), told["sources"]):
+    for reply in pool.map(lambda source: sources.respond(source, lambda name: None), given["sources"]):
         sys.stdout.write(packed(reply).hex() + "\\n")
 """
 

@@ -8,7 +8,7 @@ import time
 from importlib import import_module
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.nccl_job import job_nccl, set_over
+from ncheck.agent.answers.nccl_job import child_environment, job_nccl
 from ncheck.agent.keeping import KeptChild
 
 # Means to the module of doctor/ncheck/agent/tasks/ whose `meeting` opens it; NCCL's own is below.
@@ -65,7 +65,7 @@ def _roots(sources, arguments, ends):
 def _told(sources, argv, arguments, ends):
     """Start the child, keep it, and return what it tells in its line."""
     variables = dict(arguments.get("variables") or {}, NCCL_COMM_ID=None)
-    child = KeptChild(argv, set_over(sources.job.environment, variables, _QUIET))
+    child = KeptChild(argv, child_environment(sources.job.environment, variables, _QUIET))
     sources.kept.setdefault("meetings", []).append(child)  # its input stays open, and so does all that it opened
     words = "it ended without an answer"
     for one in child.told(ends):

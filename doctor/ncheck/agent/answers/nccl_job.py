@@ -21,7 +21,7 @@ def job_nccl(sources, ends):
     return found["path"], found["version"]
 
 
-def set_over(environment, variables, above):
+def child_environment(environment, variables, above):
     """Return a child's environment: `variables` count over the job's, None takes one away; `above` counts over all.
 
     Whatever names a file that NCCL would write, such as NCCL_TOPO_DUMP_FILE, is left out.

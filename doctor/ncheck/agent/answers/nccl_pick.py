@@ -8,7 +8,7 @@ import json
 import time
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.nccl_job import set_over
+from ncheck.agent.answers.nccl_job import child_environment
 from ncheck.agent.answers.nccl_loaded import Asking, loaded, spelled
 from ncheck.agent.commands import run
 
@@ -71,7 +71,9 @@ class _Picking(Asking):
     def version(self, python, library, environment):
         """Return (version | {"error"}, path), and keep what else was said."""
         left = max(0.1, self.ends - time.monotonic())
-        reply = run([python, "-B", "-S", "-c", _ASK, library], left, set_over(environment, self.variables, _QUIET))
+        reply = run(
+            [python, "-B", "-S", "-c", _ASK, library], left, child_environment(environment, self.variables, _QUIET)
+        )
         lines = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
         if lines:
             said = json.loads(lines[-1][len("ncheck:") :])

@@ -3,7 +3,7 @@
 import time
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.nccl_job import job_nccl, set_over
+from ncheck.agent.answers.nccl_job import child_environment, job_nccl
 from ncheck.agent.tasks import segments
 from ncheck.agent.tasks.counters import READS as COUNTERS
 from ncheck.agent.tasks.counters import carried, counters
@@ -63,7 +63,7 @@ def _start(ranks, sources, arguments, seconds):
         raise MissingError("the rank program did not come from the head")
     argv = [sources.job.path, "-B", "-S", "-c", program]
     variables = dict(arguments.get("variables") or {}, **_NO_RENDEZVOUS)
-    environment = set_over(sources.job.environment, variables, _LOGGED)
+    environment = child_environment(sources.job.environment, variables, _LOGGED)
     spec = {
         "id": arguments["id"], "world": sum(arguments["ranks"]), "sizes": arguments["sizes"],
         "library": arguments["library"], "seconds": seconds,

@@ -6,7 +6,7 @@ The table is read on the head. -J is not asked for: it makes a file, and writes 
 import time
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.nccl_job import set_over
+from ncheck.agent.answers.nccl_job import child_environment
 from ncheck.agent.answers.tools import NCCL_TESTS, path_of
 from ncheck.agent.commands import run
 from ncheck.agent.tasks.counters import carried, counters
@@ -20,7 +20,7 @@ READS = ("all_reduce_perf -g N, where the probe is nccl-tests: its table; /sys/c
 
 def answer(sources, arguments, timeout):
     """Return this node's part; "output" is what the program said: see answers/__init__.py."""
-    environment = set_over(sources.job.environment, arguments.get("variables") or {}, _HEARD)
+    environment = child_environment(sources.job.environment, arguments.get("variables") or {}, _HEARD)
     path = next(filter(None, (path_of(name, environment) for name in NCCL_TESTS)), None)
     if path is None:
         raise MissingError("no all_reduce_perf on the PATH of the job's environment: nccl-tests is not there")

@@ -9,7 +9,7 @@ import socket
 import time
 
 from ncheck.agent.answers import MissingError
-from ncheck.agent.answers.nccl_job import set_over
+from ncheck.agent.answers.nccl_job import child_environment
 from ncheck.agent.answers.tools import path_of
 from ncheck.agent.commands import run
 from ncheck.agent.tasks.counters import carried, counters
@@ -25,7 +25,7 @@ _DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,64}$")
 def answer(sources, arguments, timeout):
     """Return this node's part; "output" is what the program said: see answers/__init__.py."""
     ends = time.monotonic() + min(arguments["timeout"], timeout)
-    environment = set_over(sources.job.environment, arguments.get("variables") or {}, {})
+    environment = child_environment(sources.job.environment, arguments.get("variables") or {}, {})
     path = path_of(arguments["tool"], environment)
     if path is None:
         raise MissingError("no {} on the PATH of the job's environment".format(arguments["tool"]))
