@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ncheck.api import replay, run
     from ncheck.hostlist import fold, is_name
-    from ncheck.model.check import Check, Inconclusive, NotApplicable, Problem, cluster_check, node_check
+    from ncheck.model.check import HERE, Check, Inconclusive, NotApplicable, Problem, cluster_check, node_check
     from ncheck.model.cluster import Cluster, NodeView
     from ncheck.model.fact import Absent, Unread
     from ncheck.model.finding import Finding, Severity
@@ -24,6 +24,7 @@ __version__ = "0.1.0"
 
 
 _HOMES = {
+    "HERE": "ncheck.model.check",
     "Absent": "ncheck.model.fact",
     "Check": "ncheck.model.check",
     "Cluster": "ncheck.model.cluster",
@@ -50,6 +51,7 @@ _HOMES = {
 
 
 __all__ = [
+    "HERE",
     "Absent",
     "Check",
     "Cluster",

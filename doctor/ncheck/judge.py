@@ -150,7 +150,10 @@ class _Run:
                 self.verdicts[name] = self._verdict(name, outcome, reason)
         if isinstance(word, Problem):
             check, evidence = self.check, tuple(map(bounded, word.evidence))
-            finding = Finding(check.code, check.name, check.severity, nodes, bounded(word.message), evidence, word.fix)
+            finding = Finding(
+                check.code, check.name, check.severity, nodes, bounded(word.message), evidence, word.fix,
+                where=word.where, kind="look" if word.look else "fix",
+            )  # fmt: skip
             self.judgement.findings.append(finding)
 
     def _crashed(self, names: list[str], why: str) -> None:

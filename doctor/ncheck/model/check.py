@@ -17,15 +17,23 @@ from ncheck.model.finding import Severity
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+HERE = "here"  # where a fix is to be typed: on the machine that runs ncheck
+
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong. A node check leaves `nodes` empty: it is about the node that it was shown."""
+    """What is wrong. A node check leaves `nodes` empty: it is about the node that it was shown.
+
+    `fix` is one command line. `where` says on which machines to type it: empty, on the nodes of the finding; HERE, on
+    the machine that runs ncheck; else the names of nodes. `look`: the command shows more, and mends nothing.
+    """
 
     message: str
     fix: str
     evidence: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    where: str = ""
+    look: bool = False
 
 
 @dataclass(frozen=True)

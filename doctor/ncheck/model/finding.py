@@ -33,6 +33,8 @@ class Outcome(str, Enum):
 class Finding:
     """One thing that is wrong, on the nodes that have it. `fix` is something to type.
 
+    `where`: "here" or the names of nodes; empty, it is to be typed on the finding's nodes. `kind` is that of the
+    fix: "fix", or "look" for one that shows more and mends nothing.
     `see`: codes of the findings on the same nodes that name the cause of this one.
     """
 
@@ -45,6 +47,8 @@ class Finding:
     fix: str
     ignored: bool = False
     see: tuple[str, ...] = ()
+    where: str = ""
+    kind: str = "fix"
 
 
 @dataclass(frozen=True)

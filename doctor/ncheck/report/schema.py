@@ -79,6 +79,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "message": "The problem in one sentence.",
         "evidence": "Evidence, one line each.",
         "fix": "A command that fixes or shows the problem.",
+        "where": 'Where to type it: "here" is the machine that runs ncheck; empty: on the nodes of the finding.',
+        "kind": "fix: the command mends the problem. look: it shows more.",
         "see": "Codes of the findings on the same nodes that name the cause of this one.",
         "ignored": "True if --ignore names it: the severity is lowered, the finding is still listed.",
     },
