@@ -18,9 +18,10 @@ import pytest
 from . import flake_rule
 
 CACHE = Path(os.environ.get("NCHECK_CACHE") or Path(__file__).parents[1] / ".cache").resolve()
-# Markers of tests by what they use; the lab marks its own.
+LAB = Path(__file__).parent / "lab"
+# Markers of tests by what they use.
 MARKED_BY_FIXTURE = {"ssh": {"keys", "sshd", "empty_agent"}, "network": {"nccl_folder"}}
-FIRST = ("lab", "ssh", "slow")
+FIRST = ("xdist_group", "lab", "ssh", "slow")  # a group is run by one worker: begun late, it would end last
 _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")
 ENVIRON = dict(os.environ)  # as it was found: pip's settings may lie in a home
 IN_WHEEL = "nvidia/nccl/lib/libnccl.so.2"
@@ -36,12 +37,21 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by what they use, and begin with those that wait: at the end the others would wait for them."""
+    """Mark tests by what they use, and begin with those that wait: at the end the others would wait for them.
+
+    It comes before xdist's own hook, which reads the groups.
+    """
     for item in items:
+        if LAB in item.path.parents:
+            item.add_marker("lab")
+        used = getattr(item, "fixturenames", ())
         for marker, fixtures in MARKED_BY_FIXTURE.items():
-            if fixtures.intersection(getattr(item, "fixturenames", ())):
+            if fixtures.intersection(used):
                 item.add_marker(marker)
+        if "alone_in_shm" in used:  # one after the other in one worker, where others would wait for the lock
+            item.add_marker(pytest.mark.xdist_group("shm"))
     items.sort(key=_turn)
 
 

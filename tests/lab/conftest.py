@@ -20,19 +20,11 @@ from .namespaces import INIT
 from .promises import HANGS, PATIENT
 from .wiring import SEVERAL_NICS
 
-HERE = Path(__file__).parent
 NEEDED = {
     "cc": "gcc", "ethtool": "ethtool", "ibstat": "infiniband-diags", "ip": "iproute2", "mpicc": "libopenmpi-dev",
     "mpirun": "openmpi-bin", "nft": "nftables", "nsenter": "util-linux", "ssh": "openssh-client",
     "/usr/sbin/sshd": "openssh-server", "/usr/bin/python3": "python3",
 }  # fmt: skip
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of this folder."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.lab)
 
 
 def why_not() -> str:
