@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from math import ceil, log2
 
 from ncheck.facts.probe import Stage
 from ncheck.probe.results import Collective
-from ncheck.probe.search import PARTNERS, Expect, Search, Suspect, no_expectation, searched
+from ncheck.probe.search import PARTNERS, Expect, Search, no_expectation, searched
 from ncheck.probe.standing import FAR_TOO_LOW
 
 Pairs = tuple[tuple[str, str], ...]
@@ -16,7 +17,10 @@ Pairs = tuple[tuple[str, str], ...]
 FEW = 5  # nodes, among which a single noisy pair is a large part of all measurements
 
 
-TRIED = 4  # partners after which a node that is neither fast nor slow is not measured again
+TRIED = 8  # measurements after which a node or a link that is neither fast nor slow is not measured again
+
+
+SMALL = 12  # rounds that are allowed among few nodes, where a pair is measured again because there is no other
 
 
 def pair_rounds(names: Sequence[str], done: Sequence[Collective], expect: Expect = no_expectation) -> Pairs:
@@ -24,28 +28,31 @@ def pair_rounds(names: Sequence[str], done: Sequence[Collective], expect: Expect
 
     `done` is all that was measured so far; only its pairs count. In the first rounds every node is paired with two
     others. Then only suspects and doubtful links are measured again, and small clusters where noise may have decided:
-    fewer than 2 log2(N) + 2 rounds in all. A round without any result does not count and is returned again; the caller
-    must stop then.
+    SMALL rounds in all, or fewer than 2 log2(N) + 2 where that is more. A round without any result does not count and
+    is returned again; the caller must stop then.
     """
     names = tuple(dict.fromkeys(names))
     pairs = [one for one in done if one.step.stage is Stage.PAIR]
     rounds = {one.step.round for one in pairs}
     if len(names) < 2 or len(rounds) >= most_rounds(len(names)):  # noqa: PLR2004  a pair
         return ()
-    met = {frozenset(one.step.group) for one in pairs}
+    met = Counter(frozenset(one.step.group) for one in pairs)
     if len(rounds) < PARTNERS:
         return _opening(names, met)
     found = searched(pairs, expect)
+    missing = [node for node in names if sum(node in pair for pair in met) < min(PARTNERS, len(names) - 1)]
+    few = len(names) <= FEW
+    doubtful = found.near or found.unresolved or found.doubted
     return (
-        _closer(names, met, found)
-        or (_strangers(names, met) if _all_low(pairs, expect) else ())
-        or (_once_more(names, pairs) if found.near and len(names) <= FEW else ())
+        _closer(missing, met, found, strangers=few)
+        or _strangers(names, met, pairs, expect)
+        or (_once_more(names, pairs) if few and doubtful else ())
     )
 
 
 def most_rounds(nodes: int) -> int:
-    """Return how many rounds the search may take: fewer than 2 log2(N) + 2."""
-    return ceil(2 * log2(nodes) + 2) - 1
+    """Return how many rounds the search may take: SMALL, or fewer than 2 log2(N) + 2 where that is more."""
+    return max(SMALL, ceil(2 * log2(nodes) + 2) - 1)
 
 
 def scaling_groups(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -54,7 +61,7 @@ def scaling_groups(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(names[:size]) for size in sizes if size < len(names))
 
 
-def _opening(names: tuple[str, ...], met: set[frozenset[str]]) -> Pairs:
+def _opening(names: tuple[str, ...], met: Container[frozenset[str]]) -> Pairs:
     """Pair neighbours of the inventory, which often share a switch; then the neighbours on the other side.
 
     With an odd number one node is left over in each round; these two are paired in the third.
@@ -64,33 +71,42 @@ def _opening(names: tuple[str, ...], met: set[frozenset[str]]) -> Pairs:
     return tuple(pair for pair in pairs if frozenset(pair) not in met)
 
 
-def _all_low(pairs: Sequence[Collective], expect: Expect) -> bool:
-    """Return whether all pairs are far below their expectation: each fast node may have been paired with slow ones."""
+def _strangers(
+    names: tuple[str, ...], met: Container[frozenset[str]], pairs: Sequence[Collective], expect: Expect
+) -> Pairs:
+    """Pair every node with the next but one, once, if all pairs are far below their expectation.
+
+    Every second node may be slow, so that each fast node was paired with slow ones.
+    """
     known = [(one.busbw, expect(one)) for one in pairs if one.busbw is not None]
-    return bool(known) and all(should and busbw < FAR_TOO_LOW * should for busbw, should in known)
-
-
-def _strangers(names: tuple[str, ...], met: set[frozenset[str]]) -> Pairs:
-    """Pair every node with the next but one, once: every second node may be slow."""
-    if any(names[place + 2 :] and {names[place], names[place + 2]} in met for place in range(len(names))):
+    if not known or not all(should and busbw < FAR_TOO_LOW * should for busbw, should in known):
         return ()
-    pairs = (pair for start in (0, 1) for pair in zip(names[start::4], names[start + 2 :: 4], strict=False))
-    return tuple(pair for pair in pairs if frozenset(pair) not in met)
+    if any(names[place + 2 :] and frozenset((names[place], names[place + 2])) in met for place in range(len(names))):
+        return ()
+    others = (pair for start in (0, 1) for pair in zip(names[start::4], names[start + 2 :: 4], strict=False))
+    return tuple(pair for pair in others if frozenset(pair) not in met)
 
 
-def _closer(names: tuple[str, ...], met: set[frozenset[str]], found: Search) -> Pairs:
-    """Pair nodes with too few partners, suspects and doubtful links, each node once."""
-    missing = [node for node in names if sum(node in pair for pair in met) < min(PARTNERS, len(names) - 1)]
-    suspects = [one.node for one in (*found.unresolved, *found.slow) if _may_tell_more(one)]
+def _closer(missing: Sequence[str], met: Mapping[frozenset[str], int], found: Search, *, strangers: bool) -> Pairs:
+    """Pair nodes with too few partners, suspects and doubtful links, each node once.
+
+    A suspect is paired with the fast node that it met least often; `strangers`: only with one that it never met.
+    """
+    proofs = Counter(node for one in found.meetings for node in one.nodes)
+    accused = (one for one in found.slow if len(one.witnesses) < PARTNERS)
+    unsure = (*(one.node for one in (*found.unresolved, *accused)), *found.uncleared)
+    suspects = [node for node in unsure if proofs[node] < TRIED]
+    suspects.sort(key=proofs.__getitem__)
     free = dict.fromkeys((*missing, *suspects, *found.fast))
     pairs: list[tuple[str, str]] = []
     for node in (*missing, *suspects):
         willing = (*missing, *found.fast) if node in missing else found.fast
-        partner = next((one for one in willing if one in free and {node, one} not in met and one != node), None)
-        if node in free and partner:
+        times = {one: met.get(frozenset((node, one)), 0) for one in willing if one in free and one != node}
+        partner = min(times, key=times.__getitem__, default=None)
+        if node in free and partner and not (times[partner] and (strangers or node in missing)):
             pairs.append((node, partner))
             free = {one: None for one in free if one not in pairs[-1]}
-    again = (link.nodes for link in found.doubted)
+    again = () if strangers else (link.nodes for link in found.doubted if len(link.meetings) < TRIED)
     return (*pairs, *_disjoint(nodes for nodes in again if free.keys() >= set(nodes)))
 
 
@@ -110,7 +126,3 @@ def _disjoint(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         if taken.isdisjoint(pair):
             taken.update(pair)
             yield pair
-
-
-def _may_tell_more(suspect: Suspect) -> bool:
-    return len(suspect.witnesses) < PARTNERS and len(suspect.partners) < TRIED

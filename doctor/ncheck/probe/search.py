@@ -7,8 +7,9 @@ both nodes of a slow pair are fast with others, the path between them is slow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from statistics import mean, median
 
 from ncheck.facts.probe import Method, Stage, Step
@@ -54,7 +55,15 @@ OVER_SOCKETS_BOUNDS = Bounds(near=0.4, slow=0.5, fast=0.6, witnesses=2, one_in=2
 DOUBTED = 1.25
 
 
-PARTNERS = 2  # partners needed to call a node slow; the rounds continue until that many fast ones were slow with it
+PARTNERS = 2  # partners needed to call a node slow
+
+
+# A mean is low if it lies so many standard errors below the usual bandwidth: of ten million healthy nodes three do.
+CERTAIN = 5.0
+
+
+# The standard deviation of healthy pairs is estimated from the measurements; a few count as much as this guess.
+GUESSED_NOISE, GUESS_WEIGHT = 0.1, 4
 
 
 SOCKETS = "Socket"  # what NCCL_NET is pinned to where no HCA carries the data
@@ -114,10 +123,10 @@ class SlowLink:
 
 @dataclass(frozen=True)
 class Search:
-    """What is known about every node in a pair. `unresolved` nodes were never fast, but have too few witnesses.
+    """What is known about every node in a pair. `unresolved` nodes were never fast, but are not surely slow.
 
-    `doubted` links were slow once and have not been measured again. `expected`: the pairs were compared with an
-    expectation, and not only with each other.
+    `doubted` links are slow in the mean so far, but noise may be the reason; `uncleared` are ends of such links that
+    may be slow themselves. `expected`: the pairs were compared with an expectation, and not only with each other.
     """
 
     slow: tuple[Suspect, ...] = ()
@@ -125,6 +134,7 @@ class Search:
     unresolved: tuple[Suspect, ...] = ()
     fast: tuple[str, ...] = ()
     doubted: tuple[SlowLink, ...] = ()
+    uncleared: tuple[str, ...] = ()
     meetings: tuple[Meeting, ...] = ()
     method: Method = Method.NCCL
     expected: bool = False
@@ -156,14 +166,19 @@ def searched(collectives: Iterable[Collective], expect: Expect = no_expectation)
     meetings = _meetings(pairs, fair if known else {}, bounds)
     fast = tuple(dict.fromkeys(node for one in meetings if one.fast for node in one.nodes))
     suspects = _suspects(meetings, frozenset(fast))
-    slow = tuple(one for one in suspects if len(one.partners) >= PARTNERS and len(one.witnesses) >= bounds.witnesses)
-    links = _slow_links(meetings, frozenset(fast), bounds)
+    noise = _Noise.of(meetings, bounds)
+    slow = tuple(one for one in suspects if _is_slow(one, noise, frozenset(fast), bounds))
+    links = _low_links(meetings, frozenset(fast), bounds)
+    uncleared = {link: noise.uncleared(link, meetings, bounds) for link in links}
+    twice = (link for link in links if len(link.meetings) > 1)
+    certain = tuple(link for link in twice if noise.low(link.meetings, bounds) and not uncleared[link])
     return Search(
         slow=slow,
-        links=tuple(link for link in links if len(link.meetings) > 1),
+        links=certain,
         unresolved=tuple(one for one in suspects if one not in slow),
         fast=fast,
-        doubted=tuple(link for link in links if len(link.meetings) == 1),
+        doubted=tuple(link for link in links if link not in certain),
+        uncleared=tuple(node for link in links if len(link.meetings) > 1 for node in uncleared[link]),
         meetings=meetings,
         method=method,
         expected=known,
@@ -220,9 +235,57 @@ def _usual(reached: Reached, bounds: Bounds, *, expected: bool) -> float | None:
         return None
     upper = sorted(best.values(), reverse=True)[(len(best) - 1) // bounds.one_in]
     usual = median(share for share in reached.values() if share >= (bounds.slow + bounds.fast) / 2 * upper)
+    if len(best) > bounds.one_in:  # the best of many are lucky, too: take in those that are close to this estimate
+        usual = median(share for share in reached.values() if share >= (bounds.slow + bounds.fast) / 2 * usual)
     if not expected or usual > DOUBTED:
         return usual
     return 1.0 if len(best) == 2 else min(usual, 1.0)  # noqa: PLR2004  two have no peers
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """The standard deviation of healthy pairs, as a share of the usual bandwidth, from so many of them."""
+
+    deviation: float
+    pairs: int
+
+    @classmethod
+    def of(cls, meetings: Sequence[Meeting], bounds: Bounds) -> _Noise:
+        """Estimate it from the pairs that are not slow."""
+        shares = [one.share for one in meetings if one.share is not None and one.share >= bounds.slow]
+        squares = [(share - 1) ** 2 for share in shares if share <= DOUBTED]
+        deviation = sqrt((sum(squares) + GUESS_WEIGHT * GUESSED_NOISE**2) / (len(squares) + GUESS_WEIGHT))
+        return cls(deviation, len(shares))
+
+    def low(self, meetings: Sequence[Meeting], bounds: Bounds) -> bool:
+        """Return whether these measurements are so low that it is not noise: each of them, or else their mean.
+
+        The lowest one has no part in the mean: it raised the suspicion, and may be due to one bad partner.
+        """
+        shares = sorted(one.share or 0.0 for one in meetings)
+        if not shares or not self.pairs:
+            return False
+        if shares[-1] < min(bounds.slow, 1 - CERTAIN * self.deviation):
+            return True
+        if len(shares) == 1:
+            return False
+        error = self.deviation * sqrt(1 / (len(shares) - 1) + 1 / self.pairs)
+        return mean(shares[1:]) < min(bounds.slow, 1 - CERTAIN * error)
+
+    def uncleared(self, link: SlowLink, meetings: Sequence[Meeting], bounds: Bounds) -> tuple[str, ...]:
+        """Return the ends of a link that were not clearly faster with others: a slow node may be lucky once.
+
+        Several fast measurements clear an end, or one that no slow node of this speed reaches.
+        """
+        slow = mean(one.share or 0.0 for one in link.meetings)
+        lucky = slow * (1 + CERTAIN * max(self.deviation, GUESSED_NOISE) * sqrt(1 + 1 / len(link.meetings)))
+        others = [one for one in meetings if set(one.nodes) != set(link.nodes)]
+        shares = {node: [one.share or 0.0 for one in others if node in one.nodes] for node in link.nodes}
+        return tuple(
+            node for node, own in shares.items()
+            if (sum(share >= bounds.fast for share in own) < PARTNERS or mean(own) < bounds.slow)
+            and max(own, default=0.0) < max(bounds.fast, lucky)
+        )  # fmt: skip
 
 
 def _suspects(meetings: tuple[Meeting, ...], fast: frozenset[str]) -> tuple[Suspect, ...]:
@@ -238,11 +301,19 @@ def _suspect(node: str, meetings: tuple[Meeting, ...], fast: frozenset[str]) -> 
     return Suspect(node, meetings, tuple(partner for partner in accusers if partner in fast))
 
 
-def _slow_links(meetings: tuple[Meeting, ...], fast: frozenset[str], bounds: Bounds) -> tuple[SlowLink, ...]:
-    """Return the pairs of fast nodes that were slow in every measurement, and not only in the mean."""
+def _is_slow(suspect: Suspect, noise: _Noise, fast: frozenset[str], bounds: Bounds) -> bool:
+    """Return whether a node is slow with several partners, by the measurements with those that are fast with others."""
+    proofs = [one for one in suspect.meetings if one.partner(suspect.node) in fast]
+    enough = len(suspect.partners) >= PARTNERS and len(suspect.witnesses) >= bounds.witnesses
+    return enough and noise.low(proofs, bounds)
+
+
+def _low_links(meetings: tuple[Meeting, ...], fast: frozenset[str], bounds: Bounds) -> tuple[SlowLink, ...]:
+    """Return the pairs of fast nodes that are slow in the mean of their measurements, and fast in none."""
     by_pair: dict[frozenset[str], list[Meeting]] = {}
     for meeting in meetings:
         if fast.issuperset(meeting.nodes):
             by_pair.setdefault(frozenset(meeting.nodes), []).append(meeting)
-    slow = (own for own in by_pair.values() if all((one.share or 0.0) < bounds.slow for one in own))
-    return tuple(SlowLink(own[0].nodes, tuple(own)) for own in slow)
+    shares = {nodes: [one.share or 0.0 for one in own] for nodes, own in by_pair.items()}
+    low = [nodes for nodes, own in shares.items() if mean(own) < bounds.slow and max(own) < bounds.fast]
+    return tuple(SlowLink(by_pair[nodes][0].nodes, tuple(by_pair[nodes])) for nodes in low)

@@ -57,7 +57,10 @@ def slow_nodes(seen: Measured, *, on_cpus: bool) -> Iterator[Problem | Inconclus
         yield from (_node(seen, suspect) for suspect in search.slow)
     if search.unresolved and not on_cpus:
         nodes = tuple(suspect.node for suspect in search.unresolved)
-        yield Inconclusive("slow or failed with every partner, but too few of its partners are fast with others", nodes)
+        yield Inconclusive(
+            "slow or failed with every partner, but not surely: too few partners are fast with others, or results vary",
+            nodes,
+        )
 
 
 def slow_links(seen: Measured) -> Iterator[Problem | NotApplicable]:
