@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shlex import quote
 from string import ascii_letters, digits
 
-from ncheck.facts.environment import IFNAME, EnvironmentFacts
+from ncheck.facts.environment import IFNAME, EnvironmentFacts, is_variable
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Absent, Unread
@@ -102,7 +102,7 @@ def _assignments(lines: tuple[str, ...] | Unread | Absent) -> Iterator[tuple[str
     """
     for line in () if isinstance(lines, (Unread, Absent)) else lines:
         name, equals, value = line.rstrip("\n").partition("=")
-        if equals and not name.startswith("#"):
+        if equals and is_variable(name):
             yield name, value
 
 
