@@ -16,7 +16,7 @@ from ncheck.model.check import Check
 from ncheck.registry import TOPICS, checks_of
 from ncheck.text import typable
 
-from .watched import HOSTILE, file_of_tests, watched
+from .watched import HOSTILE, OPTION, file_of_tests, watched
 
 # A hostile text of a node, where it stands in no quotes.
 ALIVE = (";PWNED", "$(P", "`P", "&P", "|P", ">P")
@@ -175,6 +175,7 @@ def test_text_of_a_node_stands_in_quotes_in_a_fix_or_not_at_all(check: Check) ->
         assert typable(fix), fix
         for line in read_by_shells(fix):
             assert not [word for word in ALIVE if word in unquoted(line)], fix
+            assert not [word for word in shlex.split(line) if word.startswith(OPTION)], fix
 
 
 def read_by_shells(fix: str) -> list[str]:

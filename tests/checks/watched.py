@@ -28,6 +28,12 @@ TEXTS = (
     "$(PWNED);`PWNED`",
     "\n\x1b]0;PWNED\x07\u202e\u2028\0PWNED",
 )
+OPTION = "--PWNED"  # a program would take it for an option
+# What no node can name like an option, since its reader refuses it: tests/ncheck/facts/test_shapes.py
+AT_THE_DOOR = frozenset({
+    "Interface.name", "HcaPort.hca", "HcaPort.netdev", "NodeResult.carried key", "InterpreterFacts.frameworks key",
+    "EnvironmentFacts.files key", "InputChain.name", "InputChain.table", "XidEvent.pci",
+})  # fmt: skip
 OWN = frozenset({"fix", "module", "user"})  # fields that ncheck fills itself
 MOST_NODES, TRIES, WORTH = 8, 120, 10  # a try that led to a finding counts as so many
 
@@ -101,8 +107,9 @@ def _sickened(nodes: Nodes, tries: Mapping[str, int]) -> Iterator[tuple[str, Nod
         return
     texts = {text: place for facts in nodes.values() for fact in facts.values() for place, text in _texts(fact)}
     for text, place in texts.items():
-        for new in (*(text + added for added in TEXTS), TEXTS[0]):
-            if text not in nodes and tries.get(place, 0) < TRIES:
+        for new in (*(text + added for added in TEXTS), TEXTS[0], OPTION):
+            held = new == OPTION and place in AT_THE_DOOR
+            if text not in nodes and not held and tries.get(place, 0) < TRIES:
                 yield (
                     place,
                     {

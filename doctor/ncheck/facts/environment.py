@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypedDict, cast
 
 from ncheck.facts.definition import Fact, no_answer
+from ncheck.hostlist import quoted
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread
 
@@ -51,9 +52,16 @@ def environment(evidence: Evidence) -> Read[EnvironmentFacts]:
         return why
     answer = cast("EnvironmentAnswer", reply.value)
     variables = {**answer["variables"], **answer["job_variables"]}
-    files = {path: _file(path, lines) for path, lines in answer["files"].items()}
+    files = {_path(path): _file(path, lines) for path, lines in answer["files"].items()}
     missing = tuple(filter(is_variable, answer.get("missing") or ()))
     return EnvironmentFacts({name: value for name, value in variables.items() if is_variable(name)}, files, missing)
+
+
+def _path(path: str) -> str:
+    """Return the path of a file. Raises ValueError for one that cannot be part of a command."""
+    if path.startswith("-") or not path.isprintable():
+        raise ValueError(f"{quoted(path)} is not a path")
+    return path
 
 
 def _file(path: str, lines: list[str] | dict[str, str] | None) -> tuple[str, ...] | Unread | Absent:

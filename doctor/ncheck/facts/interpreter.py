@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypedDict, cast
@@ -39,6 +40,10 @@ class InterpreterAnswer(TypedDict):
 INTERPRETER = Answer("interpreter", shape=InterpreterAnswer)
 
 
+# tensorflow-gpu: a name becomes part of commands
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
 NCCL_WHEELS = "nvidia-nccl-"  # not a framework: the version of the NCCL in use is read from the library
 
 
@@ -54,7 +59,7 @@ def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
         path=answer["path"],
         version=answer["version"],
         how=answer.get("how") or "",
-        frameworks={name: held for name, held in answer["packages"].items() if not name.startswith(NCCL_WHEELS)},
+        frameworks={name: held for name, held in packages(evidence).items() if not name.startswith(NCCL_WHEELS)},
         container=answer.get("container") or "",
     )
 
@@ -62,7 +67,8 @@ def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
 def packages(evidence: Evidence) -> dict[str, str]:
     """Return the frameworks in the job's interpreter by name; {} if it could not be read."""
     reply = evidence.reply(INTERPRETER)
-    return cast("InterpreterAnswer", reply.value)["packages"] if reply.succeeded else {}
+    held = cast("InterpreterAnswer", reply.value)["packages"] if reply.succeeded else {}
+    return {name: version for name, version in held.items() if _PACKAGE.fullmatch(name)}
 
 
 FACTS = (Fact(InterpreterFacts, (INTERPRETER,), interpreter),)

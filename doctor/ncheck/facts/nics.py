@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +9,7 @@ from ipaddress import ip_interface
 from typing import TypedDict, cast
 
 from ncheck.facts.definition import Fact, no_answer
-from ncheck.hostlist import quoted
+from ncheck.facts.shapes import device_name
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read
 from ncheck.parse.interface_names import Kind as Kind  # noqa: PLC0414  checks compare Interface.kind with it
@@ -95,10 +94,6 @@ class NicFacts:
 
         held = ((nic, address) for nic in self.candidates for address in nic.addresses if nic.driver not in BMC_DRIVERS)
         return tuple((nic, one) for nic, one in held if one.scope == "global" and not ip_address(one.ip).is_link_local)
-
-
-# enp3s0f0np0, bond0.100, eth0:1 (as older tools name a second address)
-_NAME = re.compile(r"[^\s/]{1,64}")
 
 
 _MOST = 8192  # interfaces of one node: a thousand containers create as many
@@ -205,7 +200,7 @@ def nics(evidence: Evidence) -> Read[NicFacts]:
     value = cast("InterfacesAnswer", reply.value)
     if len(value["interfaces"]) > _MOST:
         raise ValueError(f"{len(value['interfaces'])} interfaces: more than any node has")
-    links = {_name(link): link for link in value["interfaces"]}
+    links = {device_name(link["name"]): link for link in value["interfaces"]}
     routes = value.get("default_routes") or []
     return NicFacts(with_uplinks(tuple(_interface(link, links, routes) for link in links.values())))
 
@@ -294,7 +289,7 @@ def _by_pairing(link: Link) -> Kind:
 
 
 def _interface(link: Link, links: Mapping[str, Link], routes: list[str]) -> Interface:
-    name = _name(link)
+    name = link["name"]
     return Interface(
         name=name,
         index=link["index"],
@@ -314,14 +309,6 @@ def _interface(link: Link, links: Mapping[str, Link], routes: list[str]) -> Inte
         default_route=name in routes,
         peer_index=link.get("peer_index"),
     )
-
-
-def _name(link: Link) -> str:
-    """Return its name. Raises ValueError for a name that no kernel allows: it becomes part of commands."""
-    name = link["name"]
-    if not _NAME.fullmatch(name) or not name.isprintable():
-        raise ValueError(f"{quoted(name)} is not an interface name")
-    return name
 
 
 def _address(one: LinkAddress) -> Address:

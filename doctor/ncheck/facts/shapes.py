@@ -7,6 +7,7 @@ it. The validators below check what a type does not say, such as a port, or rais
 from __future__ import annotations
 
 import math
+import re
 import types
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
@@ -117,6 +118,17 @@ def truth(value: JsonValue) -> bool:
 def words(value: JsonValue) -> str:
     if not isinstance(value, str):
         raise TypeError("expected a string")
+    return value
+
+
+# enp3s0f0np0, bond0.100, eth0:1, mlx5_0:1
+_DEVICE = re.compile(r"[^\s/-][^\s/]{0,63}")
+
+
+def device_name(value: str) -> str:
+    """Return the name of an interface or adapter, which becomes part of commands: no kernel has one like an option."""
+    if not _DEVICE.fullmatch(value) or not value.isprintable():
+        raise ValueError(f"{quoted(value)} is not an interface name, nor an adapter's")
     return value
 
 

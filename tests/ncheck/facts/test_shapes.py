@@ -9,12 +9,15 @@ from typing import Any, Literal, TypedDict
 import pytest
 from ncheck.facts import every_fact
 from ncheck.facts.definition import Fact
+from ncheck.facts.environment import ENVIRONMENT, EnvironmentFacts
 from ncheck.facts.gpus import NVML, GpuFacts
+from ncheck.facts.infiniband import IBSTAT, SYSFS, InfinibandFacts
 from ncheck.facts.interpreter import INTERPRETER, InterpreterFacts
 from ncheck.facts.learning import definition_of, facts_of
 from ncheck.facts.limits import LIMITS, LimitsFacts
+from ncheck.facts.nics import INTERFACES, NicFacts
 from ncheck.facts.shapes import items, mapping, misfit, node, number, port, truth, whole, words
-from ncheck.model.evidence import Answer, Cause, Evidence, JsonValue, Reply, Status
+from ncheck.model.evidence import Answer, Cause, Evidence, JsonValue, Reply, Source, Status
 from ncheck.model.fact import Unread
 
 from .conftest import Answered
@@ -170,3 +173,49 @@ def test_a_fact_whose_fields_are_of_other_types_than_its_record_says_is_unknown(
     gpus = Reply(Status.OK, value={"gpus": []})
     fact = facts_of(answered({NVML: gpus}), [GpuFacts])[GpuFacts]
     assert fact == Unread("could not be parsed: driver: not text")
+
+
+IBSTAT_OUTPUT = """CA '{name}'
+\tCA type: MT4129
+\tNumber of ports: 1
+\tPort 1:
+\t\tState: Active
+\t\tPhysical state: LinkUp
+\t\tRate: 400
+"""
+
+
+@pytest.mark.parametrize("name", ["--flush", "-x", "a b", "a/b", "", "a\x1b", "x" * 65])
+def test_what_no_device_is_called_makes_the_devices_unknown(answered: Answered, name: str) -> None:
+    """The name becomes a word of a command, where a program would take it for an option."""
+    ibstat = Reply(Status.OK, exit_status=0, stdout=IBSTAT_OUTPUT.format(name=name or " "))
+    link: JsonValue = {"name": name, "index": 1}
+    sources: dict[type[object], dict[Source, Reply]] = {
+        NicFacts: {INTERFACES: Reply(Status.OK, value={"interfaces": [link]})},
+        InfinibandFacts: {IBSTAT: ibstat, SYSFS: Reply(Status.MISSING)},
+    }
+    for fact, replies in sources.items():
+        assert isinstance(facts_of(answered(replies), [fact])[fact], Unread)
+
+
+def test_a_network_device_of_an_adapter_is_held_to_the_same(answered: Answered) -> None:
+    place = "/sys/class/infiniband/mlx5_0"
+    port = {"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "400 Gb/sec", "gid_attrs/ndevs/0": "--flush"}
+    tree: dict[str, JsonValue] = {f"{place}/ports/1/{name}": text for name, text in port.items()}
+    replies = {IBSTAT: Reply(Status.MISSING), SYSFS: Reply(Status.OK, value=tree)}
+    assert isinstance(facts_of(answered(replies), [InfinibandFacts])[InfinibandFacts], Unread)
+
+
+@pytest.mark.parametrize("path", ["--in-place=x", "-x", "/etc/nccl\n.conf", "/\u2028"])
+def test_a_path_that_no_command_should_get_makes_the_environment_unknown(answered: Answered, path: str) -> None:
+    value: JsonValue = {"variables": {}, "job_variables": {}, "missing": [], "files": {path: None}}
+    facts = facts_of(answered({ENVIRONMENT: Reply(Status.OK, value=value)}), [EnvironmentFacts])
+    assert isinstance(facts[EnvironmentFacts], Unread)
+
+
+@pytest.mark.parametrize("name", ["--index-url=http://x/", "-r", "a b", "torch;id", ""])
+def test_what_no_package_is_called_is_none(answered: Answered, name: str) -> None:
+    value: JsonValue = {"path": "/usr/bin/python3", "version": "3.10", "packages": {name: "1", "torch": "2.6.0"}}
+    fact = facts_of(answered({INTERPRETER: Reply(Status.OK, value=value)}), [InterpreterFacts])[InterpreterFacts]
+    assert isinstance(fact, InterpreterFacts)
+    assert fact.frameworks == {"torch": "2.6.0"}
