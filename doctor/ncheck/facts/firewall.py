@@ -179,7 +179,7 @@ def nft_chains(text: str) -> tuple[InputChain, ...]:
     )
 
 
-def _nft_name(value: _Object) -> str:
+def _nft_name(value: object) -> str:
     if not isinstance(value, str) or not _NFT_NAME.fullmatch(value):
         raise ValueError(f"{quoted(str(value))} is not a name of nftables")
     return value

@@ -202,7 +202,7 @@ def test_a_network_device_of_an_adapter_is_held_to_the_same(answered: Answered) 
     place = "/sys/class/infiniband/mlx5_0"
     port = {"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "400 Gb/sec", "gid_attrs/ndevs/0": "--flush"}
     tree: dict[str, JsonValue] = {f"{place}/ports/1/{name}": text for name, text in port.items()}
-    replies = {IBSTAT: Reply(Status.MISSING), SYSFS: Reply(Status.OK, value=tree)}
+    replies: dict[Source, Reply] = {IBSTAT: Reply(Status.MISSING), SYSFS: Reply(Status.OK, value=tree)}
     assert isinstance(facts_of(answered(replies), [InfinibandFacts])[InfinibandFacts], Unread)
 
 
