@@ -171,8 +171,13 @@ _PLAIN: Mapping[object, Compare] = {
 
 def _any_of(choices: list[Compare]) -> Compare:
     def compare(value: object) -> str:
-        wrong = [choice(value) for choice in choices]
-        return wrong[0] if all(wrong) else ""
+        first = ""
+        for choice in choices:
+            wrong = choice(value)
+            if not wrong:
+                return ""
+            first = first or wrong
+        return first
 
     return compare
 
@@ -183,7 +188,10 @@ def _list(kind: type[Collection[object]], item: Compare) -> Compare:
             return ": not a list"
         if len(value) > _MOST:
             return f": {len(value)} items"
-        return next((f"[{at}]{why}" for at, one in enumerate(value) if (why := item(one))), "")
+        for at, one in enumerate(value):
+            if wrong := item(one):
+                return f"[{at}]{wrong}"
+        return ""
 
     return compare
 
@@ -192,7 +200,10 @@ def _row(columns: list[Compare]) -> Compare:
     def compare(value: object) -> str:
         if not isinstance(value, tuple) or len(value) != len(columns):
             return f": not {len(columns)} values"
-        return next((f"[{at}]{why}" for at, one in enumerate(value) if (why := columns[at](one))), "")
+        for at, column in enumerate(columns):
+            if wrong := column(value[at]):
+                return f"[{at}]{wrong}"
+        return ""
 
     return compare
 
@@ -203,8 +214,10 @@ def _table(key: Compare, item: Compare) -> Compare:
             return ": not a mapping"
         if len(value) > _MOST:
             return f": {len(value)} items"
-        wrong = ((name, why) for name, one in value.items() if (why := key(name) or item(one)))
-        return next((f"[{quoted(str(name))}]{why}" for name, why in wrong), "")
+        for name, one in value.items():
+            if wrong := key(name) or item(one):
+                return f"[{quoted(str(name))}]{wrong}"
+        return ""
 
     return compare
 
@@ -213,22 +226,29 @@ def _keys(columns: Mapping[str, Compare], required: frozenset[str]) -> Compare:
     def compare(value: object) -> str:
         if not isinstance(value, dict):
             return ": not a mapping"
-        held = ((name, column) for name, column in columns.items() if name in required or name in value)
-        return next((f".{name}{why}" for name, column in held if (why := column(value.get(name)))), "")
+        for name, column in columns.items():
+            held = value.get(name)
+            wrong = "" if held is None and name not in required and name not in value else column(held)
+            if wrong:
+                return f".{name}{wrong}"
+        return ""
 
     return compare
 
 
 def _record(kind: type[Any]) -> Compare:
     hints = _hints(kind)
-    columns = {field.name: hints.get(field.name, object) for field in fields(kind)}
+    columns: dict[str, Compare] = {}  # looked up at first use: a record may hold others of its kind
 
     def compare(value: object) -> str:
         if not isinstance(value, kind):
             return f": not a {kind.__name__}"
-        # Looked up here and not above: a record may hold others of its kind.
-        wrong = ((name, why) for name, hint in columns.items() if (why := _comparison(hint)(getattr(value, name))))
-        return next((f".{name}{why}" for name, why in wrong), "")
+        if not columns:
+            columns.update({field.name: _comparison(hints.get(field.name, object)) for field in fields(kind)})
+        for name, column in columns.items():
+            if wrong := column(getattr(value, name)):
+                return f".{name}{wrong}"
+        return ""
 
     return compare
 
