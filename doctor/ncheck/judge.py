@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.run import Crash, CrashFacts
 from ncheck.hostlist import fold, unfold
-from ncheck.model.check import Check, NotApplicable, Problem, Said, unreadable
+from ncheck.model.check import HERE, Check, NotApplicable, Problem, Said, unreadable
 from ncheck.model.cluster import Cluster, Facts, FactType, NodeView
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Verdict
 from ncheck.settings import Settings
+from ncheck.text import typable
 
 
 @dataclass
@@ -150,6 +151,8 @@ class _Run:
                 self.verdicts[name] = self._verdict(name, outcome, reason)
         if isinstance(word, Problem):
             check, evidence = self.check, tuple(map(bounded, word.evidence))
+            if not typable(word.fix):  # text of a node is in it that no terminal and no shell should get
+                word = replace(word, fix=f"ncheck explain {check.code}", where=HERE, look=True)
             finding = Finding(
                 check.code, check.name, check.severity, nodes, bounded(word.message), evidence, word.fix,
                 where=word.where, kind="look" if word.look else "fix",

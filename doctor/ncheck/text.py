@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shlex import quote
+from shlex import quote, split
 
 
 def size(number: int) -> str:
@@ -30,6 +30,20 @@ def printable(text: str, longest: int = LONGEST) -> str:
     return "".join(c if c.isprintable() else "?" for c in cut)
 
 
+LONGEST_COMMAND = 8000  # characters: the names of a thousand nodes are shorter
+
+
+def typable(command: str) -> bool:
+    """Return whether this can be pasted: one line of printable text, all of whose quotes are closed.
+
+    Text is cleaned before it is quoted, never after: a `?` in the place of an escape would make another command of it.
+    """
+    try:
+        return len(command) <= LONGEST_COMMAND and command.isprintable() and bool(split(command))
+    except ValueError:
+        return False
+
+
 def shell_word(word: str) -> str:
     """Quote a word for bash and zsh; zsh would expand =eth0 to the path of a program eth0."""
     return f"'{word}'" if word.startswith("=") and quote(word) == word else quote(word)
@@ -42,4 +56,4 @@ def sudo_for(path: str) -> str:
 
 def export_line(name: str, value: str) -> str:
     """Return the line that sets a variable, such as export NCCL_SOCKET_IFNAME='=eth0'."""
-    return f"export {name}={shell_word(value)}"
+    return f"export {quote(name)}={shell_word(value)}"

@@ -14,8 +14,12 @@ import ncheck_checks
 import pytest
 from ncheck.model.check import Check
 from ncheck.registry import TOPICS, checks_of
+from ncheck.text import typable
 
-from .watched import HOSTILE, file_of_tests, watched
+from .watched import HOSTILE, OPTION, file_of_tests, watched
+
+# A hostile text of a node, where it stands in no quotes.
+ALIVE = (";PWNED", "$(P", "`P", "&P", "|P", ">P")
 
 HEADINGS = ["## What it finds", "## Why it matters", "## What to type"]
 
@@ -162,6 +166,39 @@ def test_a_shell_reads_every_fix() -> None:
 def test_no_fix_runs_what_a_nodes_name_says(check: Check) -> None:
     for fix in {finding.fix for finding in watched(check).hostile}:
         assert HOSTILE not in fix or "touch" not in commands(fix), fix
+
+
+@every_check
+def test_text_of_a_node_stands_in_quotes_in_a_fix_or_not_at_all(check: Check) -> None:
+    """Whatever text of a fact is hostile: a fix stays one line, and a shell gets that text as words."""
+    for fix in {finding.fix for finding in watched(check).fuzzed}:
+        assert typable(fix), fix
+        for line in read_by_shells(fix):
+            assert not [word for word in ALIVE if word in unquoted(line)], fix
+            assert not [word for word in shlex.split(line) if word.startswith(OPTION)], fix
+
+
+def read_by_shells(fix: str) -> list[str]:
+    """Return the line that a shell reads, and the one that ssh hands to the shell of the other machine."""
+    first, *words = shlex.split(fix)
+    while first == "ssh" and words[:1] and words[0].startswith("-"):
+        words = words[1 if words[0] == "-t" else 2 :]
+    return [fix, " ".join(words[1:])] if first == "ssh" else [fix]
+
+
+def unquoted(line: str) -> str:
+    """Return what a shell reads of a line outside of quotes; of double quotes, what follows a $ or a `."""
+    found, quote, escaped = [], "", False
+    for place, char in enumerate(line):
+        if escaped or (char == "\\" and quote != "'"):
+            escaped = not escaped
+        elif char == quote:
+            quote = ""
+        elif not quote and char in "'\"":
+            quote = char
+        elif not quote or (quote == '"' and (char in "$`" or line[place - 1] in "$`(")):
+            found.append(char)
+    return "".join(found)
 
 
 @every_check

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ncheck.facts.login import LoginFacts
 from ncheck.judge import Judgement, judge
@@ -17,8 +19,23 @@ from ncheck.model.check import Check
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome
 
+Nodes = Mapping[str, Facts]
 HERE = Path(__file__).parent
 HOSTILE = "; touch /tmp/owned $(reboot)"
+# Text in which a shell or a terminal would find what to do; the word PWNED is to stand in quotes, or not at all.
+TEXTS = (
+    ";PWNED $(PWNED) `PWNED` &PWNED |PWNED >PWNED\"'PWNED",
+    "$(PWNED);`PWNED`",
+    "\n\x1b]0;PWNED\x07\u202e\u2028\0PWNED",
+)
+OPTION = "--PWNED"  # a program would take it for an option
+# What no node can name like an option, since its reader refuses it: tests/ncheck/facts/test_shapes.py
+AT_THE_DOOR = frozenset({
+    "Interface.name", "HcaPort.hca", "HcaPort.netdev", "NodeResult.carried key", "InterpreterFacts.frameworks key",
+    "EnvironmentFacts.files key", "InputChain.name", "InputChain.table", "XidEvent.pci",
+})  # fmt: skip
+OWN = frozenset({"fix", "module", "user"})  # fields that ncheck fills itself
+MOST_NODES, TRIES, WORTH = 8, 120, 10  # a try that led to a finding counts as so many
 
 
 @dataclass
@@ -27,6 +44,7 @@ class Watched:
 
     findings: list[Finding] = field(default_factory=list)
     hostile: list[Finding] = field(default_factory=list)  # the same cases on nodes whose names would run commands
+    fuzzed: list[Finding] = field(default_factory=list)  # the same cases, one text of a fact at a time made hostile
     healthy: int = 0  # cases without a finding, in which some node passed or was rightly skipped
 
 
@@ -61,6 +79,8 @@ def _loaded(path: Path) -> ModuleType:
 
 
 def _watching(check: Check, seen: Watched):  # type: ignore[no-untyped-def]  # noqa: ANN202  the signature of judge
+    tries: Counter[str] = Counter()
+
     def judge_and_keep(checks: Sequence[Check], nodes: Mapping[str, Facts]) -> Judgement:
         judgement = judge(checks, nodes)
         own = [finding for finding in judgement.findings if finding.code == check.code]
@@ -69,9 +89,65 @@ def _watching(check: Check, seen: Watched):  # type: ignore[no-untyped-def]  # n
         seen.healthy += not own and bool(outcomes & {Outcome.PASSED, Outcome.SKIPPED})
         renamed = judge(checks, {f"{name}{HOSTILE}": _without_a_line(facts) for name, facts in nodes.items()})
         seen.hostile += [finding for finding in renamed.findings if finding.code == check.code]
+        for place, sick in _sickened(nodes, tries):
+            found = [finding for finding in judge([check], sick).findings if finding.code == check.code]
+            tries[place] += WORTH if found else 1
+            seen.fuzzed += found
         return judgement
 
     return judge_and_keep
+
+
+def _sickened(nodes: Nodes, tries: Mapping[str, int]) -> Iterator[tuple[str, Nodes]]:
+    """Yield the facts with one text at a time made hostile, wherever it stands, and the field that it is from.
+
+    A field that was tried often enough is passed over, and so are clusters that take long to judge.
+    """
+    if len(nodes) > MOST_NODES:
+        return
+    texts = {text: place for facts in nodes.values() for fact in facts.values() for place, text in _texts(fact)}
+    for text, place in texts.items():
+        for new in (*(text + added for added in TEXTS), TEXTS[0], OPTION):
+            held = new == OPTION and place in AT_THE_DOOR
+            if text not in nodes and not held and tries.get(place, 0) < TRIES:
+                yield (
+                    place,
+                    {
+                        name: {kind: _replaced(fact, text, new) for kind, fact in facts.items()}
+                        for name, facts in nodes.items()
+                    },
+                )
+
+
+def _texts(value: object, place: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every text in a fact with its field, but those of ncheck's own."""
+    if type(value) is str:
+        yield place, value
+    elif is_dataclass(value) and not isinstance(value, type):
+        for one in fields(value):
+            if one.name not in OWN:
+                yield from _texts(getattr(value, one.name), f"{type(value).__name__}.{one.name}")
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from (*_texts(key, f"{place} key"), *_texts(inner, place))
+    elif isinstance(value, tuple | frozenset):
+        for inner in value:
+            yield from _texts(inner, place)
+
+
+def _replaced(value: Any, old: str, new: str) -> Any:
+    if type(value) is str:
+        return new if value == old else value
+    if is_dataclass(value) and not isinstance(value, type):
+        held = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
+        return replace(
+            value, **{name: part if name in OWN else _replaced(part, old, new) for name, part in held.items()}
+        )
+    if isinstance(value, Mapping):
+        return {_replaced(key, old, new): _replaced(inner, old, new) for key, inner in value.items()}
+    if isinstance(value, tuple | frozenset):
+        return type(value)(_replaced(inner, old, new) for inner in value)
+    return value
 
 
 def _without_a_line(facts: Facts) -> Facts:

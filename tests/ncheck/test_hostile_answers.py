@@ -38,9 +38,9 @@ FORMS = ("console", "json")  # of each report; a page is the dearest form, and o
 HOSTILE = (
     "$(PWNED)", "`PWNED`", "eth0;PWNED", "--PWNED", "-oProxyCommand=PWNED", "a\nPWNED", "a\r\nPWNED\n",
     "\x1b]0;PWNED\x07", "\x1b[2J", "eth0 PWNED", "eth0'PWNED", 'eth0"PWNED', "eth0\\PWNED", "\u202ePWNED",
-    "\u2028PWNED", "é", "", " ", "*", "=eth0", "^eth0", "x" * 300, "../../PWNED", "\x00", "10.0.0.1;PWNED",
-    "10.20.0.0/24 PWNED", "fe80::1%$(PWNED)", "fe80::1%\nPWNED", "::", "inf", "nan", "1e999", "²", "&PWNED", "|PWNED",
-    ">PWNED", "#PWNED", "{PWNED,b}",
+    "\u2028PWNED", "é", "", " ", "*", "=eth0", "^eth0", "x" * 300, "../../PWNED", "\x00", "\x7f\x9b2J",
+    "10.0.0.1;PWNED", "10.20.0.0/24 PWNED", "fe80::1%$(PWNED)", "fe80::1%\nPWNED", "::", "inf", "nan", "1e999",
+    "²", "&PWNED", "|PWNED", ">PWNED", "#PWNED", "{PWNED,b}",
 )  # fmt: skip
 NO_TEXT: tuple[Any, ...] = (
     None, True, -1, 0, 65536, 2**63, 10**400, 1.5, 1e308, [], {}, [None], [[]], {"": {}}, {"error": "$(PWNED)"},

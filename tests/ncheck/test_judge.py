@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import pytest
 from ncheck import Absent, Cluster, Inconclusive, NodeView, Problem, Severity, Unread, cluster_check, node_check, split
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.run import Crash, CrashFacts
@@ -54,6 +55,11 @@ def check_is_broken(node: NodeView) -> Iterator[Problem]:
 @node_check("NC805", Severity.ERROR, Colour)
 def check_reads_too_much(node: NodeView) -> Iterator[Problem]:
     yield Problem(str(node[Weight].grams), "weigh it")
+
+
+@node_check("NC806", Severity.ERROR, Colour)
+def colour_to_type(node: NodeView) -> Iterator[Problem]:
+    yield Problem("it has a colour", f"paint {node[Colour].name}", where=node.name)
 
 
 def outcomes(judgement: Judgement) -> dict[str, tuple[str, str]]:
@@ -179,3 +185,18 @@ def test_a_check_is_shown_only_what_it_declares() -> None:
     judgement = judge([check_reads_too_much], {"a": {Colour: Colour("red"), Weight: Weight(3)}})
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.CRASHED]
     assert "does not declare" in judgement.verdicts[0].reason
+
+
+@pytest.mark.parametrize(
+    "name", ["a\nb", "a\r", "\x1b[31mred", "a\u2028b", "a\u202eb", "a\0b", "it's", '"', "a\x85b", "\ud800", "x" * 8000]
+)
+def test_a_fix_that_cannot_be_pasted_is_not_printed(name: str) -> None:
+    """A plug-in's check, too, may take what a node says for a line to type."""
+    (finding,) = judge([colour_to_type], {"a": {Colour: Colour(name)}}).findings
+    assert (finding.fix, finding.where, finding.kind) == ("ncheck explain NC806", "here", "look")
+
+
+@pytest.mark.parametrize("name", ["red", "'it is red'", "é; ls | head -1 > /dev/null"])
+def test_a_fix_that_can_be_pasted_stays_word_for_word(name: str) -> None:
+    (finding,) = judge([colour_to_type], {"a": {Colour: Colour(name)}}).findings
+    assert (finding.fix, finding.where, finding.kind) == (f"paint {name}", "a", "fix")

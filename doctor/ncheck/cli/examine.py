@@ -14,14 +14,14 @@ import click
 
 from ncheck.errors import EXIT_FINDINGS, InventoryError
 from ncheck.hostlist import fold, quoted, unfold
-from ncheck.text import printable
+from ncheck.text import LONGEST_COMMAND, printable
 
 if TYPE_CHECKING:
     from ncheck.model.report import Report
     from ncheck.observer import Observer
     from ncheck.settings import Settings
 
-_LONGEST = 2000  # characters of one message on standard error
+_LONGEST = LONGEST_COMMAND + 100  # characters of one message on standard error: a command in it is never cut
 
 
 def settings_of(given: Mapping[str, object]) -> Settings:

@@ -53,8 +53,9 @@ def read(kind: str, file: str, output: str) -> None:  # noqa: ARG001  accepted b
 
     text = _text(kind, file)
     from ncheck.parse.read import read_text
+    from ncheck.report.json import without_delete
 
-    click.echo(json.dumps(read_text(kind, text), indent=2))
+    click.echo(without_delete(json.dumps(read_text(kind, text), indent=2)))
 
 
 @click.command(short_help="Print the JSON Schema of the report.")

@@ -122,7 +122,8 @@ def _say(message: str, code: int) -> int:
 def _our_bug(error: BaseException) -> int:
     """Report an unexpected exception. The traceback is printed on request, and saved nowhere."""
     if os.environ.get("NCHECK_DEBUG") == "1":
-        traceback.print_exception(error)
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            print(printable(line, longest=2000), file=sys.stderr)  # noqa: T201
     where = traceback.extract_tb(error.__traceback__)[-1]
     _say(f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})", EXIT_BUG)  # noqa: PTH119
     return _say(

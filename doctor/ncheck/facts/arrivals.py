@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers, no_answer
 from ncheck.facts.login import LoginFacts
@@ -40,7 +40,22 @@ class ArrivalFacts:
     arrivals: tuple[Arrival, ...]
 
 
-ARRIVALS = Answer("arrivals")
+class ArrivalAnswer(TypedDict):
+    """One arrival, its addresses as text."""
+
+    interface: str
+    address: str
+    source: str
+    taken: bool
+
+
+class ArrivalsAnswer(TypedDict):
+    """All arrivals that the node was asked about."""
+
+    arrivals: list[ArrivalAnswer]
+
+
+ARRIVALS = Answer("arrivals", shape=ArrivalsAnswer)
 
 
 def arrivals(evidence: Evidence) -> Read[ArrivalFacts]:
@@ -48,17 +63,14 @@ def arrivals(evidence: Evidence) -> Read[ArrivalFacts]:
     reply = evidence.reply(ARRIVALS)
     if why := no_answer(ARRIVALS, reply):
         return why
-    answer = cast("Mapping[str, list[Mapping[str, object]]]", reply.value)
-    return ArrivalFacts(tuple(_arrival(one) for one in answer["arrivals"]))
+    answer = cast("ArrivalsAnswer", reply.value)
+    return ArrivalFacts(tuple(map(_arrival, answer["arrivals"])))
 
 
-def _arrival(one: Mapping[str, object]) -> Arrival:
-    """Read one arrival. Raises ValueError for an invalid address, TypeError for an invalid `taken`."""
-    taken = one["taken"]
-    if not isinstance(taken, bool):
-        raise TypeError(f"{taken!r} is neither true nor false")
-    address, source = (str(ip_address(str(one[key]))) for key in ("address", "source"))
-    return Arrival(str(one["interface"]), address, source, taken)
+def _arrival(one: ArrivalAnswer) -> Arrival:
+    """Read one arrival. Raises ValueError for an invalid address."""
+    address, source = (str(ip_address(one[key])) for key in ("address", "source"))
+    return Arrival(one["interface"], address, source, one["taken"])
 
 
 STRICT = 1  # net.ipv4.conf.*.rp_filter: 0 off, 1 strict, 2 loose

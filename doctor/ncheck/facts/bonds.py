@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ncheck.facts.definition import Fact, no_answer
-from ncheck.facts.nics import INTERFACES
+from ncheck.facts.nics import INTERFACES, InterfacesAnswer
 from ncheck.model.evidence import Evidence, Tree
 from ncheck.model.fact import Absent, Read, Unread
 
@@ -54,9 +54,7 @@ def bonds(evidence: Evidence) -> Read[BondFacts]:
     for source in (BONDING, INTERFACES):
         if why := no_answer(source, evidence.reply(source)):
             return why
-    tree = evidence.reply(BONDING).value
-    if not isinstance(tree, Mapping):
-        raise TypeError("the bonding driver's files are not a tree")
+    tree = cast("Mapping[str, object]", evidence.reply(BONDING).value)
     names = _names(evidence)
     for name in names:
         if not isinstance(tree.get(PLACE + name), str):
@@ -65,8 +63,8 @@ def bonds(evidence: Evidence) -> Read[BondFacts]:
 
 
 def _names(evidence: Evidence) -> list[str]:
-    value = cast("Mapping[str, list[Mapping[str, object]]]", evidence.reply(INTERFACES).value)
-    return [str(link["name"]) for link in value["interfaces"] if link.get("bond")]
+    value = cast("InterfacesAnswer", evidence.reply(INTERFACES).value)
+    return [link["name"] for link in value["interfaces"] if link.get("bond")]
 
 
 FACTS = (Fact(BondFacts, (BONDING, INTERFACES), bonds),)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
 from ncheck.facts.definition import Fact, trouble
+from ncheck.hostlist import quoted
 from ncheck.model.evidence import Command, Evidence, File, Reply, Status
 from ncheck.model.fact import Absent, Read, Unread
 
@@ -154,6 +156,10 @@ _NO_CONDITION = frozenset({"counter", "log", "comment", *_ACTIONS})  # statement
 _Object = Mapping[str, object]
 
 
+# KUBE-FIREWALL, cali_input: what nft itself takes for a name; it reads its arguments once more as its own language
+_NFT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9/\\_.-]{0,255}")
+
+
 def nft_chains(text: str) -> tuple[InputChain, ...]:
     """Read the IPv4 input chains of `nft -j list ruleset`. Raises ValueError, KeyError or TypeError for other text."""
     objects = cast("list[Mapping[str, _Object]]", json.loads(text)["nftables"])
@@ -164,13 +170,19 @@ def nft_chains(text: str) -> tuple[InputChain, ...]:
             actions.setdefault((rule["family"], rule["table"], rule["chain"]), statements[-1])
     return tuple(
         InputChain(
-            f"{chain['family']} {chain['table']}",
-            str(chain["name"]),
+            f"{chain['family']} {_nft_name(chain['table'])}",
+            _nft_name(chain["name"]),
             actions.get((chain["family"], chain["table"], chain["name"]), str(chain.get("policy") or "accept")),
         )
         for chain in (item["chain"] for item in objects if "chain" in item)
         if chain["family"] in ("inet", "ip") and (chain.get("hook"), chain.get("type")) == ("input", "filter")
     )
+
+
+def _nft_name(value: object) -> str:
+    if not isinstance(value, str) or not _NFT_NAME.fullmatch(value):
+        raise ValueError(f"{quoted(str(value))} is not a name of nftables")
+    return value
 
 
 _POLICIES = {"ACCEPT": "accept", "DROP": "drop"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TypedDict, cast
 
 from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Answer, Command, Evidence, Reply, Status, Tree
@@ -31,7 +31,28 @@ class GpuFacts:
         return tuple(sorted({gpu.name for gpu in self.gpus}))
 
 
-NVML = Answer("gpus")  # MISSING: the agent looked on PCI too and found no NVIDIA device
+class NvmlGpu(TypedDict):
+    """One GPU as NVML shows it; memory in bytes."""
+
+    index: int
+    name: str
+    uuid: str | None
+    pci: str | None
+    memory_total: int | None
+    memory_used: int | None
+
+
+class NvmlAnswer(TypedDict):
+    """What NVML says. `errors`: the functions that failed; `devices`: how many NVIDIA GPUs PCI shows."""
+
+    driver: str | None
+    cuda: str | None
+    gpus: list[NvmlGpu]
+    errors: dict[str, str] | None
+    devices: int | None
+
+
+NVML = Answer("gpus", shape=NvmlAnswer)  # MISSING: the agent looked on PCI too and found no NVIDIA device
 
 
 DEVICES = Tree(
@@ -110,9 +131,6 @@ SMI_QUERY = Command(("nvidia-smi", "--query-gpu=" + ",".join(QUERY), "--format=c
 SMI = Command(("nvidia-smi",))
 
 
-JsonObject = Mapping[str, object]
-
-
 # If one of these fails, the number or the names of the GPUs are unknown.
 _VITAL = ("GetCount", "GetHandle", "GetName")
 
@@ -132,7 +150,7 @@ def _from_either(evidence: Evidence) -> Read[GpuFacts]:
     """Read NVML, else nvidia-smi. If both fail, the result is Unread; Absent only if PCI shows no GPU either."""
     reply = evidence.reply(NVML)
     if reply.succeeded:
-        return _from_nvml(cast("JsonObject", reply.value))
+        return _from_nvml(cast("NvmlAnswer", reply.value))
     facts = _from_smi(evidence)
     if isinstance(facts, GpuFacts) or (isinstance(facts, Unread) and facts.hung):
         return facts
@@ -142,31 +160,31 @@ def _from_either(evidence: Evidence) -> Read[GpuFacts]:
     return facts
 
 
-def _from_nvml(value: JsonObject) -> Read[GpuFacts]:
-    errors = cast("Mapping[str, object]", value.get("errors") or {})
-    for function, words in errors.items():
-        if any(vital in function for vital in _VITAL) or "lost" in str(words).lower():
+def _from_nvml(value: NvmlAnswer) -> Read[GpuFacts]:
+    for function, words in (value.get("errors") or {}).items():
+        if any(vital in function for vital in _VITAL) or "lost" in words.lower():
             return Unread(f"NVML cannot read every GPU: {function}: {words}", fix="nvidia-smi")
-    found = tuple(_gpu(one) for one in cast("list[JsonObject]", value["gpus"]))
+    found = tuple(map(_gpu, value["gpus"]))
     if not found:
         return _none_found(value)
-    return GpuFacts(found, str(value.get("driver") or ""), str(value.get("cuda") or ""), "nvml")
+    return GpuFacts(found, value.get("driver") or "", value.get("cuda") or "", "nvml")
 
 
-def _none_found(value: JsonObject) -> Unread | Absent:
+def _none_found(value: NvmlAnswer) -> Unread | Absent:
     if value.get("devices"):
         return Unread(f"{value['devices']} NVIDIA GPU(s) on PCI, but NVML finds none", fix="nvidia-smi")
     return Absent("no NVIDIA GPU")
 
 
-def _gpu(one: JsonObject) -> Gpu:
+def _gpu(one: NvmlGpu) -> Gpu:
+    pci = one.get("pci")
     return Gpu(
-        index=cast("int", one["index"]),
-        name=str(one["name"]),
-        uuid=str(one.get("uuid") or ""),
-        pci=pci_address(str(one["pci"])) if one.get("pci") else "",
-        memory_total=cast("int | None", one.get("memory_total")),
-        memory_used=cast("int | None", one.get("memory_used")),
+        index=one["index"],
+        name=one["name"],
+        uuid=one.get("uuid") or "",
+        pci=pci_address(pci) if pci else "",
+        memory_total=one.get("memory_total"),
+        memory_used=one.get("memory_used"),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ncheck.facts.definition import Fact, trouble
+from ncheck.facts.shapes import device_name
 from ncheck.model.evidence import Command, Evidence, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.infiniband import Adapter, Port, parse_ibstat, rate_of, tool_error
@@ -85,7 +86,7 @@ _PHYSICAL = {
 
 def devices_in(tree: Mapping[str, object]) -> tuple[str, ...]:
     """Return the names of the devices, in the order in which ibstat prints them."""
-    return tuple(sorted({path.split("/")[4] for path in tree if path.startswith(_ROOT + "/")}))
+    return tuple(sorted({device_name(path.split("/")[4]) for path in tree if path.startswith(_ROOT + "/")}))
 
 
 def ports_in(tree: Mapping[str, object]) -> tuple[HcaPort, ...]:
@@ -145,10 +146,10 @@ def _port(tree: Mapping[str, object], device: str, number: int) -> HcaPort:
 def _netdev(tree: Mapping[str, object], device: str, number: int) -> str:
     """Return the interface of this port if the GID table names it, else the first of the device."""
     if named := _text(tree, f"{_ROOT}/{device}/ports/{number}/gid_attrs/ndevs/0"):
-        return named
+        return device_name(named)
     prefix = f"{_ROOT}/{device}/device/net/"
     names = sorted(path[len(prefix) :] for path in tree if path.startswith(prefix))
-    return names[0] if names else ""
+    return device_name(names[0]) if names else ""
 
 
 def _text(tree: Mapping[str, object], path: str) -> str:
@@ -240,7 +241,7 @@ def _joined_port(tree: dict[str, object], adapter: Adapter, port: Port) -> HcaPo
         raise ValueError(f"ibstat shows no state of port {port.number} of {adapter.name}")
     pci, numa, netdev = location(tree, adapter.name, port.number)
     return HcaPort(
-        hca=adapter.name,
+        hca=device_name(adapter.name),
         port=port.number,
         state=port.state,
         physical=port.physical or "unknown",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TypedDict, cast
 
 from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Answer, Evidence
@@ -26,7 +27,21 @@ class InterpreterFacts:
     container: str = ""
 
 
-INTERPRETER = Answer("interpreter")
+class InterpreterAnswer(TypedDict):
+    """The job's interpreter, and the packages that matter to it."""
+
+    path: str
+    version: str
+    how: str | None
+    packages: dict[str, str]
+    container: str | None
+
+
+INTERPRETER = Answer("interpreter", shape=InterpreterAnswer)
+
+
+# tensorflow-gpu: a name becomes part of commands
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 NCCL_WHEELS = "nvidia-nccl-"  # not a framework: the version of the NCCL in use is read from the library
@@ -37,35 +52,23 @@ def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
     reply = evidence.reply(INTERPRETER)
     if why := trouble(INTERPRETER, reply):
         return Absent("no Python interpreter for a job on this node") if isinstance(why, Absent) else why
-    answer = cast("Mapping[str, object]", reply.value)
+    answer = cast("InterpreterAnswer", reply.value)
+    if not answer["path"] or not answer["version"]:
+        raise ValueError("its path or version is empty")
     return InterpreterFacts(
-        path=_text(answer, "path"),
-        version=_text(answer, "version"),
-        how=str(answer.get("how") or ""),
-        frameworks={name: version for name, version in _packages(answer).items() if not name.startswith(NCCL_WHEELS)},
-        container=str(answer.get("container") or ""),
+        path=answer["path"],
+        version=answer["version"],
+        how=answer.get("how") or "",
+        frameworks={name: held for name, held in packages(evidence).items() if not name.startswith(NCCL_WHEELS)},
+        container=answer.get("container") or "",
     )
 
 
 def packages(evidence: Evidence) -> dict[str, str]:
     """Return the frameworks in the job's interpreter by name; {} if it could not be read."""
     reply = evidence.reply(INTERPRETER)
-    if not reply.succeeded or not isinstance(reply.value, dict):
-        return {}
-    return _packages(cast("Mapping[str, object]", reply.value))
-
-
-def _packages(answer: Mapping[str, object]) -> dict[str, str]:
-    """Return what is installed. Raises KeyError or AttributeError if the answer lacks the list."""
-    return {name: str(version) for name, version in cast("Mapping[str, object]", answer["packages"]).items()}
-
-
-def _text(answer: Mapping[str, object], key: str) -> str:
-    """Return a string that must not be empty. Raises TypeError for anything else."""
-    value = answer[key]
-    if not isinstance(value, str) or not value:
-        raise TypeError(f"{key} is not a string")
-    return value
+    held = cast("InterpreterAnswer", reply.value)["packages"] if reply.succeeded else {}
+    return {name: version for name, version in held.items() if _PACKAGE.fullmatch(name)}
 
 
 FACTS = (Fact(InterpreterFacts, (INTERPRETER,), interpreter),)

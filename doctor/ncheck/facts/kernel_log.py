@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from shlex import quote
+from shlex import quote, split
 
 from ncheck.facts.definition import Fact, trouble
 from ncheck.model.check import Problem
@@ -141,7 +141,10 @@ def _problem(pci: str, events: list[XidEvent], *, fatal: bool, login: str) -> Pr
     xids = ", ".join(_times(xid, count) for xid, count in sorted(counts.items()))
     last = {event.xid: event.line for event in events}
     message = f"the driver reported {xids} for the GPU at {pci}"
-    return Problem(message, login * fatal + _fix(pci, counts, fatal=fatal), tuple(last.values()))
+    fix = _fix(pci, counts, fatal=fatal)
+    if login and fatal:
+        fix = login + (fix if " ".join(split(fix)) == fix else quote(fix))  # a second shell reads what ssh hands on
+    return Problem(message, fix, tuple(last.values()))
 
 
 def _times(xid: int, count: int) -> str:

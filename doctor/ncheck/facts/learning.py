@@ -7,11 +7,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ncheck.facts.definition import called
 from ncheck.facts.login import IdentityFacts, ListingFacts, LoginFacts
 from ncheck.facts.run import UnreadFacts
+from ncheck.facts.shapes import misfit, shape_of
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import TURN, Cause, Evidence, Login, Reply
-from ncheck.model.fact import Unread
+from ncheck.model.fact import Absent, Unread
 
 if TYPE_CHECKING:
     from ncheck.facts.definition import Fact
@@ -134,9 +136,25 @@ def _fact(evidence: Evidence, definition: Fact[object]) -> object:
     if definition.sources and (why := _unusable(evidence)):
         return Unread(why)
     try:
-        return definition.parse(evidence)
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        return _misshapen(evidence, definition.sources) or _held(definition.parse(evidence), definition)
+    except Exception as error:  # noqa: BLE001  whatever a reader stumbles on costs this fact of this node, not the run
         return Unread(f"could not be parsed: {type(error).__name__}: {error}")
+
+
+def _misshapen(evidence: Evidence, sources: Iterable[Source]) -> Unread | None:
+    """Return which answer is not of its declared type; None if each is."""
+    for source in sources:
+        reply, shape = evidence.reply(source), shape_of(source)
+        if shape and reply.succeeded and (wrong := misfit(reply.value, shape)):
+            return Unread(f"{called(source)} cannot be read: {wrong}")
+    return None
+
+
+def _held(fact: object, definition: Fact[object]) -> object:
+    """Return a fact; Unread where its fields are not of the types that its record declares."""
+    if definition.sources and not isinstance(fact, (Unread, Absent)) and (wrong := misfit(fact, definition.record)):
+        return Unread(f"could not be parsed: {wrong}")
+    return fact
 
 
 def _unusable(evidence: Evidence) -> str:

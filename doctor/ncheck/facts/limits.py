@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypedDict, cast, final
 
 from ncheck.facts.definition import LONGEST, Fact, no_answer
-from ncheck.facts.shapes import mapping, whole, words
-from ncheck.model.evidence import Answer, Evidence, JsonValue
+from ncheck.facts.shapes import whole
+from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read, Unread
 
 
@@ -26,7 +27,29 @@ class LimitsFacts:
     shm: SharedMemory | Unread
 
 
-LIMITS = Answer("limits")
+@final
+class SharedMemoryAnswer(TypedDict):
+    """Bytes of /dev/shm."""
+
+    total: int
+    free: int
+
+
+@final
+class NotRead(TypedDict):
+    """Why /dev/shm cannot be read."""
+
+    error: str
+
+
+class LimitsAnswer(TypedDict):
+    """Bytes; null is unlimited."""
+
+    memlock: int | None
+    shm: SharedMemoryAnswer | NotRead
+
+
+LIMITS = Answer("limits", shape=LimitsAnswer)
 
 
 _SHM = "/dev/shm"  # noqa: S108  only named, never written to
@@ -37,15 +60,14 @@ def limits(evidence: Evidence) -> Read[LimitsFacts]:
     reply = evidence.reply(LIMITS)
     if why := no_answer(LIMITS, reply):
         return why
-    answer = mapping(reply.value)
+    answer = cast("LimitsAnswer", reply.value)
     memlock = answer["memlock"]
     return LimitsFacts(None if memlock is None else whole(memlock), _shared(answer["shm"]))
 
 
-def _shared(value: JsonValue) -> SharedMemory | Unread:
-    answer = mapping(value)
+def _shared(answer: SharedMemoryAnswer | NotRead) -> SharedMemory | Unread:
     if "error" in answer:
-        return Unread(f"{_SHM}: {words(answer['error'])[:LONGEST]}")
+        return Unread(f"{_SHM}: {answer['error'][:LONGEST]}")
     return SharedMemory(whole(answer["total"]), whole(answer["free"]))
 
 

@@ -63,7 +63,8 @@ def _identity(evidence: Evidence) -> IdentityFacts | Unread:
     if greeting is None:
         cause = evidence.login.cause
         return Unread(f"not reached ({cause.value})" if cause else "the node's shell sent no greeting")
-    return IdentityFacts(greeting.host_name, greeting.boot_id, greeting.network_namespace, greeting.user_id)
+    host_name = greeting.host_name if greeting.host_name.isprintable() else ""  # it becomes part of commands
+    return IdentityFacts(host_name, greeting.boot_id, greeting.network_namespace, greeting.user_id)
 
 
 FACTS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from posixpath import basename, dirname
-from typing import cast
+from typing import TypedDict, cast
 
 from ncheck.facts.definition import Fact, no_answer
 from ncheck.model.evidence import Answer, Evidence
@@ -87,10 +87,44 @@ class MpiDaemonFacts:
     early_return: EarlyReturn | None = None
 
 
-MPI_DAEMON = Answer("mpi-daemon")
+class Ran(TypedDict):
+    """What a program printed, and how it ended; `exit_status` is negative for a signal."""
+
+    said: str
+    exit_status: int | None
+    status: str
+    reason: str
 
 
-JsonObject = Mapping[str, object]
+class ProgramAnswer(TypedDict):
+    """A program. `says`: what its --version did; `prefixed`: the same with its own lib folder, where that failed."""
+
+    path: str
+    real_path: str
+    by: list[str]
+    info: str
+    says: Ran
+    prefixed: Ran | None
+
+
+class EarlyReturnAnswer(TypedDict):
+    """See EarlyReturn."""
+
+    file: str
+    line: int
+    text: str
+
+
+class MpiDaemonAnswer(TypedDict):
+    """`shells`: why a shell gave no answer."""
+
+    starter: ProgramAnswer | None
+    daemons: list[ProgramAnswer]
+    start_up: EarlyReturnAnswer | None
+    shells: dict[str, str]
+
+
+MPI_DAEMON = Answer("mpi-daemon", shape=MpiDaemonAnswer)
 
 
 _PLACES = frozenset({PLAIN, JOB, BESIDE, INTERACTIVE, LOGIN, USUAL})
@@ -106,75 +140,59 @@ _CANNOT_RUN = (126, 127)  # the loader's and the shell's exit status for what ca
 
 
 def mpi_daemon(evidence: Evidence) -> Read[MpiDaemonFacts]:
-    """Read the answer. Raises KeyError, TypeError or ValueError if it is malformed."""
+    """Read the answer. Raises ValueError for a path or a place that is none."""
     reply = evidence.reply(MPI_DAEMON)
     if why := no_answer(MPI_DAEMON, reply):
         return why
-    answer = cast("Mapping[str, object]", reply.value)
-    daemons = cast("list[JsonObject]", answer["daemons"])
-    starter, early = cast("JsonObject | None", answer["starter"]), cast("JsonObject | None", answer["start_up"])
+    answer = cast("MpiDaemonAnswer", reply.value)
+    starter, early = answer["starter"], answer["start_up"]
     return MpiDaemonFacts(
         starter=None if starter is None else program(starter),
-        daemons=tuple(program(one) for one in daemons[:_MOST]),
-        shells={_place(name): _text(why) for name, why in cast("JsonObject", answer["shells"]).items()},
-        early_return=None if early is None else _early(early),
+        daemons=tuple(map(program, answer["daemons"][:_MOST])),
+        shells={_place(name): why for name, why in answer["shells"].items()},
+        early_return=None if early is None else EarlyReturn(early["file"], early["line"], early["text"]),
     )
 
 
-def program(answer: JsonObject) -> MpiProgram:
+def program(answer: ProgramAnswer) -> MpiProgram:
     """Read one program. What its installation (ompi_info) prints comes before what the program prints."""
-    words = cast("JsonObject", answer["says"])
-    info = _text(answer["info"])
-    mpi = parse_mpi(info) or parse_mpi(_text(words["said"]))
+    words, info = answer["says"], answer["info"]
+    mpi = parse_mpi(info) or parse_mpi(words["said"])
     return MpiProgram(
         path=_path(answer["path"]),
         real_path=_path(answer["real_path"]),
-        found_by=tuple(_place(way) for way in cast("list[object]", answer["by"])),
+        found_by=tuple(map(_place, answer["by"])),
         implementation=(mpi.implementation or "") if mpi else "",
         version=(mpi.version or "") if mpi else "",
         trouble=_trouble(words),
-        helped=answer["prefixed"] is not None and not _trouble(cast("JsonObject", answer["prefixed"])),
+        helped=answer["prefixed"] is not None and not _trouble(answer["prefixed"]),
         prefix_by_default=any(line.strip().endswith("prefix_by_default:yes") for line in info.splitlines()),
     )
 
 
-def _trouble(words: JsonObject) -> str:
+def _trouble(words: Ran) -> str:
     """Return why it did not run. A daemon that rejects --version or asks for a job did run."""
-    status, ended, output = words["status"], words["exit_status"], _text(words["said"]).strip()
-    if status != "ok":
-        return _text(words["reason"]) or "it did not end in time"
-    if ended is None or isinstance(ended, bool) or not isinstance(ended, int):
-        raise TypeError(f"{ended!r} is not an exit status")
+    ended, output = words["exit_status"], words["said"].strip()
+    if words["status"] != "ok":
+        return words["reason"] or "it did not end in time"
+    if ended is None:
+        raise ValueError("it ended without an exit status")
     if ended in _CANNOT_RUN:
         return output.splitlines()[-1] if output else f"it ended with exit status {ended}"
     return f"it was ended by signal {-ended}" if ended < 0 else ""
 
 
-def _early(answer: JsonObject) -> EarlyReturn:
-    line = answer["line"]
-    if not isinstance(line, int) or isinstance(line, bool):
-        raise TypeError(f"{line!r} is not a line number")
-    return EarlyReturn(_text(answer["file"]), line, _text(answer["text"]))
-
-
-def _path(value: object) -> str:
+def _path(path: str) -> str:
     """Return an absolute path. Raises ValueError for one that cannot be part of a command."""
-    path = _text(value)
     if not path.startswith("/") or not path.isprintable() or len(path) > _LONGEST_PATH:
         raise ValueError(f"{path[:80]!r} is not an absolute path")
     return path
 
 
-def _place(value: object) -> str:
-    if value not in _PLACES:
-        raise ValueError(f"{value!r} is not a known place of a program")
-    return str(value)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a string")
-    return value
+def _place(name: str) -> str:
+    if name not in _PLACES:
+        raise ValueError(f"{name[:80]!r} is not a known place of a program")
+    return name
 
 
 FACTS = (Fact(MpiDaemonFacts, (MPI_DAEMON,), mpi_daemon),)

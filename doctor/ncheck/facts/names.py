@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, TypedDict, cast, final
 
 from ncheck.facts.definition import LONGEST, Fact, exempt_without_peers, no_answer
 from ncheck.hostlist import is_v6, quoted
@@ -53,10 +53,47 @@ class NameFacts:
         return NameFacts({name: resolved for name, resolved in self.names.items() if name in names})
 
 
-HOST_NAME = Answer("host-name")
+@final
+class Late(TypedDict):
+    """The resolver did not answer in time."""
+
+    late: Literal[True]
 
 
-NAMES = Answer("names")
+@final
+class Failed(TypedDict):
+    """The resolver's error."""
+
+    error: str
+
+
+@final
+class Found(TypedDict):
+    """The addresses, in the resolver's order."""
+
+    addresses: list[str]
+
+
+LookedUp = Late | Failed | Found
+
+
+class HostNameAnswer(TypedDict):
+    """The node's own name, and what it resolves to."""
+
+    name: str
+    leads_to: LookedUp
+
+
+class NamesAnswer(TypedDict):
+    """What each name resolves to."""
+
+    names: dict[str, LookedUp]
+
+
+HOST_NAME = Answer("host-name", shape=HostNameAnswer)
+
+
+NAMES = Answer("names", shape=NamesAnswer)
 
 
 def host_name(evidence: Evidence) -> Read[HostNameFacts]:
@@ -64,8 +101,8 @@ def host_name(evidence: Evidence) -> Read[HostNameFacts]:
     reply = evidence.reply(HOST_NAME)
     if why := no_answer(HOST_NAME, reply):
         return why
-    answer = cast("Mapping[str, object]", reply.value)
-    return HostNameFacts(str(answer["name"]), _resolved(answer["leads_to"]))
+    answer = cast("HostNameAnswer", reply.value)
+    return HostNameFacts(answer["name"], _resolved(answer["leads_to"]))
 
 
 def names(evidence: Evidence) -> Read[NameFacts]:
@@ -73,17 +110,16 @@ def names(evidence: Evidence) -> Read[NameFacts]:
     reply = evidence.reply(NAMES)
     if why := no_answer(NAMES, reply):
         return why
-    answer = cast("Mapping[str, Mapping[str, object]]", reply.value)
+    answer = cast("NamesAnswer", reply.value)
     return NameFacts({name: _resolved(what) for name, what in answer["names"].items()})
 
 
-def _resolved(answer: object) -> Resolved:
-    what = cast("Mapping[str, object]", answer)
-    if what.get("late"):
+def _resolved(what: LookedUp) -> Resolved:
+    if "late" in what:
         return Resolved(late=True)
     if "error" in what:
-        return Resolved(error=str(what["error"])[:LONGEST] or "it does not resolve")
-    addresses = tuple(map(_address, cast("list[str]", what["addresses"])))
+        return Resolved(error=what["error"][:LONGEST] or "it does not resolve")
+    addresses = tuple(map(_address, what["addresses"]))
     return Resolved(addresses) if addresses else Resolved(error="it resolves to no address")
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from shlex import quote
-from typing import cast
+from typing import TypedDict, cast, final
 
 from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.interpreter import INTERPRETER, packages
@@ -40,10 +39,39 @@ class LoadedNcclFacts:
     static: bool = False
 
 
-NCCL = Answer("nccl")
+@final
+class NotRead(TypedDict):
+    """Why it could not be read or loaded."""
+
+    error: str
 
 
-JsonObject = Mapping[str, object]
+class CopyAnswer(TypedDict):
+    """One copy. `version`: "2.21.5", or the number that ncclGetVersion returns."""
+
+    path: str
+    version: str | int | NotRead | None
+    origin: str | None
+    cuda: str | None
+
+
+@final
+class LoadedAnswer(TypedDict):
+    """The copy that the job's interpreter loads."""
+
+    version: str | int
+    path: str | None
+    static: bool | None
+
+
+class NcclAnswer(TypedDict):
+    """Every copy; `loaded` is null where no copy would be loaded."""
+
+    copies: list[CopyAnswer]
+    loaded: NotRead | LoadedAnswer | None
+
+
+NCCL = Answer("nccl", shape=NcclAnswer)
 
 
 _WITHOUT_NCCL = {"mpi4py"}  # also installed in interpreters that no GPU job uses
@@ -69,44 +97,42 @@ def loaded(evidence: Evidence) -> Read[LoadedNcclFacts]:
     value = _answer(evidence)
     if isinstance(value, (Unread, Absent)):
         return value
-    answer = cast("JsonObject | None", value["loaded"])
-    if answer and answer.get("error"):
+    answer = value["loaded"]
+    if answer and "error" in answer:
         return Unread(f"the job's interpreter could not load NCCL: {answer['error']}", fix="ncheck explain NC201")
-    path = str(answer.get("path") or "") if answer else ""
+    path = answer.get("path") or "" if answer else ""
     elsewhere = [copy for copy in _copies(value) if copy.origin in _OF_AN_ENVIRONMENT and copy.path != path]
     frameworks = packages(evidence).keys() - _WITHOUT_NCCL
     if elsewhere and not frameworks and not _within(value, path):
         return _other_environment(elsewhere[0])
     if answer is None:
         return Absent("no NCCL that the job's interpreter would load")
-    version = version_text(cast("str | int", answer["version"]))
-    return LoadedNcclFacts(version, path, static=bool(answer.get("static")))
+    return LoadedNcclFacts(version_text(answer["version"]), path, static=bool(answer.get("static")))
 
 
-def _answer(evidence: Evidence) -> JsonObject | Unread | Absent:
+def _answer(evidence: Evidence) -> NcclAnswer | Unread | Absent:
     reply = evidence.reply(NCCL)
     if why := trouble(NCCL, reply):
         return Absent("no libnccl on this node") if isinstance(why, Absent) else why
-    return cast("JsonObject", reply.value)
+    return cast("NcclAnswer", reply.value)
 
 
-def _copies(value: JsonObject) -> tuple[NcclCopy, ...]:
-    return tuple(_copy(one) for one in cast("list[JsonObject]", value["copies"]))
+def _copies(value: NcclAnswer) -> tuple[NcclCopy, ...]:
+    return tuple(map(_copy, value["copies"]))
 
 
-def _copy(one: JsonObject) -> NcclCopy:
+def _copy(one: CopyAnswer) -> NcclCopy:
     version = one.get("version")
-    known = isinstance(version, (str, int))
-    why = version.get("error") if isinstance(version, dict) else "it does not report its version"
+    why = version["error"] if isinstance(version, dict) else "it does not report its version"
     return NcclCopy(
-        path=str(one["path"]),
-        version=version_text(cast("str | int", version)) if known else Unread(f"{one['path']}: {why}"),
-        origin=str(one.get("origin") or "system"),
-        cuda=str(one.get("cuda") or ""),
+        path=one["path"],
+        version=version_text(version) if isinstance(version, str | int) else Unread(f"{one['path']}: {why}"),
+        origin=one.get("origin") or "system",
+        cuda=one.get("cuda") or "",
     )
 
 
-def _within(value: JsonObject, path: str) -> bool:
+def _within(value: NcclAnswer, path: str) -> bool:
     """Return whether the loaded copy belongs to an environment and not to the whole node."""
     return any(copy.path == path and copy.origin in _OF_AN_ENVIRONMENT for copy in _copies(value))
 

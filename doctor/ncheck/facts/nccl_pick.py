@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import cast
+from typing import TypedDict, cast, final
 
 from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.facts.interpreter import INTERPRETER
-from ncheck.facts.nccl import NCCL, loaded
+from ncheck.facts.nccl import NCCL, NotRead, loaded
 from ncheck.model.evidence import Answer, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nccl_version import version_text
@@ -30,10 +29,26 @@ class NcclPickFacts:
     scope: int = 0
 
 
-PICK = Answer("nccl-pick")
+class Asked(TypedDict, total=False):
+    """What the node was asked, as it came back: the plan's variables, and the interfaces that it means by them."""
+
+    variables: dict[str, str]
+    interfaces: list[str]
 
 
-JsonObject = Mapping[str, object]
+@final
+class PickAnswer(TypedDict):
+    """What ncclGetUniqueId returned: `code` is a ncclResult_t, `id` 256 hexadecimal digits, null if it refused."""
+
+    version: str | int
+    code: int
+    id: str | None
+    words: str | None
+    rendezvous: str
+    asked: Asked
+
+
+PICK = Answer("nccl-pick", shape=NotRead | PickAnswer)
 
 
 _LENGTH = 128  # bytes of an identifier
@@ -57,26 +72,17 @@ def pick(evidence: Evidence) -> Read[NcclPickFacts]:
         return Absent("NCCL is linked into torch, which ncheck does not load to ask it")
     if reply.status is Status.MISSING:
         return Unread(f"the job loads NCCL {library.version}, but no copy was found to ask which interface it picks")
-    return trouble(PICK, reply) or answered(json_object(reply.value))
+    return trouble(PICK, reply) or answered(cast("NotRead | PickAnswer", reply.value))
 
 
-def json_object(value: object) -> JsonObject:
-    if not isinstance(value, dict):
-        raise TypeError(f"expected a mapping, got {type(value).__name__}")
-    return value
-
-
-def answered(value: JsonObject) -> Unread | NcclPickFacts:
+def answered(value: NotRead | PickAnswer) -> Unread | NcclPickFacts:
     if "error" in value:
-        return Unread(f"NCCL could not be asked which interface it picks: {str(value['error'])[:LONGEST]}")
-    version, rendezvous = version_text(cast("str | int", value["version"])), str(value["rendezvous"])[:LONGEST]
-    code = value["code"]
-    if not isinstance(code, int):
-        raise TypeError(f"expected a result code, got {type(code).__name__}")
+        return Unread(f"NCCL could not be asked which interface it picks: {value['error'][:LONGEST]}")
+    version, rendezvous, code = version_text(value["version"]), value["rendezvous"][:LONGEST], value["code"]
     if code:
-        words = str(value["words"]).strip()[:LONGEST] or f"ncclGetUniqueId returned {code}"
+        words = (value["words"] or "").strip()[:LONGEST] or f"ncclGetUniqueId returned {code}"
         return NcclPickFacts("", version, words, rendezvous)
-    address, scope = ("", 0) if len(rendezvous) > 1 else _address(bytes.fromhex(str(value["id"])))
+    address, scope = ("", 0) if len(rendezvous) > 1 else _address(bytes.fromhex(value["id"] or ""))
     return NcclPickFacts(address, version, "", rendezvous if len(rendezvous) > 1 else "", scope)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from ipaddress import ip_interface
-from typing import cast
+from typing import TypedDict, cast
 
 from ncheck.facts.definition import Fact, no_answer
-from ncheck.hostlist import quoted
+from ncheck.facts.shapes import device_name
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read
 from ncheck.parse.interface_names import Kind as Kind  # noqa: PLC0414  checks compare Interface.kind with it
@@ -97,17 +96,55 @@ class NicFacts:
         return tuple((nic, one) for nic, one in held if one.scope == "global" and not ip_address(one.ip).is_link_local)
 
 
-# enp3s0f0np0, bond0.100, eth0:1 (as older tools name a second address)
-_NAME = re.compile(r"[^\s/]{1,64}")
-
-
 _MOST = 8192  # interfaces of one node: a thousand containers create as many
 
 
-Link = Mapping[str, object]  # one interface in the agent's answer
+class LinkAddress(TypedDict):
+    """One address of an interface; without a prefix length it is the whole address."""
+
+    ip: str
+    prefix: int | None
+    scope: str | None
 
 
-INTERFACES = Answer("interfaces")
+class Link(TypedDict):
+    """One interface; what it does not have, or what cannot be read, is null."""
+
+    name: str
+    index: int
+    up: bool | None
+    running: bool | None
+    loopback: bool | None
+    addresses: list[LinkAddress] | None
+    type: int | None  # ARPHRD_*
+    mtu: int | None
+    speed: int | None
+    duplex: str | None
+    mac: str | None
+    master: str | None
+    lower: list[str] | None
+    device: str | None
+    driver: str | None
+    pci: str | None
+    numa: int | None
+    devtype: str | None
+    bond: bool | None
+    bridge: bool | None
+    tun: bool | None
+    wireless: bool | None
+    vlan_id: int | None
+    peer_index: int | None
+    hca: str | None
+
+
+class InterfacesAnswer(TypedDict):
+    """Every interface, and those of the default routes."""
+
+    interfaces: list[Link]
+    default_routes: list[str] | None
+
+
+INTERFACES = Answer("interfaces", shape=InterfacesAnswer)
 
 
 _LOOPBACK, _INFINIBAND, _NO_LINK_LAYER, _PPP, _ETHERNET = 772, 32, 65534, 512, 1  # ARPHRD_*, as in sysfs `type`
@@ -160,12 +197,11 @@ def nics(evidence: Evidence) -> Read[NicFacts]:
     reply = evidence.reply(INTERFACES)
     if why := no_answer(INTERFACES, reply):
         return why
-    value = cast("Mapping[str, list[object]]", reply.value)
-    listed = cast("list[Link]", value["interfaces"])
-    if len(listed) > _MOST:
-        raise ValueError(f"{len(listed)} interfaces: more than any node has")
-    links = {_name(link): link for link in listed}
-    routes = [str(name) for name in value.get("default_routes") or []]
+    value = cast("InterfacesAnswer", reply.value)
+    if len(value["interfaces"]) > _MOST:
+        raise ValueError(f"{len(value['interfaces'])} interfaces: more than any node has")
+    links = {device_name(link["name"]): link for link in value["interfaces"]}
+    routes = value.get("default_routes") or []
     return NicFacts(with_uplinks(tuple(_interface(link, links, routes) for link in links.values())))
 
 
@@ -173,7 +209,8 @@ def kind_of(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
     """Return the kind of an interface. `links` are all of the namespace, among them its master and its ports."""
     if link.get("loopback") or link.get("type") == _LOOPBACK:
         return Kind.LOOPBACK
-    if links.get(str(link.get("master")), {}).get("bond"):
+    master = links.get(link.get("master") or "")
+    if master and master.get("bond"):
         return Kind.BOND_SLAVE
     if link.get("type") == _INFINIBAND:
         return Kind.INFINIBAND
@@ -201,15 +238,15 @@ def _leads_out(nic: Interface) -> bool:
 
 def _bridge(link: Link, links: Mapping[str, Link], *, routed: bool) -> Kind:
     """Return BRIDGE for a bridge of a LAN, which has a physical port or the default route; else it is of containers."""
-    ports = [links[name] for name in cast("list[str]", link.get("lower") or []) if name in links]
-    if kind_by_name(str(link["name"])) is Kind.CONTAINER_BRIDGE:
+    ports = [links[name] for name in link.get("lower") or [] if name in links]
+    if kind_by_name(link["name"]) is Kind.CONTAINER_BRIDGE:
         return Kind.CONTAINER_BRIDGE
     wired = any(port.get("device") or port.get("bond") or port.get("vlan_id") for port in ports)
     return Kind.BRIDGE if wired or routed else Kind.CONTAINER_BRIDGE
 
 
 def _by_devtype(link: Link) -> Kind | None:
-    if kind := _BY_DEVTYPE.get(str(link.get("devtype"))):
+    if kind := _BY_DEVTYPE.get(link.get("devtype") or ""):
         return kind
     if link.get("wireless"):
         return Kind.WIFI
@@ -224,7 +261,7 @@ def _by_devtype(link: Link) -> Kind | None:
 
 def _by_device(link: Link) -> Kind | None:
     """Return the kind by the driver of its device; None if it has no device on a bus."""
-    driver = str(link.get("driver") or "")
+    driver = link.get("driver") or ""
     if not (link.get("device") or link.get("pci")):
         return None
     if driver in _USB_DRIVERS:
@@ -234,14 +271,14 @@ def _by_device(link: Link) -> Kind | None:
 
 def _by_driver(link: Link) -> Kind | None:
     """Return the kind by the driver of a virtual interface; a veth named like a container bridge counts as one."""
-    kind = _BY_DRIVER.get(str(link.get("driver") or ""))
-    named = kind_by_name(str(link["name"]))
+    kind = _BY_DRIVER.get(link.get("driver") or "")
+    named = kind_by_name(link["name"])
     return Kind.CONTAINER_BRIDGE if kind is Kind.VETH and named is Kind.CONTAINER_BRIDGE else kind
 
 
 def _by_pairing(link: Link) -> Kind:
     """Return VETH if iflink names a peer, else the kind by its name."""
-    named = kind_by_name(str(link["name"]))
+    named = kind_by_name(link["name"])
     if named in (Kind.OVERLAY, Kind.VETH, Kind.OTHER, Kind.CONTAINER_BRIDGE):
         return named
     if link.get("peer_index") and link.get("type") in (_ETHERNET, None):
@@ -252,62 +289,36 @@ def _by_pairing(link: Link) -> Kind:
 
 
 def _interface(link: Link, links: Mapping[str, Link], routes: list[str]) -> Interface:
-    name = _name(link)
+    name = link["name"]
     return Interface(
         name=name,
-        index=_index(link),
+        index=link["index"],
         kind=kind_of(link, links, routed=name in routes),
         up=bool(link.get("up")),
         running=bool(link.get("running")),
-        mtu=_number(link, "mtu") or 0,
-        addresses=tuple(_address(one) for one in cast("list[Link]", link.get("addresses") or [])),
-        driver=_text(link, "driver"),
-        pci=_text(link, "pci"),
-        numa=_number(link, "numa"),
-        speed=_number(link, "speed"),
-        duplex=_text(link, "duplex"),
-        mac=_text(link, "mac"),
-        master=_text(link, "master"),
-        hca=_text(link, "hca"),
+        mtu=link.get("mtu") or 0,
+        addresses=tuple(map(_address, link.get("addresses") or [])),
+        driver=link.get("driver") or "",
+        pci=link.get("pci") or "",
+        numa=link.get("numa"),
+        speed=link.get("speed"),
+        duplex=link.get("duplex") or "",
+        mac=link.get("mac") or "",
+        master=link.get("master") or "",
+        hca=link.get("hca") or "",
         default_route=name in routes,
-        peer_index=_number(link, "peer_index"),
+        peer_index=link.get("peer_index"),
     )
 
 
-def _name(link: Link) -> str:
-    """Return its name. Raises ValueError for a name that no kernel allows: it becomes part of commands."""
-    name = str(link["name"])
-    if not _NAME.fullmatch(name) or not name.isprintable():
-        raise ValueError(f"{quoted(name)} is not an interface name")
-    return name
-
-
-def _address(one: Link) -> Address:
+def _address(one: LinkAddress) -> Address:
     """Return the address. Raises ValueError for anything else: it becomes part of commands."""
-    ip = str(one["ip"])
+    ip, prefix = one["ip"], one.get("prefix")
     whole = 128 if ":" in ip else 32
-    prefix = _number(one, "prefix")
     parsed = ip_interface((ip, whole if prefix is None else prefix))
     if "%" in ip:
         raise ValueError(f"{ip} has a zone, which getifaddrs never returns")
-    return Address(str(parsed.ip), parsed.network.prefixlen, str(one.get("scope") or "global"))
-
-
-def _index(link: Link) -> int:
-    """Return the index, which gives NCCL's order. Raises TypeError if there is none."""
-    index = _number(link, "index")
-    if index is None:
-        raise TypeError(f"the index of {link['name']} is not a number")
-    return index
-
-
-def _text(link: Link, key: str) -> str:
-    return str(link.get(key) or "")
-
-
-def _number(link: Link, key: str) -> int | None:
-    value = link.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return Address(str(parsed.ip), parsed.network.prefixlen, one.get("scope") or "global")
 
 
 FACTS = (Fact(NicFacts, (INTERFACES,), nics),)

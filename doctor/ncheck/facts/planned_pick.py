@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from ncheck.facts.definition import TRYING_PLAN, Fact, no_answer
-from ncheck.facts.environment import IFNAME
-from ncheck.facts.nccl_pick import JsonObject, NcclPickFacts, answered, json_object
+from ncheck.facts.environment import IFNAME, is_variable
+from ncheck.facts.nccl import NotRead
+from ncheck.facts.nccl_pick import NcclPickFacts, PickAnswer, answered
 from ncheck.facts.nics import NicFacts
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read, Unread
@@ -32,7 +33,7 @@ class PlannedPickFacts:
     interfaces: tuple[str, ...] = ()
 
 
-PLANNED = Answer("planned-nccl-pick")
+PLANNED = Answer("planned-nccl-pick", shape=NotRead | PickAnswer)
 
 
 def planned(evidence: Evidence) -> Read[PlannedPickFacts]:
@@ -40,12 +41,13 @@ def planned(evidence: Evidence) -> Read[PlannedPickFacts]:
     reply = evidence.reply(PLANNED)
     if why := no_answer(PLANNED, reply):
         return why
-    value = json_object(reply.value)
-    picked, asked = answered(value), cast("JsonObject", value["asked"])
+    value = cast("NotRead | PickAnswer", reply.value)
+    picked = answered(value)
     if isinstance(picked, Unread):
         return picked
-    variables = {str(name): str(set_to) for name, set_to in cast("JsonObject", asked["variables"]).items()}
-    return PlannedPickFacts(picked, variables, tuple(map(str, cast("list[object]", asked["interfaces"]))))
+    asked = cast("PickAnswer", value)["asked"]
+    variables = {name: set_to for name, set_to in asked["variables"].items() if is_variable(name)}
+    return PlannedPickFacts(picked, variables, tuple(asked["interfaces"]))
 
 
 _LONGEST = 10.0  # seconds to load NCCL and ask it once more

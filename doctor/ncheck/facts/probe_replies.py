@@ -27,7 +27,7 @@ from ncheck.facts.probe import (
     Stage,
     Step,
 )
-from ncheck.facts.shapes import items, mapping, node, number, port, whole, words
+from ncheck.facts.shapes import device_name, items, mapping, node, number, port, whole, words
 from ncheck.model.evidence import Evidence, JsonValue, Reply, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nccl_tests import NcclTests, NotNcclTestsError, parse_nccl_tests
@@ -202,9 +202,9 @@ def _rows(step: Step, said: list[JsonValue]) -> Iterator[Row]:
 def _carried(said: Mapping[str, JsonValue]) -> Iterator[tuple[str, Carried]]:
     if len(said) > _MOST_DEVICES:
         raise ValueError("more devices than a node has")
-    for device, moved in said.items():
+    for name, moved in said.items():
         counts = mapping(moved)
-        yield _text(device, 64), Carried(whole(counts["sent"], _MOST_BYTES), whole(counts["received"], _MOST_BYTES))
+        yield device_name(name), Carried(whole(counts["sent"], _MOST_BYTES), whole(counts["received"], _MOST_BYTES))
 
 
 def _failure(said: JsonValue) -> Failure | None:

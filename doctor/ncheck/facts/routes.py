@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from ncheck.facts.definition import ASKING_PEERS, LONGEST, Fact, exempt_without_peers, no_answer
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.facts.shapes import mapping, words
 from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Absent, Read
@@ -32,7 +31,13 @@ class RouteFacts:
     routes: Mapping[str, str]
 
 
-ROUTES = Answer("routes")
+class RoutesAnswer(TypedDict):
+    """Each address, with the reason why there is no route to it, or null."""
+
+    routes: dict[str, str | None]
+
+
+ROUTES = Answer("routes", shape=RoutesAnswer)
 
 
 def routes(evidence: Evidence) -> Read[RouteFacts]:
@@ -40,12 +45,8 @@ def routes(evidence: Evidence) -> Read[RouteFacts]:
     reply = evidence.reply(ROUTES)
     if why := no_answer(ROUTES, reply):
         return why
-    answer = mapping(mapping(reply.value)["routes"])
-    return RouteFacts({str(ip_address(address)): _why(none) for address, none in answer.items()})
-
-
-def _why(none: JsonValue) -> str:
-    return "" if none is None else words(none)[:LONGEST]
+    answer = cast("RoutesAnswer", reply.value)
+    return RouteFacts({str(ip_address(address)): (why or "")[:LONGEST] for address, why in answer["routes"].items()})
 
 
 MADE_FROM = (NicFacts, EnvironmentFacts, *PICK_FACTS)

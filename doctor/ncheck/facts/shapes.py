@@ -1,17 +1,76 @@
-"""Validators for the values of an answer: each checks type and bounds, or raises TypeError or ValueError."""
+"""The door for what nodes say: each answer is held to its declared type, and so is each fact that is made of it.
+
+A declaration is a type: of an answer a TypedDict (`Answer.shape`), of a fact its record. `misfit` compares a value with
+it. The validators below check what a type does not say, such as a port, or raise TypeError or ValueError.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+import types
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from ncheck.hostlist import is_name, is_v6, quoted
-from ncheck.model.evidence import JsonValue
+from ncheck.model.evidence import Answer, File, JsonValue, Source, Tree
 
 _MOST = 65536  # items in one answer: no cluster has more
 
 
+_LARGEST = 2**64  # of a whole number: a node's counters have 64 bits
+
+
 _LARGEST_PORT = 65535
+
+
+_TREE = Mapping[str, str | Mapping[str, object] | None]  # a folder is None, an unreadable file {"error": why}
+
+
+Compare = Callable[[object], str]  # returns where a value does not fit, and why; "" if it does
+
+
+def misfit(value: object, declared: object) -> str:
+    """Return where a value is not of the declared type, such as "gpus[0].index: not an integer"; "" if it is.
+
+    In a TypedDict, a key may be missing if its value may be None, or if it is not required; keys that are not declared
+    do not matter. Whole numbers have at most 64 bits, and no number is NaN or infinite. `object` takes anything.
+    """
+    return _comparison(declared)(value).lstrip(".: ")
+
+
+def shape_of(source: Source) -> object:
+    """Return the declared type of a source's value; None if its reader holds it to one, or it has none."""
+    if isinstance(source, Answer):
+        return source.shape
+    return str if isinstance(source, File) else _TREE if isinstance(source, Tree) else None
+
+
+@cache
+def _comparison(declared: object) -> Compare:  # noqa: PLR0911  one for each kind of type
+    """Return the function that compares values with a type; each type is looked at once."""
+    origin, inner = get_origin(declared), get_args(declared)
+    if declared in _PLAIN:
+        return _PLAIN[declared]
+    if origin in (Union, types.UnionType):
+        return _any_of([_comparison(one) for one in inner])
+    if origin is Literal:
+        return lambda value: "" if value in inner else ": not a value that it can have"
+    if origin is tuple and inner[-1:] != (...,):
+        return _row([_comparison(one) for one in inner])
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _table(*(_comparison(one) for one in inner))
+    if isinstance(origin, type) and issubclass(origin, Collection):
+        return _list(origin, _comparison(inner[0]))
+    if is_typeddict(declared):
+        hints: dict[str, Any] = get_type_hints(declared)
+        required = declared.__required_keys__  # type: ignore[attr-defined]  # of a TypedDict
+        return _keys({name: _comparison(hint) for name, hint in hints.items()}, required)
+    if isinstance(declared, type):
+        return _record(declared) if is_dataclass(declared) else _instance(declared)
+    return _fits
 
 
 def mapping(value: JsonValue) -> Mapping[str, JsonValue]:
@@ -62,8 +121,145 @@ def words(value: JsonValue) -> str:
     return value
 
 
+# enp3s0f0np0, bond0.100, eth0:1, mlx5_0:1
+_DEVICE = re.compile(r"[^\s/-][^\s/]{0,63}")
+
+
+def device_name(value: str) -> str:
+    """Return the name of an interface or adapter, which becomes part of commands: no kernel has one like an option."""
+    if not _DEVICE.fullmatch(value) or not value.isprintable():
+        raise ValueError(f"{quoted(value)} is not an interface name, nor an adapter's")
+    return value
+
+
 def node(value: JsonValue) -> str:
     """Return the name of a node, which becomes part of commands."""
     if not isinstance(value, str) or not (is_name(value) or is_v6(value)):
         raise ValueError(f"{quoted(str(value))} is not a node name")
     return value
+
+
+# Comparisons
+
+
+def _fits(_: object) -> str:
+    return ""
+
+
+def _whole(value: object) -> str:
+    if type(value) is not int:
+        return ": not an integer"
+    return "" if -_LARGEST < value < _LARGEST else ": a number out of range"
+
+
+def _real(value: object) -> str:
+    if type(value) is float:
+        return "" if math.isfinite(value) else ": not a finite number"
+    return _whole(value) and ": not a number"
+
+
+_PLAIN: Mapping[object, Compare] = {
+    type(None): lambda value: "" if value is None else ": not null",
+    bool: lambda value: "" if type(value) is bool else ": neither true nor false",
+    str: lambda value: "" if isinstance(value, str) else ": not text",
+    int: _whole,
+    float: _real,
+    object: _fits,
+    Any: _fits,
+}
+
+
+def _any_of(choices: list[Compare]) -> Compare:
+    def compare(value: object) -> str:
+        first = ""
+        for choice in choices:
+            wrong = choice(value)
+            if not wrong:
+                return ""
+            first = first or wrong
+        return first
+
+    return compare
+
+
+def _list(kind: type[Collection[object]], item: Compare) -> Compare:
+    def compare(value: object) -> str:
+        if not isinstance(value, kind) or isinstance(value, str):
+            return ": not a list"
+        if len(value) > _MOST:
+            return f": {len(value)} items"
+        for at, one in enumerate(value):
+            if wrong := item(one):
+                return f"[{at}]{wrong}"
+        return ""
+
+    return compare
+
+
+def _row(columns: list[Compare]) -> Compare:
+    def compare(value: object) -> str:
+        if not isinstance(value, tuple) or len(value) != len(columns):
+            return f": not {len(columns)} values"
+        for at, column in enumerate(columns):
+            if wrong := column(value[at]):
+                return f"[{at}]{wrong}"
+        return ""
+
+    return compare
+
+
+def _table(key: Compare, item: Compare) -> Compare:
+    def compare(value: object) -> str:
+        if not isinstance(value, Mapping):
+            return ": not a mapping"
+        if len(value) > _MOST:
+            return f": {len(value)} items"
+        for name, one in value.items():
+            if wrong := key(name) or item(one):
+                return f"[{quoted(str(name))}]{wrong}"
+        return ""
+
+    return compare
+
+
+def _keys(columns: Mapping[str, Compare], required: frozenset[str]) -> Compare:
+    def compare(value: object) -> str:
+        if not isinstance(value, dict):
+            return ": not a mapping"
+        for name, column in columns.items():
+            held = value.get(name)
+            wrong = "" if held is None and name not in required and name not in value else column(held)
+            if wrong:
+                return f".{name}{wrong}"
+        return ""
+
+    return compare
+
+
+def _record(kind: type[Any]) -> Compare:
+    hints = _hints(kind)
+    columns: dict[str, Compare] = {}  # looked up at first use: a record may hold others of its kind
+
+    def compare(value: object) -> str:
+        if not isinstance(value, kind):
+            return f": not a {kind.__name__}"
+        if not columns:
+            columns.update({field.name: _comparison(hints.get(field.name, object)) for field in fields(kind)})
+        for name, column in columns.items():
+            if wrong := column(getattr(value, name)):
+                return f".{name}{wrong}"
+        return ""
+
+    return compare
+
+
+def _instance(kind: type) -> Compare:
+    return lambda value: "" if isinstance(value, kind) else f": not a {kind.__name__}"
+
+
+def _hints(declared: object) -> dict[str, Any]:
+    """Return the types that a class declares; none if it names one that exists for type checkers only."""
+    try:
+        return get_type_hints(declared)
+    except NameError:
+        return {}

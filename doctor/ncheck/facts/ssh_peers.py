@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers, trouble
 from ncheck.facts.login import LoginFacts
@@ -40,7 +40,22 @@ class PeerSshFacts:
         return PeerSshFacts(tuple(peer for peer in self.peers if peer.target in names))
 
 
-PEERS = Answer("ssh-peers")
+class PeerAnswer(TypedDict):
+    """One connection. `exit_status`: null if it did not end; `cut_short`: there was no time for it."""
+
+    exit_status: int | None
+    stderr: str
+    seconds: float | None
+    cut_short: bool | None
+
+
+class PeersAnswer(TypedDict):
+    """Each connection, by target."""
+
+    peers: dict[str, PeerAnswer]
+
+
+PEERS = Answer("ssh-peers", shape=PeersAnswer)
 
 
 _OURS = 255  # ssh's own exit status; any other is that of the remote shell
@@ -53,21 +68,17 @@ def peers(evidence: Evidence) -> Read[PeerSshFacts]:
         return Unread("no ssh program on this node")
     if why := trouble(PEERS, reply):
         return why
-    said = reply.value["peers"] if isinstance(reply.value, dict) else None
-    if not isinstance(said, dict):
-        raise TypeError("peers is not a mapping")
+    said = cast("PeersAnswer", reply.value)["peers"]
     if not said:
         return Absent("no ssh to other nodes to test from here")
     return PeerSshFacts(tuple(_edge(target, answer) for target, answer in said.items()))
 
 
-def _edge(target: str, answer: JsonValue) -> PeerSsh:
+def _edge(target: str, answer: PeerAnswer) -> PeerSsh:
     """Read one connection. Raises ValueError for a target that is not a hostname: it becomes part of a command."""
     if not (is_name(target) or is_v6(target)):
         raise ValueError(f"{quoted(target)} is not a hostname")
-    if not isinstance(answer, dict):
-        raise TypeError("a peer's answer is not a mapping")
-    status, stderr = answer["exit_status"], str(answer["stderr"])
+    status, stderr = answer["exit_status"], answer["stderr"]
     if status == 0:
         return PeerSsh(target, None)
     if answer.get("cut_short"):
@@ -75,7 +86,7 @@ def _edge(target: str, answer: JsonValue) -> PeerSsh:
     return PeerSsh(target, _cause(status, stderr), main_line(stderr) or _silent(status, answer.get("seconds")))
 
 
-def _cause(status: JsonValue, stderr: str) -> Cause:
+def _cause(status: int | None, stderr: str) -> Cause:
     named = cause_of(stderr)
     known = Cause(named.value) if named else None
     if status is None:
@@ -83,9 +94,9 @@ def _cause(status: JsonValue, stderr: str) -> Cause:
     return known or (Cause.CLOSED if status == _OURS else Cause.NO_SHELL)
 
 
-def _silent(status: JsonValue, seconds: JsonValue) -> str:
+def _silent(status: int | None, seconds: float | None) -> str:
     if status is None:
-        return f"ssh did not end within {seconds:.0f} s" if isinstance(seconds, float) else "it was not tried"
+        return "it was not tried" if seconds is None else f"ssh did not end within {seconds:.0f} s"
     return f"ssh ended with exit status {status} and no message"
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from ncheck.facts.definition import Fact, exempt_unprobed, no_answer
-from ncheck.facts.shapes import mapping, words
 from ncheck.model.cluster import Cluster
-from ncheck.model.evidence import Answer, Evidence, JsonValue
+from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read
 from ncheck.model.phase import Questions
 from ncheck.settings import Settings
@@ -34,7 +33,20 @@ class ToolFacts:
     tools: Mapping[str, Tool]
 
 
-TOOLS = Answer("tools")
+class ToolAnswer(TypedDict):
+    """One program."""
+
+    path: str
+    mpi: bool | None
+
+
+class ToolsAnswer(TypedDict):
+    """Programs by name."""
+
+    tools: dict[str, ToolAnswer]
+
+
+TOOLS = Answer("tools", shape=ToolsAnswer)
 
 
 _LONGEST = 4096  # a path
@@ -51,15 +63,15 @@ def tools(evidence: Evidence) -> Read[ToolFacts]:
     reply = evidence.reply(TOOLS)
     if why := no_answer(TOOLS, reply):
         return why
-    found = mapping(mapping(reply.value)["tools"])
-    return ToolFacts({name: _tool(mapping(value)) for name, value in found.items()})
+    found = cast("ToolsAnswer", reply.value)["tools"]
+    return ToolFacts({name: _tool(value) for name, value in found.items()})
 
 
-def _tool(value: Mapping[str, JsonValue]) -> Tool:
-    path, mpi = words(value["path"]), value.get("mpi")
+def _tool(value: ToolAnswer) -> Tool:
+    path = value["path"]
     if not path.startswith("/") or len(path) > _LONGEST or not path.isprintable():
         raise ValueError("a path that is none")
-    return Tool(path, mpi if isinstance(mpi, bool) else None)
+    return Tool(path, value.get("mpi"))
 
 
 def ask_tools(cluster: Cluster, _settings: Settings, _left: float) -> Questions:

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -36,6 +37,19 @@ MAX_FILE = 64 * 2**20  # bytes: far above any node's answers, far below this mac
 
 
 MAX_NODES = 20_000
+
+
+MAX_FOLDER = 2 * 2**30  # bytes of a whole recording
+
+
+# Values in one file and in a whole recording: "[],[],[]" takes thirty times its size in memory. A node has some 2000.
+MAX_VALUES, MAX_VALUES_OF_ALL = 4_000_000, 32_000_000
+
+
+_MOST_ENTRIES = 100_000  # of a folder: what is more is no recording, and is not listed to its end
+
+
+_MOST_SLOTS, _LARGEST_PORT, _LARGEST = 999_999, 65535, 2**64
 
 
 DEEPEST = 48  # levels: a reply's value may have 32 of its own
@@ -111,25 +125,38 @@ def load(directory: str | os.PathLike[str]) -> tuple[Evidence, ...]:
     """
     folder = Path(directory)
     try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
+        entries = list(islice(folder.iterdir(), _MOST_ENTRIES + 1))
     except NotADirectoryError:
         raise RecordingError(f"{folder}: a recording is a folder with one file a node; name the folder") from None
     except OSError as error:
         raise RecordingError(f"{folder}: {error.strerror or error}") from None
+    if len(entries) > _MOST_ENTRIES:
+        raise RecordingError(f"{folder}: more than {_MOST_ENTRIES} files; name the folder of a recording")
+    paths = sorted(path for path in entries if path.suffix == ".json" and not path.name.startswith("."))
     if not paths:
-        beneath = (f"name a folder beneath it, as {path.parent}" for path in sorted(folder.glob("*/*.json")))
-        hint = next(beneath, f"ncheck --record {folder} nodes.txt makes one")
-        raise RecordingError(f"{folder}: no recording is in it; {hint}")
+        raise RecordingError(f"{folder}: no recording is in it; {_hint(folder, entries)}")
     if len(paths) > MAX_NODES:
         raise RecordingError(f"{folder}: {len(paths)} files, more than the {MAX_NODES} nodes of the largest recording")
     return loaded((str(path), _read(path)) for path in paths)
+
+
+def _hint(folder: Path, entries: Sequence[Path]) -> str:
+    """Return what to type instead of a folder that holds no recording."""
+    for beneath in sorted(entries)[:100]:
+        if beneath.is_dir() and next(beneath.glob("*.json"), None):
+            return f"name a folder beneath it, as {beneath}"
+    return f"ncheck --record {folder} nodes.txt makes one"
 
 
 def loaded(files: Iterable[tuple[str, bytes]]) -> tuple[Evidence, ...]:
     """Return the nodes of files that were read already (those inside a zip, say), each with its name for errors."""
     found: dict[int, Evidence] = {}
     counts: set[int] = set()
+    size = values = 0
     for name, content in files:
+        size, values = size + len(content), values + _values(content)
+        if size > MAX_FOLDER or values > MAX_VALUES_OF_ALL:
+            raise RecordingError(f"{name}: with the files before it, larger than any recording")
         position, count, evidence = decode(content, name)
         if position in found:
             twin = f"is node {position + 1} of its recording, and so is {found[position].node}"
@@ -152,6 +179,8 @@ def encode(evidence: Evidence, position: int, count: int) -> str:
 
 def decode(content: bytes, name: str) -> tuple[int, int, Evidence]:
     """Return (position, count of nodes, evidence) of one file. `name` is for the words of a RecordingError."""
+    if _values(content) > MAX_VALUES:
+        raise RecordingError(f"{name}: more values than any node's recording")
     try:
         document = json.loads(content, parse_constant=_refuse_constant)
     except RecursionError:
@@ -163,8 +192,13 @@ def decode(content: bytes, name: str) -> tuple[int, int, Evidence]:
     _hold_format(document, name)
     position, count = document.get("position"), document.get("of")
     if type(position) is not int or type(count) is not int or not 0 <= position < count <= MAX_NODES:
-        raise RecordingError(f"{name}: its position {position!r} of {count!r} is not one of a recording")
+        raise RecordingError(f"{name}: its position {position!r} of {count!r} is not one of a recording"[:300])
     return position, count, _evidence(document.get("evidence"), name)
+
+
+def _values(content: bytes) -> int:
+    """Return about how many values a file holds, at least as many as it does: what is text may count, too."""
+    return sum(map(content.count, (b",", b"[", b"{")))
 
 
 def _hold_format(document: object, name: str) -> None:
@@ -199,7 +233,7 @@ def _decoder() -> Callable[[object], Evidence]:
     class Strict(Dialect):
         serialization_strategy = {  # noqa: RUF012  mashumaro's own form
             str: {"deserialize": _exactly(str)},
-            int: {"deserialize": _exactly(int)},
+            int: {"deserialize": _whole},
             bool: {"deserialize": _exactly(bool)},
             float: {"deserialize": _number},
             get_type_hints(Reply)["value"]: {"deserialize": _as_it_is},  # any JSON, already JSON
@@ -215,6 +249,12 @@ def _exactly(kind: type) -> Callable[[object], object]:
         return value
 
     return held
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int or not -_LARGEST < value < _LARGEST:
+        raise TypeError(f"{str(value)[:40]!r} is not a whole number of 64 bits")
+    return value
 
 
 def _number(value: object) -> float:
@@ -342,13 +382,29 @@ class RecordedFleet:
 def load_trusted(directory: str) -> tuple[Evidence, ...]:
     """Load a recording without the commands to type that its files brought along: the checks have their own.
 
-    Raises RecordingError, also for a name that no listing can have: it would end up in commands to type.
+    Raises RecordingError, also for what no listing and no login can have: it would end up in commands to type.
     """
     recorded = load(Path(directory))
     for one in recorded:
         if not (is_name(one.node) or is_v6(one.node)):
             raise RecordingError(f"{directory}: a node called {quoted(one.node)} is in no listing")
+        if wrong := _impossible(one):
+            raise RecordingError(f"{directory}: {one.node} {wrong}")
     return tuple(replace(one, login=replace(one.login, fix="")) for one in recorded)
+
+
+def _impossible(evidence: Evidence) -> str:
+    """Say what no listing and no login can have: ssh would take the user "-oProxyCommand=..." for an option."""
+    login, slots = evidence.login, evidence.slots
+    if slots is not None and not 0 < slots <= _MOST_SLOTS:
+        return f"has {slots} slots"
+    if not 0 <= login.port <= _LARGEST_PORT:
+        return f"has the port {login.port}"
+    if login.user.startswith("-") or not login.user.isprintable():
+        return f"has the user {quoted(login.user)}"
+    if login.address and not (is_name(login.address) or is_v6(login.address)):
+        return f"has the address {quoted(login.address)}"
+    return ""
 
 
 def selected_by(evidence: Sequence[Evidence], registry: Registry) -> tuple[str, ...]:

@@ -71,12 +71,14 @@ class Answer:
 
     `arguments` are handed to that function; they are no part of the key, so one node answers one name once. What is
     asked again and again (the rounds of the probe) has a `turn`, and each turn its own reply.
+    `shape` is the declared type of the reply's value (see facts/shapes.py); without one, the reader checks it.
     """
 
     name: str
     timeout: float | None = None
     arguments: JsonValue = field(default=None, compare=False)
     turn: int | None = None
+    shape: object = field(default=None, compare=False, repr=False)
 
     @cached_property
     def key(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shlex import quote
 from string import ascii_letters, digits
 
-from ncheck.facts.environment import IFNAME, EnvironmentFacts
+from ncheck.facts.environment import IFNAME, EnvironmentFacts, is_variable
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Absent, Unread
@@ -27,7 +27,7 @@ CONF_FILE_VARIABLE = (2, 23, 4)
 # 1, 0x1, -1: what strtoll reads at the beginning
 _NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+))", re.ASCII)
 
-_PLAIN = frozenset(ascii_letters + digits + "_.,:@^=-")  # the characters that a command to type may contain
+PLAIN = frozenset(ascii_letters + digits + "_.,:@^=-")  # the characters that a command to type may contain
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class PlacedSetting:
 
     def command_to_set(self, value: str) -> str:
         """Return a command that sets another value in the same place, or removes the setting if `value` is ""."""
-        plain = set(value) <= _PLAIN
+        plain = set(value) <= PLAIN
         if not self.file or not self.file.isprintable():
-            return export_line(self.variable, value) if value and plain else f"unset {self.variable}"
+            return export_line(self.variable, value) if value and plain else f"unset {quote(self.variable)}"
         change = f"s/^{self.variable}=.*/{self.variable}={value}/" if value and plain else f"/^{self.variable}=/d"
         return f"{sudo_for(self.file)}sed -i {quote(change)} {quote(self.file)}"
 
@@ -102,7 +102,7 @@ def _assignments(lines: tuple[str, ...] | Unread | Absent) -> Iterator[tuple[str
     """
     for line in () if isinstance(lines, (Unread, Absent)) else lines:
         name, equals, value = line.rstrip("\n").partition("=")
-        if equals and not name.startswith("#"):
+        if equals and is_variable(name):
             yield name, value
 
 

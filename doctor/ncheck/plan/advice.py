@@ -13,9 +13,10 @@ from shlex import quote
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.hostlist import fold
 from ncheck.model.plan import Setting
-from ncheck.nccl.settings import placed_settings
+from ncheck.nccl.settings import PLAIN, placed_settings
 from ncheck.parity import nodes_by_value
 from ncheck.plan.networks import Network
+from ncheck.text import typable
 
 MACHINE_FILE = "/etc/nccl.conf"
 
@@ -53,9 +54,14 @@ def commands_to_set(
     variable: str, values: Mapping[str, str], environments: Mapping[str, EnvironmentFacts], release: tuple[int, ...]
 ) -> Iterator[str]:
     """Yield the command that sets one of NCCL's variables on each node; nodes with the same command together."""
-    commands = {node: _command(variable, value, environments[node], release) for node, value in values.items()}
+    commands = {
+        node: _command(variable, value, environments[node], release)
+        for node, value in values.items()
+        if set(value) <= PLAIN  # sed reads a value as its own language
+    }
     for command, nodes in nodes_by_value(commands).items():
-        yield f"{variable} on {fold(nodes)}: {command}"
+        if typable(command):
+            yield f"{variable} on {fold(nodes)}: {command}"
 
 
 def _command(variable: str, value: str, environment: EnvironmentFacts, release: tuple[int, ...]) -> str:
@@ -66,5 +72,5 @@ def _command(variable: str, value: str, environment: EnvironmentFacts, release: 
         return f"sudo sed -i {quote(f's|^{variable}=.*|{assignment}|')} {MACHINE_FILE}"
     append = f"echo {quote(assignment)} | sudo tee -a {MACHINE_FILE}"
     if place == "":
-        return f"unset {variable}; {append}"
+        return f"unset {quote(variable)}; {append}"
     return append if place is None else f"sed -i {quote(f'/^{variable}=/d')} {quote(place)}; {append}"

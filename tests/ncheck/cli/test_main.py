@@ -240,7 +240,9 @@ def test_our_own_bug_is_exit_code_3_and_a_traceback_only_when_asked_for(
     assert "NCHECK_DEBUG=1" in err
     assert "Traceback" not in err
     monkeypatch.setenv("NCHECK_DEBUG", "1")
-    assert "Traceback" in told(capsys, "schema")[2]
+    debug = told(capsys, "schema")[2]
+    assert "Traceback" in debug
+    assert all(line.isprintable() for line in debug.split("\n"))
 
 
 def test_whoever_ends_the_process_from_inside_cannot_make_it_green(

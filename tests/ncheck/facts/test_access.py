@@ -34,6 +34,12 @@ def test_a_node_that_was_reached_says_who_it_is() -> None:
     }
 
 
+def test_a_host_name_that_no_terminal_should_get_is_not_known() -> None:
+    for name in ("gpu1\x1b[2J", "gpu\u20281", "gpu1\n"):
+        read = facts(Evidence("a", Login(reached=True), Greeting(name, "boot", "net:[1]", 0)))[IdentityFacts]
+        assert read == IdentityFacts("", "boot", "net:[1]", 0)
+
+
 def test_noise_is_cleaned_for_a_terminal_and_cut() -> None:
     noise = "Welcome\x1b[31m!\n\n" + "".join(f"line {number}\n" for number in range(1000)) + "x" * 10000
     login = facts_of(Evidence("a", Login(reached=True), Greeting(noise=noise)), (LoginFacts,))[LoginFacts]

@@ -226,3 +226,12 @@ def test_text_that_is_not_from_iptables_is_refused(text: str) -> None:
 def test_text_that_is_not_an_nft_ruleset_is_refused(text: str) -> None:
     with pytest.raises((ValueError, KeyError, TypeError)):
         nft_chains(text)
+
+
+@pytest.mark.parametrize("name", ["filter; flush ruleset", "a b", "$(id)", "", "1a", "é", 7])
+def test_what_nft_would_not_take_for_a_name_is_no_chain(name: object) -> None:
+    """The name becomes part of a command, and nft reads its arguments once more as its own language."""
+    for kind in ("table", "name"):
+        chain = {"family": "inet", "table": "filter", "name": "input", "hook": "input", "type": "filter", kind: name}
+        with pytest.raises(ValueError, match="not a name of nftables"):
+            nft_chains(json.dumps({"nftables": [{"chain": chain}]}))

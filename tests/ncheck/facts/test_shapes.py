@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypedDict
 
 import pytest
-from ncheck.facts.shapes import items, mapping, node, number, port, truth, whole, words
-from ncheck.model.evidence import JsonValue
+from ncheck.facts import every_fact
+from ncheck.facts.definition import Fact
+from ncheck.facts.environment import ENVIRONMENT, EnvironmentFacts
+from ncheck.facts.gpus import NVML, GpuFacts
+from ncheck.facts.infiniband import IBSTAT, SYSFS, InfinibandFacts
+from ncheck.facts.interpreter import INTERPRETER, InterpreterFacts
+from ncheck.facts.learning import definition_of, facts_of
+from ncheck.facts.limits import LIMITS, LimitsFacts
+from ncheck.facts.nics import INTERFACES, NicFacts
+from ncheck.facts.shapes import items, mapping, misfit, node, number, port, truth, whole, words
+from ncheck.model.evidence import Answer, Cause, Evidence, JsonValue, Reply, Source, Status
+from ncheck.model.fact import Unread
+
+from .conftest import Answered
+
+OWN_VALIDATORS = {"listen", "connect", "turn", "meeting", "clock"}  # their readers check values, too: ports, names
 
 
 @pytest.mark.parametrize(
@@ -40,3 +56,166 @@ def test_bounds_are_held_at_both_ends() -> None:
     for value in (0, 4):
         with pytest.raises(ValueError, match="out of range"):
             whole(value, 3, least=1)
+
+
+class Inner(TypedDict, total=False):
+    size: int
+
+
+class Said(TypedDict):
+    name: str
+    index: int
+    speed: float | None
+    inner: Inner | None
+    kind: Literal["a", "b"] | None
+
+
+@dataclass(frozen=True)
+class Record:
+    rows: tuple[int, ...] = ()
+    pair: tuple[int, str] = (1, "a")
+    names: frozenset[str] = frozenset()
+    cause: Cause | None = None
+    by_name: Mapping[str, Record] = field(default_factory=dict)
+
+
+def record(**fields: Any) -> Record:
+    return Record(**fields)
+
+
+WHOLE = {"name": "a", "index": 0}
+
+
+@pytest.mark.parametrize(
+    ("value", "declared", "wrong"),
+    [
+        (WHOLE, Said, ""),
+        ({**WHOLE, "speed": 1, "inner": {}, "kind": "b", "more": []}, Said, ""),
+        ({"index": 0}, Said, "name: not text"),
+        ({**WHOLE, "name": None}, Said, "name: not text"),
+        ({**WHOLE, "index": "0"}, Said, "index: not an integer"),
+        ({**WHOLE, "index": True}, Said, "index: not an integer"),
+        ({**WHOLE, "index": 2**64}, Said, "index: a number out of range"),
+        ({**WHOLE, "speed": float("nan")}, Said, "speed: not a finite number"),
+        ({**WHOLE, "inner": {"size": None}}, Said, "inner.size: not an integer"),
+        ({**WHOLE, "kind": "c"}, Said, "kind: not a value that it can have"),
+        ([WHOLE], Said, "not a mapping"),
+        (None, Said, "not a mapping"),
+        ([0, "1"], list[int], "[1]: not an integer"),
+        ("01", list[str], "not a list"),
+        ([0] * 65537, list[int], "65537 items"),
+        ({"a": 1}, dict[str, int], ""),
+        ({"a\n": "b"}, dict[str, int], "['a?']: not an integer"),
+        (1, float, ""),
+        (float("inf"), float, "not a finite number"),
+        (10**400, float, "not a number"),
+        (object(), object, ""),
+        (Record(), Record, ""),
+        (Record((1,), (2, "b"), frozenset("c"), Cause.CLOSED), Record, ""),
+        (record(rows=(1, None)), Record, "rows[1]: not an integer"),
+        (record(rows=[1]), Record, "rows: not a list"),
+        (record(pair=("a", "b")), Record, "pair[0]: not an integer"),
+        (record(cause="closed"), Record, "cause: not a Cause"),
+        (WHOLE, Record, "not a Record"),
+    ],
+)
+def test_a_value_that_is_not_of_the_declared_type_is_named_with_its_place(
+    value: object, declared: object, wrong: str
+) -> None:
+    assert misfit(value, declared) == wrong
+
+
+def test_every_answer_declares_its_type_or_its_reader_checks_its_values() -> None:
+    definitions = [one for fact in every_fact() if (one := definition_of(fact))]
+    answers = {source for one in definitions for source in one.sources if isinstance(source, Answer)}
+    assert {source.name for source in answers if source.shape is None} == OWN_VALIDATORS
+
+
+GPU: dict[str, JsonValue] = {"index": 0, "name": "NVIDIA H100", "uuid": "", "pci": ""}
+
+
+@pytest.mark.parametrize("index", ["0", None, True, 0.0, [], 10**400])
+def test_a_gpu_index_that_is_no_number_makes_the_gpus_unknown(answered: Answered, index: JsonValue) -> None:
+    value: JsonValue = {"driver": "550", "cuda": "12.4", "gpus": [GPU, {**GPU, "index": index}]}
+    fact = facts_of(answered({NVML: Reply(Status.OK, value=value)}), [GpuFacts])[GpuFacts]
+    assert isinstance(fact, Unread)
+    assert fact.reason.startswith("the agent's gpus cannot be read: gpus[1].index: ")
+
+
+def test_null_is_not_the_word_none(answered: Answered) -> None:
+    value: JsonValue = {"path": "/usr/bin/python3", "version": "3.10", "packages": {"torch": None}}
+    fact = facts_of(answered({INTERPRETER: Reply(Status.OK, value=value)}), [InterpreterFacts])[InterpreterFacts]
+    assert fact == Unread("the agent's interpreter cannot be read: packages['torch']: not text")
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no"), OSError("no"), RecursionError("no"), AssertionError("no")])
+def test_whatever_a_reader_raises_costs_that_fact_alone(
+    answered: Answered, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(_: Evidence) -> GpuFacts:
+        raise error
+
+    monkeypatch.setattr("ncheck.facts.gpus.FACTS", (Fact(GpuFacts, (NVML,), read),))
+    limits = Reply(Status.OK, value={"memlock": None, "shm": {"total": 1, "free": 1}})
+    gpus = Reply(Status.OK, value={"gpus": [GPU]})
+    facts = facts_of(answered({NVML: gpus, LIMITS: limits}), [GpuFacts, LimitsFacts])
+    assert facts[GpuFacts] == Unread(f"could not be parsed: {type(error).__name__}: no")
+    assert isinstance(facts[LimitsFacts], LimitsFacts)
+
+
+def test_a_fact_whose_fields_are_of_other_types_than_its_record_says_is_unknown(
+    answered: Answered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(_: Evidence) -> GpuFacts:
+        return GpuFacts((), None, "", "nvml")  # type: ignore[arg-type]
+
+    monkeypatch.setattr("ncheck.facts.gpus.FACTS", (Fact(GpuFacts, (NVML,), read),))
+    gpus = Reply(Status.OK, value={"gpus": []})
+    fact = facts_of(answered({NVML: gpus}), [GpuFacts])[GpuFacts]
+    assert fact == Unread("could not be parsed: driver: not text")
+
+
+IBSTAT_OUTPUT = """CA '{name}'
+\tCA type: MT4129
+\tNumber of ports: 1
+\tPort 1:
+\t\tState: Active
+\t\tPhysical state: LinkUp
+\t\tRate: 400
+"""
+
+
+@pytest.mark.parametrize("name", ["--flush", "-x", "a b", "a/b", "", "a\x1b", "x" * 65])
+def test_what_no_device_is_called_makes_the_devices_unknown(answered: Answered, name: str) -> None:
+    """The name becomes a word of a command, where a program would take it for an option."""
+    ibstat = Reply(Status.OK, exit_status=0, stdout=IBSTAT_OUTPUT.format(name=name or " "))
+    link: JsonValue = {"name": name, "index": 1}
+    sources: dict[type[object], dict[Source, Reply]] = {
+        NicFacts: {INTERFACES: Reply(Status.OK, value={"interfaces": [link]})},
+        InfinibandFacts: {IBSTAT: ibstat, SYSFS: Reply(Status.MISSING)},
+    }
+    for fact, replies in sources.items():
+        assert isinstance(facts_of(answered(replies), [fact])[fact], Unread)
+
+
+def test_a_network_device_of_an_adapter_is_held_to_the_same(answered: Answered) -> None:
+    place = "/sys/class/infiniband/mlx5_0"
+    port = {"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "400 Gb/sec", "gid_attrs/ndevs/0": "--flush"}
+    tree: dict[str, JsonValue] = {f"{place}/ports/1/{name}": text for name, text in port.items()}
+    replies: dict[Source, Reply] = {IBSTAT: Reply(Status.MISSING), SYSFS: Reply(Status.OK, value=tree)}
+    assert isinstance(facts_of(answered(replies), [InfinibandFacts])[InfinibandFacts], Unread)
+
+
+@pytest.mark.parametrize("path", ["--in-place=x", "-x", "/etc/nccl\n.conf", "/\u2028"])
+def test_a_path_that_no_command_should_get_makes_the_environment_unknown(answered: Answered, path: str) -> None:
+    value: JsonValue = {"variables": {}, "job_variables": {}, "missing": [], "files": {path: None}}
+    facts = facts_of(answered({ENVIRONMENT: Reply(Status.OK, value=value)}), [EnvironmentFacts])
+    assert isinstance(facts[EnvironmentFacts], Unread)
+
+
+@pytest.mark.parametrize("name", ["--index-url=http://x/", "-r", "a b", "torch;id", ""])
+def test_what_no_package_is_called_is_none(answered: Answered, name: str) -> None:
+    value: JsonValue = {"path": "/usr/bin/python3", "version": "3.10", "packages": {name: "1", "torch": "2.6.0"}}
+    fact = facts_of(answered({INTERPRETER: Reply(Status.OK, value=value)}), [InterpreterFacts])[InterpreterFacts]
+    assert isinstance(fact, InterpreterFacts)
+    assert fact.frameworks == {"torch": "2.6.0"}

@@ -106,6 +106,15 @@ def test_the_jobs_interpreter_is_read_with_what_lives_in_it(answered: Answered) 
     )
 
 
+@pytest.mark.parametrize("name", ["NCCL_IB_TC;touch /tmp/x", "NCCL_A\n", "$(id)", "a b", "é", "", "1A", "A" * 257])
+def test_a_name_that_no_shell_takes_is_no_variable(answered: Answered, name: str) -> None:
+    kept = {"NCCL_IB_TC": "106", "OMPI_MCA_btl_tcp_if_include": "eth0", "http_proxy": "a;b"}
+    both = {**kept, name: "1"}
+    asked = {"variables": both, "job_variables": {name: "2"}, "files": {}, "missing": [name, "NCCL_TOPO_FILE"]}
+    read = environment(answered({ENVIRONMENT: value(asked)}))
+    assert read == EnvironmentFacts(kept, {}, ("NCCL_TOPO_FILE",))
+
+
 def test_the_jobs_environment_lies_over_the_logins(answered: Answered) -> None:
     asked = {
         "variables": {"NCCL_DEBUG": "WARN", "NCCL_IB_HCA": "mlx5"},

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from ncheck.errors import RecordingError
-from ncheck.fleet.recording import MAX_FILE, Recorder, decode, encode, load, save
+from ncheck.fleet import recording
+from ncheck.fleet.recording import MAX_FILE, MAX_VALUES, Recorder, decode, encode, load, load_trusted, save
 from ncheck.model.evidence import Cause, Evidence, Greeting, Login, Reply, Status
 
 if TYPE_CHECKING:
@@ -238,6 +240,70 @@ def test_a_file_larger_than_any_recording_is_not_read_to_its_end(tmp_path: Path)
         file.truncate(MAX_FILE + 1)
     with pytest.raises(RecordingError, match="larger than any node's recording"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/mem", "nowhere", "x.json", "."])
+def test_a_link_that_leads_to_no_file_is_a_line(target: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").symlink_to(target)
+    with pytest.raises(RecordingError, match=r"x\.json: "):
+        load(tmp_path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.json")
+    with pytest.raises(RecordingError, match=r"x\.json: not a file"):
+        load(tmp_path)
+
+
+def test_many_small_values_are_refused_before_they_fill_the_memory() -> None:
+    with pytest.raises(RecordingError, match="more values than any node's recording"):
+        decode(b"[" + b"[]," * (MAX_VALUES // 2) + b"0]", "gpu01.json")
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MAX_FOLDER", 100), ("MAX_VALUES_OF_ALL", 20)])
+def test_a_folder_larger_than_any_recording_is_not_read_to_its_end(
+    limit: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path, (REACHED, LOST))
+    (tmp_path / "gpu02.json").write_text("not read")
+    monkeypatch.setattr(recording, limit, most)
+    with pytest.raises(RecordingError, match=r"gpu01\.json: with the files before it, larger than any recording"):
+        load(tmp_path)
+
+
+def test_a_folder_of_more_files_than_any_recording_is_not_listed_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}.txt").touch()
+    monkeypatch.setattr(recording, "_MOST_ENTRIES", 3)
+    with pytest.raises(RecordingError, match="more than 3 files; name the folder of a recording"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "words"),
+    [
+        (replace(LOST, slots=0), "has 0 slots"),
+        (replace(LOST, slots=10**6), "has 1000000 slots"),
+        (replace(LOST, login=replace(LOST.login, port=65536)), "has the port 65536"),
+        (replace(LOST, login=replace(LOST.login, port=-1)), "has the port -1"),
+        (replace(LOST, login=replace(LOST.login, user="-oProxyCommand=id")), "has the user '-oProxyCommand=id'"),
+        (replace(LOST, login=replace(LOST.login, user="a\x1b")), "has the user 'a?'"),
+        (replace(LOST, login=replace(LOST.login, address="-x")), "has the address '-x'"),
+        (replace(LOST, login=replace(LOST.login, address="$(id)")), "has the address '$(id)'"),
+    ],
+)
+def test_what_no_listing_and_no_login_can_have_is_refused(evidence: Evidence, words: str, tmp_path: Path) -> None:
+    save(tmp_path, (evidence,))
+    with pytest.raises(RecordingError) as caught:
+        load_trusted(str(tmp_path))
+    assert str(caught.value) == f"{tmp_path}: gpu02 {words}"
+
+
+def test_a_whole_number_has_64_bits() -> None:
+    assert "slots" in refused(document(slots=2**64))
+    assert "port" in refused(document(login={"reached": True, "port": -(2**64)}))
 
 
 def test_a_folder_named_like_a_file_is_refused(tmp_path: Path) -> None:

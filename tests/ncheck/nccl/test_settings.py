@@ -21,8 +21,14 @@ def test_the_environment_outweighs_the_files_and_the_users_file_the_machines() -
         },
     )
     assert settings_in_force(environment, NEW) == {
-        "NCCL_DEBUG": "WARN", "NCCL_SOCKET_IFNAME": "=eth1", "NCCL_ALGO ": " Ring", "NCCL_IB_TC": "106",
+        "NCCL_DEBUG": "WARN", "NCCL_SOCKET_IFNAME": "=eth1", "NCCL_IB_TC": "106",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["NCCL_IB_TC;touch /tmp/x", "NCCL_A$(id)", "NCCL_\u2028A", "NCCL_ALGO ", "é", "1A"])
+def test_what_no_variable_can_be_called_sets_nothing(name: str) -> None:
+    environment = EnvironmentFacts({}, {"/etc/nccl.conf": (f"{name}=1", "NCCL_ALGO=Ring")})
+    assert settings_in_force(environment, NEW) == {"NCCL_ALGO": "Ring"}
 
 
 def test_the_named_file_replaces_the_users_since_2_23_4() -> None:

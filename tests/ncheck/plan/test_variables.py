@@ -59,6 +59,13 @@ def test_where_one_node_has_both_names_each_gets_its_own_in_a_file_of_its_machin
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["eth0|e;id", "eth0'", "$(id)", "eth0&"])
+def test_a_name_that_sed_would_obey_comes_into_no_command(name: str) -> None:
+    unset = EnvironmentFacts({}, {"/etc/nccl.conf": (f"{IFNAME}=eno1",)})
+    made = advised(node(COMPOSE, "eno1 10.1.0.1", "eth0 192.0.2.1"), node(f"{name} 10.1.0.2", environment=unset))
+    assert [line for line in chosen(made)[2] if name in line] == []
+
+
 def test_gloo_is_told_each_nodes_own_name_and_nothing_where_the_hosts_names_lead_right() -> None:
     torch = InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {"torch": "2.3.1"})
     nodes = [node(f"{name} 10.1.0.{own}", torch=torch) for own, name in enumerate(("eno1", "eth0"), 1)]

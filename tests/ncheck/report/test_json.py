@@ -9,8 +9,9 @@ from typing import Any
 
 import jsonschema
 import pytest
+from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import SCHEMA, Measurement, Report
-from ncheck.report.json import as_json
+from ncheck.report.json import as_json, plan_as_json
 from ncheck.report.schema import MEMBERS, RECORDS, report_schema, schema_text
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "report.schema.json"
@@ -71,3 +72,10 @@ def test_a_record_that_lacks_a_member_is_refused_by_the_schema(reports: dict[str
     del plain["verdicts"][0]["outcome"]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(plain, report_schema())
+
+
+def test_no_control_character_is_written_as_it_is() -> None:
+    note = "".join(map(chr, (*range(32), *range(0x7F, 0xA0), 0x202E, 0x2028)))
+    document = plan_as_json(LaunchPlan(notes=(note,)))
+    assert all(char.isprintable() or char == "\n" for char in document)
+    assert json.loads(document)["notes"] == [note]
