@@ -29,7 +29,7 @@ def settings_of(given: Mapping[str, object]) -> Settings:
     options = {name: value for name, value in given.items() if value not in (None, ())}
     from ncheck.settings import make_settings
 
-    settings = make_settings(options, os.environ, Path.cwd())
+    settings = make_settings(options, os.environ, Path.cwd(), say)
     if settings.ignore:
         from ncheck.registry import load_checks
 

@@ -13,7 +13,7 @@ import click
 
 import ncheck
 from ncheck.cli.check import check, demo, local, probe, replay
-from ncheck.cli.explain import explain, list_checks, read, schema
+from ncheck.cli.explain import allow, explain, list_checks, read, schema
 from ncheck.cli.launch import launch
 from ncheck.cli.plan import plan
 from ncheck.errors import EXIT_BUG, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
@@ -59,7 +59,7 @@ def commands() -> None:
     """Do nothing: the commands do the work."""
 
 
-for _command in (check, local, plan, launch, probe, replay, demo, explain, list_checks, read, schema):
+for _command in (check, local, plan, launch, probe, replay, demo, explain, list_checks, read, schema, allow):
     commands.add_command(_command)
 
 
