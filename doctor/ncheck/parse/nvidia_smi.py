@@ -241,7 +241,8 @@ def _listing(lines: Sequence[str], listed: Sequence[re.Match[str]]) -> Smi:
 
 def _listed_gpu(row: re.Match[str]) -> Gpu:
     found = _UUID.fullmatch(row["name"])
-    return Gpu(int(row["index"]), *(found.groups() if found else (row["name"],)))
+    name, uuid = found.groups() if found else (row["name"], "")
+    return Gpu(int(row["index"]), name, uuid)
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:

@@ -18,7 +18,7 @@ def test_answers_that_are_too_large_together_are_left_out_with_the_reason() -> N
     class Head:
         """Sends the questions; then waits until all are answered, and ends."""
 
-        sent = wire
+        sent: bytes = wire
 
         def read(self, count: int) -> bytes:
             if not self.sent:

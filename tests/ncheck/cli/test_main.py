@@ -297,7 +297,12 @@ def test_read_waits_for_a_pipe_that_is_written_to(capsys: pytest.CaptureFixture[
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     writer = os.open(pipe, os.O_WRONLY)
     text = b"ssh: Could not resolve hostname node07: Name or service not known\n"
-    threading.Timer(0.2, lambda: (os.write(writer, text), os.close(writer))).start()
+
+    def write() -> None:
+        os.write(writer, text)
+        os.close(writer)
+
+    threading.Timer(0.2, write).start()
     code, out, _ = told(capsys, "read", "log", str(pipe))
     os.close(reader)
     assert (code, json.loads(out)["cause"]) == (0, "dns_failure")

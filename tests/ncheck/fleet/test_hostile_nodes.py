@@ -186,7 +186,11 @@ def test_a_node_that_sends_too_much_costs_the_others_nothing() -> None:
         nodes(*names), [first(names, [HELLO])], Settings(), lambda node: good if "good" in node.name else rsh, Told()
     )
     found = {evidence.node: evidence for evidence in run}
-    flooded = (Cause.FLOODED, f"the node sent more than {MOST // 2**20} MiB of answers", [])
+    flooded: tuple[Cause, str, list[str]] = (
+        Cause.FLOODED,
+        f"the node sent more than {MOST // 2**20} MiB of answers",
+        [],
+    )
     assert {name: (one.login.cause, one.login.detail, list(one.replies)) for name, one in found.items()} == {
         **dict.fromkeys(("good1", "good2"), (None, "", [HELLO.key])),
         **dict.fromkeys(("bad1", "bad2", "bad3"), flooded),
