@@ -122,7 +122,7 @@ def test_every_command_is_in_the_guide() -> None:
 def test_the_settings_file_in_the_guide_can_be_used(tmp_path: Path) -> None:
     (block,) = re.findall(r"^```toml\n(.*?)^```", GUIDE, flags=re.DOTALL | re.MULTILINE)
     (tmp_path / "ncheck.toml").write_text(block)
-    file = read_settings_file(None, {}, tmp_path)
+    file = read_settings_file("ncheck.toml", {}, tmp_path)
     assert {"port", "setup", "ignore"} <= set(file.values)
     assert [nodes for nodes, _ in file.hosts] == ["node[01-04]"]
 

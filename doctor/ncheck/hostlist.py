@@ -22,7 +22,7 @@ _RANGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+)(?:/(?P<step>\d+))?)?", re.
 
 
 # [01-16,20]
-_BRACKETS = re.compile(r"\[([^\]]*)\]")
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 
 # commas and brackets in node[01-16,20],login

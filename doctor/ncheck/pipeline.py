@@ -30,6 +30,7 @@ from ncheck.model.plan import LaunchPlan
 from ncheck.phases import asked_later, collection_phases, wanted_facts
 from ncheck.plan import PLAN_FACTS
 from ncheck.probe.steps import Assessment, cut_short, probe_steps
+from ncheck.redact import redact_record
 from ncheck.registry import Registry, load_checks
 
 if TYPE_CHECKING:
@@ -212,10 +213,10 @@ class _Run:
         dropped: dict[str, str] = {}
         left = cluster
         while True:
-            report = conclude(
+            report = redact_record(conclude(
                 left, checks, self.settings, self.planned(left),
                 seconds=seconds, interrupted=interrupted, recorded=recorded,
-            )  # fmt: skip
+            ))  # fmt: skip
             bad = bad_nodes(report, checks, self.settings) if self.settings.drop_bad and not interrupted else {}
             dropped |= bad
             names = [name for name in cluster.names if name not in dropped]

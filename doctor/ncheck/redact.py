@@ -1,15 +1,23 @@
-"""Redaction: secrets are removed from evidence before it is written to a recording.
+"""Redaction: secrets are removed from all that leaves the program: reports, messages, recordings, what `read` prints.
 
 A value is removed if its name looks like a token, key, password, secret or credential, in the syntax of environments,
-command lines, JSON and HTTP headers. Values that are recognizable (private keys, URLs with a password, tokens of
-well-known services) are removed everywhere.
+command lines, JSON, INI files and HTTP headers. Values that are recognizable (private keys, URLs with a password,
+tokens of well-known services) are removed everywhere. What a finding needs stays: versions, paths, hashes, addresses.
+
+Every pattern goes over a text once, also over a hostile one: runs have bounds, or begin where none can be before them.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar
+
+from ncheck.model.plan import LaunchPlan
 
 if TYPE_CHECKING:
     from ncheck.model.evidence import JsonValue
@@ -18,16 +26,24 @@ if TYPE_CHECKING:
 REDACTED = "<redacted>"
 
 
-# HF_TOKEN, db_password, aws.secretKey, MYSQL_PWD, PGPASSWORD
+# HF_TOKEN, db_password, aws.secretKey, MYSQL_PWD, PGPASSWORD, SLURM_JWT
 _SECRET_NAME = re.compile(
-    r"TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY|AUTHORIZATION|SSHPASS|MYSQL_PWD|COOKIE"
-    r"|(?<![A-Z])(?:KEY|PASS)(?![A-Z])",
+    r"(?<!TIK)TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY|AUTHORIZATION|SSHPASS|COOKIE|REQUIREPASS"
+    r"|DOCKERCONFIGJSON|(?<![A-Z])(?:KEY|PASS|JWT|PSK)(?![A-Z])|_PWD(?![A-Z])",
     re.IGNORECASE,
 )
 
 
-# PUBLIC_KEY, ssh-key-fingerprint: these are public; hostKey -> host_Key
-_PUBLIC_NAME = re.compile(r"PUBLIC|FINGERPRINT", re.IGNORECASE)
+# api_key, client-key-data, PresharedKey: names that hold a secret in any syntax, where "key: value" alone may not
+_CERTAIN_NAME = re.compile(
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|JWT|REQUIREPASS|DOCKERCONFIGJSON"
+    r"|(?:API|PRIVATE|ACCESS|SHARED|ACCOUNT|CLIENT|AUTH|SIGNING|ENCRYPTION|MASTER)[_-]?KEY",
+    re.IGNORECASE,
+)
+
+
+# PUBLIC_KEY, ssh-key-fingerprint, StrictHostKeyChecking: these are public; hostKey -> host_Key
+_PUBLIC_NAME = re.compile(r"PUBLIC|FINGERPRINT|HOST_?KEY", re.IGNORECASE)
 
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -54,9 +70,23 @@ _QUOTED = re.compile(
 )
 
 
+# aws_secret_access_key = wJalrXUtnFEMI          (an INI file)
+_INI = re.compile(
+    r"^(?P<before>[ \t]*)(?P<name>[A-Za-z_][\w.-]{0,127})(?P<is>[ \t]+=[ \t]*|=[ \t]+)(?P<value>\S[^\n\0]*)",
+    re.MULTILINE,
+)
+
+
 # password: hunter2          (YAML; a name that only ends in "key" is too common in the output of tools)
 _YAML = re.compile(
-    r"^(?P<before>[ \t-]*)(?P<name>[A-Za-z_][\w.-]{0,127})(?P<is>:[ \t]+)(?P<value>\S[^\n\0]*)", re.MULTILINE
+    r"^(?P<before>[ \t-]*)(?P<name>[A-Za-z_.][\w.-]{0,127})(?P<is>:[ \t]+)(?P<value>\S[^\n\0]*)", re.MULTILINE
+)
+
+
+# curl -H 'X-Api-Key: abc'   |   PRIVATE-TOKEN: abc   |   Set-Cookie: session=abc; Path=/
+_HEADER = re.compile(
+    r"(?P<name>(?<![\w-])(?i:x-[\w-]{1,60}|private-token|job-token|api-?key|(?:set-)?cookie)(?![\w-]))"
+    r"(?P<is>:[ \t]*)(?P<value>[^\s\"'][^\"'\r\n\0]*)"
 )
 
 
@@ -64,24 +94,104 @@ _YAML = re.compile(
 _OPTION = re.compile(r"(?P<name>(?<!\S)--?[A-Za-z][\w-]{0,127})(?P<is>[ \t]+)(?P<value>[^\s-][^\s\0]*)")
 
 
+# A word of a command line: bare, or in quotes.
+_WORD = r"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\0\"']+)"
+
+
+# Tokens that services mark by their first letters, each with one that it is known by.
+_TOKENS = (
+    r"gh[opsur]_[A-Za-z0-9]{20,}",  # ghp_..., GitHub
+    r"github_pat_\w{20,}",
+    r"gl(?:pat|dt|rt|cbt|ptt|agent|soat|ft)-[\w-]{16,}",  # glpat-..., GitLab
+    r"hf_[A-Za-z0-9]{20,}",  # Hugging Face
+    r"sk-(?:proj|ant|svcacct|or)-[\w-]{16,}|sk-[A-Za-z0-9]{20,}",  # sk-ant-..., OpenAI, Anthropic
+    r"(?:nvapi|xai|pplx|tskey|ATATT3x|NRAK|NRII)-?[\w-]{20,}",  # nvapi-..., NGC, and others with a hyphen
+    r"(?:gsk|r8|dop_v1|doo_v1|npm|glsa|glc|wandb_v1|lin_api|shpat|rpa|pat|key_live|[srp]k_(?:live|test))_[A-Za-z0-9_]{20,}",
+    r"xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{10,}",  # xoxb-..., Slack
+    r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS
+    r"AIza[\w-]{35}",  # a key of Google's interfaces
+    r"ya29\.[\w-]{20,}",  # Google OAuth
+    r"GOCSPX-[\w-]{20,}",
+    r"eyJ[\w-]{5,}\.eyJ[\w-]{5,}\.[\w-]*",  # a JWT
+    r"pypi-AgE[\w-]{20,}",
+    r"hv[bsr]\.[\w-]{20,}",  # hvs...., Vault
+    r"dapi[0-9a-f]{32}",  # Databricks
+    r"SG\.[\w-]{16,}\.[\w-]{16,}",  # SendGrid
+    r"AGE-SECRET-KEY-1[A-Z0-9]{20,}",
+    r"\d{8,10}:AA[\w-]{33}",  # a bot of Telegram
+    r"MUNGE:[A-Za-z0-9+/=]{16,}:?",
+)
+
+
 _VALUES = tuple(
     re.compile(pattern, re.DOTALL)
     for pattern in (
         # -----BEGIN OPENSSH PRIVATE KEY----- ... -----END OPENSSH PRIVATE KEY-----, or truncated
         r"()-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----|\Z)",
+        # Private-Lines: 14 ... Private-MAC: ..., PuTTY's form of one
+        r"(Private-Lines: \d{1,3}\s).*?(?=Private-MAC|\Z)",
         # Authorization: Basic dXNlcjpwYXNz
-        r"((?i:\b(?:proxy-)?authorization)[\"']?\s*[:=]\s*[\"']?)[^\"'\r\n\0]+",
+        r"((?i:\b(?:proxy-)?authorization)[\"']?\s{0,20}[:=]\s{0,20}[\"']?)[^\"'\r\n\0]+",
         # curl -H 'X: bearer eyJhbGciOi...'
-        r"((?i:\bbearer)\s+)[\w.~+/=-]{8,}",
+        r"((?i:\bbearer)\s{1,20})[\w.~+/=-]{8,}",
         # https://user:pass@host/path, socks5://:pass@host
         r"((?<![\w+.-])[A-Za-z][\w+.-]{0,20}://[^\s/:@\"'\0]{0,256}:)[^\s/@\"'\0]{1,1024}(?=@)",
         # https://ghp_abc@host/path
         r"((?<![\w+.-])https?://)[^\s/:@\"'\0]{1,1024}(?=@)",
-        # ghp_..., github_pat_..., hf_..., glpat-..., xoxb-..., sk-..., AKIA...
-        r"()\b(?:gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|hf_[A-Za-z0-9]{20,}|glpat-[\w-]{16,}|xox[abps]-[\w-]{16,})",
-        r"()\b(?:sk-[\w-]{20,}|AKIA[A-Z0-9]{16}\b)",
+        # https://hooks.slack.com/services/T0/B0/abc, https://discord.com/api/webhooks/1/abc
+        r"(https://(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks)/)[^\s\"'\0]+",
+        # ?sv=2022-11-02&sig=abc%3D, &X-Amz-Signature=abc
+        r"([?&](?:sig|[Ss]ignature|X-(?:Amz|Goog)-(?:Signature|Credential|Security-Token))=)[^\s&\"'\0]+",
+        r"()(?<![\w-])(?:" + "|".join(_TOKENS) + ")",
+        # root:$6$salt$hash:19000:0:99999:7:::, the hash of a password
+        r"()\$(?:[156y]|2[abxy]|7|apr1|argon2id?)\$[\w./$=,+-]{20,200}",
+        # "auths": {"nvcr.io": {"auth": "dXNlcjpwYXNz"}}
+        r"(\"(?:auth|identitytoken|registrytoken)\"\s{0,20}:\s{0,20}\")[^\"\n]+",
+        # machine api.wandb.ai login user password abc, in one line or several
+        r"(\bmachine\s{1,20}\S{1,256}\s{1,20}(?:(?:login|account)\s{1,20}\S{1,256}\s{1,20}){0,2}password\s{1,20})\S+",
+        # localhost:5432:jobs:me:secret, a line of .pgpass
+        r"((?:^|(?<=\n))(?![0-9A-Fa-f:.]+(?:\n|\Z))[\w.*-]{1,255}:(?:\d{4,5}|\*):[\w.*-]{1,64}:[\w.@*-]{1,64}:)[^\s:]+(?=\n|\Z)",
+        # openssl rsa -passin pass:secret
+        r"(-pass(?:in|out)?[\s\0=]pass:)[^\s\0]+",
     )
 )
+
+
+def _after(program: str, option: str, word: str = _WORD) -> re.Pattern[str]:
+    """Return the pattern of a word that a program takes for a password after this option."""
+    return re.compile(rf"(\b(?:{program})[\s\0](?:[^\n]{{0,300}}?[\s\0])??{option}){word}")
+
+
+_GAP = r"[\s\0]{1,20}"
+
+
+# Command lines with a password where other programs have something else, each with words of which it has one.
+_COMMANDS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
+    (("mysql", "mariadb"), _after(r"(?:mysql|mariadb)[\w-]{0,20}", "-p")),  # mysql -u root -psecret
+    (("sshpass",), _after("sshpass", r"-p[\s\0]{0,20}")),
+    # docker login -u me -p secret
+    ((" login", "\0login"), _after(
+        r"(?:docker|podman|nerdctl|helm|skopeo|buildah|oras|crane|az|oc)[\s\0][^\n]{0,60}?\blogin",
+        r"-p[\s\0=]{0,20}")),
+    (("redis-cli",), _after("redis-cli", rf"-a{_GAP}")),
+    (("ldap",), _after("ldap(?:search|modify|add|whoami)", rf"-w{_GAP}")),
+    (("ipmitool", "sqlcmd"), _after("ipmitool|sqlcmd", rf"-P{_GAP}")),
+    (("mongo",), _after("mongo(?:sh|dump|restore)?", rf"-p{_GAP}")),
+    # curl -u me:secret https://host
+    (("curl", "wget", "http ", "https "), _after(
+        "curl|wget|https?",
+        r"(?:-u|-U|-a|--user|--proxy-user)[\s\0=]{0,20}[\"']?[^\s\0:\"']{1,100}:(?!//)", r"[^\s\0\"']+")),
+    # echo secret | sudo -S ls
+    (("echo",), re.compile(
+        rf"(\becho{_GAP}(?:-n{_GAP})?){_WORD}(?=\s{{0,20}}\|\s{{0,20}}(?:sudo -S|passwd|chpasswd|docker login)\b)")),
+    # kubectl create secret generic s --from-literal=user=secret
+    (("--from-literal",), re.compile(rf"(--from-literal[\s\0=][\w.-]{{1,128}}=){_WORD}")),
+    # aws configure set aws_secret_access_key secret
+    (("configure",), re.compile(
+        rf"(\bconfigure{_GAP}set{_GAP}[\w.-]{{0,60}}(?:secret|token|key)[\w.-]{{0,60}}{_GAP}){_WORD}")),
+    # wandb login 0123..., forty digits
+    (("wandb",), re.compile(rf"(\bwandb{_GAP}login{_GAP}(?:--[\w-]{{1,40}}{_GAP}){{0,4}})[\w-]{{20,}}")),
+)  # fmt: skip
 
 
 def secret_name(name: str) -> bool:
@@ -94,9 +204,13 @@ def redact(text: str) -> str:
     """Return the text with every secret replaced; everything else, also line breaks, is unchanged."""
     for pattern in _VALUES:
         text = pattern.sub(rf"\1{REDACTED}", text)
-    for pattern in (_WHOLE_LINE, _ASSIGNED, _OPTION):
+    for words, pattern in _COMMANDS:
+        if any(word in text for word in words):
+            text = pattern.sub(rf"\1{REDACTED}", text)
+    for pattern in (_WHOLE_LINE, _ASSIGNED, _OPTION, _HEADER):
         text = pattern.sub(_cut, text)
-    return _YAML.sub(_cut_yaml, _QUOTED.sub(_cut_quoted, text))
+    text = _INI.sub(_cut_certain, text)
+    return _YAML.sub(_cut_certain, _QUOTED.sub(_cut_quoted, text))
 
 
 def redact_value(value: JsonValue) -> JsonValue:
@@ -122,8 +236,19 @@ def _field(name: str, value: JsonValue) -> JsonValue:
     return REDACTED if certain else redact_value(value)
 
 
+# StrictHostKeyChecking=no, PasswordAuthentication=yes: a setting, not a secret
+_NO_SECRETS = frozenset({"", REDACTED, "yes", "no", "true", "false", "none", "null", "ask", "on", "off", "accept-new"})
+
+
+# max_tokens=4096, tokens_per_second: 1234.5
+_COUNT = re.compile(r"[\d.,]{1,20}(?:\s|\Z)")
+
+
 def _cut(found: re.Match[str]) -> str:
-    if not secret_name(found["name"]) or found["value"].strip("\"'") in ("", REDACTED):
+    value = found["value"].strip("\"'").lower()
+    if not secret_name(found["name"]) or value in _NO_SECRETS:
+        return found[0]
+    if "tokens" in found["name"].lower() and _COUNT.match(value):
         return found[0]
     start = found.start("value") - found.start()
     return found[0][:start] + REDACTED
@@ -135,10 +260,45 @@ def _cut_quoted(found: re.Match[str]) -> str:
     return cut[: -len(REDACTED)] + f"{found['quote']}{REDACTED}{found['quote']}" if cut.endswith(REDACTED) else cut
 
 
-def _cut_yaml(found: re.Match[str]) -> str:
+def _cut_certain(found: re.Match[str]) -> str:
     return found[0] if _weak(found["name"]) else _cut(found)
 
 
 def _weak(name: str) -> bool:
     """Return whether the name looks secret only because it contains the word "key" or "pass"."""
-    return not re.search(r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY", name, re.IGNORECASE)
+    return not _CERTAIN_NAME.search(_CAMEL.sub("_", name))
+
+
+Record = TypeVar("Record")
+
+
+# Fields that name a node or a code: they are not text, and other fields refer to them.
+_NAMES = frozenset({"name", "node", "nodes", "code", "check", "see", "where"})
+
+
+def redact_record(record: Record) -> Record:
+    """Return a frozen record with secrets replaced in its text, in the records inside it too.
+
+    A launch plan stays as it is: its command is started, and consists of the user's own words.
+    """
+    return _redacted(record)  # type: ignore[return-value]
+
+
+def _redacted(value: object, *, named: bool = False) -> object:
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return value if named else _redacted_text(value)
+    if isinstance(value, tuple):
+        return tuple(_redacted(item, named=named) for item in value)
+    if isinstance(value, Mapping):
+        return {name: _redacted(inner) for name, inner in value.items()}
+    if not is_dataclass(value) or isinstance(value, (type, LaunchPlan)):
+        return value
+    held = {field.name: getattr(value, field.name) for field in fields(value)}
+    plain = {name: _redacted(inner, named=name in _NAMES) for name, inner in held.items()}
+    changed = {name: inner for name, inner in plain.items() if inner != held[name]}
+    return replace(value, **changed) if changed else value
+
+
+@lru_cache(maxsize=4096)  # a report has the same reason for many nodes
+def _redacted_text(text: str) -> str:
+    return redact(text)

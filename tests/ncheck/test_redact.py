@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
+import io
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
-from ncheck.redact import redact, redact_value, secret_name
+from ncheck.cli.examine import say
+from ncheck.cli.main import main
+from ncheck.fleet.recording import load, save
+from ncheck.model.evidence import Cause
+from ncheck.model.finding import Finding, Severity
+from ncheck.observer import Silent
+from ncheck.parse.read import read_text
+from ncheck.pipeline import judge_again
+from ncheck.redact import REDACTED, redact, redact_record, redact_value, secret_name
+from ncheck.report import FORMATS, show
+from ncheck.report.json import as_json
+from ncheck.report.progress import PlainLines
+from ncheck.settings import Settings
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 CUT = {
     "HF_TOKEN=hf_abc": "HF_TOKEN=<redacted>",
@@ -35,6 +55,111 @@ CUT = {
     "GOOGLE_APPLICATION_CREDENTIALS=/k.json": "GOOGLE_APPLICATION_CREDENTIALS=<redacted>",
 }
 
+A40, JWT, B64 = "a1B2" * 10, "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl", "c2VjcmV0c2VjcmV0" * 4
+
+# Kinds of secrets, each as it is met: the secret is gone, and what stands around it is not.
+KINDS = {
+    "AWS key id": ("id ASIA" + "A1" * 8 + " used", "id <redacted> used"),
+    "AWS credentials file": (f"aws_secret_access_key = {A40}\nr = x", "aws_secret_access_key = <redacted>\nr = x"),
+    "AWS session token": (f"aws_session_token={B64}", "aws_session_token=<redacted>"),
+    "AWS command line": (f"aws configure set my.secret_key {A40}", "aws configure set my.secret_key <redacted>"),
+    "presigned URL": (f"https://b.s3/o?X-Amz-Signature={A40}&x=1", "https://b.s3/o?X-Amz-Signature=<redacted>&x=1"),
+    "GCP API key": ("key AIza" + "a1B2_" * 7 + " ok", "key <redacted> ok"),
+    "GCP OAuth token": (f"ya29.{A40} ok", "<redacted> ok"),
+    "GCP service account": (
+        '{"private_key": "-----BEGIN PRIVATE KEY-----\\nMIIE\\n-----END PRIVATE KEY-----\\n", "client_id": "1"}',
+        '{"private_key": "<redacted>", "client_id": "1"}',
+    ),
+    "GCP client secret": (f"GOCSPX-{A40}", "<redacted>"),
+    "Azure storage": (
+        f"AccountName=data;AccountKey={B64};EndpointSuffix=x",
+        "AccountName=data;AccountKey=<redacted>;EndpointSuffix=x",
+    ),
+    "Azure SAS": ("https://x.blob/c?sv=2022-11-02&sig=abc%3D&se=1", "https://x.blob/c?sv=2022-11-02&sig=<redacted>&se=1"),
+    "Azure service principal": (f"AZURE_CLIENT_SECRET={A40}", "AZURE_CLIENT_SECRET=<redacted>"),
+    "Azure option": (f"az storage --account-key {B64} ls", "az storage --account-key <redacted> ls"),
+    "GitHub": (f"x github_pat_{A40} y", "x <redacted> y"),
+    "GitLab": (f"x glpat-{A40} y", "x <redacted> y"),
+    "GitLab header": ("curl -H 'PRIVATE-TOKEN: abc' u", "curl -H 'PRIVATE-TOKEN: <redacted>' u"),
+    "Hugging Face": (f"login hf_{A40}", "login <redacted>"),
+    "OpenAI": (f"use sk-{A40} now", "use <redacted> now"),
+    "OpenAI project": (f"use sk-proj-{A40} now", "use <redacted> now"),
+    "Anthropic": (f"use sk-ant-api03-{A40} now", "use <redacted> now"),
+    "W&B variable": (f"WANDB_API_KEY={A40}", "WANDB_API_KEY=<redacted>"),
+    "W&B login": (f"wandb login --relogin {A40}", "wandb login --relogin <redacted>"),
+    "Slack token": ("xoxb-1234-5678-abcdef", "<redacted>"),
+    "Slack webhook": ("https://hooks.slack.com/services/T0/B0/abc x", "https://hooks.slack.com/services/<redacted> x"),
+    "Discord webhook": ("https://discord.com/api/webhooks/1/abc x", "https://discord.com/api/webhooks/<redacted> x"),
+    "NGC": (f"nvapi-{A40} x", "<redacted> x"),
+    "NGC variable": ("NGC_CLI_API_KEY=abc", "NGC_CLI_API_KEY=<redacted>"),
+    "npm": (f"npm_{A40}", "<redacted>"),
+    "npmrc": ("//registry.npmjs.org/:_authToken=abc", "//registry.npmjs.org/:_authToken=<redacted>"),
+    "PyPI": (f"pypi-AgE{A40}", "<redacted>"),
+    "Stripe": (f"sk_live_{A40}", "<redacted>"),
+    "Vault": (f"hvs.{A40} x", "<redacted> x"),
+    "Vault header": ("X-Vault-Token: abc", "X-Vault-Token: <redacted>"),
+    "Databricks": ("dapi" + "0a" * 16, "<redacted>"),
+    "Grafana": (f"glsa_{A40}", "<redacted>"),
+    "SendGrid": (f"SG.{A40}.{A40}", "<redacted>"),
+    "Telegram": ("12345678:AA" + "a1B" * 11, "<redacted>"),
+    "Tailscale": (f"tskey-auth-{A40}", "<redacted>"),
+    "age": ("AGE-SECRET-KEY-1" + "QZ" * 20, "<redacted>"),
+    "JWT": (f"got {JWT} ok", "got <redacted> ok"),
+    "SLURM_JWT": (f"SLURM_JWT={JWT}", "SLURM_JWT=<redacted>"),
+    "X-SLURM-USER-TOKEN": ("X-SLURM-USER-TOKEN: abc", "X-SLURM-USER-TOKEN: <redacted>"),
+    "kube client key": (f"    client-key-data: {B64}\n  user: x", "    client-key-data: <redacted>\n  user: x"),
+    "kube token": ("    token: abcdef.0123456789abcdef", "    token: <redacted>"),
+    "kube secret": ("secret x --from-literal=u=abc -n y", "secret x --from-literal=u=<redacted> -n y"),
+    "kube registry secret": (f"  .dockerconfigjson: {B64}", "  .dockerconfigjson: <redacted>"),
+    "kubeadm join": ("kubeadm join 10.0.0.1:6443 --token a.b --x", "kubeadm join 10.0.0.1:6443 --token <redacted> --x"),
+    "docker config": ('{"auths": {"nvcr.io": {"auth": "dXNl"}}}', '{"auths": {"nvcr.io": {"auth": "<redacted>"}}}'),
+    "docker login": ("docker login -u me -p abc nvcr.io", "docker login -u me -p <redacted> nvcr.io"),
+    "mysql": ("mysql -h db -u root -psecret jobs", "mysql -h db -u root -p<redacted> jobs"),
+    "mysqldump": ("mysqldump -p'my secret' jobs", "mysqldump -p<redacted> jobs"),
+    "curl user": ("curl -s -u me:abc https://x", "curl -s -u me:<redacted> https://x"),
+    "curl long user": ("curl --user 'me:abc' https://x", "curl --user 'me:<redacted>' https://x"),
+    "wget": ("wget --http-password=abc https://x", "wget --http-password=<redacted> https://x"),
+    "sshpass": ("sshpass -p abc ssh gpu01", "sshpass -p <redacted> ssh gpu01"),
+    "sshpass, joined": ("sshpass -pabc ssh gpu01", "sshpass -p<redacted> ssh gpu01"),
+    "redis": ("redis-cli -h x -a abc ping", "redis-cli -h x -a <redacted> ping"),
+    "redis server": ("redis-server --requirepass abc --port 1", "redis-server --requirepass <redacted> --port 1"),
+    "ldap": ("ldapsearch -x -w abc -b dc=x", "ldapsearch -x -w <redacted> -b dc=x"),
+    "ipmitool": ("ipmitool -U a -P abc power", "ipmitool -U a -P <redacted> power"),
+    "mongo": ("mongosh -u a -p abc db", "mongosh -u a -p <redacted> db"),
+    "sudo by pipe": ("echo abc | sudo -S ls", "echo <redacted> | sudo -S ls"),
+    "openssl": ("openssl rsa -passin pass:abc -in x", "openssl rsa -passin pass:<redacted> -in x"),
+    "option with a space": ("train --password abc --lr 1", "train --password <redacted> --lr 1"),
+    "option in quotes": ("train --password='a b' --lr 1", "train --password=<redacted> --lr 1"),
+    "arguments of a process": ("mysql\0-psecret\0jobs", "mysql\0-p<redacted>\0jobs"),
+    "cookie": ("Cookie: session=abc; x=y\nHost: h", "Cookie: <redacted>\nHost: h"),
+    "set-cookie": ("Set-Cookie: session=abc; Path=/", "Set-Cookie: <redacted>"),
+    "API key header": ("curl -H 'X-Api-Key: abc' u", "curl -H 'X-Api-Key: <redacted>' u"),
+    "proxy authorization": ("Proxy-Authorization: Basic abc=", "Proxy-Authorization: <redacted>"),
+    "git header": ("http.extraheader=AUTHORIZATION: basic abc=", "http.extraheader=AUTHORIZATION: <redacted>"),
+    "proxy URL": ("http_proxy=http://me:abc@proxy:3128", "http_proxy=http://me:<redacted>@proxy:3128"),
+    "database URL": ("postgresql://me:abc@db:5432/jobs", "postgresql://me:<redacted>@db:5432/jobs"),
+    "redis URL": ("redis://:abc@head:6379", "redis://:<redacted>@head:6379"),
+    "connection string": ("Server=db;User=me;Password=abc;Port=1", "Server=db;User=me;Password=<redacted>;Port=1"),
+    "libpq": ("host=db user=me password=abc port=1", "host=db user=me password=<redacted> port=1"),
+    "notebook": ("http://host:8888/?token=abc", "http://host:8888/?token=<redacted>"),
+    "netrc": ("machine api.wandb.ai login user password abc", "machine api.wandb.ai login user password <redacted>"),
+    "netrc in lines": ("machine x\n  login user\n  password abc\n", "machine x\n  login user\n  password <redacted>\n"),
+    "pgpass": ("db:5432:jobs:me:abc\nx", "db:5432:jobs:me:<redacted>\nx"),
+    "PGP key": (
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nx\n-----END PGP PRIVATE KEY BLOCK-----\nz",
+        "<redacted>\nz",
+    ),
+    "encrypted key": ("-----BEGIN ENCRYPTED PRIVATE KEY-----\nx\n-----END ENCRYPTED PRIVATE KEY-----", "<redacted>"),
+    "PuTTY key": ("Private-Lines: 1\nAAAA\nPrivate-MAC: 0", "Private-Lines: 1\n<redacted>Private-MAC: 0"),
+    "MUNGE credential": (f"got MUNGE:{B64}: ok", "got <redacted> ok"),
+    "hash of a password": ("root:$6$salt$" + "a1/." * 20 + ":19000:0", "root:<redacted>:19000:0"),
+    "WireGuard": (f"PrivateKey = {A40}=\nListenPort = 1", "PrivateKey = <redacted>\nListenPort = 1"),
+    "Wi-Fi": ("psk=abc", "psk=<redacted>"),
+    "MLflow": ("MLFLOW_TRACKING_PASSWORD=abc", "MLFLOW_TRACKING_PASSWORD=<redacted>"),
+    "MinIO": ("MINIO_ROOT_PASSWORD=abc", "MINIO_ROOT_PASSWORD=<redacted>"),
+    "a database's variable": ("DB_PWD=abc", "DB_PWD=<redacted>"),
+}  # fmt: skip
+
 KEPT = (
     "NCCL_IB_PKEY=0x8001\nPWD=/root\nOLDPWD=/tmp\nPATH=/usr/bin",
     "TOKENIZERS_PARALLELISM=false",
@@ -49,12 +174,49 @@ KEPT = (
     "SSH_PUBLIC_KEY=ssh-ed25519",
     "GPU0\t X \tNV18\tNV18\tPIX",
     "key: value",
+    "commit 5bd08434f41ff8ecbc1a675d85fdc0bebff34f1a",
+    "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "link/ether 52:54:00:12:34:56 brd ff:ff:ff:ff:ff:ff",
+    "00:11:22:33:44:55",
+    "2001:1234:5678:9abc:def0:1:2:3",
+    "inet6 fe80::5054:ff:fe12:3456/64 scope link",
+    "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-5269b708-1234-5678-9abc-def012345678)",
+    "node_guid: 506b:4b03:005c:2740\nsys_image_guid: 506b:4b03:005c:2740",
+    "NCCL_IB_HCA==mlx5_0:1,mlx5_1:1\nNCCL_COMM_ID=10.0.0.1:1234\nNCCL_SOCKET_IFNAME=^docker0,lo",
+    "NCCL version 2.21.5+cuda12.4 commit 0a1b2c3d",
+    "libnccl2/unknown,now 2.27.7-1+cuda12.4 amd64 [installed]",
+    "SSH_AUTH_SOCK=/tmp/ssh-abc/agent.1\nXAUTHORITY=/root/.Xauthority\nSSH_ASKPASS=/usr/bin/x",
+    "docker run --user 1000:1000 -p 8080:80 -v /a:/b image",
+    "ssh -p 10001 -o StrictHostKeyChecking=no me@gpu01 true",
+    "mpirun -np 2 -x NCCL_DEBUG=INFO --mca btl_tcp_if_include 10.0.0.0/24 python train.py",
+    "Permissions 0644 for '/root/.ssh/id_ed25519' are too open.",
+    "/dev/disk/by-id/nvme-SAMSUNG_MZ1L2960HCJR-00A07_S665NN0T",
+    "task-0123456789abcdefghijklmn disk-0123456789abcdefghijklmn",
+    "export UCX_NET_DEVICES=mlx5_0:1; module load nccl/2.21.5",
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING=1 MASTER_ADDR=gpu01 MASTER_PORT=29500",
+    "AuthType=auth/munge slurmctld: munge: Munge decode failed: Expired credential",
+    "bash: mysql: command not found",
+    "curl -s http://gpu01:8000/metrics",
+    "echo hello | grep h",
+    "x-forwarded-for: 10.0.0.1",
+    '{"gpu_uuid": "GPU-0123", "author": "ada", "token": null}',
+    "10.0.0.1:29500:jobs",
+    "echo 'vm.overcommit_memory=1' | sudo tee -a /etc/sysctl.conf",
+    "ssh -o PasswordAuthentication=no n2 hostname",
+    "tiktoken: 0.9.0\nmax_tokens=4096 tokens_per_second: 1234.5",
 )
 
 
 @pytest.mark.parametrize(("text", "left"), CUT.items(), ids=range(len(CUT)))
 def test_a_secret_is_cut_and_what_stands_around_it_is_kept(text: str, left: str) -> None:
     assert redact(text) == left
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_secret_is_cut(kind: str) -> None:
+    text, left = KINDS[kind]
+    assert redact(text) == left
+    assert redact(left) == left
 
 
 @pytest.mark.parametrize("text", KEPT)
@@ -102,3 +264,73 @@ def test_names_are_judged_by_their_words() -> None:
 def test_long_output_without_a_secret_comes_back_as_it_was_and_soon(piece: str) -> None:
     text = piece * 200_000  # where some pattern goes over the same text again and again, this would take minutes
     assert redact(text) == text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "piece", [*"a0A_.:=@/$", "a b ", "mysql ", "curl -u a", "echo ", "machine ", "a:1:", "eyJ", "sk-"]
+)
+def test_hostile_text_is_redacted_in_linear_time(piece: str) -> None:
+    def seconds(size: int) -> float:
+        text = piece * (size // len(piece))
+        began = time.process_time()
+        redact(text)
+        return time.process_time() - began
+
+    assert seconds(400_000) < 0.5 + 3 * seconds(200_000)
+
+
+def test_a_record_is_redacted_in_its_text_and_not_in_its_names() -> None:
+    name = "hf_" + "a1" * 20
+    evidence = ("curl -u me:abc https://x",)
+    finding = Finding("NC101", "x", Severity.ERROR, (name,), "HF_TOKEN=abc", evidence, "mysql -pabc", where=name)
+    assert redact_record((finding, 1)) == (
+        replace(
+            finding,
+            message="HF_TOKEN=<redacted>",
+            evidence=("curl -u me:<redacted> https://x",),
+            fix="mysql -p<redacted>",
+        ),
+        1,
+    )
+
+
+@pytest.mark.parametrize("cluster", sorted(path.name for path in FIXTURES.iterdir() if path.is_dir()))
+def test_a_report_without_secrets_stays_as_it_was(cluster: str) -> None:
+    report = judge_again(
+        load(FIXTURES / cluster), Settings(launcher="mpirun", program=("python", "train.py")), Silent()
+    )
+    assert REDACTED not in as_json(report)
+
+
+TOKEN = "ghp_" + "a1" * 18
+
+
+def test_what_a_node_prints_leaves_the_program_without_its_secrets(tmp_path: Path) -> None:
+    """Each way out: the report in every format, the progress, messages, a recording, and what `read` prints."""
+    first, *others = load(FIXTURES / "demo")
+    login = replace(first.login, reached=False, cause=Cause.NO_SHELL, detail=f"ended: curl -H 'X-Auth-Token: {TOKEN}'")
+    greeting = first.greeting and replace(first.greeting, noise=f"export GH_TOKEN={TOKEN}\n")
+    sick = replace(first, login=login, greeting=greeting)
+    progress = io.StringIO()
+    report = judge_again((sick, *others), Settings(), PlainLines(progress))
+    PlainLines(progress).login_failed("gpu01", login)
+    pages = [io.StringIO() for _ in FORMATS]
+    for form, page in zip(FORMATS, pages, strict=True):
+        show(report, form, page, {"COLUMNS": "200"}, color=False)
+    save(tmp_path / "run", (replace(sick, recorded=False), *others))
+    recorded = "".join(path.read_text() for path in (tmp_path / "run").iterdir())
+    log = json.dumps(
+        read_text("log", f"ssh: Could not resolve hostname node07: token={TOKEN}: Name or service not known")
+    )
+    for text in (progress.getvalue(), *(page.getvalue() for page in pages), recorded, log):
+        assert "ended: curl" in text or "Could not resolve" in text
+        assert TOKEN not in text
+
+
+def test_messages_on_standard_error_have_no_secrets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([f"{TOKEN}.txt"]) == 2
+    say(f"HF_TOKEN={TOKEN}")
+    out, err = capsys.readouterr()
+    assert TOKEN not in out + err
+    assert "HF_TOKEN=<redacted>" in err

@@ -101,7 +101,7 @@ def test_every_key_of_the_file_has_its_place(tmp_path: Path) -> None:
         [host."node[01-02]"]
         python = "/opt/conda/bin/python"
     """
-    assert made(tmp_path, toml) == Settings(
+    assert made(tmp_path, toml, config="ncheck.toml") == Settings(
         nodes_file=f"{tmp_path}/hosts.txt", identity=f"{tmp_path}/keys/id", ssh_config=f"{tmp_path}/ssh_config",
         environment=JobEnvironment(setup="module load nccl"), connect_timeout=5.0, fail_on=("error",),
         select=("NC1", "NC2"), ignore=(Ignore("NC305", "node07"),), sudo=True,
@@ -119,14 +119,14 @@ def test_the_environment_of_a_node_is_the_first_override_s_and_for_the_rest_the_
         [host."node04,login"]
         python = "/b"
     """
-    settings = made(tmp_path, toml)
+    settings = made(tmp_path, toml, config="ncheck.toml")
     assert settings.environment_of("node04") == JobEnvironment("/a", "module load nccl")
     assert settings.environment_of("login") == JobEnvironment("/b", "module load nccl", "docker exec -i train")
     assert settings.environment_of("gpu1") == JobEnvironment(None, "module load nccl", "docker exec -i train")
 
 
 def test_a_flag_holds_for_every_node_whatever_the_file_says_of_some(tmp_path: Path) -> None:
-    settings = made(tmp_path, '[host.node01]\npython = "/a"\nsetup = "x"\n', python="/mine")
+    settings = made(tmp_path, '[host.node01]\npython = "/a"\nsetup = "x"\n', python="/mine", config="ncheck.toml")
     assert settings.environment_of("node01") == JobEnvironment("/mine", "x")
 
 

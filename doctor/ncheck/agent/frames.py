@@ -1,10 +1,15 @@
-"""Frames: four bytes of length (big-endian), then that many bytes of zlib over JSON. Bounded both ways."""
+"""Frames: four bytes of length (big-endian), then that many bytes of zlib over JSON.
+
+Both sides keep to the same limits: one of a frame, and one of all frames that a node sends in its session.
+"""
 
 import json
 import struct
 import zlib
 
-LARGEST = 16 * 1024 * 1024  # bytes of one frame, packed and unpacked: more than any answer can be
+LARGEST = 8 * 1024 * 1024  # bytes of one frame, packed and unpacked: more than any answer can be
+MOST = 32 * 1024 * 1024  # of all that a node sends, by `weight`; a large node's answers weigh a hundredth of it
+_VALUE = 64  # bytes of memory that a value of JSON takes at least, however short its text is
 _LENGTH = struct.Struct(">I")
 
 
@@ -31,15 +36,33 @@ def framed(text):
     return _LENGTH.pack(len(body)) + body
 
 
+def weight(text):
+    """Return about how many bytes of memory a message takes once it is read, from its JSON: [[],[],[]] takes most."""
+    return len(text) + _VALUE * sum(text.count(mark) for mark in (b",", b"[", b"{"))
+
+
 def unpacked(body):
     """Return the message of one frame's body."""
+    return message_of(inflated(body))
+
+
+def inflated(body):
+    """Return the JSON of one frame's body."""
     inflater = zlib.decompressobj()
     try:
         text = inflater.decompress(body, LARGEST)
-        if inflater.unconsumed_tail or not inflater.eof:
-            raise FrameError("a frame that is too long or cut off")
+    except zlib.error as error:
+        raise FrameError("not a frame: {}".format(error)) from None
+    if inflater.unconsumed_tail or not inflater.eof:
+        raise FrameError("a frame that is too long or cut off")
+    return text
+
+
+def message_of(text):
+    """Return the message of a frame's JSON."""
+    try:
         return json.loads(text.decode("utf-8"), parse_constant=_no_number)
-    except (zlib.error, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise FrameError("not a frame: {}".format(error)) from None
 
 

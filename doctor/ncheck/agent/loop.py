@@ -11,12 +11,13 @@ import queue
 import threading
 import time
 
-from ncheck.agent.frames import FrameError, framed, packed, read_message, text_of
+from ncheck.agent.frames import MOST, FrameError, framed, packed, read_message, text_of, weight
 
 GATHERED = (
     2.0  # seconds that a reply may wait for others, to be sent in one frame with them; the last one does not wait
 )
 TOGETHER = 1024 * 1024  # bytes of replies per frame, about
+MOST_REPLIES = MOST // 2  # of all replies, by weight: the head ends a session that sends more than MOST
 WORKERS = 4  # sources read at once: enough that one that hangs delays no other, few enough for a busy node
 
 
@@ -42,6 +43,7 @@ class _Conversation:
         self.fetched = queue.Queue()
         self.work = queue.Queue()
         self.workers = 0
+        self.weight = 0
         self.left = {}
         self.begun = threading.Event()
         self.begun.set()
@@ -105,8 +107,11 @@ class _Conversation:
         try:
             text = text_of({key: reply})
         except (FrameError, ValueError, TypeError) as error:
-            text = text_of({key: {"status": "failed", "reason": "the answer cannot be sent: {}".format(error)}})
+            text = not_sent(key, error)
         with self.sending:
+            if self.weight + weight(text) > MOST_REPLIES:
+                text = not_sent(key, "with it, this node's answers would be too large")
+            self.weight += weight(text)
             self.posted.append(text[1:-1])
             self.left[number] -= 1
             last = self.left[number] == 0
@@ -147,6 +152,11 @@ class _Conversation:
             self.posted = []
             if data:
                 self.outgoing(data)
+
+
+def not_sent(key, why):
+    """Return the reply in place of one that cannot be sent, as JSON."""
+    return text_of({key: {"status": "failed", "reason": "the answer cannot be sent: {}".format(why)}})
 
 
 def merged(posted):

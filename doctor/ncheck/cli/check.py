@@ -30,6 +30,7 @@ from ncheck.cli.options import (
     options,
 )
 from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED
+from ncheck.redact import redact
 
 if TYPE_CHECKING:
     from ncheck.model.report import Report
@@ -130,7 +131,7 @@ def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Set
     if dry_run:
         from ncheck.cli.dry_run import dry_run as described
 
-        click.echo(described(settings))
+        click.echo(redact(described(settings)))
         return EXIT_CLEAN
     from ncheck.report import show
     from ncheck.report.progress import observer_for

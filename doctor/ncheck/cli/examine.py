@@ -14,6 +14,7 @@ import click
 
 from ncheck.errors import EXIT_FINDINGS, InventoryError
 from ncheck.hostlist import fold, quoted, unfold
+from ncheck.redact import redact
 from ncheck.text import LONGEST_COMMAND, printable
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def settings_of(given: Mapping[str, object]) -> Settings:
     options = {name: value for name, value in given.items() if value not in (None, ())}
     from ncheck.settings import make_settings
 
-    settings = make_settings(options, os.environ, Path.cwd())
+    settings = make_settings(options, os.environ, Path.cwd(), say)
     if settings.ignore:
         from ncheck.registry import load_checks
 
@@ -130,4 +131,4 @@ def say_unused_ignores(settings: Settings, report: Report) -> None:
 
 def say(message: str) -> None:
     """Print a message on standard error. Text from a node in it cannot control the terminal."""
-    click.echo(f"ncheck: {printable(message, _LONGEST)}", err=True)
+    click.echo(f"ncheck: {printable(redact(message), _LONGEST)}", err=True)

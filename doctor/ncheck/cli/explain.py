@@ -1,15 +1,17 @@
-"""explain, list, read, schema: the commands that need no node."""
+"""explain, list, read, schema, allow: the commands that need no node."""
 
 from __future__ import annotations
 
 import os
 import shlex
+import stat
 import sys
 from pathlib import Path
 
 import click
 
 from ncheck.errors import NcheckError
+from ncheck.text import printable
 
 
 @click.command(short_help="Explain a check and how to fix what it finds.")
@@ -66,7 +68,32 @@ def schema() -> None:
     click.echo(schema_text(), nl=False)
 
 
+@click.command(short_help="Approve the commands of an ncheck.toml.")
+@click.argument("file", default="ncheck.toml", metavar="[FILE]")
+def allow(file: str) -> None:
+    """Approve the keys of ./ncheck.toml, or of FILE, that run commands: python, setup, enter, rsh, sudo, ssh-config.
+
+    Without this they are ignored in a file that was only found in the current folder. The approval is for this path
+    with this content: a change of the file ends it.
+    """
+    from ncheck.errors import SettingsError
+    from ncheck.settings.approval import approve
+    from ncheck.settings.file import read_file
+
+    path = Path(file).expanduser()
+    settings, content = read_file(path, file, None)
+    if not settings.commands:
+        raise SettingsError(f"{printable(file)}: it has no key that runs commands, so there is nothing to approve")
+    approve(path, content, os.environ)
+    for name, value in settings.commands:
+        click.echo(f"{printable(name)} = {printable(value, 2000)}")
+    click.echo(f"approved in {printable(str(path.resolve()), 4096)}, until the file changes")
+
+
 _PACKED = {b"\x1f\x8b": "zcat", b"BZh": "bzcat", b"\xfd7zXZ": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat"}
+
+
+_LARGEST = 64 * 2**20  # bytes: far above any tool's output and most logs
 
 
 def _text(kind: str, file: str) -> str:
@@ -74,10 +101,30 @@ def _text(kind: str, file: str) -> str:
     from ncheck.parse.capture import decoded
 
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        data = sys.stdin.buffer.read(_LARGEST + 1) if file == "-" else _bytes(file)
     except OSError as error:
         raise NcheckError(f"{file}: {error.strerror}") from error
     for start, program in _PACKED.items():
         if data.startswith(start):
             raise NcheckError(f"{file} is compressed; use: {program} {shlex.quote(file)} | ncheck read {kind} -")
+    if len(data) > _LARGEST:
+        name, end = ("standard input", "") if file == "-" else (file, f" {shlex.quote(file)}")
+        why = f"larger than {_LARGEST // 2**20} MiB"
+        raise NcheckError(f"{name} is {why}; to read its end: tail -c 60M{end} | ncheck read {kind} -")
     return decoded(data)
+
+
+def _bytes(file: str) -> bytes:
+    """Return the first bytes of a file, one more than are read. A pipe that nobody writes to is an error at once."""
+    with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
+        start = b""
+        if stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode):
+            try:
+                start = os.read(stream.fileno(), 1)
+            except BlockingIOError:
+                pass  # its writer has written nothing yet
+            else:
+                if not start:
+                    raise NcheckError(f"{file} is a pipe that nobody writes to")
+        os.set_blocking(stream.fileno(), True)
+        return start + stream.read(_LARGEST + 1 - len(start))

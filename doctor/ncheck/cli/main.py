@@ -13,10 +13,11 @@ import click
 
 import ncheck
 from ncheck.cli.check import check, demo, local, probe, replay
-from ncheck.cli.explain import explain, list_checks, read, schema
+from ncheck.cli.explain import allow, explain, list_checks, read, schema
 from ncheck.cli.launch import launch
 from ncheck.cli.plan import plan
 from ncheck.errors import EXIT_BUG, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
+from ncheck.redact import redact
 from ncheck.report import leave_quietly
 from ncheck.text import printable
 
@@ -59,7 +60,7 @@ def commands() -> None:
     """Do nothing: the commands do the work."""
 
 
-for _command in (check, local, plan, launch, probe, replay, demo, explain, list_checks, read, schema):
+for _command in (check, local, plan, launch, probe, replay, demo, explain, list_checks, read, schema, allow):
     commands.add_command(_command)
 
 
@@ -115,14 +116,15 @@ def _similar(error: click.NoSuchOption) -> list[str]:
 
 def _say(message: str, code: int) -> int:
     """Print one line on standard error. Text from a user or a node in it cannot control the terminal."""
-    print(f"ncheck: {printable(' '.join(message.split()), longest=2000)}", file=sys.stderr)  # noqa: T201
+    line = redact(" ".join(message.split()))
+    print(f"ncheck: {printable(line, longest=2000)}", file=sys.stderr)  # noqa: T201
     return code
 
 
 def _our_bug(error: BaseException) -> int:
     """Report an unexpected exception. The traceback is printed on request, and saved nowhere."""
     if os.environ.get("NCHECK_DEBUG") == "1":
-        for line in "".join(traceback.format_exception(error)).splitlines():
+        for line in redact("".join(traceback.format_exception(error))).splitlines():
             print(printable(line, longest=2000), file=sys.stderr)  # noqa: T201
     where = traceback.extract_tb(error.__traceback__)[-1]
     _say(f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})", EXIT_BUG)  # noqa: PTH119

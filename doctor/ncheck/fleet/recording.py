@@ -312,7 +312,7 @@ def _redacted(evidence: Evidence) -> Evidence:
 
 def _reply(reply: Reply) -> Reply:
     plain: Reply = _strings(reply)
-    return replace(plain, value=redact_value(reply.value))
+    return replace(plain, value=redact_value(reply.value), asked=redact_value(reply.asked))
 
 
 def _strings(record: Any) -> Any:  # noqa: ANN401  a record in, the same record out

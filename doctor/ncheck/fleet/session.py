@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from ncheck.agent.frames import FrameError, length_of, packed, unpacked
+from ncheck.agent.frames import MOST, FrameError, inflated, length_of, message_of, packed, weight
 from ncheck.fleet.bootstrap import Bootstrap, bootstrap
 from ncheck.fleet.framing import Lines, NodeFloodsError, greeting_from, on_the_wire, reply_from
 from ncheck.model.evidence import Answer, Cause, Evidence, Login, Reply, Status
@@ -60,7 +60,7 @@ class Session:
         self.posted = b""
         self.asked: dict[str, Source] = {}
         self.pinged = (0.0, 0.0)  # when the last ping went: the time of day, and by time.monotonic()
-        self.requests = self.strays = self.pings = 0
+        self.requests = self.strays = self.pings = self.taken = 0
         self.answered = self.starting = False
 
     def greet(self, started: float) -> None:
@@ -227,7 +227,11 @@ class Session:
         header = self.lines.exactly(_HEADER, self._left(most))
         if self.script.marker.encode().startswith(header):
             raise self._enter_ended()
-        return unpacked(self.lines.exactly(length_of(header), self._left(most)))
+        text = inflated(self.lines.exactly(length_of(header), self._left(most)))
+        self.taken += weight(text)
+        if self.taken > MOST:
+            raise SessionEndedError(Cause.FLOODED, f"the node sent more than {MOST // 2**20} MiB of answers")
+        return message_of(text)
 
     def _python(self) -> tuple[str, str]:
         """Wait for a python3 to start, and return its version and path."""

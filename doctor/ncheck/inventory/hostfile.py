@@ -38,7 +38,7 @@ _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,126}\$?", re.ASCII)
 
 
 # [fe80::1%eth0]:2222
-_BRACKETED = re.compile(r"\[(?P<address>[^\[\]]*:[^\[\]]*)\](?::(?P<port>.*))?", re.ASCII)
+_BRACKETED = re.compile(r"\[(?P<address>(?=[^\[\]:]*:)[^\[\]]*)\](?::(?P<port>.*))?", re.ASCII)
 
 
 # Spellings of Open MPI. Other keys of MPICH and Open MPI are accepted and not used ("").

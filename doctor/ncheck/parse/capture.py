@@ -55,6 +55,9 @@ _MOST = 0.8
 _LONGEST = 2000  # a row of 80 devices has a third of it; a longer line is not output of a tool, and slow to search
 
 
+_MOST_LINES = 20_000  # nvidia-smi -q prints 300 for each GPU, ip addr 6 for each interface
+
+
 _FEW = 3
 
 
@@ -67,9 +70,12 @@ def decoded(data: bytes) -> str:
 def lines_of(text: str) -> list[str]:
     """Return the lines without colours, line ends, and the prefix that nearly all of them have.
 
-    A node may send anything: lines are cut at a length that no tool prints.
+    A node may send anything: lines are cut at a length that no tool prints, and ValueError is raised for more lines
+    than any tool prints.
     """
-    lines = [line[:_LONGEST] for line in plain_text(text).split("\n")]
+    lines = [line[:_LONGEST] for line in plain_text(text).split("\n", _MOST_LINES)]
+    if len(lines) > _MOST_LINES:
+        raise ValueError(f"more than {_MOST_LINES} lines: not the output of a tool")
     for pattern in (_STAMP, _common_prefix(lines), _QUOTE):
         lines = _without(pattern, lines)
     return lines

@@ -28,7 +28,7 @@ _PROBING = re.compile(r"Checking whether extension (\w+) was built")
 
 
 # Traceback (most recent call last):
-_CRASH = re.compile(r"Traceback \(most recent|Check failure stack trace|Segmentation fault|[A-Za-z.]+Error: ")
+_CRASH = re.compile(r"Traceback \(most recent|Check failure stack trace|Segmentation fault|[A-Za-z.]Error: ")
 
 
 _BLOCKS = {"Frameworks": "frameworks", "Controllers": "controllers", "Tensor Operations": "operations"}
@@ -97,7 +97,7 @@ _SGLANG = {
 
 
 # GPU 0,1,2,3: NVIDIA A100-SXM4-80GB
-_GPUS = re.compile(r"^\s*(GPU \d[\d,]*): (.+?)\s*$")
+_GPUS = re.compile(r"^\s*(GPU \d[\d,]*): (.*\S)\s*$")
 
 
 # torch cuda version ............... 12.8
@@ -144,7 +144,7 @@ def parse_check_env(text: str) -> Record | None:
 
 def _entry(text: str, label: str) -> str | None:
     """Return the value of a label, at the start of a line or after blanks, as two lines may have been joined."""
-    found = re.search(rf"(?:^[ \t]*|\s\s|[#>] ){label}[ \t]*:[ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
+    found = re.search(rf"(?:^[ \t]*|\s\s|[#>] ){label}[ \t]*:[ \t]*(.*[^ \t\n]|)[ \t]*$", text, re.MULTILINE)
     return found[1] if found else None
 
 
@@ -180,7 +180,7 @@ def _gigabytes(text: str | None) -> float | None:
 
 
 def _dotted(lines: list[str], label: str) -> str | None:
-    pattern = re.compile(rf"(?:^|\s){label} \.+\s+(.*?)\s*$")
+    pattern = re.compile(rf"(?:^|\s){label} \.+\s+(.*\S|)\s*$")
     return next((found[1] for line in lines if (found := pattern.search(line))), None)
 
 

@@ -26,13 +26,13 @@ _PORT = re.compile(r"(?:^|\s)Port (\d+):\s*$")
 #                 Physical state: LinkUp
 _ENTRY = re.compile(
     r"(?:^|\s)(CA type|Number of ports|Firmware version|Hardware version|Node GUID|System image GUID|State"
-    r"|Physical state|Rate|Base lid|LMC|SM lid|Capability mask|Port GUID|Link layer):[ \t]*(.*?)\s*$"
+    r"|Physical state|Rate|Base lid|LMC|SM lid|Capability mask|Port GUID|Link layer):[ \t]*(.*\S|)\s*$"
 )
 
 
 # ibpanic: [7114] main: stat of IB device 'mlx5_1' failed: Invalid argument
 # ibwarn: [2716] mad_rpc_open_port: can't open UMAD port ((null):0)
-_PANIC = re.compile(r"(ibpanic|ibwarn(?=.*(?:[Ff]ail|[Cc]an't|[Cc]ouldn't))): (?:\[\d+\] )?(?:\w+: )?(.*\S)")
+_PANIC = re.compile(r"(ibpanic|ibwarn(?=.{0,300}(?:[Ff]ail|[Cc]an't|[Cc]ouldn't))): (?:\[\d+\] )?(?:\w+: )?(.*\S)")
 
 
 # Fatal error:  device '*': sys files not found (/sys/class/infiniband/*/ports)
@@ -42,7 +42,7 @@ _FAILURE = re.compile(
 
 
 # # ibstat: command not found
-_NOT_FOUND = re.compile(r"[\w/.\-]+: (?:command )?not found|.*: No such file or directory$")
+_NOT_FOUND = re.compile(r"(?<![\w/.\-])[\w/.\-]+: (?:command )?not found|^.*: No such file or directory$")
 
 
 _KNOWN_WORDS = (
@@ -189,7 +189,7 @@ _STATUS_HEADING = re.compile(r"Infiniband device '([^']+)' port (\d+) status:", 
 
 
 #         phys state:      5: LinkUp
-_STATUS_ENTRY = re.compile(r"(?:^|\s)(default gid|base lid|sm lid|state|phys state|rate|link_layer):\s+(.*?)\s*$")
+_STATUS_ENTRY = re.compile(r"(?:^|\s)(default gid|base lid|sm lid|state|phys state|rate|link_layer):\s+(.*\S|)\s*$")
 
 
 # hca_id: mlx5_0
@@ -201,7 +201,7 @@ _HCA_PORT = re.compile(r"(?:^|\s)port:\s*(\d+)\s*$")
 
 
 #                         active_mtu:             4096 (5)
-_HCA_ENTRY = re.compile(r"^\s*(\w+):[ \t]*(.*?)\s*$")
+_HCA_ENTRY = re.compile(r"^\s*(\w+):[ \t]*(.*\S|)\s*$")
 
 
 # PORT_DOWN (1)
@@ -210,16 +210,18 @@ _NUMBERED = re.compile(r"^(\S+(?: Gbps)?)\s*\((\w+)\)")
 
 # mlx5_0 port 1 ==> ib0 (Up)
 # 0000:05:00.0 mlx5_0 (MT4115 - MT1525X) CX456A - ConnectX-4 fw 12.28.2006 port 1 (ACTIVE) ==> ens785f0 (Up)
-_NETDEV = re.compile(
-    r"(?:[0-9a-f]{4}:\S+\s+)?(\w\S*)\s+(?:\(.*\)\s.*)?port\s+(\d+)\s+(?:\(\s*\w+\s*\)\s+)?<?=+>\s+(\S+)\s+\((\w+)\)"
-)
+_NETDEV = re.compile(r"\sport\s+\d+\s+(?:\(\s*\w+\s*\)\s+)?<?=+>\s+(\S+)\s+\((\w+)\)")
 
 
 # link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1f0np0
 # 2/1: mlx5_2/1: state DOWN physical_state DISABLED netdev ens2f0
-_RDMA_LINK = re.compile(
-    r"(?:^|\s)(?:link|\d+/\d+:) (\w[^\s/]*)/(\d+):? (?:.*?\s)?state (\w+) physical_state (\w+)(?:.*? netdev (\S+))?"
-)
+_RDMA_LINK = re.compile(r"(?:^|\s)(?:link|\d+/\d+:) (\w[^\s/]*)/(\d+):?(?= )")
+
+
+_RDMA_STATE = re.compile(r"\sstate (\w+) physical_state (\w+)")
+
+
+_RDMA_NETDEV = re.compile(r" netdev (\S+)")
 
 
 #     irdma0              6a05cafffec1b900
@@ -325,15 +327,24 @@ def _port_entry(key: str, value: str) -> Record:
 
 def parse_netdevs(text: str) -> dict[str, list[str]]:
     """Return `ibdev2netdev` as device -> [interface, Up or Down]: the state of the interface, not of the IB port."""
-    found = (row for line in lines_of(text) if (row := _NETDEV.search(line)))
-    return {row[1]: [row[3], row[4]] for row in found}
+    found = ((row, line[: row.start()]) for line in lines_of(text) if (row := _NETDEV.search(line)))
+    devices = ((row, left.partition("(")[0].split()[-1:]) for row, left in found)
+    return {name: [row[1], row[2]] for row, names in devices for name in names}
 
 
 def parse_rdma_links(text: str) -> list[Record]:
     """Return a record per port of `rdma link`; `netdev` is None for a port without a network interface."""
-    found = (row for line in lines_of(text) if (row := _RDMA_LINK.search(line)))
-    keys = ("ca", "port", "state", "physical_state", "netdev")
-    return [dict(zip(keys, (row[1], int(row[2]), *row.groups()[2:]), strict=True)) for row in found]
+    links: list[Record] = []
+    for line in lines_of(text):
+        link = _RDMA_LINK.search(line)
+        state = _RDMA_STATE.search(line, link.end()) if link else None
+        if link and state:
+            netdev = _RDMA_NETDEV.search(line, state.end())
+            links.append({
+                "ca": link[1], "port": int(link[2]), "state": state[1], "physical_state": state[2],
+                "netdev": netdev[1] if netdev else None,
+            })  # fmt: skip
+    return links
 
 
 def lists_devices(text: str) -> bool:

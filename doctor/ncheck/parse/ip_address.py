@@ -28,7 +28,13 @@ _INET = re.compile(r"^\W*inet (\S+?)(?:/(\d+))?(?:\s|$)(.*)$")
 
 
 #     inet 10.0.10.138/24 ... scope global dynamic noprefixroute enp6s0
-_LABEL = re.compile(r"\bscope \w+ (?:[a-z_]+ )*?([A-Za-z][\w.\-]*(?::\w+)?)(?:\s+#.*)?\s*$")
+_SCOPE = re.compile(r"\bscope \w+ (.*)")
+
+
+_FLAG = re.compile(r"[a-z_]+")
+
+
+_LABEL = re.compile(r"[A-Za-z][\w.\-]*(?::\w+)?")
 
 
 # 2: eth0    inet 10.72.0.9/24 brd 10.72.0.255 scope global eth0
@@ -99,10 +105,18 @@ def _with_line(interface: ListedInterface, line: str) -> ListedInterface:
     return replace(interface, details=f"{interface.details} {line.strip()}")
 
 
+def _label(rest: str) -> str:
+    """Return the last word of an address's line, which may be the interface: only flags stand between."""
+    scope = _SCOPE.search(rest)
+    words = scope[1].partition(" #")[0].split() if scope else []
+    named = words and _LABEL.fullmatch(words[-1]) and all(map(_FLAG.fullmatch, words[:-1]))
+    return words[-1] if named else ""
+
+
 def _with_address(interface: ListedInterface, inet: re.Match[str]) -> ListedInterface:
-    label = _LABEL.search(inet[3])
-    if not interface.name_shown and label and label[1] not in _NOT_A_LABEL:
-        interface = replace(interface, name=label[1], name_shown=True)
+    label = _label(inet[3])
+    if not interface.name_shown and label and label not in _NOT_A_LABEL:
+        interface = replace(interface, name=label, name_shown=True)
     interface = replace(interface, has_address=True)
     if interface.ipv4 or not _V4.fullmatch(inet[1]):
         return interface

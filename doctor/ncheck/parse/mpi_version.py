@@ -27,12 +27,12 @@ _HYDRA_VERSION = re.compile(r"^[ \t]*(?:MPICH2? )?Version:\s+(\S+)", re.MULTILIN
 
 
 #     Release Date:                            Wed Jun  7 15:22:45 CDT 2023
-_HYDRA_DATE = re.compile(r"^[ \t]*(?:MPICH2? )?Release [Dd]ate:\s+(\S.*?)\s*$", re.MULTILINE)
+_HYDRA_DATE = re.compile(r"^[ \t]*(?:MPICH2? )?Release [Dd]ate:[ \t]+(\S(?:.*\S)?)[^\S\n]*$", re.MULTILINE)
 
 
 # Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: 16752)
 # Intel(R) MPI Library for Linux* OS, 64-bit applications, Version 4.1  Build 20120831
-_INTEL = re.compile(r"Intel\(R\) MPI Library.*?Version +(\d[\w.]*(?: +Update +\d+)?)(?:,? +Build +(\w+))?")
+_INTEL = re.compile(r"Intel\(R\) MPI Library.{0,300}?Version +(\d[\w.]*(?: +Update +\d+)?)(?:,? +Build +(\w+))?")
 
 
 # "MVAPICH2 Version:       2.3.7" of mpichversion, "MVAPICH2 2.3.6 Mon March 29 22:00:00 EST 2021" of mpiname
@@ -44,7 +44,7 @@ _CRAY = re.compile(r"\bCRAY MPICH version (\S+)", re.IGNORECASE)
 
 
 # Microsoft MPI Startup Program [Version 10.1.12498.18]
-_MICROSOFT = re.compile(r"Microsoft MPI .*?Version (\d[\d.]*)")
+_MICROSOFT = re.compile(r"Microsoft MPI .{0,300}?Version (\d[\d.]*)")
 
 
 # prte (PRRTE) 3.0.13
@@ -60,7 +60,7 @@ _INFO_REPO = re.compile(r"^[ \t]*Open MPI (?:repo|SVN) revision:\s+(\S+)", re.MU
 
 
 #   Open MPI release date: May 26, 2022
-_INFO_DATE = re.compile(r"^[ \t]*Open MPI release date:\s+(\S.*?)\s*$", re.MULTILINE)
+_INFO_DATE = re.compile(r"^[ \t]*Open MPI release date:[ \t]+(\S(?:.*\S)?)[^\S\n]*$", re.MULTILINE)
 
 
 #                  MPI API: 3.1.0
@@ -69,14 +69,17 @@ _INFO_API = re.compile(r"^[ \t]*MPI API:\s+(\S+)", re.MULTILINE)
 
 # ompi:version:full:5.0.11
 _PARSABLE = re.compile(
-    r"^\s*(ompi:version:full|ompi:version:repo|ompi:version:release_date|mpi-api:version:full):(.+?)\s*$"
+    r"^\s*(ompi:version:full|ompi:version:repo|ompi:version:release_date|mpi-api:version:full):(.*\S)\s*$"
 )
 
 
 # bash: mpirun: command not found; FileNotFoundError: [Errno 2] No such file or directory: 'mpirun'
+_PROGRAM = re.compile(r"\b(?:mpirun|mpiexec|ompi_info|orterun|prterun)\b")
+
+
 _MISSING = re.compile(
-    r"(?=.*\b(?:mpirun|mpiexec|ompi_info|orterun|prterun)\b)"
-    r".*(?:not found|No .*file or directory|can be found in|no mpi\w+ in|error while loading shared|Unknown MPI impl)"
+    r"not found|No (?:\w+ ){0,3}file or directory|can be found in|no mpi\w+ in|error while loading shared"
+    r"|Unknown MPI impl"
 )
 
 
@@ -150,7 +153,7 @@ def _info(text: str) -> Mpi | None:
 
 
 def _missing(text: str) -> Mpi | None:
-    line = next((line for line in text.split("\n") if _MISSING.search(line)), None)
+    line = next((line for line in text.split("\n") if _PROGRAM.search(line) and _MISSING.search(line)), None)
     return Mpi(error=line.strip()) if line else None
 
 

@@ -69,7 +69,7 @@ _DPKG = re.compile(r"(?:^|\s)(?:ii|hi)\s+([a-z0-9][\w.+:\-]+)\s+(\d\S*)")
 
 
 # libnccl2/unknown,now 2.27.7-1+cuda12.4 amd64 [installed]
-_APT = re.compile(r"^\s*([\w.+\-]*nccl[\w.+\-]*)/\S+\s+(\d\S*)")
+_APT = re.compile(r"^\s*(?=[\w.+\-]*nccl)([\w.+\-]+)/\S+\s+(\d\S*)")
 
 
 # libnccl-2.22.3-1+cuda12.5.x86_64

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ncheck.parse.capture import lines_of
 
@@ -41,18 +42,24 @@ _CUDA = re.compile(r"CUDA (?:UMD )?Version\s*:\s*([\d.]+)")
 
 
 # |   0  NVIDIA H100 80GB HBM3          On  |   00000000:19:00.0 Off |                    0 |
-_TABLE_ROW = re.compile(
-    r"\|\s*(?P<index>\d+)\s+(?P<name>\S.*?)\s+(?P<mode>On|Off|WDDM|TCC|MCDM|N/A|ERR!)\s*"
-    r"\|\s*(?P<pci>[0-9A-Fa-f]{4,8}:\S+)\s"
-)
+_MODES = frozenset({"On", "Off", "WDDM", "TCC", "MCDM", "N/A", "ERR!"})
+
+
+_PCI = re.compile(r"\s*([0-9A-Fa-f]{4,8}:\S+)\s")
 
 
 # |ERR!   38C    P5    49W / 450W |   2021MiB / 23028MiB |      0%   E. Process |
-_SECOND_ROW = re.compile(r"\|\s*(?P<fan>ERR!|N/A|\d+\s*%)\s.*?(?:\|\s*(?P<used>\d+)MiB\s*/\s*(?P<total>\d+)MiB)?")
+_FAN = re.compile(r"\|\s*(ERR!|N/A|\d+\s*%)\s")
+
+
+_USAGE = re.compile(r"(?<!\d)(\d+)MiB\s*/\s*(\d+)MiB")
 
 
 # GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5269b708-0000-0000-0000-000000000000)
-_LISTED = re.compile(r"^\s*GPU (?P<index>\d+): (?P<name>.+?)(?: \(UUID: (?P<uuid>[\w-]+)\)?)?\s*$")
+_LISTED = re.compile(r"^\s*GPU (?P<index>\d+): (?P<name>.*\S)\s*$")
+
+
+_UUID = re.compile(r"(.+?) \(UUID: ([\w-]+)\)?")
 
 
 #          Link 11: 25 GB/s
@@ -64,22 +71,25 @@ _BLOCK = re.compile(r"^\s*GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)
 
 
 #     Product Name                          : NVIDIA A10
-_ENTRY = re.compile(r"^\s*([\w ]+?)\s+:\s+(.*?)\s*$")
+_ENTRY = re.compile(r"[\w ]+")
 
 
 # index, name, driver_version, memory.total [MiB]
 _HEADING = re.compile(
-    r"^\s*(?=.*(?:\b(?:gpu_)?name\b|\buuid\b|pci\.bus_id|driver_version|memory\.|mig\.mode|\.gpu\b))"
-    r"[a-z][\w.]*(?: \[\w+\])?(?:, [a-z][\w.]*(?: \[[\w%]+\])?)*\s*$"
+    r"^(?=.*(?:\b(?:gpu_)?name\b|\buuid\b|pci\.bus_id|driver_version|memory\.|mig\.mode|\.gpu\b))"
+    r"\s*[a-z][\w.]*(?: \[\w+\])?(?:, [a-z][\w.]*(?: \[[\w%]+\])?)*\s*$"
 )
 
 
 # Failed to initialize NVML: Driver/library version mismatch
 _FAILURE = re.compile(
-    r"Failed to initialize NVML.*|NVIDIA-SMI has failed because.*|No devices were found|Unable to determine the device"
-    r" handle.*|[^|\n]*GPU is lost[^|\n]*|.*[Cc]ommand not found.*|.*couldn't find libnvidia-ml.*"
-    r"|.*Insufficient Permissions.*"
+    r"(?:Failed to initialize NVML|NVIDIA-SMI has failed because|Unable to determine the device handle).*"
+    r"|No devices were found"
 )
+
+
+# bash: nvidia-smi: command not found
+_FAILED_LINE = re.compile(r"[Cc]ommand not found|couldn't find libnvidia-ml|Insufficient Permissions")
 
 
 @dataclass(frozen=True)
@@ -109,8 +119,14 @@ def parse_smi(text: str) -> Smi:
 
 def smi_failure(text: str) -> str | None:
     """Return nvidia-smi's own message if it failed."""
-    found = _FAILURE.search(text)
-    return found[0].strip() if found else None
+    for line in text.split("\n"):
+        if _FAILED_LINE.search(line):
+            return line.strip()
+        if lost := next((cell for cell in line.split("|") if "GPU is lost" in cell), None):
+            return lost.strip()
+        if found := _FAILURE.search(line):
+            return found[0].strip()
+    return None
 
 
 def parse_query(text: str) -> tuple[tuple[Gpu, ...], str]:
@@ -161,18 +177,29 @@ def _table(lines: Sequence[str]) -> Smi:
     modes: list[str | None] = []
     fans: list[str | None] = []
     for number, line in enumerate(lines):
-        if not (row := _TABLE_ROW.search(line)):
+        if not (row := _table_row(line)):
             continue
-        below = next((line for line in lines[number + 1 :] if line.strip()), "")
-        second = _SECOND_ROW.search(below)
-        usage = re.search(r"(\d+)MiB\s*/\s*(\d+)MiB", below) if second else None
+        gpu, mode = row
+        below = next((lines[at] for at in range(number + 1, len(lines)) if lines[at].strip()), "")
+        fan = _FAN.search(below)
+        usage = _USAGE.search(below) if fan else None
         used, total = usage.groups() if usage else (None, None)
-        gpus.append(Gpu(int(row["index"]), row["name"], "", pci_address(row["pci"]), _mib(total), _mib(used)))
-        modes.append(row["mode"] if row["mode"] in ("On", "Off") else None)
-        fans.append(second["fan"] if second else None)
+        gpus.append(replace(gpu, memory_total=_mib(total), memory_used=_mib(used)))
+        modes.append(mode if mode in ("On", "Off") else None)
+        fans.append(fan[1] if fan else None)
     tool, driver = _first(_TOOL, text), _first(_DRIVER, text)
     error = smi_failure(text)
     return Smi(driver or tool, _first(_CUDA, text), tool, tuple(gpus), len(gpus), tuple(modes), tuple(fans), (), error)
+
+
+def _table_row(line: str) -> tuple[Gpu, str] | None:
+    """Return the GPU of a row of the table, and its persistence or driver mode."""
+    cells = line.split("|")
+    for left, right in pairwise(cells[1:]):
+        words, pci = left.split(), _PCI.match(right)
+        if pci and len(words) > 2 and words[0].isdecimal() and words[-1] in _MODES:  # noqa: PLR2004
+            return Gpu(int(words[0]), " ".join(words[1:-1]), "", pci_address(pci[1])), words[-1]
+    return None
 
 
 def _query_blocks(lines: Sequence[str]) -> Smi:
@@ -192,10 +219,11 @@ def _query_blocks(lines: Sequence[str]) -> Smi:
 
 
 def _entries(lines: Sequence[str]) -> dict[str, str]:
-    found = (entry for line in lines if (entry := _ENTRY.match(line)))
     entries: dict[str, str] = {}
-    for entry in found:
-        entries.setdefault(entry[1], entry[2])
+    for line in lines:
+        name, colon, value = line.partition(" :")
+        if colon and value[:1].isspace() and _ENTRY.fullmatch(name.strip()):
+            entries.setdefault(name.strip(), value.strip())
     return entries
 
 
@@ -207,8 +235,14 @@ def _listing(lines: Sequence[str], listed: Sequence[re.Match[str]]) -> Smi:
             links.append([])
         elif links and (link := _LINK.match(line)):
             links[-1].append(link[2])
-    gpus = tuple(Gpu(int(row["index"]), row["name"], row["uuid"] or "") for row in listed)
+    gpus = tuple(_listed_gpu(row) for row in listed)
     return Smi(gpus=gpus, count=len(gpus), links=tuple(tuple(each) for each in links if each))
+
+
+def _listed_gpu(row: re.Match[str]) -> Gpu:
+    found = _UUID.fullmatch(row["name"])
+    name, uuid = found.groups() if found else (row["name"], "")
+    return Gpu(int(row["index"]), name, uuid)
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:

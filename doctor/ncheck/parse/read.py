@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from typing import TYPE_CHECKING, cast
 
 from ncheck.errors import NcheckError
 from ncheck.parse.capture import plain_text
@@ -35,7 +36,11 @@ from ncheck.parse.nccl_tests import parse_nccl_tests
 from ncheck.parse.nccl_version import NcclPackages, parse_log, parse_packages
 from ncheck.parse.nvidia_smi import Smi, parse_smi
 from ncheck.parse.topology_matrix import closest_nics, parse_topology
+from ncheck.redact import redact_value
 from ncheck.triage import CAUSES, Confidence, diagnose, progress
+
+if TYPE_CHECKING:
+    from ncheck.model.evidence import JsonValue
 
 Record = dict[str, object]
 
@@ -52,7 +57,7 @@ def read_text(kind: str, text: str) -> Record:
     if kind not in _READERS:
         raise UnknownKindError(f"unknown kind {kind!r}; choose from: {', '.join(KINDS)}")
     try:
-        return _READERS[kind](text)
+        return cast("Record", redact_value(cast("JsonValue", _READERS[kind](text))))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         return {"error": str(error)}
 

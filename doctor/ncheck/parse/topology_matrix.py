@@ -46,7 +46,7 @@ _REST_OF_ROW = re.compile(r"^[NVPIXBHODESYCA0-9,/\s\-]+$")
 
 
 # "  NIC0: mlx5_0" under "NIC Legend:"
-_LEGEND = re.compile(r"^\s*((?:NIC|HCA)\d+):\s*(.*?)\s*$")
+_LEGEND = re.compile(r"^\s*((?:NIC|HCA)\d+):\s*(.*\S|)\s*$")
 
 
 _TWO = 2  # a single name may be part of a sentence

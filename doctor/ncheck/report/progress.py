@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
+from ncheck.redact import redact
 from ncheck.report import text as words
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Progress:
 def failure_line(node: str, login: Login) -> str:
     """Return one line with the node that failed and the cause."""
     cause = login.cause.value if login.cause else "failed"
-    detail = words.line(login.detail)
+    detail = redact(words.line(login.detail))
     return f"{words.line(node)}: {cause}" + (f": {detail}" if detail else "")
 
 

@@ -5,7 +5,7 @@ The command line uses `make_settings`; ncheck.toml is described in doctor/ncheck
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -138,16 +138,25 @@ _FLAGS = {
 _SOURCES = ("nodes_file", "hosts", "slurm", "local")
 
 
-def make_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> Settings:
+def make_settings(
+    flags: Mapping[str, object],
+    environ: Mapping[str, str],
+    cwd: Path,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Settings:
     """Make the settings of one run. Precedence: options, environment variables, ncheck.toml, defaults.
 
     `flags` maps fields of Settings and of JobEnvironment, and `config`, to text or to what click made of it;
-    None, False and () mean: not given. `ignore` and `select` are tuples of text, `fail_on` is text.
+    None, False and () mean: not given. `ignore` and `select` are tuples of text, `fail_on` is text. `warn` gets a line
+    about keys of ncheck.toml that are ignored.
     Raises SettingsError: one line that names the option, the variable or the file and key, and a valid value.
     """
     given = {name: value for name, value in flags.items() if value is not None and value is not False and value != ()}
     config = given.pop("config", None) or environ.get("NCHECK_CONFIG") or None
     file = read_settings_file(str(config) if config else None, environ, cwd)
+    if file.ignored:
+        keys = ", ".join(file.ignored)
+        warn(f"ncheck.toml: ignored: {keys} (a file that was found runs commands only after: ncheck allow)")
     typed = {name: _read(name, value, _flag(name)) for name, value in given.items()}
     _one_source(typed)
     variables = {name: _read(name, environ[key], key) for key, name in VARIABLES.items() if environ.get(key)}

@@ -1,4 +1,4 @@
-"""ncheck.toml: in the current folder, or named by --config. An example:
+"""ncheck.toml: in the current folder, else in ~/.config/ncheck; or any file named by --config. An example:
 
     nodes = "hosts.txt"            # and port, user, identity, ssh-config, transport, sudo, width, connect-timeout,
     setup = "module load nccl"     # command-timeout, deadline, mesh, probe, probe-time, probe-launcher, sizes, expect,
@@ -7,9 +7,12 @@
     [host."node[01-04]"]           # other values for these nodes: python, setup, enter, rsh; "" for none
     python = "/opt/conda/bin/python"
 
-The file can contain commands that run on every node (setup, enter, rsh, python) and an ssh configuration, which can
-contain more. So ncheck.toml is used only if you or root own it and nobody else can write to it; otherwise the run ends
-with an error. A file named by --config is trusted.
+Some keys run code: setup, enter, rsh, python, sudo, and ssh-config, which can contain commands. A file that was only
+found in the current folder may have come with a download, so these keys of it are ignored until `ncheck allow` has
+approved this path with this content. All keys are used of a file that --config names, and of ~/.config/ncheck.
+
+A file that was found is used only if you or root own it and nobody else can write to it; otherwise the run ends with an
+error.
 """
 
 from __future__ import annotations
@@ -23,11 +26,15 @@ from pathlib import Path
 
 from ncheck.errors import SettingsError
 from ncheck.hostlist import quoted, unfold
+from ncheck.settings.approval import approved, own_folder
 from ncheck.settings.values import ENVIRONMENT, READ
 from ncheck.text import printable
 
 NAME = "ncheck.toml"
 LARGEST = 2**20
+
+
+_RUN_CODE = frozenset({"python", "setup", "enter", "rsh", "ssh_config", "sudo"})
 
 
 # Options that a file must not set, or that make no sense in one.
@@ -57,30 +64,60 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class FileSettings:
-    """The content of a file: validated values by field, and values per host set in the order of the file."""
+    """The content of a file: validated values by field, and values per host set in the order of the file.
+
+    `ignored` are keys that run code, in a file that nobody approved: they are not among the values.
+    """
 
     values: Mapping[str, object] = field(default_factory=dict)
     hosts: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def commands(self) -> tuple[tuple[str, str], ...]:
+        """The keys that run code, each with its value."""
+        rows = [(name.replace("_", "-"), value) for name, value in self.values.items() if name in _RUN_CODE]
+        rows += [(f"{name} of {nodes}", value) for nodes, own in self.hosts for name, value in own.items()]
+        return tuple((name, str(value)) for name, value in rows if value)
+
+    def without_commands(self) -> FileSettings:
+        values = {name: value for name, value in self.values.items() if name not in _RUN_CODE}
+        return FileSettings(values, (), tuple(name for name, _ in self.commands))
 
 
 def read_settings_file(chosen: str | None, environ: Mapping[str, str], cwd: Path) -> FileSettings:
-    """Read the chosen file, or ncheck.toml of this folder if it exists ("none" reads nothing).
+    """Read the chosen file, or the ncheck.toml that is found ("none" reads nothing).
 
     Raises SettingsError with the file and the key.
     """
     if chosen == "none":
         return FileSettings()
-    path = cwd / (Path(chosen).expanduser() if chosen else NAME)
-    shown = printable(chosen or NAME)
+    if chosen is not None:
+        return read_file(cwd / Path(chosen).expanduser(), chosen, None)[0]
+    path = cwd / NAME
+    own = own_folder(environ, "XDG_CONFIG_HOME", ".config")
+    if own and not os.path.lexists(path) and (own / NAME).exists():
+        return read_file(own / NAME, str(own / NAME), environ)[0]
+    settings, content = read_file(path, NAME, environ)
+    if approved(path, content, environ) or (own and path.parent.resolve() == own.resolve()):
+        return settings
+    return settings.without_commands()
+
+
+def read_file(path: Path, shown: str, environ: Mapping[str, str] | None) -> tuple[FileSettings, bytes]:
+    """Return the settings of a file, and its content; without a file, nothing. `environ` is given for one that was only
+    found: it must belong to this user. Raises SettingsError.
+    """
+    shown = printable(shown)
     try:
         with path.open("rb") as file:
-            if chosen is None:
+            if environ is not None:
                 _trusted(os.fstat(file.fileno()), environ)
             data = file.read(LARGEST + 1)
-        return _Reading(path.parent).settings(_table(data))
+        return _Reading(path.parent).settings(_table(data)), data
     except FileNotFoundError:
-        if chosen is None and not path.is_symlink():
-            return FileSettings()
+        if environ is not None and not path.is_symlink():
+            return FileSettings(), b""
         raise SettingsError(f"{shown}: no such file") from None
     except OSError as error:
         raise SettingsError(f"{shown}: {error.strerror}") from None

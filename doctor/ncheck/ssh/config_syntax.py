@@ -122,7 +122,7 @@ class UnknownTokenError(ValueError):
 
 
 # ~/.ssh/keys/%r@%h and ${XDG_RUNTIME_DIR}/agent
-_TOKEN = re.compile(r"%(?P<letter>.?)|\$\{(?P<variable>[^}]*)\}", re.DOTALL)
+_TOKEN = re.compile(r"%(?P<letter>.?)|\$\{(?P<variable>[^{}]*)\}", re.DOTALL)
 
 
 # gpu-%h.cluster

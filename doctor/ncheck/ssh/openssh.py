@@ -156,7 +156,7 @@ _IN_PLACE_OF_BANNER = re.compile(r"kex_exchange_identification: banner line \d+:
 
 # OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19 27 Jan 2026
 _LOG_LINES = re.compile(
-    r"^(?:debug\d: |OpenSSH_\S+ ?.*, |Authenticated to \S+ |Transferred: sent |Bytes per second: sent ).*\n?",
+    r"^(?:debug\d: |OpenSSH_\S.*, |Authenticated to \S+ |Transferred: sent |Bytes per second: sent ).*\n?",
     re.MULTILINE,
 )
 

@@ -50,7 +50,7 @@ def plugins_differ(lines: Sequence[Line]) -> Detected:
 
 
 # node01:77:77 [0] NCCL INFO Using network Socket
-_NETWORK = re.compile(r"Using network (\w[\w /.-]*?)\s*$")
+_NETWORK = re.compile(r"Using network (\w(?:[\w /.-]{0,60}[\w/.-])?)\s*$")
 
 
 _NETWORKS_DIFFER = Reading(

@@ -100,7 +100,7 @@ _DONE = re.compile(r"# (?:Avg bus bandwidth|Out of bounds values : 0 OK)")
 
 # node01:77:80 [0] NCCL INFO comm 0x55d0 rank 0 nranks 16 cudaDev 0 busId 1a000 - Init COMPLETE
 # Epoch: [0][ 20/625]  Time  1.428 ( 1.972)
-_RUNNING = re.compile(r"Init COMPLETE|\b[Ee]poch\b.*\b[Ll]oss\b|\bstep\b.*\bloss\b|Launch mode Parallel")
+_RUNNING = re.compile(r"Init COMPLETE|\b[Ee]poch\b.{0,300}\b[Ll]oss\b|\bstep\b.{0,300}\bloss\b|Launch mode Parallel")
 
 
 def _not_outlived(hits: list[_Hit], lines: Sequence[Line]) -> list[_Hit]:

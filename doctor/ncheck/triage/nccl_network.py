@@ -52,7 +52,9 @@ _RDMA = re.compile(r"NET/IB ?: Using (.*)")
 
 # node01:77:80 [0] NCCL INFO Using network Socket
 # node01:77:80 [0] NCCL INFO Assigned NET plugin IB to comm
-_NETWORK = re.compile(r"Using network (\w[\w /.-]*?)\s*$|Assigned NET plugin (\w[\w /.-]*?) to comm")
+_NETWORK = re.compile(
+    r"Using network (\w(?:[\w /.-]{0,60}[\w/.-])?)\s*$|Assigned NET plugin (\w[\w /.-]{0,60}?) to comm"
+)
 
 
 # [0]eth0:10.1.0.1<0>, ib0:fe80::1%ib0<0>

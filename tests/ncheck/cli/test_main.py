@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import threading
 from dataclasses import fields
 from pathlib import Path
 
@@ -36,6 +38,7 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
     code, out, _ = told(capsys, "--help")
     assert code == 0
     assert sorted(commands.commands) == [
+        "allow",
         "check",
         "demo",
         "explain",
@@ -269,3 +272,39 @@ def test_an_interrupt_is_exit_code_130(capsys: pytest.CaptureFixture[str], monke
 
     monkeypatch.setattr(commands.commands["schema"], "callback", interrupted)
     assert told(capsys, "schema") == (130, "", "ncheck: interrupted\n")
+
+
+@pytest.mark.parametrize("size", [2**20, 3 * 2**30])
+def test_read_loads_no_more_than_it_can_hold(capsys: pytest.CaptureFixture[str], tmp_path: Path, size: int) -> None:
+    sparse = tmp_path / "job.log"
+    with sparse.open("wb") as file:
+        file.truncate(size)
+    if size < 2**21:
+        assert told(capsys, "read", "log", str(sparse))[0] == 0
+    else:
+        why = f"is larger than 64 MiB; to read its end: tail -c 60M {sparse} | ncheck read log -"
+        assert refused(capsys, "read", "log", str(sparse)) == f"ncheck: {sparse} {why}\n"
+
+
+def test_read_ends_where_a_file_never_does(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "/dev/zero is larger than 64 MiB" in refused(capsys, "read", "ibstat", "/dev/zero")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert refused(capsys, "read", "log", str(pipe)) == f"ncheck: {pipe} is a pipe that nobody writes to\n"
+
+
+def test_read_waits_for_a_pipe_that_is_written_to(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(pipe, os.O_WRONLY)
+    text = b"ssh: Could not resolve hostname node07: Name or service not known\n"
+
+    def write() -> None:
+        os.write(writer, text)
+        os.close(writer)
+
+    threading.Timer(0.2, write).start()
+    code, out, _ = told(capsys, "read", "log", str(pipe))
+    os.close(reader)
+    assert (code, json.loads(out)["cause"]) == (0, "dns_failure")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 import struct
+import sys
 import time
+import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
 
 import pytest
-from ncheck.agent.frames import LARGEST, packed
+from ncheck.agent.frames import LARGEST, MOST, framed, packed
+from ncheck.fleet.engines.command import RshEngine
 from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted
 from ncheck.model.evidence import Cause, Command, Evidence, Login, Status
 from ncheck.model.node import Node
+from ncheck.settings import Settings
+
+from tests.ncheck.fleet.scripted import Told, Ways, asked, first, nodes
 
 HELLO = Command(("echo", "hello"))
 NONCE = "0f3a99bc12d4e5f6"
@@ -131,6 +138,63 @@ def test_a_flood_after_the_greeting_is_stopped_early_and_named(line: bytes) -> N
 def test_what_is_no_frame_ends_the_conversation_and_is_named(frame: bytes) -> None:
     evidence = talk(Scripted(then(STARTED, frame, b"silence")))
     assert (evidence.login.reached, evidence.login.cause) == (True, Cause.FLOODED)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["[]", "{}", "[0]", '{"a":0}', "1e9", '"ab"', f'"{"x" * 1000}"'],
+)
+def test_small_frames_that_grow_when_they_are_read_cost_no_more_than_a_node_may(value: str) -> None:
+    held = ",".join([value] * ((LARGEST - 1000) // (len(value) + 1)))
+    frame = framed(f'{{"is":"replies","replies":{{"command:other":{{"value":[{held}]}}}}}}'.encode())
+    assert len(frame) < 100_000
+
+    def says() -> Iterator[bytes]:
+        yield STARTED
+        yield from endless(frame)
+
+    stream = Scripted(says())
+    tracemalloc.start()
+    evidence = talk(stream)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (evidence.login.cause, evidence.login.detail) == (
+        Cause.FLOODED,
+        f"the node sent more than {MOST // 2**20} MiB of answers",
+    )
+    assert stream.taken < 1024 * 1024
+    assert peak < 3 * MOST
+
+
+_HOSTILE = r"""
+import json, re, struct, sys, zlib
+first, second = re.match(r"m=(ncheck-\w+);m=\$\{m\}(\w+);", sys.stdin.readline()).groups()
+marked = ("hello", "host n1", "boot b", "net n", "uid 0", "end", "go 3.6.15 /usr/bin/python3")
+frame = zlib.compress(json.dumps({"is": "started", "more": [[]] * 100000}).encode())
+out = sys.stdout.buffer
+out.write(("\n" + "".join("%s%s %s\n" % (first, second, line) for line in marked)).encode())
+while True:
+    out.write(struct.pack(">I", len(frame)) + frame)
+"""
+
+
+def test_a_node_that_sends_too_much_costs_the_others_nothing() -> None:
+    rsh = RshEngine(lambda _: shlex.join([sys.executable, "-c", _HOSTILE]))
+    good = Ways()
+    names = ("good1", "bad1", "bad2", "bad3", "good2")
+    run = asked(
+        nodes(*names), [first(names, [HELLO])], Settings(), lambda node: good if "good" in node.name else rsh, Told()
+    )
+    found = {evidence.node: evidence for evidence in run}
+    flooded: tuple[Cause, str, list[str]] = (
+        Cause.FLOODED,
+        f"the node sent more than {MOST // 2**20} MiB of answers",
+        [],
+    )
+    assert {name: (one.login.cause, one.login.detail, list(one.replies)) for name, one in found.items()} == {
+        **dict.fromkeys(("good1", "good2"), (None, "", [HELLO.key])),
+        **dict.fromkeys(("bad1", "bad2", "bad3"), flooded),
+    }
 
 
 def test_a_reply_to_what_was_not_asked_is_not_kept() -> None:

@@ -120,6 +120,6 @@ SIGNATURES = (
     #     ACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-
     row(r"ACSCtl:.*ReqRedir\+", "p2p_acs_iommu", Grade.POSSIBLE, "gpudirect_rdma", passing=True),
     # kernel: DMAR: [DMA Read] Request device [3b:00.0] fault addr 0x7f000000 [fault reason 06]
-    row(r"DMAR: .*fault addr|AMD-Vi: .*IO_PAGE_FAULT", "p2p_acs_iommu", Grade.LIKELY, "gpudirect_rdma",
+    row(r"DMAR: .{0,300}fault addr|AMD-Vi: .{0,300}IO_PAGE_FAULT", "p2p_acs_iommu", Grade.LIKELY, "gpudirect_rdma",
         fix="cat /proc/cmdline"),
 )  # fmt: skip

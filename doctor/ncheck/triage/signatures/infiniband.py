@@ -57,7 +57,9 @@ _IB = frozenset({"ib", "qp"})
 
 SIGNATURES = (
     # NCCL WARN NET/IB: Got completion from peer 10.1.0.3<40001> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=0 len=0
-    Signature(re.compile(r"Got completion (?:from peer .*?)?with (?:error |status=(?:\w+\()?)(\d+)"), _completion),
+    Signature(
+        re.compile(r"Got completion (?:from peer .{0,300}?)?with (?:error |status=(?:\w+\()?)(\d+)"), _completion
+    ),
     # Completion with error at client / Failed status 12: wr_id 0 syndrom 0x81
     Signature(re.compile(r"Failed status (\d+): wr_id"), _completion),
     # NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1, curr state INIT
@@ -68,7 +70,8 @@ SIGNATURES = (
     row(r"[Tt]ransport retry count exceeded|Endpoint timeout", "ib_fabric", Grade.POSSIBLE, "roce_gid", "rank_crashed",
         tag="ib"),
     # NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory
-    row(r"(?:ibv_(?:create_cq|create_qp|create_srq|reg_mr\w*)|ibv_exp_\w+|mlx5dv_create_qp)\b.*Cannot allocate memory",
+    row(r"(?:ibv_(?:create_cq|create_qp|create_srq|reg_mr\w{0,30})|ibv_exp_\w{1,30}|mlx5dv_create_qp)\b"
+        r".{0,300}Cannot allocate memory",
         "memlock_limit", Grade.CERTAIN, tag="memlock", fix="ulimit -l"),
     # NCCL WARN Call to ibv_reg_mr failed
     row(r"Call to ibv_(?:reg_mr|create_cq|create_qp) failed *$", "memlock_limit", Grade.LIKELY, tag="memlock",
@@ -78,7 +81,8 @@ SIGNATURES = (
         r"max locked memory +\(kbytes, -l\) \d{1,6}$",
         "memlock_limit", Grade.LIKELY, fix="ulimit -l"),
     # NCCL WARN Call to ibv_reg_mr_iova2 failed with error Bad address
-    row(r"ibv_reg_(?:mr\w*|dmabuf_mr)\b.*(?:Bad address|Invalid argument|[Nn]ot supported|Operation not permitted)",
+    row(r"ibv_reg_(?:mr\w{0,30}|dmabuf_mr)\b.{0,300}"
+        r"(?:Bad address|Invalid argument|[Nn]ot supported|Operation not permitted)",
         "gpudirect_rdma", Grade.LIKELY, "p2p_acs_iommu", fix="export NCCL_NET_GDR_LEVEL=LOC"),
     # NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'
     row(r"GPU Direct RDMA Disabled for HCA", "gpudirect_rdma", Grade.POSSIBLE, passing=True),

@@ -34,7 +34,7 @@ SIGNATURES = (
     row(r"(?:^|[:\s])Killed\s*$", "rank_crashed", Grade.LIKELY, "gpu_oom", meaning="a rank was killed",
         fix="sudo journalctl -k -g oom"),
     # python3[4021]: segfault at 10 ip 00007f3a sp 00007ffc error 4 in libnccl.so.2.18.3[7f3a+200000]
-    row(r"segfault at .* in libnccl", "software_bug", Grade.POSSIBLE, "rank_crashed", "version_mismatch"),
+    row(r"segfault at .{0,300} in libnccl", "software_bug", Grade.POSSIBLE, "rank_crashed", "version_mismatch"),
     # [node03:04021] *** Process received signal: Segmentation fault (11)
     row(r"Segmentation fault|\bsegfault at |Caught signal 11|\bSIGSEGV\b|signal 11\b", "rank_crashed", Grade.LIKELY,
         "software_bug", "version_mismatch"),

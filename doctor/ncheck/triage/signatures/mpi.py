@@ -48,7 +48,7 @@ SIGNATURES = (
         r"Unknown option: --?(?:mca|bind-to|map-by|hostfile|allow-run)",
         "launcher_mismatch", Grade.CERTAIN),
     # prted has detected an attempt to run as root.
-    row(rf"{_DAEMON}.*attempt to run as root", "software_bug", Grade.CERTAIN, "launcher_mismatch",
+    row(rf"{_DAEMON}.{{0,300}}attempt to run as root", "software_bug", Grade.CERTAIN, "launcher_mismatch",
         meaning="mpirun did not pass --allow-run-as-root to its daemon",
         fix="export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"),
     # mpirun has detected an attempt to run as root.

@@ -69,7 +69,7 @@ SIGNATURES = (
     row(r"NET/OFI (?:Unable to find a protocol|Could not find any optimal provider|Unable to insert remote address)",
         "net_plugin", Grade.LIKELY, "firewall"),
     # NCCL INFO NET/Plugin: /opt/x/libnccl-net.so: undefined symbol: ibv_query_ece
-    row(r"(?:NET/Plugin|libnccl-net|nccl-net).*undefined symbol", "net_plugin", Grade.LIKELY, "version_mismatch"),
+    row(r"(?:NET/Plugin|libnccl-net|nccl-net).{0,300}undefined symbol", "net_plugin", Grade.LIKELY, "version_mismatch"),
     # NCCL WARN NET/Plugin: Failed to initialize ncclNetPlugin_v8 plugin
     row(r"NET/Plugin ?: .*(?:[Ff]ailed to init|init failed)", "net_plugin"),
     # python3: symbol lookup error: /usr/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister
@@ -92,7 +92,7 @@ SIGNATURES = (
     row(r"Connection closed by (?:remote )?peer|Connection closed by localRank", "rank_crashed", Grade.ECHO,
         "software_bug", "firewall", tag="gone"),
     # NCCL WARN socketProgressOpt: Call to recv from 10.1.0.3<40113> failed : Connection reset by peer
-    row(r"Call to (?:recv|send)(?: from| to)? .*(?:reset by peer|Broken pipe)", "rank_crashed", Grade.ECHO,
+    row(r"Call to (?:recv|send)(?: from| to)? .{0,300}(?:reset by peer|Broken pipe)", "rank_crashed", Grade.ECHO,
         "firewall", tag="gone"),
     # NCCL WARN Socket recv failed while polling for opId=0x7f21aa00
     row(r"Socket recv failed while polling|Socket recv failed$|\[Proxy Service[^\]]*\] Failed to execute operation",

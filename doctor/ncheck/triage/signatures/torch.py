@@ -83,7 +83,7 @@ SIGNATURES = (
     row(r"ss1\.ss_family == ss2\.ss_family", "gloo_bad_address", Grade.LIKELY, "wrong_nic",
         meaning="one rank has an IPv4 address and another one an IPv6 address"),
     # [.../pair.cc:589] Read error [10.1.0.3]:3977: Connection reset by peer
-    row(r"(?:Read|Write) error \[.*(?:reset by peer|Broken pipe)|Connection closed by peer \[", "rank_crashed",
+    row(r"(?:Read|Write) error \[.{0,300}(?:reset by peer|Broken pipe)|Connection closed by peer \[", "rank_crashed",
         Grade.ECHO, "firewall", tag="gone"),
     # RuntimeError: [.../unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation to complete
     row(r"Timed out waiting \d+ms for (?:recv|send) operation|Application timeout caused pair closure",

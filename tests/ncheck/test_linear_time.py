@@ -1,0 +1,173 @@
+"""Nothing that reads a text takes more than linear time, whatever a node, a log or a file holds."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from random import Random
+from types import ModuleType
+
+import ncheck
+import ncheck.facts
+import ncheck_checks
+import pytest
+from ncheck.facts.definition import Fact
+from ncheck.facts.learning import facts_of
+from ncheck.fleet.recording import load
+from ncheck.model.evidence import Command, Evidence, File, Login, Reply, Source, Status, Tree
+from ncheck.parse.read import read_text
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+LENGTH = 4000  # characters: a run of a squared pattern takes ten times the limit and more, a linear one a tenth
+
+MOST = 0.03  # seconds of this process
+
+# What is repeated: each class of characters, alone and in mixtures that patterns take for separators.
+RUNS = (
+    *" \t\n\r\x00\x1b0aA_é-.,:;/\\|#*%@=+()[]{}<>\"'&!$~",
+    "a ", "0 ", "0.", "0,", "a:", "a=", "a@", " :", " : ", "--a ", "[0]", "a.b/", "a\n", " \n", "0x", "ab,", "{}",
+    "| ", "- ", "a1 ,.[]()\t:;/-\"'{}=|",
+)  # fmt: skip
+
+
+def modules() -> Iterator[ModuleType]:
+    for package in (ncheck, ncheck_checks):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            if not module.name.endswith("__main__"):
+                yield importlib.import_module(module.name)
+
+
+def held(value: object, depth: int = 0) -> Iterator[re.Pattern[str]]:
+    """Yield the patterns of a constant: alone, or in tuples, mappings and records."""
+    if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+        yield value
+    inner: list[object] = []
+    if isinstance(value, (tuple, list, frozenset)):
+        inner = list(value)
+    elif isinstance(value, dict):
+        inner = [*value, *value.values()]
+    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        inner = [getattr(value, name, None) for name in value.__dataclass_fields__]
+    if depth < 4:
+        for one in inner:
+            yield from held(one, depth + 1)
+
+
+_METHODS = ("match", "fullmatch", "search", "findall", "finditer", "sub", "split")
+
+
+def patterns() -> dict[re.Pattern[str], tuple[str, bool]]:
+    """Return each pattern of the package with its place, and whether it is tried at the start of a text only."""
+    found: dict[re.Pattern[str], tuple[str, bool]] = {}
+    for module in modules():
+        methods: dict[str, set[str]] = {}
+        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                methods.setdefault(node.value.id, set()).add(node.attr)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+                first = node.args[0]
+                if (
+                    ast.unparse(node.func.value) == "re"
+                    and node.func.attr in _METHODS
+                    and isinstance(first, ast.Constant)
+                ):
+                    anchored = node.func.attr in ("match", "fullmatch")
+                    found[re.compile(str(first.value))] = (f"{module.__name__}:{node.lineno}", anchored)
+        everything = set().union(*methods.values())
+        for name, value in vars(module).items():
+            used = methods.get(name, everything) & set(_METHODS) or everything & set(_METHODS)
+            for pattern in held(value):
+                anchored = bool(used) and used <= {"match", "fullmatch"}
+                place = found.get(pattern, (f"{module.__name__}.{name}", anchored))
+                found[pattern] = (place[0], place[1] and anchored)
+    return found
+
+
+PATTERNS = patterns()
+
+
+def words_of(pattern: re.Pattern[str]) -> list[str]:
+    """Return the literal words of a pattern: a text that repeats one begins a match again and again."""
+    return re.findall(r"[A-Za-z][\w :/.-]{2,40}", re.sub(r"\\[a-zA-Z]|\(\?P<\w+>", " ~ ", pattern.pattern))[:12]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def test_the_patterns_are_found() -> None:
+    assert len(PATTERNS) > 400
+
+
+def slow_texts(pattern: re.Pattern[str], *, anchored: bool) -> Iterator[str]:
+    chance = Random(pattern.pattern)  # noqa: S311  the same in every run
+    words = words_of(pattern)
+    for run in (*RUNS, *words, *(word + chance.choice(RUNS) for word in words)):
+        for start in {"", chance.choice(["", *words])}:
+            text = start + run * (LENGTH // len(run)) + "!"
+            search = partial(pattern.match, text) if anchored else partial(pattern.sub, "", text)
+            if seconds(search) > MOST and min(seconds(search) for _ in range(3)) > MOST:
+                yield f"{start!r} {run!r}"
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: PATTERNS[pattern][0])
+def test_no_pattern_takes_long_for_a_run_of_anything(pattern: re.Pattern[str]) -> None:
+    assert list(slow_texts(pattern, anchored=PATTERNS[pattern][1])) == []
+
+
+@pytest.mark.parametrize("kind", ["topo", "ibstat", "nics", "versions", "smi", "log", "nccl-tests"])
+def test_twice_the_text_takes_no_more_than_some_twice_the_time(kind: str) -> None:
+    for run in (*RUNS, "CA 'mlx5_0'\n", "GPU0 X NV1\n", "GPU 0: a\n", "| 0 a On | 0000:0 |\n", "error fail ", "<div "):
+        short, long = (run * (size // len(run)) for size in (15_000, 30_000))
+        took = seconds(partial(read_text, kind, long))
+        if took > 0.3:
+            took = min(took, seconds(partial(read_text, kind, long)))
+            assert took < 0.3 + 3 * seconds(partial(read_text, kind, short)), repr(run)
+
+
+FACTS: tuple[Fact[object], ...] = tuple(
+    fact
+    for module in pkgutil.walk_packages(ncheck.facts.__path__, "ncheck.facts.")
+    for fact in getattr(importlib.import_module(module.name), "FACTS", ())
+)
+
+MIB = 1 << 20  # what an agent sends of one output at most
+
+
+def replies() -> dict[str, Reply]:
+    """Return the replies of a healthy node."""
+    return dict(load(FIXTURES / "healthy-4x8-h100")[0].replies)
+
+
+def grown(source: Source, run: str, healthy: Reply | None) -> Reply | None:
+    """Return the reply with as much of this text as an agent sends; None for JSON."""
+    text = (run * (MIB // len(run) + 1))[:MIB]
+    if isinstance(source, Command):
+        return Reply(Status.OK, exit_status=0, stdout=text)
+    if isinstance(source, File):
+        return Reply(Status.OK, value=text)
+    if isinstance(source, Tree) and healthy and isinstance(healthy.value, dict):
+        return Reply(Status.OK, value=dict.fromkeys(list(healthy.value)[:60], text[:65536]))
+    return None
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact.record.__name__)
+def test_the_largest_output_that_a_node_may_send_is_parsed_in_a_moment(fact: Fact[object]) -> None:
+    healthy = replies()
+    for source in fact.sources:
+        told = healthy.get(source.key)
+        own = [told.stdout] if told and told.stdout else []
+        for run in (*RUNS, *own, "-A INPUT -j DROP\n", "| 0 a On | 0000:0 |\n", "a=b\n", "a: b\n", "1.1.1.1 "):
+            reply = grown(source, run, told)
+            if reply:
+                evidence = Evidence("n", Login(reached=True), replies={**healthy, source.key: reply})
+                assert seconds(partial(facts_of, evidence, [fact.record])) < 3.0, (source.key, run)

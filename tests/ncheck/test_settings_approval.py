@@ -1,0 +1,108 @@
+"""A settings file that was only found runs no code before the user has approved it, in this place with this content."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from ncheck.cli.main import main
+from ncheck.settings import JobEnvironment, Settings, make_settings
+
+TOML = """
+port = 7
+setup = "touch /tmp/pwned"
+rsh = "sh -c 'touch /tmp/pwned'"
+sudo = true
+ssh-config = "/dev/null"
+[host."n[1-2]"]
+python = "./evil"
+"""
+
+COMMANDS = "setup, rsh, sudo, ssh-config, python of n[1-2]"
+
+WARNING = f"ncheck.toml: ignored: {COMMANDS} (a file that was found runs commands only after: ncheck allow)"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the current folder, with an ncheck.toml in it, of a user with an empty home."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (tmp_path / "home").mkdir()
+    (folder / "ncheck.toml").write_text(TOML)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    return folder
+
+
+def made(folder: Path, **flags: object) -> tuple[Settings, list[str]]:
+    warnings: list[str] = []
+    return make_settings(flags, os.environ, folder, warnings.append), warnings
+
+
+def test_a_found_file_runs_nothing_and_its_other_keys_are_used(here: Path) -> None:
+    assert made(here) == (Settings(port=7), [WARNING])
+
+
+def test_a_file_named_by_the_user_is_used_whole(here: Path) -> None:
+    settings, warnings = made(here, config="ncheck.toml")
+    assert (settings.sudo, settings.environment.setup, warnings) == (True, "touch /tmp/pwned", [])
+
+
+def test_an_approval_is_for_this_content_in_this_place(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["allow"]) == 0
+    assert capsys.readouterr().out == (
+        "setup = touch /tmp/pwned\nrsh = sh -c 'touch /tmp/pwned'\nsudo = True\nssh-config = /dev/null\n"
+        f"python of n[1-2] = ./evil\napproved in {here}/ncheck.toml, until the file changes\n"
+    )
+    settings, warnings = made(here)
+    assert (settings.environment, warnings) == (
+        JobEnvironment(setup="touch /tmp/pwned", rsh="sh -c 'touch /tmp/pwned'"),
+        [],
+    )
+    elsewhere = here.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "ncheck.toml").write_text(TOML)
+    assert made(elsewhere) == (Settings(port=7), [WARNING])
+    (here / "ncheck.toml").write_text(TOML + "# changed\n")
+    assert made(here) == (Settings(port=7), [WARNING])
+
+
+def test_approvals_are_the_users_own(here: Path) -> None:
+    main(["allow"])
+    main(["allow", str(here / "ncheck.toml")])
+    notes = Path(os.environ["HOME"]) / ".local/state/ncheck/allowed"
+    assert notes.stat().st_mode & 0o777 == 0o600
+    assert len(notes.read_text().splitlines()) == 1
+    notes.chmod(0o666)
+    assert made(here)[1] == [WARNING]
+
+
+def test_the_file_in_the_users_configuration_is_used_where_the_folder_has_none(here: Path) -> None:
+    own = Path(os.environ["HOME"]) / ".config/ncheck"
+    own.mkdir(parents=True)
+    (own / "ncheck.toml").write_text("setup = 'module load nccl'")
+    assert made(own.parent) == (Settings(environment=JobEnvironment(setup="module load nccl")), [])
+    assert made(own) == (Settings(environment=JobEnvironment(setup="module load nccl")), [])
+    assert made(here) == (Settings(port=7), [WARNING])
+
+
+def test_the_warning_is_one_line_and_the_run_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["local", "--dry-run"]) == 0
+    out, err = capsys.readouterr()
+    assert "pwned" not in out
+    assert err == f"ncheck: {WARNING}\n"
+    assert here.is_dir()
+
+
+def test_there_must_be_something_to_approve(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "ncheck.toml").write_text("port = 7")
+    assert main(["allow"]) == 2
+    assert main(["allow", "gone.toml"]) == 2
+    assert capsys.readouterr().err == (
+        "ncheck: ncheck.toml: it has no key that runs commands, so there is nothing to approve\n"
+        "ncheck: gone.toml: no such file\n"
+    )
