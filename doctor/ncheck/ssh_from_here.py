@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ncheck.model.node import Node
     from ncheck.settings import Settings
     from ncheck.ssh.config import SshConfig
-    from ncheck.ssh.target import Target
 
 MOST_CONFIGURATIONS = 16
 NODES_EACH = 3  # a node that fails in its own way does not speak for the others: another one is tried
@@ -49,9 +48,10 @@ def _replies(cluster: Cluster, settings: Settings, local_host: LocalHost | None,
 
     machines = {name: identity.machine for name, identity in cluster.facts(IdentityFacts).items()}
     config, replies = configuration(settings), {}
-    alike: dict[Target, list[Node]] = {}
+    logins = cluster.facts(LoginFacts)
+    alike: dict[Configured, list[Node]] = {}
     for node in cluster.nodes:
-        if cluster.facts(LoginFacts)[node.name].login.transport not in ("paramiko", "openssh"):
+        if logins[node.name].login.transport not in ("paramiko", "openssh"):
             replies[node.name] = _not_asked("no SSH is used")
         elif local_host.machine and machines.get(node.name) == local_host.machine:
             replies[node.name] = _ITSELF
@@ -85,12 +85,17 @@ def configuration(settings: Settings) -> SshConfig:
     return read_ssh_config(options, os.environ)
 
 
-def _configured(node: Node, config: SshConfig) -> Target:
+Configured = frozenset[tuple[str, tuple[str, ...]]]
+
+_OF_ONE_HOST = frozenset({"hostname", "port", "hostkeyalias"})
+
+
+def _configured(node: Node, config: SshConfig) -> Configured:
     """Return the node's ssh configuration on this machine, without what differs between nodes anyway."""
     from ncheck.fleet.engines.ssh import host_of
 
-    target = config.read(host_of(node))
-    return replace(target, name="", host_name="", port=0, host_key_alias="", control_path="", unsure="")
+    written = config.written(host_of(node))
+    return frozenset((keyword, values) for keyword, values in written.items() if keyword not in _OF_ONE_HOST)
 
 
 def words_for(node: Node, config: SshConfig) -> list[str]:

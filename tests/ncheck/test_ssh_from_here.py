@@ -58,7 +58,7 @@ def found(
 
 
 def test_one_login_stands_for_all_nodes_with_one_configuration(tried: Path) -> None:
-    ssh(tried, config="Host n3\n  User other\n")
+    ssh(tried, config="Host n2\n  Port 22\nHost n3\n  RemoteCommand tmux\n")
     third = SshFromHereFacts(PeerSsh("n3", None))
     settings = Settings(ssh_config=str(tried.parent / "config"))
     assert found({"n1": node(), "n2": node(), "n3": node()}, settings) == {"n1": WORKS, "n2": WORKS, "n3": third}
