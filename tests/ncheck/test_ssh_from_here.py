@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ncheck.facts.learning import facts_of
+from ncheck.facts.learning import facts_of, learn
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.ssh_peers import PeerSsh, SshFromHereFacts
 from ncheck.local_host import LocalHost
@@ -93,6 +93,16 @@ def test_the_machine_itself_and_nodes_without_ssh_are_not_tried(tried: Path) -> 
     results = found({"n1": node(machine=1), "n2": node(transport="rsh")})
     assert results == {"n1": SshFromHereFacts(None), "n2": Absent("no SSH is used")}
     assert not tried.exists()
+
+
+def test_what_is_known_of_the_login_stays_known(tried: Path) -> None:
+    ssh(tried)
+    noisy = {**node(), LoginFacts: LoginFacts(Login(reached=True, transport="paramiko"), noise="welcome")}
+    before = Cluster((Node("n1"),), {"n1": noisy})
+    evidence = tried_from_here(before, Settings(), HERE, 60.0)
+    after = learn(before, evidence, (LoginFacts, IdentityFacts, SshFromHereFacts))
+    assert {fact: after.known["n1"][fact] for fact in noisy} == noisy
+    assert after.facts(SshFromHereFacts) == {"n1": WORKS}
 
 
 def test_where_the_line_is_typed_elsewhere_nothing_is_tried(tried: Path) -> None:
