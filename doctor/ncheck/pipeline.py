@@ -34,6 +34,7 @@ from ncheck.plan import PLAN_FACTS
 from ncheck.probe.steps import Assessment, cut_short, probe_steps
 from ncheck.redact import redact_record
 from ncheck.registry import Registry, load_checks
+from ncheck.ssh_from_here import tried_from_here
 
 if TYPE_CHECKING:
     from ncheck.fleet.fleet import Fleet
@@ -133,7 +134,9 @@ class _Run:
             cluster = self.learned(cluster, self.asked(fleet, first, cluster), recorder)
             if SshFromHereFacts in self.wanted and not fleet.recorded:
                 left = self.settings.deadline - (clock() - began)
-                cluster = self.learned(cluster, self.tried_from_here(cluster, left), recorder)
+                cluster = self.learned(
+                    cluster, tried_from_here(cluster, self.settings, self.local_host, left), recorder
+                )
             for phase in later:
                 cluster = self.learned(cluster, self.asked(fleet, phase, cluster), recorder)
             if self.probes and not fleet.recorded:
@@ -160,12 +163,6 @@ class _Run:
         """Ask a phase's questions, made from what is known by now."""
         seconds = fleet.begin(phase)
         return fleet.ask(phase, phase.questions(cluster, seconds) if phase.questions else {})
-
-    def tried_from_here(self, cluster: Cluster, seconds: float) -> Iterator[Evidence]:
-        """Try this machine's own ssh program, which the launch line uses."""
-        from ncheck.ssh_from_here import tried_from_here
-
-        return tried_from_here(cluster, self.settings, self.local_host, seconds)
 
     def learned(self, cluster: Cluster, evidence: Iterable[Evidence], recorder: Recorder | None) -> Cluster:
         return learn(cluster, self.saved(evidence, recorder) if recorder else evidence, self.wanted)
