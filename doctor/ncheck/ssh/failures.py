@@ -173,8 +173,8 @@ _MESSAGES: tuple[tuple[Cause, str], ...] = (
     (Cause.TRANSPORT, r"Unable to negotiate|Bad configuration option|[Bb]ad owner or permissions|percent_expand"),
     # Cannot execute command-line and remote command.      (RemoteCommand is set)
     (Cause.TRANSPORT, r"Cannot execute command-line and remote command"),
-    # /root/.ssh/config line 2: unsupported option "maybe".
-    (Cause.TRANSPORT, r"(?m)^/.+ line \d+: "),
+    # /root/.ssh/config line 2: unsupported option "maybe".      (a remote shell writes "/root/.bashrc: line 2: ...")
+    (Cause.TRANSPORT, r"(?m)^/[^:\n]+ line \d+: "),
 )
 
 
