@@ -88,8 +88,9 @@ def found(  # noqa: PLR0913  each is one thing that may be wrong
         SshFromHereFacts: Absent("typed elsewhere"), JobFacts: JobFacts(launcher=settings.launcher),
     }  # fmt: skip
     own = {GpuFacts: gpus, ClockFacts: clock, MpiFacts: mpi, PeerSshFacts: peers}
+    bad: Facts = {fact: value for fact, value in own.items() if value}
     login = LoginFacts(Login(reached=True))
-    facts = {"n1": {LoginFacts: login, **well, **{fact: value or well[fact] for fact, value in own.items()}}}
+    facts: dict[str, Facts] = {"n1": {LoginFacts: login, **well, **bad}}
     if not alone:
         facts["n2"] = {LoginFacts: login, **well}
     report = conclude(Cluster.of(facts), checks, settings, plan or LaunchPlan())  # type: ignore[arg-type]

@@ -58,10 +58,10 @@ def test_a_login_that_ended_well_without_the_command_did_not_work() -> None:
     assert "ran no command there" in facts.peers[0].detail
 
 
-@pytest.mark.parametrize("port", ["22; reboot", True, 22.0, None])
+@pytest.mark.parametrize("port", ["22; reboot", True, 22.0])
 def test_a_port_that_is_no_number_is_taken_from_no_node(port: JsonValue) -> None:
     answer: JsonValue = {"exit_status": 0, "stderr": "", "seconds": 1.0, "ran": True, "port": port}
-    assert peers({"peers": {"n2": answer}}) == PeerSshFacts((PeerSsh("n2", None),))
+    assert isinstance(peers({"peers": {"n2": answer}}), Unread)
 
 
 def from_here(reply: Reply | None, *, recorded: bool = False) -> object:
