@@ -19,7 +19,11 @@ from ncheck.settings import Settings
 def bad_nodes(report: Report, checks: Sequence[Check], settings: Settings) -> dict[str, str]:
     """Return the bad nodes with the reason, in the order of the list. With --force, an unknown verdict does no harm."""
     reasons = _unreached(report)
-    harmless = {check.code for check in checks if mended(check, report) or no_use_for(check, settings.launcher)}
+    harmless = {
+        check.code
+        for check in checks
+        if mended(check, report) or no_use_for(check, settings.launcher) or not check.blames_node
+    }
     for finding in report.findings:
         if finding.severity is Severity.ERROR and not finding.ignored and finding.code not in harmless:
             for node in finding.nodes:

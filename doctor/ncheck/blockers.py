@@ -17,7 +17,7 @@ from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.facts.planned_pick import PlannedPickFacts
 from ncheck.facts.probe import ProbeFacts
-from ncheck.facts.ssh_peers import PeerSshFacts
+from ncheck.facts.ssh_peers import PeerSshFacts, SshFromHereFacts
 from ncheck.hostlist import fold
 from ncheck.judge import excused_pairs
 from ncheck.model.check import Check
@@ -28,8 +28,9 @@ from ncheck.plan import PLAN_FACTS
 from ncheck.settings import Settings
 
 # What a launch relies on although no value in its line is made of it: the port where ranks meet, that NCCL follows the
-# plan, and the nodes' own ssh.
-RELIED_ON = frozenset((*PLAN_FACTS, ListenFacts, PlannedPickFacts, PeerSshFacts))
+# plan, and ssh, this machine's and the nodes' own.
+OF_SSH = frozenset((PeerSshFacts, SshFromHereFacts))
+RELIED_ON = frozenset((*PLAN_FACTS, ListenFacts, PlannedPickFacts)) | OF_SSH
 OF_MPI = frozenset((MpiFacts, MpiDaemonFacts))
 BY_MPI = (None, "mpirun", "horovodrun")  # the launchers that need one
 BY_AGENTS = "agents"  # no launcher: ncheck starts the ranks over the connections that it has
@@ -83,7 +84,7 @@ def no_use_for(check: Check, launcher: str | None) -> bool:
 def relied_on(launcher: str | None) -> frozenset[FactType]:
     """Return the facts that a launch by this launcher relies on."""
     if launcher == BY_AGENTS:
-        return RELIED_ON - OF_MPI - {PeerSshFacts}
+        return RELIED_ON - OF_MPI - OF_SSH
     own: frozenset[FactType] = frozenset((HorovodFacts,) if launcher == "horovodrun" else ())
     return (RELIED_ON if launcher in BY_MPI else RELIED_ON - OF_MPI) | own
 

@@ -68,6 +68,7 @@ class Check:
     `mended_by`: the plan avoids what the check finds where it sets this variable, or uses this option ("--prefix").
     `matters_alone`: what `mended_by` avoids harms a job on one node, too.
     `says_unreached`: its finding is that a node was not reached. `explains_unreached`: its finding is the reason.
+    `blames_node` False: its finding is about the machine that runs ncheck; leaving out the nodes does not help a job.
     """
 
     code: str
@@ -86,6 +87,7 @@ class Check:
     matters_alone: bool = False
     says_unreached: bool = False
     explains_unreached: bool = False
+    blames_node: bool = True
     module: str = ""
 
     @property
@@ -110,6 +112,7 @@ class Declared(TypedDict, total=False):
     matters_alone: bool
     says_unreached: bool
     explains_unreached: bool
+    blames_node: bool
 
 
 def node_check(

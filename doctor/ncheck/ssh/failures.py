@@ -140,6 +140,8 @@ _MESSAGES: tuple[tuple[Cause, str], ...] = (
     (Cause.TOO_MANY_KEYS, r"Too many authentication failures"),
     # WARNING: Your password has expired.
     (Cause.PERSON_WANTED, r"[Pp]assword (has )?expired|required to change your password|password change required"),
+    # Permissions 0644 for '/root/.ssh/id_ed25519' are too open.      (and then: Permission denied)
+    (Cause.TRANSPORT, r"UNPROTECTED PRIVATE KEY FILE|Permissions 0\d+ for .* are too open"),
     # root@10.0.0.1: Permission denied (keyboard-interactive).
     (Cause.PERSON_WANTED, r"Permission denied \((?:password,)?keyboard-interactive(?:,password)?\)"),
     # root@10.0.0.1: Permission denied (publickey,password).
@@ -169,6 +171,10 @@ _MESSAGES: tuple[tuple[Cause, str], ...] = (
     (Cause.CLOSED, r"Connection (?:reset|closed) by|Connection to .* closed|Broken pipe|Connection reset by peer"),
     # Unable to negotiate with 10.0.0.1 port 22: no matching host key type found. Their offer: ssh-rsa
     (Cause.TRANSPORT, r"Unable to negotiate|Bad configuration option|[Bb]ad owner or permissions|percent_expand"),
+    # Cannot execute command-line and remote command.      (RemoteCommand is set)
+    (Cause.TRANSPORT, r"Cannot execute command-line and remote command"),
+    # /root/.ssh/config line 2: unsupported option "maybe".      (a remote shell writes "/root/.bashrc: line 2: ...")
+    (Cause.TRANSPORT, r"(?m)^/[^:\n]+ line \d+: "),
 )
 
 

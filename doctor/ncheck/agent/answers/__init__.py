@@ -51,7 +51,8 @@ routes       asked as {"addresses": [ip]}; says {"routes": {ip: null (the kernel
                  Nothing is sent.
 ssh-peers    asked as {"peers": [{"target": node, "host", "port": int|null, "user": str|null}], "timeout": seconds};
              says {"peers": {target: {"exit_status": int|null (null: it did not end and was ended), "stderr": str,
-                  "seconds": float, "cut_short": bool (there was no time for it)}}}. No ssh program: status missing.
+                  "seconds": float, "cut_short": bool (there was no time for it), "ran": bool (the command itself ran
+                  there: its nonce was printed), "port": as asked}}}. No ssh program: status missing.
 listen       asked as {"node": its name, "token": hex, "addresses": [ip], "ports": [{"port": int, "assumed": bool}]};
              says {"ports": {ip: port}, "failed": {ip: why}, "needed": [{"port", "assumed", "free": bool,
                   "taken_by": "python3 (pid 4711) of ada"|"a program of ada"|"", "error": ""|why it was not tried}]}
