@@ -119,12 +119,11 @@ class _Run:
             self.verdicts[names[0]] = self._verdict(names[0], Outcome.SKIPPED, alone)
             return
         try:
-            said = list(judge(view))
+            for word in list(judge(view)):
+                self._say(word, word.nodes or tuple(names))
         except (Exception, SystemExit) as error:  # noqa: BLE001  a broken check ends no run: it is a verdict and NC004
             self._crashed(names, f"{type(error).__name__}: {error}")
             return
-        for word in said:
-            self._say(word, word.nodes or tuple(names))
         for name in names:
             if name not in self.verdicts:
                 self.verdicts[name] = self._well(name, view)

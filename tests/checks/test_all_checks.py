@@ -155,8 +155,8 @@ def test_every_fix_is_one_line_whose_programs_exist(check: Check) -> None:
 
 
 def test_a_shell_reads_every_fix() -> None:
-    """One shell reads all and runs none, each in a function of its own."""
-    fixes = sorted({finding.fix for check in ALL for finding in watched(check).findings})
+    """One shell reads all and runs none, each in a function of its own; hostile texts of nodes are in many."""
+    fixes = sorted({one.fix for check in ALL for one in (*watched(check).findings, *watched(check).fuzzed)})
     script = "\n".join(f"fix() {{\n{fix}\n}}" for fix in fixes)
     read = subprocess.run(["sh", "-n"], input=script, capture_output=True, text=True, check=False, timeout=60)
     assert (read.returncode, read.stderr) == (0, ""), fixes
