@@ -110,6 +110,8 @@ def read_file(path: Path, shown: str, environ: Mapping[str, str] | None) -> tupl
     """
     shown = printable(shown)
     try:
+        if environ is not None and path.exists() and not path.is_file():
+            raise ValueError("it is not a file; to run without it: --config none")
         with path.open("rb") as file:
             if environ is not None:
                 _trusted(os.fstat(file.fileno()), environ)
