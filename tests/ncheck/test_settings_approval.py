@@ -102,7 +102,7 @@ def test_the_warning_is_one_line_and_the_run_goes_on(here: Path, capsys: pytest.
 def test_a_found_pipe_is_not_waited_for(here: Path) -> None:
     (here / "ncheck.toml").unlink()
     os.mkfifo(here / "ncheck.toml")
-    with pytest.raises(SettingsError, match="ncheck.toml: it is not a file; to run without it: --config none"):
+    with pytest.raises(SettingsError, match=r"ncheck\.toml: it is not a file; to run without it: --config none"):
         made(here)
 
 
