@@ -142,6 +142,7 @@ class Cause(str, Enum):
     SLURM_JOB_WANTED = "slurm-job-wanted"  # pam_slurm_adopt: no job of yours there
     OVERLOADED = "overloaded"  # MaxStartups drops, retried in vain: infrastructure, never the node's fault
     NO_SHELL = "no-shell"  # nologin, or a shell that ends at once
+    COMMAND_REPLACED = "command-replaced"  # a start-up file or sshd runs another program than the command
     NO_PYTHON = "no-python"  # reached; no python3 >= 3.6 to run the agent
     NOT_ENTERED = "not-entered"  # --setup or --enter failed on the node
     CLOSED = "closed"  # the connection ended before all was answered
@@ -156,7 +157,7 @@ INFRASTRUCTURE = frozenset({Cause.OVERLOADED, Cause.DEADLINE, Cause.TRANSPORT})
 
 @dataclass(frozen=True)
 class Login:
-    """How the way into a node went. `reached` means: host key verified, logged in, and a shell answered.
+    """How the way into a node went. `reached` means: host key verified, logged in, and the remote command runs.
 
     A node may be reached and still have a cause (no-python, not-entered, closed): then the shell answered and the
     agent could not do its work, or not all of it.

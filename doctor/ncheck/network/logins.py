@@ -28,6 +28,7 @@ STEPS: tuple[tuple[Cause, ...], ...] = (
     (Cause.HOST_KEY_UNKNOWN, Cause.HOST_KEY_CHANGED, Cause.HOST_KEY_REVOKED),
     (Cause.AUTH_REFUSED, Cause.TOO_MANY_KEYS, Cause.PERSON_WANTED, Cause.SLURM_JOB_WANTED),
     (Cause.NO_SHELL,),
+    (Cause.COMMAND_REPLACED,),
     (Cause.NO_PYTHON,),
     (Cause.NOT_ENTERED,),
     (Cause.CLOSED, Cause.FLOODED),
@@ -55,7 +56,8 @@ def login_check(code: str, cause: Cause) -> Callable[[Describe], Check]:
             login = node[LoginFacts].login
             if login.cause is cause:
                 problem = describe(quote(node.name), replace(login, address=login.address and quote(login.address)))
-                yield Problem(problem.message, login.fix or problem.fix, (login.detail,) if login.detail else ())
+                evidence = (login.detail,) if login.detail else ()
+                yield replace(problem, fix=login.fix or problem.fix, evidence=evidence)
             elif doubt := never_got_that_far(login, cause):
                 yield doubt
             elif login.transport in _WITHOUT_SSH and _STEP[cause] <= _STEP[Cause.AUTH_REFUSED]:
