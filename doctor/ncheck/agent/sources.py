@@ -89,14 +89,22 @@ class Sources:
         return reply
 
     def as_root(self, argv, timeout, environment, *, tail):
-        """Run it through sudo where that was asked for. A refusal, sudo's or the program's own, is "denied"."""
-        if self.sudo and os.geteuid() != 0:
+        """Run it through sudo where that was asked for. A refusal, sudo's or the program's own, is "denied".
+
+        The reason of sudo's own begins with "sudo: ".
+        """
+        by_sudo = self.sudo and os.geteuid() != 0
+        if by_sudo:
             # What sudo started belongs to root and cannot be ended by us: timeout, as root, does it.
             argv = ["sudo", "-n", "timeout", "-s", "KILL", str(int(timeout) + 1), *argv]
         reply = commands.run(argv, timeout, environment, tail=tail)
-        if reply.get("exit_status") and any(words in reply["stderr"] for words in _REFUSALS):
-            reply["status"] = "denied"
-            reply["reason"] = reply["stderr"].strip().splitlines()[-1]
+        lines = reply.get("stderr", "").strip().splitlines()
+        if by_sudo and reply["status"] == "missing":
+            reply.update(status="denied", reason="sudo: it is not installed")
+        elif reply.get("exit_status") and by_sudo and lines and any(words in lines[-1] for words in _REFUSALS_OF_SUDO):
+            reply.update(status="denied", reason="sudo: " + lines[-1].replace("sudo: ", "", 1))
+        elif reply.get("exit_status") and any(words in reply["stderr"] for words in _REFUSALS):
+            reply.update(status="denied", reason=lines[-1])
         return reply
 
     def read_file(self, source):
@@ -113,5 +121,10 @@ class Sources:
         return {"status": "ok", "value": module.answer(self, source.get("arguments"), timeout)}
 
 
-# sudo: a password is required     |     dmesg: read kernel buffer failed: Operation not permitted
-_REFUSALS = ("a password is required", "not in the sudoers", "not allowed to", "not permitted", "ermission denied")
+# sudo: a password is required     |     ann is not in the sudoers file.
+# Sorry, user ann is not allowed to execute '/usr/bin/timeout ...' as root on gpu01.
+_REFUSALS_OF_SUDO = ("sudo: ", "not in the sudoers", "not allowed to execute", "may not run sudo")
+
+
+# dmesg: read kernel buffer failed: Operation not permitted
+_REFUSALS = ("not permitted", "ermission denied")
