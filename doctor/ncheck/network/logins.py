@@ -16,7 +16,7 @@ from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import INFRASTRUCTURE, Cause, Login
 from ncheck.model.finding import Severity
 
-__all__ = ["INFRASTRUCTURE", "STEPS", "Cause", "Login", "by_ssh", "login_check", "never_got_that_far"]
+__all__ = ["INFRASTRUCTURE", "STEPS", "WITHOUT_SSH", "Cause", "Login", "by_ssh", "login_check", "never_got_that_far"]
 
 
 # The steps of a login in order, with the causes of failure at each step.
@@ -38,7 +38,7 @@ STEPS: tuple[tuple[Cause, ...], ...] = (
 _STEP = {cause: number for number, causes in enumerate(STEPS) for cause in causes}
 
 
-_WITHOUT_SSH = frozenset({"local", "rsh"})  # transports without SSH: nothing can be said about SSH there
+WITHOUT_SSH = frozenset({"local", "rsh"})  # transports without SSH: nothing can be said about SSH there
 
 
 Describe = Callable[[str, Login], Problem]
@@ -60,7 +60,7 @@ def login_check(code: str, cause: Cause) -> Callable[[Describe], Check]:
                 yield replace(problem, fix=login.fix or problem.fix, evidence=evidence)
             elif doubt := never_got_that_far(login, cause):
                 yield doubt
-            elif login.transport in _WITHOUT_SSH and _STEP[cause] <= _STEP[Cause.AUTH_REFUSED]:
+            elif login.transport in WITHOUT_SSH and _STEP[cause] <= _STEP[Cause.AUTH_REFUSED]:
                 yield NotApplicable("no SSH is used")
 
         judge.__name__, judge.__module__ = describe.__name__, describe.__module__

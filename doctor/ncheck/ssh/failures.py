@@ -20,9 +20,10 @@ from ncheck.ssh.target import SSH_PORT, Target
 T = TypeVar("T")
 
 
-# What OpenSSH since 9.8 sends instead of its banner when it is full, or refuses this client for a while
-# (PerSourcePenalties).
-SERVER_FULL = ("Exceeded MaxStartups", "Not allowed at this time")
+# What newer releases of OpenSSH send instead of the banner when they are full, or refuse this client for a while
+# (PerSourcePenalties); older ones send nothing.
+_FULL, _PENALTY = "Exceeded MaxStartups", "Not allowed at this time"
+SERVER_FULL = (_FULL, _PENALTY)
 
 
 NEW_HOST_KEYS = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A"
@@ -113,12 +114,20 @@ def stalled(address: str, stage: str, seconds: float) -> Failure:
     return Failure(Cause.STALLED, detail, f"ping -M do -s 1472 -c 3 {address}")
 
 
-def overloaded(address: str, attempts: int, why: str) -> Failure:
-    detail = (
-        f"{address} dropped the connection before the login {attempts} time(s) ({why}): "
-        "too many logins at once (MaxStartups), or hosts.deny; the node itself may be fine"
-    )
-    return Failure(Cause.OVERLOADED, detail, "sudo sshd -T | grep -i maxstartups")
+def overloaded(server: str, attempts: int, why: str) -> Failure:
+    """Say why a server dropped every attempt before the login. `why` holds the server's own words, if it had any."""
+    times = "once" if attempts == 1 else f"{attempts} times"
+    if _PENALTY in why:
+        meaning = "it refuses this client for a while because earlier connections failed (PerSourcePenalties)"
+    elif _FULL in why:
+        meaning = "it has as many connections without a login as it accepts (MaxStartups)"
+    else:
+        meaning = (
+            "it has as many connections without a login as it accepts (MaxStartups: idle ones count too), or "
+            "hosts.deny refuses this client"
+        )
+    detail = f"the SSH server at {server} is up, and dropped the connection before the login {times} ({why}): {meaning}"
+    return Failure(Cause.OVERLOADED, detail, "sudo sshd -T | grep -Ei 'maxstartups|logingracetime|persource'")
 
 
 def not_ssh(target: Target, answer: str) -> Failure:
