@@ -30,7 +30,7 @@ from ncheck.network.logins import WITHOUT_SSH, Cause, never_got_that_far
 def ssh_server_full(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     login = node[LoginFacts].login
     if login.cause is Cause.OVERLOADED:
-        fix = login.fix or "sudo sshd -T | grep -i maxstartups"
+        fix = login.fix or "sudo journalctl -u ssh -u sshd -n 50 --no-pager"
         yield Problem("its SSH server drops new connections before the login", fix, (login.detail,), look=True)
     elif doubt := never_got_that_far(login, Cause.NOT_SSH):
         yield doubt

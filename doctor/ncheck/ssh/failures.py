@@ -127,7 +127,7 @@ def overloaded(server: str, attempts: int, why: str) -> Failure:
             "hosts.deny refuses this client"
         )
     detail = f"the SSH server at {server} is up, and dropped the connection before the login {times} ({why}): {meaning}"
-    return Failure(Cause.OVERLOADED, detail, "sudo sshd -T | grep -Ei 'maxstartups|logingracetime|persource'")
+    return Failure(Cause.OVERLOADED, detail, "sudo journalctl -u ssh -u sshd -n 50 --no-pager")
 
 
 def not_ssh(target: Target, answer: str) -> Failure:

@@ -37,7 +37,7 @@ def test_a_probe_that_did_not_run_is_reported_with_its_own_reason() -> None:
 
 
 def test_facts_that_are_unread_for_one_reason_are_one_finding() -> None:
-    why = Unread("sudo refused, although --sudo was given: a password is required", fix="sudo -l")
+    why = Unread("sudo refused, although --sudo was given: a password is required", fix="sudo tee")
     facts: Facts = {UnreadFacts: UnreadFacts({"FirewallFacts": why, "KernelLogFacts": why})}
     (finding,) = judge([fact_unread], {"a": facts, "b": facts}).findings
     assert (finding.message, finding.nodes) == (f"Firewall, KernelLog could not be read: {why.reason}", ("a", "b"))

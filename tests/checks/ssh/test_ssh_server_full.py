@@ -12,7 +12,7 @@ from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.ssh.ssh_server_full import ssh_server_full
 
 DROPPED = Login(
-    reached=False, cause=Cause.OVERLOADED, detail="dropped 5 times", fix="sudo sshd -T", transport="openssh"
+    reached=False, cause=Cause.OVERLOADED, detail="dropped 5 times", fix="sudo journalctl", transport="openssh"
 )
 
 
@@ -20,7 +20,7 @@ def test_a_server_that_drops_every_connection_is_named() -> None:
     judgement = judge([ssh_server_full], {"a": {LoginFacts: LoginFacts(DROPPED)}})
     message = "its SSH server drops new connections before the login"
     assert judgement.findings == [
-        Finding("NC136", "ssh-server-full", Severity.WARNING, ("a",), message, ("dropped 5 times",), "sudo sshd -T",
+        Finding("NC136", "ssh-server-full", Severity.WARNING, ("a",), message, ("dropped 5 times",), "sudo journalctl",
                 kind="look")
     ]  # fmt: skip
 
