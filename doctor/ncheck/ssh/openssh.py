@@ -117,6 +117,7 @@ class _Attempt:
             seconds=time.monotonic() - self.began,
             offered_keys=self.log.offered,
             host_key=self.log.host_key,
+            host_key_warning=self.log.host_key_warning if self.log.started else "",
         )
 
 
@@ -201,6 +202,13 @@ class SshLog:
     def host_key(self) -> str:
         found = _HOST_KEY.findall(self.text)
         return found[-1] if found else ""
+
+    @property
+    def host_key_warning(self) -> str:
+        """Why the host's key should not be trusted, where ssh only warns (StrictHostKeyChecking no)."""
+        cause = cause_of(self.messages)
+        untrusted = cause in (Cause.HOST_KEY_CHANGED, Cause.HOST_KEY_REVOKED)
+        return _detail(self, cause, "") if cause and untrusted else ""
 
     @property
     def offered(self) -> tuple[str, ...]:

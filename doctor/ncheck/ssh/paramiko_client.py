@@ -65,7 +65,7 @@ class _Attempt:
         self.retries = Retries(self.began + timeout, client.chance, client.pause)
         self.address = ""
         self.offered: list[Identity] = []
-        self.host_key = ""
+        self.host_key = self.host_key_warning = ""
 
     @property
     def remaining(self) -> float:
@@ -115,7 +115,9 @@ class _Attempt:
         except paramiko.SSHException:
             raise DroppedError(Failure(Cause.OVERLOADED, "closed in the key exchange")) from None
         self.host_key = f"{key.get_name()} {fingerprint(key.asbytes())}"
-        if verify(key.asbytes(), record, self.target, accept_new=self.client.accept_new_host_keys):
+        verified = verify(key.asbytes(), record, self.target, accept_new=self.client.accept_new_host_keys)
+        self.host_key_warning = verified.warning
+        if verified.added:
             known.learn(self.target.known_as, key.asbytes())
 
     def _exchange_keys(self, link: Link) -> None:
@@ -184,4 +186,5 @@ class _Attempt:
             seconds=time.monotonic() - self.began,
             offered_keys=tuple(key.description for key in self.offered),
             host_key=self.host_key,
+            host_key_warning=self.host_key_warning,
         )
