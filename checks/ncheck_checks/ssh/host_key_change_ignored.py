@@ -7,8 +7,8 @@ both fingerprints.
 
 ## Why it matters
 The login works, and so does mpirun from here. But the node was reinstalled, another machine has its address, or
-somebody intercepts the connection. From hosts without that setting, ssh refuses to connect; and ssh itself gives up password
-logins and agent forwarding to such a node.
+somebody intercepts the connection. From hosts without that setting, ssh refuses to connect; and ssh itself gives up
+password logins and agent forwarding to such a node.
 
 ## What to type
 First verify the new key: on the node's console, `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` must print the new

@@ -278,6 +278,9 @@ CHUNK = 65536
 STDERR_KEPT = 4096
 
 
+MOST_CHUNKS = 64  # of standard error at a time: 4 MiB, more than the window of a channel
+
+
 class ParamikoStream:
     """Standard input and output of one command; its connection ends with it."""
 
@@ -330,7 +333,9 @@ class ParamikoStream:
 
     def _drain_stderr(self) -> None:
         """Read standard error: unread, it would fill the window that it shares with standard output."""
-        while self._channel.recv_stderr_ready():
+        for _ in range(MOST_CHUNKS):  # a command may write faster than this reads
+            if not self._channel.recv_stderr_ready():
+                break
             self._stderr = (self._stderr + self._channel.recv_stderr(CHUNK))[-STDERR_KEPT:]
 
     def _at_end(self) -> bytes:
