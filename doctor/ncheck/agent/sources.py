@@ -12,12 +12,17 @@ from ncheck.agent.job import Job, NotEnteredError
 _PATIENCE = 3.0  # seconds beyond a source's own time, which it should have kept by itself
 
 
-def within(seconds, work, *arguments):
-    """Return [what `work` returned], or [] where it did not come back in time; it is then left to itself."""
+def within(seconds, work, *arguments, more=lambda: 0.0):
+    """Return [what `work` returned], or [] where it did not come back in time; it is then left to itself.
+
+    `more` is asked when the time is over: how many seconds it may go on.
+    """
     returned = []
     thread = threading.Thread(target=lambda: returned.append(work(*arguments)), daemon=True)
     thread.start()
     thread.join(seconds)
+    if not returned:
+        thread.join(more())
     return list(returned)
 
 
@@ -57,11 +62,12 @@ class Sources:
     def respond(self, source, fetch=None):
         """Return one source's reply. Nothing is raised, whatever the node is like.
 
-        Each is read in a thread of its own: what sleeps in the kernel (a file system that hangs) is left there.
+        Each is read in a thread of its own: what sleeps in the kernel (a file system that hangs) is left there. What
+        starts the job's interpreter, twice at most, gets the time that this one needs to start.
         """
         self.fetch = fetch or self.fetch
         limit = (source.get("timeout") or self.timeout) + _PATIENCE
-        replies = within(limit, self.read, source)
+        replies = within(limit, self.read, source, more=lambda: 2 * self.job.start_seconds)
         why = "no answer within {:.0f} s: a file system or a driver hangs".format(limit)
         return replies[0] if replies else {"status": "timeout", "reason": why, "seconds": round(limit, 4)}
 

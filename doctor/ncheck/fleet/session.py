@@ -85,9 +85,12 @@ class Session:
     def start(self) -> None:
         """Send the agent, wait for it to start, and let it enter the job's environment."""
         self._send_now(self.script.blob)  # not before the greeting: another program could take it for commands
+        began = time.monotonic()
         version, path = self._python()
+        seconds = 0.0 if self.wanted.enter else round(time.monotonic() - began, 3)  # a container has to start, too
         if self.known.greeting:
-            self.known.greeting = replace(self.known.greeting, python=f"{path} ({version})" if version else path)
+            python = f"{path} ({version})" if version else path
+            self.known.greeting = replace(self.known.greeting, python=python, python_seconds=seconds)
         self._post({
             "do": "start", "command_timeout": self.wanted.command_timeout, "sudo": self.wanted.sudo,
             "setup_timeout": min(30.0, self._left(30.0)), "environment": dict(self.wanted.environment),

@@ -188,6 +188,7 @@ class Greeting:
     user_id: int | None = None
     python: str = ""  # the python3 that will run the agent, "" where there is none
     noise: str = ""
+    python_seconds: float = 0.0  # from the greeting to the start of that python3; 0 where it was not measured
 
 
 @dataclass(frozen=True)
