@@ -1,7 +1,8 @@
 """Which nodes a job is better off without: one rule, for --good-nodes and for --drop-bad.
 
 A node is bad that was not reached, that an error names, or on which a check crashed or is unknown: not known is not
-good. What --ignore names does not count, nor what the plan itself mends or has no use for.
+good. What --ignore names does not count, nor what the plan itself mends or has no use for, nor what is unknown only for
+want of other nodes to compare with: then those are bad.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def _unknown(
     reasons: dict[str, str] = {}
     for verdict in report.verdicts:
         passed_over = verdict.code in harmless or (verdict.code, verdict.node) in excused
-        if verdict.outcome in counted and not passed_over:
+        if verdict.outcome in counted and not passed_over and not verdict.others_unread:
             reasons.setdefault(
                 verdict.node, f"{verdict.code} {verdict.check} {verdict.outcome.value}: {verdict.reason}"
             )

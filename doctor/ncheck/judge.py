@@ -134,7 +134,8 @@ class _Run:
             return self._verdict(name, Outcome.PASSED)
         others = [why for other, why in self.missing.items() if other != name]
         if any(isinstance(why, Unread) for why in others):
-            return self._verdict(name, Outcome.UNKNOWN, "no other node could be read to compare it with")
+            reason = "no other node could be read to compare it with"
+            return replace(self._verdict(name, Outcome.UNKNOWN, reason), others_unread=True)
         if self._kind(name) == _KIND_UNREAD:
             return self._verdict(name, Outcome.UNKNOWN, "its GPUs could not be read, so its kind is not known")
         if None in others:

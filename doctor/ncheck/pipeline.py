@@ -228,6 +228,8 @@ class _Run:
                 seconds=seconds, interrupted=interrupted, recorded=recorded,
             ))  # fmt: skip
             bad = bad_nodes(report, checks, self.settings) if self.settings.drop_bad and not interrupted else {}
+            lost = {node.name for node in report.nodes if not node.reached}
+            bad = {name: bad[name] for name in bad if name in lost} or bad  # they may be why others are unknown
             dropped |= bad
             names = [name for name in cluster.names if name not in dropped]
             if not bad or not names:

@@ -86,14 +86,16 @@ def test_a_server_that_drops_logins_for_a_while_is_tried_again(lab: Lab, healthy
     assert run.exit_code == 0
 
 
-def test_a_server_that_always_drops_logins_is_unknown_and_not_blamed(lab: Lab, healthy: Run) -> None:
+def test_a_server_that_always_drops_logins_is_named_as_full_and_not_blamed(lab: Lab, healthy: Run) -> None:
     node = lab.nodes[1]
     faults.limit_startups(node, "2:100:2")
 
     with faults.half_open(lab, node, connections=2, seconds=600):
         run = examined(lab, waits=QUICK)
 
-    assert run.failed() == {}, run.told(node.name)
+    assert run.failed() == {"NC136": {node.name}}, run.told(node.name)
+    assert run.finding("NC136")["severity"] == "warning"
+    assert "MaxStartups" in run.finding("NC136")["evidence"][0]
     assert "NC001" in run.unknown(node.name)
     assert run.exit_code == 1
     others_whole(run, healthy, node.name)

@@ -17,7 +17,7 @@ from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL, OPEN_FAILED_ADMINISTRA
 
 from ncheck.agent.loop import serve
 from ncheck.fleet.bootstrap import parse_script
-from ncheck.fleet.engine import REMOTE_COMMAND
+from ncheck.fleet.engine import COMMAND_NAME, REMOTE_COMMAND
 from ncheck.model.evidence import Greeting, Reply, Status
 
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ def answer(evidence: Evidence, read: Callable[[int], bytes], write: Callable[[by
     greeting = evidence.greeting or Greeting()
     write((greeting.noise + f"\n{marker} hello\n").encode("utf-8", "surrogateescape"))
     lines = (
+        f"command {COMMAND_NAME}",
         f"host {greeting.host_name}",
         f"boot {greeting.boot_id}",
         f"net {greeting.network_namespace}",

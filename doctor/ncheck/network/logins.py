@@ -16,7 +16,7 @@ from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import INFRASTRUCTURE, Cause, Login
 from ncheck.model.finding import Severity
 
-__all__ = ["INFRASTRUCTURE", "STEPS", "Cause", "Login", "by_ssh", "login_check", "never_got_that_far"]
+__all__ = ["INFRASTRUCTURE", "STEPS", "WITHOUT_SSH", "Cause", "Login", "by_ssh", "login_check", "never_got_that_far"]
 
 
 # The steps of a login in order, with the causes of failure at each step.
@@ -28,6 +28,7 @@ STEPS: tuple[tuple[Cause, ...], ...] = (
     (Cause.HOST_KEY_UNKNOWN, Cause.HOST_KEY_CHANGED, Cause.HOST_KEY_REVOKED),
     (Cause.AUTH_REFUSED, Cause.TOO_MANY_KEYS, Cause.PERSON_WANTED, Cause.SLURM_JOB_WANTED),
     (Cause.NO_SHELL,),
+    (Cause.COMMAND_REPLACED,),
     (Cause.NO_PYTHON,),
     (Cause.NOT_ENTERED,),
     (Cause.CLOSED, Cause.FLOODED),
@@ -37,7 +38,7 @@ STEPS: tuple[tuple[Cause, ...], ...] = (
 _STEP = {cause: number for number, causes in enumerate(STEPS) for cause in causes}
 
 
-_WITHOUT_SSH = frozenset({"local", "rsh"})  # transports without SSH: nothing can be said about SSH there
+WITHOUT_SSH = frozenset({"local", "rsh"})  # transports without SSH: nothing can be said about SSH there
 
 
 Describe = Callable[[str, Login], Problem]
@@ -55,10 +56,11 @@ def login_check(code: str, cause: Cause) -> Callable[[Describe], Check]:
             login = node[LoginFacts].login
             if login.cause is cause:
                 problem = describe(quote(node.name), replace(login, address=login.address and quote(login.address)))
-                yield Problem(problem.message, login.fix or problem.fix, (login.detail,) if login.detail else ())
+                evidence = (login.detail,) if login.detail else ()
+                yield replace(problem, fix=login.fix or problem.fix, evidence=evidence)
             elif doubt := never_got_that_far(login, cause):
                 yield doubt
-            elif login.transport in _WITHOUT_SSH and _STEP[cause] <= _STEP[Cause.AUTH_REFUSED]:
+            elif login.transport in WITHOUT_SSH and _STEP[cause] <= _STEP[Cause.AUTH_REFUSED]:
                 yield NotApplicable("no SSH is used")
 
         judge.__name__, judge.__module__ = describe.__name__, describe.__module__

@@ -70,6 +70,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "readable was not. skipped: nothing to check, or root is needed. passed: examined, no problem.",
         "reason": "The reason; empty only if the check passed.",
         "needs_root": "True if skipped because only root can read the data (--sudo).",
+        "others_unread": "True if unknown only because no other node could be read to compare this one with.",
     },
     "Finding": {
         "code": "The code of the check; codes never change.",

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from ncheck.ssh import child
 from ncheck.ssh.config_syntax import (
+    ALIASES,
     COMMANDS,
     KNOWN,
     NORMAL,
@@ -363,6 +364,7 @@ class _File:
         if not keyword or keyword.startswith("#"):
             return
         keyword, rest = keyword.lower(), (rest or "").lstrip(SPACE)
+        keyword = ALIASES.get(keyword, keyword)
         arguments(rest)  # an unclosed quote is refused whatever the keyword
         if keyword not in KNOWN:
             if not matches_list(keyword, self.ignored):

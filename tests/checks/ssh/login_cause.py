@@ -19,7 +19,9 @@ Judge = Callable[[Sequence[Check], Mapping[str, Facts]], Judgement]
 HEARD = Login(reached=False, detail="as it was heard", port=22, address="10.1.0.7", user="ann", fix="ssh a")
 
 
-def only_its_cause_is_red(judge: Judge, check: Check, code: str, cause: Cause, message: str) -> None:
+def only_its_cause_is_red(  # noqa: PLR0913  the check, and what its finding says
+    judge: Judge, check: Check, code: str, cause: Cause, message: str, *, where: str = "", kind: str = "fix"
+) -> None:
     """Hold a check to its cause: a login that ended by it is an error, with the transport's own line; one that got past
     it passed; one that ended at that step or before by another cause is unknown.
     """
@@ -28,8 +30,10 @@ def only_its_cause_is_red(judge: Judge, check: Check, code: str, cause: Cause, m
         return judge([check], {"a": {LoginFacts: LoginFacts(login)}})
 
     assert judged(replace(HEARD, cause=cause)).findings == [
-        Finding(code, check.name, Severity.ERROR, ("a",), message, ("as it was heard",), "ssh a")
-    ]
+        Finding(
+            code, check.name, Severity.ERROR, ("a",), message, ("as it was heard",), "ssh a", where=where, kind=kind
+        )
+    ]  # fmt: skip
     reached = judged(Login(reached=True))
     assert (reached.verdicts, reached.findings) == ([Verdict(check.name, code, "a", Outcome.PASSED)], [])
     otherwise = judged(Login(reached=False, cause=Cause.TRANSPORT, detail="ulimit"))

@@ -80,6 +80,13 @@ def test_what_start_up_files_print_is_noise_and_harms_nothing(ask: Ask, tmp_path
     assert entered.replies[HELLO.key].stdout == "hello\n"
 
 
+def test_the_start_of_python3_is_timed_but_not_that_of_a_container(ask: Ask) -> None:
+    plain, entered = ask(HELLO).greeting, ask(HELLO, enter="env").greeting
+    assert plain is not None
+    assert entered is not None
+    assert (plain.python_seconds > 0, entered.python_seconds) == (True, 0.0)
+
+
 @pytest.mark.usefixtures("tools")
 def test_no_python3_is_said_and_the_greeting_stays(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", ("python3",))
