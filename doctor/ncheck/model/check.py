@@ -59,8 +59,9 @@ Said = Problem | Inconclusive | NotApplicable
 class Check:
     """One check, ready to run. Exactly one of the two judges is there.
 
-    `everywhere`: what one node has, every node must have (of its kind); those that lack it fail.
-    `by_kind`: a cluster check is run once for each group of nodes with the same GPU models.
+    `everywhere`: what one node has, every node must have; those that lack it fail.
+    `by_kind`: what is compared depends on the GPU model: a cluster check is run once for each group of nodes with the
+        same models.
     `alone`: a cluster check has something to say of a run with one node too.
 
     What a check means for a launch plan, beyond the facts that it reads:
