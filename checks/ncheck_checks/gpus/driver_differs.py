@@ -19,7 +19,8 @@ from ncheck.facts.gpus import GpuFacts
 
 
 @parity_check(
-    "NC503", Severity.WARNING, GpuFacts, by_kind=True, what="the GPU driver differs", fix="cat /proc/driver/nvidia/version",
+    "NC503", Severity.WARNING, GpuFacts, by_kind=True, what="the GPU driver differs",
+    fix="cat /proc/driver/nvidia/version",
     shown=lambda gpus: f"driver {gpus.driver}, CUDA {gpus.cuda}",
 )  # fmt: skip
 def driver_differs(gpus: GpuFacts) -> str:

@@ -2,7 +2,8 @@
 
 ## What it finds
 Nodes whose GPUs are of another model than those of the other nodes. Drivers, topologies, NICs and bandwidths are then
-compared only within each model; NCCL, MPI and frameworks must be the same on all. Different models inside one node are not reported if all nodes have the same ones.
+compared only within each model; NCCL, MPI and frameworks must be the same on all. Different models inside one node are
+not reported if all nodes have the same ones.
 
 ## Why it matters
 A job on both models runs at the speed of the slower one and within the smaller memory, and a binary built for one model

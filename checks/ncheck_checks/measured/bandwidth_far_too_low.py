@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.model.report import Standing
 from ncheck.probe.shortfalls import compared, shortfalls, without_expectation
@@ -25,9 +25,8 @@ from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC721", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS, alone=True)
-def bandwidth_far_too_low(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+def bandwidth_far_too_low(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     hardware = hardware_in(cluster)
     comparisons = compared(cluster.facts(ProbeFacts), hardware)
     yield from shortfalls(comparisons, hardware, Standing.FAR_TOO_LOW)
-    if reason := without_expectation(comparisons):
-        yield reason
+    yield from without_expectation(comparisons, hardware)

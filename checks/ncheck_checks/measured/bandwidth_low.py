@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.model.report import Standing
 from ncheck.probe.shortfalls import compared, shortfalls, without_expectation
@@ -27,9 +27,8 @@ from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC720", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, alone=True)
-def bandwidth_low(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+def bandwidth_low(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     hardware = hardware_in(cluster)
     comparisons = compared(cluster.facts(ProbeFacts), hardware)
     yield from shortfalls(comparisons, hardware, Standing.LOW)
-    if reason := without_expectation(comparisons):
-        yield reason
+    yield from without_expectation(comparisons, hardware)

@@ -9,7 +9,7 @@ from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers, tr
 from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import is_name, is_v6, quoted
 from ncheck.model.evidence import Answer, Cause, Evidence, JsonValue, Status
-from ncheck.model.fact import Absent, Read, Unread
+from ncheck.model.fact import Read, Unread
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.network.ssh_edges import edges
 from ncheck.ssh.failures import cause_of, main_line
@@ -62,7 +62,7 @@ _OURS = 255  # ssh's own exit status; any other is that of the remote shell
 
 
 def peers(evidence: Evidence) -> Read[PeerSshFacts]:
-    """Read each connection. Absent on a node that had none to try: no launch opens ssh from it."""
+    """Read each connection. A node that was asked to try some and names none has told nothing."""
     reply = evidence.reply(PEERS)
     if reply.status is Status.MISSING:
         return Unread("no ssh program on this node")
@@ -70,7 +70,7 @@ def peers(evidence: Evidence) -> Read[PeerSshFacts]:
         return why
     said = cast("PeersAnswer", reply.value)["peers"]
     if not said:
-        return Absent("no ssh to other nodes to test from here")
+        return Unread("it tried no ssh to other nodes, although it was asked to")
     return PeerSshFacts(tuple(_edge(target, answer) for target, answer in said.items()))
 
 
