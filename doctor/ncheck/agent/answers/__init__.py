@@ -34,7 +34,8 @@ planned-nccl-pick  the same, asked as {"variables": {NAME: value|null}, "interfa
 environment  {"variables": {NAME: value}, "job_variables": {NAME: value}, "secret": [names whose values stayed there],
               "missing": [names of variables whose file is not there],
               "files": {path: [lines] | {"error": why} | null (not there)}}
-limits       {"memlock": int|null (null: unlimited), "shm": {"total": bytes, "free": bytes}|{"error"}}
+limits       {"memlock", "open_files", "processes", "address_space", "cpu_seconds", "file_size": int|null (null:
+                  unlimited; the soft limits), "shm": {"total": bytes, "free": bytes}|{"error"}}
 mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
                   "start_up": {"file", "line": int, "text"}|null (no early return),
                   "shells": {"interactive shell"|"login shell": why it gave no answer}};
