@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ncheck.facts.environment import ENVIRONMENT
+from ncheck.facts.folders import FOLDERS
 from ncheck.facts.horovod import CHECK_BUILD
 from ncheck.facts.interpreter import INTERPRETER
 from ncheck.facts.limits import LIMITS
@@ -33,6 +34,7 @@ def software_replies(host: Host) -> dict[str, Reply]:
         NCCL: _nccl(host),
         ENVIRONMENT: _environment(),
         LIMITS: _limits(host),
+        FOLDERS: _folders(),
         MPI_DAEMON: mpi_programs(host),
     }
     return {
@@ -101,6 +103,22 @@ def _limits(host: Host) -> JsonValue:
         "cpu_seconds": None,
         "file_size": None,
         "shm": {"total": 1081101176832, "free": 1081100128256},
+    }
+
+
+def _folders() -> JsonValue:
+    def folder(path: str, free: int, files_free: int | None) -> JsonValue:
+        described: JsonValue = {
+            "path": path, "named_by": "", "exists": True, "writable": path != "/", "read_only": False, "free": free,
+            "files_free": files_free,
+        }  # fmt: skip
+        return described
+
+    return {
+        "temporary": [folder("/tmp", 812347392000, 58120333)],  # noqa: S108  only a name
+        "home": folder("/home/train", 45811200000000, None),
+        "shm": folder("/dev/shm", 1081100128256, 263940000),  # noqa: S108
+        "root": folder("/", 812347392000, 58120333),
     }
 
 

@@ -36,6 +36,10 @@ environment  {"variables": {NAME: value}, "job_variables": {NAME: value}, "secre
               "files": {path: [lines] | {"error": why} | null (not there)}}
 limits       {"memlock", "open_files", "processes", "address_space", "cpu_seconds", "file_size": int|null (null:
                   unlimited; the soft limits), "shm": {"total": bytes, "free": bytes}|{"error"}}
+folders      {"temporary": [FOLDER] (/tmp, and what TMPDIR and the like name), "home": FOLDER, "shm": FOLDER, "root":
+                  FOLDER}; FOLDER is {"path", "named_by": variable|"", "exists": bool, "writable": bool, "read_only":
+                  bool, "free": bytes, "files_free": int|null (no such count)} or {"path", "named_by", "error"};
+                  of a folder that does not exist, the last four are those of the nearest one above it.
 mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
                   "start_up": {"file", "line": int, "text"}|null (no early return),
                   "shells": {"interactive shell"|"login shell": why it gave no answer}};
@@ -97,6 +101,7 @@ MODULES = {
     "planned-nccl-pick": "nccl_pick",
     "environment": "environment",
     "limits": "limits",
+    "folders": "folders",
     "mpi-daemon": "mpi_daemon",
     "host-name": "host_name",
     "names": "names",
