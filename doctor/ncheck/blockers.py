@@ -95,6 +95,8 @@ def mended(check: Check, report: Report) -> bool:
         return plan.command is not None and bool(plan.command.prefix)
     if not check.mended_by:
         return False
+    if plan.command is not None and check.mended_by in plan.command.argv:
+        return True
     if len(report.nodes) == 1 and not check.matters_alone:
         return True
     settings = [values.get(check.mended_by) for values in (plan.env, *plan.per_node.values())]

@@ -91,6 +91,8 @@ def test_a_full_or_read_only_disk_is_named_and_changes_no_other_verdict(
         ("ulimit -S -v 4000000", "NC605"),
         ("export TMPDIR=/proc/sys/tmp", "NC607"),
         ("export TMPDIR=/nowhere/tmp", "NC608"),
+        ("export OMPI_MCA_btl_tcp_if_exclude=docker0", "NC212"),
+        ("export OMPI_MCA_btl_tcp_if_include=lo", "NC213"),
     ],
 )
 def test_what_a_start_up_file_does_to_a_launched_job_is_named(lab: Lab, healthy: Run, line: str, code: str) -> None:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 HEALTHY = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")
 
-TREES = ("tree:/sys/",)  # ibstat and NVML tell what it shows
+TREES = ("tree:/sys/", "tree:/etc/openmpi")  # ibstat and NVML tell what the first show; the second may be empty
 QUERY = "index,name,uuid,pci.bus_id,memory.total,memory.used,driver_version --format=csv,noheader,nounits"
 UNENDED = {"timeout"}  # a program that hangs is a sickness, whoever else tells the same
 UNASKED = {"timeout", "failed", "unanswered"}
@@ -47,6 +47,7 @@ MAY_BE_MISSING = {
     "command:mpirun --version",
     "command:ibstat",
     "answer:interpreter",
+    "file:~/.openmpi/mca-params.conf",
     "command:systemctl is-active firewalld ufw",
 }
 

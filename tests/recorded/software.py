@@ -11,6 +11,7 @@ from ncheck.facts.interpreter import INTERPRETER
 from ncheck.facts.limits import LIMITS
 from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH
 from ncheck.facts.mpi_daemon import MPI_DAEMON
+from ncheck.facts.mpi_settings import SYSTEM_FILES, USERS_FILE
 from ncheck.facts.nccl import NCCL
 from ncheck.model.evidence import JsonValue, Reply, Status
 
@@ -39,6 +40,8 @@ def software_replies(host: Host) -> dict[str, Reply]:
     }
     return {
         MPIEXEC.key: Reply(Status.OK, exit_status=0, stdout=printed[MPIRUN], seconds=0.02),
+        USERS_FILE.key: Reply(Status.MISSING, reason="No such file or directory", seconds=0.001),
+        SYSTEM_FILES.key: Reply(Status.OK, value={}, seconds=0.001),
         **{source.key: Reply(Status.OK, exit_status=0, stdout=text, seconds=0.03) for source, text in printed.items()},
         **{source.key: Reply(Status.OK, value=value, seconds=0.02) for source, value in said.items()},
     }

@@ -22,7 +22,7 @@ from ncheck import Inconclusive, NodeView, Problem, Severity, Unread, node_check
 from ncheck.facts.folders import FolderFacts
 
 
-@node_check("NC610", Severity.ERROR, FolderFacts)
+@node_check("NC610", Severity.ERROR, FolderFacts, blocks_plan=True)
 def shm_unusable(node: NodeView) -> Iterator[Problem | Inconclusive]:
     shm = node[FolderFacts].shm
     if isinstance(shm, Unread):

@@ -26,11 +26,13 @@ MIB = 2**20
 LEAST = 16 * MIB  # twice what Open MPI 4.1.4 needs for eight ranks
 
 
-@node_check("NC606", Severity.ERROR, FolderFacts)
+@node_check("NC606", Severity.ERROR, FolderFacts, blocks_plan=True)
 def temporary_folder_full(node: NodeView) -> Iterator[Problem | Inconclusive]:
     for folder in node[FolderFacts].temporary:
         if isinstance(folder, Unread):
             yield Inconclusive(folder.reason)
+        elif not folder.writable:
+            continue  # temporary-folder-unusable reports it
         elif folder.free < LEAST:
             fix = f"sudo du -xh {quote(folder.path)} | sort -h | tail"
             yield Problem(f"{folder.label} is full: {folder.free / MIB:.1f} MiB free", fix, look=True)

@@ -23,7 +23,7 @@ from ncheck import Inconclusive, NodeView, Problem, Severity, Unread, node_check
 from ncheck.facts.folders import Folder, FolderFacts
 
 
-@node_check("NC607", Severity.ERROR, FolderFacts)
+@node_check("NC607", Severity.ERROR, FolderFacts, blocks_plan=True)
 def temporary_folder_unusable(node: NodeView) -> Iterator[Problem | Inconclusive]:
     for folder in node[FolderFacts].temporary:
         if isinstance(folder, Unread):

@@ -66,7 +66,8 @@ class Check:
 
     What a check means for a launch plan, beyond the facts that it reads:
     `blocks_plan`: an error of it blocks every plan, whatever facts that plan is made of.
-    `mended_by`: the plan avoids what the check finds where it sets this variable, or uses this option ("--prefix").
+    `mended_by`: the plan avoids what the check finds where it sets this variable, or its command has
+        this option ("--prefix") or parameter ("btl_tcp_if_include").
     `matters_alone`: what `mended_by` avoids harms a job on one node, too.
     `says_unreached`: its finding is that a node was not reached. `explains_unreached`: its finding is the reason.
     """

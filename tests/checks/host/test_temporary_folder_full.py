@@ -26,6 +26,7 @@ def test_so_is_one_without_inodes_and_the_folder_that_a_variable_names() -> None
 
 def test_it_is_silent_about_a_small_one_and_about_one_that_does_not_count_files() -> None:
     nodes = {"n1": node(folder(TMP, free=16 * MIB)), "n2": node(folder(TMP))}
+    nodes["n4"] = node(folder("/proc", "TMPDIR", free=0, writable=False))
     nodes["n3"] = node(folder(TMP, files_free=None))  # type: ignore[arg-type]
     assert {verdict.outcome for verdict in judge([temporary_folder_full], nodes).verdicts} == {Outcome.PASSED}
 

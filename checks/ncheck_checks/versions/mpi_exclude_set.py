@@ -1,0 +1,45 @@
+"""Open MPI's settings exclude interfaces, and the launch plan includes one
+
+## What it finds
+Nodes where OMPI_MCA_btl_tcp_if_exclude or OMPI_MCA_oob_tcp_if_exclude is set, or the same parameter in
+~/.openmpi/mca-params.conf or in Open MPI's own openmpi-mca-params.conf.
+
+## Why it matters
+The launch plan names the network with btl_tcp_if_include and oob_tcp_if_include. Open MPI accepts only one of the two
+lists, wherever they are set: "Two mutually-exclusive MCA variables were specified"; ranks then cannot reach each other,
+and mpirun's daemons find no interface.
+
+## What to type
+`unset OMPI_MCA_btl_tcp_if_exclude` in the start-up file that sets it, or remove the line from the file that the finding
+names. If the lists of the site are right, keep them and start mpirun without the two options of the plan:
+`ncheck --ignore mpi-exclude-set nodes.txt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck.facts.mpi import MpiFacts
+from ncheck.facts.mpi_settings import MpiSetting, MpiSettingsFacts
+
+EXCLUDING = ("btl_tcp_if_exclude", "oob_tcp_if_exclude", "prte_if_exclude")
+
+
+@cluster_check("NC212", Severity.ERROR, MpiSettingsFacts, MpiFacts)
+def mpi_exclude_set(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    mpi = cluster.facts(MpiFacts)
+    for node, facts in cluster.facts(MpiSettingsFacts).items():
+        if mpi[node].implementation != "Open MPI":
+            yield NotApplicable("only Open MPI has these settings", (node,))
+            continue
+        for name in EXCLUDING:
+            if name in facts.settings:
+                yield _problem(node, facts.settings[name])
+
+
+def _problem(node: str, setting: MpiSetting) -> Problem:
+    include = setting.name.replace("exclude", "include")
+    message = f"Open MPI accepts either {setting.described} or the launch plan's {include}, not both"
+    look = f"grep -n {setting.name} {setting.file}"
+    return Problem(message, setting.fix or look, nodes=(node,), look=not setting.fix)
