@@ -24,6 +24,7 @@ TREES = ("tree:/sys/", "tree:/etc/openmpi")  # ibstat and NVML tell what the fir
 QUERY = "index,name,uuid,pci.bus_id,memory.total,memory.used,driver_version --format=csv,noheader,nounits"
 UNENDED = {"timeout"}  # a program that hangs is a sickness, whoever else tells the same
 UNASKED = {"timeout", "failed", "unanswered"}
+UNREADABLE = {*UNASKED, "denied"}
 
 # What a clean run can do without, why, and which loss of it is missed all the same. All else is always missed.
 TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
@@ -38,6 +39,7 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     "answer:meeting": ("that ranks met is told by their turns", set()),
     "answer:tools": ("tells what might have been measured besides", set()),
     "command:grep -m4 -E ^(vendor_id|cpu family|model) /proc/cpuinfo": ("NVLink's GPUs need no way by the CPU", set()),
+    "file:~/.openmpi/mca-params.conf": ("most users have no such file", UNREADABLE),
     "command:nvidia-smi": ("NVML tells them, too", UNENDED),
     f"command:nvidia-smi --query-gpu={QUERY}": ("NVML tells them, too", UNENDED),
 }
@@ -47,7 +49,6 @@ MAY_BE_MISSING = {
     "command:mpirun --version",
     "command:ibstat",
     "answer:interpreter",
-    "file:~/.openmpi/mca-params.conf",
     "command:systemctl is-active firewalld ufw",
 }
 
