@@ -54,7 +54,7 @@ PROGRAMS = {
         "iputils-tracepath": "tracepath",
         "iptables": "iptables",
         "kmod": "modprobe",
-        "libc-bin": "getent",
+        "libc-bin": "getent ldconfig",
         "mawk": "awk",
         "mount": "mount",
         "netcat-openbsd": "nc",

@@ -8,6 +8,7 @@ from ncheck.facts.environment import ENVIRONMENT
 from ncheck.facts.folders import FOLDERS
 from ncheck.facts.horovod import CHECK_BUILD
 from ncheck.facts.interpreter import INTERPRETER
+from ncheck.facts.libraries import LIBRARIES as JOB_LIBRARIES
 from ncheck.facts.limits import LIMITS
 from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH
 from ncheck.facts.mpi_daemon import MPI_DAEMON
@@ -36,6 +37,7 @@ def software_replies(host: Host) -> dict[str, Reply]:
         ENVIRONMENT: _environment(),
         LIMITS: _limits(host),
         FOLDERS: _folders(),
+        JOB_LIBRARIES: {"verbs": "", "mpi": ""},
         MPI_DAEMON: mpi_programs(host),
     }
     return {

@@ -40,6 +40,8 @@ folders      {"temporary": [FOLDER] (/tmp, and what TMPDIR and the like name), "
                   FOLDER}; FOLDER is {"path", "named_by": variable|"", "exists": bool, "writable": bool, "read_only":
                   bool, "free": bytes, "files_free": int|null (no such count)} or {"path", "named_by", "error"};
                   of a folder that does not exist, the last four are those of the nearest one above it.
+libraries    {"verbs": why libibverbs does not open ("": it does)|null (no HCA), "mpi": the same of libmpi|null (no
+                  daemon of Open MPI on the PATH)}
 mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
                   "start_up": {"file", "line": int, "text"}|null (no early return),
                   "shells": {"interactive shell"|"login shell": why it gave no answer}};
@@ -102,6 +104,7 @@ MODULES = {
     "environment": "environment",
     "limits": "limits",
     "folders": "folders",
+    "libraries": "libraries",
     "mpi-daemon": "mpi_daemon",
     "host-name": "host_name",
     "names": "names",
