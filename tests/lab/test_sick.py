@@ -104,6 +104,25 @@ def test_what_a_start_up_file_does_to_a_launched_job_is_named(lab: Lab, healthy:
     others_whole(run, healthy, "node02")
 
 
+def test_a_daemon_without_libmpi_is_named(lab: Lab, healthy: Run) -> None:
+    lab.nodes[1].sh("rm /usr/lib/*-linux-gnu/libmpi.so* /usr/lib/*-linux-gnu/openmpi/lib/libmpi.so*")
+
+    run = examined(lab)
+
+    assert run.failed() == {"NC214": {"node02"}}, run.told("node02")
+    others_whole(run, healthy, "node02")
+
+
+def test_an_hca_in_use_without_libibverbs_is_named(lab: Lab) -> None:
+    for node in lab.nodes:
+        faults.infiniband(node)
+    lab.nodes[2].sh("rm /usr/lib/*-linux-gnu/libibverbs.so*")
+
+    run = examined(lab)
+
+    assert {code: nodes for code, nodes in run.failed().items() if code.startswith("NC4")} == {"NC408": {"node03"}}
+
+
 def test_output_that_is_not_utf_8_is_no_crash(lab: Lab, healthy: Run) -> None:
     node = lab.nodes[0]
     for name in ("mpirun", "horovodrun", "nvidia-smi"):

@@ -14,7 +14,7 @@ from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH
 from ncheck.facts.mpi_daemon import MPI_DAEMON
 from ncheck.facts.mpi_settings import SYSTEM_FILES, USERS_FILE
 from ncheck.facts.nccl import NCCL
-from ncheck.model.evidence import JsonValue, Reply, Status
+from ncheck.model.evidence import Answer, JsonValue, Reply, Status
 
 if TYPE_CHECKING:
     from .host import Host
@@ -31,7 +31,7 @@ def software_replies(host: Host) -> dict[str, Reply]:
         REAL_PATH: f"{MPI_PREFIX}/bin/orterun\n",
         CHECK_BUILD: check_build(host),
     }
-    said = {
+    said: dict[Answer, JsonValue] = {
         INTERPRETER: _interpreter(host),
         NCCL: _nccl(host),
         ENVIRONMENT: _environment(),

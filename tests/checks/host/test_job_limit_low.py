@@ -15,8 +15,6 @@ from ncheck_checks.host.job_limit_low import job_limit_low
 
 MIB, GIB = 2**20, 2**30
 SHM = SharedMemory(GIB, GIB)
-UBUNTU = {"open_files": 1024, "processes": 127521}
-ROCKY = {"open_files": 1024, "processes": 4096}
 
 
 def node(user: int = 1000, container: str = "", gpus: int = 0, **limits: int) -> dict[str, Facts]:
@@ -65,7 +63,8 @@ def test_a_container_is_started_with_another_limit() -> None:
 
 
 def test_it_is_silent_about_the_defaults_of_distributions_and_about_root_where_it_is_exempt() -> None:
-    for nodes in (node(), node(**UBUNTU), node(**ROCKY), node(user=0, processes=100), node(gpus=8)):
+    ubuntu, rocky = node(open_files=1024, processes=127521), node(open_files=1024, processes=4096)
+    for nodes in (node(), ubuntu, rocky, node(user=0, processes=100), node(gpus=8)):
         assert [verdict.outcome for verdict in judge([job_limit_low], nodes).verdicts] == [Outcome.PASSED]
 
 
