@@ -11,6 +11,7 @@ import pytest
 from . import faults, layers
 from .command import Run, begin, listing
 from .hosts import Lab
+from .layers import ADA
 from .promises import HANGS, QUICK, SLACK, examined, nothing_left, others_whole
 from .stuck import stuck_folder
 
@@ -102,6 +103,23 @@ def test_what_a_start_up_file_does_to_a_launched_job_is_named(lab: Lab, healthy:
 
     assert run.failed() == {code: {"node02"}}, run.told("node02")
     others_whole(run, healthy, "node02")
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("chmod 755 /tmp", "NC607"),
+        ("chmod 755 /dev/shm", "NC610"),
+        ("mount --bind /home/ada /home/ada; mount -o remount,bind,ro /home/ada", "NC611"),
+        ("sed -i 's/^ada:x:4242:/ada:x:4343:/' /etc/passwd; chown -R 4343 /home/ada", "NC612"),
+    ],
+)
+def test_what_an_ordinary_user_cannot_use_on_one_node_is_named(lab: Lab, line: str, code: str) -> None:
+    lab.nodes[1].sh(line)
+
+    run = examined(lab, user=ADA)
+
+    assert run.failed() == {code: {"node02"}}, run.told("node02")
 
 
 def test_a_daemon_without_libmpi_is_named(lab: Lab, healthy: Run) -> None:

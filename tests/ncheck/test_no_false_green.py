@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from ncheck.facts.firewall import IPTABLES
+from ncheck.facts.mounts import MOUNTS
 from ncheck.fleet.recording import load
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.report import Report
@@ -40,6 +41,7 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     "answer:tools": ("tells what might have been measured besides", set()),
     "command:grep -m4 -E ^(vendor_id|cpu family|model) /proc/cpuinfo": ("NVLink's GPUs need no way by the CPU", set()),
     "file:~/.openmpi/mca-params.conf": ("most users have no such file", UNREADABLE),
+    MOUNTS.key: ("a node without the mounts of the others has a warning of its own", {*UNREADABLE, "missing", "cut"}),
     "command:nvidia-smi": ("NVML tells them, too", UNENDED),
     f"command:nvidia-smi --query-gpu={QUERY}": ("NVML tells them, too", UNENDED),
 }

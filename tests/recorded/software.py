@@ -10,6 +10,7 @@ from ncheck.facts.horovod import CHECK_BUILD
 from ncheck.facts.interpreter import INTERPRETER
 from ncheck.facts.libraries import LIBRARIES as JOB_LIBRARIES
 from ncheck.facts.limits import LIMITS
+from ncheck.facts.mounts import MOUNTS
 from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH
 from ncheck.facts.mpi_daemon import MPI_DAEMON
 from ncheck.facts.mpi_settings import SYSTEM_FILES, USERS_FILE
@@ -30,6 +31,7 @@ def software_replies(host: Host) -> dict[str, Reply]:
         MPIRUN: f"mpirun (Open MPI) {host.mpi}\n\nReport bugs to http://www.open-mpi.org/community/help/\n",
         REAL_PATH: f"{MPI_PREFIX}/bin/orterun\n",
         CHECK_BUILD: check_build(host),
+        MOUNTS: "10.20.0.2:/export/home /home nfs4 rw,relatime,vers=4.2,hard,proto=tcp 0 0\n",
     }
     said: dict[Answer, JsonValue] = {
         INTERPRETER: _interpreter(host),

@@ -3,7 +3,7 @@
 ## What it finds
 Bus bandwidths below 0.75 of what the detected links should give (bandwidth-low reports those from 0.75 to 0.85, and
 plain sockets at any lower share). A bandwidth of exactly (m-1)/m of what m rails should give means that one rail
-carries nothing.
+carries nothing. A node without any expected bandwidth, while other nodes of its GPU model have one, is unknown.
 
 ## Why it matters
 No healthy system is so far below. Something is broken, switched off, or carries data that it should not.
