@@ -19,7 +19,6 @@ from collections.abc import Iterator
 
 from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.mounts import MountFacts
-from ncheck.text import printable
 
 
 @cluster_check("NC613", Severity.WARNING, MountFacts)
@@ -29,7 +28,5 @@ def shared_mount_missing(cluster: Cluster) -> Iterator[Problem]:
         having = [own.shared[path].kind for own in facts.values() if path in own.shared]
         lacking = tuple(node for node, own in facts.items() if path not in own.shared and not own.may_come(path))
         if lacking and 2 * len(having) > len(facts):
-            message = (
-                f"{printable(path, 200)} ({having[0]}) is not mounted; {len(having)} of {len(facts)} nodes have it"
-            )
+            message = f"{path} ({having[0]}) is not mounted; {len(having)} of {len(facts)} nodes have it"
             yield Problem(message, "sudo mount -a", nodes=lacking)

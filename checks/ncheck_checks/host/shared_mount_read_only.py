@@ -19,7 +19,6 @@ from shlex import quote
 
 from ncheck import Cluster, Problem, Severity, cluster_check
 from ncheck.facts.mounts import MountFacts
-from ncheck.text import printable
 
 
 @cluster_check("NC614", Severity.WARNING, MountFacts)
@@ -29,6 +28,5 @@ def shared_mount_read_only(cluster: Cluster) -> Iterator[Problem]:
         states = {node: own.shared[path].read_only for node, own in facts.items() if path in own.shared}
         odd = tuple(node for node, read_only in states.items() if read_only)
         if odd and 2 * (len(states) - len(odd)) > len(facts):
-            shown = printable(path, 200)
-            fix = f"sudo mount -o remount,rw {quote(shown)}"
-            yield Problem(f"{shown} is mounted read-only here, and for writing on other nodes", fix, nodes=odd)
+            fix = f"sudo mount -o remount,rw {quote(path)}"
+            yield Problem(f"{path} is mounted read-only here, and for writing on other nodes", fix, nodes=odd)

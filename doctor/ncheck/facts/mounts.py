@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ncheck.facts.definition import Fact, no_answer
+from ncheck.facts.definition import LONGEST, Fact, no_answer
 from ncheck.model.evidence import Command, Evidence
 from ncheck.model.fact import Read
+from ncheck.text import printable
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def mounts(evidence: Evidence) -> Read[MountFacts]:
         match = _LINE.fullmatch(line)
         if match is None:
             raise ValueError(f"not a line of a mount table: {line[:80]}")
-        path = _ESCAPED.sub(lambda code: chr(int(code[1], 8)), match["path"])
+        path = printable(_ESCAPED.sub(lambda code: chr(int(code[1], 8)), match["path"]), LONGEST)
         if match["kind"] == _AUTOMATIC:
             automatic.append(path)
         else:

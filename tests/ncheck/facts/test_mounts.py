@@ -29,7 +29,7 @@ def read(answered: Answered, text: str, status: int = 0) -> object:
 def test_each_line_is_read(answered: Answered) -> None:
     facts = read(answered, TABLE)
     assert facts == MountFacts({"/home": Mount("nfs4"), "/mnt/my data": Mount("lustre", read_only=True)}, ("/net",))
-    assert [facts.may_come(path) for path in ("/net", "/net/ada", "/network")] == [True, True, False]  # type: ignore[attr-defined]
+    assert [facts.may_come(path) for path in ("/net", "/net/ada", "/network")] == [True, True, False]
     assert read(answered, "") == MountFacts({})
 
 

@@ -175,9 +175,9 @@ def test_one_unknown_verdict_is_not_called_ready(reports: dict[str, Report]) -> 
 
 
 def test_a_cluster_without_a_gpu_is_not_called_ready_without_saying_so(reports: dict[str, Report]) -> None:
-    printed_lines = in_utf8(replace(reports["healthy"], cpus_only=True)).splitlines()
+    words = " ".join(in_utf8(replace(reports["healthy"], cpus_only=True)).split())
     headline = "✓ No problems found: 9 checks passed, 1 skipped; CPU checks only: no GPU on any node"
-    assert (printed_lines[1], printed_lines[-1]) == (headline, headline)
+    assert (words.count(headline), words.endswith(headline)) == (2, True)
 
 
 def test_what_is_only_worth_knowing_is_no_headline_unless_it_counts(reports: dict[str, Report]) -> None:
