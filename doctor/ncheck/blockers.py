@@ -15,6 +15,7 @@ from ncheck.facts.horovod import HorovodFacts
 from ncheck.facts.links import ListenFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
+from ncheck.facts.mpi_settings import MpiSettingsFacts
 from ncheck.facts.planned_pick import PlannedPickFacts
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.ssh_peers import PeerSshFacts
@@ -30,7 +31,7 @@ from ncheck.settings import Settings
 # What a launch relies on although no value in its line is made of it: the port where ranks meet, that NCCL follows the
 # plan, and the nodes' own ssh.
 RELIED_ON = frozenset((*PLAN_FACTS, ListenFacts, PlannedPickFacts, PeerSshFacts))
-OF_MPI = frozenset((MpiFacts, MpiDaemonFacts))
+OF_MPI = frozenset((MpiFacts, MpiDaemonFacts, MpiSettingsFacts))
 BY_MPI = (None, "mpirun", "horovodrun")  # the launchers that need one
 BY_AGENTS = "agents"  # no launcher: ncheck starts the ranks over the connections that it has
 

@@ -1,8 +1,9 @@
-"""Open MPI's settings exclude interfaces, and the launch plan includes one
+"""Open MPI's settings exclude interfaces on some nodes only
 
 ## What it finds
 Nodes where OMPI_MCA_btl_tcp_if_exclude or OMPI_MCA_oob_tcp_if_exclude is set, or the same parameter in
-~/.openmpi/mca-params.conf or in Open MPI's own openmpi-mca-params.conf.
+~/.openmpi/mca-params.conf or in Open MPI's own openmpi-mca-params.conf, while other nodes have no such list. Where
+every node has one, the launch plan leaves its own option out.
 
 ## Why it matters
 The launch plan names the network with btl_tcp_if_include and oob_tcp_if_include. Open MPI accepts only one of the two
@@ -11,8 +12,7 @@ and mpirun's daemons find no interface.
 
 ## What to type
 `unset OMPI_MCA_btl_tcp_if_exclude` in the start-up file that sets it, or remove the line from the file that the finding
-names. If the lists of the site are right, keep them and start mpirun without the two options of the plan:
-`ncheck --ignore mpi-exclude-set nodes.txt`.
+names; or give every node the same list.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from collections.abc import Iterator
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.mpi import MpiFacts
-from ncheck.facts.mpi_settings import MpiSetting, MpiSettingsFacts
-
-EXCLUDING = ("btl_tcp_if_exclude", "oob_tcp_if_exclude", "prte_if_exclude")
+from ncheck.facts.mpi_settings import EXCLUDING, MpiSetting, MpiSettingsFacts, excluded_everywhere
 
 
 @cluster_check("NC212", Severity.ERROR, MpiSettingsFacts, MpiFacts)
 def mpi_exclude_set(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
-    mpi = cluster.facts(MpiFacts)
-    for node, facts in cluster.facts(MpiSettingsFacts).items():
+    mpi, settings = cluster.facts(MpiFacts), cluster.facts(MpiSettingsFacts)
+    everywhere = excluded_everywhere(settings)
+    for node, facts in settings.items():
         if mpi[node].implementation != "Open MPI":
             yield NotApplicable("only Open MPI has these settings", (node,))
             continue
         for name in EXCLUDING:
-            if name in facts.settings:
+            if name in facts.settings and name not in everywhere:
                 yield _problem(node, facts.settings[name])
 
 

@@ -3,7 +3,8 @@
 ## What it finds
 Nodes where OMPI_MCA_btl_tcp_if_include or OMPI_MCA_oob_tcp_if_include, or the same parameter in
 ~/.openmpi/mca-params.conf or in Open MPI's own openmpi-mca-params.conf, names an interface or a subnet that the node
-does not have, or one that cannot carry a job's data: lo, docker0 and other virtual interfaces, or one that is down.
+does not have, or one that cannot carry a job's data: lo, docker0 or one that is down. So is a btl_tcp_if_exclude or
+oob_tcp_if_exclude that every node has, if it leaves lo or docker0 in: it replaces Open MPI's own list.
 
 ## Why it matters
 mpirun without the options of the launch plan follows these settings: it hangs at the first message over docker0, whose
@@ -17,42 +18,48 @@ names. `ip -br address` shows the interfaces of the node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from ipaddress import ip_address, ip_network
 
 from ncheck import Cluster, NodeView, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.mpi import MpiFacts
-from ncheck.facts.mpi_settings import MpiSettingsFacts
+from ncheck.facts.mpi_settings import INCLUDING, MpiSetting, MpiSettingsFacts, excluded_everywhere
 from ncheck.facts.nics import Interface, Kind, NicFacts
-
-INCLUDING = ("btl_tcp_if_include", "oob_tcp_if_include", "prte_if_include")
 
 
 @cluster_check("NC213", Severity.ERROR, MpiSettingsFacts, NicFacts, MpiFacts, mended_by="btl_tcp_if_include")
 def mpi_interface_wrong(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    everywhere = excluded_everywhere(cluster.facts(MpiSettingsFacts))
     for node in cluster:
         if node[MpiFacts].implementation == "Open MPI":
-            yield from _problems(node)
+            yield from _problems(node, (*INCLUDING, *everywhere))
         else:
             yield NotApplicable("only Open MPI has these settings", (node.name,))
 
 
-def _problems(node: NodeView) -> Iterator[Problem]:
-    for name in INCLUDING:
+def _problems(node: NodeView, names: Iterable[str]) -> Iterator[Problem]:
+    for name in names:
         setting = node[MpiSettingsFacts].settings.get(name)
-        if setting and (defect := _defect(setting.value, node[NicFacts])):
+        if setting and (defect := _defect(_chosen(setting, node[NicFacts]), node[NicFacts])):
             fix = setting.fix or "ip -br address"
             yield Problem(f"{setting.described}: {defect}", fix, nodes=(node.name,), look=not setting.fix)
 
 
-def _defect(value: str, nics: NicFacts) -> str:
-    """Return what is wrong with a list of names and subnets, "" if it leads to other nodes and nowhere else."""
-    entries = [entry.strip() for entry in value.split(",")]
-    chosen = [nic for nic in nics.interfaces if any(_matches(entry, nic) for entry in entries)]
+def _chosen(setting: MpiSetting, nics: NicFacts) -> list[Interface]:
+    """Return the interfaces that a list includes, or that it does not exclude."""
+    entries = [entry.strip() for entry in setting.value.split(",")]
+    listed = [nic for nic in nics.interfaces if any(_matches(entry, nic) for entry in entries)]
+    if setting.name in INCLUDING:
+        return listed
+    return [nic for nic in nics.interfaces if nic.up and nic.addresses and nic not in listed]
+
+
+def _defect(chosen: list[Interface], nics: NicFacts) -> str:
+    """Return what is wrong with these interfaces, "" if they lead to other nodes and nowhere else."""
     if not chosen:
-        return "the node has no such interface"
+        return "no interface of the node is chosen"
     if local := [nic.name for nic in chosen if nic.kind in (Kind.LOOPBACK, Kind.CONTAINER_BRIDGE)]:
-        return f"{', '.join(local)} leads to no other node"
+        return f"Open MPI would use {', '.join(local)}, which leads to no other node"
     return "" if any(nic in nics.candidates for nic in chosen) else "it cannot carry data to other nodes"
 
 

@@ -41,9 +41,21 @@ class MpiSettingsFacts:
 
 
 # Of the ranks' messages (btl), of mpirun and its daemons (oob; prte in Open MPI 5).
-PARAMETERS = tuple(
-    f"{layer}_if_{way}" for layer in ("btl_tcp", "oob_tcp", "prte") for way in ("include", "exclude")
-)  # fmt: skip
+LAYERS = ("btl_tcp", "oob_tcp", "prte")
+
+
+INCLUDING, EXCLUDING = (tuple(f"{layer}_if_{way}" for layer in LAYERS) for way in ("include", "exclude"))
+
+
+PARAMETERS = (*INCLUDING, *EXCLUDING)
+
+
+def excluded_everywhere(nodes: Mapping[str, MpiSettingsFacts]) -> frozenset[str]:
+    """Return the exclude lists that every node has: the launch plan leaves their include lists out.
+
+    Open MPI accepts only one of the two lists.
+    """
+    return frozenset(name for name in EXCLUDING if nodes and all(name in own.settings for own in nodes.values()))
 
 
 _PREFIXES = ("OMPI_MCA_", "PRTE_MCA_")

@@ -1,4 +1,4 @@
-"""NC212: Open MPI refuses a list of what to exclude beside the plan's list of what to include."""
+"""NC212: Open MPI refuses a list of what to exclude beside the plan's list, which only lists of all nodes replace."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ def test_a_file_is_named_with_the_line_that_shows_it() -> None:
     sick = node(MpiSetting("oob_tcp_if_exclude", "lo", file="~/.openmpi/mca-params.conf"))
     (found,) = judge([mpi_exclude_set], {"n1": sick, "n2": node()}).findings
     assert (found.fix, found.kind) == ("grep -n oob_tcp_if_exclude ~/.openmpi/mca-params.conf", "look")
+
+
+def test_it_is_silent_where_every_node_has_the_list_for_the_plan_leaves_its_own_out() -> None:
+    own = node(MpiSetting(BTL, "lo,docker0", file="/etc/openmpi/openmpi-mca-params.conf"))
+    outcomes = [one.outcome for one in judge([mpi_exclude_set], {"n1": own, "n2": own}).verdicts]
+    assert outcomes == [Outcome.PASSED] * 2
 
 
 def test_it_is_silent_about_what_is_included_about_another_mpi_and_about_one_node() -> None:

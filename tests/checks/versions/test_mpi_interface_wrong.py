@@ -35,7 +35,7 @@ def node(value: str = "", implementation: str = "Open MPI") -> Facts:
 def test_docker0_is_an_error_with_the_line_that_takes_it_back() -> None:
     assert judge([mpi_interface_wrong], {"n1": node(), "n2": node("docker0")}).findings == [
         Finding("NC213", "mpi-interface-wrong", Severity.ERROR, ("n2",),
-                "OMPI_MCA_btl_tcp_if_include=docker0: docker0 leads to no other node", (),
+                "OMPI_MCA_btl_tcp_if_include=docker0: Open MPI would use docker0, which leads to no other node", (),
                 "unset OMPI_MCA_btl_tcp_if_include"),
     ]  # fmt: skip
 
@@ -46,9 +46,9 @@ def defect(value: str) -> str:
 
 
 def test_so_is_any_that_leads_nowhere() -> None:
-    assert defect("eth0,lo") == "lo leads to no other node"
-    assert defect("172.17.0.0/16") == "docker0 leads to no other node"
-    assert defect("ib0") == defect("10.9.0.0/16") == "the node has no such interface"
+    assert defect("eth0,lo") == "Open MPI would use lo, which leads to no other node"
+    assert defect("172.17.0.0/16") == "Open MPI would use docker0, which leads to no other node"
+    assert defect("ib0") == defect("10.9.0.0/16") == "no interface of the node is chosen"
     assert defect("eth1") == "it cannot carry data to other nodes"
 
 
@@ -62,6 +62,18 @@ def test_it_is_silent_about_a_network_of_the_node_and_about_a_list_of_which_one_
     for value in ("", "eth0", "10.1.0.0/16", "eth0,eth1", "eth0,ib0"):
         outcomes = {one.outcome for one in judge([mpi_interface_wrong], {"n1": node(), "n2": node(value)}).verdicts}
         assert outcomes == {Outcome.PASSED}, value
+
+
+def excluding(value: str) -> list[str]:
+    name = "btl_tcp_if_exclude"
+    own = {**node(), MpiSettingsFacts: MpiSettingsFacts({name: MpiSetting(name, value, file="/etc/openmpi/x")})}
+    return [found.message.partition(": ")[2] for found in judge([mpi_interface_wrong], {"n1": own, "n2": own}).findings]
+
+
+def test_a_list_of_what_to_exclude_must_name_lo_and_docker0() -> None:
+    assert excluding("lo") == ["Open MPI would use docker0, which leads to no other node"] * 2
+    assert excluding("lo,docker0") == excluding("127.0.0.0/8,172.17.0.0/16") == []
+    assert excluding("lo,docker0,eth0") == ["no interface of the node is chosen"] * 2
 
 
 def test_it_is_skipped_for_another_mpi() -> None:
