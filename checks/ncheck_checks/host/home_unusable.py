@@ -26,9 +26,7 @@ def home_unusable(node: NodeView) -> Iterator[Problem | Inconclusive]:
     if isinstance(home, Unread):
         yield Inconclusive(home.reason)
     elif not home.exists:
-        yield Problem(
-            f"the home folder {home.path} does not exist", "getent passwd $(id -un); sudo mount -a", look=True
-        )
+        yield Problem(f"the home folder {home.path} does not exist", "getent passwd $(id -un)", look=True)
     elif not home.writable:
         state = "is on a read-only file system" if home.read_only else "cannot be written to by the job's user"
         yield Problem(f"the home folder {home.path} {state}", "ls -ld ~; findmnt -T ~; id", look=True)

@@ -18,10 +18,11 @@ names; or give every node the same list.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.mpi import MpiFacts
-from ncheck.facts.mpi_settings import EXCLUDING, MpiSetting, MpiSettingsFacts, excluded_everywhere
+from ncheck.facts.mpi_settings import EXCLUDING, USERS_FILE, MpiSetting, MpiSettingsFacts, excluded_everywhere
 
 
 @cluster_check("NC212", Severity.ERROR, MpiSettingsFacts, MpiFacts)
@@ -40,5 +41,6 @@ def mpi_exclude_set(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
 def _problem(node: str, setting: MpiSetting) -> Problem:
     include = setting.name.replace("exclude", "include")
     message = f"Open MPI accepts either {setting.described} or the launch plan's {include}, not both"
-    look = f"grep -n {setting.name} {setting.file}"
+    file = setting.file if setting.file == USERS_FILE.path else quote(setting.file)  # a quoted ~ is no home folder
+    look = f"grep -n {setting.name} {file}"
     return Problem(message, setting.fix or look, nodes=(node,), look=not setting.fix)

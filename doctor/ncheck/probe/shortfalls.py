@@ -102,23 +102,19 @@ def without_expectation(
 ) -> Iterator[NotApplicable | Inconclusive]:
     """Yield, for each node, why none of its bandwidths was compared with an expectation.
 
-    Where no node has an expectation, or no node of its GPU model, nothing is known of this hardware: not applicable.
-    Otherwise it should have had one, and what it reached is unknown to be good.
+    Where several nodes of a GPU model have none, or all nodes, nothing is known of this hardware: not applicable. A
+    node that is alone in that should have had one (the name of a GPU is garbled): what it reached may be good or bad.
     """
     judged = {node for one in comparisons if one.ratio is not None for node in one.nodes}
     measured = {node for one in comparisons for node in one.nodes}
-    known, unjudged = {_models(hardware[node]) for node in judged}, [node for node in hardware if node not in judged]
-    kinds = Counter(_models(hardware[node]) for node in unjudged if node in measured)
-    for node in unjudged:
+    models = {node: own.gpus.models if own.gpus else () for node, own in hardware.items()}
+    known, unknown = (Counter(models[node] for node in nodes) for nodes in (judged, measured - judged))
+    for node in (node for node in hardware if node not in judged):
         missing = [one for one in comparisons if node in one.nodes]
-        models = _models(hardware[node])
-        alone = models in known or kinds[models] == 1
         reason = _missing(missing) if missing else "no bandwidth was measured that can be compared"
-        yield (Inconclusive if missing and judged and alone else NotApplicable)(reason, (node,))
-
-
-def _models(hardware: Hardware) -> tuple[str, ...]:
-    return hardware.gpus.models if hardware.gpus else ()
+        alone = models[node] in known or unknown[models[node]] == 1
+        expected_one = missing and judged and models[node] and alone
+        yield (Inconclusive if expected_one else NotApplicable)(reason, (node,))
 
 
 def _missing(comparisons: Iterable[Comparison]) -> str:

@@ -32,6 +32,9 @@ def test_a_file_is_named_with_the_line_that_shows_it() -> None:
     sick = node(MpiSetting("oob_tcp_if_exclude", "lo", file="~/.openmpi/mca-params.conf"))
     (found,) = judge([mpi_exclude_set], {"n1": sick, "n2": node()}).findings
     assert (found.fix, found.kind) == ("grep -n oob_tcp_if_exclude ~/.openmpi/mca-params.conf", "look")
+    sick = node(MpiSetting("oob_tcp_if_exclude", "lo", file="/opt/a;reboot/etc/openmpi-mca-params.conf"))
+    (found,) = judge([mpi_exclude_set], {"n1": sick, "n2": node()}).findings
+    assert found.fix == "grep -n oob_tcp_if_exclude '/opt/a;reboot/etc/openmpi-mca-params.conf'"
 
 
 def test_it_is_silent_where_every_node_has_the_list_for_the_plan_leaves_its_own_out() -> None:

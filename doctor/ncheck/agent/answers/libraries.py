@@ -11,6 +11,8 @@ from ncheck.agent.commands import run
 DAEMONS = ("orted", "prted")
 VERBS = ("libibverbs.so.1", "libibverbs.so")
 MPI = ("libmpi.so.40", "libmpi.so.20", "libmpi.so")
+FILES = ("libmpi.so*", "libmpi_ibm.so*")  # the second is Spectrum MPI's
+FOLDERS = ("lib", "lib64", "lib/*-linux-gnu", "lib/*-linux-gnu/openmpi/lib")
 HCAS = "/sys/class/infiniband"
 READS = (
     "where {} shows an HCA: whether the job's python3 can open {}".format(HCAS, " or ".join(VERBS)),
@@ -57,10 +59,8 @@ def _verbs_of(job):
 def _mpi(job, daemon, timeout):
     """Tell that libmpi lies in the daemon's own installation, as mpirun --prefix and the wrappers use it, or opens."""
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(daemon)))
-    folders = [
-        os.path.join(prefix, name) for name in ("lib", "lib64", "lib/*-linux-gnu", "lib/*-linux-gnu/openmpi/lib")
-    ]
-    beside = (path for folder in folders for path in glob.iglob(os.path.join(folder, "libmpi.so*")))
+    places = (os.path.join(prefix, folder, name) for folder in FOLDERS for name in FILES)
+    beside = (path for place in places for path in glob.iglob(place))
     return "" if any(map(os.path.exists, beside)) else _opened(job, MPI, timeout)
 
 
