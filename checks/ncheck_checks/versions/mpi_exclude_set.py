@@ -35,12 +35,12 @@ def mpi_exclude_set(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
             continue
         for name in EXCLUDING:
             if name in facts.settings and name not in everywhere:
-                yield _problem(node, facts.settings[name])
+                yield _problem(node, name, facts.settings[name])
 
 
-def _problem(node: str, setting: MpiSetting) -> Problem:
-    include = setting.name.replace("exclude", "include")
+def _problem(node: str, name: str, setting: MpiSetting) -> Problem:
+    include = name.replace("exclude", "include")
     message = f"Open MPI accepts either {setting.described} or the launch plan's {include}, not both"
     file = setting.file if setting.file == USERS_FILE.path else quote(setting.file)  # a quoted ~ is no home folder
-    look = f"grep -n {setting.name} {file}"
+    look = f"grep -n {name} {file}"
     return Problem(message, setting.fix or look, nodes=(node,), look=not setting.fix)

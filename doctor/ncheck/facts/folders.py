@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypedDict, cast, final
 
 from ncheck.facts.definition import LONGEST, Fact, no_answer
-from ncheck.facts.shapes import items, mapping, truth, whole, words
-from ncheck.model.evidence import Answer, Evidence, JsonValue
+from ncheck.facts.environment import is_variable
+from ncheck.facts.shapes import whole
+from ncheck.hostlist import quoted
+from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read, Unread
 
 
@@ -43,7 +45,37 @@ class FolderFacts:
     root: Folder | Unread
 
 
-FOLDERS = Answer("folders")
+@final
+class FolderAnswer(TypedDict):
+    """One folder; bytes and numbers of files."""
+
+    path: str
+    named_by: str
+    exists: bool
+    writable: bool
+    read_only: bool
+    free: int
+    files_free: int | None
+
+
+@final
+class NotRead(TypedDict):
+    """Why a folder could not be asked."""
+
+    path: str
+    error: str
+
+
+class FoldersAnswer(TypedDict):
+    """The folders of FolderFacts."""
+
+    temporary: list[FolderAnswer | NotRead]
+    home: FolderAnswer | NotRead
+    shm: FolderAnswer | NotRead
+    root: FolderAnswer | NotRead
+
+
+FOLDERS = Answer("folders", shape=FoldersAnswer)
 
 
 _MOST = 16  # folders for temporary files: the variables that may name one are five
@@ -57,42 +89,39 @@ def folders(evidence: Evidence) -> Read[FolderFacts]:
     reply = evidence.reply(FOLDERS)
     if why := no_answer(FOLDERS, reply):
         return why
-    answer = mapping(reply.value)
-    temporary = tuple(_folder(mapping(one)) for one in items(answer["temporary"], _MOST))
+    answer = cast("FoldersAnswer", reply.value)
+    temporary = tuple(_folder(one) for one in answer["temporary"][:_MOST])
     if not temporary:
         raise ValueError("no folder for temporary files")
-    home, shm, root = (_folder(mapping(answer[name])) for name in ("home", "shm", "root"))
-    return FolderFacts(temporary, home, shm, root)
+    return FolderFacts(temporary, _folder(answer["home"]), _folder(answer["shm"]), _folder(answer["root"]))
 
 
-def _folder(answer: Mapping[str, JsonValue]) -> Folder | Unread:
+def _folder(answer: FolderAnswer | NotRead) -> Folder | Unread:
     path = _path(answer["path"])
     if "error" in answer:
-        return Unread(f"{path}: {words(answer['error'])[:LONGEST]}")
+        return Unread(f"{path}: {answer['error'][:LONGEST]}")
     files_free = answer["files_free"]
     return Folder(
         path=path,
         named_by=_variable(answer["named_by"]),
-        exists=truth(answer["exists"]),
-        writable=truth(answer["writable"]),
-        read_only=truth(answer["read_only"]),
+        exists=answer["exists"],
+        writable=answer["writable"],
+        read_only=answer["read_only"],
         free=whole(answer["free"]),
         files_free=None if files_free is None else whole(files_free),
     )
 
 
-def _path(value: JsonValue) -> str:
+def _path(path: str) -> str:
     """Return an absolute path. Raises ValueError for one that cannot be part of a command."""
-    path = words(value)
     if not path.startswith("/") or not path.isprintable() or len(path) > _LONGEST_PATH:
-        raise ValueError(f"{path[:80]!r} is not an absolute path")
+        raise ValueError(f"{quoted(path)} is not an absolute path")
     return path
 
 
-def _variable(value: JsonValue) -> str:
-    name = words(value)
-    if name and not (name.isascii() and name.isidentifier()):
-        raise ValueError(f"{name[:80]!r} is not a variable")
+def _variable(name: str) -> str:
+    if name and not is_variable(name):
+        raise ValueError(f"{quoted(name)} is not a variable")
     return name
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypedDict, cast
 
 from ncheck.facts.definition import LONGEST, Fact, no_answer
-from ncheck.facts.shapes import mapping, words
-from ncheck.model.evidence import Answer, Evidence, JsonValue
+from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read
 
 
@@ -18,7 +18,14 @@ class LibraryFacts:
     mpi: str | Absent
 
 
-LIBRARIES = Answer("libraries")
+class LibrariesAnswer(TypedDict):
+    """Why a library does not open, "" if it does; null where nothing needs it."""
+
+    verbs: str | None
+    mpi: str | None
+
+
+LIBRARIES = Answer("libraries", shape=LibrariesAnswer)
 
 
 def libraries(evidence: Evidence) -> Read[LibraryFacts]:
@@ -26,14 +33,14 @@ def libraries(evidence: Evidence) -> Read[LibraryFacts]:
     reply = evidence.reply(LIBRARIES)
     if why := no_answer(LIBRARIES, reply):
         return why
-    answer = mapping(reply.value)
+    answer = cast("LibrariesAnswer", reply.value)
     return LibraryFacts(
         _trouble(answer["verbs"], "no InfiniBand or RoCE device"), _trouble(answer["mpi"], "no daemon of Open MPI")
     )
 
 
-def _trouble(value: JsonValue, absent: str) -> str | Absent:
-    return Absent(absent) if value is None else words(value)[:LONGEST]
+def _trouble(value: str | None, absent: str) -> str | Absent:
+    return Absent(absent) if value is None else value[:LONGEST]
 
 
 FACTS = (Fact(LibraryFacts, (LIBRARIES,), libraries),)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from shlex import quote
 
 from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.environment import ENVIRONMENT, EnvironmentFacts, environment
 from ncheck.facts.mpi_daemon import MPI_DAEMON, MpiDaemonFacts, mpi_daemon
-from ncheck.facts.shapes import words
+from ncheck.facts.shapes import mapping, words
 from ncheck.model.evidence import Evidence, File, Tree
 from ncheck.model.fact import Absent, Read, Unread
 
@@ -30,7 +31,7 @@ class MpiSetting:
     @property
     def fix(self) -> str:
         """Return the line that takes it back, "" if a file has to be edited."""
-        return f"unset {self.variable}" if self.variable else ""
+        return f"unset {quote(self.variable)}" if self.variable else ""
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,7 @@ def _system_files(evidence: Evidence) -> dict[str, str] | Unread:
     mpirun = found.starter if isinstance(found, MpiDaemonFacts) else None
     if mpirun is None or isinstance(why, Absent):
         return {}
-    shown = reply.value
-    if not isinstance(shown, dict):
-        raise TypeError("expected a mapping")
+    shown = mapping(reply.value)
     own = [path for path in shown if any(_belongs(path, prefix) for prefix in mpirun.prefixes) and path.isprintable()]
     return {path: words(shown[path]) for path in own}
 
