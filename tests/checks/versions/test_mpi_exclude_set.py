@@ -15,7 +15,7 @@ BTL = "btl_tcp_if_exclude"
 def node(*settings: MpiSetting, implementation: str = "Open MPI") -> Facts:
     return {
         MpiSettingsFacts: MpiSettingsFacts({setting.name: setting for setting in settings}),
-        MpiFacts: MpiFacts(implementation, "4.1.4"),
+        MpiFacts: MpiFacts(implementation, "4.1.4", "/usr/bin/mpirun"),
     }
 
 

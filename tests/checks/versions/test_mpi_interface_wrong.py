@@ -28,7 +28,7 @@ def node(value: str = "", implementation: str = "Open MPI") -> Facts:
     return {
         MpiSettingsFacts: MpiSettingsFacts(settings),
         NicFacts: NICS,
-        MpiFacts: MpiFacts(implementation, "4.1.4"),
+        MpiFacts: MpiFacts(implementation, "4.1.4", "/usr/bin/mpirun"),
     }
 
 
