@@ -15,6 +15,7 @@ from ncheck.facts.horovod import HorovodFacts
 from ncheck.facts.links import ListenFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
+from ncheck.facts.mpi_settings import MpiSettingsFacts
 from ncheck.facts.planned_pick import PlannedPickFacts
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.ssh_peers import PeerSshFacts, SshFromHereFacts
@@ -31,7 +32,7 @@ from ncheck.settings import Settings
 # plan, and ssh, this machine's and the nodes' own.
 OF_SSH = frozenset((PeerSshFacts, SshFromHereFacts))
 RELIED_ON = frozenset((*PLAN_FACTS, ListenFacts, PlannedPickFacts)) | OF_SSH
-OF_MPI = frozenset((MpiFacts, MpiDaemonFacts))
+OF_MPI = frozenset((MpiFacts, MpiDaemonFacts, MpiSettingsFacts))
 BY_MPI = (None, "mpirun", "horovodrun")  # the launchers that need one
 BY_AGENTS = "agents"  # no launcher: ncheck starts the ranks over the connections that it has
 
@@ -96,6 +97,8 @@ def mended(check: Check, report: Report) -> bool:
         return plan.command is not None and bool(plan.command.prefix)
     if not check.mended_by:
         return False
+    if plan.command is not None and check.mended_by in plan.command.argv:
+        return True
     if len(report.nodes) == 1 and not check.matters_alone:
         return True
     settings = [values.get(check.mended_by) for values in (plan.env, *plan.per_node.values())]

@@ -61,7 +61,14 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         fail_on=settings.fail_on,
         interrupted=interrupted,
         recorded=recorded,
+        cpus_only=_cpus_only(cluster),
     )
+
+
+def _cpus_only(cluster: Cluster) -> bool:
+    """Return whether every node that was reached was asked for its GPUs and has none."""
+    reached = [name for name, held in cluster.facts(LoginFacts).items() if held.login.reached]
+    return bool(reached) and all(isinstance(cluster.known[name].get(GpuFacts), Absent) for name in reached)
 
 
 def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:

@@ -166,15 +166,12 @@ class _Run:
             self.judgement.crashes[name] = (*self.judgement.crashes.get(name, ()), crash)
 
     def _lacking(self, readable: list[str], missing: Mapping[str, Unread | Absent | None]) -> None:
-        """Fail the nodes that lack what others of their kind have, where the check asks for it everywhere."""
-        if not self.check.everywhere:
-            return
-        holders = self._groups(readable)
+        """Fail the nodes that lack what others have, where the check asks for it everywhere."""
         absent = {name: why.reason for name, why in missing.items() if isinstance(why, Absent)}
-        for kind, lacking in self._groups(absent).items():
-            if having := holders.get(kind):
-                message = f"{absent[lacking[0]]}, and {fold(having)} has it"
-                self._say(Problem(message, f"ncheck explain {self.check.code}", (), tuple(lacking)), tuple(lacking))
+        if self.check.everywhere and readable and absent:
+            lacking = tuple(absent)
+            message = f"{absent[lacking[0]]}, and {fold(readable)} has it"
+            self._say(Problem(message, f"ncheck explain {self.check.code}", (), lacking), lacking)
 
     def _verdict(self, node: str, outcome: Outcome, reason: str = "") -> Verdict:
         return Verdict(self.check.name, self.check.code, node, outcome, bounded(reason))

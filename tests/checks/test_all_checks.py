@@ -40,7 +40,7 @@ PROGRAMS = {
         "ncheck": "ncheck",
         "bind9-dnsutils": "dig",
         "clustershell": "clush",
-        "coreutils": "cat chmod df env head ls rm sleep tee timeout uptime",
+        "coreutils": "cat chmod df du env head id ls mkdir rm sleep sort tail tee timeout uptime",
         "debianutils": "which",
         "docker.io": "docker",
         "ethtool": "ethtool",
@@ -54,7 +54,7 @@ PROGRAMS = {
         "iputils-tracepath": "tracepath",
         "iptables": "iptables",
         "kmod": "modprobe",
-        "libc-bin": "getent",
+        "libc-bin": "getent ldconfig",
         "mawk": "awk",
         "mount": "mount",
         "netcat-openbsd": "nc",
@@ -73,7 +73,7 @@ PROGRAMS = {
         "systemd": "hostnamectl journalctl systemctl timedatectl",
         "traceroute": "traceroute",
         "ufw": "ufw",
-        "util-linux": "dmesg",
+        "util-linux": "dmesg findmnt",
     }.items()
     for word in words.split()
 }

@@ -88,7 +88,7 @@ def examined(settings: Settings, observer: Observer) -> Report:
     from ncheck.cli.process import prepare_fan_out
     from ncheck.pipeline import examine
 
-    prepare_fan_out()
+    prepare_fan_out(many=not settings.local)  # a shell on this machine inherits the limit, and its own is judged
 
     if settings.good_nodes is None:
         return _say_dropped(examine(settings, observer))

@@ -84,14 +84,14 @@ _OURS = 255  # ssh's own exit status; any other is that of the remote shell
 
 
 def peers(evidence: Evidence) -> Read[PeerSshFacts]:
-    """Read each connection. Absent on a node that had none to try: no launch opens ssh from it."""
+    """Read each connection. A node that was asked to try some and names none has told nothing."""
     reply = evidence.reply(PEERS)
     if reply.status is Status.MISSING:
         return Unread("no ssh program on this node")
     if why := trouble(PEERS, reply):
         return why
     edges = _edges(reply)
-    return PeerSshFacts(edges) if edges else Absent("no ssh to other nodes to test from here")
+    return PeerSshFacts(edges) if edges else Unread("it tried no ssh to other nodes, although it was asked to")
 
 
 def from_here(evidence: Evidence) -> Read[SshFromHereFacts]:

@@ -7,6 +7,7 @@ that echoes the script does not look like an answer:
     MARK hello | MARK command NAME | MARK forced [yes] | MARK host NAME | MARK boot ID | MARK net NAMESPACE |
     MARK uid N | MARK end                    the greeting; NAME is the shell's $0, forced: sshd ran another command
     MARK in                                  inside --enter's container
+    MARK files N                             how many files a process may open
     MARK go VERSION PATH                     a python3 runs; its frames follow
     MARK none                                no python3 here can run the agent
     MARK left STATUS                         --enter's command ended with this status
@@ -75,7 +76,8 @@ _GREETING = (
 
 
 _PYTHON = (
-    'l={loader};for p in {candidates};do command -v "$p">/dev/null 2>&1||continue;'
+    'printf \'%s files %s\\n\' "$m" "`ulimit -n`";l={loader};'
+    'for p in {candidates};do command -v "$p">/dev/null 2>&1||continue;'
     '"$p" -I -B -u -c "$l" "$m" {size} {seconds};case $? in 1|2|86|126|127);;*)exit;;esac;done;'
 )
 

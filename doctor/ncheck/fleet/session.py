@@ -44,6 +44,9 @@ AFTER_THE_RUN = 5.0  # seconds that an agent may go on after the run, where the 
 _HEADER = 4
 
 
+_FILES_OF_PYTHON = 16  # open files: a shell needs a number from 10 on, Python a few more to start a program
+
+
 _LAST_WORDS = 5.0  # seconds to wait for a reason after the node closed its input
 
 
@@ -265,7 +268,8 @@ class Session:
         if word == "left" and "in" not in self.lines.marked:
             ended = f"--enter ended with exit status {rest}"
             return SessionEndedError(Cause.NOT_ENTERED, ended + (reason and f": {reason}"))
-        return SessionEndedError(Cause.NO_PYTHON, reason or "no python3 on PATH or in its usual places")
+        reason = reason or "no python3 on PATH or in its usual places"
+        return SessionEndedError(Cause.NO_PYTHON, reason + self._too_few_files())
 
     def _enter_ended(self) -> SessionEndedError:
         if self.answered:
@@ -307,7 +311,13 @@ class Session:
 
     def _broken(self, error: Exception) -> SessionEndedError:
         reason = self._last_error() or str(error) or "the session ended before all questions were answered"
-        return SessionEndedError(Cause.CLOSED, reason)
+        return SessionEndedError(Cause.CLOSED, reason + self._too_few_files())
+
+    def _too_few_files(self) -> str:
+        """Return that processes there may open too few files for a shell and Python, "" if that is not so."""
+        files = self.lines.marked.get("files", "")
+        few = files.isdecimal() and int(files[:9]) < _FILES_OF_PYTHON
+        return f"; processes there may open only {files} files (ulimit -n)" if few else ""
 
     def _timed_out(self, state: str) -> SessionEndedError:
         return SessionEndedError(Cause.DEADLINE, f"the run's deadline passed: {state}")

@@ -153,4 +153,5 @@ class Report:
     interrupted: bool = False  # ^C or the deadline: what was known so far
     recorded: bool = False  # any node's evidence was read from a recording, not measured now
     dropped: Mapping[str, str] = field(default_factory=dict)  # --drop-bad: node to why; the rest is without them
+    cpus_only: bool = False  # no reached node has a GPU: only checks of CPUs and networks ran
     schema: str = SCHEMA

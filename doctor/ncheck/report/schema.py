@@ -43,6 +43,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "fail_on": "What causes exit code 1: error, warning, info, unknown.",
         "interrupted": "True after ^C: the report is incomplete.",
         "recorded": "True if the data of any node comes from a recording.",
+        "cpus_only": "True if no node that was reached has a GPU: only checks of CPUs and networks ran.",
         "dropped": "Nodes that --drop-bad left out, with the reason; everything else is about the other nodes.",
     },
     "NodeSummary": {

@@ -37,6 +37,7 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
     not_run, unknown = unreached_and_unknown(report)
     unverified = [_verdicts(not_run, "not run", " (unreachable)"), _verdicts(unknown, "unknown")]
     summary = "; ".join(filter(None, [*found.values(), *unverified]))
+    cpus = "; CPU checks only: no GPU on any node" if report.cpus_only else ""
     if found[Severity.ERROR]:
         return Headline(NOT_READY, f"Not ready: {summary}")
     passed = any(verdict.outcome is Outcome.PASSED for verdict in report.verdicts)
@@ -44,8 +45,8 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
         reason = summary or (f"{lost} unreachable" if lost else "no check passed")
         return Headline(NOT_VERIFIED, f"Not verified: {reason}")
     if summary:
-        return Headline(WARNINGS, f"No errors: {summary}")
-    return Headline(CLEAN, f"No problems found: {_passed(report)}")
+        return Headline(WARNINGS, f"No errors: {summary}{cpus}")
+    return Headline(CLEAN, f"No problems found: {_passed(report)}{cpus}")
 
 
 def _found(severity: Severity, findings: Sequence[FoldedFinding]) -> str:

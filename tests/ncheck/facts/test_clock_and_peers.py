@@ -7,7 +7,7 @@ from ncheck.facts.clock import ClockFacts
 from ncheck.facts.learning import facts_of
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts, SshFromHereFacts
 from ncheck.model.evidence import Cause, Evidence, JsonValue, Login, Reply, Status
-from ncheck.model.fact import Absent, Unread
+from ncheck.model.fact import Unread
 
 REACHED = Login(reached=True)
 
@@ -93,8 +93,8 @@ def test_an_edge_for_which_there_was_no_time_is_nobodys_fault() -> None:
     assert peers(said) == PeerSshFacts((PeerSsh("n2", Cause.DEADLINE, "no time left to try it"),))
 
 
-def test_a_node_from_which_none_was_tried_has_no_such_fact() -> None:
-    assert isinstance(peers({"peers": {}}), Absent)
+def test_a_node_that_tried_none_of_those_that_it_was_asked_about_is_unread() -> None:
+    assert peers({"peers": {}}) == Unread("it tried no ssh to other nodes, although it was asked to")
 
 
 @pytest.mark.parametrize("value", [None, [], {"peers": None}, {"peers": {"n2": 7}}, {"peers": {"n2": {}}}])

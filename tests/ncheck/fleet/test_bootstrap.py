@@ -54,7 +54,8 @@ def test_the_greeting_is_the_same_under_every_shell(shell: list[str]) -> None:
 def test_the_agent_starts_under_every_shell(shell: list[str]) -> None:
     script = bootstrap(NONCE, 60.0)
     told = answered(shell, script)
-    assert told[:-2] == greeting(script.marker)
+    assert told[:-3] == greeting(script.marker)
+    assert told[-3].startswith(f"{script.marker} files ")
     assert told[-2].startswith(f"{script.marker} go 3.")
     assert told[-1] == ""
 

@@ -13,8 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.fleet.session import Session, job_environment, own_prefix
+from ncheck.fleet.engines.command import RshEngine
+from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted, job_environment, own_prefix
 from ncheck.model.evidence import Cause, Command, Evidence, File, Status
+from ncheck.model.node import Node
 from ncheck.settings import JobEnvironment
 
 Ask = Callable[..., Evidence]
@@ -50,6 +52,17 @@ def test_the_greeting_alone_tells_who_answered_and_starts_no_python(ask: Ask, to
     assert evidence.greeting.user_id == os.getuid()
     assert evidence.greeting.noise == ""
     assert not (tmp_path / "started").exists()
+
+
+def test_a_login_that_may_open_too_few_files_for_python_says_so() -> None:
+    known = Known(Node("here"))
+    wanted = Wanted(os.urandom(8).hex(), time.monotonic() + 60.0, connect_timeout=60.0, command_timeout=60.0)
+    stream = RshEngine(lambda _: "prlimit --nofile=8:8 --").connect(known.node, 60.0)
+    session = Session(stream, known, wanted, lambda _: None)
+    session.greet(time.monotonic())
+    with pytest.raises(SessionEndedError, match=r"; processes there may open only 8 files \(ulimit -n\)$"):
+        session.start()
+    stream.close()
 
 
 def test_each_source_is_answered_with_status_and_whole_output(ask: Ask, tmp_path: Path) -> None:

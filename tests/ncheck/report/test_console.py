@@ -174,6 +174,12 @@ def test_one_unknown_verdict_is_not_called_ready(reports: dict[str, Report]) -> 
     assert "exit code 1: unknown results count as failures (--fail-on error,unknown)\n" in out
 
 
+def test_a_cluster_without_a_gpu_is_not_called_ready_without_saying_so(reports: dict[str, Report]) -> None:
+    words = " ".join(in_utf8(replace(reports["healthy"], cpus_only=True)).split())
+    headline = "✓ No problems found: 9 checks passed, 1 skipped; CPU checks only: no GPU on any node"
+    assert (words.count(headline), words.endswith(headline)) == (2, True)
+
+
 def test_what_is_only_worth_knowing_is_no_headline_unless_it_counts(reports: dict[str, Report]) -> None:
     docker0 = Finding("NC356", "bridge-address-shared", Severity.INFO, ("node01",), "docker0", (), "ip -br address")
     printed_lines = in_utf8(replace(reports["healthy"], findings=(docker0,))).splitlines()
