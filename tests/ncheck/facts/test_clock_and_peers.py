@@ -7,7 +7,7 @@ from ncheck.facts.clock import ClockFacts
 from ncheck.facts.learning import facts_of
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts, SshFromHereFacts
 from ncheck.model.evidence import Cause, Evidence, JsonValue, Login, Reply, Status
-from ncheck.model.fact import Unread
+from ncheck.model.fact import Absent, Unread
 
 REACHED = Login(reached=True)
 
