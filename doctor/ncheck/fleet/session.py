@@ -87,10 +87,13 @@ class Session:
 
     def start(self) -> None:
         """Send the agent, wait for it to start, and let it enter the job's environment."""
-        self._send_now(self.script.blob)  # not before the greeting: another program could take it for commands
         began = time.monotonic()
+        try:
+            self._send_now(self.script.blob)  # not before the greeting: another program could take it for commands
+        except TimeoutError as error:
+            raise self._timed_out("the node takes no more input") from error
         version, path = self._python()
-        seconds = 0.0 if self.wanted.enter else round(time.monotonic() - began, 3)  # a container has to start, too
+        seconds = 0.0 if self.wanted.enter else time.monotonic() - began  # a container has to start, too
         if self.known.greeting:
             python = f"{path} ({version})" if version else path
             self.known.greeting = replace(self.known.greeting, python=python, python_seconds=seconds)

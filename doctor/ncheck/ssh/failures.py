@@ -218,6 +218,9 @@ def main_line(stderr: str) -> str:
     return lines[-1].strip("@ \t") if lines else ""
 
 
+_OUT_OF_TIME = (Cause.FILTERED, Cause.SILENT, Cause.STALLED)
+
+
 FIRST_PAUSE, LONGEST_PAUSE = 0.3, 3.0  # seconds; with less than the first left, there is no further attempt
 
 
@@ -240,12 +243,16 @@ class Retries:
 
     def run(self, attempt: Callable[[], T], address: Callable[[], str]) -> T:
         """Return the result of the first attempt that is not dropped. Raises its FailureError, or OVERLOADED."""
-        longest = FIRST_PAUSE
+        longest, dropped = FIRST_PAUSE, ""
         while True:
             try:
                 return attempt()
             except DroppedError as error:
                 dropped = error.failure.detail
+            except FailureError as error:
+                if dropped and error.failure.cause in _OUT_OF_TIME:  # the last attempt had what time was left
+                    raise FailureError(overloaded(address(), self.attempts, dropped)) from None
+                raise
             pause = longest * (0.5 + self.chance())
             if pause + FIRST_PAUSE >= self.remaining:
                 raise FailureError(overloaded(address(), self.attempts, dropped))

@@ -167,10 +167,11 @@ def test_small_frames_that_grow_when_they_are_read_cost_no_more_than_a_node_may(
 
 
 _HOSTILE = r"""
-import json, re, struct, sys, zlib
+import json, re, struct, sys, threading, zlib
 first, second = re.match(r"m=(ncheck-\w+);m=\$\{m\}(\w+);", sys.stdin.readline()).groups()
 marked = ("hello", "command ncheck-command", "host n1", "boot b", "net n", "uid 0", "end", "go 3.6.15 /usr/bin/python3")
 frame = zlib.compress(json.dumps({"is": "started", "more": [[]] * 100000}).encode())
+threading.Thread(target=sys.stdin.buffer.read, daemon=True).start()  # it takes the agent, and whatever else comes
 out = sys.stdout.buffer
 out.write(("\n" + "".join("%s%s %s\n" % (first, second, line) for line in marked)).encode())
 while True:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 from ncheck.model.evidence import Cause
-from ncheck.ssh.failures import overloaded
+from ncheck.ssh import login as ssh
+from ncheck.ssh.failures import DroppedError, Failure, FailureError, Retries, failed, overloaded
 from ncheck.ssh.openssh import SshLog, failure
 from ncheck.ssh.target import Target
 
@@ -98,3 +100,16 @@ def test_what_newer_servers_say_is_taken_at_its_word(words: str, meaning: str) -
     assert error.failure.detail == f"it answered {words!r}"
     detail = overloaded("10.0.0.7", 3, error.failure.detail).detail
     assert detail.endswith(f"3 times (it answered {words!r}): {meaning}")
+
+
+def test_a_last_attempt_that_has_no_time_left_hides_no_drop() -> None:
+    ends = iter(
+        (DroppedError(Failure(ssh.Cause.OVERLOADED, "closed")), failed(ssh.Cause.SILENT, "nothing came for 1 s"))
+    )
+
+    def attempt() -> None:
+        raise next(ends)
+
+    with pytest.raises(FailureError) as raised:
+        Retries(time.monotonic() + 60, pause=lambda _: None).run(attempt, lambda: "10.0.0.7")
+    assert raised.value.failure == overloaded("10.0.0.7", 2, "closed")
