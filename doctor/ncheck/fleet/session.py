@@ -87,8 +87,8 @@ class Session:
 
     def start(self) -> None:
         """Send the agent, wait for it to start, and let it enter the job's environment."""
+        began = time.monotonic()  # Python reads the blob, which may be more than a pipe holds
         self._send_now(self.script.blob)  # not before the greeting: another program could take it for commands
-        began = time.monotonic()
         version, path = self._python()
         seconds = 0.0 if self.wanted.enter else round(time.monotonic() - began, 3)  # a container has to start, too
         if self.known.greeting:
