@@ -87,7 +87,7 @@ class Session:
 
     def start(self) -> None:
         """Send the agent, wait for it to start, and let it enter the job's environment."""
-        began = time.monotonic()
+        began = time.monotonic()  # Python reads the blob, which may be more than a pipe holds
         try:
             self._send_now(self.script.blob)  # not before the greeting: another program could take it for commands
         except TimeoutError as error:
