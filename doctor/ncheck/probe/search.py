@@ -66,6 +66,12 @@ CERTAIN = 5.0
 GUESSED_NOISE, GUESS_WEIGHT = 0.1, 4
 
 
+_ESTIMATES = 5  # of the usual bandwidth of many nodes
+
+
+_ALONE = 0.7  # of a single best pair's bandwidth
+
+
 SOCKETS = "Socket"  # what NCCL_NET is pinned to where no HCA carries the data
 
 
@@ -233,10 +239,14 @@ def _usual(reached: Reached, bounds: Bounds, *, expected: bool) -> float | None:
         best.update({node: max(share, best.get(node, 0.0)) for node in nodes})
     if not best:
         return None
-    upper = sorted(best.values(), reverse=True)[(len(best) - 1) // bounds.one_in]
-    usual = median(share for share in reached.values() if share >= (bounds.slow + bounds.fast) / 2 * upper)
-    if len(best) > bounds.one_in:  # the best of many are lucky, too: take in those that are close to this estimate
-        usual = median(share for share in reached.values() if share >= (bounds.slow + bounds.fast) / 2 * usual)
+    usual = sorted(best.values(), reverse=True)[(len(best) - 1) // bounds.one_in]
+    # The best of many were lucky, too: each time, those that are close to the estimate are taken in. A single pair
+    # that nobody comes close to was very lucky.
+    for _ in range(_ESTIMATES if len(best) > bounds.one_in else 1):
+        close = [share for share in reached.values() if share >= (bounds.slow + bounds.fast) / 2 * usual]
+        if len(close) == 1 and len(best) > bounds.one_in:
+            close = [share for share in reached.values() if share >= _ALONE * usual]
+        usual = median(close)
     if not expected or usual > DOUBTED:
         return usual
     return 1.0 if len(best) == 2 else min(usual, 1.0)  # noqa: PLR2004  two have no peers
