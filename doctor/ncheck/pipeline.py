@@ -27,6 +27,7 @@ from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.finding import Severity
 from ncheck.model.phase import Phase
 from ncheck.model.plan import LaunchPlan
+from ncheck.origin import Origin, read_origin
 from ncheck.phases import asked_later, collection_phases, wanted_facts
 from ncheck.plan import PLAN_FACTS
 from ncheck.probe.steps import Assessment, cut_short, probe_steps
@@ -99,13 +100,15 @@ class _Run:
     wanted: tuple[FactType, ...]
     observer: Observer
     local_host: LocalHost | None
+    origin: Origin
 
     @classmethod
     def of(
         cls, settings: Settings, registry: Registry, observer: Observer, local_host: LocalHost | None = None
     ) -> _Run:
         checks = registry.select(settings.select)
-        return cls(settings, registry, checks, wanted_facts(checks, settings), observer, local_host)
+        wanted = wanted_facts(checks, settings)
+        return cls(settings, registry, checks, wanted, observer, local_host, read_origin(sys.argv))
 
     @property
     def probes(self) -> bool:
@@ -146,6 +149,7 @@ class _Run:
         report = self.concluded(
             cluster, self.checks, seconds=clock() - began, interrupted=interrupted, recorded=fleet.recorded
         )
+        report = replace(report, **vars(self.origin))
         self.observer.judged(report.findings)
         return report
 

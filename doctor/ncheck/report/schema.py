@@ -44,6 +44,10 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "interrupted": "True after ^C: the report is incomplete.",
         "recorded": "True if the data of any node comes from a recording.",
         "dropped": "Nodes that --drop-bad left out, with the reason; everything else is about the other nodes.",
+        "time": "When the run began: local time with its offset from UTC (ISO 8601). A replay has its own time.",
+        "host": "The machine that ran ncheck.",
+        "user": "The user who ran ncheck there.",
+        "command": "The command line, without secrets.",
     },
     "NodeSummary": {
         "name": "The name in the list.",
