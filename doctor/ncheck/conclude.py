@@ -61,20 +61,33 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         fail_on=settings.fail_on,
         interrupted=interrupted,
         recorded=recorded,
+        cpu_only=_cpu_only(cluster),
     )
 
 
+def _cpu_only(cluster: Cluster) -> bool:
+    """Return whether GPUs were looked for, and every node that was reached has none."""
+    logins = cluster.facts(LoginFacts)
+    gpus = [cluster.known[name].get(GpuFacts) for name, held in logins.items() if held.login.reached]
+    return bool(gpus) and all(isinstance(held, Absent) for held in gpus)
+
+
 def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:
-    """Let the finding that nodes are unreachable refer to those that say why, where every one of its nodes has one."""
+    """Let each consequence refer to its causes among the findings, and to nothing else.
+
+    What an unreachable node is a consequence of must explain every node; a slow group has one cause in it or several.
+    A cause that is ignored explains nothing: what follows from it would be hidden with it.
+    """
     unreached = {check.code for check in checks if check.says_unreached}
-    explaining = {check.code for check in checks if check.explains_unreached}
-    causes = [finding for finding in findings if finding.code in explaining]
-    explained = {node for cause in causes for node in cause.nodes}
+    explaining = tuple(check.code for check in checks if check.explains_unreached)
 
     def linked(finding: Finding) -> Finding:
-        if finding.code not in unreached or not explained.issuperset(finding.nodes):
-            return finding
-        return replace(finding, see=tuple(sorted({one.code for one in causes if set(one.nodes) & set(finding.nodes)})))
+        every = finding.code in unreached
+        codes = explaining if every else finding.see
+        causes = [one for one in findings if one.code in codes and (finding.ignored or not one.ignored)]
+        causes = [one for one in causes if not set(finding.nodes).isdisjoint(one.nodes)]
+        partly = every and not {node for one in causes for node in one.nodes}.issuperset(finding.nodes)
+        return replace(finding, see=() if partly else tuple(sorted({one.code for one in causes})))
 
     return [linked(finding) for finding in findings]
 

@@ -15,6 +15,7 @@ from ncheck.model.check import HERE, Check, NotApplicable, Problem, Said, unread
 from ncheck.model.cluster import Cluster, Facts, FactType, NodeView
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Verdict
+from ncheck.parity import nodes_by_value
 from ncheck.settings import Settings
 from ncheck.text import typable
 
@@ -26,6 +27,7 @@ class Judgement:
     verdicts: list[Verdict] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     crashes: dict[str, tuple[Crash, ...]] = field(default_factory=dict)
+    explaining: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Check.explains to the codes of the checks
 
 
 def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
@@ -41,7 +43,7 @@ def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
 def judge(checks: Sequence[Check], cluster: Cluster | Mapping[str, Facts]) -> Judgement:
     """Run the checks over the cluster (or over facts by node name). Checks of crashes come last."""
     known = cluster if isinstance(cluster, Cluster) else Cluster.of(cluster)
-    judgement = Judgement()
+    judgement = Judgement(explaining=nodes_by_value({check.code: check.explains for check in checks if check.explains}))
     views = _Views(known)
     for check in (check for check in checks if CrashFacts not in check.reads):
         _Run(check, views, judgement).run()
@@ -155,7 +157,8 @@ class _Run:
                 word = replace(word, fix=f"ncheck explain {check.code}", where=HERE, look=True)
             finding = Finding(
                 check.code, check.name, check.severity, nodes, bounded(word.message), evidence, word.fix,
-                where=word.where, kind="look" if word.look else "fix",
+                where=word.where, kind="look" if word.look else "fix", summary=_summary(word, check),
+                see=self.judgement.explaining.get(word.follows, ()),  # conclude keeps those that found something
             )  # fmt: skip
             self.judgement.findings.append(finding)
 
@@ -174,7 +177,8 @@ class _Run:
         for kind, lacking in self._groups(absent).items():
             if having := holders.get(kind):
                 message = f"{absent[lacking[0]]}, and {fold(having)} has it"
-                self._say(Problem(message, f"ncheck explain {self.check.code}", (), tuple(lacking)), tuple(lacking))
+                explain = f"ncheck explain {self.check.code}"
+                self._say(Problem(message, explain, (), tuple(lacking), where=HERE, look=True), tuple(lacking))
 
     def _verdict(self, node: str, outcome: Outcome, reason: str = "") -> Verdict:
         return Verdict(self.check.name, self.check.code, node, outcome, bounded(reason))
@@ -191,6 +195,15 @@ class _Run:
 def bounded(words: str) -> str:
     """Cut what is too long to read: a node may say a mebibyte where it should say a version."""
     return words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."
+
+
+def _summary(word: Problem, check: Check) -> str:
+    if word.summary or len(word.message) <= _SHORT:
+        return bounded(word.summary or word.message)
+    return check.name.replace("-", " ")
+
+
+_SHORT = 40  # characters of a message that fits into a headline
 
 
 _LONGEST = 8000  # characters: the words for a thousand nodes that are all different are shorter

@@ -149,7 +149,8 @@ class _Run:
         report = self.concluded(
             cluster, self.checks, seconds=clock() - began, interrupted=interrupted, recorded=fleet.recorded
         )
-        report = replace(report, **vars(self.origin))
+        plan = replace(report.plan, blockers=blockers(report, self.checks, self.settings))
+        report = replace(report, plan=plan, **vars(self.origin))
         self.observer.judged(report.findings)
         return report
 

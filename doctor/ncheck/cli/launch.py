@@ -92,7 +92,7 @@ def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -
 
 def _start_if_allowed(report: Report, settings: Settings, files: tuple[int, int]) -> int:
     """Start the job, unless errors affect the launch plan."""
-    reasons = blocking_reasons(report, settings)
+    reasons = blocking_reasons(report)
     for reason in (*reasons, *report.plan.notes):
         say(reason)
     command = None if all_dropped(report) else report.plan.command

@@ -74,7 +74,7 @@ def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, 
 
 def _print_plan(report: Report, settings: Settings) -> int:
     """Print the plan in the requested form, unless errors affect it."""
-    reasons = blocking_reasons(report, settings)
+    reasons = blocking_reasons(report)
     launcher, text = _text(report.plan, settings)
     for message in (*reasons, *report.plan.notes):
         say(message)

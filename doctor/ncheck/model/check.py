@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 HERE = "here"  # where a fix is to be typed: on the machine that runs ncheck
+SLOW_NETWORK = "slow network"  # what a check may explain: that an all-reduce between nodes is slow
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class Problem:
 
     `fix` is one command line. `where` says on which machines to type it: empty, on the nodes of the finding; HERE, on
     the machine that runs ncheck; else the names of nodes. `look`: the command shows more, and mends nothing.
+
+    `summary` is the problem in a few words for the headline, without node names; by default the message, if it is
+    short, else the name of the check. `follows` is what it may be a consequence of, such as SLOW_NETWORK: where checks
+    that explain this found something on the same nodes, the finding refers to them.
     """
 
     message: str
@@ -34,6 +39,8 @@ class Problem:
     nodes: tuple[str, ...] = ()
     where: str = ""
     look: bool = False
+    summary: str = ""
+    follows: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ class Check:
     `mended_by`: the plan avoids what the check finds where it sets this variable, or uses this option ("--prefix").
     `matters_alone`: what `mended_by` avoids harms a job on one node, too.
     `says_unreached`: its finding is that a node was not reached. `explains_unreached`: its finding is the reason.
+    `explains`: its finding may be the cause of a Problem that follows from this, such as SLOW_NETWORK.
     """
 
     code: str
@@ -86,6 +94,7 @@ class Check:
     matters_alone: bool = False
     says_unreached: bool = False
     explains_unreached: bool = False
+    explains: str = ""
     module: str = ""
 
     @property
@@ -110,6 +119,7 @@ class Declared(TypedDict, total=False):
     matters_alone: bool
     says_unreached: bool
     explains_unreached: bool
+    explains: str
 
 
 def node_check(

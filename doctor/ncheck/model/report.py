@@ -157,4 +157,5 @@ class Report:
     host: str = ""  # the machine that ran ncheck, its user, and the command line without secrets
     user: str = ""
     command: str = ""
+    cpu_only: bool = False  # no node that was reached has a GPU
     schema: str = SCHEMA

@@ -13,7 +13,7 @@ from ncheck.probe.methods.driver import Driver, driver_named
 from ncheck.topology.gpus import busy, share_in_use
 
 if TYPE_CHECKING:
-    from ncheck.blockers import Blocker
+    from ncheck.model.plan import Blocker
     from ncheck.probe.methods.context import ProbeContext
 
 _CPUS = ("gloo", "tcp")  # in this order, if no GPU can be measured

@@ -76,7 +76,7 @@ def test_an_unknown_option_is_refused_with_what_is_near(capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(("typed", "hint"), [
-    ("--selct", " Did you mean '--select'?"), ("--json", " Did you mean '-o json'?"), ("--verbose", ""),
+    ("--selct", " Did you mean '--select'?"), ("--json", " Did you mean '-o json'?"), ("--loudly", ""),
 ])  # fmt: skip
 def test_an_option_is_not_taken_for_one_that_looks_otherwise(
     capsys: pytest.CaptureFixture[str], typed: str, hint: str
