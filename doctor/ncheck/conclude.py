@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import cast
 
 from ncheck import __version__
+from ncheck.again import with_nodes_of_run
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import HorovodFacts
@@ -42,7 +43,8 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     """Judge the cluster, merge what is the same on several nodes, lower what --ignore names, and report."""
     judgement = judge(checks, cluster)
     excused = excused_pairs(checks, cluster.names, settings)
-    lowered = [part for finding in _merged(judgement.findings) for part in _lowered(finding, excused)]
+    found = [replace(one, fix=with_nodes_of_run(one.fix, settings)) for one in judgement.findings]
+    lowered = [part for finding in _merged(found) for part in _lowered(finding, excused)]
     lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
     findings = tuple(_with_causes(lowered, checks))
     verdicts = tuple(judgement.verdicts)

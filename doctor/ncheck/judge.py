@@ -157,7 +157,7 @@ class _Run:
                 word = replace(word, fix=f"ncheck explain {check.code}", where=HERE, look=True)
             finding = Finding(
                 check.code, check.name, check.severity, nodes, bounded(word.message), evidence, word.fix,
-                where=word.where, kind="look" if word.look else "fix", summary=_summary(word, check),
+                where=word.where, kind="look" if word.look else "fix", summary=bounded(word.summary),
                 see=self.judgement.explaining.get(word.follows, ()),  # conclude keeps those that found something
             )  # fmt: skip
             self.judgement.findings.append(finding)
@@ -195,15 +195,6 @@ class _Run:
 def bounded(words: str) -> str:
     """Cut what is too long to read: a node may say a mebibyte where it should say a version."""
     return words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."
-
-
-def _summary(word: Problem, check: Check) -> str:
-    if word.summary or len(word.message) <= _SHORT:
-        return bounded(word.summary or word.message)
-    return check.name.replace("-", " ")
-
-
-_SHORT = 40  # characters of a message that fits into a headline
 
 
 _LONGEST = 8000  # characters: the words for a thousand nodes that are all different are shorter

@@ -116,7 +116,10 @@ class _Run:
 
     def listed(self, nodes: tuple[Node, ...]) -> Cluster:
         """Return the cluster before anything was asked: the run's own facts are known of every node."""
-        own = {PlugInFacts: PlugInFacts(self.registry.broken), JobFacts: JobFacts(self.settings.ifname)}
+        own = {
+            PlugInFacts: PlugInFacts(self.registry.broken),
+            JobFacts: JobFacts(self.settings.ifname, self.settings.port, self.settings.user),
+        }
         return Cluster(nodes, {node.name: own for node in nodes})
 
     def through(

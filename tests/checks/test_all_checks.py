@@ -42,6 +42,7 @@ PROGRAMS = {
         "clustershell": "clush",
         "coreutils": "cat chmod df env head ls rm sleep tee timeout uptime",
         "debianutils": "which",
+        "dnf": "dnf",
         "docker.io": "docker",
         "ethtool": "ethtool",
         "firewalld": "firewall-cmd",
@@ -54,7 +55,7 @@ PROGRAMS = {
         "iputils-tracepath": "tracepath",
         "iptables": "iptables",
         "kmod": "modprobe",
-        "libc-bin": "getent",
+        "libc-bin": "getent ldd",
         "mawk": "awk",
         "mount": "mount",
         "netcat-openbsd": "nc",
@@ -66,6 +67,7 @@ PROGRAMS = {
         "pciutils": "lspci",
         "apt": "apt-get",
         "procps": "ps sysctl",
+        "rsync": "rsync",
         "python3": "python3",
         "sed": "sed",
         "slurm-client": "salloc sbatch scancel sinfo squeue srun",
@@ -74,6 +76,7 @@ PROGRAMS = {
         "traceroute": "traceroute",
         "ufw": "ufw",
         "util-linux": "dmesg",
+        "zypper": "zypper",
     }.items()
     for word in words.split()
 }

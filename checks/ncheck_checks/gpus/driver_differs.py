@@ -19,6 +19,7 @@ from ncheck.facts.gpus import GpuFacts
 
 @parity_check(
     "NC503", Severity.WARNING, GpuFacts, what="the GPU driver differs", fix="cat /proc/driver/nvidia/version",
+    look=True,
     shown=lambda gpus: f"driver {gpus.driver}, CUDA {gpus.cuda}",
 )  # fmt: skip
 def driver_differs(gpus: GpuFacts) -> str:

@@ -20,7 +20,10 @@ from ncheck import Severity, parity_check
 from ncheck.facts.infiniband import InfinibandFacts
 
 
-@parity_check("NC405", Severity.ERROR, InfinibandFacts, everywhere=True, what="HCA ports differ", fix="lspci -d 15b3:")
+@parity_check(
+    "NC405", Severity.ERROR, InfinibandFacts, everywhere=True, what="HCA ports differ",
+    fix="lspci -d 15b3:", look=True,
+)  # fmt: skip
 def ib_port_count_differs(infiniband: InfinibandFacts) -> str:
     counts = Counter(port.link_layer for port in infiniband.ports)
     return " + ".join(f"{count} x {layer}" for layer, count in sorted(counts.items()))

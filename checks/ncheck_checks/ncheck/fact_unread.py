@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check
+from ncheck import HERE, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.run import UnreadFacts
 
@@ -30,4 +30,6 @@ def fact_unread(cluster: Cluster) -> Iterator[Problem]:
     for (name, reason, fix), nodes in reasons.items():
         probe = name == ProbeFacts.__name__
         failure = "no bandwidth was measured" if probe else f"{name.removesuffix('Facts')} could not be read"
-        yield Problem(f"{failure}: {reason}", fix or "ncheck explain NC002", nodes=tuple(nodes))
+        typed = fix or "ncheck explain NC002"
+        where = HERE if typed.startswith("ncheck ") else ""
+        yield Problem(f"{failure}: {reason}", typed, nodes=tuple(nodes), where=where, look=True, summary=failure)

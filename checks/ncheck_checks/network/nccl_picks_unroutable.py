@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Inconclusive, Problem, Severity, Unread, cluster_check, fold
+from ncheck import HERE, Cluster, Inconclusive, Problem, Severity, Unread, cluster_check, fold
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.routes import RouteFacts
-from ncheck.nccl.choice import PICK_FACTS, command_into, picked_addresses
+from ncheck.nccl.choice import PICK_FACTS, PLAN, picked_addresses
 from ncheck.network.subnets import machines, shared
 
 
@@ -43,8 +43,12 @@ def nccl_picks_unroutable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
         errors = {node: facts.routes.get(pick.ip, "") for node, facts in cluster.facts(RouteFacts).items()}
         without_route = {node: error for node, error in errors.items() if error}
         if without_route:
-            fix = command_into(everywhere, "") if everywhere else f"ip route get {pick.ip}"
             address = f"{pick.ip} ({pick.interface.name})"
             message = f"NCCL on {name} would listen on {address}: {fold(without_route)} has no route to it"
             evidence = tuple(f"{node}: {error}" for node, error in without_route.items())
-            yield Problem(message, fix, evidence, (name, *without_route))
+            nodes, brief = (name, *without_route), "NCCL would pick an unroutable address"
+            if everywhere:
+                yield Problem(message, PLAN, evidence, nodes, where=HERE, summary=brief)
+            else:
+                route = f"ip route get {pick.ip}"
+                yield Problem(message, route, evidence, nodes, where=fold(without_route), look=True, summary=brief)

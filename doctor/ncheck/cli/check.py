@@ -136,7 +136,7 @@ def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Set
     from ncheck.report import show
     from ncheck.report.progress import observer_for
 
-    report = work(settings, observer_for(sys.stderr, os.environ))
+    report = work(settings, observer_for(sys.stderr, os.environ, settings.longest))
     output = str(detail) if detail and settings.output == "console" else settings.output
     code = show(report, output, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
     say_unused_ignores(settings, report)

@@ -81,7 +81,7 @@ def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -
     from ncheck.report.console import print_brief
     from ncheck.report.progress import observer_for
 
-    report = examined(settings, observer_for(sys.stderr, os.environ))
+    report = examined(settings, observer_for(sys.stderr, os.environ, settings.longest))
     say_unused_ignores(settings, report)
     print_brief(report, sys.stderr, os.environ)
     if report.interrupted:

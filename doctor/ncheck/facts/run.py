@@ -21,9 +21,13 @@ class UnreadFacts:
 
 @dataclass(frozen=True)
 class JobFacts:
-    """What the user said of the job, the same on every node. `ifname`: the interface that it is to use (--ifname)."""
+    """What the user said of the job and the login, the same on every node. `ifname`: the interface that the job is to
+    use (--ifname); `port` and `user` of ssh (-p, -l).
+    """
 
     ifname: str | None = None
+    port: int | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True)

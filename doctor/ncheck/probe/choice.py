@@ -79,7 +79,7 @@ def _automatic(context: ProbeContext) -> Chosen | Refused:
             return choice
         note = f"the GPUs were not measured: {choice.why}"
     if len(context.nodes) == 1:
-        return Refused(note or "on a single node without a GPU there is nothing to measure", PLAINLY)
+        return Refused(note or "on a single node without a GPU there is nothing to measure", UNMEASURED)
     refused: list[str] = []
     for name in _CPUS:
         choice = _explicit(context, name)

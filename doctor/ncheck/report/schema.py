@@ -89,7 +89,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "kind": "fix: the command mends the problem. look: it shows more.",
         "see": "Codes of the findings on the same nodes that name the cause of this one.",
         "ignored": "True if --ignore names it: the severity is lowered, the finding is still listed.",
-        "summary": "The problem in a few words.",
+        "summary": "The problem in a few words; empty if the message is short or the name of the check says it.",
     },
     "LaunchPlan": {
         "env": "Environment variables of the job, by name.",

@@ -113,8 +113,18 @@ def _folded(group: Sequence[Finding]) -> FoldedFinding:
         example = first.nodes[0] if _OWN_NAME in _nameless(first, first.fix) else ""
     return FoldedFinding(
         first.code, first.check, first.severity, first.ignored, nodes, message, _evidence(group), first.fix,
-        first.see, example, first.where, first.kind, line(first.summary) or first.check.replace("-", " "),
+        first.see, example, first.where, first.kind, _summary(first),
     )  # fmt: skip
+
+
+def _summary(finding: Finding) -> str:
+    """Return the problem in a few words: the check's own, or the message if it is short, else the check's name."""
+    if finding.summary or (len(finding.message) <= _SHORT and finding.nodes[0] not in finding.message):
+        return line(finding.summary or finding.message)
+    return finding.check.replace("-", " ")
+
+
+_SHORT = 40  # characters of a message that fits into a headline
 
 
 def fix_label(finding: FoldedFinding) -> str:

@@ -73,7 +73,8 @@ class Target:
     control_path: str = ""  # tokens expanded
     needs_openssh: str = ""
     unsure: str = ""
-    config_file: str = ""  # what -F named, for command lines that are shown
+    config_file: str = ""  # what -F and -i named, for command lines that are shown
+    identity: str = ""
 
     @property
     def known_as(self) -> str:

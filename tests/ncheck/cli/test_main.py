@@ -56,7 +56,7 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
 
 def options_of(*names: str) -> set[str]:
     """Return the options of these commands that are settings."""
-    others = {"nodes", "config", "color", "dry_run"}
+    others = {"nodes", "config", "color", "detail", "dry_run"}
     return {param.name or "" for name in names for param in commands.commands[name].params} - others
 
 
