@@ -11,8 +11,8 @@ MASTER_ADDR=$(hostname) fails in the same way. NCCL and Open MPI read addresses 
 affected. The launch plan uses an IP address for MASTER_ADDR and sets GLOO_SOCKET_IFNAME, which is enough.
 
 ## What to type
-`export GLOO_SOCKET_IFNAME=eth0` in the job, or change that line of /etc/hosts to the node's address on the network;
-`getent ahosts $(hostname)` shows what programs get.
+`ncheck plan nodes.txt` prints the command that starts the job, with GLOO_SOCKET_IFNAME where gloo is used. Or change
+that line of /etc/hosts to the node's address on the network; `getent ahosts $(hostname)` shows what programs get.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ Each rank connects to the addresses that NCCL picked on the others. Without a ro
 hangs before its first step. With a route, data takes an unintended path, such as the management network.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME='=eth0'` on all nodes, with the name of an interface in the same subnet;
-`ncheck plan nodes.txt --for env` prints it.
+`ncheck plan nodes.txt` prints the command that starts the job with the right variable. By hand, with the second "=" for
+an exact name: `mpirun -x NCCL_SOCKET_IFNAME==eth0` (an exported variable alone does not reach the ranks of mpirun), or
+the line `NCCL_SOCKET_IFNAME==eth0` in ~/.nccl.conf. `ip -br address` shows which interface is in which network.
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ version is unknown, a node is reported only if old and new rules agree.
 All other ranks get the address of that interface, and none can reach it: the job hangs before its first step.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME='=eth0'`, the second "=" for an exact name, or `NCCL_SOCKET_IFNAME==eth0` in ~/.nccl.conf.
+`ncheck plan nodes.txt` prints the command that starts the job with the right variable. By hand, with the second "=" for
+an exact name: `mpirun -x NCCL_SOCKET_IFNAME==eth0` (an exported variable alone does not reach the ranks of mpirun), or
+the line `NCCL_SOCKET_IFNAME==eth0` in ~/.nccl.conf. `ip -br address` shows which interface is in which network.
 """
 
 from __future__ import annotations
