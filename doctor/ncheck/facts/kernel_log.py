@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from shlex import quote, split
+from shlex import quote
 
 from ncheck.facts.definition import Fact, trouble
 from ncheck.model.check import Problem

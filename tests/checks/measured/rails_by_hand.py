@@ -36,7 +36,7 @@ def cluster(*pairs: dict[str, NodeResult], tools: ToolFacts = TOOLS, nodes: tupl
             ProbeFacts: ProbeFacts(results[name]),
             InfinibandFacts: InfinibandFacts(PORTS, "sysfs"),
             ToolFacts: tools,
-            LoginFacts: LoginFacts(Login(reached=True, port=2222, user="train", options=("-i", "key"))),
+            LoginFacts: LoginFacts(Login(reached=True, port=2222, user="train")),
         }
         for name in names
     }

@@ -14,8 +14,8 @@ from .rails_by_hand import cluster, pair
 RTR = Failure("write", "Failed to modify QP 0x87 to RTR")
 REFUSED = Failure("connect", "Couldn't connect to 10.1.0.7:20011")
 LINE = (
-    "ssh -i key -p 2222 train@n1 timeout 20 ib_write_bw -d mlx5_0 -i 1 -F --report_gbits & sleep 2; "
-    "ssh -i key -p 2222 train@n2 timeout 20 ib_write_bw -d mlx5_0 -i 1 -F --report_gbits n1"
+    "ssh -p 2222 train@n1 timeout 20 ib_write_bw -d mlx5_0 -i 1 -F --report_gbits & sleep 2; "
+    "ssh -p 2222 train@n2 timeout 20 ib_write_bw -d mlx5_0 -i 1 -F --report_gbits n1"
 )
 
 
