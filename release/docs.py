@@ -6,7 +6,7 @@
 Whole files: docs/checks.md (the checks' pages) and docs/demo.svg (a real `ncheck demo` in a terminal). In the other
 documents, a block between `<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
 
-    replay CLUSTER TEXT ...      from `ncheck replay -v fixtures/CLUSTER`: the part that begins with the line that has TEXT
+    replay CLUSTER TEXT ...      from `ncheck replay -v fixtures/CLUSTER`: the part that begins with the line with TEXT
     plan CLUSTER LAUNCHER        the line that `ncheck plan --for LAUNCHER` prints for that cluster
     facts                        every fact type, with its fields
 """
