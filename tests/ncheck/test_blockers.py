@@ -11,6 +11,7 @@ from ncheck.facts.clock import ClockFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.mpi import MpiFacts
+from ncheck.facts.run import JobFacts
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
@@ -86,10 +87,10 @@ def found(  # noqa: PLR0913  each is one thing that may be wrong
         GpuFacts: GOOD, ClockFacts: RIGHT, MpiFacts: MpiFacts("Open MPI", "4.1.4"), PeerSshFacts: PeerSshFacts(()),
     }  # fmt: skip
     own = {GpuFacts: gpus, ClockFacts: clock, MpiFacts: mpi, PeerSshFacts: peers}
-    login = LoginFacts(Login(reached=True))
-    facts = {"n1": {LoginFacts: login, **{fact: value or well[fact] for fact, value in own.items()}}}
+    run: Facts = {LoginFacts: LoginFacts(Login(reached=True)), JobFacts: JobFacts()}
+    facts = {"n1": {**run, **{fact: value or well[fact] for fact, value in own.items()}}}
     if not alone:
-        facts["n2"] = {LoginFacts: login, **well}
+        facts["n2"] = {**run, **well}
     report = conclude(Cluster.of(facts), checks, settings, plan or LaunchPlan())  # type: ignore[arg-type]
     return blockers(report, checks, settings)  # type: ignore[arg-type]
 
