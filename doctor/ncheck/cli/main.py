@@ -7,7 +7,8 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import TextIO
+from contextlib import suppress
+from typing import TextIO, cast
 
 import click
 
@@ -23,7 +24,8 @@ from ncheck.text import printable
 
 EXIT_BROKEN_PIPE = 141  # what a shell shows for a program killed by SIGPIPE
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# A full disk, a stream that is open for reading only, a terminal that is gone.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
 
 _HELP = """Will this multi-node GPU job run, why not, and with which flags?
 
@@ -66,8 +68,10 @@ for _command in (check, local, plan, launch, probe, replay, demo, explain, list_
 
 def main(args: Sequence[str]) -> int:
     """Run one command line and return its exit code. No exception leaves this function."""
-    sys.stdout = sys.stdout or _nowhere()  # None after `ncheck >&-`
-    sys.stderr = sys.stderr or _nowhere()
+    # None after `ncheck <&- >&- 2>&-`; in this order, each gets the number that it should have.
+    sys.stdin = sys.stdin or _nowhere("r")
+    sys.stdout = sys.stdout or _nowhere("w")
+    sys.stderr = sys.stderr or _nowhere("w")
     _replace_unencodable(sys.stdout, sys.stderr)
     try:
         with commands.make_context("ncheck", list(args)) as context:
@@ -90,7 +94,7 @@ def _handle(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
         leave_quietly(sys.stdout)
         return EXIT_BROKEN_PIPE
-    if isinstance(error, OSError) and error.errno in _FULL:
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
         leave_quietly(sys.stdout)
         return _say(f"the output is incomplete: {error.strerror}", EXIT_USAGE)
     return _our_bug(error)
@@ -117,7 +121,8 @@ def _similar(error: click.NoSuchOption) -> list[str]:
 def _say(message: str, code: int) -> int:
     """Print one line on standard error. Text from a user or a node in it cannot control the terminal."""
     line = redact(" ".join(message.split()))
-    print(f"ncheck: {printable(line, longest=2000)}", file=sys.stderr)  # noqa: T201
+    with suppress(OSError):
+        print(f"ncheck: {printable(line, longest=2000)}", file=sys.stderr, flush=True)  # noqa: T201
     return code
 
 
@@ -135,8 +140,8 @@ def _our_bug(error: BaseException) -> int:
     )
 
 
-def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123  open until the process ends
+def _nowhere(mode: str) -> TextIO:
+    return cast("TextIO", open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123  open until the process ends
 
 
 def _replace_unencodable(*streams: TextIO) -> None:
