@@ -6,7 +6,7 @@
 Whole files: docs/checks.md (the checks' pages) and docs/demo.svg (a real `ncheck demo` in a terminal). In the other
 documents, a block between `<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
 
-    replay CLUSTER TEXT ...      from `ncheck replay fixtures/CLUSTER`: the part that begins with the line holding TEXT
+    replay CLUSTER TEXT ...      from `ncheck replay -v fixtures/CLUSTER`: the part that begins with the line with TEXT
     plan CLUSTER LAUNCHER        the line that `ncheck plan --for LAUNCHER` prints for that cluster
     facts                        every fact type, with its fields
 """
@@ -105,7 +105,7 @@ def replay(cluster: str, *text: str) -> str:
 
 @cache
 def _replayed(cluster: str) -> str:
-    argv = [sys.executable, "-m", "ncheck", "replay", "--no-color", str(TREE / "fixtures" / cluster)]
+    argv = [sys.executable, "-m", "ncheck", "replay", "-v", "--no-color", str(TREE / "fixtures" / cluster)]
     done = subprocess.run(argv, cwd=TREE, stdout=subprocess.PIPE, check=False, encoding="utf-8", env=_environ())
     return done.stdout
 

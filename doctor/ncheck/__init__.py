@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ncheck.api import replay, run
     from ncheck.hostlist import fold, is_name
-    from ncheck.model.check import HERE, Check, Inconclusive, NotApplicable, Problem, cluster_check, node_check
+    from ncheck.model.check import (
+        HERE,
+        SLOW_NETWORK,
+        Check,
+        Inconclusive,
+        NotApplicable,
+        Problem,
+        cluster_check,
+        node_check,
+    )
     from ncheck.model.cluster import Cluster, NodeView
     from ncheck.model.fact import Absent, Unread
     from ncheck.model.finding import Finding, Severity
@@ -25,6 +34,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "HERE": "ncheck.model.check",
+    "SLOW_NETWORK": "ncheck.model.check",
     "Absent": "ncheck.model.fact",
     "Check": "ncheck.model.check",
     "Cluster": "ncheck.model.cluster",
@@ -52,6 +62,7 @@ _HOMES = {
 
 __all__ = [
     "HERE",
+    "SLOW_NETWORK",
     "Absent",
     "Check",
     "Cluster",

@@ -9,7 +9,6 @@ than a job: no MPI, and no ssh from node to node.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from ncheck.facts.horovod import HorovodFacts
 from ncheck.facts.links import ListenFacts
@@ -24,6 +23,7 @@ from ncheck.judge import excused_pairs
 from ncheck.model.check import Check
 from ncheck.model.cluster import FactType
 from ncheck.model.finding import Outcome, Severity
+from ncheck.model.plan import Blocker
 from ncheck.model.report import Report
 from ncheck.plan import PLAN_FACTS
 from ncheck.settings import Settings
@@ -35,16 +35,6 @@ RELIED_ON = frozenset((*PLAN_FACTS, ListenFacts, PlannedPickFacts)) | OF_SSH
 OF_MPI = frozenset((MpiFacts, MpiDaemonFacts, MpiSettingsFacts))
 BY_MPI = (None, "mpirun", "horovodrun")  # the launchers that need one
 BY_AGENTS = "agents"  # no launcher: ncheck starts the ranks over the connections that it has
-
-
-@dataclass(frozen=True)
-class Blocker:
-    """One reason not to use the plan: on which nodes, and something to type. `code` is "" for unknown verdicts."""
-
-    message: str
-    nodes: tuple[str, ...]
-    fix: str = ""
-    code: str = ""
 
 
 def blockers(report: Report, checks: Sequence[Check], settings: Settings) -> tuple[Blocker, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import cast
 
 from ncheck import __version__
+from ncheck.again import with_nodes_of_run
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import HorovodFacts
@@ -42,7 +43,8 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     """Judge the cluster, merge what is the same on several nodes, lower what --ignore names, and report."""
     judgement = judge(checks, cluster)
     excused = excused_pairs(checks, cluster.names, settings)
-    lowered = [part for finding in _merged(judgement.findings) for part in _lowered(finding, excused)]
+    found = [replace(one, fix=with_nodes_of_run(one.fix, settings)) for one in judgement.findings]
+    lowered = [part for finding in _merged(found) for part in _lowered(finding, excused)]
     lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
     findings = tuple(_with_causes(lowered, checks))
     verdicts = tuple(judgement.verdicts)
@@ -72,16 +74,21 @@ def _cpus_only(cluster: Cluster) -> bool:
 
 
 def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:
-    """Let the finding that nodes are unreachable refer to those that say why, where every one of its nodes has one."""
+    """Let each consequence refer to its causes among the findings, and to nothing else.
+
+    What an unreachable node is a consequence of must explain every node; a slow group has one cause in it or several.
+    A cause that is ignored explains nothing: what follows from it would be hidden with it.
+    """
     unreached = {check.code for check in checks if check.says_unreached}
-    explaining = {check.code for check in checks if check.explains_unreached}
-    causes = [finding for finding in findings if finding.code in explaining]
-    explained = {node for cause in causes for node in cause.nodes}
+    explaining = tuple(check.code for check in checks if check.explains_unreached)
 
     def linked(finding: Finding) -> Finding:
-        if finding.code not in unreached or not explained.issuperset(finding.nodes):
-            return finding
-        return replace(finding, see=tuple(sorted({one.code for one in causes if set(one.nodes) & set(finding.nodes)})))
+        every = finding.code in unreached
+        codes = explaining if every else finding.see
+        causes = [one for one in findings if one.code in codes and (finding.ignored or not one.ignored)]
+        causes = [one for one in causes if not set(finding.nodes).isdisjoint(one.nodes)]
+        partly = every and not {node for one in causes for node in one.nodes}.issuperset(finding.nodes)
+        return replace(finding, see=() if partly else tuple(sorted({one.code for one in causes})))
 
     return [linked(finding) for finding in findings]
 

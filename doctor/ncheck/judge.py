@@ -15,6 +15,7 @@ from ncheck.model.check import HERE, Check, NotApplicable, Problem, Said, unread
 from ncheck.model.cluster import Cluster, Facts, FactType, NodeView
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Verdict
+from ncheck.parity import nodes_by_value
 from ncheck.settings import Settings
 from ncheck.text import typable
 
@@ -26,6 +27,7 @@ class Judgement:
     verdicts: list[Verdict] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     crashes: dict[str, tuple[Crash, ...]] = field(default_factory=dict)
+    explaining: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Check.explains to the codes of the checks
 
 
 def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
@@ -41,7 +43,7 @@ def facts_wanted(checks: Iterable[Check]) -> tuple[FactType, ...]:
 def judge(checks: Sequence[Check], cluster: Cluster | Mapping[str, Facts]) -> Judgement:
     """Run the checks over the cluster (or over facts by node name). Checks of crashes come last."""
     known = cluster if isinstance(cluster, Cluster) else Cluster.of(cluster)
-    judgement = Judgement()
+    judgement = Judgement(explaining=nodes_by_value({check.code: check.explains for check in checks if check.explains}))
     views = _Views(known)
     for check in (check for check in checks if CrashFacts not in check.reads):
         _Run(check, views, judgement).run()
@@ -155,7 +157,8 @@ class _Run:
                 word = replace(word, fix=f"ncheck explain {check.code}", where=HERE, look=True)
             finding = Finding(
                 check.code, check.name, check.severity, nodes, bounded(word.message), evidence, word.fix,
-                where=word.where, kind="look" if word.look else "fix",
+                where=word.where, kind="look" if word.look else "fix", summary=bounded(word.summary),
+                see=self.judgement.explaining.get(word.follows, ()),  # conclude keeps those that found something
             )  # fmt: skip
             self.judgement.findings.append(finding)
 
@@ -171,7 +174,9 @@ class _Run:
         if self.check.everywhere and readable and absent:
             lacking = tuple(absent)
             message = f"{absent[lacking[0]]}, and {fold(readable)} has it"
-            self._say(Problem(message, f"ncheck explain {self.check.code}", (), lacking), lacking)
+            self._say(
+                Problem(message, f"ncheck explain {self.check.code}", (), lacking, where=HERE, look=True), lacking
+            )
 
     def _verdict(self, node: str, outcome: Outcome, reason: str = "") -> Verdict:
         return Verdict(self.check.name, self.check.code, node, outcome, bounded(reason))

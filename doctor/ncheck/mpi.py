@@ -13,8 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from posixpath import dirname
 from shlex import quote
+from types import MappingProxyType
 
 from ncheck.facts.mpi_daemon import INTERACTIVE, LOGIN, PLAIN, MpiDaemonFacts, MpiProgram
+from ncheck.facts.os_release import OsFacts, command_to_install
 
 Nodes = Mapping[str, MpiDaemonFacts]  # in the order of the list
 
@@ -33,11 +35,13 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+-]+", re.ASCII)
 
 @dataclass(frozen=True)
 class MissingDaemon:
-    """A node on which mpirun cannot start its daemon: the reason, and a command to type."""
+    """A node on which mpirun cannot start its daemon: the reason, and a command to type there, or on `where`."""
 
     node: str
     cause: str
     fix: str
+    where: str = ""
+    look: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,15 +89,17 @@ def _daemon_of(mpirun: MpiProgram) -> str | None:
     return _DAEMONS.get(mpirun.implementation)
 
 
-def missing_daemons(nodes: Nodes, starter: Starter) -> Iterator[MissingDaemon]:
-    """Yield the nodes on which the daemon is not found or does not run."""
+def missing_daemons(
+    nodes: Nodes, starter: Starter, systems: Mapping[str, OsFacts] = MappingProxyType({})
+) -> Iterator[MissingDaemon]:
+    """Yield the nodes on which the daemon is not found or does not run. `systems` are their distributions."""
     for node, facts in nodes.items():
         daemon = starter.started(facts)
         if daemon is None:
-            yield _not_found(node, facts, starter)
+            yield _not_found(node, facts, starter, systems.get(node))
         elif daemon.trouble and (starter.by_name or not daemon.helped):
-            look = f"ssh {quote(node)} {quote(f'ldd {quote(daemon.path)}')}"
-            yield MissingDaemon(node, f"{daemon.path} exists but does not run: {daemon.trouble}", look)
+            cause = f"{daemon.path} exists but does not run: {daemon.trouble}"
+            yield MissingDaemon(node, cause, f"ldd {quote(daemon.path)}", look=True)
 
 
 def other_releases(nodes: Nodes, starter: Starter) -> dict[str, MpiProgram]:
@@ -134,7 +140,7 @@ def _fits(daemon: MpiProgram, starter: Starter, prefix: str) -> bool:
     return daemon.name == starter.daemon and prefix in daemon.prefixes and runs and same_release
 
 
-def _not_found(node: str, facts: MpiDaemonFacts, starter: Starter) -> MissingDaemon:
+def _not_found(node: str, facts: MpiDaemonFacts, starter: Starter, system: OsFacts | None) -> MissingDaemon:
     """Return where the daemon is instead, which shell finds it, and why the plain login does not."""
     named = [daemon for daemon in facts.daemons if daemon.name == starter.daemon]
     in_a_shell = (daemon for daemon in named if not _USERS_SHELLS.keys().isdisjoint(daemon.found_by))
@@ -142,35 +148,38 @@ def _not_found(node: str, facts: MpiDaemonFacts, starter: Starter) -> MissingDae
     if daemon is None:
         not_asked = "".join(f"; {reason}" for reason in facts.shells.values())
         cause = f"it is neither on the PATH of any shell there nor in the usual folders{not_asked}"
-        return MissingDaemon(node, cause, _command_to_install(node, starter))
+        return _to_install(node, cause, starter, system)
     if not starter.by_name:
-        return MissingDaemon(node, f"it is at {daemon.path}", _command_to_install(node, starter))
+        return _to_install(node, f"it is at {daemon.path}", starter, system)
     shells = " and ".join(name for shell, name in _USERS_SHELLS.items() if shell in daemon.found_by)
-    at_the_end = _command_to_export(node, daemon, first=False)
     if not shells:
-        return MissingDaemon(node, f"it is at {daemon.path}, which is on no shell's PATH", at_the_end)
+        return _to_export(node, f"it is at {daemon.path}, which is on no shell's PATH", daemon)
     if early := facts.early_return:
         cause = f"{early.file} line {early.line} ({early.text}) returns before the exports in non-interactive shells"
-        fix = _command_to_export(node, daemon, first=early.line > 0)
-        return MissingDaemon(node, f"{cause}; {shells} finds {daemon.path}", fix)
+        return _to_export(node, f"{cause}; {shells} finds {daemon.path}", daemon, first=early.line > 0)
     source = " (a module or a profile sets its PATH)" if shells == _USERS_SHELLS[LOGIN] else ""
-    return MissingDaemon(node, f"only {shells} finds {daemon.path}{source}", at_the_end)
+    return _to_export(node, f"only {shells} finds {daemon.path}{source}", daemon)
 
 
-def _command_to_export(node: str, daemon: MpiProgram, *, first: bool) -> str:
-    """Return a command that adds the folder to the plain login's PATH: in ~/.bashrc's first line, or at its end."""
+def _to_export(node: str, cause: str, daemon: MpiProgram, *, first: bool = False) -> MissingDaemon:
+    """Return the command that adds the folder to the plain login's PATH: in ~/.bashrc's first line, or at its end."""
     folder = dirname(daemon.path)
     if not _PLAIN_PATH.fullmatch(folder):
-        return f"ssh {quote(node)} {quote(f'ls -l {quote(daemon.path)}')}"
+        return MissingDaemon(node, cause, f"ls -l {quote(daemon.path)}", look=True)
     export = f"export PATH={folder}:\\$PATH"
     edit = f'sed -i --follow-symlinks "1i {export}" ~/.bashrc' if first else f'echo "{export}" >> ~/.bashrc'
-    return f"ssh {quote(node)} {quote(edit)}"
+    return MissingDaemon(node, cause, edit)
 
 
-def _command_to_install(node: str, starter: Starter) -> str:
-    """Return a command that installs the daemon: from the system's packages if mpirun is from there, else a copy."""
+_OPEN_MPI = {"apt-get": "openmpi-bin", "dnf": "openmpi", "zypper": "openmpi4"}
+_PACKAGES = {"orted": _OPEN_MPI, "prted": _OPEN_MPI, "hydra_pmi_proxy": dict.fromkeys(_OPEN_MPI, "mpich")}
+
+
+def _to_install(node: str, cause: str, starter: Starter, system: OsFacts | None) -> MissingDaemon:
+    """Return the command that installs the daemon: from the system's packages if mpirun is from there, else a copy."""
     prefix = next(iter(starter.mpirun.prefixes), "")
     if prefix in ("", "/usr", "/"):
-        package = {"orted": "openmpi-bin", "prted": "openmpi-bin", "hydra_pmi_proxy": "mpich"}.get(starter.daemon)
-        return f"ssh -t {quote(node)} sudo apt-get install {package or 'intel-oneapi-mpi'}"
-    return f"ssh {quote(starter.node)} {quote(shlex.join(['rsync', '-a', f'{prefix}/', f'{node}:{prefix}/']))}"
+        packages = _PACKAGES.get(starter.daemon, dict.fromkeys(_OPEN_MPI, "intel-oneapi-mpi"))
+        return MissingDaemon(node, cause, command_to_install(packages, system))
+    copy = shlex.join(("rsync", "-a", f"{prefix}/", f"{node}:{prefix}/"))
+    return MissingDaemon(node, cause, copy, where=starter.node)

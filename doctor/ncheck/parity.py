@@ -73,15 +73,16 @@ def parity_check(  # noqa: PLR0913  each is part of one declaration
     fact: type[F],
     *,
     what: str,
-    fix: str | Callable[[F, str], str],
+    fix: str,
+    look: bool = False,
     shown: Callable[[F], str] | None = None,
     everywhere: bool = False,
     by_kind: bool = False,
 ) -> Callable[[Callable[[F], str | None]], Check]:
     """Make a check from a function that returns the value that must be equal on all nodes; None excludes a node.
 
-    `what` begins the message. `{wanted}` in `fix` is replaced by the value that all nodes should have; or `fix` is a
-    function of a deviating node's fact and that value. `shown` returns a node's evidence.
+    `what` begins the message. `{wanted}` in `fix` is replaced by the value that all nodes should have. `look`: the fix
+    only shows more. `shown` returns a node's evidence.
     """
 
     def made(value_of: Callable[[F], str | None]) -> Check:
@@ -90,17 +91,13 @@ def parity_check(  # noqa: PLR0913  each is part of one declaration
             facts = cluster.facts(fact)
             parted = split({node: value for node, own in facts.items() if (value := value_of(own)) is not None})
             if parted:
-                odd = facts[parted.odd[-1]]  # in a tie a node of the last group: the first group has the value already
                 evidence = _evidence({node: shown(own) for node, own in facts.items()} if shown else {})
-                yield Problem(f"{what}: {parted.summary()}", _fix_for(fix, odd, parted.wanted), evidence, parted.odd)
+                typed = fix.format(wanted=quote(parted.wanted))
+                yield Problem(f"{what}: {parted.summary()}", typed, evidence, parted.odd, look=look, summary=what)
 
         return cluster_check(code, severity, fact, everywhere=everywhere, by_kind=by_kind)(judge)
 
     return made
-
-
-def _fix_for(fix: str | Callable[[F, str], str], odd: F, wanted: str) -> str:
-    return fix.format(wanted=quote(wanted)) if isinstance(fix, str) else fix(odd, wanted)
 
 
 def _evidence(shown: Mapping[str, str]) -> tuple[str, ...]:

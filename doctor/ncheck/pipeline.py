@@ -29,6 +29,7 @@ from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.finding import Severity
 from ncheck.model.phase import Phase
 from ncheck.model.plan import LaunchPlan
+from ncheck.origin import Origin, read_origin
 from ncheck.phases import asked_later, collection_phases, wanted_facts
 from ncheck.plan import PLAN_FACTS
 from ncheck.probe.steps import Assessment, cut_short, probe_steps
@@ -102,13 +103,15 @@ class _Run:
     wanted: tuple[FactType, ...]
     observer: Observer
     local_host: LocalHost | None
+    origin: Origin
 
     @classmethod
     def of(
         cls, settings: Settings, registry: Registry, observer: Observer, local_host: LocalHost | None = None
     ) -> _Run:
         checks = registry.select(settings.select)
-        return cls(settings, registry, checks, wanted_facts(checks, settings), observer, local_host)
+        wanted = wanted_facts(checks, settings)
+        return cls(settings, registry, checks, wanted, observer, local_host, read_origin(sys.argv))
 
     @property
     def probes(self) -> bool:
@@ -116,7 +119,10 @@ class _Run:
 
     def listed(self, nodes: tuple[Node, ...]) -> Cluster:
         """Return the cluster before anything was asked: the run's own facts are known of every node."""
-        own = {PlugInFacts: PlugInFacts(self.registry.broken), JobFacts: JobFacts(self.settings.ifname)}
+        own = {
+            PlugInFacts: PlugInFacts(self.registry.broken),
+            JobFacts: JobFacts(self.settings.ifname),
+        }
         return Cluster(nodes, {node.name: own for node in nodes})
 
     def through(
@@ -156,6 +162,8 @@ class _Run:
         report = self.concluded(
             cluster, self.checks, seconds=clock() - began, interrupted=interrupted, recorded=fleet.recorded
         )
+        plan = replace(report.plan, blockers=blockers(report, self.checks, self.settings))
+        report = replace(report, plan=plan, **vars(self.origin))
         self.observer.judged(report.findings)
         return report
 

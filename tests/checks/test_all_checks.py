@@ -42,6 +42,7 @@ PROGRAMS = {
         "clustershell": "clush",
         "coreutils": "cat chmod df du env head id ls mkdir rm sleep sort tail tee timeout uptime",
         "debianutils": "which",
+        "dnf": "dnf",
         "docker.io": "docker",
         "ethtool": "ethtool",
         "firewalld": "firewall-cmd",
@@ -54,7 +55,7 @@ PROGRAMS = {
         "iputils-tracepath": "tracepath",
         "iptables": "iptables",
         "kmod": "modprobe",
-        "libc-bin": "getent ldconfig",
+        "libc-bin": "getent ldconfig ldd",
         "mawk": "awk",
         "mount": "mount",
         "netcat-openbsd": "nc",
@@ -66,6 +67,7 @@ PROGRAMS = {
         "pciutils": "lspci",
         "apt": "apt-get",
         "procps": "ps sysctl",
+        "rsync": "rsync",
         "python3": "python3",
         "sed": "sed",
         "slurm-client": "salloc sbatch scancel sinfo squeue srun",
@@ -74,6 +76,7 @@ PROGRAMS = {
         "traceroute": "traceroute",
         "ufw": "ufw",
         "util-linux": "dmesg findmnt",
+        "zypper": "zypper",
     }.items()
     for word in words.split()
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Absent, NodeView, Problem, Severity, Unread, node_check
-from ncheck.blockers import Blocker, blockers, launcher_of_probe
+from ncheck.blockers import blockers, launcher_of_probe
 from ncheck.conclude import conclude
 from ncheck.facts.clock import ClockFacts
 from ncheck.facts.gpus import GpuFacts
@@ -15,7 +15,7 @@ from ncheck.facts.run import JobFacts
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts, SshFromHereFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
-from ncheck.model.plan import LaunchCommand, LaunchPlan, Setting
+from ncheck.model.plan import Blocker, LaunchCommand, LaunchPlan, Setting
 from ncheck.settings import Ignore, Settings
 from ncheck_checks.ssh.node_to_node_ssh_fails import node_to_node_ssh_fails
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from ncheck import Absent, Check, NodeView, Problem, Report, Severity, Unread, node_check
+from ncheck import Absent, Check, NodeView, Problem, Report, Severity, Unread, cluster_check, node_check
 from ncheck.conclude import conclude
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import LoginFacts
@@ -144,3 +144,53 @@ def test_a_finding_refers_to_those_that_name_its_cause_where_every_node_has_one(
         ("NC801", ("a",), ()),
         ("NC901", ("a", "b"), ()),
     ]
+
+
+@node_check("NC804", Severity.ERROR, Colour, explains="a dull picture")
+def node_is_grey(node: NodeView) -> Iterator[Problem]:
+    if node[Colour].name == "grey":
+        yield Problem("it is grey", "paint it")
+
+
+@cluster_check("NC805", Severity.ERROR, Colour)
+def picture_is_dull(cluster: Cluster) -> Iterator[Problem]:
+    for ends in (cluster.names[:2], cluster.names[2:]):
+        yield Problem(f"{'-'.join(ends)} is dull", "look", nodes=ends, follows="a dull picture")
+
+
+def test_a_consequence_refers_to_the_causes_on_its_nodes_that_say_they_explain_it() -> None:
+    report = concluded(Settings(), node_is_grey, node_is_red, picture_is_dull, a="grey", b="red", c="red", d="red")
+    assert [(one.code, one.nodes, one.see) for one in report.findings] == [
+        ("NC801", ("b", "c", "d"), ()),
+        ("NC804", ("a",), ()),
+        ("NC805", ("a", "b"), ("NC804",)),
+        ("NC805", ("c", "d"), ()),
+    ]
+
+
+def test_what_is_ignored_explains_nothing_that_counts() -> None:
+    settings = Settings(ignore=(Ignore("NC804"), Ignore("NC801")))
+    report = concluded(settings, node_is_grey, picture_is_dull, a="grey", b="blue", c="blue", d="blue")
+    assert [(one.code, one.see) for one in report.findings] == [("NC805", ()), ("NC805", ()), ("NC804", ())]
+    lost = concluded(settings, node_is_red, node_is_not_blue, a="red", b="blue")
+    assert [(one.code, one.see, one.ignored) for one in lost.findings] == [
+        ("NC901", (), False),
+        ("NC801", (), True),
+    ]
+
+
+def test_a_cluster_without_a_gpu_on_any_reached_node_is_said_to_be_one() -> None:
+    def made(*gpus: object) -> bool:
+        known: dict[str, Facts] = {
+            f"n{place}": {LoginFacts: LoginFacts(Login(reached=held is not None)), GpuFacts: held}
+            for place, held in enumerate(gpus)
+        }
+        return conclude(Cluster.of(known), (), Settings(), LaunchPlan()).cpus_only
+
+    none = Absent("no GPU")
+    assert made(none, none)
+    assert made(none, None)
+    assert not made(none, GpuFacts((), "550.54", "12.4", "nvml"))
+    assert not made(none, Unread("it hung"))
+    assert not made(None)
+    assert not concluded(Settings(), a="red").cpus_only

@@ -36,6 +36,7 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     IPTABLES.key: ("this user is shown no rule anyway", UNASKED),
     "command:journalctl -k -b --no-pager -o short": ("this user sees no kernel message anyway", UNASKED),
     "command:dmesg": ("this user sees no kernel message anyway", UNASKED),
+    "file:/etc/os-release": ("only the wording of a fix depends on it", set()),
     "answer:gpus": ("nvidia-smi tells them, too", set()),
     "answer:meeting": ("that ranks met is told by their turns", set()),
     "answer:tools": ("tells what might have been measured besides", set()),

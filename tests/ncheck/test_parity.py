@@ -89,7 +89,7 @@ def test_a_declared_check_names_the_odd_node_with_evidence_and_the_value_to_come
     assert judge([paint_differs], nodes).findings == [
         Finding("NC811", "paint-differs", Severity.ERROR, ("c",),
                 "the paint differs: dark blue on a,b, red on c (2 to 1)", ("t1 on a,b,d", "t2 on c"),
-                "paint 'dark blue'"),
+                "paint 'dark blue'", summary="the paint differs"),
     ]  # fmt: skip
 
 

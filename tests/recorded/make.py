@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ncheck.facts import every_fact
 from ncheck.facts.learning import sources_for
+from ncheck.facts.os_release import OS_RELEASE
 from ncheck.facts.tools import TOOLS
 from ncheck.fleet.recording import encode
 from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Reply, Status
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 NAMESPACE = "net:[4026531840]"  # the first of every kernel: the nodes are no containers
 UNCERTAINTY = 0.0003  # seconds
+_UBUNTU = 'PRETTY_NAME="Ubuntu 22.04.4 LTS"\nID=ubuntu\nID_LIKE=debian\n'
 
 
 def evidence(host: Host, place: int) -> Evidence:
@@ -74,6 +76,7 @@ def _asked_by_us(host: Host) -> dict[str, Reply]:
     clock: JsonValue = {"offset": host.clock, "uncertainty": UNCERTAINTY}
     return {
         Answer("clock").key: Reply(Status.OK, value=clock),
+        OS_RELEASE.key: Reply(Status.OK, value=_UBUNTU, seconds=0.001),
         TOOLS.key: Reply(Status.OK, value={"tools": {}}, seconds=0.01),
         Answer("ssh-peers").key: Reply(Status.OK, value={"peers": said}, seconds=0.6),
     }

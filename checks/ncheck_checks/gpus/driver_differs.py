@@ -21,6 +21,7 @@ from ncheck.facts.gpus import GpuFacts
 @parity_check(
     "NC503", Severity.WARNING, GpuFacts, by_kind=True, what="the GPU driver differs",
     fix="cat /proc/driver/nvidia/version",
+    look=True,
     shown=lambda gpus: f"driver {gpus.driver}, CUDA {gpus.cuda}",
 )  # fmt: skip
 def driver_differs(gpus: GpuFacts) -> str:

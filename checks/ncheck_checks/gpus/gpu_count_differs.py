@@ -28,4 +28,4 @@ def gpu_count_differs(cluster: Cluster) -> Iterator[Problem]:
         parted = split({node: len(facts.gpus) for node, facts in gpus.items() if facts.models == models})
         if parted:
             message = f"the number of GPUs ({' + '.join(models)}) differs: {parted.summary()}"
-            yield Problem(message, "nvidia-smi -L", nodes=parted.odd)
+            yield Problem(message, "nvidia-smi -L", nodes=parted.odd, look=True, summary="the number of GPUs differs")

@@ -15,14 +15,11 @@ On the node: `sudo nvidia-smi --gpu-reset -i ADDRESS` while no job uses that GPU
 from __future__ import annotations
 
 from collections.abc import Iterator
-from shlex import quote
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.kernel_log import KernelLogFacts, problems
-from ncheck.facts.login import ListingFacts
 
 
-@node_check("NC506", Severity.ERROR, KernelLogFacts, ListingFacts)
+@node_check("NC506", Severity.ERROR, KernelLogFacts)
 def gpu_xid_reported(node: NodeView) -> Iterator[Problem]:
-    here = node[ListingFacts].places == ("local",)
-    return problems(node[KernelLogFacts], fatal=True, login="" if here else f"ssh -t {quote(node.name)} ")
+    return problems(node[KernelLogFacts], fatal=True)

@@ -29,7 +29,7 @@ def nvidia_smi_hangs(node: NodeView) -> Iterator[Problem | Inconclusive | NotApp
     hung = [fact.reason for fact in unread if fact.hung]
     hung += [fact.hung for fact in facts if isinstance(fact, GpuFacts) and fact.hung]
     if hung:
-        yield Problem(hung[0], "sudo journalctl -k -g NVRM", tuple(hung[1:]))
+        yield Problem(hung[0], "sudo journalctl -k -g NVRM", tuple(hung[1:]), look=True, summary="nvidia-smi hangs")
     elif len(unread) == len(facts) or any(fact.unanswered for fact in unread):
         yield Inconclusive(unread[0].reason)
     elif all(isinstance(fact, Absent) for fact in facts):

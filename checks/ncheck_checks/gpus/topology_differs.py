@@ -56,4 +56,5 @@ def topology_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
         (first, parted), *others = pairs
         more = f", and {len(others)} more" if others else ""
         evidence = tuple(f"{pair}: {split.summary()}" for pair, split in pairs)
-        yield Problem(f"{first}: {parted.summary()}{more}", "nvidia-smi topo -m", evidence, nodes)
+        summary = f"{first}: {parted.summary()}{more}"
+        yield Problem(summary, "nvidia-smi topo -m", evidence, nodes, look=True, summary="the GPU topology differs")

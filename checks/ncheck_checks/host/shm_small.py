@@ -40,8 +40,15 @@ def shm_small(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable
     elif shm.total < ENOUGH:
         contained = isinstance(python, InterpreterFacts) and python.container
         fix = "docker run --shm-size=1g" if contained else "sudo mount -o remount,size=50% /dev/shm"
-        yield Problem(f"shared memory (/dev/shm) has {shm.total // MIB} MiB; a job on several GPUs may need 1 GiB", fix)
+        yield Problem(
+            f"shared memory (/dev/shm) has {shm.total // MIB} MiB; a job on several GPUs may need 1 GiB",
+            fix,
+            summary="shared memory is too small",
+        )
     elif shm.free < LEAST_FREE:
         yield Problem(
-            f"shared memory (/dev/shm) has {shm.free // MIB} MiB free of {shm.total // MIB} MiB", "ls -lhS /dev/shm"
+            f"shared memory (/dev/shm) has {shm.free // MIB} MiB free of {shm.total // MIB} MiB",
+            "ls -lhS /dev/shm",
+            look=True,
+            summary="shared memory is full",
         )

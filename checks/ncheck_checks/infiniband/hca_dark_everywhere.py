@@ -24,4 +24,6 @@ from ncheck.network.hca_ports import dark, problems
 
 @cluster_check("NC406", Severity.WARNING, InfinibandFacts, by_kind=True)
 def hca_dark_everywhere(cluster: Cluster) -> Iterator[Problem]:
-    return problems(dark(cluster.facts(InfinibandFacts)), "no link on any node", "sudo iblinkinfo")
+    return problems(
+        dark(cluster.facts(InfinibandFacts)), "no link on any node", "sudo iblinkinfo", "has no link on any node"
+    )

@@ -22,7 +22,7 @@ from ncheck.facts.infiniband import InfinibandFacts
 
 @parity_check(
     "NC405", Severity.ERROR, InfinibandFacts, everywhere=True, by_kind=True, what="HCA ports differ",
-    fix="lspci -d 15b3:",
+    fix="lspci -d 15b3:", look=True,
 )  # fmt: skip
 def ib_port_count_differs(infiniband: InfinibandFacts) -> str:
     counts = Counter(port.link_layer for port in infiniband.ports)

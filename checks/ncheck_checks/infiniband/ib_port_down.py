@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from ncheck import Cluster, Problem, Severity, cluster_check
+from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.network.hca_ports import broken, problems
 
@@ -29,11 +29,11 @@ FIXES = {
 }
 
 
-@cluster_check("NC401", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)
+@cluster_check("NC401", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True, explains=SLOW_NETWORK)
 def ib_port_down(cluster: Cluster) -> Iterator[Problem]:
     for layer, fix in FIXES.items():
         ports = broken(cluster.facts(InfinibandFacts), partial(_down, layer == "Ethernet"))
-        yield from problems(ports, "down", fix)
+        yield from problems(ports, "down", fix, "is down", look=False)
 
 
 def _down(ethernet: bool, port: HcaPort) -> bool:  # noqa: FBT001  one of two link layers

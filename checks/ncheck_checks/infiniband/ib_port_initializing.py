@@ -17,15 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check
+from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.network.hca_ports import chosen, problems
 
 
-@cluster_check("NC403", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)
+@cluster_check("NC403", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True, explains=SLOW_NETWORK)
 def ib_port_initializing(cluster: Cluster) -> Iterator[Problem]:
     ports = chosen(
         cluster.facts(InfinibandFacts),
         lambda port: port.state in ("Initializing", "Armed") and port.link_layer != "Ethernet",
     )
-    return problems(ports, "no answer from a subnet manager", "sudo sminfo -C {hca} -P {port}")
+    fault = "no answer from a subnet manager"
+    return problems(ports, fault, "sudo sminfo -C {hca} -P {port}", "has no subnet manager")

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check
+from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.network.hca_ports import broken, problems
 
 
-@cluster_check("NC402", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True)
+@cluster_check("NC402", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True, explains=SLOW_NETWORK)
 def ib_port_polling(cluster: Cluster) -> Iterator[Problem]:
     ports = broken(cluster.facts(InfinibandFacts), lambda port: port.physical == "Polling")
-    return problems(ports, "Polling: nothing answers at the other end of the cable", "sudo ibstat {hca} {port}")
+    fault = "Polling: nothing answers at the other end of the cable"
+    return problems(ports, fault, "sudo ibstat {hca} {port}", "has no link")

@@ -17,16 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
+from ncheck import SLOW_NETWORK, Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.network.hca_ports import differing_rates, without_rate
 
 
-@cluster_check("NC404", Severity.ERROR, InfinibandFacts, by_kind=True)
+@cluster_check("NC404", Severity.ERROR, InfinibandFacts, by_kind=True, explains=SLOW_NETWORK)
 def ib_rate_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     for parted, places in differing_rates(cluster.facts(InfinibandFacts)).items():
         yield Problem(
-            f"the rate of {', '.join(places)} differs: {parted.summary()}", "sudo iblinkinfo", nodes=parted.odd
+            f"the rate of {', '.join(places)} differs: {parted.summary()}",
+            "sudo iblinkinfo",
+            nodes=parted.odd,
+            look=True,
+            summary=f"the rate of {places[0]} differs",
         )
     for node, ports in without_rate(cluster.facts(InfinibandFacts)).items():
         yield Inconclusive(f"{ports[0].hca} port {ports[0].port} is Active but reports no rate", (node,))

@@ -22,15 +22,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
-from shlex import split
 
-from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check, fold
-from ncheck.facts.login import LoginFacts
+from ncheck import HERE, Cluster, Inconclusive, Problem, Severity, cluster_check, fold
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.probe import Method, ProbeFacts, Stage, Step
-from ncheck.network.link_problems import there
 from ncheck.probe.results import Collective, FailureReport, collectives, failure_report, gaps
 from ncheck.triage import Confidence, Diagnosis, diagnose
+from ncheck.triage.causes import only_shows
 
 # These have checks of their own, because they do no all-reduce.
 ELSEWHERE = frozenset({Method.RDMA, Method.DIAGNOSTICS})
@@ -445,14 +443,16 @@ def _plain(text: str) -> str:
     return str(getattr(address, "ipv4_mapped", None) or address)
 
 
-@cluster_check("NC701", Severity.ERROR, ProbeFacts, also=(NicFacts, LoginFacts), alone=True)
+@cluster_check("NC701", Severity.ERROR, ProbeFacts, also=(NicFacts,), alone=True)
 def all_reduce_failed(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     probed = cluster.facts(ProbeFacts)
     for broken in breakdowns(probed, address_owners(cluster.facts(NicFacts))):
         fix = broken.fix or _TEST_ALL_LINKS
-        if broken.to_type_on:
-            fix = there(broken.to_type_on, cluster.facts(LoginFacts), *split(fix))
-        yield Problem(message(broken), fix, broken.evidence, broken.nodes)
+        where = HERE if fix.startswith("ncheck ") else broken.to_type_on
+        yield Problem(
+            message(broken), fix, broken.evidence, broken.nodes, where=where, look=only_shows(fix),
+            summary="all-reduce failed",
+        )  # fmt: skip
     for unknown in unfinished(probed):
         yield Inconclusive(unknown.why, unknown.nodes)
     for why, nodes in gaps(probed):

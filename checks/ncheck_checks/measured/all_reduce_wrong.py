@@ -79,7 +79,9 @@ _PLACE = {True: "in place", False: "out of place"}
 def all_reduce_wrong(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     probed = cluster.facts(ProbeFacts)
     for found in wrong_sums(probed):
-        yield Problem(found.message, found.fix, found.evidence, found.nodes)
+        yield Problem(
+            found.message, found.fix, found.evidence, found.nodes, look=True, summary="all-reduce gives wrong results"
+        )
     unseen = tuple(node for node, facts in probed.items() if unverified(facts) or not verified(facts))
     if unseen:
         yield NotApplicable("not all of its results were verified", unseen)

@@ -45,4 +45,6 @@ def bandwidth_below_peers(cluster: Cluster) -> Iterator[Problem | NotApplicable]
                 own = [result for result in probed[node].results if result.step.stage is Stage.INSIDE]
                 evidence = tuple(one.text for one in observations(node, hardware[node], own))
                 fix = "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"
-                yield Problem(f"all-reduce inside {node}: {figures}", fix, evidence, (node,))
+                yield Problem(
+                    f"all-reduce inside {node}: {figures}", fix, evidence, (node,), look=True, summary="slow GPUs"
+                )

@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck import HERE, SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.facts.probe import Carried, Method, NodeResult, ProbeFacts
+from ncheck.nccl.choice import PLAN
 from ncheck.parse.interface_names import Kind
 from ncheck.text import moved
 
@@ -168,10 +169,10 @@ def _lines(result: NodeResult) -> Iterator[str]:
         yield f"{device}{plan}: {moved(counted.sent)} sent, {moved(counted.received)} received"
 
 
-@node_check("NC703", Severity.ERROR, ProbeFacts, NicFacts)
+@node_check("NC703", Severity.ERROR, ProbeFacts, NicFacts, explains=SLOW_NETWORK)
 def data_left_by_other_nic(node: NodeView) -> Iterator[Problem | NotApplicable]:
     found = strayed(node[ProbeFacts], node[NicFacts])
     if found:
-        yield Problem(found.message, "ncheck plan nodes.txt --for env", found.evidence)
+        yield Problem(found.message, PLAN, found.evidence, where=HERE, summary="data left by another interface")
     elif why := unjudged(node[ProbeFacts]):
         yield NotApplicable(why)

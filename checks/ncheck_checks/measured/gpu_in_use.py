@@ -27,4 +27,6 @@ def gpu_in_use(node: NodeView) -> Iterator[Problem]:
     shares = {gpu.index: share_in_use(gpu) or 0.0 for gpu in in_use(node[GpuFacts])}
     if shares:
         used = ", ".join(f"{share:.0%} of GPU {index}" for index, share in shares.items())
-        yield Problem(f"GPU memory is in use before the job starts: {used}", "nvidia-smi")
+        yield Problem(
+            f"GPU memory is in use before the job starts: {used}", "nvidia-smi", look=True, summary="GPUs are in use"
+        )

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import SLOW_NETWORK, Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.probe.slow import search_slow, slow_links
 from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
-@cluster_check("NC711", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS)
+@cluster_check("NC711", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, explains=SLOW_NETWORK)
 def link_slow(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     yield from slow_links(search_slow(cluster.facts(ProbeFacts), hardware_in(cluster)))

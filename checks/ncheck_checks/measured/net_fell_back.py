@@ -18,11 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck import HERE, SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.probe import NodeResult, ProbeFacts
+from ncheck.nccl.choice import PLAN
 from ncheck.triage.nccl_network import NetworkUse, Role, network_uses
 
 _MOST_EVIDENCE = 6
+
+_SHOWS_HCAS = "ibstat; ls -l /dev/infiniband"
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def _other_network(result: NodeResult, uses: tuple[NetworkUse, ...]) -> tuple[st
         other = next(("Socket" for use in uses if use.role is Role.SOCKET), "")
     if not other:
         return None
-    fix = "ibstat; ls -l /dev/infiniband" if pin == "IB" else "ncheck plan nodes.txt --for env"
+    fix = _SHOWS_HCAS if pin == "IB" else PLAN
     return f"NCCL was pinned to {pin} but used {other}", fix
 
 
@@ -95,10 +98,12 @@ def _instead(used: list[str], planned: list[str]) -> tuple[str, str]:
     return message, "ncheck plan nodes.txt --for env"
 
 
-@node_check("NC704", Severity.ERROR, ProbeFacts)
+@node_check("NC704", Severity.ERROR, ProbeFacts, explains=SLOW_NETWORK)
 def net_fell_back(node: NodeView) -> Iterator[Problem | NotApplicable]:
     found = fallen_back(node[ProbeFacts])
     if found:
-        yield Problem(found.message, found.fix, found.evidence)
+        look = found.fix == _SHOWS_HCAS
+        where = "" if look else HERE
+        yield Problem(found.message, found.fix, found.evidence, where=where, look=look)
     elif silent_about(node[ProbeFacts]):
         yield NotApplicable("NCCL's log does not show the network of any step with other nodes")

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
+from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.probe.slow import search_slow, slow_nodes
 from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
-@cluster_check("NC710", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS)
+@cluster_check("NC710", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS, explains=SLOW_NETWORK)
 def node_slow(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     yield from slow_nodes(search_slow(cluster.facts(ProbeFacts), hardware_in(cluster)), on_cpus=False)

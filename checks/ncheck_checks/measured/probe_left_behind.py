@@ -30,4 +30,4 @@ def probe_left_behind(node: NodeView) -> Iterator[Problem]:
     if left:
         words = f"after the probe {len(left)} processes or files had to be removed, or may be left"
         message = left[0] if len(left) == 1 else words
-        yield Problem(message, 'ps -fu "$USER"; ls -l /dev/shm', left[:_MOST])
+        yield Problem(message, 'ps -fu "$USER"; ls -l /dev/shm', left[:_MOST], look=True)

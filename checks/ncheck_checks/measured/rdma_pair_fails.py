@@ -18,19 +18,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
+from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.login import LoginFacts
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.tools import ToolFacts
 from ncheck.probe.rails import failing, failure_message, line_to_repeat, not_tested, rails, unmet
 
 
-@cluster_check("NC740", Severity.ERROR, ProbeFacts, InfinibandFacts, also=(ToolFacts,))
+@cluster_check("NC740", Severity.ERROR, ProbeFacts, InfinibandFacts, also=(ToolFacts, LoginFacts))
 def rdma_pair_fails(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     tried = rails(cluster.facts(ProbeFacts), cluster.facts(InfinibandFacts))
     for found in failing(tried):
         evidence = tuple(rail.failure.words for rail in found.shown if rail.failure)
-        yield Problem(failure_message(found), line_to_repeat(found.shown[0]), evidence, found.nodes)
+        yield Problem(
+            failure_message(found), line_to_repeat(found.shown[0], cluster.facts(LoginFacts)), evidence, found.nodes,
+            where=HERE, look=True, summary="RDMA fails",
+        )  # fmt: skip
     for node, why in unmet(tried):
         yield Inconclusive(why, (node,))
     for why, nodes in not_tested(tried, cluster.facts(ProbeFacts), cluster.facts(ToolFacts)).items():

@@ -17,17 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import HERE, Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.login import LoginFacts
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.tools import ToolFacts
 from ncheck.probe.rails import line_to_repeat, rails, slow, slow_message, unjudged
 
 
-@cluster_check("NC741", Severity.WARNING, ProbeFacts, InfinibandFacts, also=(ToolFacts,))
+@cluster_check("NC741", Severity.WARNING, ProbeFacts, InfinibandFacts, also=(ToolFacts, LoginFacts))
 def rdma_pair_slow(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     tried = rails(cluster.facts(ProbeFacts), cluster.facts(InfinibandFacts))
     for found in slow(tried):
-        yield Problem(slow_message(found), line_to_repeat(found.shown[0]), nodes=found.nodes)
+        yield Problem(
+            slow_message(found), line_to_repeat(found.shown[0], cluster.facts(LoginFacts)), nodes=found.nodes,
+            where=HERE, look=True, summary="RDMA is slow",
+        )  # fmt: skip
     for why, nodes in unjudged(tried, cluster.facts(ProbeFacts), cluster.facts(ToolFacts)).items():
         yield NotApplicable(why, nodes)

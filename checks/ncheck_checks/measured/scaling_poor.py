@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, fold
+from ncheck import HERE, SLOW_NETWORK, Cluster, NotApplicable, Problem, Severity, cluster_check, fold
 from ncheck.facts.probe import ProbeFacts
 from ncheck.model.report import LEAST_KEPT
 from ncheck.probe.expected import expectation
@@ -37,9 +37,10 @@ def scaling_poor(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
         return
     low = next((one for one in steps if one.efficiency is not None and one.efficiency < LEAST_KEPT), None)
     if low and low.best:
-        more_time = "ncheck probe nodes.txt --probe-time 300"
+        more_time, evidence = "ncheck probe nodes.txt --probe-time 300", tuple(map(_line, steps))
         fix = more_time if low.share is None else shows_links(low.results, hardware)
-        yield Problem(_message(low, low.best), fix, tuple(map(_line, steps)), low.nodes)
+        where = HERE if low.share is None else low.nodes[0]
+        yield Problem(_message(low, low.best), fix, evidence, low.nodes, where=where, look=True, follows=SLOW_NETWORK)
 
 
 def _message(low: Scaled, best: Scaled) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import NodeView, Problem, Severity, node_check
+from ncheck import HERE, NodeView, Problem, Severity, node_check
 from ncheck.facts.run import CrashFacts
 
 
@@ -25,4 +25,4 @@ from ncheck.facts.run import CrashFacts
 def check_crashed(node: NodeView) -> Iterator[Problem]:
     for crash in node[CrashFacts].crashes:
         message = f"the check {crash.check} ({crash.code}) crashed: {crash.why}"
-        yield Problem(message, f"ncheck --ignore {crash.check} nodes.txt", (f"module: {crash.module}",))
+        yield Problem(message, f"ncheck --ignore {crash.check} nodes.txt", (f"module: {crash.module}",), where=HERE)

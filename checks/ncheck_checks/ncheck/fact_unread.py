@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check
+from ncheck import HERE, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.run import UnreadFacts
 
@@ -33,7 +33,9 @@ def fact_unread(cluster: Cluster) -> Iterator[Problem]:
     for (node_name, reason, fix), names in facts.items():
         nodes.setdefault((tuple(names), reason, fix), []).append(node_name)
     for (names_of_facts, reason, fix), members in nodes.items():
-        yield Problem(f"{_failure(names_of_facts)}: {reason}", fix or "ncheck explain NC002", nodes=tuple(members))
+        failure, typed = _failure(names_of_facts), fix or "ncheck explain NC002"
+        where = HERE if typed.startswith("ncheck ") else ""
+        yield Problem(f"{failure}: {reason}", typed, nodes=tuple(members), where=where, look=True, summary=failure)
 
 
 def _failure(names: tuple[str, ...]) -> str:

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Inconclusive, NodeView, Problem, Severity, node_check
+from ncheck import HERE, Inconclusive, NodeView, Problem, Severity, node_check
 from ncheck.facts.login import LoginFacts
-from ncheck.network.logins import INFRASTRUCTURE
+from ncheck.network.logins import INFRASTRUCTURE, by_ssh
 
 
 @node_check("NC001", Severity.ERROR, LoginFacts, blocks_plan=True, says_unreached=True)
@@ -32,4 +32,10 @@ def node_not_reached(node: NodeView) -> Iterator[Problem | Inconclusive]:
     if login.cause in INFRASTRUCTURE:
         yield Inconclusive(f"unreachable, but the node is not at fault ({cause}): {login.detail}")
     else:
-        yield Problem(f"unreachable: {cause}", login.fix or f"ssh -v {quote(node.name)} true", (login.detail,))
+        yield Problem(
+            f"unreachable: {cause}",
+            login.fix or f"{by_ssh(quote(node.name), login, '-v')} true",
+            (login.detail,),
+            where=HERE,
+            look=True,
+        )

@@ -50,4 +50,4 @@ def _left_out(bond: Bond) -> list[str]:
 def bond_degraded(node: NodeView) -> Iterator[Problem]:
     for bond in node[BondFacts].bonds:
         if defects := "; ".join(_defects(bond)):
-            yield Problem(f"{bond.name}: {defects}", f"cat {quote('/proc/net/bonding/' + bond.name)}")
+            yield Problem(f"{bond.name}: {defects}", f"cat {quote('/proc/net/bonding/' + bond.name)}", look=True)

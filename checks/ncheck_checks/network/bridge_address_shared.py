@@ -34,4 +34,5 @@ def bridge_address_shared(cluster: Cluster) -> Iterator[Problem]:
             fix="ip -br address",
             evidence=tuple(f"{name} has {ip} on {fold(owners)}" for (name, ip), owners in found.items()),
             nodes=nodes,
+            look=True,
         )

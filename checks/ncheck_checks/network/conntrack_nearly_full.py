@@ -29,4 +29,7 @@ def conntrack_nearly_full(node: NodeView) -> Iterator[Problem | NotApplicable]:
         yield NotApplicable("netfilter does not track connections")
     elif tracked.count > FULL * tracked.most:
         fix = f"sudo sysctl -w net.netfilter.nf_conntrack_max={max(2 * tracked.most, 2 * tracked.count)}"
-        yield Problem(f"{tracked.count} of {tracked.most} entries of the connection tracking table are in use", fix)
+        yield Problem(
+            f"{tracked.count} of {tracked.most} entries of the connection tracking table are in use", fix,
+            summary="the connection tracking table is nearly full",
+        )  # fmt: skip

@@ -19,10 +19,9 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.links import ListenFacts
-from ncheck.facts.login import LoginFacts
 from ncheck.network.job_ports import taken
 
 
-@node_check("NC317", Severity.WARNING, ListenFacts, also=(LoginFacts,))
+@node_check("NC317", Severity.WARNING, ListenFacts)
 def default_port_taken(node: NodeView) -> Iterator[Problem]:
     return taken(node, assumed=True)

@@ -11,18 +11,22 @@ MASTER_ADDR=$(hostname) fails in the same way. NCCL and Open MPI read addresses 
 affected. The launch plan uses an IP address for MASTER_ADDR and sets GLOO_SOCKET_IFNAME, which is enough.
 
 ## What to type
-`export GLOO_SOCKET_IFNAME=eth0` in the job, or change that line of /etc/hosts to the node's address on the network;
-`getent ahosts $(hostname)` shows what programs get.
+`ncheck plan nodes.txt` prints the command that starts the job, with GLOO_SOCKET_IFNAME where gloo is used. Or change
+that line of /etc/hosts to the node's address on the network; `getent ahosts $(hostname)` shows what programs get.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check, export_line
+from ncheck import HERE, Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.names import HostNameFacts
 from ncheck.facts.nics import NicFacts
+from ncheck.nccl.choice import PLAN
 from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses
+
+LOOKUP = "getent ahosts $(hostname)"
 
 
 @cluster_check("NC360", Severity.WARNING, HostNameFacts, also=(NicFacts, *ADDRESS_FACTS))
@@ -30,11 +34,11 @@ def host_name_is_loopback(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     best = best_addresses(cluster)
     for node in cluster:
         resolved, addresses, own = node[HostNameFacts].leads_to, best[node.name], (node.name,)
-        unknown_interface = "getent ahosts $(hostname)"
-        fix = export_line("GLOO_SOCKET_IFNAME", addresses[0].interface.name) if addresses else unknown_interface
+        # The plan sets what gloo needs; without an address to use, there is only the lookup to see.
+        fix = partial(Problem, fix=PLAN, where=HERE) if addresses else partial(Problem, fix=LOOKUP, look=True)
         if resolved.late:
             yield Inconclusive("the lookup of its own hostname did not finish in time", own)
         elif resolved.error:
-            yield Problem(f"its hostname does not resolve there: {resolved.error}", fix, nodes=own)
+            yield fix(f"its hostname does not resolve there: {resolved.error}", nodes=own)
         elif resolved.addresses and (resolved.addresses[0].startswith("127.") or resolved.addresses[0] == "::1"):
-            yield Problem(f"its hostname resolves to {resolved.addresses[0]} there", fix, nodes=own)
+            yield fix(f"its hostname resolves to {resolved.addresses[0]} there", nodes=own)

@@ -33,4 +33,4 @@ def ifname_not_there(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
         yield NotApplicable("no interface was requested (--ifname)")
         return
     for defect, nodes in problems_of(name, cluster.facts(NicFacts), cluster.facts(LinkFacts)).items():
-        yield Problem(f"--ifname {name}: {defect}", "ip -br address", nodes=nodes)
+        yield Problem(f"--ifname {name}: {defect}", "ip -br address", nodes=nodes, look=True)

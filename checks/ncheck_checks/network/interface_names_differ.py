@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check, split
+from ncheck import HERE, Cluster, Problem, Severity, cluster_check, split
 from ncheck.facts.nics import NicFacts
+from ncheck.nccl.choice import PLAN
 from ncheck.network.subnets import common_names, shared
 
 
@@ -30,4 +31,4 @@ def interface_names_differ(cluster: Cluster) -> Iterator[Problem]:
         parted = split({node: addresses[0].interface.name for node, addresses in members.items()})
         if parted and not common_names(members):
             message = f"interface names in {subnet} differ: {parted.summary()}"
-            yield Problem(message, "ncheck plan nodes.txt --for nccl.conf", nodes=parted.odd)
+            yield Problem(message, PLAN, nodes=parted.odd, where=HERE, look=True, summary="interface names differ")

@@ -31,4 +31,4 @@ def interface_speed_differs(cluster: Cluster) -> Iterator[Problem]:
         if parted:
             name = members[parted.odd[0]][0].interface.name
             message = f"the speed of interfaces in {subnet} differs: {parted.summary()}"
-            yield Problem(message, f"sudo ethtool {quote(name)}", nodes=parted.odd)
+            yield Problem(message, f"sudo ethtool {quote(name)}", nodes=parted.odd, look=True)

@@ -20,10 +20,9 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.links import ListenFacts
-from ncheck.facts.login import LoginFacts
 from ncheck.network.job_ports import taken
 
 
-@node_check("NC316", Severity.ERROR, ListenFacts, also=(LoginFacts,))
+@node_check("NC316", Severity.ERROR, ListenFacts)
 def job_port_taken(node: NodeView) -> Iterator[Problem]:
     return taken(node, assumed=False)

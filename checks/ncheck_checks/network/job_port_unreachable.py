@@ -17,10 +17,9 @@ from collections.abc import Iterator
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
 from ncheck.facts.links import LinkFacts, ListenFacts
-from ncheck.facts.login import LoginFacts
 from ncheck.network.job_ports import unreachable
 
 
-@cluster_check("NC318", Severity.ERROR, LinkFacts, ListenFacts, also=(LoginFacts,))
+@cluster_check("NC318", Severity.ERROR, LinkFacts, ListenFacts)
 def job_port_unreachable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     return unreachable(cluster, surely=True)

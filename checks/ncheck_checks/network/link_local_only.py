@@ -34,4 +34,6 @@ def link_local_only(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
             continue
         for name, addresses in names.items():
             fix = f"ip -br address show dev {quote(name)}"
-            yield Problem(f"{name} has link-local addresses only: {', '.join(addresses)}", fix, nodes=(node,))
+            yield Problem(
+                f"{name} has link-local addresses only: {', '.join(addresses)}", fix, nodes=(node,), look=True
+            )

@@ -45,7 +45,7 @@ def names_resolve_differently(cluster: Cluster) -> Iterator[Problem | Inconclusi
         yield from _wrong_addresses(name, found, own.get(name, frozenset()))
     for (nodes, error), names in nodes_by_value(unresolved).items():
         message = f"{fold(names)} {'does' if len(names) == 1 else 'do'} not resolve: {error}"
-        yield Problem(message, _fix(names[0]), nodes=nodes)
+        yield Problem(message, _fix(names[0]), nodes=nodes, look=True)
     if late := tuple(node for node, facts in lookups.items() if any(name.late for name in facts.names.values())):
         yield Inconclusive("the lookup of other nodes' names did not finish in time", nodes=late)
 
@@ -54,12 +54,12 @@ def _wrong_addresses(name: str, found: Mapping[str, frozenset[str]], own: frozen
     """Yield addresses that are not the node's, and lookups that have no common address."""
     foreign = {node: _joined(ips) for node, ips in found.items() if own and not ips & own}
     for addresses, nodes in nodes_by_value(foreign).items():
-        yield Problem(f"{name} resolves to {addresses}, which is not its address", _fix(name), nodes=nodes)
+        yield Problem(f"{name} resolves to {addresses}, which is not its address", _fix(name), nodes=nodes, look=True)
     right = {node: ips for node, ips in found.items() if node not in foreign}
     parted = split({node: _joined(ips) for node, ips in right.items()})
     if parted and not frozenset.intersection(*right.values()):
         message = f"{name} resolves to different addresses: {parted.summary()}"
-        yield Problem(message, _fix(name), nodes=parted.odd)
+        yield Problem(message, _fix(name), nodes=parted.odd, look=True)
 
 
 def _own_addresses(nics: NicFacts) -> frozenset[str]:

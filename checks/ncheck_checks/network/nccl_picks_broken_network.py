@@ -10,8 +10,9 @@ NCCL does not test its choice: it takes the first interface in the kernel's orde
 or at its first large message, on nodes that could work together.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME='=eth1'` on all nodes, with the name of the interface in the working network;
-`ncheck plan nodes.txt --for env` prints it.
+`ncheck plan nodes.txt` prints the command that starts the job with the right variable. By hand, with the second "=" for
+an exact name: `mpirun -x NCCL_SOCKET_IFNAME==eth0` (an exported variable alone does not reach the ranks of mpirun), or
+the line `NCCL_SOCKET_IFNAME==eth0` in ~/.nccl.conf. `ip -br address` shows which interface is in which network.
 """
 
 from __future__ import annotations

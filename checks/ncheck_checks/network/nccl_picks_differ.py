@@ -11,21 +11,20 @@ Each rank connects to the addresses that NCCL picked on the others. Without a ro
 hangs before its first step. With a route, data takes an unintended path, such as the management network.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME='=eth0'` on all nodes, with the name of an interface in the same subnet;
-`ncheck plan nodes.txt --for env` prints it.
+`ncheck plan nodes.txt` prints the command that starts the job with the right variable. By hand, with the second "=" for
+an exact name: `mpirun -x NCCL_SOCKET_IFNAME==eth0` (an exported variable alone does not reach the ranks of mpirun), or
+the line `NCCL_SOCKET_IFNAME==eth0` in ~/.nccl.conf. `ip -br address` shows which interface is in which network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check, fold, nodes_by_value, split
+from ncheck import HERE, Cluster, Problem, Severity, cluster_check, fold, nodes_by_value, split
 from ncheck.facts.environment import EnvironmentFacts
-from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.nccl.choice import PICK_FACTS, command_into, picked_addresses
-from ncheck.network.link_faults import carrying
+from ncheck.nccl.choice import PICK_FACTS, PLAN, picked_addresses
 from ncheck.network.subnets import machines, shared
 
 
@@ -34,16 +33,15 @@ from ncheck.network.subnets import machines, shared
     Severity.WARNING,
     NicFacts,
     EnvironmentFacts,
-    also=(*PICK_FACTS, IdentityFacts, LinkFacts),
+    also=(*PICK_FACTS, IdentityFacts),
     mended_by="NCCL_SOCKET_IFNAME",
 )
 def nccl_picks_differ(cluster: Cluster) -> Iterator[Problem]:
     nodes = machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts))
     picks = picked_addresses(node for node in cluster if node.name in nodes)
-    parted, everywhere = split({name: pick.subnet for name, pick in picks.items()}), shared(nodes)
-    if parted and everywhere:
-        whole = next(iter(carrying(cluster.facts(LinkFacts), nodes)), "")
+    parted = split({name: pick.subnet for name, pick in picks.items()})
+    if parted and shared(nodes):
         choices = {node: f"{pick.interface.name} is in {pick.subnet}" for node, pick in picks.items()}
         evidence = tuple(f"{choice}: {fold(members)}" for choice, members in nodes_by_value(choices).items())
         message = f"NCCL would pick different subnets: {parted.summary()}"
-        yield Problem(message, command_into(everywhere, whole), evidence, parted.odd)
+        yield Problem(message, PLAN, evidence, parted.odd, where=HERE, summary="NCCL would pick different subnets")

@@ -9,20 +9,21 @@ Every rank connects to the addresses that NCCL picked on the others. Without a r
 first step.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME='=eth0'` on all nodes, with the name of an interface in the same subnet;
-`ncheck plan nodes.txt --for env` prints it.
+`ncheck plan nodes.txt` prints the command that starts the job with the right variable. By hand, with the second "=" for
+an exact name: `mpirun -x NCCL_SOCKET_IFNAME==eth0` (an exported variable alone does not reach the ranks of mpirun), or
+the line `NCCL_SOCKET_IFNAME==eth0` in ~/.nccl.conf. `ip -br address` shows which interface is in which network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Inconclusive, Problem, Severity, Unread, cluster_check, fold
+from ncheck import HERE, Cluster, Inconclusive, Problem, Severity, Unread, cluster_check, fold
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.routes import RouteFacts
-from ncheck.nccl.choice import PICK_FACTS, command_into, picked_addresses
+from ncheck.nccl.choice import PICK_FACTS, PLAN, picked_addresses
 from ncheck.network.subnets import machines, shared
 
 
@@ -43,8 +44,12 @@ def nccl_picks_unroutable(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
         errors = {node: facts.routes.get(pick.ip, "") for node, facts in cluster.facts(RouteFacts).items()}
         without_route = {node: error for node, error in errors.items() if error}
         if without_route:
-            fix = command_into(everywhere, "") if everywhere else f"ip route get {pick.ip}"
             address = f"{pick.ip} ({pick.interface.name})"
             message = f"NCCL on {name} would listen on {address}: {fold(without_route)} has no route to it"
             evidence = tuple(f"{node}: {error}" for node, error in without_route.items())
-            yield Problem(message, fix, evidence, (name, *without_route))
+            nodes, brief = (name, *without_route), "NCCL would pick an unroutable address"
+            if everywhere:
+                yield Problem(message, PLAN, evidence, nodes, where=HERE, summary=brief)
+            else:
+                route = f"ip route get {pick.ip}"
+                yield Problem(message, route, evidence, nodes, where=fold(without_route), look=True, summary=brief)

@@ -14,19 +14,22 @@ version is unknown, a node is reported only if old and new rules agree.
 All other ranks get the address of that interface, and none can reach it: the job hangs before its first step.
 
 ## What to type
-`export NCCL_SOCKET_IFNAME='=eth0'`, the second "=" for an exact name, or `NCCL_SOCKET_IFNAME==eth0` in ~/.nccl.conf.
+`ncheck plan nodes.txt` prints the command that starts the job with the right variable. By hand, with the second "=" for
+an exact name: `mpirun -x NCCL_SOCKET_IFNAME==eth0` (an exported variable alone does not reach the ranks of mpirun), or
+the line `NCCL_SOCKET_IFNAME==eth0` in ~/.nccl.conf. `ip -br address` shows which interface is in which network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from ncheck import Cluster, Inconclusive, NodeView, Problem, Severity, Unread, cluster_check, export_line
+from ncheck import HERE, Cluster, Inconclusive, NodeView, Problem, Severity, Unread, cluster_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
-from ncheck.nccl.choice import choices
+from ncheck.nccl.choice import PLAN, choices
 from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses
 from ncheck.network.subnets import SubnetAddress, subnet_addresses
 
@@ -53,10 +56,13 @@ def _judged(node: NodeView, best: tuple[SubnetAddress, ...]) -> Iterator[Problem
     if found[0].stray:
         yield Inconclusive(f"NCCL picks {found[0].stray}, but no interface of this node has that address", name)
     elif not any(choice.where in good for choice in found):
-        fix = export_line("NCCL_SOCKET_IFNAME", f"={best[0].interface.name}") if best else "ip -br address"
+        fix = partial(Problem, fix=PLAN, where=HERE) if best else partial(Problem, fix="ip -br address", look=True)
         ip = found[-1].where[1]
         shared = f"; other nodes have this address too: {ip}" if ip in {address.ip for address in own} else ""
-        yield Problem(f"NCCL would {found[-1].described}{shared}", fix, found[-1].answer, name)
+        yield fix(
+            f"NCCL would {found[-1].described}{shared}", evidence=found[-1].answer, nodes=name,
+            summary=f"NCCL would pick {found[-1].name or 'no interface'}",
+        )  # fmt: skip
     elif isinstance(nccl, Unread) and not all(choice.where in good for choice in found):
         reason = f"NCCL before 2.28.3 would pick {found[0].name}, and the NCCL version is unknown: {nccl.reason}"
         yield Inconclusive(reason, name)

@@ -32,4 +32,4 @@ def network_lacks_node(cluster: Cluster) -> Iterator[Problem]:
         where = parted.subnet + (f" ({fast / 1000:g} Gb/s)" if fast else "")
         for why, names in nodes_by_value(parted.missing).items():
             message = f"{where} connects {fold(parted.members)}, but not {fold(names)}: {why.reason}"
-            yield Problem(message, why.fix, nodes=names)
+            yield Problem(message, why.fix, nodes=names, look=why.look, summary=f"not in {parted.subnet}")

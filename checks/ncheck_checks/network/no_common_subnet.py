@@ -28,4 +28,7 @@ from ncheck.network.subnets import Apart, apart, machines
 def no_common_subnet(cluster: Cluster) -> Iterator[Problem]:
     found = apart(machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts)))
     if isinstance(found, Apart) and not found.routed:
-        yield Problem(f"no subnet is common to all nodes: {found.summary}", "ip -br address", found.evidence, found.odd)
+        message = f"no subnet is common to all nodes: {found.summary}"
+        yield Problem(
+            message, "ip -br address", found.evidence, found.odd, look=True, summary="no subnet is common to all nodes"
+        )

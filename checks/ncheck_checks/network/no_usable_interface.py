@@ -30,7 +30,7 @@ def no_usable_interface(node: NodeView) -> Iterator[Problem | NotApplicable]:
         yield NotApplicable("a single machine needs no network")
     elif not any(subnet_addresses(nics)):
         evidence = tuple(_summary(nic) for nic in nics.interfaces)
-        yield Problem("no interface that a job could use", "ip -br address", evidence)
+        yield Problem("no interface that a job could use", "ip -br address", evidence, look=True)
 
 
 def _summary(nic: Interface) -> str:

@@ -45,4 +45,6 @@ def plan_not_followed(node: NodeView) -> Iterator[Problem | NotApplicable]:
             f"with the plan's {plan}, NCCL {result} (planned: {planned})",
             others[0].command_to_set("") if others else "ip -br address",
             evidence,
+            look=not others,
+            summary="NCCL does not follow the plan",
         )

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Cluster, Problem, Severity, cluster_check
+from ncheck import HERE, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.network.subnets import Apart, apart, machines
@@ -28,4 +28,6 @@ def subnets_only_routed(cluster: Cluster) -> Iterator[Problem]:
     found = apart(machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts)))
     if isinstance(found, Apart) and found.routed:
         fix = f"tracepath {quote(found.odd[0])}"
-        yield Problem(f"only routers connect the nodes: {found.summary}", fix, found.evidence, found.odd)
+        yield Problem(
+            f"only routers connect the nodes: {found.summary}", fix, found.evidence, found.odd, where=HERE, look=True
+        )

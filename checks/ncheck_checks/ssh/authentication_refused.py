@@ -15,10 +15,18 @@ a key with a passphrase to an agent: `ssh-add ~/.ssh/id_ed25519`.
 
 from __future__ import annotations
 
-from ncheck import Problem
+from ncheck import HERE, Problem
 from ncheck.network.logins import Cause, Login, login_check
 
 
 @login_check("NC120", Cause.AUTH_REFUSED)
 def authentication_refused(node: str, login: Login) -> Problem:
-    return Problem(f"{login.user or 'your user'} refused: no key was accepted", f"ssh-copy-id {node}")
+    user = login.user or "your user"
+    offered = "no key was accepted" if login.offered_keys else "no key was offered; name one with -i KEY"
+    fix = f"ssh-copy-id {_port(login)}{node}" if login.offered_keys else "ncheck -i KEY nodes.txt"
+    look = login.fix.startswith("ssh ")  # a login by hand, to see why
+    return Problem(f"{user} refused: {offered}", fix, where=HERE, look=look, summary="SSH key refused")
+
+
+def _port(login: Login) -> str:
+    return f"-p {login.port} " if login.port not in (0, 22) else ""

@@ -15,10 +15,10 @@ node alone.
 
 from __future__ import annotations
 
-from ncheck import Problem
+from ncheck import HERE, Problem
 from ncheck.network.logins import Cause, Login, by_ssh, login_check
 
 
 @login_check("NC127", Cause.CLOSED)
 def connection_cut(node: str, login: Login) -> Problem:
-    return Problem("the connection was lost", f"{by_ssh(node, login)} uptime")
+    return Problem("the connection was lost", f"{by_ssh(node, login)} uptime", where=HERE, look=True)

@@ -14,10 +14,11 @@ the cloud's security group, power the node on, or remove it from the list.
 
 from __future__ import annotations
 
-from ncheck import Problem
+from ncheck import HERE, Problem
 from ncheck.network.logins import Cause, Login, login_check
 
 
 @login_check("NC112", Cause.FILTERED)
 def connection_filtered(node: str, login: Login) -> Problem:
-    return Problem(f"no answer on port {login.port}", f"sudo traceroute -T -p {login.port} {login.address or node}")
+    fix = f"sudo traceroute -T -p {login.port} {login.address or node}"
+    return Problem(f"no answer on port {login.port}", fix, where=HERE, look=True)

@@ -8,17 +8,43 @@ connection.
 mpirun, Horovod and DeepSpeed start their processes over ssh; if one node refuses it, the whole launch fails.
 
 ## What to type
-On the node's console: `sudo systemctl restart ssh` (the unit is called sshd on Red Hat and SUSE). If ssh listens on
-another port, as in many containers: `ncheck -p 10001 nodes.txt`; `sudo ss -tlnp` on the node shows the port.
+On the node's console: `sudo systemctl restart ssh` (the unit is called sshd on Red Hat and SUSE). If every node
+refuses, ssh probably listens on another port, as in many containers: `ncheck -p 10001 nodes.txt`; `sudo ss -tlnp` on
+the node shows the port.
 """
 
 from __future__ import annotations
 
-from ncheck import Problem
-from ncheck.network.logins import Cause, Login, login_check
+from collections.abc import Iterator, Mapping
+
+from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
+from ncheck.facts.login import LoginFacts
+from ncheck.network.logins import RESTART_SSH, Cause, Login, login_said
 
 
-@login_check("NC111", Cause.REFUSED)
-def connection_refused(_node: str, login: Login) -> Problem:
+@cluster_check("NC111", Severity.ERROR, LoginFacts, alone=True, blocks_plan=True, explains_unreached=True)
+def connection_refused(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    logins = {node: held.login for node, held in cluster.facts(LoginFacts).items()}
+    if len(logins) > 1 and all(login.cause is Cause.REFUSED for login in logins.values()):
+        yield _all_refuse(logins)
+        return
+    for node in cluster:
+        yield from login_said(node, Cause.REFUSED, _refuses)
+
+
+def _refuses(_node: str, login: Login) -> Problem:
     message = f"nothing listens on port {login.port}: start ssh on the node's console"
-    return Problem(message, "sudo systemctl restart ssh")
+    return Problem(message, RESTART_SSH, summary=f"SSH refused on port {login.port}")
+
+
+def _all_refuse(logins: Mapping[str, Login]) -> Problem:
+    """Return one problem for all: that ssh listens on another port is likelier than that it is off everywhere."""
+    ports = ", ".join(sorted({str(login.port) for login in logins.values()}))
+    return Problem(
+        f"every node refuses port {ports}: if ssh listens on another port, name it with -p",
+        "ncheck -p PORT nodes.txt",
+        tuple(f"{node}: {login.detail}" for node, login in logins.items() if login.detail),
+        tuple(logins),
+        where=HERE,
+        summary=f"SSH refused on port {ports}",
+    )

@@ -14,10 +14,17 @@ fingerprint. Then remove the old one, `ssh-keygen -R NODE` (or `'[NODE]:PORT'`),
 
 from __future__ import annotations
 
-from ncheck import Problem
+from shlex import quote
+
+from ncheck import HERE, Problem
 from ncheck.network.logins import Cause, Login, login_check
 
 
 @login_check("NC118", Cause.HOST_KEY_CHANGED)
-def host_key_changed(node: str, _login: Login) -> Problem:
-    return Problem("its host key differs from the one in known_hosts", f"ssh-keygen -R {node}")
+def host_key_changed(node: str, login: Login) -> Problem:
+    known_as = node if login.port in (0, 22) else quote(f"[{login.address or node}]:{login.port}")
+    look = login.fix.startswith("ssh ")  # a login by hand, to see which key is offered
+    return Problem(
+        "its host key differs from the one in known_hosts", f"ssh-keygen -R {known_as}", where=HERE, look=look,
+        summary="host key changed",
+    )  # fmt: skip

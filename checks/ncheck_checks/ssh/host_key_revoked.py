@@ -20,5 +20,5 @@ from ncheck.network.logins import Cause, Login, login_check
 
 @login_check("NC119", Cause.HOST_KEY_REVOKED)
 def host_key_revoked(_node: str, _login: Login) -> Problem:
-    fix = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A && sudo systemctl restart ssh"
-    return Problem("its host key is revoked: create new keys on the node's console", fix)
+    fix = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A && sudo systemctl restart 'ssh*'"
+    return Problem("its host key is revoked: create new keys on the node's console", fix, summary="host key revoked")

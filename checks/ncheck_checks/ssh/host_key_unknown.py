@@ -15,10 +15,11 @@ installed yourself, accept all at once: `ncheck --accept-new-host-keys nodes.txt
 
 from __future__ import annotations
 
-from ncheck import Problem
-from ncheck.network.logins import Cause, Login, login_check
+from ncheck import HERE, Problem
+from ncheck.network.logins import Cause, Login, by_ssh, login_check
 
 
 @login_check("NC117", Cause.HOST_KEY_UNKNOWN)
-def host_key_unknown(node: str, _login: Login) -> Problem:
-    return Problem("its host key is not in known_hosts", f"ssh -o StrictHostKeyChecking=ask {node}")
+def host_key_unknown(node: str, login: Login) -> Problem:
+    fix = by_ssh(node, login, "-o", "StrictHostKeyChecking=ask")
+    return Problem("its host key is not in known_hosts", fix, where=HERE)

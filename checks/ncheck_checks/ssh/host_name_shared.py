@@ -45,12 +45,15 @@ def host_name_shared(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
 
 def _shared(host_name: str, nodes: Mapping[str, IdentityFacts]) -> Problem:
     one_kernel = len({identity.boot_id for identity in nodes.values()}) < len(nodes)
+    renamed = next((node for node in nodes if node != host_name), host_name)
     return Problem(
         message=f"{fold(nodes)} all have the hostname {host_name}"
         + (", on one kernel: the same NCCL host hash" * one_kernel),
-        fix=_renamed(host_name, next((node for node in nodes if node != host_name), host_name)),
+        fix=_renamed(host_name, renamed),
         evidence=tuple(f"{node}: {identity.host_name}, boot id {identity.boot_id}" for node, identity in nodes.items()),
         nodes=tuple(nodes),
+        where=renamed,
+        summary=f"hostname {host_name} is shared",
     )
 
 
@@ -58,4 +61,4 @@ def _renamed(host_name: str, node: str) -> str:
     """Return the command that gives one node its own hostname: the listed name, unless that is an address."""
     is_address = not is_name(node) or node.replace(".", "").isdigit()
     name = f"{host_name}-2" if is_address and is_name(host_name) else node
-    return f"ssh {quote(node)} sudo hostnamectl set-hostname {quote(name)}"
+    return f"sudo hostnamectl set-hostname {quote(name)}"

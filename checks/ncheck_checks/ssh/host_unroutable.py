@@ -15,10 +15,10 @@ private network a jump host may be needed (`ProxyJump` in ~/.ssh/config).
 
 from __future__ import annotations
 
-from ncheck import Problem
+from ncheck import HERE, Problem
 from ncheck.network.logins import Cause, Login, login_check
 
 
 @login_check("NC113", Cause.UNROUTABLE)
 def host_unroutable(node: str, login: Login) -> Problem:
-    return Problem("there is no route to it", f"ip route get {login.address or node}")
+    return Problem("there is no route to it", f"ip route get {login.address or node}", where=HERE, look=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Inconclusive, NodeView, Problem, Severity, node_check
+from ncheck import HERE, Inconclusive, NodeView, Problem, Severity, node_check
 from ncheck.facts.login import LoginFacts
 from ncheck.network.logins import Cause, by_ssh, never_got_that_far
 
@@ -30,6 +30,9 @@ def job_environment_not_entered(node: NodeView) -> Iterator[Problem | Inconclusi
             message=f"the job's environment could not be entered on {node.name}: {login.detail}",
             fix=login.fix or f"{by_ssh(quote(node.name), login)} bash -l",
             evidence=(login.detail,),
+            where=HERE,
+            look=True,
+            summary="the job's environment cannot be entered",
         )
     elif doubt := never_got_that_far(login, Cause.NOT_ENTERED):
         yield doubt

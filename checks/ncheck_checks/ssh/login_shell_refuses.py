@@ -14,10 +14,10 @@ for `exit` in ~/.bashrc: `ssh NODE true; echo $?` must print 0.
 
 from __future__ import annotations
 
-from ncheck import Problem
+from ncheck import HERE, Problem
 from ncheck.network.logins import Cause, Login, by_ssh, login_check
 
 
 @login_check("NC124", Cause.NO_SHELL)
 def login_shell_refuses(node: str, login: Login) -> Problem:
-    return Problem("it accepts the login but runs no command", f"{by_ssh(node, login)} true")
+    return Problem("it accepts the login but runs no command", f"{by_ssh(node, login)} true", where=HERE, look=True)

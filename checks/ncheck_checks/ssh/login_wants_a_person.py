@@ -13,10 +13,11 @@ host inside, or keep a master connection open (`ControlMaster` in ~/.ssh/config)
 
 from __future__ import annotations
 
-from ncheck import Problem
-from ncheck.network.logins import Cause, Login, login_check
+from ncheck import HERE, Problem
+from ncheck.network.logins import Cause, Login, by_ssh, login_check
 
 
 @login_check("NC122", Cause.PERSON_WANTED)
-def login_wants_a_person(node: str, _login: Login) -> Problem:
-    return Problem("it requires more than a key: a password, a code, or a new password", f"ssh {node}")
+def login_wants_a_person(node: str, login: Login) -> Problem:
+    message = "it requires more than a key: a password, a code, or a new password"
+    return Problem(message, by_ssh(node, login), where=HERE, summary="login requires a person")

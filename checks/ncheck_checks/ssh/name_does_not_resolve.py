@@ -15,10 +15,10 @@ node, so a name that only some machines know fails later in the job.
 
 from __future__ import annotations
 
-from ncheck import Problem
+from ncheck import HERE, Problem
 from ncheck.network.logins import Cause, Login, login_check
 
 
 @login_check("NC110", Cause.NAME_UNKNOWN)
 def name_does_not_resolve(node: str, _login: Login) -> Problem:
-    return Problem("its name does not resolve on this machine", f"getent hosts {node}")
+    return Problem("its name does not resolve on this machine", f"getent hosts {node}", where=HERE, look=True)

@@ -13,10 +13,11 @@ The same output would flood a launcher's connection, and it cannot be separated 
 
 from __future__ import annotations
 
-from ncheck import Problem
+from ncheck import HERE, Problem
 from ncheck.network.logins import Cause, Login, by_ssh, login_check
 
 
 @login_check("NC128", Cause.FLOODED)
 def node_floods_output(node: str, login: Login) -> Problem:
-    return Problem("it sent more output than any answer can have", f"{by_ssh(node, login)} true | head -c 300")
+    fix = f"{by_ssh(node, login)} true | head -c 300"
+    return Problem("it sent more output than any answer can have", fix, where=HERE, look=True)

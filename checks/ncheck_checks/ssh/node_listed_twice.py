@@ -20,7 +20,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check, fold
+from ncheck import HERE, Cluster, Problem, Severity, cluster_check, fold
 from ncheck.facts.login import ListingFacts
 
 TWICE = 2
@@ -42,6 +42,8 @@ def node_listed_twice(cluster: Cluster) -> Iterator[Problem]:
             fix=_without_later_lines(nodes),
             evidence=tuple(f"{node}: {', '.join(places)}" for node, places in list(nodes.items())[:MOST_SHOWN]),
             nodes=tuple(nodes),
+            where=HERE,
+            summary=f"listed {often}",
         )
 
 

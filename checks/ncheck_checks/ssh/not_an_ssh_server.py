@@ -13,10 +13,12 @@ the process.
 
 from __future__ import annotations
 
-from ncheck import Problem
+from ncheck import HERE, Problem
 from ncheck.network.logins import Cause, Login, login_check
 
 
 @login_check("NC114", Cause.NOT_SSH)
 def not_an_ssh_server(node: str, login: Login) -> Problem:
-    return Problem(f"the server on port {login.port} does not speak SSH", f"nc -v {node} {login.port}")
+    return Problem(
+        f"the server on port {login.port} does not speak SSH", f"nc -v {node} {login.port}", where=HERE, look=True
+    )

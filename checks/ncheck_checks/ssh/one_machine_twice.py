@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check, fold
+from ncheck import HERE, Cluster, Inconclusive, Problem, Severity, cluster_check, fold
 from ncheck.facts.login import IdentityFacts
 
 
@@ -42,4 +42,7 @@ def one_machine_twice(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
                 fix=f"getent hosts {' '.join(map(quote, nodes))}",
                 evidence=(f"boot id {boot_id} and network namespace {namespace} on each",),
                 nodes=tuple(nodes),
+                where=HERE,
+                look=True,
+                summary="the same machine",
             )

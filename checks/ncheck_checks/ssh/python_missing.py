@@ -28,8 +28,10 @@ def python_missing(node: NodeView) -> Iterator[Problem | Inconclusive]:
     if login.cause is Cause.NO_PYTHON:
         yield Problem(
             message=f"{node.name} has no working python3 (3.6 or newer is needed)",
-            fix="sudo apt-get install python3",
+            # Without Python the node's distribution is not known.
+            fix="sudo apt-get install python3 || sudo dnf install python3 || sudo zypper install python3",
             evidence=(login.detail,),
+            summary="no python3",
         )
     elif doubt := never_got_that_far(login, Cause.NO_PYTHON):
         yield doubt

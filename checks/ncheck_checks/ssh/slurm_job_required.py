@@ -12,10 +12,10 @@ Allocate the nodes and run ncheck inside: `salloc -w NODE`, then `ncheck --slurm
 
 from __future__ import annotations
 
-from ncheck import Problem
+from ncheck import HERE, Problem
 from ncheck.network.logins import Cause, Login, login_check
 
 
 @login_check("NC123", Cause.SLURM_JOB_WANTED)
 def slurm_job_required(node: str, _login: Login) -> Problem:
-    return Problem("it accepts only users with a Slurm job there", f"salloc -w {node}")
+    return Problem("it accepts only users with a Slurm job there", f"salloc -w {node}", where=HERE)

@@ -16,10 +16,11 @@ smaller MTU (`ip link show`), or set the same MTU on all: `sudo ip link set eth0
 
 from __future__ import annotations
 
-from ncheck import Problem
+from ncheck import HERE, Problem
 from ncheck.network.logins import Cause, Login, login_check
 
 
 @login_check("NC116", Cause.STALLED)
 def ssh_login_stalls(node: str, login: Login) -> Problem:
-    return Problem("the login stalls after the SSH banner", f"ping -M do -s 1472 -c 3 {login.address or node}")
+    fix = f"ping -M do -s 1472 -c 3 {login.address or node}"
+    return Problem("the login stalls after the SSH banner", fix, where=HERE, look=True)

@@ -15,10 +15,10 @@ respond either, reboot the node.
 from __future__ import annotations
 
 from ncheck import Problem
-from ncheck.network.logins import Cause, Login, login_check
+from ncheck.network.logins import RESTART_SSH, Cause, Login, login_check
 
 
 @login_check("NC115", Cause.SILENT)
 def ssh_server_silent(_node: str, _login: Login) -> Problem:
     message = "its SSH server accepts connections but does not answer: restart it on the node's console"
-    return Problem(message, "sudo systemctl restart ssh")
+    return Problem(message, RESTART_SSH, summary="SSH server does not answer")

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Inconclusive, NodeView, Problem, Severity, node_check
+from ncheck import HERE, Inconclusive, NodeView, Problem, Severity, node_check
 from ncheck.facts.login import LoginFacts
 from ncheck.network.logins import by_ssh
 
@@ -31,6 +31,9 @@ def start_up_files_print(node: NodeView) -> Iterator[Problem | Inconclusive]:
             message="start-up files print text in non-interactive logins",
             fix=facts.login.fix or f"{by_ssh(quote(node.name), facts.login)} true",
             evidence=tuple(facts.noise.splitlines()),
+            where=HERE,
+            look=True,
+            summary="start-up files print text",
         )
     elif not facts.login.reached:
         yield Inconclusive(f"not reached ({facts.login.cause.value})" if facts.login.cause else "not reached")

@@ -14,12 +14,12 @@ Select one key: `ssh -o IdentitiesOnly=yes -i ~/.ssh/id_ed25519 NODE` shows whet
 
 from __future__ import annotations
 
-from ncheck import Problem
-from ncheck.network.logins import Cause, Login, login_check
+from ncheck import HERE, Problem
+from ncheck.network.logins import Cause, Login, by_ssh, login_check
 
 
 @login_check("NC121", Cause.TOO_MANY_KEYS)
-def too_many_keys_offered(node: str, _login: Login) -> Problem:
-    return Problem(
-        "it closed the connection after too many keys", f"ssh -o IdentitiesOnly=yes -i ~/.ssh/id_ed25519 {node}"
-    )
+def too_many_keys_offered(node: str, login: Login) -> Problem:
+    key = () if "-i" in login.options else ("-i", "~/.ssh/id_ed25519")
+    fix = by_ssh(node, login, "-o", "IdentitiesOnly=yes", *key)
+    return Problem("it closed the connection after too many keys", fix, where=HERE)

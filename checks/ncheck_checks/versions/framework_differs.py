@@ -36,7 +36,7 @@ def framework_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive | Not
         if parted := _differing(name, pythons):
             wanted = next(version for version, _ in parted.groups if version != "none")
             fix = f"python3 -m pip install {quote(f'{name}=={wanted}')}"
-            yield Problem(f"{name} differs: {parted.summary()}", fix, nodes=parted.odd)
+            yield Problem(f"{name} differs: {parted.summary()}", fix, nodes=parted.odd, summary=f"{name} differs")
     if not names:
         yield _no_framework(cluster, sorted({f"{python.path} ({python.how})" for python in pythons.values()}))
 

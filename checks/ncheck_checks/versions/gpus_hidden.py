@@ -33,5 +33,8 @@ def gpus_hidden(node: NodeView) -> Iterator[Problem | NotApplicable]:
     elif visible < total:
         value = node[EnvironmentFacts].variables[VARIABLE]
         yield Problem(
-            f"{VARIABLE} shows {visible} of its {total} GPUs", f"unset {VARIABLE}", (f"{VARIABLE}={quote(value)}",)
+            f"{VARIABLE} shows {visible} of its {total} GPUs",
+            f"unset {VARIABLE}",
+            (f"{VARIABLE}={quote(value)}",),
+            summary=f"only {visible} of {total} GPUs are visible",
         )

@@ -30,4 +30,5 @@ def horovod_lacks_nccl(node: NodeView) -> Iterator[Problem]:
             message=f"Horovod {horovod.version} was built without NCCL, on a node with {len(node[GpuFacts].gpus)} GPUs",
             fix="HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod",
             evidence=("tensor operations: " + (", ".join(sorted(horovod.operations)) or "none"),),
+            summary="Horovod lacks NCCL",
         )

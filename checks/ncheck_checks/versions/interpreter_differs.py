@@ -22,7 +22,7 @@ from ncheck.facts.interpreter import InterpreterFacts
 
 @parity_check(
     "NC207", Severity.WARNING, InterpreterFacts, everywhere=True, what="the job's Python differs",
-    fix="which -a python3",
+    fix="which -a python3", look=True,
     shown=lambda python: f"{python.path} {python.version} ({python.how})",
 )  # fmt: skip
 def interpreter_differs(python: InterpreterFacts) -> str:

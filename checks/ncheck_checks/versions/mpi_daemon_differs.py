@@ -17,7 +17,6 @@ mpirun's bin, starts mpirun's own daemon on every node that has it there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from shlex import quote
 
 from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
@@ -39,4 +38,6 @@ def mpi_daemon_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive | No
     for node, daemon in other_releases(found, start).items():
         theirs = f"{daemon.path} is {daemon.implementation} {daemon.version}"
         message = f"mpirun of {start.node} is {start.described}, but {theirs}"
-        yield Problem(message, f"ssh {quote(node)} which -a {start.daemon} mpirun", helps, (node,))
+        yield Problem(
+            message, f"which -a {start.daemon} mpirun", helps, (node,), look=True, summary=f"another {start.daemon}"
+        )

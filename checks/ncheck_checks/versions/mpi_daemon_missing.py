@@ -23,10 +23,11 @@ from collections.abc import Iterator
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.login import ListingFacts
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
+from ncheck.facts.os_release import OsFacts
 from ncheck.mpi import missing_daemons, prefix_for, starter_of
 
 
-@cluster_check("NC209", Severity.ERROR, MpiDaemonFacts, ListingFacts, mended_by="--prefix")
+@cluster_check("NC209", Severity.ERROR, MpiDaemonFacts, ListingFacts, also=(OsFacts,), mended_by="--prefix")
 def mpi_daemon_missing(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     found, places = cluster.facts(MpiDaemonFacts), cluster.facts(ListingFacts)
     start, prefix = starter_of(found), prefix_for(found)
@@ -36,6 +37,9 @@ def mpi_daemon_missing(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
         yield NotApplicable("in a Slurm job, mpirun starts its daemons with srun, not with ssh")
     else:
         helps = (f"mpirun --prefix {prefix} starts it; the launch plan does this",) if prefix else ()
-        for lack in missing_daemons(found, start):
+        for lack in missing_daemons(found, start, cluster.facts(OsFacts)):
             message = f"mpirun of {start.node} ({start.described}) cannot start {start.daemon} over ssh: {lack.cause}"
-            yield Problem(message, lack.fix, helps, (lack.node,))
+            yield Problem(
+                message, lack.fix, helps, (lack.node,), where=lack.where, look=lack.look,
+                summary=f"mpirun cannot start {start.daemon}",
+            )  # fmt: skip

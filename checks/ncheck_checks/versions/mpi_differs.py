@@ -23,7 +23,8 @@ from ncheck.facts.mpi import MpiFacts
 
 @parity_check(
     "NC203", Severity.ERROR, MpiFacts, everywhere=True, what="MPI differs",
-    fix="which -a mpirun orted prted", shown=lambda mpi: f"{mpi.implementation} {mpi.version} at {mpi.path}",
+    fix="which -a mpirun orted prted", look=True,
+    shown=lambda mpi: f"{mpi.implementation} {mpi.version} at {mpi.path}",
 )  # fmt: skip
 def mpi_differs(mpi: MpiFacts) -> str:
     release = ".".join(str(number) for number in mpi.release[:2])

@@ -36,7 +36,10 @@ def nccl_copies_differ(node: NodeView) -> Iterator[Problem | Inconclusive]:
             else "it is unknown which one is loaded"
         )
         evidence = tuple(f"{copy.version} at {copy.path} ({copy.origin})" for copy in rivals)
-        yield Problem(f"NCCL {' and '.join(versions)} compete for the job; {used}", "python3 -m pip list", evidence)
+        yield Problem(
+            f"NCCL {' and '.join(versions)} compete for the job; {used}", "python3 -m pip list", evidence,
+            look=True, summary="several copies of NCCL compete",
+        )  # fmt: skip
     for copy in rivals:
         if isinstance(copy.version, Unread) and len(rivals) > 1:
             yield Inconclusive(f"the version of {copy.path} is unknown: {copy.version.reason}")

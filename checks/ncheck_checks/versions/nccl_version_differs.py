@@ -18,22 +18,28 @@ Install the majority's version on the other nodes, in the environment that the j
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import Severity, parity_check
+from ncheck import Cluster, Problem, Severity, cluster_check, fold, nodes_by_value, split
 from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.os_release import OsFacts, command_to_install
 
 
-def _installed(odd: LoadedNcclFacts, wanted: str) -> str:
+@cluster_check("NC201", Severity.ERROR, LoadedNcclFacts, also=(OsFacts,), everywhere=True)
+def nccl_version_differs(cluster: Cluster) -> Iterator[Problem]:
+    nccl = cluster.facts(LoadedNcclFacts)
+    if parted := split({node: own.version for node, own in nccl.items()}):
+        odd = parted.odd[-1]  # in a tie a node of the last group: the first group has the version already
+        fix = _installed(nccl[odd], parted.wanted, cluster.facts(OsFacts).get(odd))
+        copies = nodes_by_value({node: f"{own.version} from {own.path}" for node, own in nccl.items()})
+        evidence = tuple(f"{copy} on {fold(nodes)}" for copy, nodes in copies.items())
+        yield Problem(f"NCCL differs: {parted.summary()}", fix, evidence, parted.odd, summary="NCCL differs")
+
+
+def _installed(odd: LoadedNcclFacts, wanted: str, system: OsFacts | None) -> str:
     """Return the command that installs a version from the source of the deviating node's copy."""
     if odd.path.startswith(("/usr/lib", "/lib")) and not odd.static:
-        return f"sudo apt-get install {quote(f'libnccl2={wanted}*')}"
+        rpm = f"libnccl-{wanted}"
+        return command_to_install({"apt-get": f"libnccl2={wanted}*", "dnf": rpm, "zypper": rpm}, system)
     return f"python3 -m pip install {quote(f'nvidia-nccl-cu12=={wanted}')}"
-
-
-@parity_check(
-    "NC201", Severity.ERROR, LoadedNcclFacts, everywhere=True, what="NCCL differs", fix=_installed,
-    shown=lambda nccl: f"{nccl.version} from {nccl.path}",
-)  # fmt: skip
-def nccl_version_differs(nccl: LoadedNcclFacts) -> str:
-    return nccl.version

@@ -34,8 +34,11 @@ def slots_and_gpus_disagree(node: NodeView) -> Iterator[Problem | NotApplicable]
     if slots is None or visible is None or total == 0:
         yield NotApplicable("the list gives no slots" if slots is None else "no whole GPUs")
     elif slots > total:
-        yield Problem(f"listed with {slots} slots but has {total} GPUs: two ranks would share one", "nvidia-smi -L")
+        yield Problem(
+            f"listed with {slots} slots but has {total} GPUs: two ranks would share one", "nvidia-smi -L",
+            look=True, summary="slots and GPUs disagree",
+        )  # fmt: skip
     elif slots > visible:
         value = node[EnvironmentFacts].variables[VARIABLE]
         message = f"listed with {slots} slots, but {VARIABLE} shows {visible} of its {total} GPUs"
-        yield Problem(message, f"unset {VARIABLE}", (f"{VARIABLE}={quote(value)}",))
+        yield Problem(message, f"unset {VARIABLE}", (f"{VARIABLE}={quote(value)}",), summary="slots and GPUs disagree")

@@ -126,7 +126,7 @@ def demo(cluster: str | None, **flags: object) -> int:
 def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Settings], Settings] | None = None) -> int:
     """Make settings from the options, do the work with an observer, and print its report."""
     flags = dict(given)
-    color, dry_run = flags.pop("color", None), flags.pop("dry_run", False)
+    color, dry_run, detail = flags.pop("color", None), flags.pop("dry_run", False), flags.pop("detail", None)
     settings = adjust(settings_of(flags)) if adjust else settings_of(flags)
     if dry_run:
         from ncheck.cli.dry_run import dry_run as described
@@ -136,7 +136,8 @@ def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Set
     from ncheck.report import show
     from ncheck.report.progress import observer_for
 
-    report = work(settings, observer_for(sys.stderr, os.environ))
-    code = show(report, settings.output, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
+    report = work(settings, observer_for(sys.stderr, os.environ, settings.longest))
+    output = str(detail) if detail and settings.output == "console" else settings.output
+    code = show(report, output, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
     say_unused_ignores(settings, report)
     return code

@@ -130,15 +130,11 @@ def all_dropped(report: Report) -> bool:
     return bool(report.dropped) and all(node.name in report.dropped for node in report.nodes)
 
 
-def blocking_reasons(report: Report, settings: Settings) -> list[str]:
+def blocking_reasons(report: Report) -> list[str]:
     """Return why the launch plan must not be used, in lines to print."""
     if all_dropped(report):
         return ["no node is left"]
-    from ncheck.blockers import blockers
-    from ncheck.registry import load_checks
-
-    found = blockers(report, load_checks().select(()), settings)
-    return [line for one in found for line in (one.message, *([f"  try: {one.fix}"] if one.fix else []))]
+    return [line for one in report.plan.blockers for line in (one.message, *([f"  try: {one.fix}"] if one.fix else []))]
 
 
 def say_unused_ignores(settings: Settings, report: Report) -> None:

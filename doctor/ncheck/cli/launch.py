@@ -81,7 +81,7 @@ def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -
     from ncheck.report.console import print_brief
     from ncheck.report.progress import observer_for
 
-    report = examined(settings, observer_for(sys.stderr, os.environ))
+    report = examined(settings, observer_for(sys.stderr, os.environ, settings.longest))
     say_unused_ignores(settings, report)
     print_brief(report, sys.stderr, os.environ)
     if report.interrupted:
@@ -92,7 +92,7 @@ def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -
 
 def _start_if_allowed(report: Report, settings: Settings, files: tuple[int, int]) -> int:
     """Start the job, unless errors affect the launch plan."""
-    reasons = blocking_reasons(report, settings)
+    reasons = blocking_reasons(report)
     for reason in (*reasons, *report.plan.notes):
         say(reason)
     command = None if all_dropped(report) else report.plan.command

@@ -277,6 +277,11 @@ OUTPUT = (
         help="Format of the report. html is one self-contained page: -o html > report.html.  [console]",
     ),
     _option(
+        _OUT, "-v", "--verbose", "detail", flag_value="verbose", default=None,
+        help="Print all findings, evidence, reasons and measurements.  [one screen]",
+    ),
+    _option(_OUT, "-q", "--quiet", "detail", flag_value="quiet", help="Print the headline only."),
+    _option(
         _OUT, "--color/--no-color", "color", default=None,
         help="Use colors, or not.  [on a terminal, unless NO_COLOR is set]",
     ),

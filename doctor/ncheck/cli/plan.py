@@ -64,7 +64,7 @@ def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, 
     settings = replace(settings_of(given), select=(), output=output or "line", probe="none")
     from ncheck.report.progress import observer_for
 
-    report = examined(settings, observer_for(sys.stderr, os.environ))
+    report = examined(settings, observer_for(sys.stderr, os.environ, settings.longest))
     say_unused_ignores(settings, report)
     if report.interrupted:
         say("interrupted: no plan was made")
@@ -74,7 +74,7 @@ def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, 
 
 def _print_plan(report: Report, settings: Settings) -> int:
     """Print the plan in the requested form, unless errors affect it."""
-    reasons = blocking_reasons(report, settings)
+    reasons = blocking_reasons(report)
     launcher, text = _text(report.plan, settings)
     for message in (*reasons, *report.plan.notes):
         say(message)

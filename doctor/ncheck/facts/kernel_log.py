@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from shlex import quote, split
+from shlex import quote
 
 from ncheck.facts.definition import Fact, sudo_refused, trouble
 from ncheck.model.check import Problem
@@ -125,26 +125,20 @@ HARMLESS = frozenset({14, 37, 38, 43, 44, 63, 92, 93, 121, 137, 141, 152, 153})
 OFF_THE_BUS = 79
 
 
-def problems(log: KernelLogFacts, *, fatal: bool, login: str = "") -> Iterator[Problem]:
-    """Yield one problem per GPU: its fatal events, or those that are neither fatal nor harmless.
-
-    `login` ("ssh -t node07 ") is put before a command that stops everything on the node, so that it cannot be typed on
-    another machine by mistake.
-    """
+def problems(log: KernelLogFacts, *, fatal: bool) -> Iterator[Problem]:
+    """Yield one problem per GPU: its fatal events, or those that are neither fatal nor harmless."""
     events = [e for e in log.xids if e.xid not in HARMLESS and (e.xid in FATAL) == fatal]
     for pci in dict.fromkeys(event.pci for event in events):
-        yield _problem(pci, [event for event in events if event.pci == pci], fatal=fatal, login=login)
+        yield _problem(pci, [event for event in events if event.pci == pci], fatal=fatal)
 
 
-def _problem(pci: str, events: list[XidEvent], *, fatal: bool, login: str) -> Problem:
+def _problem(pci: str, events: list[XidEvent], *, fatal: bool) -> Problem:
     counts = Counter(event.xid for event in events)
     xids = ", ".join(_times(xid, count) for xid, count in sorted(counts.items()))
     last = {event.xid: event.line for event in events}
     message = f"the driver reported {xids} for the GPU at {pci}"
     fix = _fix(pci, counts, fatal=fatal)
-    if login and fatal:
-        fix = login + (fix if " ".join(split(fix)) == fix else quote(fix))  # a second shell reads what ssh hands on
-    return Problem(message, fix, tuple(last.values()))
+    return Problem(message, fix, tuple(last.values()), look=not fatal, summary=f"{xids} of a GPU")
 
 
 def _times(xid: int, count: int) -> str:

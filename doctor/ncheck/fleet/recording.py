@@ -390,7 +390,7 @@ def load_trusted(directory: str) -> tuple[Evidence, ...]:
             raise RecordingError(f"{directory}: a node called {quoted(one.node)} is in no listing")
         if wrong := _impossible(one):
             raise RecordingError(f"{directory}: {one.node} {wrong}")
-    return tuple(replace(one, login=replace(one.login, fix="")) for one in recorded)
+    return tuple(replace(one, login=replace(one.login, fix="", options=())) for one in recorded)
 
 
 def _impossible(evidence: Evidence) -> str:

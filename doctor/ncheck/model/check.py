@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 HERE = "here"  # where a fix is to be typed: on the machine that runs ncheck
+SLOW_NETWORK = "slow network"  # what a check may explain: that an all-reduce between nodes is slow
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class Problem:
 
     `fix` is one command line. `where` says on which machines to type it: empty, on the nodes of the finding; HERE, on
     the machine that runs ncheck; else the names of nodes. `look`: the command shows more, and mends nothing.
+
+    `summary` is the problem in a few words for the headline, without node names; by default the message, if it is
+    short, else the name of the check. `follows` is what it may be a consequence of, such as SLOW_NETWORK: where checks
+    that explain this found something on the same nodes, the finding refers to them.
     """
 
     message: str
@@ -34,6 +39,8 @@ class Problem:
     nodes: tuple[str, ...] = ()
     where: str = ""
     look: bool = False
+    summary: str = ""
+    follows: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,7 @@ class Check:
         this option ("--prefix") or parameter ("btl_tcp_if_include").
     `matters_alone`: what `mended_by` avoids harms a job on one node, too.
     `says_unreached`: its finding is that a node was not reached. `explains_unreached`: its finding is the reason.
+    `explains`: its finding may be the cause of a Problem that follows from this, such as SLOW_NETWORK.
     `blames_node` False: its finding is about the machine that runs ncheck; leaving out the nodes does not help a job.
     """
 
@@ -89,6 +97,7 @@ class Check:
     matters_alone: bool = False
     says_unreached: bool = False
     explains_unreached: bool = False
+    explains: str = ""
     blames_node: bool = True
     module: str = ""
 
@@ -114,6 +123,7 @@ class Declared(TypedDict, total=False):
     matters_alone: bool
     says_unreached: bool
     explains_unreached: bool
+    explains: str
     blames_node: bool
 
 

@@ -35,7 +35,8 @@ class Finding:
 
     `where`: "here" or the names of nodes; empty, it is to be typed on the finding's nodes. `kind` is that of the
     fix: "fix", or "look" for one that shows more and mends nothing.
-    `see`: codes of the findings on the same nodes that name the cause of this one.
+    `see`: codes of the findings on the same nodes that name the cause of this one: it is a consequence of them.
+    `summary`: the problem in a few words, for a headline; empty where the message or the check's name will do.
     """
 
     code: str
@@ -49,6 +50,7 @@ class Finding:
     see: tuple[str, ...] = ()
     where: str = ""
     kind: str = "fix"
+    summary: str = ""
 
 
 @dataclass(frozen=True)

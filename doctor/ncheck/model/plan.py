@@ -69,13 +69,23 @@ class LaunchCommand:
 
 
 @dataclass(frozen=True)
+class Blocker:
+    """One reason not to use the plan: on which nodes, and something to type. `code` is "" for unknown verdicts."""
+
+    message: str
+    nodes: tuple[str, ...]
+    fix: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True)
 class LaunchPlan:
     """How to start the job.
 
     `env` maps a variable to its setting. `lines` maps a launcher to the text to type, and `reasons` to the reasons for
     it; `command` is the same text as a command, None if every node has a command of its own. `notes` say what could not
     be decided and why. `per_node` maps nodes to the variables whose values differ between nodes: these have no value in
-    `env`, and no single value is right on all nodes.
+    `env`, and no single value is right on all nodes. `blockers` are reasons not to use the plan as it is.
     """
 
     env: Mapping[str, Setting] = field(default_factory=dict)
@@ -84,3 +94,9 @@ class LaunchPlan:
     reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     per_node: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
     command: LaunchCommand | None = None
+    blockers: tuple[Blocker, ...] = ()
+
+    @property
+    def made(self) -> bool:
+        """Whether there is anything to use."""
+        return bool(self.lines or self.env)

@@ -153,5 +153,9 @@ class Report:
     interrupted: bool = False  # ^C or the deadline: what was known so far
     recorded: bool = False  # any node's evidence was read from a recording, not measured now
     dropped: Mapping[str, str] = field(default_factory=dict)  # --drop-bad: node to why; the rest is without them
+    time: str = ""  # when the run began: local time with its offset from UTC, "2026-11-22T13:04:05+01:00"
+    host: str = ""  # the machine that ran ncheck, its user, and the command line without secrets
+    user: str = ""
+    command: str = ""
     cpus_only: bool = False  # no reached node has a GPU: only checks of CPUs and networks ran
     schema: str = SCHEMA

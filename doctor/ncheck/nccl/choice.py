@@ -18,10 +18,13 @@ from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.model.cluster import NodeView
 from ncheck.nccl.settings import BEFORE_LINK_STATE, LINK_STATE_COUNTS, Release, releases_of, settings_in_force
-from ncheck.network.subnets import SubnetAddress, SubnetMembers, best_first, common_names, subnet_addresses
-from ncheck.text import export_line
+from ncheck.network.subnets import SubnetAddress, subnet_addresses
 
 MOST_ENTRIES = 16
+
+# Prints the line that leads NCCL to the right network with any launcher; an exported variable does not reach the ranks
+# of mpirun, which needs -x.
+PLAN = "ncheck plan nodes.txt"
 
 PICK_FACTS = (LoadedNcclFacts, NcclPickFacts)  # what a pick depends on besides the interfaces and the environment
 
@@ -193,21 +196,3 @@ def _usable_pick(alternatives: tuple[Choice, ...], nics: NicFacts) -> SubnetAddr
         return None
     nic, address = alternatives[0].picked
     return next((own for own in subnet_addresses(nics) if (own.interface, own.ip) == (nic, address.ip)), None)
-
-
-def command_into(everywhere: Mapping[str, SubnetMembers], wanted: str) -> str:
-    """Return a command that leads NCCL into the wanted subnet on all nodes, or else into the fastest possible one.
-
-    `everywhere` are the subnets that all nodes share.
-    """
-    named = {subnet: names[0] for subnet, members in best_first(everywhere).items() if (names := common_names(members))}
-    if not named:
-        return "ncheck plan nodes.txt --for nccl.conf"
-    if any(_behind_ipv4(address) for members in everywhere.get(wanted, {}).values() for address in members):
-        return "ncheck plan nodes.txt --for env"
-    return export_line(IFNAME, f"={named.get(wanted) or next(iter(named.values()))}")
-
-
-def _behind_ipv4(address: SubnetAddress) -> bool:
-    """Return whether NCCL takes another address of that interface, so that its name alone does not lead there."""
-    return ":" in address.ip and any(":" not in other.ip for other in address.interface.addresses)

@@ -23,6 +23,8 @@ MAY_DIFFER = frozenset({
 
 Effect = tuple[PlacedSetting, str]
 
+_SHOWN = 24  # characters of a value in a headline
+
 
 def rdma_off(settings: Mapping[str, PlacedSetting], ports: Iterable[HcaPort]) -> Iterator[Effect]:
     """Yield the settings that keep NCCL from using the Active ports."""
@@ -95,7 +97,8 @@ def problems(effects: Mapping[str, Iterable[Effect]]) -> Iterator[Problem]:
         for effect in own:
             groups.setdefault(effect, []).append(node)
     for (setting, harm), nodes in groups.items():
-        yield Problem(f"{setting.described}: {harm}", setting.command_to_set(""), nodes=tuple(nodes))
+        summary = f"{setting.variable}={setting.value[:_SHOWN]} is set"
+        yield Problem(f"{setting.described}: {harm}", setting.command_to_set(""), nodes=tuple(nodes), summary=summary)
 
 
 def equal_host_ids(
@@ -135,6 +138,9 @@ def command_to_repair(path: str) -> str:
     return f"{sudo_for(path)}sed -i -E {quote(change)} {quote(path)}"
 
 
+_SHOWS_ALL = "env"
+
+
 def differing(settings: Mapping[str, Mapping[str, PlacedSetting]]) -> Iterator[Problem]:
     """Yield each variable that differs between nodes, with a command for the nodes that should change it."""
     names = dict.fromkeys(name for own in settings.values() for name in own)
@@ -143,7 +149,8 @@ def differing(settings: Mapping[str, Mapping[str, PlacedSetting]]) -> Iterator[P
         if parted := split(values):
             wanted = settings[parted.groups[0][1][0]].get(name)
             fix = _command_to_align(settings[parted.odd[-1]].get(name), wanted)
-            yield Problem(f"{name} differs: {parted.summary()}", fix, nodes=parted.odd)
+            message, summary = f"{name} differs: {parted.summary()}", f"{name} differs"
+            yield Problem(message, fix, nodes=parted.odd, look=fix == _SHOWS_ALL, summary=summary)
 
 
 def _command_to_align(odd: PlacedSetting | None, wanted: PlacedSetting | None) -> str:
@@ -151,6 +158,6 @@ def _command_to_align(odd: PlacedSetting | None, wanted: PlacedSetting | None) -
     if odd is not None:
         return odd.command_to_set(wanted.value if wanted else "")
     if wanted is None or not wanted.file:
-        return wanted.command_to_set(wanted.value) if wanted else "env"
+        return wanted.command_to_set(wanted.value) if wanted else _SHOWS_ALL
     line = quote(f"{wanted.variable}={wanted.value}")
     return f"echo {line} | {sudo_for(wanted.file)}tee -a {quote(wanted.file)}"

@@ -25,6 +25,7 @@ def off_by(cluster: Cluster, more_than: float, up_to: float, what: str) -> Itera
             fix="sudo timedatectl set-ntp true",
             evidence=tuple(f"{node}: {skew_text(skew)}" for node, skew in off.items()),
             nodes=tuple(off),
+            summary=f"the clock {what}",
         )
 
 

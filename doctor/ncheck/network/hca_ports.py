@@ -50,8 +50,11 @@ def dark(nodes: Ports) -> PortsByNode:
     return {node: ports for node, ports in found.items() if ports}
 
 
-def problems(ports: PortsByNode, fault: str, fix: str) -> Iterator[Problem]:
-    """Yield one problem for all nodes with the same ports; `{hca}`, `{port}` and `{netdev}` become the first one's."""
+def problems(ports: PortsByNode, fault: str, fix: str, brief: str, *, look: bool = True) -> Iterator[Problem]:
+    """Yield one problem for all nodes with the same ports; `{hca}`, `{port}` and `{netdev}` become the first one's.
+
+    `brief` follows the name of the HCA in the headline: "has no link".
+    """
     port_names = {node: tuple(map(_place, found)) for node, found in ports.items()}
     for places, nodes in nodes_by_value(port_names).items():
         hca, number = places[0]
@@ -61,6 +64,8 @@ def problems(ports: PortsByNode, fault: str, fix: str) -> Iterator[Problem]:
             fix=fix.format(hca=quote(hca), port=number, netdev=quote(ports[nodes[0]][0].netdev or hca)),
             evidence=tuple(f"{line} on {fold(members)}" for line, members in lines.items()),
             nodes=nodes,
+            look=look,
+            summary=f"{hca}{f' and {len(places) - 1} more' if len(places) > 1 else ''} {brief}",
         )
 
 

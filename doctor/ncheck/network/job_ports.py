@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ncheck.facts.links import LinkCause, LinkFacts, ListenFacts, PortState
-from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import fold
-from ncheck.model.check import Inconclusive, Problem
+from ncheck.model.check import HERE, Inconclusive, Problem
 from ncheck.model.cluster import Cluster, NodeView
+from ncheck.nccl.choice import PLAN
 from ncheck.network.link_matrix import Known, Tried, shown, subnets_of
-from ncheck.network.link_problems import there
+from ncheck.network.link_problems import Fix, on
 
 # python3 (pid 4711) of ada
 _PID = re.compile(r"\(pid (\d+)\)", re.ASCII)
@@ -25,19 +25,18 @@ def taken(node: NodeView, *, assumed: bool) -> Iterator[Problem]:
             owner = state.taken_by or "a program that this user may not see"
             why = f"cannot be opened: {state.error}" if state.error else f"is taken by {owner}"
             port = f"port {state.port} (a launcher's default)" if assumed else f"port {state.port}"
-            yield Problem(f"{port} {why}", _fix(node, state, elsewhere=assumed))
+            fix = _fix(node.name, state, elsewhere=assumed)
+            yield Problem(f"{port} {why}", fix.line, where=fix.where, look=fix.look)
 
 
-def _fix(node: NodeView, state: PortState, *, elsewhere: bool) -> str:
+def _fix(node: str, state: PortState, *, elsewhere: bool) -> Fix:
     """Return the command that shows the port's owner or, if nobody requested this port, plans with the next one."""
     if elsewhere or state.error:
         other = state.port + 1 if 1024 <= state.port < 65535 else 29500  # noqa: PLR2004  what a user may open
-        return f"ncheck plan nodes.txt --master-port {other}"
-    login = node.maybe(LoginFacts)
-    logins = {node.name: login} if isinstance(login, LoginFacts) else {}
+        return Fix(f"{PLAN} --master-port {other}", HERE, look=False)
     if found := _PID.search(state.taken_by):
-        return there(node.name, logins, "ps", "-o", "user,lstart,args", "-p", found[1])
-    return there(node.name, logins, "sudo", "ss", "-tnap", f"sport = :{state.port}")
+        return on(node, "ps", "-o", "user,lstart,args", "-p", found[1])
+    return on(node, "sudo", "ss", "-tnap", f"sport = :{state.port}")
 
 
 @dataclass
@@ -57,7 +56,7 @@ def unreachable(cluster: Cluster, *, surely: bool) -> Iterator[Problem | Inconcl
     assumed = {(node.name, state.port) for node in cluster for state in node[ListenFacts].needed if state.assumed}
     for (target, port, subnet), found in _blocked(known).items():
         if surely == (not found.open_elsewhere and (target, port) not in assumed):
-            yield _problem(cluster, found, f"port {port} of {target} cannot be reached", subnet)
+            yield _problem(found, f"port {port} of {target} cannot be reached", subnet)
     if untried := [tried for tried in _port_links(known) if tried.link.cause is LinkCause.UNTRIED]:
         ports = ", ".join(sorted({f"{tried.link.port} of {tried.link.target}" for tried in untried}))
         yield Inconclusive(
@@ -91,14 +90,16 @@ def _broken(known: Known, node: str, target: str, port: int) -> frozenset[str]:
     return frozenset(link.subnet for link in known[node].broken if (link.target, link.port) == (target, port))
 
 
-def _problem(cluster: Cluster, found: _Blocked, what: str, subnet: str) -> Problem:
+def _problem(found: _Blocked, what: str, subnet: str) -> Problem:
     first = found.tried[0]
     nodes = tuple(dict.fromkeys(tried.node for tried in found.tried))
     where = f" on {subnet}" if subnet else ""
     effect = "it can be reached in another subnet" if found.open_elsewhere else "the ranks would wait for each other"
     return Problem(
         message=f"{what}{where} from {fold(nodes)}, although other ports of that node can: {effect}",
-        fix=there(first.link.target, cluster.facts(LoginFacts), "sudo", "nft", "list", "ruleset"),
+        fix="sudo nft list ruleset",
         evidence=shown(found.tried),
         nodes=nodes,
+        where=first.link.target,
+        look=True,
     )

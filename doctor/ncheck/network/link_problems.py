@@ -6,28 +6,26 @@ NCCL would pick that subnet. If there is none, every fault in a subnet that all 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from shlex import quote
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.links import LinkCause, LinkFacts
-from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Interface, NicFacts
-from ncheck.model.check import Inconclusive, Problem
+from ncheck.model.check import HERE, Inconclusive, Problem
 from ncheck.model.cluster import Cluster, FactType
-from ncheck.nccl.choice import PICK_FACTS, command_into, picked_addresses
+from ncheck.nccl.choice import PICK_FACTS, PLAN, picked_addresses
 from ncheck.network.link_faults import Fault, Trouble, carries, doubt, faults, subnets_tried
 from ncheck.network.link_matrix import Known, Shape, Tried, joined, shown
-from ncheck.network.logins import by_ssh
 from ncheck.network.subnets import SubnetAddress, SubnetMembers, best_first, shared
 
 READS: tuple[FactType, ...] = (LinkFacts, NicFacts)
 
 
-ALSO: tuple[FactType, ...] = (LoginFacts, EnvironmentFacts, *PICK_FACTS)
+ALSO: tuple[FactType, ...] = (EnvironmentFacts, *PICK_FACTS)
 
 
 class Weight(Enum):
@@ -62,7 +60,7 @@ def problems(cluster: Cluster, weight: Weight, trouble: Trouble | None = None) -
     assessment = _Assessment(cluster)
     for weighed in assessment.weighed():
         if weighed.weight is weight and trouble in (None, weighed.fault.trouble):
-            yield _problem(cluster, weighed, assessment.everywhere)
+            yield _problem(cluster, weighed)
     for subnet in subnets_tried(assessment.known):
         if untried := doubt(assessment.known, subnet, assessment.known):
             yield untried
@@ -109,20 +107,36 @@ class _Assessment:
         return picked_addresses(self.cluster)
 
 
-def _problem(cluster: Cluster, weighed: Weighed, everywhere: Mapping[str, SubnetMembers]) -> Problem:
+def _problem(cluster: Cluster, weighed: Weighed) -> Problem:
     fault = weighed.fault
     nics = cluster.facts(NicFacts)
     picked = weighed.weight is Weight.PICKED
-    fix = command_into(everywhere, weighed.instead) if picked else _fix(fault, nics, cluster.facts(LoginFacts))
+    fix = PLANNED if picked else _fix(fault, nics)
     return Problem(
         message=f"{fault.summary}{_mtus(fault, nics)}; {weighed.effect}",
-        fix=fix,
+        fix=fix.line,
         evidence=shown(fault.links),
         nodes=fault.nodes,
+        where=fix.where,
+        look=fix.look,
     )
 
 
-Logins = Mapping[str, LoginFacts]
+@dataclass(frozen=True)
+class Fix:
+    """A command, the node to type it on (or HERE), and whether it only shows more."""
+
+    line: str
+    where: str
+    look: bool = True
+
+
+PLANNED = Fix(PLAN, HERE, look=False)
+
+
+def on(node: str, *argv: str, look: bool = True) -> Fix:
+    """Return a command for this node."""
+    return Fix(shlex.join(argv), node, look)
 
 
 Nics = Mapping[str, NicFacts]
@@ -131,18 +145,18 @@ Nics = Mapping[str, NicFacts]
 _HEADERS = {4: 28, 6: 48}  # bytes of the IP and ICMP headers of a ping
 
 
-def _fix(fault: Fault, nics: Nics, logins: Logins) -> str:
+def _fix(fault: Fault, nics: Nics) -> Fix:
     """Return the command that removes a fault, or that shows more of it than ncheck can see."""
     first = fault.links[0]
     if fault.trouble is Trouble.LARGE_LOST:
-        return _mtu_fix(first, nics, logins)
+        return _mtu_fix(first, nics)
     if fault.trouble is Trouble.CUT:
-        return there(first.node, logins, "ip", "neigh", "show", "to", first.link.address)
+        return on(first.node, "ip", "neigh", "show", "to", first.link.address)
     if first.link.cause is LinkCause.UNROUTABLE or fault.shape is Shape.NOBODY:
         own = next((tried for tried in fault.links if tried.node in fault.nodes), first)
-        return there(own.node, logins, "ip", "route", "get", own.link.address, "from", own.link.source)
+        return on(own.node, "ip", "route", "get", own.link.address, "from", own.link.source)
     one_sided = fault.shape in (Shape.CUT_OFF, Shape.UNREACHED, Shape.MUTE)
-    return there(fault.left[0] if one_sided else first.link.target, logins, "sudo", "nft", "list", "ruleset")
+    return on(fault.left[0] if one_sided else first.link.target, "sudo", "nft", "list", "ruleset")
 
 
 def _mtus(fault: Fault, nics: Nics) -> str:
@@ -158,22 +172,14 @@ def _mtus(fault: Fault, nics: Nics) -> str:
     return f" (MTU {near.mtu} on {names[0]}, {far.mtu} on {names[1]})"
 
 
-def there(node: str, logins: Logins, *argv: str) -> str:
-    """Return the command that runs this on a node, with the same ssh options as this run."""
-    start = by_ssh(quote(node), logins[node].login) if node in logins else f"ssh {quote(node)}"
-    start = start.replace("ssh ", "ssh -t ", 1) if argv[0] == "sudo" else start  # sudo may ask for a password
-    words = " ".join(map(quote, argv))
-    return f"{start} {words}" if words == " ".join(argv) else f"{start} {quote(words)}"
-
-
-def _mtu_fix(first: Tried, nics: Nics, logins: Logins) -> str:
+def _mtu_fix(first: Tried, nics: Nics) -> Fix:
     """Return the command that sets the smaller MTU if the ends differ, otherwise a ping of the largest size."""
     (node, source), (other, address) = _ends(first)
     near, far = _interface(nics, node, source), _interface(nics, other, address)
     if near and far and near.mtu > far.mtu:
-        return there(node, logins, "sudo", "ip", "link", "set", "dev", near.name, "mtu", str(far.mtu))
+        return on(node, "sudo", "ip", "link", "set", "dev", near.name, "mtu", str(far.mtu), look=False)
     size = (near.mtu if near else 1500) - _HEADERS[6 if ":" in address else 4]
-    return there(node, logins, "ping", "-c", "3", "-M", "do", "-s", str(size), "-I", source, address)
+    return on(node, "ping", "-c", "3", "-M", "do", "-s", str(size), "-I", source, address)
 
 
 def _ends(tried: Tried) -> tuple[tuple[str, str], tuple[str, str]]:

@@ -15,8 +15,20 @@ from ncheck.model.check import Check, Inconclusive, NotApplicable, Problem, Said
 from ncheck.model.cluster import NodeView
 from ncheck.model.evidence import INFRASTRUCTURE, Cause, Login
 from ncheck.model.finding import Severity
+from ncheck.ssh.failures import RESTART_SSH
 
-__all__ = ["INFRASTRUCTURE", "STEPS", "WITHOUT_SSH", "Cause", "Login", "by_ssh", "login_check", "never_got_that_far"]
+__all__ = [
+    "INFRASTRUCTURE",
+    "RESTART_SSH",
+    "STEPS",
+    "WITHOUT_SSH",
+    "Cause",
+    "Login",
+    "by_ssh",
+    "login_check",
+    "login_said",
+    "never_got_that_far",
+]
 
 
 # The steps of a login in order, with the causes of failure at each step.
@@ -48,20 +60,12 @@ def login_check(code: str, cause: Cause) -> Callable[[Describe], Check]:
     """Make the check of one cause from a function that returns the problem of a node with a failed login.
 
     The function gets the node's name and address quoted for a shell. Its fix is used if the transport has no better
-    one; what the transport reported becomes the evidence.
+    one, which is typed at the same place and of the same kind; what the transport reported becomes the evidence.
     """
 
     def made(describe: Describe) -> Check:
         def judge(node: NodeView) -> Iterator[Said]:
-            login = node[LoginFacts].login
-            if login.cause is cause:
-                problem = describe(quote(node.name), replace(login, address=login.address and quote(login.address)))
-                evidence = (login.detail,) if login.detail else ()
-                yield replace(problem, fix=login.fix or problem.fix, evidence=evidence)
-            elif doubt := never_got_that_far(login, cause):
-                yield doubt
-            elif login.transport in WITHOUT_SSH and _STEP[cause] <= _STEP[Cause.AUTH_REFUSED]:
-                yield NotApplicable("no SSH is used")
+            yield from login_said(node, cause, describe)
 
         judge.__name__, judge.__module__ = describe.__name__, describe.__module__
         return node_check(code, Severity.ERROR, LoginFacts, blocks_plan=True, explains_unreached=True)(judge)
@@ -69,10 +73,24 @@ def login_check(code: str, cause: Cause) -> Callable[[Describe], Check]:
     return made
 
 
-def by_ssh(node: str, login: Login) -> str:
-    """Return an ssh command with the options of this run: "ssh -p 10001 root@node07". `node` is already quoted."""
-    port = f"-p {login.port} " if login.port not in (0, 22) else ""
-    return f"ssh {port}{quote(login.user) + '@' if login.user else ''}{node}"
+def login_said(node: NodeView, cause: Cause, describe: Describe) -> Iterator[Said]:
+    """Yield what a login means for the check of this cause."""
+    login = node[LoginFacts].login
+    if login.cause is cause:
+        problem = describe(quote(node.name), replace(login, address=login.address and quote(login.address)))
+        evidence = (login.detail,) if login.detail else ()
+        yield replace(problem, fix=login.fix or problem.fix, evidence=evidence, nodes=(node.name,))
+    elif doubt := never_got_that_far(login, cause):
+        yield replace(doubt, nodes=(node.name,))
+    elif login.transport in WITHOUT_SSH and _STEP[cause] <= _STEP[Cause.AUTH_REFUSED]:
+        yield NotApplicable("no SSH is used", nodes=(node.name,))
+
+
+def by_ssh(node: str, login: Login, *flags: str) -> str:
+    """Return an ssh command with the options of this run: "ssh -F FILE -p 10001 root@node07". `node` is quoted."""
+    port = ("-p", str(login.port)) if login.port not in (0, 22) else ()
+    user = f"{quote(login.user)}@" if login.user else ""
+    return " ".join(("ssh", *flags, *map(quote, login.options), *port, user + node))
 
 
 def never_got_that_far(login: Login, cause: Cause) -> Inconclusive | None:

@@ -207,13 +207,14 @@ def machines(nics: Mapping[str, NicFacts], identities: Mapping[str, IdentityFact
 class Missing:
     """Why a node is not in a subnet, and a command for that node. `name`: the interface that should be in it, or "".
 
-    `dead`: the interface has an address there but no link.
+    `dead`: the interface has an address there but no link. `look`: the command only shows more.
     """
 
     reason: str
     fix: str
     name: str = ""
     dead: bool = False
+    look: bool = True
 
 
 NO_INTERFACE = Missing("no interface in this subnet", "ip -br address")
@@ -270,7 +271,7 @@ def why_missing(nics: NicFacts, subnet: str, members: SubnetMembers) -> Missing:
 def _missing(nic: Interface, *, dead: bool = False) -> Missing:
     name = quote(nic.name)
     if not nic.up:
-        return Missing(f"{nic.name} is down", f"sudo ip link set {name} up", nic.name, dead)
+        return Missing(f"{nic.name} is down", f"sudo ip link set {name} up", nic.name, dead, look=False)
     if not nic.running:
         return Missing(f"{nic.name} has no link", f"sudo ethtool {name}", nic.name, dead)
     return Missing(f"{nic.name} has no address in this subnet", f"ip -br address show dev {name}", nic.name, dead)

@@ -13,7 +13,7 @@ from ncheck.probe.methods.driver import Driver, driver_named
 from ncheck.topology.gpus import busy, share_in_use
 
 if TYPE_CHECKING:
-    from ncheck.blockers import Blocker
+    from ncheck.model.plan import Blocker
     from ncheck.probe.methods.context import ProbeContext
 
 _CPUS = ("gloo", "tcp")  # in this order, if no GPU can be measured
@@ -79,7 +79,7 @@ def _automatic(context: ProbeContext) -> Chosen | Refused:
             return choice
         note = f"the GPUs were not measured: {choice.why}"
     if len(context.nodes) == 1:
-        return Refused(note or "on a single node without a GPU there is nothing to measure", PLAINLY)
+        return Refused(note or "on a single node without a GPU there is nothing to measure", UNMEASURED)
     refused: list[str] = []
     for name in _CPUS:
         choice = _explicit(context, name)

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.login import LoginFacts
 from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Row, Step
 from ncheck.facts.tools import ToolFacts
 from ncheck.hostlist import fold
+from ncheck.network.logins import Login, by_ssh
 from ncheck.probe.results import results_by_step
 from ncheck.text import printable
 
@@ -196,15 +198,18 @@ def slow_message(found: Suspects) -> str:
     return f"RDMA is slow between {worst.ends}: {measured}"
 
 
-def line_to_repeat(rail: Rail) -> str:
+def line_to_repeat(rail: Rail, logins: Mapping[str, LoginFacts]) -> str:
     """Return the command that repeats the test of a pair: the server in the background, then the client."""
     (server, one), (client, other) = rail.ports
     devices = [_DEVICE.match(name) for name in (one, other)]
     if not all(devices):
         return "ibv_devinfo -v"
     ends = [f"ib_write_bw -d {device[1]} -i {int(device[2])} -F --report_gbits" for device in devices if device]
-    called, caller = shlex.quote(server), shlex.quote(client)
-    return f"ssh {called} timeout 20 {ends[0]} & sleep 2; ssh {caller} timeout 20 {ends[1]} {called}"
+    to_server, to_client = (
+        by_ssh(shlex.quote(node), logins[node].login if node in logins else Login(reached=False))
+        for node in (server, client)
+    )
+    return f"{to_server} timeout 20 {ends[0]} & sleep 2; {to_client} timeout 20 {ends[1]} {shlex.quote(server)}"
 
 
 def not_tested(
@@ -222,7 +227,7 @@ def not_tested(
     return found
 
 
-_NO_TOOL = "neither ib_write_bw (apt-get install perftest) nor ibv_rc_pingpong is on the PATH: RDMA was not tested"
+_NO_TOOL = "neither ib_write_bw (package perftest) nor ibv_rc_pingpong is on the PATH: RDMA was not tested"
 
 
 def unjudged(

@@ -13,7 +13,7 @@ from ncheck.facts.infiniband import HcaPort
 from ncheck.facts.pcie import PcieLink
 from ncheck.facts.probe import NodeResult, ProbeFacts, Stage
 from ncheck.hostlist import fold
-from ncheck.model.check import Inconclusive, NotApplicable, Problem
+from ncheck.model.check import SLOW_NETWORK, Inconclusive, NotApplicable, Problem
 from ncheck.model.report import Standing
 from ncheck.probe.expected import NAMED, Expected, expectation, expected
 from ncheck.probe.results import Collective, collectives
@@ -138,7 +138,15 @@ def _problem(members: Sequence[Comparison], hardware: Mapping[str, Hardware]) ->
     message = f"{place}: {figures}, {limit}{lowered}"
     evidence = [f"{node} is slow with every partner" for node in members[0].blamed if node in nodes]
     lines = dict.fromkeys(one.text for one in seen)
-    return Problem(message, _fix(members[0], seen, hardware), (*evidence, *lines), nodes)
+    fix, between = _fix(members[0], seen, hardware), step.stage in (Stage.ALL, Stage.SCALING)
+    return Problem(
+        message, fix, (*evidence, *lines), nodes, where=nodes[0] if fix == FABRIC else "", look=fix != _PEERMEM,
+        summary=f"all-reduce {'between' if len(step.group) > 1 else 'inside'} nodes at {worst:.0%} of expected",
+        follows=SLOW_NETWORK if between else "",
+    )  # fmt: skip
+
+
+_PEERMEM = "sudo modprobe nvidia_peermem"
 
 
 def _where(stage: Stage, nodes: tuple[str, ...]) -> str:
@@ -151,7 +159,7 @@ def _fix(one: Comparison, seen: Sequence[Observation], hardware: Mapping[str, Ha
     """Return the first command to type: for what the run shows, otherwise for the limiting component."""
     components = [one.expected.component, *(each.component for each in seen)]
     if Component.GPUDIRECT in components:
-        return "sudo modprobe nvidia_peermem"
+        return _PEERMEM
     if Component.PCIE in components or one.expected.narrow:
         return "nvidia-smi --query-gpu=index,pcie.link.width.current,pcie.link.width.max --format=csv"
     if one.expected.component is Component.NVLINK:

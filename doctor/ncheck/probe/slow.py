@@ -8,7 +8,7 @@ from shlex import quote
 
 from ncheck.facts.probe import NodeResult, ProbeFacts, Stage
 from ncheck.hostlist import fold
-from ncheck.model.check import Inconclusive, NotApplicable, Problem
+from ncheck.model.check import HERE, Inconclusive, NotApplicable, Problem
 from ncheck.probe.expected import expectation
 from ncheck.probe.results import Collective, collectives
 from ncheck.probe.search import BOUNDS, Meeting, Search, SlowLink, Suspect, searched
@@ -73,7 +73,7 @@ def slow_links(seen: Measured) -> Iterator[Problem | NotApplicable]:
     elif len(links) > _MANY:
         named = tuple(dict.fromkeys(node for link in links for node in link.nodes))
         message = f"{len(links)} links between nodes that are fast with others are slow: {_pairs(links)}"
-        yield Problem(message, _link_fix(seen, links[0]), _lines(seen.search, links), named)
+        yield _slow_link(message, seen, links, named)
     else:
         yield from (_link(seen, link) for link in links)
 
@@ -98,7 +98,14 @@ def _node(seen: Measured, suspect: Suspect) -> Problem:
         message = f"{suspect.node} is slow with every partner{_by(seen, suspect)}: {_figures(suspect.meetings)}"
     evidence = (*map(_line, suspect.meetings), *_where(seen, suspect.node))
     fix = TEST_ALL_LINKS if suspect.failed else _node_fix(seen, suspect.node)
-    return Problem(f"{message}; {_fast_with_others(suspect.witnesses)}", fix, evidence, (suspect.node,))
+    brief = "fails with every partner" if suspect.failed else "slow with every partner"
+    return _looked(f"{message}; {_fast_with_others(suspect.witnesses)}", fix, evidence, (suspect.node,), brief)
+
+
+def _looked(message: str, fix: str, evidence: tuple[str, ...], nodes: tuple[str, ...], brief: str) -> Problem:
+    """Return a problem whose fix shows more: tests of all links are started here, others typed on the first node."""
+    where = HERE if fix == TEST_ALL_LINKS else nodes[0]
+    return Problem(message, fix, evidence, nodes, where=where, look=True, summary=brief)
 
 
 def _fast_with_others(nodes: Sequence[str]) -> str:
@@ -114,7 +121,7 @@ def _group(seen: Measured) -> Problem:
         f"{len(nodes)} of {count} nodes ({fold(nodes)}) are slow with the others, which are fast with each other: "
         "first check what the slow nodes share, such as a switch, a cable run or a setting"
     )
-    return Problem(message, _node_fix(seen, nodes[0]), tuple(map(_line, meetings)), nodes)
+    return _looked(message, _node_fix(seen, nodes[0]), tuple(map(_line, meetings)), nodes, "slow with the others")
 
 
 def _link(seen: Measured, link: SlowLink) -> Problem:
@@ -122,7 +129,12 @@ def _link(seen: Measured, link: SlowLink) -> Problem:
     message = f"the link between {one} and {other} is slow: {_figures(link.meetings)}; both are fast with other nodes"
     if all(meeting.busbw is None for meeting in link.meetings):
         message = f"every test between {one} and {other} fails; both are fast with other nodes"
-    return Problem(message, _link_fix(seen, link), _lines(seen.search, (link,)), link.nodes)
+    return _slow_link(message, seen, (link,), link.nodes)
+
+
+def _slow_link(message: str, seen: Measured, links: Sequence[SlowLink], nodes: tuple[str, ...]) -> Problem:
+    fix, evidence = _link_fix(seen, links[0]), _lines(seen.search, links)
+    return _looked(message, fix, evidence, nodes, "slow link" if len(links) == 1 else "slow links")
 
 
 def _crossing(seen: Measured, one: tuple[str, ...], other: tuple[str, ...]) -> Problem:
@@ -132,7 +144,7 @@ def _crossing(seen: Measured, one: tuple[str, ...], other: tuple[str, ...]) -> P
         f"{_figures([meeting for link in links for meeting in link.meetings])}"
     )
     named = tuple(dict.fromkeys(node for link in links for node in link.nodes))
-    return Problem(message, _link_fix(seen, links[0]), _lines(seen.search, links), named)
+    return _slow_link(message, seen, links, named)
 
 
 def _parted(search: Search) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

@@ -25,10 +25,10 @@ from ncheck.probe.schedule import most_rounds, pair_rounds, scaling_groups
 from ncheck.topology.hardware import hardware_of
 
 if TYPE_CHECKING:
-    from ncheck.blockers import Blocker
     from ncheck.model.cluster import Cluster
     from ncheck.model.evidence import Answer
     from ncheck.model.phase import Questions
+    from ncheck.model.plan import Blocker
     from ncheck.probe.choice import Chosen
     from ncheck.probe.methods.context import ProbeContext
     from ncheck.probe.methods.driver import Driver

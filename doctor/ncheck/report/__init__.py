@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from ncheck.model.report import Report
 
+# -v and -q choose other modules for the console: verbose, quiet.
 # A format is a module of this name here, with print_report(report, stream, environ, *, color).
 FORMATS = ("console", "json", "html")
 

@@ -1,282 +1,218 @@
-"""The report on a terminal: the answer first and last, the worst findings next, what is healthy folded."""
+"""The report on a terminal, on one screen: the answer first and last, between them what is wrong, and the launch line.
+
+-v prints everything (verbose.py), -q the headline alone (quiet.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TextIO
 
 from rich.text import Text
 
-from ncheck.model.finding import Outcome, Severity, Verdict
+from ncheck.model.finding import Outcome, Severity
 from ncheck.model.report import Report
+from ncheck.report import measured as say
 from ncheck.report import text as words
-from ncheck.report.listing import page_url
-from ncheck.report.measured import print_measured
-from ncheck.report.page import Page
-from ncheck.report.summary import (
-    CLEAN,
-    NOT_READY,
-    NOT_VERIFIED,
-    WARNINGS,
-    Headline,
-    by_topic,
-    caveats,
-    exit_code_meaning,
-    headline,
-    interpreter,
-    node_topics,
-    nodes_of,
-    plan_settings,
-    totals,
-    unreached_and_unknown,
+from ncheck.report.page import Draft, Page
+from ncheck.report.parts import (
+    label,
+    print_fix,
+    print_headline,
+    print_origin,
+    print_title,
+    severity_sign,
+    severity_style,
 )
-from ncheck.report.text import FoldedFinding, FoldedVerdicts, fold_findings, fold_verdicts, grouped
+from ncheck.report.summary import blocked, exit_code_meaning, headline, names_in, totals, unreached_and_unknown, urgency
+from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped
 
-_SEVERITY = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
-_HEADLINE = {NOT_READY: "bold red", NOT_VERIFIED: "bold magenta", WARNINGS: "bold yellow", CLEAN: "bold green"}
-_ALL_IN_JSON = "(all in -o json)"
+ROWS = 48  # of a screen of 50: the prompt and a line of progress need the others
 
-EVIDENCE_LINES = 4
-FINDINGS_PER_CHECK = 3
-UNKNOWN_REASONS = 6
-SKIP_REASONS = 4
-CHECK_NAMES = 3  # more than this are counted, not named
-NODE_SETS = 2
-VALUES_PER_TOPIC = 3
-MANY_VALUES = 8  # more than this are not worth comparing
-LONGEST_REASON = 72  # characters of a reason for skipping
-_LABEL = 11  # cells of a topic's name
+
+@dataclass(frozen=True)
+class Detail:
+    """How much is shown: findings with their evidence and fix, findings in all, rows of evidence, of a message, and of
+    each table.
+    """
+
+    whole: int
+    findings: int
+    evidence: int
+    message: int
+    rows: int
+
+
+# From all there is room for, to the least. The first that fits on the screen is printed.
+DETAILS = (
+    Detail(whole=99, findings=99, evidence=3, message=3, rows=64),
+    Detail(whole=8, findings=12, evidence=3, message=3, rows=16),
+    Detail(whole=6, findings=10, evidence=1, message=2, rows=10),
+    Detail(whole=4, findings=8, evidence=1, message=2, rows=8),
+    Detail(whole=3, findings=6, evidence=0, message=1, rows=5),
+)
+
+
+Compose = Callable[[Page, Report, Sequence[FoldedFinding], Detail], None]
 
 
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:
-    """Print the whole report, worst first; the last line repeats the headline."""
-    page = Page(stream, environ, color=color)
-    findings = fold_findings(report.findings)
-    answer = headline(report, findings)
-    _head(page, report, answer)
-    _findings(page, findings)
-    _verdicts(page, report)
-    _nodes(page, report)
-    print_measured(page, report)
-    _plan(page, report, findings)
-    if not report.probe.ran:
-        page.gap()
-        _dim(page, words.line(report.probe.reason))
-    page.gap()
-    page.say(f" {page.signs.dot} ".join(totals(report, findings)), style="bold")
-    page.say(exit_code_meaning(report), style="bold")
-    _headline(page, answer)
+    """Print the report, with as much of each part as fits on a screen."""
+    _fitted(Page(stream, environ, color=color), report, _whole)
 
 
 def print_brief(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:
-    """Print the head and the findings, for a command whose standard output belongs to another program."""
-    page = Page(stream, environ, color=color)
+    """Print the headline and the findings, for a command whose standard output belongs to another program."""
+    _fitted(Page(stream, environ, color=color), report, _brief)
+
+
+def _fitted(page: Page, report: Report, compose: Compose) -> None:
     findings = fold_findings(report.findings)
-    _head(page, report, headline(report, findings))
-    _findings(page, findings)
+    for detail in DETAILS:
+        draft = Draft(page)
+        compose(draft, report, findings, detail)
+        if draft.rows <= ROWS:
+            break
+    draft.print_on(page)
+
+
+def _brief(page: Page, report: Report, findings: Sequence[FoldedFinding], detail: Detail) -> None:
+    print_headline(page, headline(report, findings))
+    print_origin(page, report)
+    _findings(page, findings, detail)
     page.gap()
 
 
-def _head(page: Page, report: Report, answer: Headline) -> None:
-    names = [node.name for node in report.nodes]
-    reached = sum(node.reached for node in report.nodes)
-    title = [f"ncheck {report.version}", f"{words.count(len(names), 'node')}: {words.node_set(names)}"]
-    if reached < len(names):
-        title.append(f"{reached} reached")
-    page.say(f" {page.signs.dot} ".join(title), style="bold")
-    for caveat in caveats(report):
-        page.say(caveat, Text(f"{page.signs.warned} ", "bold yellow"))
-    _headline(page, answer)
-    _topic(page, "python", {node.name: interpreter(node) for node in report.nodes if node.reached})
+def _whole(page: Page, report: Report, findings: Sequence[FoldedFinding], detail: Detail) -> None:
+    answer = headline(report, findings)
+    print_headline(page, answer)
+    print_origin(page, report)
+    _findings(page, findings, detail)
+    _unknown(page, report, detail)
+    _nodes(page, report, findings, detail)
+    _measured(page, report)
+    _launch(page, report)
+    page.gap()
+    counts, _, seconds = totals(report, findings)
+    page.say(f" {page.signs.dot} ".join((counts, seconds, "-v shows all")), style="dim")
+    page.say(exit_code_meaning(report))
+    print_headline(page, answer)
 
 
-def _headline(page: Page, answer: Headline) -> None:
-    signs = page.signs
-    sign = {NOT_READY: signs.bad, NOT_VERIFIED: signs.doubtful, WARNINGS: signs.warned, CLEAN: signs.well}[answer.kind]
-    page.say(Text(answer.text, _HEADLINE[answer.kind]), Text(f"{sign} ", _HEADLINE[answer.kind]))
-
-
-def _findings(page: Page, findings: Sequence[FoldedFinding]) -> None:
-    topics = by_topic(findings)
-    for topic, members in topics.items():
+def _findings(page: Page, findings: Sequence[FoldedFinding], detail: Detail) -> None:
+    """Print the causes, worst first, each with what follows from it; the least important get a line each, or none."""
+    ordered = sorted((one for one in findings if not one.see), key=urgency)
+    worth_it = [one for one in ordered if one.severity is not Severity.INFO]
+    if worth_it[: detail.whole]:
         page.gap()
-        page.say(topic, style="bold underline")
-        by_check: dict[tuple[str, bool], list[FoldedFinding]] = {}
-        for finding in members:
-            by_check.setdefault((finding.code, finding.ignored), []).append(finding)
-        for same in by_check.values():
-            _check(page, same)
-    if topics:
+    for finding in worth_it[: detail.whole]:
+        print_title(page, finding)
+        page.short(words.line(finding.message), "  ", detail.message)
+        lines = [line for evidence in finding.evidence for line in words.lines(evidence)]
+        for line in lines[: detail.evidence]:
+            page.short(line, "    ", 1, style="dim")
+        print_fix(page, finding)
+        _consequences(page, finding, findings)
+    brief = [*worth_it[detail.whole :], *(one for one in ordered if one.severity is Severity.INFO)]
+    shown = max(detail.findings - len(worth_it[: detail.whole]), 0)
+    for finding in brief[:shown]:
+        _one_row(page, finding)
+    if more := len(brief) - len(brief[:shown]):
+        page.say(f"and {words.count(more, 'more finding')}: -v shows all", "  ", style="dim")
+
+
+def _one_row(page: Page, finding: FoldedFinding) -> None:
+    style = severity_style(finding)
+    title = f"{label(finding)} {finding.code} {finding.check}  {words.node_set(finding.nodes)}  "
+    first = Text(f"{severity_sign(page, finding)} ", style)
+    page.short(Text.assemble((title, style), words.line(finding.message)), first, 1)
+
+
+def _consequences(page: Page, cause: FoldedFinding, findings: Sequence[FoldedFinding]) -> None:
+    """Print what follows from a finding, under the first of its causes; on their own nodes it says nothing new."""
+    for one in findings:
+        causes = [other for other in findings if other.code in one.see]
+        own = {node for other in causes for node in other.nodes}
+        if causes and causes[0].code == cause.code and cause.nodes == causes[0].nodes and not own.issuperset(one.nodes):
+            text = f"so also {one.code} {one.check}  {words.node_set(one.nodes)}  {words.line(one.message)}"
+            page.short(text, "    ", 1, style="dim")
+
+
+def _unknown(page: Page, report: Report, detail: Detail) -> None:
+    """Print the checks without an answer on nodes that were reached, one line for each reason."""
+    _, unknown = unreached_and_unknown(report)
+    if unknown:
         page.gap()
-        worst = next(iter(topics.values()))[0]
-        page.say(f"Explain a finding: ncheck explain {worst.code}", "  ", style="dim")
+    groups = fold_verdicts(one for one in unknown if one.outcome is Outcome.UNKNOWN)
+    crashed = fold_verdicts(one for one in unknown if one.outcome is Outcome.CRASHED)
+    lines = [(f"{_checks(group.checks)} {outcome} on {words.node_set(group.nodes)}: {words.line(group.reason)}")
+             for outcome, same in (("crashed", crashed), ("unknown", groups)) for group in same]  # fmt: skip
+    for line in lines[: detail.rows]:
+        page.short(line, Text(f"{page.signs.doubtful} ", "bold magenta"), detail.message)
+    if more := len(lines) - len(lines[: detail.rows]):
+        page.say(f"and {words.count(more, 'other reason')}: -v shows all", "  ", style="dim")
 
 
-def _check(page: Page, same: Sequence[FoldedFinding]) -> None:
-    """Print a check's findings. Those that follow from other findings are one line, with the codes of the others."""
-    if all(finding.see for finding in same):
-        _title(page, replace(same[0], nodes=nodes_of(same)))
-        page.say(
-            f"see {', '.join(dict.fromkeys(code for finding in same for code in finding.see))}", "    ", style="dim"
-        )
+def _checks(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) == 1 else words.count(len(names), "check")
+
+
+def _nodes(page: Page, report: Report, findings: Sequence[FoldedFinding], detail: Detail) -> None:
+    """Print a row for each node that is not fine; nodes with the same row share it."""
+    rows = grouped({name: row for name, row in _troubles(report, findings).items() if row})
+    if not rows:
         return
-    for finding in same[:FINDINGS_PER_CHECK]:
-        _title(page, finding)
-        _body(page, finding)
-    if rest := same[FINDINGS_PER_CHECK:]:
-        more = words.count(len(rest), f"more {rest[0].check} finding")
-        where = words.node_set(nodes_of(rest))
-        page.say(f"and {more} on {where}, with other messages {_ALL_IN_JSON}", "    ", style="dim")
-
-
-def _title(page: Page, finding: FoldedFinding) -> None:
-    style = "dim" if finding.ignored else _SEVERITY[finding.severity]
-    sign = page.signs.bad if finding.severity is Severity.ERROR and not finding.ignored else page.signs.warned
-    label = "ignored" if finding.ignored else finding.severity.value
-    code = page.link(f"{finding.code} {finding.check}", page_url(finding.code), "bold")
-    nodes = words.node_set(finding.nodes)
-    page.say(Text.assemble((f"{label} ", style), code, "  ", (nodes, "bold magenta")), Text(f"  {sign} ", style=style))
-
-
-def _body(page: Page, finding: FoldedFinding) -> None:
-    page.say(words.line(finding.message), "    ")
-    for evidence in finding.evidence[:EVIDENCE_LINES]:
-        for line in words.lines(evidence)[:EVIDENCE_LINES]:
-            page.say(line, "      ", style="dim")
-    if len(finding.evidence) > EVIDENCE_LINES:
-        more = words.count(len(finding.evidence) - EVIDENCE_LINES, "more line")
-        page.say(f"... {more} {_ALL_IN_JSON}", "      ", style="dim")
-    for line in words.lines(finding.fix):
-        page.verbatim(line, Text(f"    {page.signs.type_this} ", style="green"), style="bold green")
-    if finding.example and len(finding.nodes) > 1:
-        page.say(f"shown for {words.line(finding.example)}; repeat for the other nodes", "      ", style="dim")
-
-
-def _verdicts(page: Page, report: Report) -> None:
-    """Print crashed, unknown, skipped and passed verdicts, each folded by its reason and its nodes."""
     page.gap()
-    signs = page.signs
-    not_run, unknown = unreached_and_unknown(report)
-    by_outcome = {
-        outcome: [one for one in report.verdicts if one.outcome is outcome and not one.needs_root]
-        for outcome in (Outcome.CRASHED, Outcome.SKIPPED, Outcome.PASSED)
-    }
-    unknown = [verdict for verdict in unknown if verdict.outcome is Outcome.UNKNOWN]
-    _unknown(page, Text(f"{signs.bad} ", "bold red"), fold_verdicts(by_outcome[Outcome.CRASHED]), "crashed")
-    _unknown(page, Text(f"{signs.doubtful} ", "bold magenta"), fold_verdicts(not_run), "not run")
-    _unknown(page, Text(f"{signs.doubtful} ", "bold magenta"), fold_verdicts(unknown), "unknown")
-    _need_root(page, [verdict for verdict in report.verdicts if verdict.needs_root])
-    _skipped(page, fold_verdicts(by_outcome[Outcome.SKIPPED]))
-    _passed(page, fold_verdicts(by_outcome[Outcome.PASSED]))
+    names = [words.node_set(nodes) for _, nodes in rows[: detail.rows]]
+    width = max(map(len, names))
+    for name, (row, _) in zip(names, rows, strict=False):
+        page.short(row, Text(f"  {name:<{width}}  ", "bold magenta"), 1)
+    if more := [node for _, nodes in rows[detail.rows :] for node in nodes]:
+        page.say(f"and {words.count(len(more), 'more node')}: -v shows all", "  ", style="dim")
+    if fine := len(report.nodes) - sum(len(nodes) for _, nodes in rows):
+        page.say("the other node is fine" if fine == 1 else f"the other {fine} nodes are fine", "  ", style="dim")
 
 
-def _unknown(page: Page, sign: Text, groups: Sequence[FoldedVerdicts], outcome: str) -> None:
-    for group in groups[:UNKNOWN_REASONS]:
-        names = ", ".join(group.checks)
-        if len(group.checks) > CHECK_NAMES:
-            names = words.count(len(group.checks), "check")
-        page.say(f"{names} {outcome} on {words.node_set(group.nodes)}: {words.line(group.reason)}", sign)
-    if rest := groups[UNKNOWN_REASONS:]:
-        checks = words.count(len({check for group in rest for check in group.checks}), "check")
-        nodes = tuple(dict.fromkeys(node for group in rest for node in group.nodes))
-        reasons = words.count(len(rest), "other reason")
-        page.say(f"{checks} {outcome} on {words.node_set(nodes)} for {reasons} {_ALL_IN_JSON}", sign)
+def _troubles(report: Report, findings: Sequence[FoldedFinding]) -> dict[str, str]:
+    """Return what is wrong on each node: "NC402 mlx5_5 has no link, NC201 NCCL differs, 3 checks unknown"."""
+    parts: dict[str, dict[str, None]] = {node.name: {} for node in report.nodes}
+    for finding in sorted(findings, key=urgency):
+        if finding.counts and finding.severity is not Severity.INFO:
+            for name in finding.nodes:
+                parts[name][f"{finding.code} {finding.summary}"] = None
+    _, unknown = unreached_and_unknown(report)
+    for name in names_in(unknown):
+        number = len({one.code for one in unknown if one.node == name})
+        parts[name][f"{words.count(number, 'check')} unknown"] = None
+    for node in report.nodes:
+        if not node.reached:
+            cause = f" ({words.line(node.cause) or 'cause unknown'})" if not parts[node.name] else ""
+            parts[node.name][f"unreachable{cause}, no other check ran"] = None
+    return {name: ", ".join(row) for name, row in parts.items()}
 
 
-def _need_root(page: Page, verdicts: Sequence[Verdict]) -> None:
-    if verdicts:
-        checks = tuple(dict.fromkeys(verdict.check for verdict in verdicts))
-        nodes = words.node_set(tuple(dict.fromkeys(verdict.node for verdict in verdicts)))
-        need = "check needs" if len(checks) == 1 else "checks need"
-        _dim(page, f"{len(checks)} {need} root on {nodes} (--sudo): {words.joined(checks, CHECK_NAMES)}")
-
-
-def _skipped(page: Page, groups: Sequence[FoldedVerdicts]) -> None:
-    """Print one line per node set: what does not exist cannot be checked, and need not be read check by check."""
-    by_nodes: dict[tuple[str, ...], list[FoldedVerdicts]] = {}
-    for group in groups:
-        by_nodes.setdefault(group.nodes, []).append(group)
-    ordered = sorted(by_nodes.items(), key=lambda item: -sum(len(group.checks) for group in item[1]))
-    for nodes, same in ordered[:NODE_SETS]:
-        checks = words.count(sum(len(group.checks) for group in same), "check")
-        _dim(page, f"{checks} skipped on {words.node_set(nodes)}{_skip_reasons(same)}")
-    if rest := {check for _, same in ordered[NODE_SETS:] for group in same for check in group.checks}:
-        _dim(page, f"{words.count(len(rest), 'check')} skipped on other nodes {_ALL_IN_JSON}")
-
-
-def _skip_reasons(same: Sequence[FoldedVerdicts]) -> str:
-    """Return the reasons that several checks share, such as missing hardware, with the number of checks."""
-    shared = [group for group in same if len(group.checks) > 1][:SKIP_REASONS]
-    if not shared:
-        return " (reasons in -o json)"
-    reasons = [f"{_short(words.line(group.reason))} ({len(group.checks)})" for group in shared]
-    others = sum(len(group.checks) for group in same) - sum(len(group.checks) for group in shared)
-    return f": {'; '.join([*reasons, *([f'other reasons ({others})'] if others else [])])}"
-
-
-def _short(reason: str) -> str:
-    return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON].rsplit(' ', 1)[0]} ..."
-
-
-def _passed(page: Page, groups: Sequence[FoldedVerdicts]) -> None:
-    sign = Text(f"{page.signs.well} ", "bold green")
-    ordered = sorted(groups, key=lambda group: (-len(group.nodes), -len(group.checks)))
-    shown = ordered if len(ordered) <= NODE_SETS else ordered[:1]
-    for group in shown:
-        page.say(f"{words.count(len(group.checks), 'check')} passed on {words.node_set(group.nodes)}", sign)
-    if rest := ordered[len(shown) :]:
-        more = words.count(sum(len(group.checks) for group in rest), "more check")
-        page.say(f"{more} passed on some nodes only", sign)
-
-
-def _dim(page: Page, text: str) -> None:
-    page.say(text, Text(f"{page.signs.skipped} ", "dim"), style="dim")
-
-
-def _nodes(page: Page, report: Report) -> None:
-    """Print what the nodes have, one line per topic."""
+def _measured(page: Page, report: Report) -> None:
+    """Print the measurement that counts most, or why there is none."""
+    first = say.foremost(report.measurements) if report.probe.ran else None
     page.gap()
-    page.say("Nodes", style="bold underline")
-    for topic, values in node_topics(report).items():
-        _topic(page, topic, values)
-    lost = {node.name: node.cause or "cause unknown" for node in report.nodes if not node.reached}
-    _topic(page, "unreachable", lost, always_named=True)
+    if first is None:
+        page.short(words.line(report.probe.reason), Text(f"{page.signs.skipped} ", "dim"), style="dim")
+        return
+    recorded = " (recorded)" if report.recorded else ""
+    text = f"measured{recorded}: {say.title(first, '')}: {say.verdict(first)}"
+    page.short(text, Text(f"{page.signs.dot} ", say.STYLES[say.tone(first.standing)]), 3)
 
 
-def _topic(page: Page, topic: str, values: Mapping[str, str], *, always_named: bool = False) -> None:
-    """Print one topic: a value that all nodes share in one line, else each value with its nodes, most common first."""
-    groups = grouped({name: words.line(value) for name, value in values.items()})
-    if len(groups) > MANY_VALUES or (len(groups) == len(values) > VALUES_PER_TOPIC):
-        groups = ((f"{len(groups)} different values, such as {groups[0][0]}", groups[0][1]),)
-    for number, (value, nodes) in enumerate(groups[:VALUES_PER_TOPIC]):
-        where = f"{words.node_set(nodes)}: " if len(groups) > 1 or always_named else ""
-        label = words.line(topic) if number == 0 else ""
-        page.say(Text.assemble((where, "magenta"), value), Text(f"  {label:<{_LABEL}} ", "dim"))
-    if rest := groups[VALUES_PER_TOPIC:]:
-        others = [node for _, nodes in rest for node in nodes]
-        more = words.count(len(rest), "other value")
-        page.say(f"{more} on {words.node_set(others)}", " " * (_LABEL + 3), style="dim")
-
-
-def _plan(page: Page, report: Report, findings: Sequence[FoldedFinding]) -> None:
+def _launch(page: Page, report: Report) -> None:
+    """Print the launch line, or why there is none."""
     plan = report.plan
-    if not (plan.env or plan.lines or plan.notes):
-        return
-    errors = any(finding.severity is Severity.ERROR and not finding.ignored for finding in findings)
-    page.gap()
-    page.say(f"Launch plan{' (fix the errors above first)' if errors else ''}", style="bold underline")
-    for exports, sentence, reason in plan_settings(plan):
-        for line in exports:
-            page.verbatim(line, "  ", style="bold")
-        if sentence:
-            page.say(sentence, "  ")
-        page.say(words.line(reason), "      ", style="dim")
-    for launcher, line in plan.lines.items():
-        page.say(f"{words.line(launcher)}:", "  ")
+    if plan.lines:
+        launcher, line = next(iter(plan.lines.items()))
+        page.gap()
+        page.say(f"launch with {words.line(launcher)}{blocked(plan)}:", style="bold")
         for part in words.lines(line):
             page.verbatim(part, style="bold green")
-        for reason in plan.reasons.get(launcher, ()):
-            page.say(words.line(reason), "      ", style="dim")
-    for note in plan.notes:
-        page.say(words.line(note), Text(f"  {page.signs.warned} ", "yellow"))
+    elif plan.notes:
+        page.gap()
+        page.short(f"no launch line: {words.line(plan.notes[0])}", Text(f"{page.signs.warned} ", "yellow"), 2)

@@ -25,11 +25,12 @@ from ncheck.report.summary import (
     headline,
     interpreter,
     node_topics,
+    origin,
     plan_settings,
     totals,
     unreached_and_unknown,
 )
-from ncheck.report.text import FoldedFinding, fold_findings, fold_verdicts, grouped, lines, node_set
+from ncheck.report.text import FoldedFinding, fix_label, fold_findings, fold_verdicts, grouped, lines, node_set
 from ncheck.text import size as size_text
 
 _LONGEST_NAME = 18  # of a node, beside the picture of the pairs
@@ -53,7 +54,7 @@ def _template() -> Template:
         autoescape=True, finalize=_clean, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters.update(folded=node_set, place=_place, cut=_cut)
+    environment.filters.update(folded=node_set, fix_label=fix_label, place=_place, cut=_cut)
     return environment.from_string(_own("page.html"))
 
 
@@ -235,7 +236,7 @@ class View:
     """Everything on the page, in its order."""
 
     report: Report
-    nodes: str
+    origin: tuple[str, ...]
     headline: Headline
     caveats: tuple[str, ...]
     figures: tuple[tuple[str, str, str], ...]  # a number, its label, its tone
@@ -260,7 +261,7 @@ def view_of(report: Report) -> View:
     by = first.by if first else ""
     return View(
         report=report,
-        nodes=words.node_set([node.name for node in report.nodes]),
+        origin=tuple(origin(report)),
         headline=headline(report, findings),
         caveats=tuple(caveats(report)),
         figures=tuple(_figures(report, findings, first)),

@@ -21,6 +21,7 @@ from ncheck.report.progress import (
     MORE_FAILURES,
     WAITING,
     Progress,
+    elapsed,
     failure_line,
 )
 
@@ -47,10 +48,17 @@ class _Screen(Console):
 class LiveTable:
     """Redrawn by rich in its own thread; the observer methods only change a dictionary."""
 
-    def __init__(self, stream: TextIO, environ: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        environ: Mapping[str, str],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        limit: float = 0.0,
+    ) -> None:
         colors: Literal["auto"] | None = None if environ.get("NO_COLOR") else "auto"
         self.console = _Screen(file=stream, highlight=False, markup=False, emoji=False, color_system=colors)
-        self.clock = clock
+        self.clock, self.limit = clock, limit
         self.began = 0.0
         self.progress = Progress()
         self.spinner = Spinner("dots" if self.console.encoding.startswith("utf") else "line")
@@ -93,7 +101,8 @@ class LiveTable:
         counts = self.progress.counts()
         total = sum(counts.values())
         finished = counts[DONE] + counts[FAILED]
-        self.spinner.update(text=Text(f"{finished} of {words.count(total, 'node')}, {self.clock() - self.began:.0f} s"))
+        since = elapsed(self.clock() - self.began, self.limit)
+        self.spinner.update(text=Text(f"{finished} of {words.count(total, 'node')}, {since}"))
         if total <= FEW:
             return Group(self.spinner, self._by_node())
         bar = _grid()

@@ -15,6 +15,7 @@ from rich.text import Text
 PIPED_WIDTH = 80
 WIDEST = 120  # longer lines of prose are hard to read
 NARROWEST = 40
+_CUT = " ..."
 LONGEST = 4000  # characters of one paragraph: no check writes that much, a sick node might
 
 
@@ -74,12 +75,49 @@ class Page:
         body = text if isinstance(text, Text) else Text(text, style=style)
         self.console.print(Text.assemble(first, body))
 
+    def short(self, text: Text | str, first: Text | str = "", rows: int = 1, style: str = "") -> None:
+        """Print at most so many rows of a text; where it is longer, they end in an ellipsis."""
+        begin = first if isinstance(first, Text) else Text(first)
+        body = text.copy() if isinstance(text, Text) else Text(text, style=style)
+        room = max(self.width - begin.cell_len, NARROWEST // 2)
+        body.truncate(LONGEST)
+        for number, line in enumerate(body.divide(_breaks(body.plain, room)[: rows - 1])):
+            line.rstrip()
+            if number == rows - 1 and line.cell_len > room:
+                line.truncate(room - len(_CUT))
+                line.append(_CUT)
+            self.verbatim(line, begin if number == 0 else Text(" " * begin.cell_len))
+
     def link(self, text: str, url: str, style: str = "") -> Text:
         """Return the text, as a hyperlink (OSC 8) where the terminal can show one."""
         return Text(text, f"{style} link {url}".strip() if url and self.links else style)
 
     def gap(self) -> None:
         self.console.print()
+
+
+class Draft(Page):
+    """A page that is not printed yet, so that its rows can be counted."""
+
+    def __init__(self, page: Page) -> None:
+        self.width, self.links, self.signs = page.width, page.links, page.signs
+        self.lines: list[Text] = []
+
+    def verbatim(self, text: Text | str, first: Text | str = "", style: str = "") -> None:
+        self.lines.append(Text.assemble(first, text if isinstance(text, Text) else Text(text, style=style)))
+
+    def gap(self) -> None:
+        self.lines.append(Text())
+
+    @property
+    def rows(self) -> int:
+        """The rows that it takes on a terminal of the page's width."""
+        return sum(max(1, -(-line.cell_len // self.width)) for line in self.lines)
+
+    def print_on(self, page: Page) -> None:
+        """Print it."""
+        for line in self.lines:
+            page.verbatim(line)
 
 
 def _breaks(plain: str, room: int) -> list[int]:

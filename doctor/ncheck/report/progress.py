@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ncheck.observer import Observer
 
 
+EVERY = 15.0  # seconds between two lines of a long run
+_WHOLE = 10  # seconds from which tenths do not matter
 FAILURES_SHOWN = 20
 WAITING, DONE, FAILED = "waiting", "done", "failed"
 MORE_FAILURES = "more nodes failed: see the report"
@@ -75,24 +77,44 @@ def failure_line(node: str, login: Login) -> str:
     return f"{words.line(node)}: {cause}" + (f": {detail}" if detail else "")
 
 
-class PlainLines:
-    """A line for each failed login up to a limit, for each round of the probe, and one at the end."""
+def elapsed(seconds: float, limit: float) -> str:
+    """Return "12 s elapsed, at most 38 s left"; without a limit only the first half."""
+    left = f", at most {max(limit - seconds, 0.0):.0f} s left" if limit else ""
+    return f"{seconds:.{0 if seconds >= _WHOLE else 1}f} s elapsed{left}"
 
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+
+class PlainLines:
+    """A line for each failed login up to a limit, for each round of the probe, one every `every` seconds of a long run,
+    and one at the end. `limit` is how many seconds the run may take, 0 where that is unknown.
+    """
+
+    def __init__(
+        self, stream: TextIO, clock: Callable[[], float] = time.monotonic, *, limit: float = 0.0, every: float = EVERY
+    ) -> None:
         self.stream, self.clock = stream, clock
+        self.limit, self.every = limit, every
         self.progress = Progress()
         self.began = 0.0
         self.over = False
+        self.ended = threading.Event()
 
     def started(self, nodes: tuple[Node, ...]) -> None:
         self.began = self.clock()
         self.progress.begin(nodes)
         self._print(f"connecting to {words.count(len(nodes), 'node')}")
+        threading.Thread(target=self._tick, daemon=True).start()
+
+    def _tick(self) -> None:
+        """Say from time to time that the run goes on, and for how long."""
+        while not self.ended.wait(self.every):
+            counts = self.progress.counts()
+            busy = words.count(sum(counts.values()) - counts[DONE] - counts[FAILED], "node")
+            self._print(f"waiting for {busy}, {elapsed(self.clock() - self.began, self.limit)}")
 
     def stage(self, node: str, stage: str, *, slow: bool = False) -> None:
         self.progress.move(node, stage)
         if slow and self.progress.first_in(stage):
-            self._print(f"{words.line(stage)}, {self.clock() - self.began:.1f} s elapsed")
+            self._print(f"{words.line(stage)}, {elapsed(self.clock() - self.began, self.limit)}")
 
     def not_recorded(self, node: str, why: str) -> None:
         if self.progress.unrecorded():
@@ -111,6 +133,7 @@ class PlainLines:
         if self.over:
             return
         self.over = True
+        self.ended.set()
         counts = self.progress.counts()
         total = words.count(sum(counts.values()), "node")
         self._print(f"{counts[DONE]} of {total} answered, {self.clock() - self.began:.1f} s")
@@ -124,10 +147,13 @@ class PlainLines:
             pass
 
 
-def observer_for(stream: TextIO, environ: Mapping[str, str]) -> Observer:
-    """Return a live table on a terminal, plain lines elsewhere (a log, a pipe, TERM=dumb)."""
+def observer_for(stream: TextIO, environ: Mapping[str, str], limit: float = 0.0) -> Observer:
+    """Return a live table on a terminal, plain lines elsewhere (a log, a pipe, TERM=dumb).
+
+    `limit` is how many seconds the run may take.
+    """
     if not stream.isatty() or environ.get("TERM", "dumb") == "dumb":
-        return PlainLines(stream)
+        return PlainLines(stream, limit=limit)
     from ncheck.report.live_table import LiveTable
 
-    return LiveTable(stream, environ)
+    return LiveTable(stream, environ, limit=limit)

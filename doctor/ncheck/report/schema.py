@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ncheck.model.finding import Finding, Verdict
-from ncheck.model.plan import LaunchCommand, LaunchPlan, Setting
+from ncheck.model.plan import Blocker, LaunchCommand, LaunchPlan, Setting
 from ncheck.model.report import SCHEMA, Measurement, NodeSummary, Pair, Point, Probe, Report, Traffic
 
 RECORDS = (
@@ -18,6 +18,7 @@ RECORDS = (
     Finding,
     LaunchPlan,
     LaunchCommand,
+    Blocker,
     Setting,
     Measurement,
     Point,
@@ -45,6 +46,10 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "recorded": "True if the data of any node comes from a recording.",
         "cpus_only": "True if no node that was reached has a GPU: only checks of CPUs and networks ran.",
         "dropped": "Nodes that --drop-bad left out, with the reason; everything else is about the other nodes.",
+        "time": "When the run began: local time with its offset from UTC (ISO 8601). A replay has its own time.",
+        "host": "The machine that ran ncheck.",
+        "user": "The user who ran ncheck there.",
+        "command": "The command line, without secrets.",
     },
     "NodeSummary": {
         "name": "The name in the list.",
@@ -85,6 +90,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "kind": "fix: the command mends the problem. look: it shows more.",
         "see": "Codes of the findings on the same nodes that name the cause of this one.",
         "ignored": "True if --ignore names it: the severity is lowered, the finding is still listed.",
+        "summary": "The problem in a few words; empty if the message is short or the name of the check says it.",
     },
     "LaunchPlan": {
         "env": "Environment variables of the job, by name.",
@@ -93,6 +99,13 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "reasons": "Reasons for the values in each line, by launcher.",
         "per_node": "Variables whose value differs by node, by node; null in env.",
         "command": "The same line as a command; null if every node has a line of its own, or there is none.",
+        "blockers": "Why the plan must not be used as it is; empty if it can be.",
+    },
+    "Blocker": {
+        "code": "The code of the finding; empty if checks could not tell.",
+        "nodes": "The nodes.",
+        "message": "The reason.",
+        "fix": "A command that fixes or shows it; may be empty.",
     },
     "LaunchCommand": {
         "argv": "The command's words; they start all ranks.",

@@ -18,49 +18,93 @@ from ncheck.text import export_line
 
 NOT_READY, NOT_VERIFIED, WARNINGS, CLEAN = "bad", "doubtful", "warned", "well"
 
+_BAD = (Severity.ERROR.value, Severity.WARNING.value)
+_CULPRITS, _CAUSES = 4, 2  # groups of nodes in the headline, and causes of each
+
 _LONGEST_REASON = 300  # characters of why a node was left out: a node's own words may be in it
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The answer in one line. `kind` is one of NOT_READY, NOT_VERIFIED, WARNINGS, CLEAN."""
+    """The answer in one sentence. `kind` is one of NOT_READY, NOT_VERIFIED, WARNINGS, CLEAN."""
 
     kind: str
     text: str
 
 
 def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
-    """Return the verdict and the culprits. A run is clean only if no check is unknown and some check passed."""
-    severities = [severity for severity in Severity if severity is not Severity.INFO or "info" in report.fail_on]
-    found = {severity: _found(severity, findings) for severity in severities}
-    lost = words.node_set([node.name for node in report.nodes if not node.reached])
-    not_run, unknown = unreached_and_unknown(report)
-    unverified = [_verdicts(not_run, "not run", " (unreachable)"), _verdicts(unknown, "unknown")]
-    summary = "; ".join(filter(None, [*found.values(), *unverified]))
-    cpus = "; CPU checks only: no GPU on any node" if report.cpus_only else ""
-    if found[Severity.ERROR]:
-        return Headline(NOT_READY, f"Not ready: {summary}")
+    """Return the verdict, the culprits with their causes, and whether the launch plan can be used.
+
+    A run is clean only if no check is unknown and some check passed.
+    """
+    counted = [one for one in findings if not one.ignored and (one.severity.value in _BAD or "info" in report.fail_on)]
+    errors = [one for one in counted if one.severity is Severity.ERROR]
+    others = [one for one in counted if one.severity is not Severity.ERROR]
+    lost = _unexplained(report, findings)
+    unknown = _unknown(unreached_and_unknown(report)[1])
+    rest = [*_cpus_only(report), *_plan(report)]
+    if errors:
+        causes = [one for one in errors if one.counts] or [one for one in counted if one.counts] or errors
+        parts = [*_culprits(causes), *_counts(one for one in others if one.counts and one not in causes)]
+        return Headline(NOT_READY, f"Not ready: {'; '.join([*parts, *lost, *unknown, *rest])}")
     passed = any(verdict.outcome is Outcome.PASSED for verdict in report.verdicts)
-    if lost or not_run or unknown or not passed:
-        reason = summary or (f"{lost} unreachable" if lost else "no check passed")
-        return Headline(NOT_VERIFIED, f"Not verified: {reason}")
-    if summary:
-        return Headline(WARNINGS, f"No errors: {summary}{cpus}")
-    return Headline(CLEAN, f"No problems found: {_passed(report)}{cpus}")
+    reached = all(node.reached for node in report.nodes)
+    found = [*lost, *unknown, *_culprits([one for one in others if one.counts])]
+    if unknown or not reached or not passed:
+        return Headline(NOT_VERIFIED, f"Not verified: {'; '.join([*(found or ['no check passed']), *rest])}")
+    if others:
+        return Headline(WARNINGS, f"No errors: {'; '.join([*found, *rest])}")
+    return Headline(CLEAN, f"No problems found: {'; '.join([_passed(report), *rest])}")
 
 
-def _found(severity: Severity, findings: Sequence[FoldedFinding]) -> str:
-    """Return "2 errors on node04", or nothing."""
-    same = [finding for finding in findings if finding.severity is severity and not finding.ignored]
-    noun = f"{len(same)} info" if severity is Severity.INFO else words.count(len(same), severity.value)
-    return f"{noun} on {words.node_set(nodes_of(same))}" if same else ""
+def _culprits(causes: Sequence[FoldedFinding]) -> list[str]:
+    """Return "gpu02: mlx5_5 has no link", the worst first; what there is no room for is counted."""
+    nodes_of_cause: dict[str, dict[str, None]] = {}
+    for finding in sorted(causes, key=urgency):
+        nodes_of_cause.setdefault(finding.summary, {}).update(dict.fromkeys(finding.nodes))
+    causes_of: dict[tuple[str, ...], list[str]] = {}
+    for cause, nodes in nodes_of_cause.items():
+        causes_of.setdefault(tuple(nodes), []).append(cause)
+    named = [f"{words.node_set(nodes)}: {words.joined(same, _CAUSES)}" for nodes, same in causes_of.items()]
+    more = len(named) - _CULPRITS
+    return named if more <= 0 else [*named[:_CULPRITS], f"{more} more"]
 
 
-def _verdicts(verdicts: Sequence[Verdict], outcome: str, why: str = "") -> str:
-    """Return "6 checks unknown on node04", or nothing."""
+def _counts(findings: Iterable[FoldedFinding]) -> list[str]:
+    """Return "2 warnings"."""
+    counts = Counter(finding.severity for finding in findings)
+    return [f"{counts[one]} info" if one is Severity.INFO else words.count(counts[one], one.value)
+            for one in Severity if counts[one]]  # fmt: skip
+
+
+def _unexplained(report: Report, findings: Iterable[FoldedFinding]) -> list[str]:
+    """Return the nodes that were not reached and that no finding names, by cause."""
+    errors = (one for one in findings if one.severity is Severity.ERROR and not one.ignored)
+    named = set(nodes_of(errors))
+    lost = [node for node in report.nodes if not node.reached and node.name not in named]
+    causes = {node.name: words.line(node.cause) or "cause unknown" for node in lost}
+    return [f"{words.node_set(nodes)}: unreachable ({cause})" for cause, nodes in grouped(causes)]
+
+
+def _unknown(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return "6 checks unknown on node04"."""
     checks = words.count(len({verdict.code for verdict in verdicts}), "check")
-    nodes = tuple(dict.fromkeys(verdict.node for verdict in verdicts))
-    return f"{checks} {outcome} on {words.node_set(nodes)}{why}" if verdicts else ""
+    return [f"{checks} unknown on {words.node_set(names_in(verdicts))}"] if verdicts else []
+
+
+def names_in(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
+    """Return the nodes of verdicts, each once."""
+    return tuple(dict.fromkeys(verdict.node for verdict in verdicts))
+
+
+def _cpus_only(report: Report) -> list[str]:
+    return ["no GPU on any node, so only CPU checks ran"] if report.cpus_only else []
+
+
+def _plan(report: Report) -> list[str]:
+    if not report.plan.made:
+        return []
+    return ["launch plan not usable" if report.plan.blockers else "launch plan usable"]
 
 
 def _passed(report: Report) -> str:
@@ -100,15 +144,29 @@ def left_out(bad: Mapping[str, str], total: int) -> str:
     return f"{total - len(bad)} of {words.count(total, 'node')}, without {reasons}"
 
 
+def origin(report: Report) -> Iterator[str]:
+    """Yield "ncheck 0.1.0", "6 nodes: gpu[01-06], 5 reached", when it ran, and "ada@head: ncheck nodes.txt"."""
+    names = [node.name for node in report.nodes]
+    reached = sum(node.reached for node in report.nodes)
+    yield f"ncheck {report.version}"
+    partly = f", {reached} reached" if reached < len(names) else ""
+    yield f"{words.count(len(names), 'node')}: {words.node_set(names)}{partly}"
+    if report.time:
+        yield words.line(report.time).replace("T", " ", 1)
+    if report.command:
+        yield f"{words.line(report.user)}@{words.line(report.host)}: {words.line(report.command)}"
+
+
 def by_topic(findings: Iterable[FoldedFinding]) -> dict[str, list[FoldedFinding]]:
     """Return the findings under their headings: the topic with the worst first, ignored findings last."""
     topics: dict[str, list[FoldedFinding]] = {}
-    for finding in sorted(findings, key=_urgency):
+    for finding in sorted(findings, key=urgency):
         topics.setdefault(topic_of(finding.code), []).append(finding)
     return topics
 
 
-def _urgency(finding: FoldedFinding) -> tuple[bool, int, bool, str]:
+def urgency(finding: FoldedFinding) -> tuple[bool, int, bool, str]:
+    """Return what findings are sorted by, the worst first."""
     return finding.ignored, finding.severity.rank, bool(finding.see), finding.code
 
 
@@ -140,24 +198,56 @@ def plan_settings(plan: LaunchPlan) -> Iterator[tuple[tuple[str, ...], str, str]
         yield typed, "" if typed else f"{words.line(name)}: {state}", setting.reason
 
 
+def blocked(plan: LaunchPlan) -> str:
+    """Return " (not usable: fix NC111 and NC402 first)", or nothing."""
+    codes = tuple(dict.fromkeys(one.code for one in plan.blockers if one.code))
+    if not plan.blockers or not plan.made:
+        return ""
+    first = f"fix {words.joined(codes, _CULPRITS)} first" if codes else "what it depends on is unknown"
+    return f" (not usable: {first})"
+
+
 def totals(report: Report, findings: Sequence[FoldedFinding]) -> tuple[str, ...]:
     """Return "2 errors, 0 warnings · 468 verdicts: 2 failed, ... · 0.1 s", in its three parts."""
-    counts = Counter(finding.severity for finding in findings if not finding.ignored)
+    counts = Counter(finding.severity for finding in findings if finding.counts)
+    following = sum(bool(finding.see) and not finding.ignored for finding in findings)
     ignored = sum(finding.ignored for finding in findings)
     parts = [words.count(counts[severity], severity.value) for severity in (Severity.ERROR, Severity.WARNING)]
     parts += [f"{counts[Severity.INFO]} info"] if counts[Severity.INFO] else []
+    parts += [words.count(following, "consequence")] if following else []
     parts += [f"{ignored} ignored"] if ignored else []
-    outcomes = ", ".join(_outcomes(report.verdicts))
+    outcomes = ", ".join(_outcomes(report))
     return ", ".join(parts), f"{words.count(len(report.verdicts), 'verdict')}: {outcomes}", f"{report.seconds:.1f} s"
 
 
-def _outcomes(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    counts = Counter(verdict.outcome for verdict in verdicts)
-    root = sum(verdict.needs_root for verdict in verdicts)
-    for outcome in Outcome:
-        if counts[outcome]:
-            needs_root = f" ({root} need root: --sudo)" if outcome is Outcome.SKIPPED and root else ""
-            yield f"{counts[outcome]} {outcome.value}{needs_root}"
+def _outcomes(report: Report) -> Iterator[str]:
+    """Yield "2 failed", "5 info", "111 not run (unreachable)", "12 skipped (3 need root: --sudo)"."""
+    counts = Counter(outcome_words(report))
+    root = sum(verdict.needs_root for verdict in report.verdicts)
+    notes = {SKIPPED: f" ({root} need root: --sudo)" if root else "", NOT_RUN: " (unreachable)"}
+    for word in OUTCOMES:
+        if counts[word]:
+            yield f"{counts[word]} {word}{notes.get(word, '')}"
+
+
+INFO, NOT_RUN, SKIPPED = "info", "not run", Outcome.SKIPPED.value
+OUTCOMES = ("failed", INFO, "crashed", NOT_RUN, "unknown", SKIPPED, "passed")
+
+
+def outcome_words(report: Report) -> list[str]:
+    """Return each verdict's outcome for people: what is only worth knowing did not fail, and what was unreachable is
+    not unknown check by check.
+    """
+    noted = {(finding.code, node) for finding in report.findings for node in finding.nodes
+             if finding.severity is Severity.INFO and not finding.ignored}  # fmt: skip
+    lost = {node.name for node in report.nodes if not node.reached}
+
+    def word(verdict: Verdict) -> str:
+        if verdict.outcome is Outcome.FAILED and (verdict.code, verdict.node) in noted:
+            return INFO
+        return NOT_RUN if verdict.outcome is Outcome.UNKNOWN and verdict.node in lost else verdict.outcome.value
+
+    return [word(verdict) for verdict in report.verdicts]
 
 
 def exit_code_meaning(report: Report) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ncheck.hostlist import fold
+from ncheck.model.check import HERE
 from ncheck.model.finding import Finding, Severity, Verdict
 
 # "\x1b[31mred", "\x9b1m", "\x1b]0;title\x07", "\x1b(B": what a terminal would obey
@@ -74,6 +75,14 @@ class FoldedFinding:
     fix: str
     see: tuple[str, ...] = ()
     example: str = ""
+    where: str = ""
+    kind: str = "fix"
+    summary: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a cause of its own: neither ignored nor a consequence of another finding."""
+        return not self.ignored and not self.see
 
 
 @dataclass(frozen=True)
@@ -90,7 +99,8 @@ def fold_findings(findings: Iterable[Finding]) -> tuple[FoldedFinding, ...]:
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         key = (finding.code, finding.severity, finding.ignored, finding.see, _nameless(finding, finding.message))
-        groups.setdefault((*key, _nameless(finding, finding.fix)), []).append(finding)
+        fix = (_nameless(finding, finding.fix), _nameless(finding, finding.where), finding.kind)
+        groups.setdefault((*key, *fix), []).append(finding)
     return tuple(_folded(group) for group in groups.values())
 
 
@@ -103,8 +113,25 @@ def _folded(group: Sequence[Finding]) -> FoldedFinding:
         example = first.nodes[0] if _OWN_NAME in _nameless(first, first.fix) else ""
     return FoldedFinding(
         first.code, first.check, first.severity, first.ignored, nodes, message, _evidence(group), first.fix,
-        first.see, example,
+        first.see, example, first.where, first.kind, _summary(first),
     )  # fmt: skip
+
+
+def _summary(finding: Finding) -> str:
+    """Return the problem in a few words: the check's own, or the message if it is short, else the check's name."""
+    if finding.summary or (len(finding.message) <= _SHORT and finding.nodes[0] not in finding.message):
+        return line(finding.summary or finding.message)
+    return finding.check.replace("-", " ")
+
+
+_SHORT = 40  # characters of a message that fits into a headline
+
+
+def fix_label(finding: FoldedFinding) -> str:
+    """Return what a fix is and where to type it: "fix on gpu04", "look here"."""
+    if finding.where == HERE:
+        return f"{finding.kind} here"
+    return f"{finding.kind} on {line(finding.where or finding.example) or node_set(finding.nodes)}"
 
 
 def _evidence(group: Sequence[Finding]) -> tuple[str, ...]:

@@ -98,6 +98,11 @@ class Settings:
     good_nodes: str | None = None  # the file to write the nodes without errors to
     force: bool = False  # use the plan although errors affect it
 
+    @property
+    def longest(self) -> float:
+        """The seconds that the run may take: its deadline, and the bandwidth test after it."""
+        return self.deadline + (0.0 if self.probe == "none" else self.probe_time)
+
     def environment_of(self, node: str) -> JobEnvironment:
         """Return how to enter the environment of the job on this node.
 

@@ -293,7 +293,7 @@ def _fix_for_refusal(target: Target, identities: Identities) -> str:
         return f"ssh-add {shlex.quote(identities.locked[0])}"
     path = next((offer.path for offer in identities.offers if offer.path and not offer.path.endswith("-cert.pub")), "")
     if not identities.offers:
-        return "ssh-keygen -t ed25519"
+        return failures.USE_KEY
     key = f"-i {shlex.quote(path.removesuffix('.pub') + '.pub')} " if path else ""
     return f"ssh-copy-id {key}{failures.destination(target)}"
 

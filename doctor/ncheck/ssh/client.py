@@ -74,7 +74,8 @@ class SshClient:
         with self._lock:
             known = self._targets.get(host)
         if known is None:
-            known = replace(self.config.resolve(host), config_file=self.options.config_file or "")
+            known = replace(self.config.resolve(host), config_file=self.options.config_file or "",
+                            identity=self.options.identity or "")  # fmt: skip
             self._targets[host] = known
         return known
 

@@ -26,7 +26,13 @@ _FULL, _PENALTY = "Exceeded MaxStartups", "Not allowed at this time"
 SERVER_FULL = (_FULL, _PENALTY)
 
 
+RESTART_SSH = "sudo systemctl restart ssh || sudo systemctl restart sshd"  # Debian's unit; that of Red Hat and SUSE
+
+
 NEW_HOST_KEYS = "sudo rm /etc/ssh/ssh_host_*_key && sudo ssh-keygen -A"
+
+
+USE_KEY = "ncheck -i KEY nodes.txt"  # there was no key to offer
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,12 @@ def destination(target: Target) -> str:
 def by_hand(target: Target, *options: str) -> str:
     """Return the line that repeats the login by hand: "ssh -v -p 10001 root@node07"."""
     config = (f"-F {shlex.quote(target.config_file)}",) if target.config_file else ()
-    return " ".join(("ssh", *config, *options, destination(target)))
+    identity = (
+        (f"-i {shlex.quote(target.identity)}",)
+        if target.identity and not any(one.startswith("-i ") for one in options)
+        else ()
+    )
+    return " ".join(("ssh", *config, *identity, *options, destination(target)))
 
 
 def forget_key(target: Target, file: str) -> str:
@@ -84,7 +95,7 @@ def name_unknown(target: Target, why: str) -> Failure:
 
 def refused(target: Target, address: str) -> Failure:
     detail = f"{address} refuses connections on port {target.port}: no SSH server listens there"
-    return Failure(Cause.REFUSED, detail, "sudo systemctl restart ssh")
+    return Failure(Cause.REFUSED, detail, RESTART_SSH)
 
 
 def filtered(target: Target, address: str, seconds: float) -> Failure:
@@ -103,7 +114,7 @@ def silent(target: Target, address: str, seconds: float) -> Failure:
         f"{address} port {target.port} accepts connections but sends nothing for {seconds:.0f} s: "
         "its SSH server is frozen, or the node hangs"
     )
-    return Failure(Cause.SILENT, detail, "sudo systemctl restart ssh")
+    return Failure(Cause.SILENT, detail, RESTART_SSH)
 
 
 def stalled(address: str, stage: str, seconds: float) -> Failure:

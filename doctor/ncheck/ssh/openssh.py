@@ -329,7 +329,7 @@ def _fix(log: SshLog, cause: Cause) -> str:
         Cause.HOST_KEY_UNKNOWN: failures.by_hand(target, "-o StrictHostKeyChecking=ask"),
         Cause.HOST_KEY_CHANGED: forget,
         Cause.HOST_KEY_REVOKED: failures.NEW_HOST_KEYS,
-        Cause.AUTH_REFUSED: f"ssh-copy-id {failures.destination(target)}" if log.offered else "ssh-keygen -t ed25519",
+        Cause.AUTH_REFUSED: f"ssh-copy-id {failures.destination(target)}" if log.offered else failures.USE_KEY,
         Cause.SLURM_JOB_WANTED: f"salloc -w {shlex.quote(target.name)}",
         Cause.TOO_MANY_KEYS: failures.by_hand(target, "-o IdentitiesOnly=yes", f"-i {first}"),
         Cause.PERSON_WANTED: failures.by_hand(target),

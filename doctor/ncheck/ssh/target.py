@@ -75,7 +75,8 @@ class Target:
     algorithms: Wanted = AS_DEFAULT
     needs_openssh: str = ""
     unsure: str = ""
-    config_file: str = ""  # what -F named, for command lines that are shown
+    config_file: str = ""  # what -F and -i named, for command lines that are shown
+    identity: str = ""
 
     @property
     def known_as(self) -> str:

@@ -98,4 +98,13 @@ CAUSES: Mapping[str, Cause] = {
 }
 
 
+_CHANGES = ("export ", "ulimit -n ", "ulimit -l unlimited", "sudo modprobe ", "sudo systemctl ", "sudo apt-get ",
+            "ncheck plan ")  # fmt: skip
+
+
+def only_shows(fix: str) -> bool:
+    """Return whether a command shows more, and mends nothing."""
+    return not fix.startswith(_CHANGES) or "DEBUG" in fix
+
+
 SYMPTOM = Cause("the ranks failed, and the log does not show why", "export NCCL_DEBUG=INFO")

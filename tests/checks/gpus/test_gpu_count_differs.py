@@ -22,7 +22,7 @@ def test_a_node_with_fewer_gpus_is_named() -> None:
     assert judge([gpu_count_differs], {"n1": node(8), "n2": node(8), "n3": node(7)}).findings == [
         Finding("NC501", "gpu-count-differs", Severity.ERROR, ("n3",),
                 "the number of GPUs (NVIDIA H100 80GB HBM3) differs: 8 on n[1-2], 7 on n3 (2 to 1)",
-                (), "nvidia-smi -L"),
+                (), "nvidia-smi -L", kind="look", summary="the number of GPUs differs"),
     ]  # fmt: skip
 
 

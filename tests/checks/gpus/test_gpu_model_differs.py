@@ -21,7 +21,8 @@ def node(*models: str) -> Facts:
 def test_a_node_of_another_model_is_named() -> None:
     assert judge([gpu_model_differs], {"n1": node(H100), "n2": node(H100), "n3": node(T4)}).findings == [
         Finding("NC502", "gpu-model-differs", Severity.WARNING, ("n3",),
-                "the GPU model differs: NVIDIA H100 80GB HBM3 on n[1-2], Tesla T4 on n3 (2 to 1)", (), "nvidia-smi -L"),
+                "the GPU model differs: NVIDIA H100 80GB HBM3 on n[1-2], Tesla T4 on n3 (2 to 1)", (), "nvidia-smi -L",
+                kind="look", summary="the GPU model differs"),
     ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ def test_a_programs_fault_is_named_and_so_is_a_number_that_no_list_has() -> None
     assert judge([gpu_xid_of_program], log(31, 31, 999)).findings == [
         Finding("NC507", "gpu-xid-of-program", Severity.WARNING, ("n1",),
                 "the driver reported Xid 31 (2 times), Xid 999 for the GPU at 0000:91:00", (FAULT, FAULT),
-                "sudo journalctl -k -g NVRM"),
+                "sudo journalctl -k -g NVRM", kind="look", summary="Xid 31 (2 times), Xid 999 of a GPU"),
     ]  # fmt: skip
 
 

@@ -25,10 +25,10 @@ def test_each_gpu_is_named_with_what_was_reported_and_what_to_do() -> None:
     assert judge([gpu_xid_reported], nodes).findings == [
         Finding("NC506", "gpu-xid-reported", Severity.ERROR, ("n1",),
                 "the driver reported Xid 79 for the GPU at 0000:91:00", (OFF_THE_BUS,),
-                "ssh -t n1 sudo systemctl reboot"),
+                "sudo systemctl reboot", summary="Xid 79 of a GPU"),
         Finding("NC506", "gpu-xid-reported", Severity.ERROR, ("n1",),
                 "the driver reported Xid 48 (2 times) for the GPU at 0000:3b:00", (DOUBLE_BIT,),
-                "ssh -t n1 sudo nvidia-smi --gpu-reset -i 0000:3b:00"),
+                "sudo nvidia-smi --gpu-reset -i 0000:3b:00", summary="Xid 48 (2 times) of a GPU"),
     ]  # fmt: skip
 
 

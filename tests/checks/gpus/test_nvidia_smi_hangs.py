@@ -29,7 +29,8 @@ def outcome(gpus: object, topology: object) -> Outcome:
 def test_a_command_that_hung_is_named() -> None:
     assert judge([nvidia_smi_hangs], node(GPUS, HUNG)).findings == [
         Finding("NC505", "nvidia-smi-hangs", Severity.ERROR, ("n1",),
-                "nvidia-smi topo -m did not end within 10 s and was killed", (), "sudo journalctl -k -g NVRM"),
+                "nvidia-smi topo -m did not end within 10 s and was killed", (), "sudo journalctl -k -g NVRM",
+                kind="look", summary="nvidia-smi hangs"),
     ]  # fmt: skip
 
 
@@ -58,5 +59,15 @@ def test_an_answer_that_the_end_of_the_run_cut_off_is_no_pass() -> None:
 def test_a_command_that_hung_is_named_even_if_another_source_lists_the_gpus() -> None:
     hung = "nvidia-smi did not end within 10 s and was ended"
     assert judge([nvidia_smi_hangs], node(replace(GPUS, hung=hung), MATRIX)).findings == [
-        Finding("NC505", "nvidia-smi-hangs", Severity.ERROR, ("n1",), hung, (), "sudo journalctl -k -g NVRM"),
+        Finding(
+            "NC505",
+            "nvidia-smi-hangs",
+            Severity.ERROR,
+            ("n1",),
+            hung,
+            (),
+            "sudo journalctl -k -g NVRM",
+            kind="look",
+            summary="nvidia-smi hangs",
+        ),
     ]

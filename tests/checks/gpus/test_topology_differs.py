@@ -35,7 +35,8 @@ def test_the_differing_pairs_are_reported_with_the_deviating_node() -> None:
     first, second = "NV12 on n[1-2], SYS on n3 (2 to 1)", "NV12 on n[1-2], PHB on n3 (2 to 1)"
     assert judgement.findings == [
         Finding("NC504", "topology-differs", Severity.ERROR, ("n3",), f"GPU0 to GPU1: {first}, and 1 more",
-                (f"GPU0 to GPU1: {first}", f"GPU0 to GPU2: {second}"), "nvidia-smi topo -m"),
+                (f"GPU0 to GPU1: {first}", f"GPU0 to GPU2: {second}"), "nvidia-smi topo -m",
+                kind="look", summary="the GPU topology differs"),
     ]  # fmt: skip
 
 

@@ -19,7 +19,8 @@ def test_the_odd_clock_is_named_with_how_far_it_is_off() -> None:
     assert judgement.findings == [
         Finding("NC601", "clock-differs", Severity.WARNING, ("n3",),
                 "the clock of n3 differs from the other clocks by more than a second",
-                ("n3: 2.5 s behind",), "sudo timedatectl set-ntp true"),
+                ("n3: 2.5 s behind",), "sudo timedatectl set-ntp true",
+                summary="the clock differs from the other clocks by more than a second"),
     ]  # fmt: skip
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]
 

@@ -16,7 +16,8 @@ def node(offset: float) -> Facts:
 def test_a_clock_an_hour_off_is_an_error_on_that_node_alone() -> None:
     assert judge([clock_far_off], {"n1": node(0.0), "n2": node(3600.0), "n3": node(0.1)}).findings == [
         Finding("NC603", "clock-far-off", Severity.ERROR, ("n2",), "the clock of n2 is more than a minute off",
-                ("n2: 3600.0 s ahead",), "sudo timedatectl set-ntp true"),
+                ("n2: 3600.0 s ahead",), "sudo timedatectl set-ntp true",
+                summary="the clock is more than a minute off"),
     ]  # fmt: skip
 
 

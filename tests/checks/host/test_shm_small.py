@@ -25,8 +25,8 @@ def node(total: int, free: int | None = None, container: str = "", gpus: int = 8
     }
 
 
-def found(message: str, fix: str) -> list[Finding]:
-    return [Finding("NC604", "shm-small", Severity.WARNING, ("n1",), message, (), fix)]
+def found(message: str, fix: str, kind: str, summary: str) -> list[Finding]:
+    return [Finding("NC604", "shm-small", Severity.WARNING, ("n1",), message, (), fix, kind=kind, summary=summary)]
 
 
 def outcomes(nodes: dict[str, Facts]) -> list[Outcome]:
@@ -35,7 +35,10 @@ def outcomes(nodes: dict[str, Facts]) -> list[Outcome]:
 
 def test_the_default_size_in_a_container_is_reported_with_the_docker_option() -> None:
     assert judge([shm_small], node(64 * MIB, container="docker")).findings == found(
-        "shared memory (/dev/shm) has 64 MiB; a job on several GPUs may need 1 GiB", "docker run --shm-size=1g"
+        "shared memory (/dev/shm) has 64 MiB; a job on several GPUs may need 1 GiB",
+        "docker run --shm-size=1g",
+        "fix",
+        "shared memory is too small",
     )
 
 
@@ -43,12 +46,14 @@ def test_on_the_machine_itself_it_is_mounted_larger() -> None:
     assert judge([shm_small], node(64 * MIB)).findings == found(
         "shared memory (/dev/shm) has 64 MiB; a job on several GPUs may need 1 GiB",
         "sudo mount -o remount,size=50% /dev/shm",
+        "fix",
+        "shared memory is too small",
     )
 
 
 def test_a_large_but_full_one_is_reported_with_the_command_that_shows_its_files() -> None:
     assert judge([shm_small], node(64 * GIB, 200 * MIB)).findings == found(
-        "shared memory (/dev/shm) has 200 MiB free of 65536 MiB", "ls -lhS /dev/shm"
+        "shared memory (/dev/shm) has 200 MiB free of 65536 MiB", "ls -lhS /dev/shm", "look", "shared memory is full"
     )
 
 

@@ -31,7 +31,8 @@ def test_a_card_without_a_link_on_any_node_is_a_warning() -> None:
     nodes = {"n1": node("Active", "Down"), "n2": node("Active", "Down")}
     assert judge([hca_dark_everywhere], nodes).findings == [
         Finding("NC406", "hca-dark-everywhere", Severity.WARNING, ("n1", "n2"), "mlx5_1 port 1: no link on any node",
-                ("mlx5_1 port 1: Down, Polling on n[1-2]",), "sudo iblinkinfo"),
+                ("mlx5_1 port 1: Down, Polling on n[1-2]",), "sudo iblinkinfo",
+                kind="look", summary="mlx5_1 has no link on any node"),
     ]  # fmt: skip
 
 

@@ -21,7 +21,8 @@ def node(count: int, model: str = "NVIDIA H100 80GB HBM3") -> Facts:
 def test_a_node_with_fewer_ports_is_named() -> None:
     assert judge([ib_port_count_differs], {"n1": node(8), "n2": node(8), "n3": node(7)}).findings == [
         Finding("NC405", "ib-port-count-differs", Severity.ERROR, ("n3",),
-                "HCA ports differ: 8 x InfiniBand on n[1-2], 7 x InfiniBand on n3 (2 to 1)", (), "lspci -d 15b3:"),
+                "HCA ports differ: 8 x InfiniBand on n[1-2], 7 x InfiniBand on n3 (2 to 1)", (), "lspci -d 15b3:",
+                kind="look", summary="HCA ports differ"),
     ]  # fmt: skip
 
 

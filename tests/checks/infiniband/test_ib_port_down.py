@@ -38,7 +38,7 @@ def test_a_port_that_is_active_on_the_other_nodes_is_named() -> None:
     judgement = judge([ib_port_down], {"n1": well, "n2": well, "n3": ill})
     assert judgement.findings == [
         Finding("NC401", "ib-port-down", Severity.ERROR, ("n3",), "mlx5_1 port 1: down",
-                ("mlx5_1 port 1: Down, Disabled on n3",), BY_HAND),
+                ("mlx5_1 port 1: Down, Disabled on n3",), BY_HAND, summary="mlx5_1 is down"),
     ]  # fmt: skip
     assert outcomes(judgement) == [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]
 

@@ -21,7 +21,7 @@ def test_initializing_and_armed_ports_are_named_even_where_all_nodes_wait() -> N
         Finding("NC403", "ib-port-initializing", Severity.ERROR, ("n1", "n2"),
                 "mlx5_0 port 1: no answer from a subnet manager",
                 ("mlx5_0 port 1: Initializing, LinkUp on n1", "mlx5_0 port 1: Armed, LinkUp on n2"),
-                "sudo sminfo -C mlx5_0 -P 1"),
+                "sudo sminfo -C mlx5_0 -P 1", kind="look", summary="mlx5_0 has no subnet manager"),
     ]  # fmt: skip
 
 

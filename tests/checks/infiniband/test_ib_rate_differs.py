@@ -21,7 +21,7 @@ def test_a_slow_port_is_named_and_ports_that_part_alike_are_one_finding() -> Non
     assert judge([ib_rate_differs], {"n1": well, "n2": well, "n3": ill}).findings == [
         Finding("NC404", "ib-rate-differs", Severity.ERROR, ("n3",),
                 "the rate of mlx5_0 port 1, mlx5_1 port 1 differs: 400 Gb/s on n[1-2], 200 Gb/s on n3 (2 to 1)", (),
-                "sudo iblinkinfo"),
+                "sudo iblinkinfo", kind="look", summary="the rate of mlx5_0 port 1 differs"),
     ]  # fmt: skip
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
+from ncheck.facts.login import LoginFacts
 from ncheck.facts.probe import Failure, Method, NodeResult, ProbeFacts, Row, Stage, Step
 from ncheck.facts.tools import Tool, ToolFacts
 from ncheck.model.cluster import Facts
+from ncheck.model.evidence import Login
 
 MIB = 2**20
 PORTS = tuple(HcaPort(f"mlx5_{number}", 1, "Active", "LinkUp", 400.0, "InfiniBand") for number in range(2))
@@ -34,6 +36,7 @@ def cluster(*pairs: dict[str, NodeResult], tools: ToolFacts = TOOLS, nodes: tupl
             ProbeFacts: ProbeFacts(results[name]),
             InfinibandFacts: InfinibandFacts(PORTS, "sysfs"),
             ToolFacts: tools,
+            LoginFacts: LoginFacts(Login(reached=True, port=2222, user="train")),
         }
         for name in names
     }

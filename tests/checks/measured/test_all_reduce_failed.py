@@ -40,7 +40,7 @@ def test_the_node_whose_own_log_names_the_cause_is_named_and_the_other_only_lost
         Finding("NC701", "all-reduce-failed", Severity.ERROR, ("n2",),
                 "the all-reduce between two nodes failed in init on n2: the limit on locked memory is too low for "
                 "InfiniBand; n1 only lost the connection",
-                (MEMLOCK,), "ulimit -l"),
+                (MEMLOCK,), "ulimit -l", kind="look", summary="all-reduce failed"),
     ]  # fmt: skip
     assert outcomes(nodes) == {"n1": Outcome.PASSED, "n2": Outcome.FAILED}
 

@@ -70,7 +70,8 @@ def test_who_lets_nobody_in_is_named_by_the_words_of_those_who_came_through_with
         Finding("NC701", "all-reduce-failed", Severity.ERROR, ("n3",),
                 "the TCP transfer between two nodes failed on n3: n[2,4] cannot connect to it, "
                 "but can connect to others: " + LETS_NOT_THROUGH,
-                (f"n4: {words('n4', 'n3')}", f"n2: {words('n2', 'n3')}"), "ssh -t train@n3 sudo nft list ruleset"),
+                (f"n4: {words('n4', 'n3')}", f"n2: {words('n2', 'n3')}"), "sudo nft list ruleset",
+                where="n3", kind="look", summary="all-reduce failed"),
     ]  # fmt: skip
 
 
@@ -79,7 +80,7 @@ def test_who_can_connect_to_nobody_is_named_by_its_own_words() -> None:
         n1=(well(AB), well(AD)), n2=(well(AB), gave_up(BC, "n3")),
         n3=(filtered(CD, "n3", "n4"), filtered(BC, "n3", "n2")), n4=(gave_up(CD, "n3"), well(AD)),
     )  # fmt: skip
-    assert (finding.nodes, finding.fix) == (("n3",), "ssh -t train@n3 sudo nft list ruleset")
+    assert (finding.nodes, finding.where, finding.fix) == (("n3",), "n3", "sudo nft list ruleset")
     assert finding.message == (
         f"the TCP transfer between two nodes failed in connecting to n4 on n3: {LETS_NOT_THROUGH}; "
         "n[2,4] only lost the connection"

@@ -31,7 +31,7 @@ def test_nodes_sizes_and_the_number_of_elements_are_told() -> None:
                 "wrong all-reduce results on n[1-2]: 8 elements in total, at sizes of 67108864 bytes",
                 ("n1 with n2: 3 wrong elements in 67108864 bytes, out of place",
                  "n2 with n1: 5 wrong elements in 67108864 bytes, out of place"),
-                "nvidia-smi -q -d ECC,ROW_REMAPPER"),
+                "nvidia-smi -q -d ECC,ROW_REMAPPER", kind="look", summary="all-reduce gives wrong results"),
     ]  # fmt: skip
 
 

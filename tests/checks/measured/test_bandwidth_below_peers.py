@@ -21,7 +21,7 @@ def test_a_node_below_its_peers_is_named() -> None:
     assert judge([bandwidth_below_peers], new(n1=900.0, n2=905.0, n3=700.0, n4=898.0)).findings == [
         Finding("NC722", "bandwidth-below-peers", Severity.WARNING, ("n3",),
                 "all-reduce inside n3: 700 GB/s, its peers 900 (0.78)", (),
-                "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"),
+                "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE", kind="look", summary="slow GPUs"),
     ]  # fmt: skip
 
 

@@ -19,7 +19,8 @@ def test_a_node_far_below_is_an_error_with_the_limiting_term() -> None:
     assert judge([bandwidth_far_too_low], inside(n1=450.0, n2=245.0)).findings == [
         Finding("NC721", "bandwidth-far-too-low", Severity.ERROR, ("n2",),
                 "all-reduce inside n2: 245 GB/s of 490 expected (0.50), limited by NVLS over 8 GPUs: "
-                "18 NVLinks x 20.6 GB/s", (), "nvidia-smi nvlink -s"),
+                "18 NVLinks x 20.6 GB/s", (), "nvidia-smi nvlink -s",
+                kind="look", summary="all-reduce inside nodes at 50% of expected"),
     ]  # fmt: skip
 
 

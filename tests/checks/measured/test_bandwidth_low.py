@@ -14,7 +14,8 @@ def test_expected_measured_ratio_and_the_limiting_term_are_told() -> None:
     assert judge([bandwidth_low], inside(n1=401.0, n2=455.0, n3=399.0)).findings == [
         Finding("NC720", "bandwidth-low", Severity.WARNING, ("n1", "n3"),
                 "all-reduce inside n[1,3]: 399 to 401 GB/s of 490 expected (0.81), limited by NVLS over 8 GPUs: "
-                "18 NVLinks x 20.6 GB/s", (), "nvidia-smi nvlink -s"),
+                "18 NVLinks x 20.6 GB/s", (), "nvidia-smi nvlink -s",
+                kind="look", summary="all-reduce inside nodes at 81% of expected"),
     ]  # fmt: skip
 
 

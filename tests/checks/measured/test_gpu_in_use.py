@@ -24,7 +24,8 @@ def node(*used: int | None, total: int = 80 * GIB) -> dict[str, Facts]:
 def test_memory_in_use_is_told_for_each_gpu_that_has_it() -> None:
     assert judge([gpu_in_use], node(GIB // 2, 4 * GIB, 40 * GIB)).findings == [
         Finding("NC730", "gpu-in-use", Severity.WARNING, ("n1",),
-                "GPU memory is in use before the job starts: 5% of GPU 1, 50% of GPU 2", (), "nvidia-smi"),
+                "GPU memory is in use before the job starts: 5% of GPU 1, 50% of GPU 2", (), "nvidia-smi",
+                kind="look", summary="GPUs are in use"),
     ]  # fmt: skip
 
 

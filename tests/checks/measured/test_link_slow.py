@@ -33,7 +33,7 @@ def test_a_way_that_is_slow_each_time_is_named_with_both_of_its_ends() -> None:
                  "round 3: n1 with n2: 12 GB/s, 0.50 of the usual",
                  "round 2: n2 with n3: 24 GB/s, 1.00 of the usual",
                  "round 2: n4 with n1: 24 GB/s, 1.00 of the usual"),
-                "tracepath -n n2"),
+                "tracepath -n n2", where="n1", kind="look", summary="slow link"),
     ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ def test_sockets_under_a_pin_to_infiniband_are_an_error() -> None:
     nodes = probed(n1=well(IB, planned=PLAN, used=(BOOTSTRAP, SOCKET)))
     assert judge([net_fell_back], nodes).findings == [
         Finding("NC704", "net-fell-back", Severity.ERROR, ("n1",), "NCCL was pinned to IB but used Socket",
-                (BOOTSTRAP, SOCKET), "ibstat; ls -l /dev/infiniband"),
+                (BOOTSTRAP, SOCKET), "ibstat; ls -l /dev/infiniband", kind="look"),
     ]  # fmt: skip
 
 

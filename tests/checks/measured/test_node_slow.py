@@ -65,7 +65,7 @@ def test_a_node_that_is_slow_with_two_partners_is_named_with_them() -> None:
                 "fast with other nodes",
                 ("round 2: n1 with n2: 12 GB/s, 0.50 of the usual",
                  "round 3: n2 with n3: 12 GB/s, 0.50 of the usual"),
-                "sudo ibstat mlx5_0 1"),
+                "sudo ibstat mlx5_0 1", where="n2", kind="look", summary="slow with every partner"),
     ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ def test_what_was_left_is_told() -> None:
     nodes = probed(n1=well(step(1, "n1"), left=(KILLED,)))
     assert judge([probe_left_behind], nodes).findings == [
         Finding("NC705", "probe-left-behind", Severity.WARNING, ("n1",),
-                KILLED, (KILLED,), SHOW),
+                KILLED, (KILLED,), SHOW, kind="look"),
     ]  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from .rails_by_hand import cluster, pair
 RTR = Failure("write", "Failed to modify QP 0x87 to RTR")
 REFUSED = Failure("connect", "Couldn't connect to 10.1.0.7:20011")
 LINE = (
-    "ssh n1 timeout 20 ib_write_bw -d mlx5_0 -i 1 -F --report_gbits & sleep 2; "
-    "ssh n2 timeout 20 ib_write_bw -d mlx5_0 -i 1 -F --report_gbits n1"
+    "ssh -p 2222 train@n1 timeout 20 ib_write_bw -d mlx5_0 -i 1 -F --report_gbits & sleep 2; "
+    "ssh -p 2222 train@n2 timeout 20 ib_write_bw -d mlx5_0 -i 1 -F --report_gbits n1"
 )
 
 
@@ -28,7 +28,7 @@ def test_two_that_met_nobody_else_are_both_named_with_the_line_that_repeats_it()
     assert judge([rdma_pair_fails], nodes).findings == [
         Finding("NC740", "rdma-pair-fails", Severity.ERROR, ("n1", "n2"),
                 "RDMA fails between n1 mlx5_0:1 and n2 mlx5_0:1: Failed to modify QP 0x87 to RTR",
-                ("Failed to modify QP 0x87 to RTR",), LINE),
+                ("Failed to modify QP 0x87 to RTR",), LINE, where="here", kind="look", summary="RDMA fails"),
     ]  # fmt: skip
 
 
@@ -57,5 +57,5 @@ def test_tools_that_never_met_blame_no_hca() -> None:
 def test_without_a_tool_nothing_is_known_and_nothing_is_passed() -> None:
     nodes = cluster(nodes=("n1", "n2"), tools=ToolFacts({}))
     verdicts = judge([rdma_pair_fails], nodes).verdicts
-    why = "neither ib_write_bw (apt-get install perftest) nor ibv_rc_pingpong is on the PATH: RDMA was not tested"
+    why = "neither ib_write_bw (package perftest) nor ibv_rc_pingpong is on the PATH: RDMA was not tested"
     assert {(one.outcome, one.reason) for one in verdicts} == {(Outcome.SKIPPED, why)}

@@ -38,7 +38,7 @@ def test_the_first_step_that_keeps_too_little_is_told_with_all_steps() -> None:
                  "2 nodes (n[1-2]): 460 GB/s, 0.94 of what their links should give, efficiency 0.98",
                  "4 nodes (n[1-4]): 385 GB/s, 0.96 of what their links should give, efficiency 1.00",
                  "8 nodes (n[1-8]): 240 GB/s, 0.60 of what their links should give, efficiency 0.62"),
-                "sudo iblinkinfo"),
+                "sudo iblinkinfo", where="n1", kind="look"),
     ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ def test_a_crash_is_an_error_that_names_the_check_and_its_module() -> None:
     assert judgement.findings == [
         Finding("NC004", "check-crashed", Severity.ERROR, ("a",),
                 "the check check-of-a-plug-in (NC899) crashed: KeyError: 'a'",
-                (f"module: {__name__}",), "ncheck --ignore check-of-a-plug-in nodes.txt"),
+                (f"module: {__name__}",), "ncheck --ignore check-of-a-plug-in nodes.txt", where="here"),
     ]  # fmt: skip
 
 

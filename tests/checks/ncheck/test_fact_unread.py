@@ -19,7 +19,7 @@ def test_the_same_trouble_on_two_nodes_is_one_finding_with_something_to_type() -
     assert judgement.findings == [
         Finding("NC002", "fact-unread", Severity.WARNING, ("a", "b"),
                 "Gpu could not be read: nvidia-smi did not end within 10 s and was killed", (),
-                "timeout 10 nvidia-smi"),
+                "timeout 10 nvidia-smi", kind="look", summary="Gpu could not be read"),
     ]  # fmt: skip
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.FAILED, Outcome.FAILED, Outcome.PASSED]
 

@@ -17,7 +17,7 @@ def test_a_node_that_was_not_reached_fails_with_its_cause() -> None:
     judgement = judge([node_not_reached], {"a": {LoginFacts: LoginFacts(REFUSED)}})
     assert judgement.findings == [
         Finding("NC001", "node-not-reached", Severity.ERROR, ("a",), "unreachable: refused",
-                ("connect to 10.1.0.7 port 22: Connection refused",), "ssh -v a true"),
+                ("connect to 10.1.0.7 port 22: Connection refused",), "ssh -v a true", where="here", kind="look"),
     ]  # fmt: skip
 
 

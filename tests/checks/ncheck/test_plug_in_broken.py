@@ -14,7 +14,16 @@ def test_a_broken_plug_in_is_named_with_a_fix() -> None:
     judgement = judge([plug_in_broken], {"a": {PlugInFacts: PlugInFacts((BROKEN,))}})
     message = "the plug-in paint-checks is broken: OSError: no brush"
     assert judgement.findings == [
-        Finding("NC003", "plug-in-broken", Severity.ERROR, ("a",), message, (), "python3 -m pip uninstall paint-checks")
+        Finding(
+            "NC003",
+            "plug-in-broken",
+            Severity.ERROR,
+            ("a",),
+            message,
+            (),
+            "python3 -m pip uninstall paint-checks",
+            where="here",
+        )
     ]
 
 

@@ -27,7 +27,7 @@ def test_a_slave_that_is_down_is_named_with_its_bond() -> None:
     bond = lacp(slave("eno1"), slave("eno2", None, up=False))
     assert judge([bond_degraded], {"n1": {BondFacts: BondFacts((bond,))}}).findings == [
         Finding("NC359", "bond-degraded", Severity.WARNING, ("n1",), "bond0: eno2 is down", (),
-                "cat /proc/net/bonding/bond0"),
+                "cat /proc/net/bonding/bond0", kind="look"),
     ]  # fmt: skip
 
 

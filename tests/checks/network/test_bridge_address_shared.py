@@ -30,7 +30,8 @@ def test_one_finding_tells_all_bridges_and_their_nodes() -> None:
         Finding("NC356", "bridge-address-shared", Severity.INFO, ("n1", "n2", "n3"),
                 "container bridges have the same address on several nodes; no job may use them: "
                 "docker0 has 172.17.0.1, virbr0 has 192.168.122.1",
-                ("docker0 has 172.17.0.1 on n[1-3]", "virbr0 has 192.168.122.1 on n[1-2]"), "ip -br address"),
+                ("docker0 has 172.17.0.1 on n[1-3]", "virbr0 has 192.168.122.1 on n[1-2]"), "ip -br address",
+                kind="look"),
     ]  # fmt: skip
 
 

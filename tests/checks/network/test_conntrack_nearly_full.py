@@ -17,7 +17,8 @@ def test_more_than_80_per_cent_are_named_with_twice_as_many() -> None:
     assert judged(Conntrack(60000, 65536)).findings == [
         Finding("NC362", "conntrack-nearly-full", Severity.WARNING, ("n1",),
                 "60000 of 65536 entries of the connection tracking table are in use", (),
-                "sudo sysctl -w net.netfilter.nf_conntrack_max=131072"),
+                "sudo sysctl -w net.netfilter.nf_conntrack_max=131072",
+                summary="the connection tracking table is nearly full"),
     ]  # fmt: skip
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.names import HostNameFacts, Resolved
@@ -38,7 +36,7 @@ def judged(resolved: Resolved, *nics: Interface) -> Judgement:
 def test_debians_default_is_named_with_the_interface_for_gloo() -> None:
     assert judged(Resolved(("127.0.1.1",))).findings == [
         Finding("NC360", "host-name-is-loopback", Severity.WARNING, ("n1",),
-                "its hostname resolves to 127.0.1.1 there", (), "export GLOO_SOCKET_IFNAME=eth0"),
+                "its hostname resolves to 127.0.1.1 there", (), "ncheck plan nodes.txt", where="here"),
     ]  # fmt: skip
 
 
@@ -68,16 +66,6 @@ def test_a_resolver_that_does_not_answer_is_unknown() -> None:
 
 def test_it_is_silent_where_the_first_address_is_one_of_the_network() -> None:
     assert judged(Resolved(("10.1.0.5",))).findings == judged(Resolved(("10.1.0.5", "127.0.1.1"))).findings == []
-
-
-def test_the_interface_of_the_fastest_network_is_named_for_gloo() -> None:
-    def both(number: int) -> tuple[Interface, Interface]:
-        slow = replace(ETH0, addresses=(Address(f"10.1.0.{number}", 24),), speed=1000)
-        return slow, replace(slow, name="fast0", index=3, addresses=(Address(f"10.8.0.{number}", 24),), speed=100000)
-
-    nodes = {f"n{number}": facts(Resolved(("127.0.1.1",)), *both(number)) for number in (1, 2)}
-    fixes = {finding.fix for finding in judge([host_name_is_loopback], nodes).findings}
-    assert fixes == {"export GLOO_SOCKET_IFNAME=fast0"}
 
 
 def test_it_is_silent_about_one_node_alone() -> None:

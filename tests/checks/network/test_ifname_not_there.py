@@ -36,7 +36,8 @@ def test_an_interface_that_no_node_has_is_reported_with_the_existing_ones() -> N
     nodes = {"n1": node("eth9", "eno1 10.1.0.1"), "n2": node("eth9", "eth0 10.1.0.2")}
     assert judge([ifname_not_there], nodes).findings == [
         Finding("NC330", "ifname-not-there", Severity.ERROR, ("n1", "n2"),
-                "--ifname eth9: no node has an interface of that name; there are eno1, eth0", (), "ip -br address"),
+                "--ifname eth9: no node has an interface of that name; there are eno1, eth0", (), "ip -br address",
+                kind="look"),
     ]  # fmt: skip
 
 

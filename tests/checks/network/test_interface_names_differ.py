@@ -23,7 +23,7 @@ def test_different_names_in_one_subnet_are_reported_and_left_to_the_plan() -> No
     assert judge([interface_names_differ], nodes).findings == [
         Finding("NC302", "interface-names-differ", Severity.WARNING, ("n3",),
                 "interface names in 10.1.0.0/24 differ: eno1 on n[1-2], enp3s0 on n3 (2 to 1)", (),
-                "ncheck plan nodes.txt --for nccl.conf"),
+                "ncheck plan nodes.txt", where="here", kind="look", summary="interface names differ"),
     ]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ def test_a_slower_interface_is_named_in_its_subnet() -> None:
     assert judge([interface_speed_differs], nodes).findings == [
         Finding("NC303", "interface-speed-differs", Severity.WARNING, ("n3",),
                 "the speed of interfaces in 10.2.0.0/24 differs: 25 Gb/s on n[1-2], 1 Gb/s on n3 (2 to 1)", (),
-                "sudo ethtool eth1"),
+                "sudo ethtool eth1", kind="look"),
     ]  # fmt: skip
 
 

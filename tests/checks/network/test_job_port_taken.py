@@ -19,14 +19,15 @@ def test_the_program_that_has_the_port_is_named_with_the_line_that_shows_what_it
     state = PortState(10001, free=False, taken_by="python3 (pid 4711) of ada")
     assert judge([job_port_taken], node(state)).findings == [
         Finding("NC316", "job-port-taken", Severity.ERROR, ("n1",),
-                "port 10001 is taken by python3 (pid 4711) of ada", (), "ssh train@n1 ps -o user,lstart,args -p 4711"),
+                "port 10001 is taken by python3 (pid 4711) of ada", (), "ps -o user,lstart,args -p 4711",
+                where="n1", kind="look"),
     ]  # fmt: skip
 
 
 def test_if_this_user_may_not_see_the_owner_the_fix_shows_it() -> None:
     (finding,) = judge([job_port_taken], node(PortState(10001, free=False))).findings
     assert finding.message == "port 10001 is taken by a program that this user may not see"
-    assert finding.fix == "ssh -t train@n1 'sudo ss -tnap '\"'\"'sport = :10001'\"'\"''"
+    assert finding.fix == "sudo ss -tnap 'sport = :10001'"
 
 
 def test_a_port_that_may_not_be_opened_is_no_port_for_the_job() -> None:

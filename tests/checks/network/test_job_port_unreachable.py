@@ -32,7 +32,7 @@ def test_the_nodes_that_do_not_reach_it_are_named_once_a_subnet() -> None:
         "the ranks would wait for each other",
         ("n3 10.1.0.3 to n1 10.1.0.1 port 10001: filtered (seen by hand)",
          "n4 10.1.0.4 to n1 10.1.0.1 port 10001: filtered (seen by hand)"),
-        "ssh -t train@n1 sudo nft list ruleset",
+        "sudo nft list ruleset", where="n1", kind="look",
     )  # fmt: skip
     assert len(found) == 2
 

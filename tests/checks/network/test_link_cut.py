@@ -17,7 +17,7 @@ def test_an_address_at_which_a_stranger_answers_is_named_with_the_line_that_show
         "no connection to n3 lasts on 10.1.0.0/24: another host answers; "
         "no other subnet is known to connect all nodes, so a job hangs at its start"
     )
-    assert finding.fix == "ssh train@n1 ip neigh show to 10.1.0.3"
+    assert (finding.where, finding.fix) == ("n1", "ip neigh show to 10.1.0.3")
 
 
 def test_a_connection_that_is_cut_in_the_middle_names_both_ends() -> None:

@@ -34,7 +34,7 @@ def test_a_card_that_has_a_proper_address_on_the_other_nodes_is_named() -> None:
     assert judge([link_local_only], {"n1": GOOD[0], "n2": GOOD[1], "n3": sick}).findings == [
         Finding("NC357", "link-local-only", Severity.WARNING, ("n3",),
                 "eth1 has link-local addresses only: 169.254.7.9, fe80::5e:10ff:fe00:1", (),
-                "ip -br address show dev eth1"),
+                "ip -br address show dev eth1", kind="look"),
     ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ def test_the_direction_is_reported_and_the_fix_shows_the_firewall_of_the_unreach
         "n2 reaches n4 on 10.1.0.0/24, but n4 does not reach n2: no answer; "
         "no other subnet is known to connect all nodes, so a job hangs at its start"
     )
-    assert finding.fix == "ssh -t train@n2 sudo nft list ruleset"
+    assert (finding.where, finding.fix) == ("n2", "sudo nft list ruleset")
 
 
 def test_a_one_way_link_is_reported_whatever_error_the_node_sees() -> None:

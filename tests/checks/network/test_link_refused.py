@@ -21,7 +21,7 @@ def test_a_node_that_refuses_everybody_is_named_with_the_line_that_shows_its_fir
                 ("n1 10.1.0.1 to n3 10.1.0.3: refused (seen by hand)",
                  "n2 10.1.0.2 to n3 10.1.0.3: refused (seen by hand)",
                  "n4 10.1.0.4 to n3 10.1.0.3: refused (seen by hand)"),
-                "ssh -t train@n3 sudo nft list ruleset"),
+                "sudo nft list ruleset", where="n3", kind="look"),
     ]  # fmt: skip
 
 

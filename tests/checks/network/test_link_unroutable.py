@@ -19,7 +19,7 @@ def test_a_node_without_a_link_to_the_others_is_named_with_the_route_to_inspect(
         "n2 cannot reach any node on 10.1.0.0/24, and no node can reach it: no route; "
         "no other subnet is known to connect all nodes, so a job hangs at its start"
     )
-    assert finding.fix == "ssh train@n2 ip route get 10.1.0.1 from 10.1.0.2"
+    assert (finding.where, finding.fix) == ("n2", "ip route get 10.1.0.1 from 10.1.0.2")
 
 
 def test_a_subnet_that_leads_nowhere_and_is_the_only_one_names_all_nodes_once() -> None:

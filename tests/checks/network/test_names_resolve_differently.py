@@ -44,7 +44,7 @@ def messages(nodes: Mapping[str, Facts]) -> dict[str, tuple[str, ...]]:
 def test_a_stale_line_on_one_node_is_named_with_the_address_that_nobody_has() -> None:
     assert judged(cluster(n1={"n2": Resolved(("10.9.0.7",))})).findings == [
         Finding("NC361", "names-resolve-differently", Severity.WARNING, ("n1",),
-                "n2 resolves to 10.9.0.7, which is not its address", (), "getent ahosts n2"),
+                "n2 resolves to 10.9.0.7, which is not its address", (), "getent ahosts n2", kind="look"),
     ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ def test_the_network_that_nccl_picks_and_that_does_not_carry_is_named_with_the_n
         "n3 cannot be reached on 10.1.0.0/24 by any node: no answer; "
         "NCCL would pick this subnet and hang; 10.2.0.0/24 connects all nodes"
     )
-    assert finding.fix == "export NCCL_SOCKET_IFNAME='=eth2'"
+    assert (finding.where, finding.fix) == ("here", "ncheck plan nodes.txt")
 
 
 def test_it_is_silent_where_nccl_picks_the_network_that_carries() -> None:

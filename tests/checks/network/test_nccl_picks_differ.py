@@ -33,7 +33,7 @@ def test_the_node_that_picks_another_subnet_than_most_is_named_with_the_name_to_
         Finding("NC320", "nccl-picks-differ", Severity.WARNING, ("n3",),
                 "NCCL would pick different subnets: 10.1.0.0/24 on n[1-2,4], 10.9.0.0/24 on n3 (3 to 1)",
                 ("eth0 is in 10.1.0.0/24: n[1-2,4]", "ens9 is in 10.9.0.0/24: n3"),
-                "export NCCL_SOCKET_IFNAME='=eth0'"),
+                "ncheck plan nodes.txt", where="here", summary="NCCL would pick different subnets"),
     ]  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def test_the_name_to_set_is_that_of_the_fastest_network_though_few_pick_it() -> 
 
     nodes = {"n1": host(1, 2, 3), "n2": host(2, 2, 3), "n3": host(3, 3, 2)}
     (finding,) = judge([nccl_picks_differ], nodes).findings
-    assert (finding.nodes, finding.fix) == (("n3",), "export NCCL_SOCKET_IFNAME='=ens9'")
+    assert (finding.nodes, finding.fix) == (("n3",), "ncheck plan nodes.txt")
 
 
 def test_on_a_tie_both_sides_are_named() -> None:
@@ -63,7 +63,7 @@ def test_where_the_names_differ_the_plan_names_each_nodes_own() -> None:
     nodes = {name: node(nic(name, 2, f"10.1.0.{i}"), nic(f"x{i}", 3, f"10.9.0.{i}")) for i, name in enumerate("ab", 1)}
     nodes["b"] = node(nic("x2", 2, "10.9.0.2"), nic("b", 3, "10.1.0.2"))
     (finding,) = judge([nccl_picks_differ], nodes).findings
-    assert finding.fix == "ncheck plan nodes.txt --for nccl.conf"
+    assert finding.fix == "ncheck plan nodes.txt"
 
 
 def test_it_is_silent_where_all_pick_the_same_subnet_by_whatever_name() -> None:

@@ -34,7 +34,7 @@ def test_a_pick_without_a_route_from_another_node_is_an_error_with_the_name_of_a
     assert judge([nccl_picks_unroutable], cluster(RouteFacts({"10.9.0.2": "Network is unreachable"}))).findings == [
         Finding("NC325", "nccl-picks-unroutable", Severity.ERROR, ("n2", "n1"),
                 "NCCL on n2 would listen on 10.9.0.2 (ens9): n1 has no route to it", ("n1: Network is unreachable",),
-                "export NCCL_SOCKET_IFNAME='=eth0'"),
+                "ncheck plan nodes.txt", where="here", summary="NCCL would pick an unroutable address"),
     ]  # fmt: skip
 
 

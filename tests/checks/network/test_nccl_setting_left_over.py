@@ -16,7 +16,8 @@ def test_a_rendezvous_that_was_left_behind_is_reported_once_for_all_its_nodes() 
     assert judge([nccl_setting_left_over], nodes).findings == [
         Finding("NC333", "nccl-setting-left-over", Severity.WARNING, ("n1", "n2"),
                 "NCCL_COMM_ID=10.1.0.1:4444 in the environment: every communicator connects to this one "
-                "address: jobs on other nodes hang", (), "unset NCCL_COMM_ID"),
+                "address: jobs on other nodes hang", (), "unset NCCL_COMM_ID",
+                summary="NCCL_COMM_ID=10.1.0.1:4444 is set"),
     ]  # fmt: skip
 
 

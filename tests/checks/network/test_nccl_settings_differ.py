@@ -14,7 +14,7 @@ def test_a_node_with_a_setting_of_its_own_is_named_with_the_line_that_takes_it_a
     assert judge([nccl_settings_differ], nodes).findings == [
         Finding("NC335", "nccl-settings-differ", Severity.WARNING, ("n3",),
                 "NCCL_BUFFSIZE differs: not set on n[1-2], 8388608 on n3 (2 to 1)", (),
-                "sudo sed -i '/^NCCL_BUFFSIZE=/d' /etc/nccl.conf"),
+                "sudo sed -i '/^NCCL_BUFFSIZE=/d' /etc/nccl.conf", summary="NCCL_BUFFSIZE differs"),
     ]  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def test_a_bridge_that_comes_before_the_card_is_named_with_the_cards_name_to_set
         Finding("NC304", "nccl-would-pick-virtual", Severity.ERROR, ("n1",),
                 "NCCL would pick br-5b1d7c3e9f20 (container-bridge): "
                 "the first in the kernel's order except docker*, lo and virbr*", (),
-                "export NCCL_SOCKET_IFNAME='=eth0'"),
+                "ncheck plan nodes.txt", where="here", summary="NCCL would pick br-5b1d7c3e9f20"),
     ]  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def test_a_name_left_in_a_conf_file_that_no_interface_has_is_named() -> None:
 def test_the_usb_card_of_a_management_controller_leads_nowhere() -> None:
     bmc = replace(nic("enx0a1b2c3d4e5f", 3), driver="cdc_ether")
     fixes = [finding.fix for finding in judge([nccl_would_pick_virtual], node(bmc, ETH0)).findings]
-    assert fixes == ["export NCCL_SOCKET_IFNAME='=eth0'"]
+    assert fixes == ["ncheck plan nodes.txt"]
 
 
 def test_old_releases_take_a_card_without_a_link_and_new_ones_do_not() -> None:
@@ -112,18 +112,14 @@ def test_the_line_to_type_names_the_network_that_carries() -> None:
     nodes["n2"] = {**nodes["n2"], NicFacts: NicFacts(tuple(
         replace(nic, addresses=(Address(f"10.{nic.index}.0.6", 24),)) for nic in (nic("eth7", 7), ETH0)
     ))}  # fmt: skip
-    assert [finding.fix for finding in judge([nccl_would_pick_virtual], nodes).findings] == [
-        "export NCCL_SOCKET_IFNAME='=eth7'"
-    ]
+    assert [finding.fix for finding in judge([nccl_would_pick_virtual], nodes).findings] == ["ncheck plan nodes.txt"]
     broken = Link("10.7.0.5", "n2", "10.7.0.6", "10.7.0.0/24", LinkCause.FILTERED)
     nodes["n1"] = {**nodes["n1"], LinkFacts: LinkFacts((), (broken,), frozenset({"n2"}))}
     nodes["n2"] = {
         **nodes["n2"],
         LinkFacts: LinkFacts((Reach("10.7.0.0/24", "10.7.0.6", 1, 1),), (), frozenset({"n1"})),
     }
-    assert [finding.fix for finding in judge([nccl_would_pick_virtual], nodes).findings] == [
-        "export NCCL_SOCKET_IFNAME='=eth0'"
-    ]
+    assert [finding.fix for finding in judge([nccl_would_pick_virtual], nodes).findings] == ["ncheck plan nodes.txt"]
 
 
 def test_an_environment_that_could_not_be_read_is_unknown() -> None:
@@ -210,8 +206,8 @@ def test_an_address_that_other_nodes_show_too_leads_nowhere() -> None:
     told = f"NCCL would pick tmfifo_net0 (cloud): {rule}; other nodes have this address too: 10.3.0.5"
     findings = judge([nccl_would_pick_virtual], nodes).findings
     assert [(finding.nodes, finding.message, finding.fix) for finding in findings] == [
-        (("n1",), told, "export NCCL_SOCKET_IFNAME='=eth0'"),
-        (("n2",), told, "export NCCL_SOCKET_IFNAME='=eth1'"),
+        (("n1",), told, "ncheck plan nodes.txt"),
+        (("n2",), told, "ncheck plan nodes.txt"),
     ]
 
 

@@ -42,7 +42,8 @@ def test_a_node_whose_fast_card_has_no_link_is_named_though_a_slow_network_joins
     sick = node(3, nic("fast0", "10.8.0.3", running=False, speed=None))
     assert judge([network_lacks_node], {"n1": fast(1), "n2": fast(2), "n3": sick}).findings == [
         Finding("NC309", "network-lacks-node", Severity.WARNING, ("n3",),
-                "10.8.0.0/24 (100 Gb/s) connects n[1-2], but not n3: fast0 has no link", (), "sudo ethtool fast0"),
+                "10.8.0.0/24 (100 Gb/s) connects n[1-2], but not n3: fast0 has no link", (), "sudo ethtool fast0",
+                kind="look", summary="not in 10.8.0.0/24"),
     ]  # fmt: skip
 
 

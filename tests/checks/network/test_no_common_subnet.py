@@ -27,7 +27,8 @@ def test_a_node_outside_the_others_subnet_is_named() -> None:
     lines = ("10.1.0.0/24 on n[1-2]", "10.2.0.0/24 on n3")
     assert judgement.findings == [
         Finding("NC305", "no-common-subnet", Severity.ERROR, ("n3",),
-                f"no subnet is common to all nodes: {', '.join(lines)}", lines, "ip -br address"),
+                f"no subnet is common to all nodes: {', '.join(lines)}", lines, "ip -br address",
+                kind="look", summary="no subnet is common to all nodes"),
     ]  # fmt: skip
 
 

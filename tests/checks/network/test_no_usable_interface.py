@@ -29,7 +29,7 @@ def test_a_node_with_nothing_but_docker_and_a_dead_card_is_named() -> None:
         Finding("NC301", "no-usable-interface", Severity.ERROR, ("n1",),
                 "no interface that a job could use",
                 ("lo: loopback, up, 127.0.0.1", "docker0: container-bridge, up, 172.17.0.1",
-                 "eth0: physical, up, no carrier, 10.1.0.5"), "ip -br address"),
+                 "eth0: physical, up, no carrier, 10.1.0.5"), "ip -br address", kind="look"),
     ]  # fmt: skip
 
 

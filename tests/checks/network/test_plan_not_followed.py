@@ -32,7 +32,7 @@ def test_another_interface_than_the_plans_is_named() -> None:
     assert judge([plan_not_followed], tried(picks("10.3.0.5"))).findings == [
         Finding("NC324", "plan-not-followed", Severity.ERROR, ("n1",),
                 "with the plan's NCCL_SOCKET_IFNAME==eth0, NCCL picks eth1 (planned: eth0)",
-                ("asked NCCL 2.28.3 itself",), "ip -br address"),
+                ("asked NCCL 2.28.3 itself",), "ip -br address", kind="look", summary="NCCL does not follow the plan"),
     ]  # fmt: skip
 
 

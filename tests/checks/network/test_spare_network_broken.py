@@ -18,7 +18,7 @@ def test_a_second_network_that_leads_nowhere_is_a_warning_that_names_the_first()
     assert finding.message == (
         "no node reaches another one on 10.2.0.0/24: no route; 10.1.0.0/24 connects all nodes: use it for the job"
     )
-    assert finding.fix == "ssh train@n1 ip route get 10.2.0.2 from 10.2.0.1"
+    assert (finding.where, finding.fix) == ("n1", "ip route get 10.2.0.2 from 10.2.0.1")
 
 
 def test_a_network_that_only_some_nodes_have_is_a_warning_even_where_the_shared_one_is_broken() -> None:

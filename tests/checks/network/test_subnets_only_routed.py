@@ -22,7 +22,8 @@ def test_nodes_in_separate_subnets_with_routers_are_reported() -> None:
     lines = ("10.128.0.2/32 on n1", "10.128.0.3/32 on n2")
     assert judge([subnets_only_routed], {"n1": node("10.128.0.2", 32), "n2": node("10.128.0.3", 32)}).findings == [
         Finding("NC306", "subnets-only-routed", Severity.INFO, ("n1", "n2"),
-                f"only routers connect the nodes: {', '.join(lines)}", lines, "tracepath n1"),
+                f"only routers connect the nodes: {', '.join(lines)}", lines, "tracepath n1",
+                where="here", kind="look"),
     ]  # fmt: skip
 
 

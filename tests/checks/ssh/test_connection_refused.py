@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from ncheck.facts.login import LoginFacts
 from ncheck.judge import judge
-from ncheck.model.evidence import Cause
+from ncheck.model.cluster import Facts
+from ncheck.model.evidence import Cause, Login
+from ncheck.model.finding import Finding, Severity
 from ncheck_checks.ssh.connection_refused import connection_refused
 
 from .login_cause import only_its_cause_is_red
@@ -12,3 +15,26 @@ from .login_cause import only_its_cause_is_red
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "nothing listens on port 22: start ssh on the node's console"
     only_its_cause_is_red(judge, connection_refused, "NC111", Cause.REFUSED, message)
+
+
+def test_where_every_node_refuses_another_port_is_suggested_once() -> None:
+    refused = Login(reached=False, cause=Cause.REFUSED, port=22, detail="no", fix="sudo systemctl restart ssh")
+    nodes: dict[str, Facts] = {name: {LoginFacts: LoginFacts(refused)} for name in ("a", "b")}
+    assert judge([connection_refused], nodes).findings == [
+        Finding(
+            "NC111", "connection-refused", Severity.ERROR, ("a", "b"),
+            "every node refuses port 22: if ssh listens on another port, name it with -p", ("a: no", "b: no"),
+            "ncheck -p PORT nodes.txt", where="here", summary="SSH refused on port 22",
+        )
+    ]  # fmt: skip
+
+
+def test_where_another_node_is_reached_the_server_is_to_be_started() -> None:
+    refused = Login(reached=False, cause=Cause.REFUSED, port=22)
+    nodes: dict[str, Facts] = {
+        "a": {LoginFacts: LoginFacts(refused)},
+        "b": {LoginFacts: LoginFacts(Login(reached=True))},
+    }
+    (finding,) = judge([connection_refused], nodes).findings
+    assert (finding.nodes, finding.where) == (("a",), "")
+    assert finding.fix == "sudo systemctl restart ssh || sudo systemctl restart sshd"

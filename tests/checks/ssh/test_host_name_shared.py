@@ -20,7 +20,7 @@ def test_two_machines_of_one_name_are_an_error_that_names_both() -> None:
         Finding(
             "NC103", "host-name-shared", Severity.ERROR, ("gpu1", "gpu2"), "gpu[1-2] all have the hostname ubuntu",
             ("gpu1: ubuntu, boot id b1", "gpu2: ubuntu, boot id b2"),
-            "ssh gpu1 sudo hostnamectl set-hostname gpu1",
+            "sudo hostnamectl set-hostname gpu1", where="gpu1", summary="hostname ubuntu is shared",
         ),
     ]  # fmt: skip
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.FAILED, Outcome.FAILED, Outcome.PASSED]
@@ -36,7 +36,7 @@ def test_containers_of_one_host_with_one_name_have_one_nccl_host_hash() -> None:
 def test_a_node_listed_by_address_gets_a_name_that_is_free() -> None:
     nodes = {"10.0.0.1": machine("worker", "b1"), "fe80::2": machine("worker", "b2")}
     assert [finding.fix for finding in judge([host_name_shared], nodes).findings] == [
-        "ssh 10.0.0.1 sudo hostnamectl set-hostname worker-2"
+        "sudo hostnamectl set-hostname worker-2"
     ]
 
 

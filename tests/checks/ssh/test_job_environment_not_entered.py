@@ -18,7 +18,8 @@ def test_a_failed_set_up_is_named_with_its_own_words() -> None:
     said = "--setup 'module load nccl' failed: ERROR: Unable to locate a modulefile for 'nccl'"
     assert judge([job_environment_not_entered], {"n1": node(Cause.NOT_ENTERED, said), "n2": node(None)}).findings == [
         Finding("NC126", "job-environment-not-entered", Severity.ERROR, ("n1",),
-                f"the job's environment could not be entered on n1: {said}", (said,), "ssh n1 bash -l"),
+                f"the job's environment could not be entered on n1: {said}", (said,), "ssh n1 bash -l",
+                where="here", kind="look", summary="the job's environment cannot be entered"),
     ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ def test_a_node_on_two_lines_is_told_with_its_places_and_how_to_take_the_later_o
     assert judgement.findings == [
         Finding(
             "NC101", "node-listed-twice", Severity.WARNING, ("a",), "a is listed twice",
-            ("a: my nodes.txt:3, my nodes.txt:9",), "sed -i 9d 'my nodes.txt'",
+            ("a: my nodes.txt:3, my nodes.txt:9",), "sed -i 9d 'my nodes.txt'", where="here", summary="listed twice",
         ),
     ]  # fmt: skip
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.FAILED, Outcome.PASSED]

@@ -20,6 +20,7 @@ def test_two_names_of_one_machine_are_named_both() -> None:
         Finding(
             "NC102", "one-machine-twice", Severity.ERROR, ("a", "n1"), "a,n1 are the same machine under 2 names",
             ("boot id b1 and network namespace net:[4026531840] on each",), "getent hosts a n1",
+            where="here", kind="look", summary="the same machine",
         ),
     ]  # fmt: skip
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.FAILED, Outcome.FAILED, Outcome.PASSED]

@@ -18,7 +18,9 @@ def test_a_node_without_python_is_named_with_what_it_said() -> None:
     said = "/usr/bin/python3: it is Python 3.5, and 3.6 is the oldest that will do"
     assert judge([python_missing], {"n1": node(Cause.NO_PYTHON, said), "n2": node(None)}).findings == [
         Finding("NC125", "python-missing", Severity.ERROR, ("n1",),
-                "n1 has no working python3 (3.6 or newer is needed)", (said,), "sudo apt-get install python3"),
+                "n1 has no working python3 (3.6 or newer is needed)", (said,),
+                "sudo apt-get install python3 || sudo dnf install python3 || sudo zypper install python3",
+                summary="no python3"),
     ]  # fmt: skip
 
 

@@ -21,6 +21,9 @@ def test_what_start_up_files_print_is_shown() -> None:
             "start-up files print text in non-interactive logins",
             ("Welcome to node07", "Loading modules"),
             "ssh a true",
+            where="here",
+            kind="look",
+            summary="start-up files print text",
         ),
     ]
 

@@ -31,7 +31,8 @@ def test_the_odd_version_is_named_framework_by_framework() -> None:
              "n3": node(torch="2.1.0", deepspeed="0.14")}  # fmt: skip
     assert judge([framework_differs], nodes).findings == [
         Finding("NC206", "framework-differs", Severity.ERROR, ("n3",),
-                "torch differs: 2.3.1 on n[1-2], 2.1.0 on n3 (2 to 1)", (), "python3 -m pip install torch==2.3.1"),
+                "torch differs: 2.3.1 on n[1-2], 2.1.0 on n3 (2 to 1)", (), "python3 -m pip install torch==2.3.1",
+                summary="torch differs"),
     ]  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def node(shown: str | None, slots: int | None = None, cards: tuple[Gpu, ...] = C
 def test_a_variable_that_shows_fewer_gpus_than_there_are_is_named() -> None:
     assert judge([gpus_hidden], node("0,7,1")).findings == [
         Finding("NC211", "gpus-hidden", Severity.WARNING, ("n1",), "CUDA_VISIBLE_DEVICES shows 1 of its 4 GPUs",
-                ("CUDA_VISIBLE_DEVICES=0,7,1",), "unset CUDA_VISIBLE_DEVICES"),
+                ("CUDA_VISIBLE_DEVICES=0,7,1",), "unset CUDA_VISIBLE_DEVICES", summary="only 1 of 4 GPUs are visible"),
     ]  # fmt: skip
 
 

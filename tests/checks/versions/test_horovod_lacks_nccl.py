@@ -23,7 +23,8 @@ def test_a_build_without_nccl_on_a_node_with_gpus_is_named() -> None:
     assert judge([horovod_lacks_nccl], node("Gloo", "MPI")).findings == [
         Finding("NC205", "horovod-lacks-nccl", Severity.ERROR, ("n1",),
                 "Horovod 0.28.1 was built without NCCL, on a node with 2 GPUs", ("tensor operations: Gloo, MPI",),
-                "HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod"),
+                "HOROVOD_GPU_OPERATIONS=NCCL python3 -m pip install --no-cache-dir --force-reinstall horovod",
+                summary="Horovod lacks NCCL"),
     ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ def test_another_path_or_release_is_named() -> None:
                 "the job's Python differs: /opt/conda/bin/python 3.11 on n[1-2], /usr/bin/python3 3.9 on n3 (2 to 1)",
                 ("/opt/conda/bin/python 3.11.7 (active conda) on n[1-2]",
                  "/usr/bin/python3 3.9.2 (active conda) on n3"),
-                "which -a python3"),
+                "which -a python3", kind="look", summary="the job's Python differs"),
     ]  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def test_a_plain_login_that_finds_another_release_is_named_with_what_helps() -> 
         Finding("NC210", "mpi-daemon-differs", Severity.ERROR, ("n2",),
                 "mpirun of n1 is Open MPI 4.1.4, but /usr/bin/orted is Open MPI 4.0.3",
                 ("mpirun --prefix /opt/openmpi starts mpirun's own daemon; the launch plan does this",),
-                "ssh n2 which -a orted mpirun"),
+                "which -a orted mpirun", kind="look", summary="another orted"),
     ]  # fmt: skip
 
 

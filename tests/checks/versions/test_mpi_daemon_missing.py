@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ncheck.facts.login import ListingFacts
 from ncheck.facts.mpi_daemon import BESIDE, INTERACTIVE, LOGIN, PLAIN, USUAL, EarlyReturn, MpiDaemonFacts, MpiProgram
+from ncheck.facts.os_release import OsFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
@@ -30,8 +31,12 @@ def unseen(*ways: str, early: EarlyReturn | None = None) -> MpiDaemonFacts:
     return MpiDaemonFacts(mpirun, (orted,), early_return=early)
 
 
+UBUNTU = OsFacts(("ubuntu", "debian"))
+
+
 def nodes(*facts: MpiDaemonFacts, listed: ListingFacts = LISTED) -> dict[str, Facts]:
-    return {f"n{number}": {MpiDaemonFacts: one, ListingFacts: listed} for number, one in enumerate(facts, 1)}
+    every: Facts = {ListingFacts: listed, OsFacts: UBUNTU}
+    return {f"n{number}": {**every, MpiDaemonFacts: one} for number, one in enumerate(facts, 1)}
 
 
 def told(*facts: MpiDaemonFacts) -> list[tuple[tuple[str, ...], str, str]]:
@@ -47,14 +52,15 @@ def test_a_bashrc_that_returns_before_its_exports_is_named_with_its_line() -> No
                 'mpirun of n1 (Open MPI 4.1.4) cannot start orted over ssh: ~/.bashrc line 6 ([ -z "$PS1" ] && '
                 "return) returns before the exports in non-interactive shells; an interactive shell finds "
                 "/opt/openmpi/bin/orted", HELPS,
-                "ssh n2 'sed -i --follow-symlinks \"1i export PATH=/opt/openmpi/bin:\\$PATH\" ~/.bashrc'"),
+                'sed -i --follow-symlinks "1i export PATH=/opt/openmpi/bin:\\$PATH" ~/.bashrc',
+                summary="mpirun cannot start orted"),
     ]  # fmt: skip
 
 
 def test_what_only_a_login_shell_loads_is_put_at_the_end_of_bashrc() -> None:
     assert told(healthy("/opt/openmpi/bin"), unseen(LOGIN)) == [
         (("n2",), "only a login shell finds /opt/openmpi/bin/orted (a module or a profile sets its PATH)",
-         "ssh n2 'echo \"export PATH=/opt/openmpi/bin:\\$PATH\" >> ~/.bashrc'")
+         'echo "export PATH=/opt/openmpi/bin:\\$PATH" >> ~/.bashrc')
     ]  # fmt: skip
 
 
@@ -62,7 +68,7 @@ def test_a_folder_outside_path_is_reported() -> None:
     lying = MpiDaemonFacts(None, (program("/opt/openmpi/bin/orted", USUAL),))
     assert told(healthy("/opt/openmpi/bin"), lying) == [
         (("n2",), "it is at /opt/openmpi/bin/orted, which is on no shell's PATH",
-         "ssh n2 'echo \"export PATH=/opt/openmpi/bin:\\$PATH\" >> ~/.bashrc'")
+         'echo "export PATH=/opt/openmpi/bin:\\$PATH" >> ~/.bashrc')
     ]  # fmt: skip
 
 
@@ -72,8 +78,8 @@ def test_a_node_without_open_mpi_is_named_with_the_line_that_installs_it() -> No
         "it is neither on the PATH of any shell there nor in the usual folders; "
         "/bin/bash -lc: it was ended: its time was over"
     )
-    assert told(healthy(), none) == [(("n2",), cause, "ssh -t n2 sudo apt-get install openmpi-bin")]
-    assert [fix for _, _, fix in told(healthy("/opt/ompi/bin"), none)] == ["ssh n1 'rsync -a /opt/ompi/ n2:/opt/ompi/'"]
+    assert told(healthy(), none) == [(("n2",), cause, "sudo apt-get install openmpi-bin")]
+    assert [fix for _, _, fix in told(healthy("/opt/ompi/bin"), none)] == ["rsync -a /opt/ompi/ n2:/opt/ompi/"]
 
 
 def test_missing_libraries_of_a_daemon_are_reported_in_the_loaders_words() -> None:
@@ -81,14 +87,14 @@ def test_missing_libraries_of_a_daemon_are_reported_in_the_loaders_words() -> No
     broken = healthy()
     broken = replace(broken, daemons=(replace(broken.daemons[0], trouble=lost),))
     assert told(healthy(), broken) == [
-        (("n2",), f"/usr/bin/orted exists but does not run: {lost}", "ssh n2 'ldd /usr/bin/orted'")
+        (("n2",), f"/usr/bin/orted exists but does not run: {lost}", "ldd /usr/bin/orted")
     ]
 
 
 def test_open_mpi_5_and_hydra_ask_for_mpiruns_own_folder() -> None:
     five = [healthy("/opt/ompi5/bin", "5.0.11", "prted"), healthy("/usr/bin", "5.0.11", "prted")]
     assert told(*five) == [
-        (("n2",), "it is at /usr/bin/prted", "ssh n1 'rsync -a /opt/ompi5/ n2:/opt/ompi5/'")
+        (("n2",), "it is at /usr/bin/prted", "rsync -a /opt/ompi5/ n2:/opt/ompi5/")
     ]  # fmt: skip
     mpich = MpiDaemonFacts(program("/usr/bin/mpirun", PLAIN, implementation="MPICH", version="5.0.2"), ())
     assert [nodes for nodes, _, _ in told(mpich, mpich)] == [("n1",), ("n2",)]

@@ -23,7 +23,7 @@ def test_another_release_is_named() -> None:
         Finding("NC203", "mpi-differs", Severity.ERROR, ("n3",),
                 "MPI differs: Open MPI 4.1 on n[1-2], Open MPI 5.0 on n3 (2 to 1)",
                 ("Open MPI 4.1.4 at /usr/bin/mpirun on n[1-2]", "Open MPI 5.0.11 at /usr/bin/mpirun on n3"),
-                "which -a mpirun orted prted"),
+                "which -a mpirun orted prted", kind="look", summary="MPI differs"),
     ]  # fmt: skip
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.os_release import OsFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
@@ -16,7 +18,8 @@ PATH = "/opt/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"
 
 def node(version: str | Absent | Unread, model: str = "NVIDIA H100 80GB HBM3") -> Facts:
     nccl = LoadedNcclFacts(version, PATH) if isinstance(version, str) else version
-    return {LoadedNcclFacts: nccl, GpuFacts: GpuFacts((Gpu(0, model),), "550.54", "12.4", "nvml")}
+    gpus = GpuFacts((Gpu(0, model),), "550.54", "12.4", "nvml")
+    return {LoadedNcclFacts: nccl, GpuFacts: gpus, OsFacts: Absent("no /etc/os-release")}
 
 
 def test_the_odd_node_is_named_with_the_majoritys_version_to_install() -> None:
@@ -25,15 +28,22 @@ def test_the_odd_node_is_named_with_the_majoritys_version_to_install() -> None:
         Finding("NC201", "nccl-version-differs", Severity.ERROR, ("n3",),
                 "NCCL differs: 2.21.5 on n[1-2], 2.18.3 on n3 (2 to 1)",
                 (f"2.21.5 from {PATH} on n[1-2]", f"2.18.3 from {PATH} on n3"),
-                "python3 -m pip install nvidia-nccl-cu12==2.21.5"),
+                "python3 -m pip install nvidia-nccl-cu12==2.21.5", summary="NCCL differs"),
     ]  # fmt: skip
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]
 
 
-def test_the_systems_copy_is_mended_by_the_systems_packages() -> None:
-    system: Facts = {LoadedNcclFacts: LoadedNcclFacts("2.18.3", "/usr/lib/x86_64-linux-gnu/libnccl.so.2.18.3")}
+@pytest.mark.parametrize(("ids", "fix"), [
+    (("ubuntu", "debian"), "sudo apt-get install 'libnccl2=2.21.5*'"),
+    (("rocky", "rhel", "centos", "fedora"), "sudo dnf install libnccl-2.21.5"),
+    (("opensuse-leap", "suse", "opensuse"), "sudo zypper install libnccl-2.21.5"),
+    ((), "sudo apt-get install 'libnccl2=2.21.5*'"),
+])  # fmt: skip
+def test_the_systems_copy_is_mended_by_the_systems_packages(ids: tuple[str, ...], fix: str) -> None:
+    library = LoadedNcclFacts("2.18.3", "/usr/lib/x86_64-linux-gnu/libnccl.so.2.18.3")
+    system: Facts = {LoadedNcclFacts: library, OsFacts: OsFacts(ids)}
     judgement = judge([nccl_version_differs], {"n1": node("2.21.5"), "n2": {**node("2.21.5"), **system}})
-    assert [finding.fix for finding in judgement.findings] == ["sudo apt-get install 'libnccl2=2.21.5*'"]
+    assert [finding.fix for finding in judgement.findings] == [fix]
 
 
 def test_two_nodes_that_differ_are_both_named() -> None:

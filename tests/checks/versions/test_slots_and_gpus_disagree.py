@@ -28,7 +28,8 @@ def node(slots: int | None, gpus: int = 8, shown: str | None = None) -> dict[str
 def test_more_slots_than_gpus_put_two_ranks_on_one() -> None:
     assert judge([slots_and_gpus_disagree], node(16)).findings == [
         Finding("NC208", "slots-and-gpus-disagree", Severity.ERROR, ("n1",),
-                "listed with 16 slots but has 8 GPUs: two ranks would share one", (), "nvidia-smi -L"),
+                "listed with 16 slots but has 8 GPUs: two ranks would share one", (), "nvidia-smi -L",
+                kind="look", summary="slots and GPUs disagree"),
     ]  # fmt: skip
 
 
@@ -36,7 +37,7 @@ def test_gpus_that_the_variable_hides_do_not_count() -> None:
     assert judge([slots_and_gpus_disagree], node(8, shown="0,1")).findings == [
         Finding("NC208", "slots-and-gpus-disagree", Severity.ERROR, ("n1",),
                 "listed with 8 slots, but CUDA_VISIBLE_DEVICES shows 2 of its 8 GPUs",
-                ("CUDA_VISIBLE_DEVICES=0,1",), "unset CUDA_VISIBLE_DEVICES"),
+                ("CUDA_VISIBLE_DEVICES=0,1",), "unset CUDA_VISIBLE_DEVICES", summary="slots and GPUs disagree"),
     ]  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
 
 def options_of(*names: str) -> set[str]:
     """Return the options of these commands that are settings."""
-    others = {"nodes", "config", "color", "dry_run"}
+    others = {"nodes", "config", "color", "detail", "dry_run"}
     return {param.name or "" for name in names for param in commands.commands[name].params} - others
 
 
@@ -76,7 +76,7 @@ def test_an_unknown_option_is_refused_with_what_is_near(capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(("typed", "hint"), [
-    ("--selct", " Did you mean '--select'?"), ("--json", " Did you mean '-o json'?"), ("--verbose", ""),
+    ("--selct", " Did you mean '--select'?"), ("--json", " Did you mean '-o json'?"), ("--loudly", ""),
 ])  # fmt: skip
 def test_an_option_is_not_taken_for_one_that_looks_otherwise(
     capsys: pytest.CaptureFixture[str], typed: str, hint: str

@@ -79,7 +79,7 @@ def test_what_an_older_ncheck_did_not_ask_is_unknown_and_the_recording_is_said_t
 
 def test_what_is_ignored_is_still_printed(capsys: pytest.CaptureFixture[str]) -> None:
     main(["replay", str(FIXTURES / "mixed-nccl"), "--ignore", "nccl-version-differs"])
-    assert "ignored NC201 nccl-version-differs  gpu03\n" in capsys.readouterr().out
+    assert "! ignored NC201 nccl-version-differs  gpu03  NCCL differs: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("ignored", "strange"), [

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 from ncheck.facts.nics import Address, Interface, NicFacts
-from ncheck.nccl.choice import command_into, nccl_choice
-from ncheck.network.subnets import SubnetAddress, SubnetMembers
+from ncheck.nccl.choice import nccl_choice
 from ncheck.parse.interface_names import Kind
 
 OLD, NEW = (2, 21, 5), (2, 32, 3)
@@ -80,27 +79,3 @@ def test_a_rendezvous_address_decides_by_its_subnet() -> None:
     assert nccl_choice(nics("eth0", "eth1"), settings, NEW).name == "eth1"
     assert nccl_choice(nics("eth0"), settings, NEW).picked is None
     assert nccl_choice(nics("eth0", "eth1:down"), settings, NEW).name == "eth1"
-
-
-V4, V6 = "10.1.0.0/24", "2001:db8::/64"
-HOSTS = {V4: "10.1.0.{}", V6: "2001:db8::{}"}
-
-
-def everywhere(*subnets: str) -> dict[str, SubnetMembers]:
-    """Return two nodes with one card that has an address in each of the subnets."""
-    found: dict[str, SubnetMembers] = {subnet: {} for subnet in subnets}
-    for node in (1, 2):
-        addresses = tuple(Address(HOSTS[subnet].format(node), 64 if subnet == V6 else 24) for subnet in subnets)
-        eth0 = Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addresses=addresses)
-        for subnet, address in zip(subnets, addresses, strict=True):
-            found[subnet][f"n{node}"] = (SubnetAddress(eth0, address.ip, subnet),)
-    return found
-
-
-def test_a_name_leads_into_the_subnet_of_its_first_address() -> None:
-    assert command_into(everywhere(V4, V6), V4) == "export NCCL_SOCKET_IFNAME='=eth0'"
-    assert command_into(everywhere(V6), V6) == "export NCCL_SOCKET_IFNAME='=eth0'"
-
-
-def test_into_ipv6_behind_ipv4_the_plan_leads_which_names_the_family_too() -> None:
-    assert command_into(everywhere(V4, V6), V6) == "ncheck plan nodes.txt --for env"

@@ -6,13 +6,11 @@ import shlex
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
-from ncheck.facts.login import LoginFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.model.check import Inconclusive, Problem
 from ncheck.model.cluster import Cluster, NodeView
-from ncheck.model.evidence import Login
 from ncheck.model.fact import Absent
-from ncheck.network.link_problems import ALSO, READS, Weight, problems, there
+from ncheck.network.link_problems import ALSO, READS, Weight, on, problems
 from ncheck.parse.interface_names import Kind
 
 
@@ -64,10 +62,4 @@ def test_racks_that_are_joined_by_routers_are_whole_and_nothing_is_in_doubt() ->
 
 def test_what_a_node_calls_its_interface_runs_nowhere() -> None:
     hostile = "x;reboot"
-    line = there("n1", {"n1": LoginFacts(Login(reached=True, port=2222, user="ada"))}, "ip", "link", "show", hostile)
-    assert shlex.split(line)[:4] == ["ssh", "-p", "2222", "ada@n1"]
-    assert shlex.split(shlex.split(line)[4]) == ["ip", "link", "show", hostile]
-
-
-def test_what_may_ask_for_a_password_gets_a_terminal() -> None:
-    assert there("n1", {}, "sudo", "nft", "list", "ruleset") == "ssh -t n1 sudo nft list ruleset"
+    assert shlex.split(on("n1", "ip", "link", "show", hostile).line) == ["ip", "link", "show", hostile]

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ncheck.blockers import Blocker
 from ncheck.facts.learning import facts_of, learn
 from ncheck.facts.probe import PROBE_NEEDS, MeetingFacts, ProbeFacts
 from ncheck.fleet.recording import load
@@ -18,7 +17,7 @@ from ncheck.model.cluster import Cluster, Facts, FactType
 from ncheck.model.evidence import Answer, Evidence, Reply, Status
 from ncheck.model.node import Node
 from ncheck.model.phase import Answered, NotAsked
-from ncheck.model.plan import LaunchPlan
+from ncheck.model.plan import Blocker, LaunchPlan
 from ncheck.probe.steps import Assessment, probe_steps
 from ncheck.settings import Settings
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ncheck.blockers import Blocker
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.nccl import LoadedNcclFacts
@@ -15,7 +14,7 @@ from ncheck.facts.probe import Method, Stage
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
-from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.model.plan import Blocker, LaunchPlan, Setting
 from ncheck.probe.choice import Chosen, Refused, choose
 from ncheck.probe.methods.context import ProbeContext, context_of
 from ncheck.probe.methods.driver import driver_named

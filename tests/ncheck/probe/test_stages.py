@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ncheck.blockers import Blocker
 from ncheck.facts.learning import facts_of
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.probe import TASK, Failure, ProbeFacts, Skipped, Stage, Step
@@ -14,6 +13,7 @@ from ncheck.facts.probe_replies import probed
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
+from ncheck.model.plan import Blocker
 from ncheck.probe.results import collectives
 from ncheck.probe.steps import cut_short
 from ncheck.settings import Settings

@@ -111,7 +111,8 @@ def mixed_nccl() -> Report:
     xid = Finding(
         "NC402", "ib-port-polling", Severity.WARNING, ("node02",),
         "node02: port 1 of mlx5_3 is Polling: no cable, or the switch port is off",
-        ("mlx5_3 port 1: state Down, physical Polling, rate 10 Gb/s",), "ibstat mlx5_3",
+        ("mlx5_3 port 1: state Down, physical Polling, rate 10 Gb/s",), "ibstat mlx5_3", kind="look",
+        summary="mlx5_3 has no link",
     )  # fmt: skip
     summaries = [node(one) for one in nodes]
     summaries[3] = replace(summaries[3], facts={**FACTS, "NCCL": f"2.18.3 from {path}"})
@@ -127,6 +128,7 @@ def one_down() -> Report:
         "NC112", "connection-filtered", Severity.ERROR, ("node04",),
         "node04 (10.1.0.4 port 22) does not answer at all: it is off, or a firewall drops what is sent to it",
         ("no answer to SYN within 15 s, 1 attempt",), "ping -c 3 10.1.0.4; nc -vz -w 5 10.1.0.4 22",
+        where="here", kind="look",
     )  # fmt: skip
     lost_node = Finding(
         "NC001", "node-not-reached", Severity.ERROR, ("node04",), "node04 was not reached: filtered", (),
@@ -145,7 +147,7 @@ def host_key_changed() -> Report:
         "node01 shows another host key than ~/.ssh/known_hosts line 12 has: reinstalled, or not the host it says it is",
         ("known: ssh-ed25519 SHA256:u9bXkV4nJ0aQh7yC2mYJtE5hP3oWz8rL1sD6fG7hJ9k",
          "shown: ssh-ed25519 SHA256:Zk2LmN8pQrS4tUvW6xYz0aBcD1eFgH3iJkL5mNoP7qR"),
-        "ssh-keygen -f ~/.ssh/known_hosts -R node01",
+        "ssh-keygen -f ~/.ssh/known_hosts -R node01", where="here",
     )  # fmt: skip
     lost_node = Finding(
         "NC001", "node-not-reached", Severity.ERROR, ("node01",), "node01 was not reached: host-key-changed", (),
@@ -182,7 +184,7 @@ def thousand_lost() -> Report:
     findings = [
         Finding(
             "NC110", "name-does-not-resolve", Severity.ERROR, (one,), f"{one} does not resolve to an address",
-            (f"getaddrinfo {one}: Name or service not known",), f"getent hosts {one}",
+            (f"getaddrinfo {one}: Name or service not known",), f"getent hosts {one}", where="here", kind="look",
         )
         for one in gone
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The report for people: whole outputs against golden files, and what must hold of every one of them."""
+"""The report on one screen: whole outputs against golden files, and what must hold of every one of them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ import os
 import re
 import struct
 import termios
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
-from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.model.plan import Blocker
 from ncheck.model.report import Report
-from ncheck.report import show
+from ncheck.report import quiet
 from ncheck.report.console import print_report
 
+from .conftest import PLAN, names, node, report
+from .measurements import slow_node
+
 GOLDEN = Path(__file__).parent / "golden"
-
-
-def printed(report: Report, *, color: bool | None = None, environ: dict[str, str] | None = None) -> str:
-    stream = io.StringIO()
-    print_report(report, stream, environ or {}, color=color)
-    return stream.getvalue()
 
 
 class Utf8(io.StringIO):
@@ -39,188 +37,179 @@ def in_utf8(report: Report) -> str:
     return stream.getvalue()
 
 
+def on_a_terminal(report: Report, columns: int) -> list[str]:
+    """Return the lines that a terminal of this width gets."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    with os.fdopen(theirs, "w", encoding="utf-8") as stream, os.fdopen(ours, "rb", buffering=0) as read:
+        print_report(report, stream, {"TERM": "dumb"})
+        print("that was all", file=stream, flush=True)
+        out = b""
+        while b"that was all" not in out:  # it comes in pieces where the machine is busy
+            out += read.read(65536)
+    return out.decode().partition("that was all")[0].replace("\r\n", "\n").splitlines()
+
+
+def rows(lines: Sequence[str], columns: int) -> int:
+    """Return how many rows of a screen the lines take: a line to copy may be longer than a row."""
+    return sum(max(1, -(-len(line) // columns)) for line in lines)
+
+
 def test_each_report_reads_as_its_golden_file_says(named_report: tuple[str, Report]) -> None:
-    name, report = named_report
+    name, made = named_report
     golden = GOLDEN / f"{name}.txt"
     if os.environ.get("NCHECK_GOLDEN") == "write":
-        golden.write_text(in_utf8(report), encoding="utf-8")
-    assert in_utf8(report) == golden.read_text(encoding="utf-8")
+        golden.write_text(in_utf8(made), encoding="utf-8")
+    assert in_utf8(made) == golden.read_text(encoding="utf-8")
 
 
 def test_no_control_escape_or_invisible_character_of_a_node_reaches_the_terminal(reports: dict[str, Report]) -> None:
     out = in_utf8(reports["hostile"])
     assert [char for char in out if not char.isprintable() and char != "\n"] == []
-    assert "echo '[red]safe[/red]'" in out  # what looks like markup is text
 
 
-def test_nothing_but_paths_and_lines_to_copy_is_wider_than_the_page(named_report: tuple[str, Report]) -> None:
-    _, report = named_report
-    wide = [line for line in in_utf8(report).splitlines() if len(line) > 80]
-    assert [line for line in wide if not re.match(r"mpirun|\s+→|\s+\S+$", line)] == []
+def test_nothing_but_lines_to_copy_is_wider_than_the_page(named_report: tuple[str, Report]) -> None:
+    wide = [line for line in in_utf8(named_report[1]).splitlines() if len(line) > 80]
+    assert [line for line in wide if not re.match(r"mpirun|\s+→", line)] == []
 
 
-def test_a_line_to_type_is_whole_on_its_own_line_however_long(reports: dict[str, Report]) -> None:
-    report = reports["mixed_nccl"]
-    fix = "python3 -m pip install " + " ".join(f"package-{number}==1.0" for number in range(40))
-    long = replace(report, findings=(replace(report.findings[0], fix=fix),))
-    lines = in_utf8(long).splitlines()
-    assert f"    → {fix}" in lines
-    assert report.plan.lines["mpirun"] in lines
+def test_the_first_lines_are_the_answer_and_the_last_lines_are_the_same(named_report: tuple[str, Report]) -> None:
+    lines = in_utf8(named_report[1]).splitlines()
+    answer = lines[: next(number for number, line in enumerate(lines) if line.startswith("  ncheck "))]
+    assert re.match(r"[✗?!✓] (Not|No) ", answer[0])
+    assert lines[-len(answer) :] == answer
 
 
-def test_a_thousand_lost_nodes_do_not_print_a_thousand_lines(reports: dict[str, Report]) -> None:
-    assert len(in_utf8(reports["thousand_lost"]).splitlines()) < 50
-
-
-def test_findings_whose_words_all_differ_are_counted_after_the_third(reports: dict[str, Report]) -> None:
-    found = [
-        Finding("NC111", "connection-refused", Severity.ERROR, (f"node{n:04d}",), f"refused by 10.0.{n}", (), "true")
-        for n in range(1, 201)
+def very_sick(number: int) -> Report:
+    """Return a cluster in which much is wrong: on some nodes a fault of their own, on all of them several."""
+    nodes = names(number)
+    long = "what was found is described here by as many words as a check may need to describe it, and by a few more"
+    own = [
+        Finding(f"NC4{place:02d}", "ib-port-polling", Severity.ERROR, (one,), f"{one}: {long}",
+                tuple(f"line {line} of {one}" for line in range(9)), f"sudo ibstat mlx5_{place}", summary="no link")
+        for place, one in enumerate(nodes[: number // 2])
+    ]  # fmt: skip
+    shared = [
+        Finding(f"NC3{place:02d}", "mtu-differs", severity, nodes, f"{place}: {long}", (long,) * 5, f"ip link {place}")
+        for place, severity in enumerate((Severity.ERROR, Severity.WARNING, Severity.WARNING, Severity.INFO) * 4)
     ]
-    out = in_utf8(replace(reports["thousand_lost"], findings=tuple(found)))
-    assert "    refused by 10.0.3\n" in out
-    assert "    refused by 10.0.4\n" not in out
-    assert (
-        "    and 197 more connection-refused findings on node[0004-0200], with other\n    messages (all in -o json)"
-        in out
-    )
+    hosts = ",".join(f"{name}:8" for name in nodes)
+    line = f"mpirun -np {8 * number} -H {hosts} --bind-to none --mca btl_tcp_if_include 10.20.0.0/24 python train.py"
+    made = report([node(one) for one in nodes], [*own, *shared], ())
+    return replace(made, plan=replace(PLAN, lines={"mpirun": line}))
 
 
-def test_a_piped_report_has_no_escape_sequence_and_is_80_wide(reports: dict[str, Report]) -> None:
-    assert "\x1b" not in printed(reports["mixed_nccl"], environ={"TERM": "xterm-256color", "FORCE_COLOR": "1"})
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("number", [4, 6, 16, 32, 64])
+def test_a_sick_cluster_of_4_to_64_nodes_fits_a_screen_of_50_rows(number: int, columns: int) -> None:
+    lines = on_a_terminal(very_sick(number), columns)
+    assert rows(lines, columns) <= 50
+    assert [line for line in lines if line.startswith("mpirun ")] == [very_sick(number).plan.lines["mpirun"]]
+    assert lines[-2:][0].startswith("✗ Not ready: ") or lines[-1].startswith("✗ Not ready: ")
 
 
-def test_color_can_be_forced(reports: dict[str, Report]) -> None:
-    assert "\x1b[1;31m" in printed(reports["mixed_nccl"], color=True)
+def test_of_the_evidence_at_most_three_rows_are_shown_and_the_fix_is_whole() -> None:
+    lines = in_utf8(replace(very_sick(4), findings=very_sick(4).findings[:1])).splitlines()
+    assert lines[lines.index("✗ error NC400 ib-port-polling  node01") + 3 :][:4] == [
+        "    line 0 of node01",
+        "    line 1 of node01",
+        "    line 2 of node01",
+        "  → fix on node01: sudo ibstat mlx5_0",
+    ]
 
 
-@pytest.mark.parametrize("environ", [{"NO_COLOR": "1", "TERM": "xterm"}, {"TERM": "dumb"}, {}])
-def test_no_color_and_a_dumb_terminal_are_obeyed_on_a_terminal_too(
-    reports: dict[str, Report], environ: dict[str, str]
-) -> None:
-    assert "\x1b" not in on_a_terminal(reports["mixed_nccl"], environ)
-
-
-def test_a_terminal_gets_colors(reports: dict[str, Report]) -> None:
-    assert "\x1b[1;31m" in on_a_terminal(reports["mixed_nccl"], {"TERM": "xterm"})
-
-
-def test_the_headline_is_also_the_last_line(named_report: tuple[str, Report]) -> None:
-    _, report = named_report
-    out = in_utf8(report)
-    headline = next(text for text in out.splitlines() if re.match(r"[✗?!✓] (Not|No) ", text))
-    assert out.count(f"\n{headline}\n") == 2
-    wrapped = out.rpartition(f"{headline}\n")[2].splitlines()
-    assert [line for line in wrapped if not line.startswith("  ")] == []
-
-
-def test_a_code_links_to_its_page_on_a_terminal_only(reports: dict[str, Report]) -> None:
-    report = reports["mixed_nccl"]
-    link = r"\x1b\]8;id=\d+;https://github\.com/ncheck/ncheck/blob/main/docs/checks\.md#nc201\x1b\\NC201 nccl-version"
-    assert re.search(link, re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(report, {"TERM": "xterm"})))
-    assert "\x1b]8" not in printed(report, color=True)  # colors were forced in a pipe, links were not
-    plug_in = Finding("XY101", "own-check", Severity.ERROR, ("node01",), "wrong", (), "true")
-    assert "\x1b]8" not in on_a_terminal(replace(report, findings=(plug_in,)), {"TERM": "xterm"})
-
-
-def test_the_report_says_once_how_to_explain_a_finding(reports: dict[str, Report]) -> None:
-    assert in_utf8(reports["mixed_nccl"]).count("Explain a finding: ncheck explain NC201\n") == 1
-    assert "ncheck explain" not in in_utf8(reports["healthy"])
-
-
-def test_a_narrow_terminal_is_filled_and_not_overrun(reports: dict[str, Report]) -> None:
-    lines = on_a_terminal(reports["mixed_nccl"], {"TERM": "dumb"}, columns=60).splitlines()
-    wide = [line for line in lines if len(line) > 60]
-    assert [line for line in wide if not re.match(r"\s+→|\s+\S+$", line)] == []
-    assert max(len(line) for line in lines if " " in line.strip()) > 50
-
-
-END = "that was all"
-
-
-def on_a_terminal(report: Report, environ: dict[str, str], columns: int = 100) -> str:
-    """Print on a pseudo-terminal, and return what came out of its other end."""
-    ours, theirs = os.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    with os.fdopen(theirs, "w", encoding="utf-8") as stream, os.fdopen(ours, "rb", buffering=0) as read:
-        small = replace(report, findings=report.findings[:1], plan=LaunchPlan())  # fits the pseudo-terminal's buffer
-        print_report(small, stream, environ)
-        print(END, file=stream, flush=True)
-        out = b""
-        while END.encode() not in out:  # it comes in pieces where the machine is busy
-            out += read.read(65536)
-        return out.decode().partition(END)[0]
-
-
-def test_a_stream_that_knows_ascii_alone_gets_plain_signs(reports: dict[str, Report]) -> None:
-    out = printed(reports["mixed_nccl"])
-    assert out.isascii()
-    assert "  x error NC201 nccl-version-differs  node04\n" in out
-    assert "    -> python3 -m pip install nvidia-nccl-cu12==2.21.5\n" in out
-
-
-def test_nothing_told_is_not_called_ready(reports: dict[str, Report]) -> None:
-    skipped = tuple(replace(one, outcome=Outcome.SKIPPED, reason="none") for one in reports["healthy"].verdicts)
-    out = in_utf8(replace(reports["healthy"], verdicts=skipped))
-    assert "? Not verified: no check passed\n" in out
-    assert "No problems" not in out
-
-
-def test_one_unknown_verdict_is_not_called_ready(reports: dict[str, Report]) -> None:
-    first, *others = reports["healthy"].verdicts
-    unknown = Verdict(first.check, first.code, first.node, Outcome.UNKNOWN, "nvidia-smi ended with exit status 9")
-    out = in_utf8(replace(reports["healthy"], verdicts=(unknown, *others), exit_code=1))
-    assert "? Not verified: 1 check unknown on node01\n" in out
-    assert "exit code 1: unknown results count as failures (--fail-on error,unknown)\n" in out
-
-
-def test_a_cluster_without_a_gpu_is_not_called_ready_without_saying_so(reports: dict[str, Report]) -> None:
-    words = " ".join(in_utf8(replace(reports["healthy"], cpus_only=True)).split())
-    headline = "✓ No problems found: 9 checks passed, 1 skipped; CPU checks only: no GPU on any node"
-    assert (words.count(headline), words.endswith(headline)) == (2, True)
-
-
-def test_what_is_only_worth_knowing_is_no_headline_unless_it_counts(reports: dict[str, Report]) -> None:
-    docker0 = Finding("NC356", "bridge-address-shared", Severity.INFO, ("node01",), "docker0", (), "ip -br address")
-    printed_lines = in_utf8(replace(reports["healthy"], findings=(docker0,))).splitlines()
-    assert printed_lines[1].startswith("✓ No problems found: ")
-    assert [line for line in printed_lines if line.startswith("0 errors, 0 warnings, 1 info · ")]
-    counting = replace(reports["healthy"], findings=(docker0,), fail_on=("error", "info"), exit_code=1)
-    assert in_utf8(counting).splitlines()[1] == "! No errors: 1 info on node01"
-
-
-def test_what_was_skipped_is_told_with_the_reasons_that_spare_more_than_one_check(reports: dict[str, Report]) -> None:
-    absent = {"NC402": "no InfiniBand", "NC404": "no InfiniBand", "NC501": "no GPU"}
-    skipped = tuple(Verdict(f"of-{code}", code, "node01", Outcome.SKIPPED, why) for code, why in absent.items())
-    passed = reports["healthy"].verdicts
-    out = in_utf8(replace(reports["healthy"], verdicts=(*passed, *skipped)))
-    assert "- 3 checks skipped on node01: no InfiniBand (2); other reasons (1)\n" in out
-    out = in_utf8(replace(reports["healthy"], verdicts=(*passed, *skipped[1:])))
-    assert "- 2 checks skipped on node01 (reasons in -o json)\n" in out
-
-
-def test_a_reader_who_goes_away_costs_neither_words_nor_the_exit_code(reports: dict[str, Report]) -> None:
-    read, write = os.pipe()
-    os.close(read)
-    with os.fdopen(write, "w") as stream:
-        assert show(reports["tie"], "console", stream, {}) == 1
-        assert show(reports["tie"], "json", stream, {}) == 1
-
-
-def test_a_value_of_each_nodes_own_stands_beside_its_nodes_and_what_is_not_decided_says_so(
+def test_the_headline_names_the_culprits_with_their_causes_and_says_whether_the_plan_can_be_used(
     reports: dict[str, Report],
 ) -> None:
-    own = {name: {"NCCL_SOCKET_IFNAME": Setting(value, "why")} for name, value in (("n1", "=eno1"), ("n2", "=eth0"))}
-    undecided = Setting(None, "no one index is right", decided=False)
-    plan = LaunchPlan(
-        {"NCCL_SOCKET_IFNAME": Setting(None, "they differ"), "NCCL_IB_GID_INDEX": undecided}, per_node=own
-    )
-    lines = in_utf8(replace(reports["healthy"], plan=plan)).splitlines()
-    first = lines.index("Launch plan") + 1
-    assert lines[first : first + 5] == [
-        "  export NCCL_SOCKET_IFNAME='=eno1'  # on n1",
-        "  export NCCL_SOCKET_IFNAME='=eth0'  # on n2",
-        "      they differ",
-        "  NCCL_IB_GID_INDEX: undecided",
-        "      no one index is right",
+    sick = reports["mixed_nccl"]
+    assert in_utf8(sick).splitlines()[0] == ("✗ Not ready: node04: nccl version differs; 1 warning; launch plan usable")
+    blocked = replace(sick, plan=replace(sick.plan, blockers=(Blocker("NC201 ...", ("node04",), "true", "NC201"),)))
+    assert in_utf8(blocked).splitlines()[0].endswith("; launch plan not usable")
+    assert "launch with mpirun (not usable: fix NC201 first):" in in_utf8(blocked).splitlines()
+    only_warning = replace(sick, findings=sick.findings[1:])
+    assert in_utf8(only_warning).splitlines()[0] == "! No errors: node02: mlx5_3 has no link; launch plan usable"
+
+
+def test_a_node_with_two_causes_is_named_once_and_many_culprits_are_counted() -> None:
+    nodes = names(9)
+    found = [
+        Finding(f"NC1{place:02d}", "fault", Severity.ERROR, (one,), "", (), "true", summary=f"fault {place}")
+        for place, one in enumerate([nodes[0], nodes[0], nodes[0], *nodes[1:]])
     ]
+    assert in_utf8(report([node(one) for one in nodes], found, ())).splitlines()[:2] == [
+        "✗ Not ready: node01: fault 0, fault 1 and 1 more; node02: fault 3; node03: fault",
+        "  4; node04: fault 5; 5 more; launch plan usable",
+    ]
+
+
+def test_without_a_gpu_the_headline_says_that_only_cpu_checks_ran(reports: dict[str, Report]) -> None:
+    first = in_utf8(replace(reports["healthy"], cpus_only=True)).splitlines()[:2]
+    assert " ".join(line.strip() for line in first) == (
+        "✓ No problems found: 9 checks passed, 1 skipped; no GPU on any node, so only CPU checks ran; "
+        "launch plan usable"
+    )
+
+
+def test_a_consequence_is_a_line_under_its_cause_and_neither_a_culprit_nor_counted_as_an_error() -> None:
+    nodes = names(4)
+    slow = Finding("NC710", "node-slow", Severity.ERROR, ("node03",), "slow with all", (), "true", summary="slow")
+    low = Finding(
+        "NC721", "bandwidth-far-too-low", Severity.ERROR, nodes, "164 of 350 GB/s", (), "true", see=("NC710",)
+    )
+    lines = in_utf8(report([node(one) for one in nodes], [slow, low], ())).splitlines()
+    assert lines[0] == "✗ Not ready: node03: slow; launch plan usable"
+    at = lines.index("✗ error NC710 node-slow  node03")
+    assert lines[at + 3] == "    so also NC721 bandwidth-far-too-low  node[01-04]  164 of 350 GB/s"
+    assert "  node03  NC710 slow" in lines
+    assert "  the other 3 nodes are fine" in lines
+    assert [line for line in lines if line.startswith("1 error, 0 warnings, 1 consequence · ")]
+
+
+def test_what_only_says_again_that_a_node_is_unreachable_is_not_printed(reports: dict[str, Report]) -> None:
+    out = in_utf8(reports["one_down"])
+    assert "NC001" not in out
+    assert "  node04  NC112 connection filtered, unreachable, no other check ran\n" in out
+
+
+def test_an_unknown_check_on_a_reached_node_is_a_line_with_its_reason(reports: dict[str, Report]) -> None:
+    first, *others = reports["healthy"].verdicts
+    unknown = Verdict(first.check, first.code, first.node, Outcome.UNKNOWN, "nvidia-smi ended with exit status 9")
+    lines = in_utf8(replace(reports["healthy"], verdicts=(unknown, *others), exit_code=1)).splitlines()
+    assert lines[0] == "? Not verified: 1 check unknown on node01; launch plan usable"
+    assert "? node-not-reached unknown on node01: nvidia-smi ended with exit status 9" in lines
+    assert "  node01  1 check unknown" in lines
+
+
+def test_what_was_measured_is_one_sentence(reports: dict[str, Report]) -> None:
+    out = " ".join(in_utf8(slow_node(reports["healthy"])).split())
+    assert "· measured: all-reduce on 4 nodes, 32 ranks, by NCCL 2.21.5: " in out
+
+
+def test_time_place_user_and_command_are_below_the_answer(reports: dict[str, Report]) -> None:
+    made = replace(
+        reports["healthy"],
+        time="2026-11-22T13:04:05+01:00",
+        host="head",
+        user="ada",
+        command="ncheck nodes.txt -p 2222",
+    )
+    assert in_utf8(made).splitlines()[1:3] == [
+        "  ncheck 0.1.0 · 4 nodes: node[01-04] · 2026-11-22 13:04:05+01:00 · ada@head:",
+        "  ncheck nodes.txt -p 2222",
+    ]
+
+
+def test_a_fix_says_whether_it_mends_or_shows_and_where_to_type_it(reports: dict[str, Report]) -> None:
+    assert "  → look on node02: ibstat mlx5_3\n" in in_utf8(reports["mixed_nccl"])
+    assert "  → fix here: ssh-keygen -f ~/.ssh/known_hosts -R node01\n" in in_utf8(reports["host_key_changed"])
+    elsewhere = replace(reports["mixed_nccl"].findings[0], where="node01")
+    assert "  → fix on node01: python3 -m pip" in in_utf8(replace(reports["mixed_nccl"], findings=(elsewhere,)))
+
+
+def test_quiet_prints_the_headline_only(named_report: tuple[str, Report]) -> None:
+    _, made = named_report
+    stream = Utf8()
+    quiet.print_report(made, stream, {})
+    answer = stream.getvalue()
+    assert in_utf8(made).startswith(answer)
+    assert in_utf8(made).endswith(answer)

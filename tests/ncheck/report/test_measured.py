@@ -12,9 +12,9 @@ from ncheck.facts.probe import Method
 from ncheck.model.report import Pair, Report, Standing, Traffic
 from ncheck.probe.standing import of_share
 from ncheck.report import measured as say
-from ncheck.report.console import print_report
 from ncheck.report.measured import Line, carried, heat, labels, print_measured
 from ncheck.report.page import Page
+from ncheck.report.verbose import print_report
 
 from .measurements import MEASURED, RAMP, curve, everywhere, pair, probe, slow_node
 

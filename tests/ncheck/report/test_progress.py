@@ -59,6 +59,43 @@ def test_a_log_gets_a_line_for_each_round_of_the_probe_however_many_nodes_take_p
     )
 
 
+def test_a_stage_of_a_long_run_says_how_long_it_took_and_may_take() -> None:
+    stream = io.StringIO()
+    lines = PlainLines(stream, clock=iter((10.0, 14.0, 52.5, 120.0)).__next__, limit=60.0)
+    lines.started(nodes(1))
+    for stage in ("measuring inside", "measuring pairs", "measuring all"):
+        lines.stage("node01", stage, slow=True)
+    assert stream.getvalue().splitlines()[1:] == [
+        "ncheck: measuring inside, 4.0 s elapsed, at most 56 s left",
+        "ncheck: measuring pairs, 42 s elapsed, at most 18 s left",
+        "ncheck: measuring all, 110 s elapsed, at most 0 s left",
+    ]
+
+
+class Watched(io.StringIO):
+    """A stream that says when something was written that a test waits for."""
+
+    def __init__(self, awaited: str) -> None:
+        super().__init__()
+        self.awaited, self.seen = awaited, threading.Event()
+
+    def write(self, text: str) -> int:
+        if self.awaited in text:
+            self.seen.set()
+        return super().write(text)
+
+
+def test_a_log_of_a_long_run_says_from_time_to_time_for_how_many_nodes_it_waits() -> None:
+    stream = Watched("waiting for")
+    lines = PlainLines(stream, clock=iter((10.0, *[31.0] * 1000)).__next__, limit=50.0, every=0.05)
+    lines.started(nodes(3))
+    lines.login_failed("node02", REFUSED)
+    lines.stage("node01", "done")
+    assert stream.seen.wait(60)
+    lines.finished()
+    assert "ncheck: waiting for 1 node, 21 s elapsed, at most 29 s left" in stream.getvalue().splitlines()
+
+
 def test_a_log_gets_the_failures_and_two_lines_more() -> None:
     stream = io.StringIO()
     run(PlainLines(stream, clock=iter((10.0, 13.2)).__next__), nodes(4), failing=("node02",))
@@ -118,7 +155,7 @@ def test_a_terminal_shows_failures_at_once_and_gets_its_cursor_back(number: int)
     screen = on_a_terminal(number)
     assert "✗ \x1b[0mnode02: refused: nothing listens on 10.0.0.2 port 22" in screen
     assert screen.rindex("\x1b[?25h") > screen.rindex("\x1b[?25l")
-    assert f"of {number} nodes" in screen
+    assert f"of {number} nodes, 0.0 s elapsed, at most 50 s left" in screen
     assert "of 0 nodes" not in screen
 
 
@@ -129,7 +166,7 @@ def on_a_terminal(number: int) -> str:
     reader = threading.Thread(target=_read_all, args=(ours, read))
     reader.start()
     with os.fdopen(theirs, "w", encoding="utf-8") as stream:
-        run(observer_for(stream, {"TERM": "xterm-256color"}), nodes(number), failing=("node02",))
+        run(observer_for(stream, {"TERM": "xterm-256color"}, 50.0), nodes(number), failing=("node02",))
     reader.join()
     os.close(ours)
     return b"".join(read).decode()

@@ -128,7 +128,7 @@ def test_a_key_with_a_passphrase_is_never_asked_for(site: Site, sshd: Sshd, know
 def test_no_key_at_all(site: Site, sshd: Sshd, known: Known) -> None:
     known(port := sshd())
     login = site.with_lines(Port=port, IdentityFile=site.folder / "none").failure()
-    assert (login.cause, login.offered_keys, login.fix) == (Cause.AUTH_REFUSED, (), "ssh-keygen -t ed25519")
+    assert (login.cause, login.offered_keys, login.fix) == (Cause.AUTH_REFUSED, (), "ncheck -i KEY nodes.txt")
 
 
 def test_too_many_keys(site: Site, sshd: Sshd, known: Known, keys: Keys) -> None:

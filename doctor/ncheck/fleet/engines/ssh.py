@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ncheck.errors import SettingsError
 from ncheck.fleet.engine import REMOTE_COMMAND, LoginFailedError
@@ -21,8 +22,8 @@ LONGEST_DETAIL = 1000  # characters of a failure's detail
 class SshStream:
     """A stream of the ssh client, with the login as evidence has it."""
 
-    def __init__(self, stream: ssh.Stream) -> None:
-        self.login = login_of(stream.record)
+    def __init__(self, stream: ssh.Stream, options: tuple[str, ...]) -> None:
+        self.login = replace(login_of(stream.record), options=options)
         self.send, self.receive, self.close = stream.send, stream.receive, stream.close
         self.stderr, self.exit_status = stream.stderr, stream.exit_status
 
@@ -37,6 +38,8 @@ class SshEngine:
             raise SettingsError("--transport paramiko: paramiko is not installed; use --transport openssh")
         if settings.transport == "openssh" and not shutil.which("ssh"):
             raise SettingsError("--transport openssh: there is no ssh program on PATH; use --transport paramiko")
+        given = {} if settings.rehearsal else {"-F": settings.ssh_config, "-i": settings.identity}
+        self.options = tuple(word for flag, value in given.items() if value for word in (flag, value))
         try:
             self.client = SshClient(REMOTE_COMMAND, options_of(settings), settings.transport, environ)
         except ssh.ConfigError as error:
@@ -45,9 +48,9 @@ class SshEngine:
     def connect(self, node: Node, timeout: float) -> SshStream:
         """Log in and start the command. Raises LoginFailedError."""
         try:
-            return SshStream(self.client.connect(host_of(node), timeout))
+            return SshStream(self.client.connect(host_of(node), timeout), self.options)
         except ssh.LoginFailedError as error:
-            raise LoginFailedError(login_of(error.record, error)) from None
+            raise LoginFailedError(replace(login_of(error.record, error), options=self.options)) from None
 
 
 def options_of(settings: Settings) -> ssh.Options:

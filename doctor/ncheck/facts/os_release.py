@@ -1,0 +1,51 @@
+"""The distribution of a node, by which commands to type differ."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ncheck.facts.definition import Fact, trouble
+from ncheck.model.evidence import Evidence, File
+from ncheck.model.fact import Absent, Read
+
+RPM = {"suse": "zypper", "opensuse": "zypper", "sles": "zypper", "rhel": "dnf", "fedora": "dnf", "centos": "dnf"}
+
+
+@dataclass(frozen=True)
+class OsFacts:
+    """`ids` are the names of the distribution and of those that it is like, from os-release: ("ubuntu", "debian")."""
+
+    ids: tuple[str, ...]
+
+
+OS_RELEASE = File("/etc/os-release")
+
+
+def os_release(evidence: Evidence) -> Read[OsFacts]:
+    """Read the names. Absent without the file, or if it cannot be read: no check depends on it, only wording does."""
+    reply = evidence.reply(OS_RELEASE)
+    if trouble(OS_RELEASE, reply) or not isinstance(reply.value, str):
+        return Absent("no /etc/os-release")
+    return OsFacts(tuple(dict.fromkeys(_ids(reply.value))))
+
+
+def _ids(text: str) -> Iterator[str]:
+    """Yield the words of ID and ID_LIKE."""
+    values = dict(line.partition("=")[::2] for line in text.splitlines())
+    for key in ("ID", "ID_LIKE"):
+        yield from values.get(key, "").strip("\"' ").lower().split()
+
+
+def command_to_install(packages: dict[str, str], system: object) -> str:
+    """Return the command that installs a package with the node's installer: apt-get where the system is unknown.
+
+    `packages` maps installers (apt-get, dnf, zypper) to what the package is called there.
+    """
+    ids = system.ids if isinstance(system, OsFacts) else ()
+    installer = next((RPM[name.partition("-")[0]] for name in ids if name.partition("-")[0] in RPM), "apt-get")
+    return f"sudo {installer} install {shlex.quote(packages[installer])}"
+
+
+FACTS = (Fact(OsFacts, (OS_RELEASE,), os_release),)

@@ -1,0 +1,52 @@
+"""Where a report comes from: when the run began, on which machine, by which user, with which command line."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shlex
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from ncheck.redact import REDACTED, redact, secret_name
+
+
+@dataclass(frozen=True)
+class Origin:
+    """`time` is local time with its offset from UTC ("2026-11-22T13:04:05+01:00"); `command` has no secrets."""
+
+    time: str
+    host: str
+    user: str
+    command: str
+
+
+def read_origin(argv: Sequence[str]) -> Origin:
+    """Return the origin of a report that this process makes now."""
+    time = datetime.now().astimezone().isoformat(timespec="seconds")
+    return Origin(time, socket.gethostname(), _user(os.geteuid()), command_line(argv))
+
+
+def command_line(argv: Sequence[str]) -> str:
+    """Return the command as it can be typed again, without secrets; the program without its folder."""
+    program = Path(argv[0]).name if argv and argv[0] else "python"
+    words = ["ncheck" if program == "__main__.py" else program, *argv[1:]]
+    # Each word before it is quoted: a secret may have spaces. Then all together: what follows an option.
+    hidden = [
+        REDACTED if _is_secret(before) else redact(word) for before, word in zip(["", *words[:-1]], words, strict=True)
+    ]
+    return redact(shlex.join(hidden))
+
+
+def _is_secret(option: str) -> bool:
+    return option.startswith("-") and "=" not in option and secret_name(option)
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # a container without an entry for this user
+        return str(number)

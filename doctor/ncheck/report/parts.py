@@ -1,0 +1,67 @@
+"""The parts that every report on a terminal is made of: the headline, where it comes from, and a finding."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from ncheck.model.finding import Severity
+from ncheck.model.report import Report
+from ncheck.report import text as words
+from ncheck.report.listing import page_url
+from ncheck.report.page import Page
+from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS, Headline, caveats, origin
+from ncheck.report.text import FoldedFinding, fix_label
+
+_SEVERITY = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
+_HEADLINE = {NOT_READY: "bold red", NOT_VERIFIED: "bold magenta", WARNINGS: "bold yellow", CLEAN: "bold green"}
+_LONGEST_COMMAND = 400  # characters of the command line that made the report
+
+
+def print_headline(page: Page, answer: Headline) -> None:
+    """Print the answer: the first line of a report, and its last."""
+    signs = page.signs
+    sign = {NOT_READY: signs.bad, NOT_VERIFIED: signs.doubtful, WARNINGS: signs.warned, CLEAN: signs.well}[answer.kind]
+    page.say(Text(answer.text, _HEADLINE[answer.kind]), Text(f"{sign} ", _HEADLINE[answer.kind]))
+
+
+def print_origin(page: Page, report: Report) -> None:
+    """Print what was examined, when, where and by whom, and what limits all of it."""
+    parts = [part[:_LONGEST_COMMAND] for part in origin(report)]
+    page.say(f" {page.signs.dot} ".join(parts), "  ", style="dim")
+    for caveat in caveats(report):
+        page.say(caveat, Text(f"{page.signs.warned} ", "bold yellow"))
+
+
+def print_title(page: Page, finding: FoldedFinding) -> None:
+    """Print "✗ error NC402 ib-port-polling  gpu04"."""
+    style = severity_style(finding)
+    code = page.link(f"{finding.code} {finding.check}", page_url(finding.code), "bold")
+    nodes = words.node_set(finding.nodes)
+    page.say(
+        Text.assemble((f"{label(finding)} ", style), code, "  ", (nodes, "bold magenta")),
+        Text(f"{severity_sign(page, finding)} ", style=style),
+    )
+
+
+def label(finding: FoldedFinding) -> str:
+    """Return "error", "warning", "info" or "ignored"."""
+    return "ignored" if finding.ignored else finding.severity.value
+
+
+def severity_style(finding: FoldedFinding) -> str:
+    """Return the style of a finding's severity."""
+    return "dim" if finding.ignored else _SEVERITY[finding.severity]
+
+
+def severity_sign(page: Page, finding: FoldedFinding) -> str:
+    """Return the sign of a finding's severity."""
+    return page.signs.bad if finding.severity is Severity.ERROR and not finding.ignored else page.signs.warned
+
+
+def print_fix(page: Page, finding: FoldedFinding) -> None:
+    """Print "→ fix on gpu04: COMMAND"; the command is whole, on one line."""
+    for line in words.lines(finding.fix):
+        first = Text.assemble((f"  {page.signs.type_this} ", "green"), (f"{fix_label(finding)}: ", "dim"))
+        page.verbatim(line, first, style="bold green")
+    if finding.example and len(finding.nodes) > 1:
+        page.say(f"shown for {words.line(finding.example)}; repeat for the other nodes", "    ", style="dim")
