@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.errors import SettingsError
+from ncheck.report import Output
 from ncheck.settings import HostOverride, Ignore, JobEnvironment, Settings, make_settings
 
 LINE_BREAK = "it contains a line break; join the commands with ';', as in 'module load nccl; source env.sh'"
@@ -57,7 +58,7 @@ def test_every_flag_has_its_place(tmp_path: Path) -> None:
                                    "kubectl exec -i {node} --"),
         mesh="none", probe="none", select=("NC1", "NC201", "NC202"),
         ignore=(Ignore("NC305", "node[01-04],login"), Ignore("banner")), fail_on=("warning", "unknown"),
-        output="json", record="out",
+        output=(Output("json"),), record="out",
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ncheck.cli.examine import examined, nodes_file, say_unused_ignores, settings_of
+from ncheck.cli.examine import examined, nodes_file, say, say_unused_ignores, settings_of
 from ncheck.cli.options import (
     CONFIG,
     COUNTS,
@@ -133,11 +133,13 @@ def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Set
 
         click.echo(redact(described(settings)))
         return EXIT_CLEAN
-    from ncheck.report import show
+    from ncheck.report import show_all
     from ncheck.report.progress import observer_for
 
     report = work(settings, observer_for(sys.stderr, os.environ, settings.longest))
-    output = str(detail) if detail and settings.output == "console" else settings.output
-    code = show(report, output, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
+    outputs = tuple(replace(one, form=str(detail)) if detail and one.form == "console" else one for one in settings.output)
+    code = show_all(report, outputs, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
+    if files := [one.path for one in settings.output if one.path]:
+        say(f"wrote {', '.join(files)}")
     say_unused_ignores(settings, report)
     return code

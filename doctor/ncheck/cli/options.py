@@ -271,10 +271,14 @@ CONFIG = (
 )
 
 
+def _formats(_context: click.Context, _option: click.Parameter, typed: str) -> list[str]:
+    return [form for form in FORMATS if form.startswith(typed)]
+
+
 OUTPUT = (
     _option(
-        _OUT, "-o", "output", type=click.Choice(FORMATS),
-        help="Format of the report. html is one self-contained page: -o html > report.html.  [console]",
+        _OUT, "-o", "output", multiple=True, metavar="FORMAT[=FILE]", shell_complete=_formats,
+        help=f"Format of the report: {', '.join(FORMATS)}. Can be repeated: -o html=report.html -o console.  [console]",
     ),
     _option(
         _OUT, "-v", "--verbose", "detail", flag_value="verbose", default=None,
@@ -292,6 +296,10 @@ GOOD = (
     _option(
         _OUT, "--good-nodes", metavar="FILE",
         help="Write the nodes without errors to this file, in the format of the input.",
+    ),
+    _option(
+        _OUT, "--bad-nodes", metavar="FILE",
+        help="Write the others to this file: unreachable, with an error, or with a check that could not run.",
     ),
 )  # fmt: skip
 

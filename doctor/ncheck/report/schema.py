@@ -9,13 +9,14 @@ from typing import Any
 
 from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import Blocker, LaunchCommand, LaunchPlan, Setting
-from ncheck.model.report import SCHEMA, Measurement, NodeSummary, Pair, Point, Probe, Report, Traffic
+from ncheck.model.report import SCHEMA, BadNode, Measurement, NodeSummary, Pair, Point, Probe, Report, Traffic
 
 RECORDS = (
     Report,
     NodeSummary,
     Verdict,
     Finding,
+    BadNode,
     LaunchPlan,
     LaunchCommand,
     Blocker,
@@ -45,11 +46,19 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "interrupted": "True after ^C: the report is incomplete.",
         "recorded": "True if the data of any node comes from a recording.",
         "dropped": "Nodes that --drop-bad left out, with the reason; everything else is about the other nodes.",
+        "bad": "Nodes that a job is better off without, with the reason; none after ^C.",
         "time": "When the run began: local time with its offset from UTC (ISO 8601). A replay has its own time.",
         "host": "The machine that ran ncheck.",
         "user": "The user who ran ncheck there.",
         "command": "The command line, without secrets.",
         "cpu_only": "True if no reachable node has a GPU: only checks of CPUs and networks ran.",
+    },
+    "BadNode": {
+        "node": "The node.",
+        "reason": "The first reason.",
+        "codes": "The codes of the checks that say so.",
+        "reached": "False if the node was not reached.",
+        "unknown": "True if no error names the node, but a check of it could not run.",
     },
     "NodeSummary": {
         "name": "The name in the list.",

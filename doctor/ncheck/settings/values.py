@@ -13,7 +13,7 @@ from typing import cast
 
 from ncheck.hostlist import is_name, quoted, unfold
 from ncheck.model.plan import LAUNCHERS
-from ncheck.report import FORMATS
+from ncheck.report import FORMATS, Output
 
 Read = Callable[[object], object]
 
@@ -226,6 +226,26 @@ def _interface(value: object) -> str:
     return name
 
 
+def _outputs(value: object) -> tuple[Output, ...]:
+    """Read FORMAT or FORMAT=PATH, or a list of these; standard output takes one."""
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    outputs = tuple(_output(one) for one in values)
+    printed = [one.form for one in outputs if one.path is None]
+    if len(printed) > 1:
+        raise ValueError(
+            f"standard output takes one format, not {' and '.join(printed)}: write the other to a file, as in "
+            f"-o {printed[-1]}=FILE"
+        )
+    return outputs
+
+
+def _output(value: object) -> Output:
+    form, equals, path = _text(value).partition("=")
+    if form not in FORMATS:
+        raise ValueError(f"expected one of {', '.join(FORMATS)}, or FORMAT=FILE, not {quoted(str(value))}")
+    return Output(form, _text(path) if equals else None)
+
+
 def _program(value: object) -> tuple[str, ...]:
     """Read the words of a command line; they are quoted where they appear in a line to type."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(word, str) for word in value):
@@ -262,7 +282,7 @@ READ: Mapping[str, Read] = {
     "select": _words,
     "ignore": _ignore,
     "fail_on": _fail_on,
-    "output": _one_of(*FORMATS),
+    "output": _outputs,
     "record": _text,
     "local": _flag,
     "launcher": _one_of(*LAUNCHERS),
@@ -274,6 +294,7 @@ READ: Mapping[str, Read] = {
     "need_ports": _ports,
     "drop_bad": _flag,
     "good_nodes": _text,
+    "bad_nodes": _text,
     "force": _flag,
 }
 
