@@ -27,7 +27,8 @@ def found_bad(report: Report, checks: Sequence[Check], settings: Settings) -> tu
     harmless = {check.code for check in checks if mended(check, report) or no_use_for(check, settings.launcher)}
     errors: dict[str, list[Finding]] = {}
     for finding in report.findings:
-        if finding.severity is Severity.ERROR and not finding.ignored and finding.code not in harmless:
+        counts = finding.severity is Severity.ERROR and not finding.ignored and finding.code not in harmless
+        if counts and not finding.see:  # a finding with a cause elsewhere is no fault of its nodes
             for node in finding.nodes:
                 errors.setdefault(node, []).append(finding)
     unmeasured = {check.code for check in checks if measures(check)}  # no node is at fault where nothing was measured

@@ -152,6 +152,14 @@ def test_a_node_is_not_bad_because_nothing_was_measured() -> None:
     assert bad(report(slow)) == {"b": "NC710 node-slow: it is slow"}
 
 
+def test_a_consequence_makes_no_node_bad() -> None:
+    slow = Finding("NC710", "node-slow", Severity.ERROR, ("b",), "it is slow", (), "nvidia-smi -q")
+    whole = Finding(
+        "NC721", "bandwidth-far-too-low", Severity.ERROR, ("a", "b", "c"), "164 of 350", (), "", see=("NC710",)
+    )
+    assert list(bad(report(slow, whole))) == ["b"]
+
+
 def test_the_report_says_which_nodes_are_bad_and_whether_that_is_known() -> None:
     lost = NodeSummary("a", reached=False, cause="refused", detail="connect: Connection refused")
     one = replace(report(POLLING, verdicts=(UNKNOWN,)), nodes=(lost, *report().nodes[1:]))
@@ -161,5 +169,5 @@ def test_the_report_says_which_nodes_are_bad_and_whether_that_is_known() -> None
         BadNode("c", "NC501 gpu-count-differs unknown: nvidia-smi hangs", ("NC501",), unknown=True),
     )
     replayed_bad = [(bad.node, bad.codes, bad.reached) for bad in replayed("one-node-down", drop_bad=False).bad]
-    assert replayed_bad == [("gpu03", ("NC001", "NC111"), False)]
+    assert replayed_bad == [("gpu03", ("NC111",), False)]
     assert replayed("healthy-4x8-h100").bad == ()

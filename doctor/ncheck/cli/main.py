@@ -7,6 +7,8 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TextIO
 
 import click
@@ -76,33 +78,62 @@ def main(args: Sequence[str]) -> int:
     except click.exceptions.Exit as ended:  # from --help and --version
         return ended.exit_code
     except click.ClickException as error:
-        return _usage(error)
+        failure = _usage(error)
     except (KeyboardInterrupt, click.Abort):
-        return _say("interrupted", EXIT_INTERRUPTED)
+        failure = Failure(EXIT_INTERRUPTED, ("interrupted",))
     except (Exception, SystemExit) as error:  # noqa: BLE001  the one error handler; nothing of ours may call exit
-        return _handle(error)
-    return int(code or 0)
+        failure = _failure(error)
+    else:
+        return int(code or 0)
+    return _report(failure, args)
 
 
-def _handle(error: BaseException) -> int:
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no result: the exit code, and the lines for standard error."""
+
+    code: int
+    lines: tuple[str, ...] = ()
+
+
+def _report(failure: Failure, args: Sequence[str]) -> int:
+    """Print why there is no result. Text from a user or a node in it cannot control the terminal."""
+    lines = [redact(" ".join(message.split())) for message in failure.lines]
+    for line in lines:
+        print(f"ncheck: {printable(line, longest=2000)}", file=sys.stderr)  # noqa: T201
+    if lines and _for_nagios(args):
+        from ncheck.report.nagios import EXIT_UNKNOWN, no_report
+
+        print(no_report(lines[0]))  # noqa: T201  a monitor shows only standard output
+        return EXIT_UNKNOWN
+    return failure.code
+
+
+def _for_nagios(args: Sequence[str]) -> bool:
+    """Look for -o nagios in a command line that may be invalid."""
+    own = args[: args.index("--")] if "--" in args else args
+    return "-onagios" in own or ("-o", "nagios") in pairwise(own)
+
+
+def _failure(error: BaseException) -> Failure:
     if isinstance(error, NcheckError):
-        return _say(str(error), error.exit_code)
+        return Failure(error.exit_code, (str(error),))
     if isinstance(error, BrokenPipeError):
         leave_quietly(sys.stdout)
-        return EXIT_BROKEN_PIPE
+        return Failure(EXIT_BROKEN_PIPE)
     if isinstance(error, OSError) and error.errno in _FULL:
         leave_quietly(sys.stdout)
-        return _say(f"the output is incomplete: {error.strerror}", EXIT_USAGE)
+        return Failure(EXIT_USAGE, (f"the output is incomplete: {error.strerror}",))
     return _our_bug(error)
 
 
-def _usage(error: click.ClickException) -> int:
-    """Print what is wrong with the command line, and which --help shows the options."""
+def _usage(error: click.ClickException) -> Failure:
+    """Return what is wrong with the command line, and which --help shows the options."""
     if isinstance(error, click.NoSuchOption):
         error = click.NoSuchOption(error.option_name, possibilities=_similar(error), ctx=error.ctx)
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "ncheck"
-    return _say(f"{error.format_message().rstrip('.')} (see {path} --help)", EXIT_USAGE)
+    return Failure(EXIT_USAGE, (f"{error.format_message().rstrip('.')} (see {path} --help)",))
 
 
 def _similar(error: click.NoSuchOption) -> list[str]:
@@ -114,25 +145,18 @@ def _similar(error: click.NoSuchOption) -> list[str]:
     return get_close_matches(error.option_name, error.possibilities or (), cutoff=0.75)
 
 
-def _say(message: str, code: int) -> int:
-    """Print one line on standard error. Text from a user or a node in it cannot control the terminal."""
-    line = redact(" ".join(message.split()))
-    print(f"ncheck: {printable(line, longest=2000)}", file=sys.stderr)  # noqa: T201
-    return code
-
-
-def _our_bug(error: BaseException) -> int:
-    """Report an unexpected exception. The traceback is printed on request, and saved nowhere."""
+def _our_bug(error: BaseException) -> Failure:
+    """Return an unexpected exception. The traceback is printed on request, and saved nowhere."""
     if os.environ.get("NCHECK_DEBUG") == "1":
         for line in redact("".join(traceback.format_exception(error))).splitlines():
             print(printable(line, longest=2000), file=sys.stderr)  # noqa: T201
     where = traceback.extract_tb(error.__traceback__)[-1]
-    _say(f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})", EXIT_BUG)  # noqa: PTH119
-    return _say(
+    what = f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})"  # noqa: PTH119
+    ours = (
         f"this is a bug in ncheck {ncheck.__version__}, not in your cluster; nothing was saved. To report it, run the "
-        "command again with NCHECK_DEBUG=1 in front, and send the output to the source of your ncheck",
-        EXIT_BUG,
+        "command again with NCHECK_DEBUG=1 in front, and send the output to the source of your ncheck"
     )
+    return Failure(EXIT_BUG, (what, ours))
 
 
 def _nowhere() -> TextIO:
