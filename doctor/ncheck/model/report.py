@@ -8,6 +8,7 @@ from enum import Enum
 
 from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import LaunchPlan
+from ncheck.model.system import System
 
 SCHEMA = "ncheck.report/1"
 
@@ -44,6 +45,7 @@ class NodeSummary:
     cause: str = ""  # why it was not reached, or not wholly: "host-key-changed"
     detail: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)  # one line a topic: {"GPUs": "8 x NVIDIA H100 80GB HBM3"}
+    system: System = field(default_factory=System)  # the same as values
 
 
 @dataclass(frozen=True)
