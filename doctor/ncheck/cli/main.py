@@ -12,13 +12,15 @@ from itertools import pairwise
 from typing import TextIO
 
 import click
+from click.shell_completion import CompletionItem
 
 import ncheck
 from ncheck.cli.check import check, demo, local, probe, replay
 from ncheck.cli.explain import allow, explain, list_checks, read, schema
 from ncheck.cli.launch import launch
+from ncheck.cli.options import files
 from ncheck.cli.plan import plan
-from ncheck.errors import EXIT_BUG, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
+from ncheck.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
 from ncheck.redact import redact
 from ncheck.report import leave_quietly
 from ncheck.text import printable
@@ -47,14 +49,23 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `check`, unless the first word is a command or an option of the group."""
-        own = {*self.commands, "--help", "--version"}
-        return super().parse_args(ctx, args if args and args[0] in own else ["check", *args])
+        own = {*self.commands, "-h", "--help", "--version"}
+        completing_first = ctx.resilient_parsing and not args
+        return super().parse_args(ctx, args if completing_first or (args and args[0] in own) else ["check", *args])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the first word: a command, or what check takes."""
+        words = super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("-"):
+            context = check.make_context("check", [], parent=ctx, resilient_parsing=True)
+            return [*words, *check.shell_complete(context, incomplete)]
+        return [*files(ctx, self.params[0], incomplete), *words]  # bash's script drops what comes before a file
 
 
 @click.group(
     cls=Commands,
     help=_HELP,
-    context_settings={"max_content_width": 100},
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
     epilog="Options: ncheck check --help",
 )
 @click.version_option(ncheck.__version__, message="ncheck %(version)s")
@@ -62,8 +73,67 @@ def commands() -> None:
     """Do nothing: the commands do the work."""
 
 
-for _command in (check, local, plan, launch, probe, replay, demo, explain, list_checks, read, schema, allow):
+@click.command("help", short_help="Show the help of ncheck or of a command.")
+@click.argument("command", required=False, shell_complete=lambda context, _, typed: _names(context, typed))
+@click.pass_context
+def help_(context: click.Context, command: str | None) -> None:
+    """Show the help of ncheck, or of one of its commands."""
+    parent = context.parent or context
+    if command is None:
+        click.echo(commands.get_help(parent))
+        return
+    found = commands.get_command(parent, command)
+    if found is None:
+        raise click.UsageError(f"no command is called {command!r}; ncheck help lists them, ncheck list the checks")
+    click.echo(found.get_help(click.Context(found, info_name=command, parent=parent)))
+
+
+def _names(context: click.Context, typed: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in commands.list_commands(context) if name.startswith(typed)]
+
+
+@click.command(short_help="Print the version.")
+def version() -> None:
+    """Print the version of ncheck."""
+    click.echo(f"ncheck {ncheck.__version__}")
+
+
+@click.command(short_help="Print the completion script of a shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that completes commands, options, files and checks in a shell.
+
+    \b
+    eval "$(ncheck completion bash)"      in ~/.bashrc
+    eval "$(ncheck completion zsh)"       in ~/.zshrc
+    ncheck completion fish > ~/.config/fish/completions/ncheck.fish
+    """  # noqa: D301  click ends a paragraph's folding at \b
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise NcheckError(f"this version of click has no completion for {shell}")
+    click.echo(ShellComplete.source(kind(commands, {}, "ncheck", _COMPLETE)))
+
+
+_COMPLETE = "_NCHECK_COMPLETE"  # set by the script when the shell asks for words; nothing is examined then
+
+
+for _command in (
+    check, local, plan, launch, probe, replay, demo, explain, list_checks, read, schema, allow, help_, version,
+    completion,
+):  # fmt: skip
     commands.add_command(_command)
+
+
+def _completed(request: str) -> int:
+    """Answer the shell's request for words; print nothing else, whatever was typed so far."""
+    from click.shell_completion import shell_complete
+
+    try:
+        return shell_complete(commands, {}, "ncheck", _COMPLETE, request)
+    except (Exception, SystemExit):  # noqa: BLE001  an unfinished line is no error, and a message would mix with it
+        return EXIT_FINDINGS
 
 
 def main(args: Sequence[str]) -> int:
@@ -71,6 +141,8 @@ def main(args: Sequence[str]) -> int:
     sys.stdout = sys.stdout or _nowhere()  # None after `ncheck >&-`
     sys.stderr = sys.stderr or _nowhere()
     _replace_unencodable(sys.stdout, sys.stderr)
+    if request := os.environ.get(_COMPLETE):
+        return _completed(request)
     try:
         with commands.make_context("ncheck", list(args)) as context:
             code = commands.invoke(context)

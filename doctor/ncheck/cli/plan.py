@@ -23,10 +23,12 @@ from ncheck.cli.options import (
     CONFIG,
     COUNTS,
     FOR,
+    FORCE,
     GOOD,
     JOB,
     KEPT,
     NETWORK,
+    NODES,
     PLANNED,
     RANKS,
     SSH,
@@ -45,8 +47,8 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=EvalCommand, short_help="Print the command line that starts the job.")
-@click.argument("nodes", nargs=-1, metavar="[NODES]")
-@options(FOR, RANKS, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, TIME, COUNTS, CONFIG, PLANNED)
+@NODES
+@options(FOR, RANKS, FORCE, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, TIME, COUNTS, CONFIG, PLANNED)
 @click.pass_context
 def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, **flags: object) -> int:
     """Check the nodes, then print only the command line that starts the job on them, ready for a shell.

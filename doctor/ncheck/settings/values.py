@@ -186,25 +186,26 @@ def _fail_on(value: object) -> tuple[str, ...]:
 
 
 def _ignore(value: object) -> tuple[tuple[str, str | None], ...]:
-    """Read CHECK or CHECK=nodes, or a list of these; commas belong to the nodes."""
+    """Read CHECK, CHECK=nodes, a,b or a,b=nodes, or a list of these: what follows = are the nodes of each check."""
     values = (value,) if isinstance(value, str) else value
     if not isinstance(values, (list, tuple)):
         raise ValueError("expected CHECK or CHECK=nodes, or a list of these")  # noqa: TRY004  a wrong value, reported like others
-    return tuple(_ignored(one) for one in values)
+    return tuple(ignored for one in values for ignored in _ignored(one))
 
 
-def _ignored(value: object) -> tuple[str, str | None]:
+def _ignored(value: object) -> list[tuple[str, str | None]]:
     if not isinstance(value, str):
         raise ValueError("expected CHECK or CHECK=nodes")  # noqa: TRY004  a wrong value, reported like others
-    check, equals, nodes = (part.strip() for part in value.partition("="))
-    if not is_name(check):
-        raise ValueError(f"{quoted(check)} is not a check; write its code or name, as in NC305 or NC305=node07")
-    if not equals:
-        return check, None
-    if not nodes:
-        raise ValueError(f"{quoted(value)} names no node; write {check}=node07, or {check} alone for all nodes")
-    unfold(nodes)
-    return check, nodes
+    before, equals, nodes = (part.strip() for part in value.partition("="))
+    checks = [check.strip() for check in before.split(",")]
+    for check in checks:
+        if not is_name(check):
+            raise ValueError(f"{quoted(check)} is not a check; write its code or name, as in NC305 or NC305=node07")
+    if equals and not nodes:
+        raise ValueError(f"{quoted(value)} names no node; write {before}=node07, or {before} alone for all nodes")
+    if equals:
+        unfold(nodes)
+    return [(check, nodes or None) for check in checks]
 
 
 def _ports(value: object) -> tuple[int, ...]:
