@@ -215,11 +215,10 @@ def _variables() -> Iterator[tuple[str, str]]:
 
 def manual() -> str:
     """Return the manual page in roff, from the commands' own help. It has no date: the same program, the same page."""
-    import click
     import ncheck
     from ncheck.cli.main import commands
 
-    top = click.Context(commands, info_name="ncheck")
+    top = commands.make_context("ncheck", [], resilient_parsing=True)
     found = {name: commands.get_command(top, name) for name in commands.list_commands(top)}
     parts = [
         f'.TH NCHECK 1 "" "ncheck {ncheck.__version__}" "User Commands"',

@@ -155,13 +155,17 @@ def typed_commands(page: str) -> list[list[str]]:
     return commands
 
 
+def ncheck_context() -> click.Context:
+    return commands.make_context("ncheck", [], resilient_parsing=True)  # with the names of --help, which click keeps
+
+
 @pytest.mark.parametrize("page", COMMAND_PAGES)
 def test_every_command_line_of_a_page_can_be_typed(page: str) -> None:
     for words in typed_commands(page):
         name, args = (words[0], words[1:]) if words and words[0] in commands.commands else ("check", words)
         command = commands.commands[name]
         try:
-            context = command.make_context(name, list(args), parent=click.Context(commands))
+            context = command.make_context(name, list(args), parent=ncheck_context())
         except click.exceptions.Exit:  # --help
             continue
         except click.MissingParameter:  # `ncheck explain` in a sentence is its name
