@@ -36,8 +36,8 @@ def found_bad(report: Report, checks: Sequence[Check], settings: Settings) -> tu
     found = []
     for name in (node.name for node in report.nodes):
         codes = tuple(dict.fromkeys(finding.code for finding in errors.get(name, ())))
-        if node := lost.get(name):
-            reason = f"not reached: {node.cause}{': ' if node.detail else ''}{node.detail}"
+        if unreached := lost.get(name):
+            reason = f"not reached: {unreached.cause}{': ' if unreached.detail else ''}{unreached.detail}"
             found.append(BadNode(name, reason, codes, reached=False))
         elif codes:
             first = errors[name][0]

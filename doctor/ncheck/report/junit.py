@@ -29,8 +29,8 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
         verdicts[verdict.node].append(verdict)
     findings: dict[tuple[str, str], list[Finding]] = {}
     for finding in report.findings:
-        for node in finding.nodes:
-            findings.setdefault((finding.code, node), []).append(finding)
+        for name in finding.nodes:
+            findings.setdefault((finding.code, name), []).append(finding)
     for node in report.nodes:
         suites.append(_suite(report, node.name, list(_cases(report, node, verdicts[node.name], findings))))
     for name, reason in report.dropped.items():

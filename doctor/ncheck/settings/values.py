@@ -6,6 +6,7 @@ A reader takes text, or what TOML or click made of it. It raises ValueError with
 from __future__ import annotations
 
 import math
+import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -244,7 +245,7 @@ def _output(value: object) -> Output:
     form, equals, path = _text(value).partition("=")
     if form not in FORMATS:
         raise ValueError(f"expected one of {', '.join(FORMATS)}, or FORMAT=FILE, not {quoted(str(value))}")
-    return Output(form, _text(path) if equals else None)
+    return Output(form, os.path.expanduser(_text(path)) if equals else None)  # noqa: PTH111  a shell leaves ~ after =
 
 
 def _program(value: object) -> tuple[str, ...]:
