@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ncheck.cli.examine import examined, nodes_file, say, say_unused_ignores, settings_of
+from ncheck.cli.examine import examined, nodes_file, say, say_dropped, say_unused_ignores, settings_of
 from ncheck.cli.options import (
     CONFIG,
     COUNTS,
@@ -124,7 +124,7 @@ def replay(context: click.Context, /, directory: str, what: str | None, **flags:
     given.pop("color")
     given.pop("detail")
     settings = replace(settings_of(given), select=())
-    report = replayed(directory, settings, Silent())
+    report = say_dropped(replayed(directory, settings, Silent()))
     say_unused_ignores(settings, report)
     return print_plan(report, settings, as_json=form == ("json",))
 

@@ -88,11 +88,11 @@ def examined(settings: Settings, observer: Observer) -> Report:
     prepare_fan_out()
 
     if settings.good_nodes is None and settings.bad_nodes is None:
-        return _say_dropped(examine(settings, observer))
+        return say_dropped(examine(settings, observer))
     from ncheck.inventory.read import read_inventory
 
     listed = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
-    report = _say_dropped(examine(settings, observer, listed=listed))
+    report = say_dropped(examine(settings, observer, listed=listed))
     if report.interrupted:
         files = [path for path in (settings.good_nodes, settings.bad_nodes) if path]
         say(f"interrupted: {' and '.join(files)} {'was' if len(files) == 1 else 'were'} not written")
@@ -124,7 +124,8 @@ def write_lists(report: Report, listed: Sequence[Node], settings: Settings) -> R
     return report
 
 
-def _say_dropped(report: Report) -> Report:
+def say_dropped(report: Report) -> Report:
+    """Print which nodes --drop-bad left out, and return the report."""
     if report.dropped:
         from ncheck.report.summary import left_out
 
