@@ -7,6 +7,8 @@ from pathlib import Path
 import ncheck
 from ncheck.model.report import NodeSummary
 from ncheck.model.system import System, SystemGpus, SystemInterface, SystemPort
+from ncheck.registry import load_checks
+from ncheck.report.listing import page_url
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 TOPICS = {"gpus", "nccl", "mpi", "horovod", "python", "ports", "interfaces"}
@@ -42,6 +44,10 @@ def test_of_a_node_that_was_not_reached_everything_is_unknown_with_the_reason() 
 def test_a_bridge_of_containers_is_no_interface_for_data() -> None:
     interfaces = nodes("docker0-and-veth")["gpu01"].system.interfaces or ()
     assert {"docker0", "lo"} & {one.name for one in interfaces} == set()
+
+
+def test_a_check_and_the_reports_know_the_same_address_of_its_page() -> None:
+    assert [check.code for check in load_checks().checks if check.url != page_url(check.code)] == []
 
 
 def test_each_finding_has_the_title_and_the_address_of_its_page() -> None:

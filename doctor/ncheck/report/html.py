@@ -183,13 +183,16 @@ def _description(point: Point) -> str:
 
 
 def _ticks(values: Sequence[float]) -> list[float]:
-    """Return powers of ten around the values, at most _DECADES of them; with 2 and 5 between them if they are few."""
+    """Return powers of ten around the values, at most _DECADES of them; with 2 and 5 between them if they are few.
+
+    The last one is the first of 1, 2, 5, 10 ... at or above all values.
+    """
     there = [value for value in values if value > 0] or [1.0]
     top = ceil(log10(max(there)))
     bottom = min(max(floor(log10(min(there))), top - _DECADES), top - 1)
-    steps = (1, 2, 5) if top - bottom <= _FEW else (1,)
-    ticks = [float(f"{step}e{power}") for power in range(bottom, top) for step in steps]
-    until = next((tick for tick in ticks if tick >= max(there)), 10.0**top)
+    fine = [float(f"{step}e{power}") for power in range(bottom, top) for step in (1, 2, 5)]
+    until = next((tick for tick in fine[1:] if tick >= max(there)), 10.0**top)
+    ticks = fine if top - bottom <= _FEW else fine[::3]
     return [tick for tick in ticks if tick < until] + [until]
 
 

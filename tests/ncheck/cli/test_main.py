@@ -95,6 +95,11 @@ def test_each_setting_has_an_option_and_each_option_is_a_setting() -> None:
     assert options_of("check", "plan") - {"drop_bad", "good_nodes", "bad_nodes"} == wanted
 
 
+@pytest.mark.parametrize("name", ["check", "local", "probe", "plan", "launch", "replay"])
+def test_whatever_measures_or_plans_can_be_forced(name: str) -> None:
+    assert "force" in options_of(name)
+
+
 def test_an_unknown_option_is_refused_with_what_is_near(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--porrt" in (line := refused(capsys, "nodes.txt", "--porrt", "22"))
     assert "--port" in line.replace("--porrt", "")

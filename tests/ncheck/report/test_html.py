@@ -179,6 +179,9 @@ def test_the_curve_is_logarithmic_both_ways() -> None:
     )
     assert curve
     assert [label for _, label in curve.up] == ["0.001", "0.01", "0.1", "1", "10", "100", "1000"]
+    few = curve_of(one, "")
+    assert few
+    assert [label for _, label in few.up] == ["1", "10", "100", "500"]
     heights = [dot.y for dot in curve.lines[0].dots]
     steps = {round(a - b, 6) for a, b in pairwise(heights)}
     assert len(steps) == 1
