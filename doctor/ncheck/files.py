@@ -24,13 +24,16 @@ def writable(path: str, option: str, nodes_file: str | None = None) -> None:
     folder = target.parent
     if str(folder.absolute()) in _STREAMS or folder.absolute().is_relative_to("/proc"):
         raise SettingsError(f"{shown} is not a regular file")
-    if not folder.is_dir():
-        raise SettingsError(f"{shown}: the folder {printable(str(folder))} does not exist")
-    if target.exists():
-        if nodes_file not in (None, "-") and Path(nodes_file or "").exists() and target.samefile(nodes_file or ""):
-            raise SettingsError(f"{shown} is the input list and is not overwritten: choose another file")
-        if not stat.S_ISREG(target.stat().st_mode):
-            raise SettingsError(f"{shown} exists and is not a regular file")
+    try:
+        if not folder.is_dir():
+            raise SettingsError(f"{shown}: the folder {printable(str(folder))} does not exist")
+        if target.exists():
+            if nodes_file not in (None, "-") and Path(nodes_file or "").exists() and target.samefile(nodes_file or ""):
+                raise SettingsError(f"{shown} is the input list and is not overwritten: choose another file")
+            if not stat.S_ISREG(target.stat().st_mode):
+                raise SettingsError(f"{shown} exists and is not a regular file")
+    except OSError as error:  # a folder on the way that this user cannot enter, a name that is too long
+        raise SettingsError(f"{shown}: {error.strerror}") from None
     if not os.access(os.path.realpath(folder), os.W_OK):
         raise SettingsError(f"{shown}: no permission to write in {printable(str(folder))}")
 

@@ -39,6 +39,13 @@ def test_the_list_that_is_read_is_not_written_over_by_whatever_name(tmp_path: Pa
 
 def test_what_is_no_file_to_write_is_refused_before_any_node_is_asked(tmp_path: Path) -> None:
     refused = dict.fromkeys((os.devnull, "/dev/stdout", "/proc/self/fd/1"), "is not a regular file")
-    for path, why in ({**refused, "-": "expected a file", f"{tmp_path}/no/g": "does not exist"}).items():
+    for path, why in (
+        {
+            **refused,
+            "-": "expected a file",
+            f"{tmp_path}/no/g": "does not exist",
+            f"{tmp_path}/{'g' * 300}": "File name too long",
+        }
+    ).items():
         with pytest.raises(SettingsError, match=why):
             writable(path, "--good-nodes")

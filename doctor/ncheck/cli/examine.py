@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -32,13 +32,13 @@ def settings_of(given: Mapping[str, object]) -> Settings:
     from ncheck.settings import make_settings
 
     settings = make_settings(options, os.environ, Path.cwd(), say)
-    _refuse_files(settings)
     if settings.ignore:
         from ncheck.registry import load_checks
 
         registry = load_checks()
         for ignore in settings.ignore:
             registry.one(ignore.check)  # raises SettingsError: a typo must not be a silent --ignore
+    _refuse_files(settings)
     return settings
 
 
@@ -100,7 +100,7 @@ def examined(settings: Settings, observer: Observer) -> Report:
     return write_lists(report, listed, settings)
 
 
-def write_lists(report: Report, listed: Sequence[Node], settings: Settings) -> Report:
+def write_lists(report: Report, listed: tuple[Node, ...], settings: Settings) -> Report:
     """Write which nodes are good and which are bad. An empty list of good ones is not written: a job would use it."""
     from ncheck.files import write_whole
     from ncheck.inventory.good_nodes import listing_of

@@ -7,9 +7,10 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TextIO
+from typing import TextIO, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -27,7 +28,8 @@ from ncheck.text import printable
 
 EXIT_BROKEN_PIPE = 141  # what a shell shows for a program killed by SIGPIPE
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# A full disk, a stream that is open for reading only, a terminal that is gone.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
 
 _HELP = """Will this multi-node GPU job run, why not, and with which flags?
 
@@ -119,10 +121,9 @@ def completion(shell: str) -> None:
 _COMPLETE = "_NCHECK_COMPLETE"  # set by the script when the shell asks for words; nothing is examined then
 
 
-for _command in (
-    check, local, plan, launch, probe, replay, demo, explain, list_checks, read, schema, allow, help_, version,
-    completion,
-):  # fmt: skip
+for _command in (check, local, plan, launch, probe, replay, demo, explain, list_checks, read, schema, allow):
+    commands.add_command(_command)
+for _command in (help_, version, completion):
     commands.add_command(_command)
 
 
@@ -138,8 +139,10 @@ def _completed(request: str) -> int:
 
 def main(args: Sequence[str]) -> int:
     """Run one command line and return its exit code. No exception leaves this function."""
-    sys.stdout = sys.stdout or _nowhere()  # None after `ncheck >&-`
-    sys.stderr = sys.stderr or _nowhere()
+    # None after `ncheck <&- >&- 2>&-`; in this order, each gets the number that it should have.
+    sys.stdin = sys.stdin or _nowhere("r")
+    sys.stdout = sys.stdout or _nowhere("w")
+    sys.stderr = sys.stderr or _nowhere("w")
     _replace_unencodable(sys.stdout, sys.stderr)
     if request := os.environ.get(_COMPLETE):
         return _completed(request)
@@ -172,7 +175,8 @@ def _report(failure: Failure, args: Sequence[str]) -> int:
     """Print why there is no result. Text from a user or a node in it cannot control the terminal."""
     lines = [redact(" ".join(message.split())) for message in failure.lines]
     for line in lines:
-        print(f"ncheck: {printable(line, longest=2000)}", file=sys.stderr)  # noqa: T201
+        with suppress(OSError):
+            print(f"ncheck: {printable(line, longest=2000)}", file=sys.stderr, flush=True)  # noqa: T201
     if lines and _for_nagios(args):
         from ncheck.report.nagios import EXIT_UNKNOWN, no_report
 
@@ -193,7 +197,7 @@ def _failure(error: BaseException) -> Failure:
     if isinstance(error, BrokenPipeError):
         leave_quietly(sys.stdout)
         return Failure(EXIT_BROKEN_PIPE)
-    if isinstance(error, OSError) and error.errno in _FULL:
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
         leave_quietly(sys.stdout)
         return Failure(EXIT_USAGE, (f"the output is incomplete: {error.strerror}",))
     return _our_bug(error)
@@ -231,8 +235,8 @@ def _our_bug(error: BaseException) -> Failure:
     return Failure(EXIT_BUG, (what, ours))
 
 
-def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123  open until the process ends
+def _nowhere(mode: str) -> TextIO:
+    return cast("TextIO", open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123  open until the process ends
 
 
 def _replace_unencodable(*streams: TextIO) -> None:
