@@ -47,6 +47,7 @@ def write_whole(path: str, option: str, write: Callable[[TextIO], object]) -> No
             write(stream)
         temporary.replace(target)
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise SettingsError(f"{option}: {printable(path)}: {error.strerror}") from None
+    finally:
+        with suppress(OSError):  # it is gone if it took its place
+            temporary.unlink()

@@ -28,6 +28,20 @@ def test_what_cannot_be_written_is_told_and_leaves_nothing(tmp_path: Path) -> No
         write_whole(str(tmp_path / "gone" / "good.txt"), "--good-nodes", lambda file: file.write("a"))
 
 
+@pytest.mark.parametrize("cause", [KeyboardInterrupt(), OSError(28, "No space left on device"), ZeroDivisionError()])
+def test_what_ends_the_writing_leaves_the_old_file_and_nothing_else(tmp_path: Path, cause: BaseException) -> None:
+    target = tmp_path / "report.json"
+    target.write_text("old\n")
+
+    def write(file: TextIO) -> None:
+        file.write("half")
+        raise cause
+
+    with pytest.raises((SettingsError, KeyboardInterrupt, ZeroDivisionError)):
+        write_whole(str(target), "-o", write)
+    assert (target.read_text(), list(tmp_path.iterdir())) == ("old\n", [target])
+
+
 def test_the_list_that_is_read_is_not_written_over_by_whatever_name(tmp_path: Path) -> None:
     nodes = tmp_path / "nodes.txt"
     nodes.write_text("a\n")
