@@ -14,7 +14,7 @@ from ncheck.model.finding import Severity
 from ncheck.model.report import Report
 from ncheck.report import text as words
 from ncheck.report.state import not_checked, standing, state_of
-from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS, urgency
+from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS, origin, urgency
 from ncheck.report.text import FoldedFinding, fix_label
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -24,7 +24,7 @@ _ANSWERS = {CLEAN: "notice", WARNINGS: "warning", NOT_READY: "error", NOT_VERIFI
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  GitHub has its own colours
     """Print the answer, the findings by severity, and what could not be checked."""
     answer = state_of(report)
-    stream.write(_command(_ANSWERS[answer.kind], "ncheck", answer.text))
+    stream.write(_command(_ANSWERS[answer.kind], "ncheck", "\n".join([answer.text, *origin(report)])))
     for one in sorted(standing(report), key=urgency):
         title = f"{one.code} {one.check} on {words.node_set(one.nodes)}"
         stream.write(_command(_COMMANDS[one.severity], title, "\n".join(_body(one))))

@@ -52,6 +52,9 @@ def _suite(report: Report, node: str, cases: Sequence[ET.Element]) -> ET.Element
     if report.time:
         began = datetime.fromisoformat(report.time).astimezone(timezone.utc)
         suite.set("timestamp", began.strftime("%Y-%m-%dT%H:%M:%S"))
+    properties = ET.SubElement(suite, "properties")
+    for name in ("version", "host", "user", "command"):
+        ET.SubElement(properties, "property", name=f"ncheck.{name}", value=words.line(getattr(report, name)))
     suite.extend(cases)
     return suite
 

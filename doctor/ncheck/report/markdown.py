@@ -10,7 +10,7 @@ from ncheck.model.report import Report
 from ncheck.report import measured as say
 from ncheck.report import text as words
 from ncheck.report.state import not_checked, state_of
-from ncheck.report.summary import by_topic, exit_code_meaning, totals
+from ncheck.report.summary import by_topic, exit_code_meaning, origin, totals
 from ncheck.report.text import FoldedFinding, fix_label, fold_findings, grouped
 
 EVIDENCE_LINES = 8
@@ -28,11 +28,7 @@ def _parts(report: Report) -> Iterator[str]:
     """Yield the paragraphs, the answer first."""
     findings = fold_findings(report.findings)
     yield f"# {_text(state_of(report).text)}"
-    nodes = f"{words.count(len(report.nodes), 'node')}: {words.node_set([node.name for node in report.nodes])}"
-    origin = [f"ncheck {report.version}", nodes, report.time, f"{report.user}@{report.host}" if report.host else ""]
-    yield " · ".join(_text(part) for part in origin if part)
-    if report.command:
-        yield _code(report.command)
+    yield _text(" · ".join(origin(report)))
     for topic, members in by_topic(findings).items():
         yield f"## {_text(topic)}"
         for one in members:

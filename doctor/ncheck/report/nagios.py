@@ -14,7 +14,7 @@ from ncheck.model.report import Report
 from ncheck.report import text as words
 from ncheck.report.measured import foremost
 from ncheck.report.state import standing, state_of
-from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS, unreached_and_unknown
+from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS, origin, unreached_and_unknown
 
 _LONGEST = 900  # characters of the answer: some servers cut a line at 1 KiB
 
@@ -25,7 +25,8 @@ EXIT_UNKNOWN = 3
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  one plain line
     """Print the line."""
     answer = state_of(report)
-    stream.write(f"{_plain(_STATES[answer.kind][0], answer.text)} | {' '.join(_performance(report))}\n")
+    text = f"{answer.text} [{', '.join(origin(report))}]"
+    stream.write(f"{_plain(_STATES[answer.kind][0], text)} | {' '.join(_performance(report))}\n")
 
 
 def exit_code(report: Report) -> int:

@@ -38,7 +38,8 @@ def _families(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:
     began = datetime.fromisoformat(report.time).timestamp() if report.time else 0.0
     yield "ncheck_run_timestamp_seconds", "When the run began, in Unix time: the heartbeat.", [({}, began)]
     yield "ncheck_run_duration_seconds", "How long the run took.", [({}, report.seconds)]
-    yield "ncheck_run_info", "Version and host of the run.", [({"version": report.version, "host": report.host}, 1)]
+    origin = {name: getattr(report, name) for name in ("version", "host", "user", "command")}
+    yield "ncheck_run_info", "Version, host, user and command line of the run.", [(origin, 1)]
     yield "ncheck_run_interrupted", "1 if the run was interrupted.", [({}, report.interrupted)]
     yield "ncheck_run_recorded", "1 if a recording was judged: nothing in it is live.", [({}, report.recorded)]
     yield "ncheck_exit_code", "Exit code of the run.", [({}, report.exit_code)]

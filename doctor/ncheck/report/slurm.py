@@ -14,6 +14,7 @@ from ncheck.hostlist import fold
 from ncheck.model.report import BadNode, Report
 from ncheck.report import text as words
 from ncheck.report.state import state_of
+from ncheck.report.summary import origin
 from ncheck.report.text import grouped
 
 _MOST_CODES = 4
@@ -25,7 +26,8 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield f"# ncheck {report.version}, {report.time}: {state_of(report).text}"
+    yield f"# {state_of(report).text}"
+    yield f"# {', '.join(origin(report))}"
     if report.interrupted:
         yield "# interrupted: no node is judged"
     names = {finding.code: finding.check for finding in report.findings}

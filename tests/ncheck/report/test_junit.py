@@ -39,6 +39,8 @@ def test_a_node_is_a_suite_and_a_check_a_case(reports: dict[str, Report]) -> Non
     suite = suites(xml)["node01"]
     assert (suite.tests, suite.failures, suite.errors, suite.skipped) == (10, 0, 0, 1)
     assert (suite.hostname, suite.timestamp) == ("node01", "2026-11-22T13:04:05")
+    origin = {one.name: one.value for one in suite.properties()}
+    assert origin == {"ncheck.version": "0.1.0", "ncheck.host": "", "ncheck.user": "", "ncheck.command": ""}
     one = case(xml, "node01", "NC201 nccl-version-differs")
     assert (one.classname, one.is_passed) == ("node01.Versions", True)
     rooted = case(xml, "node01", "NC506 gpu-xid-reported")

@@ -37,7 +37,7 @@ def test_a_line_per_reason_in_one_word_each(reports: dict[str, Report]) -> None:
          "reason=ncheck: NC402 ib-port-polling, NC710 node-slow"],
         ["scontrol", "update", "nodename=node04", "state=drain", "reason=ncheck: not reached"],
     ]  # fmt: skip
-    assert len(comments) == 1
+    assert len(comments) == 2
 
 
 def test_a_healthy_cluster_loses_nobody(reports: dict[str, Report]) -> None:
@@ -49,13 +49,13 @@ def test_a_node_is_not_drained_because_a_check_could_not_run_and_its_words_stay_
 ) -> None:
     commands, comments = read(sick(reports["healthy"], DARK))
     assert commands == []
-    assert comments[1] == "# not drained, node03 is unknown: NC501 gpu-count-differs unknown: $(reboot) reboot"
+    assert comments[2] == "# not drained, node03 is unknown: NC501 gpu-count-differs unknown: $(reboot) reboot"
 
 
 def test_where_every_node_is_bad_nothing_is_ready_to_run(reports: dict[str, Report]) -> None:
     every = tuple(replace(LOST, node=node.name) for node in reports["healthy"].nodes)
     commands, comments = read(sick(reports["healthy"], *every))
-    assert (commands, comments[1:]) == ([], [
+    assert (commands, comments[2:]) == ([], [
         "# Every node is bad: look for one cause before you drain them all.",
         "# scontrol update 'nodename=node[01-04]' state=drain 'reason=ncheck: not reached'",
     ])  # fmt: skip
