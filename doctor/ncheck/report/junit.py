@@ -1,7 +1,8 @@
 """The report as JUnit XML, as pytest writes it: a suite per node, a test case per check. CI systems show it as tests.
 
-A check that could not run is an <error>, never a pass, also where --fail-on would accept it. What failed is a <failure>
-if --fail-on counts it; a warning that does not count, and what --ignore names, is <skipped> with its message.
+A check that could not run is an <error>, never a pass, also where --fail-on would accept it. An error is a
+<failure>, and so is a warning that --fail-on counts; other warnings, and what --ignore names, are <skipped> with their
+message.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ def _result(report: Report, verdict: Verdict, findings: Sequence[Finding]) -> tu
 
 
 def _least(report: Report) -> int:
-    """Return the rank of the mildest finding that --fail-on counts."""
-    return max((severity.rank for severity in Severity if severity.value in report.fail_on), default=-1)
+    """Return the rank of the mildest finding that is a failure."""
+    return max(severity.rank for severity in Severity if severity is Severity.ERROR or severity.value in report.fail_on)
 
 
 def _case(group: str, name: str, kind: str, reason: str, findings: Sequence[Finding] = ()) -> ET.Element:

@@ -15,8 +15,8 @@ from ncheck.report.text import FoldedFinding, fix_label, fold_findings, grouped
 
 EVIDENCE_LINES = 8
 
-# What Markdown or HTML reads anywhere, at the begin of a line, or as a link ("https://x", "www.x")
-_MARKUP = re.compile(r"[\\`*_\[\]<>&|~#!]|^[-+=]|(?<=^\d)[.)]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+# What Markdown or HTML reads anywhere, at the begin of a line, or as a link: <b>, - item, https://x, www.x
+_MARKUP = re.compile(r"[\\`*_\[\]<>&|~#!]|^[-+=]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  Markdown has no colours
@@ -70,7 +70,8 @@ def _finding(one: FoldedFinding) -> Iterator[str]:
 
 def _text(text: str) -> str:
     """Return the text on one line, with everything escaped that Markdown or HTML would read."""
-    return _MARKUP.sub(lambda sign: f"\\{sign[0]}", words.line(text))
+    escaped = _MARKUP.sub(lambda sign: f"\\{sign[0]}", words.line(text))
+    return re.sub(r"^(\d{1,9})([.)])", r"\1\\\2", escaped)  # 12) item
 
 
 def _code(text: str) -> str:

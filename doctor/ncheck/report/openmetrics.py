@@ -77,7 +77,7 @@ def _good(report: Report) -> list[Sample]:
 def _measured(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:
     worst: dict[tuple[str, ...], Measurement] = {}
     for one in report.measurements:
-        key = (one.stage, one.what, words.node_set(one.nodes), one.by)
+        key = (one.stage, words.line(one.what), words.node_set(one.nodes), words.line(one.by))
         if key not in worst or (one.measured or 0.0) < (worst[key].measured or 0.0):
             worst[key] = one
     keys = ("stage", "what", "nodes", "by")

@@ -61,6 +61,8 @@ def test_an_error_is_a_failure_with_its_evidence_and_its_fix(reports: dict[str, 
 def test_a_warning_is_a_failure_where_it_counts_and_else_skipped_with_its_message(reports: dict[str, Report]) -> None:
     name, report = "NC402 ib-port-polling", reports["mixed_nccl"]
     assert [kind for kind, *_ in results(case(read(report), "node02", name))] == [Skipped]
+    never = replace(report, fail_on=("never",))
+    assert [kind for kind, *_ in results(case(read(never), "node04", "NC201 nccl-version-differs"))] == [Failure]
     strict = replace(report, fail_on=("error", "warning"))
     assert [kind for kind, *_ in results(case(read(strict), "node02", name))] == [Failure]
 

@@ -70,7 +70,9 @@ def test_measurements_are_a_table(reports: dict[str, Report]) -> None:
     assert any("of 350 GB/s expected" in cell for cell in cells)
 
 
-@pytest.mark.parametrize("text", [HOSTILE, MEAN, "# a", "- a", "1. a", "> a", "+ a", "= a", "```", "\\", "_a_ mlx5_0"])
+@pytest.mark.parametrize(
+    "text", [HOSTILE, MEAN, "# a", "- a", "1. a", "12) a", "> a", "+ a", "= a", "```", "\\", "_a_ mlx5_0"]
+)
 def test_what_a_node_wrote_is_text(text: str, reports: dict[str, Report]) -> None:
     report = evil(reports["healthy"])
     (finding,) = report.findings
