@@ -1,7 +1,8 @@
 """Which nodes a job is better off without: one rule, for the report, --good-nodes and --drop-bad.
 
 A node is bad that was not reached, that an error names, or on which a check crashed or is unknown: not known is not
-good. What --ignore names does not count, nor what the plan itself mends or has no use for.
+good. What --ignore names does not count, nor what the plan itself mends or has no use for, nor what is unknown only for
+want of other nodes to compare with: then those are bad.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ def found_bad(report: Report, checks: Sequence[Check], settings: Settings) -> tu
     """Return the bad nodes in the order of the list. A finding with its cause elsewhere is no fault of its nodes."""
     codes: dict[str, dict[str, None]] = {}
     reasons = _unreached(report)
-    harmless = {check.code for check in checks if mended(check, report) or no_use_for(check, settings.launcher)}
+    harmless = {
+        check.code
+        for check in checks
+        if mended(check, report) or no_use_for(check, settings.launcher) or not check.blames_node
+    }
     for finding in report.findings:
         if finding.severity is Severity.ERROR and not finding.ignored and finding.code not in harmless:
             for node in () if finding.see else finding.nodes:
@@ -58,7 +63,7 @@ def _unknown(
     reasons: dict[str, BadNode] = {}
     for verdict in report.verdicts:
         passed_over = verdict.code in harmless or (verdict.code, verdict.node) in excused
-        if verdict.outcome in counted and not passed_over:
+        if verdict.outcome in counted and not passed_over and not verdict.others_unread:
             reasons.setdefault(
                 verdict.node,
                 BadNode(

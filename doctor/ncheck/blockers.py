@@ -14,9 +14,10 @@ from ncheck.facts.horovod import HorovodFacts
 from ncheck.facts.links import ListenFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
+from ncheck.facts.mpi_settings import MpiSettingsFacts
 from ncheck.facts.planned_pick import PlannedPickFacts
 from ncheck.facts.probe import ProbeFacts
-from ncheck.facts.ssh_peers import PeerSshFacts
+from ncheck.facts.ssh_peers import PeerSshFacts, SshFromHereFacts
 from ncheck.hostlist import fold
 from ncheck.judge import excused_pairs
 from ncheck.model.check import Check
@@ -28,9 +29,10 @@ from ncheck.plan import PLAN_FACTS
 from ncheck.settings import Settings
 
 # What a launch relies on although no value in its line is made of it: the port where ranks meet, that NCCL follows the
-# plan, and the nodes' own ssh.
-RELIED_ON = frozenset((*PLAN_FACTS, ListenFacts, PlannedPickFacts, PeerSshFacts))
-OF_MPI = frozenset((MpiFacts, MpiDaemonFacts))
+# plan, and ssh, this machine's and the nodes' own.
+OF_SSH = frozenset((PeerSshFacts, SshFromHereFacts))
+RELIED_ON = frozenset((*PLAN_FACTS, ListenFacts, PlannedPickFacts)) | OF_SSH
+OF_MPI = frozenset((MpiFacts, MpiDaemonFacts, MpiSettingsFacts))
 BY_MPI = (None, "mpirun", "horovodrun")  # the launchers that need one
 BY_AGENTS = "agents"  # no launcher: ncheck starts the ranks over the connections that it has
 
@@ -73,7 +75,7 @@ def no_use_for(check: Check, launcher: str | None) -> bool:
 def relied_on(launcher: str | None) -> frozenset[FactType]:
     """Return the facts that a launch by this launcher relies on."""
     if launcher == BY_AGENTS:
-        return RELIED_ON - OF_MPI - {PeerSshFacts}
+        return RELIED_ON - OF_MPI - OF_SSH
     own: frozenset[FactType] = frozenset((HorovodFacts,) if launcher == "horovodrun" else ())
     return (RELIED_ON if launcher in BY_MPI else RELIED_ON - OF_MPI) | own
 
@@ -85,6 +87,8 @@ def mended(check: Check, report: Report) -> bool:
         return plan.command is not None and bool(plan.command.prefix)
     if not check.mended_by:
         return False
+    if plan.command is not None and check.mended_by in plan.command.argv:
+        return True
     if len(report.nodes) == 1 and not check.matters_alone:
         return True
     settings = [values.get(check.mended_by) for values in (plan.env, *plan.per_node.values())]

@@ -64,15 +64,14 @@ def conclude(  # noqa: PLR0913  each is a part of the report
         fail_on=settings.fail_on,
         interrupted=interrupted,
         recorded=recorded,
-        cpu_only=_cpu_only(cluster),
+        cpus_only=_cpus_only(cluster),
     )
 
 
-def _cpu_only(cluster: Cluster) -> bool:
-    """Return whether GPUs were looked for, and every node that was reached has none."""
-    logins = cluster.facts(LoginFacts)
-    gpus = [cluster.known[name].get(GpuFacts) for name, held in logins.items() if held.login.reached]
-    return bool(gpus) and all(isinstance(held, Absent) for held in gpus)
+def _cpus_only(cluster: Cluster) -> bool:
+    """Return whether every node that was reached was asked for its GPUs and has none."""
+    reached = [name for name, held in cluster.facts(LoginFacts).items() if held.login.reached]
+    return bool(reached) and all(isinstance(cluster.known[name].get(GpuFacts), Absent) for name in reached)
 
 
 def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:

@@ -121,12 +121,11 @@ class _Run:
             self.verdicts[names[0]] = self._verdict(names[0], Outcome.SKIPPED, alone)
             return
         try:
-            said = list(judge(view))
+            for word in list(judge(view)):
+                self._say(word, word.nodes or tuple(names))
         except (Exception, SystemExit) as error:  # noqa: BLE001  a broken check ends no run: it is a verdict and NC004
             self._crashed(names, f"{type(error).__name__}: {error}")
             return
-        for word in said:
-            self._say(word, word.nodes or tuple(names))
         for name in names:
             if name not in self.verdicts:
                 self.verdicts[name] = self._well(name, view)
@@ -137,7 +136,8 @@ class _Run:
             return self._verdict(name, Outcome.PASSED)
         others = [why for other, why in self.missing.items() if other != name]
         if any(isinstance(why, Unread) for why in others):
-            return self._verdict(name, Outcome.UNKNOWN, "no other node could be read to compare it with")
+            reason = "no other node could be read to compare it with"
+            return replace(self._verdict(name, Outcome.UNKNOWN, reason), others_unread=True)
         if self._kind(name) == _KIND_UNREAD:
             return self._verdict(name, Outcome.UNKNOWN, "its GPUs could not be read, so its kind is not known")
         if None in others:
@@ -169,16 +169,14 @@ class _Run:
             self.judgement.crashes[name] = (*self.judgement.crashes.get(name, ()), crash)
 
     def _lacking(self, readable: list[str], missing: Mapping[str, Unread | Absent | None]) -> None:
-        """Fail the nodes that lack what others of their kind have, where the check asks for it everywhere."""
-        if not self.check.everywhere:
-            return
-        holders = self._groups(readable)
+        """Fail the nodes that lack what others have, where the check asks for it everywhere."""
         absent = {name: why.reason for name, why in missing.items() if isinstance(why, Absent)}
-        for kind, lacking in self._groups(absent).items():
-            if having := holders.get(kind):
-                message = f"{absent[lacking[0]]}, and {fold(having)} has it"
-                explain = f"ncheck explain {self.check.code}"
-                self._say(Problem(message, explain, (), tuple(lacking), where=HERE, look=True), tuple(lacking))
+        if self.check.everywhere and readable and absent:
+            lacking = tuple(absent)
+            message = f"{absent[lacking[0]]}, and {fold(readable)} has it"
+            self._say(
+                Problem(message, f"ncheck explain {self.check.code}", (), lacking, where=HERE, look=True), lacking
+            )
 
     def _verdict(self, node: str, outcome: Outcome, reason: str = "") -> Verdict:
         return Verdict(self.check.name, self.check.code, node, outcome, bounded(reason))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,12 +16,13 @@ if TYPE_CHECKING:
 class LocalHost:
     """`interfaces` are the names of its interfaces by IP address, `variables` the names that its environment sets.
 
-    `root`: its user is root, as whom mpirun refuses to start unless asked.
+    `root`: its user is root, as whom mpirun refuses to start unless asked. `machine`: see IdentityFacts.
     """
 
     interfaces: Mapping[str, str]
     variables: frozenset[str] = frozenset()
     root: bool = False
+    machine: tuple[str, str] | None = None
 
 
 def read_local_host(settings: Settings, environ: Mapping[str, str]) -> LocalHost | None:
@@ -37,4 +39,12 @@ def read_local_host(settings: Settings, environ: Mapping[str, str]) -> LocalHost
     except (ImportError, OSError):
         return None
     by_address = {str(address["ip"]): name for name, (_, addresses) in interfaces.items() for address in addresses}
-    return LocalHost(by_address, frozenset(environ), root=os.geteuid() == 0)
+    return LocalHost(by_address, frozenset(environ), root=os.geteuid() == 0, machine=_machine())
+
+
+def _machine() -> tuple[str, str] | None:
+    try:
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return boot_id, str(Path("/proc/self/ns/net").readlink())
+    except OSError:
+        return None

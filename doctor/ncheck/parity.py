@@ -77,7 +77,7 @@ def parity_check(  # noqa: PLR0913  each is part of one declaration
     look: bool = False,
     shown: Callable[[F], str] | None = None,
     everywhere: bool = False,
-    by_kind: bool = True,
+    by_kind: bool = False,
 ) -> Callable[[Callable[[F], str | None]], Check]:
     """Make a check from a function that returns the value that must be equal on all nodes; None excludes a node.
 

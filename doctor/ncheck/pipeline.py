@@ -15,8 +15,10 @@ from ncheck.conclude import conclude
 from ncheck.errors import RecordingError
 from ncheck.facts.learning import InterruptedLearningError, complete, learn, unheard
 from ncheck.facts.login import IdentityFacts
+from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.probe import ProbeFacts
 from ncheck.facts.run import JobFacts, PlugInFacts
+from ncheck.facts.ssh_peers import SshFromHereFacts
 from ncheck.fleet.engines import engines
 from ncheck.fleet.fleet import ConnectedFleet
 from ncheck.inventory.read import read_inventory
@@ -33,6 +35,7 @@ from ncheck.plan import PLAN_FACTS
 from ncheck.probe.steps import Assessment, cut_short, probe_steps
 from ncheck.redact import redact_record
 from ncheck.registry import Registry, load_checks
+from ncheck.ssh_from_here import tried_from_here
 
 if TYPE_CHECKING:
     from ncheck.fleet.fleet import Fleet
@@ -118,7 +121,7 @@ class _Run:
         """Return the cluster before anything was asked: the run's own facts are known of every node."""
         own = {
             PlugInFacts: PlugInFacts(self.registry.broken),
-            JobFacts: JobFacts(self.settings.ifname, self.settings.port, self.settings.user),
+            JobFacts: JobFacts(self.settings.ifname),
         }
         return Cluster(nodes, {node.name: own for node in nodes})
 
@@ -133,7 +136,14 @@ class _Run:
         """Ask phase by phase, measure under the plan, judge, and report: live, and the same from a recording."""
         began, interrupted = clock(), False
         try:
-            for phase in phases:
+            first, *later = phases
+            cluster = self.learned(cluster, self.asked(fleet, first, cluster), recorder)
+            if SshFromHereFacts in self.wanted and not fleet.recorded:
+                left = self.settings.deadline - (clock() - began)
+                cluster = self.learned(
+                    cluster, tried_from_here(cluster, self.settings, self.local_host, left), recorder
+                )
+            for phase in later:
                 cluster = self.learned(cluster, self.asked(fleet, phase, cluster), recorder)
             if self.probes and not fleet.recorded:
                 cluster = self.measured(fleet, cluster, recorder)
@@ -223,18 +233,37 @@ class _Run:
         left = cluster
         while True:
             report = redact_record(conclude(
-                left, checks, self.settings, self.planned(left),
+                self.with_launcher(left), checks, self.settings, self.planned(left),
                 seconds=seconds, interrupted=interrupted, recorded=recorded,
             ))  # fmt: skip
             bad = bad_nodes(report, checks, self.settings) if self.settings.drop_bad and not interrupted else {}
+            lost = {node.name for node in report.nodes if not node.reached}
+            bad = {name: bad[name] for name in bad if name in lost} or bad  # they may be why others are unknown
             dropped |= bad
             names = [name for name in cluster.names if name not in dropped]
             if not bad or not names:
                 return replace(report, dropped={name: dropped[name] for name in cluster.names if name in dropped})
             left = cluster.subset(names)
 
+    @property
+    def plans(self) -> bool:
+        return self.probes or not self.settings.select or set(PLAN_FACTS) <= set(facts_wanted(self.checks))
+
+    def with_launcher(self, cluster: Cluster) -> Cluster:
+        """Return the cluster with the launcher that will start the job: that of the plan, or of the bandwidth test."""
+        launcher, mpis = self.settings.launcher, cluster.facts(MpiFacts).values()
+        if self.probes and launcher_of_probe(self.settings) == "mpirun":
+            launcher = "mpirun"
+        elif launcher is None and self.plans:
+            from ncheck.plan.plan import default_launcher
+
+            launcher = default_launcher(cluster)
+        tree = launcher in (None, "mpirun") and all(mpi.implementation == "Open MPI" for mpi in mpis)
+        job = JobFacts(self.settings.ifname, launcher, tree)
+        return replace(cluster, known={name: {**facts, JobFacts: job} for name, facts in cluster.known.items()})
+
     def planned(self, cluster: Cluster) -> LaunchPlan:
-        if not (self.probes or not self.settings.select or set(PLAN_FACTS) <= set(facts_wanted(self.checks))):
+        if not self.plans:
             return LaunchPlan(notes=("no plan: --select leaves out facts that a plan is made of",))
         from ncheck.plan.plan import propose
 

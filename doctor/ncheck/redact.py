@@ -105,8 +105,8 @@ _TOKENS = (
     r"gl(?:pat|dt|rt|cbt|ptt|agent|soat|ft)-[\w-]{16,}",  # glpat-..., GitLab
     r"hf_[A-Za-z0-9]{20,}",  # Hugging Face
     r"sk-(?:proj|ant|svcacct|or)-[\w-]{16,}|sk-[A-Za-z0-9]{20,}",  # sk-ant-..., OpenAI, Anthropic
-    r"(?:nvapi|xai|pplx|tskey|ATATT3x|NRAK|NRII)-?[\w-]{20,}",  # nvapi-..., NGC, and others with a hyphen
-    r"(?:gsk|r8|dop_v1|doo_v1|npm|glsa|glc|wandb_v1|lin_api|shpat|rpa|pat|key_live|[srp]k_(?:live|test))_[A-Za-z0-9_]{20,}",
+    r"(?:nvapi|xai|pplx|tskey|NRAK|NRII)-[\w-]{20,}",  # nvapi-..., NGC, and others with a hyphen
+    r"(?:gsk|r8|dop_v1|doo_v1|npm|glsa|glc|wandb_v1|lin_api|shpat|rpa|[srp]k_(?:live|test))_(?=[A-Za-z_]*\d)\w{20,}",
     r"xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{10,}",  # xoxb-..., Slack
     r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS
     r"AIza[\w-]{35}",  # a key of Google's interfaces

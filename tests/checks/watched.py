@@ -32,7 +32,8 @@ OPTION = "--PWNED"  # a program would take it for an option
 # What no node can name like an option, since its reader refuses it: tests/ncheck/facts/test_shapes.py
 AT_THE_DOOR = frozenset({
     "Interface.name", "HcaPort.hca", "HcaPort.netdev", "NodeResult.carried key", "InterpreterFacts.frameworks key",
-    "EnvironmentFacts.files key", "InputChain.name", "InputChain.table", "XidEvent.pci",
+    "EnvironmentFacts.files key", "Folder.path", "MountFacts.shared key", "MpiSetting.file", "MpiSetting.variable",
+    "InputChain.name", "InputChain.table", "XidEvent.pci",
 })  # fmt: skip
 OWN = frozenset({"fix", "module", "user"})  # fields that ncheck fills itself
 MOST_NODES, TRIES, WORTH = 8, 120, 10  # a try that led to a finding counts as so many

@@ -28,9 +28,9 @@ def test_a_link_cut_in_the_middle_of_the_answers_is_named(lab: Lab, healthy: Run
         run = running.wait(HANGS)
 
     assert run.failed()["NC127"] == {node.name}, run.told(node.name)
-    assert set(run.failed()) <= {"NC127", "NC131"}  # NC131: nor can the others' own ssh get there any more
+    assert set(run.failed()) <= {"NC127", "NC132"}  # NC132: nor can the others' own ssh get there any more
     assert run.report["seconds"] <= 38
-    others_whole(run, healthy, node.name, but="NC131")
+    others_whole(run, healthy, node.name, but="NC132")
 
 
 @pytest.mark.parametrize("transport", ["auto", "openssh"])

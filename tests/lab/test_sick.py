@@ -11,6 +11,7 @@ import pytest
 from . import faults, layers
 from .command import Run, begin, listing
 from .hosts import Lab
+from .layers import ADA
 from .promises import HANGS, QUICK, SLACK, examined, nothing_left, others_whole
 from .stuck import stuck_folder
 
@@ -69,17 +70,75 @@ def test_nvidia_smi_in_uninterruptible_sleep_holds_nothing_up(lab: Lab, healthy:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"), [(faults.fill_disks, {("NC604", "node01"): "failed"}), (faults.lock_disks, {})]
+    ("fault", "codes"),
+    [(faults.fill_disks, ("NC604", "NC606")), (faults.lock_disks, ("NC607", "NC609", "NC610", "NC611"))],
 )
-def test_a_full_or_read_only_disk_changes_no_verdict_but_of_shared_memory(
-    lab: Lab, healthy: Run, fault: Callable[[object], None], told: dict[tuple[str, str], str]
+def test_a_full_or_read_only_disk_is_named_and_changes_no_other_verdict(
+    lab: Lab, healthy: Run, fault: Callable[[object], None], codes: tuple[str, ...]
 ) -> None:
     fault(lab.nodes[0])
 
     run = examined(lab)
 
-    assert run.verdicts() == {**healthy.verdicts(), **told}
-    assert run.exit_code == 0
+    assert run.verdicts() == {**healthy.verdicts(), **dict.fromkeys(((code, "node01") for code in codes), "failed")}
+    assert run.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("ulimit -S -n 64", "NC605"),
+        ("ulimit -S -t 3600", "NC605"),
+        ("ulimit -S -v 4000000", "NC605"),
+        ("export TMPDIR=/proc/sys/tmp", "NC607"),
+        ("export TMPDIR=/nowhere/tmp", "NC608"),
+        ("export OMPI_MCA_btl_tcp_if_exclude=docker0", "NC212"),
+        ("export OMPI_MCA_btl_tcp_if_include=lo", "NC213"),
+    ],
+)
+def test_what_a_start_up_file_does_to_a_launched_job_is_named(lab: Lab, healthy: Run, line: str, code: str) -> None:
+    faults.start_up_file(lab.nodes[1], line)
+
+    run = examined(lab)
+
+    assert run.failed() == {code: {"node02"}}, run.told("node02")
+    others_whole(run, healthy, "node02")
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("chmod 755 /tmp", "NC607"),
+        ("chmod 755 /dev/shm", "NC610"),
+        ("mount --bind /home/ada /home/ada; mount -o remount,bind,ro /home/ada", "NC611"),
+        ("sed -i 's/^ada:x:4242:/ada:x:4343:/' /etc/passwd; chown -R 4343 /home/ada", "NC612"),
+    ],
+)
+def test_what_an_ordinary_user_cannot_use_on_one_node_is_named(lab: Lab, line: str, code: str) -> None:
+    lab.nodes[1].sh(line)
+
+    run = examined(lab, user=ADA)
+
+    assert run.failed() == {code: {"node02"}}, run.told("node02")
+
+
+def test_a_daemon_without_libmpi_is_named(lab: Lab, healthy: Run) -> None:
+    lab.nodes[1].sh("rm /usr/lib/*-linux-gnu/libmpi.so* /usr/lib/*-linux-gnu/openmpi/lib/libmpi.so*")
+
+    run = examined(lab)
+
+    assert run.failed() == {"NC214": {"node02"}}, run.told("node02")
+    others_whole(run, healthy, "node02")
+
+
+def test_an_hca_in_use_without_libibverbs_is_named(lab: Lab) -> None:
+    for node in lab.nodes:
+        faults.infiniband(node)
+    lab.nodes[2].sh("rm /usr/lib/*-linux-gnu/libibverbs.so*")
+
+    run = examined(lab)
+
+    assert {code: nodes for code, nodes in run.failed().items() if code.startswith("NC4")} == {"NC408": {"node03"}}
 
 
 def test_output_that_is_not_utf_8_is_no_crash(lab: Lab, healthy: Run) -> None:

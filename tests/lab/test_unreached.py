@@ -25,6 +25,7 @@ UNREACHED: dict[str, tuple[str, Fault]] = {
     "nologin": ("NC124", lambda node: faults.login_shell(node, "/usr/sbin/nologin")),
     "1 GB banner": ("NC128", lambda node: faults.start_up_file(node, "head -c 1G /dev/zero | tr '\\0' x")),
     "start-up file that exits": ("NC124", lambda node: faults.start_up_file(node, "exit 3")),
+    "start-up file that replaces the shell": ("NC129", lambda node: faults.start_up_file(node, "exec sh")),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import NodeView, Problem, Severity, Unread, node_check
+from ncheck import Absent, NodeView, Problem, Severity, Unread, node_check
 from ncheck.blockers import blockers, launcher_of_probe
 from ncheck.conclude import conclude
 from ncheck.facts.clock import ClockFacts
@@ -12,7 +12,7 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.run import JobFacts
-from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
+from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts, SshFromHereFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.plan import Blocker, LaunchCommand, LaunchPlan, Setting
@@ -85,12 +85,14 @@ def found(  # noqa: PLR0913  each is one thing that may be wrong
     settings = settings or Settings()
     well: Facts = {
         GpuFacts: GOOD, ClockFacts: RIGHT, MpiFacts: MpiFacts("Open MPI", "4.1.4"), PeerSshFacts: PeerSshFacts(()),
+        SshFromHereFacts: Absent("typed elsewhere"), JobFacts: JobFacts(launcher=settings.launcher),
     }  # fmt: skip
     own = {GpuFacts: gpus, ClockFacts: clock, MpiFacts: mpi, PeerSshFacts: peers}
-    run: Facts = {LoginFacts: LoginFacts(Login(reached=True)), JobFacts: JobFacts()}
-    facts = {"n1": {**run, **{fact: value or well[fact] for fact, value in own.items()}}}
+    bad: Facts = {fact: value for fact, value in own.items() if value}
+    login = LoginFacts(Login(reached=True))
+    facts: dict[str, Facts] = {"n1": {LoginFacts: login, **well, **bad}}
     if not alone:
-        facts["n2"] = {**run, **well}
+        facts["n2"] = {LoginFacts: login, **well}
     report = conclude(Cluster.of(facts), checks, settings, plan or LaunchPlan())  # type: ignore[arg-type]
     return blockers(report, checks, settings)  # type: ignore[arg-type]
 
@@ -123,12 +125,12 @@ def test_the_way_to_a_node_always_does() -> None:
     ]
 
 
-def test_the_nodes_own_ssh_matters_to_every_launcher_and_not_to_the_ranks_that_ncheck_starts_itself() -> None:
+def test_the_nodes_own_ssh_matters_to_launchers_that_use_it_and_not_to_the_ranks_that_ncheck_starts_itself() -> None:
     def touched(launcher: str | None) -> bool:
         failed = PeerSshFacts((PeerSsh("n2", Cause.AUTH_REFUSED, "Permission denied"),))
         return found(peers=failed, settings=Settings(launcher=launcher), checks=(node_to_node_ssh_fails,)) != ()
 
-    assert [touched(name) for name in (None, "mpirun", "torchrun", "env")] == [True] * 4
+    assert [touched(name) for name in (None, "mpirun", "torchrun", "env")] == [True, True, False, False]
     launchers = [launcher_of_probe(one) for one in (Settings(), Settings(probe_launcher="mpirun"))]
     assert [touched(launcher) for launcher in launchers] == [False, True]
 

@@ -14,6 +14,7 @@ from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.finding import Finding, Outcome
 from ncheck.model.plan import LaunchPlan
+from ncheck.parse.nvidia_smi import Gpu
 from ncheck.settings import Ignore, Settings
 
 TITLE = "What the exit code is, and what --ignore does and does not do."  # this docstring is the checks' page
@@ -54,6 +55,19 @@ def concluded(settings: Settings, *checks: Check, lost: tuple[str, ...] = (), **
         for n, c in colours.items()
     }
     return conclude(Cluster.of(known), checks or (node_is_red, node_is_pale), settings, LaunchPlan())
+
+
+def test_a_cluster_without_any_gpu_is_called_so_and_one_that_was_not_asked_is_not() -> None:
+    def cpus_only(**gpus: object) -> bool:
+        known: dict[str, Facts] = {name: {LoginFacts: LoginFacts(Login(reached=True))} for name in ("a", "b", "c")}
+        known["c"] = {LoginFacts: LoginFacts(Login(reached=False, cause=Cause.REFUSED))}
+        for name, fact in gpus.items():
+            known[name] = {**known[name], GpuFacts: fact}
+        return conclude(Cluster.of(known), [], Settings(), LaunchPlan()).cpus_only
+
+    none, some = Absent("no NVIDIA GPU"), GpuFacts((Gpu(0, "H100"),), "550", "12.4", "nvml")
+    assert cpus_only(a=none, b=none, c=Unread("not reached"))
+    assert not any((cpus_only(), cpus_only(a=none, b=some), cpus_only(a=none, b=Unread("it hung"))))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +187,7 @@ def test_a_cluster_without_a_gpu_on_any_reached_node_is_said_to_be_one() -> None
             f"n{place}": {LoginFacts: LoginFacts(Login(reached=held is not None)), GpuFacts: held}
             for place, held in enumerate(gpus)
         }
-        return conclude(Cluster.of(known), (), Settings(), LaunchPlan()).cpu_only
+        return conclude(Cluster.of(known), (), Settings(), LaunchPlan()).cpus_only
 
     none = Absent("no GPU")
     assert made(none, none)
@@ -181,4 +195,4 @@ def test_a_cluster_without_a_gpu_on_any_reached_node_is_said_to_be_one() -> None
     assert not made(none, GpuFacts((), "550.54", "12.4", "nvml"))
     assert not made(none, Unread("it hung"))
     assert not made(None)
-    assert not concluded(Settings(), a="red").cpu_only
+    assert not concluded(Settings(), a="red").cpus_only

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,6 +57,28 @@ def test_a_node_that_was_not_reached_is_dropped_with_its_cause() -> None:
     judged = replayed("one-node-down")
     assert judged.dropped == {"gpu03": "not reached: refused: connect to 10.20.0.13 port 22: Connection refused"}
     assert judged.exit_code == 0
+
+
+@pytest.fixture
+def two_nodes(tmp_path: Path) -> Path:
+    """Return a recording of two nodes, of which gpu03 is down."""
+    for position, name in enumerate(("gpu02", "gpu03")):
+        recorded = json.loads((FIXTURES / "one-node-down" / f"{name}.json").read_text())
+        (tmp_path / f"{name}.json").write_text(json.dumps({**recorded, "position": position, "of": 2}))
+    return tmp_path
+
+
+def test_of_two_nodes_only_the_dead_one_is_dropped(two_nodes: Path) -> None:
+    judged = replay(str(two_nodes), Settings(launcher="mpirun", drop_bad=True), Silent())
+    assert list(judged.dropped) == ["gpu03"]
+    assert [node.name for node in judged.nodes] == ["gpu02"]
+
+
+def test_of_two_nodes_only_the_dead_one_is_bad(two_nodes: Path) -> None:
+    judged = replay(str(two_nodes), Settings(), Silent())
+    assert list(bad(judged)) == ["gpu03"]
+    reasons = {verdict.reason for verdict in judged.verdicts if verdict.node == "gpu02" and verdict.others_unread}
+    assert reasons == {"no other node could be read to compare it with"}
 
 
 def test_without_it_no_node_is_dropped() -> None:

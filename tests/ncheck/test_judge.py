@@ -57,7 +57,12 @@ def check_reads_too_much(node: NodeView) -> Iterator[Problem]:
     yield Problem(str(node[Weight].grams), "weigh it")
 
 
-@node_check("NC806", Severity.ERROR, Colour)
+@node_check("NC808", Severity.ERROR, Colour)
+def fix_is_none(node: NodeView) -> Iterator[Problem]:
+    yield Problem(node.name, None)  # type: ignore[arg-type]
+
+
+@node_check("NC809", Severity.ERROR, Colour)
 def colour_to_type(node: NodeView) -> Iterator[Problem]:
     yield Problem("it has a colour", f"paint {node[Colour].name}", where=node.name)
 
@@ -193,10 +198,16 @@ def test_a_check_is_shown_only_what_it_declares() -> None:
 def test_a_fix_that_cannot_be_pasted_is_not_printed(name: str) -> None:
     """A plug-in's check, too, may take what a node says for a line to type."""
     (finding,) = judge([colour_to_type], {"a": {Colour: Colour(name)}}).findings
-    assert (finding.fix, finding.where, finding.kind) == ("ncheck explain NC806", "here", "look")
+    assert (finding.fix, finding.where, finding.kind) == ("ncheck explain NC809", "here", "look")
 
 
 @pytest.mark.parametrize("name", ["red", "'it is red'", "é; ls | head -1 > /dev/null"])
 def test_a_fix_that_can_be_pasted_stays_word_for_word(name: str) -> None:
     (finding,) = judge([colour_to_type], {"a": {Colour: Colour(name)}}).findings
     assert (finding.fix, finding.where, finding.kind) == (f"paint {name}", "a", "fix")
+
+
+def test_a_check_that_says_what_no_check_can_say_has_crashed() -> None:
+    judgement = judge([fix_is_none], {"a": {Colour: Colour("red")}})
+    assert judgement.findings == []
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.CRASHED]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from ncheck.facts.firewall import IPTABLES
+from ncheck.facts.mounts import MOUNTS
 from ncheck.fleet.recording import load
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.report import Report
@@ -20,10 +21,11 @@ pytestmark = pytest.mark.slow
 
 HEALTHY = load(Path(__file__).parents[2] / "fixtures" / "healthy-4x8-h100")
 
-TREES = ("tree:/sys/",)  # ibstat and NVML tell what it shows
+TREES = ("tree:/sys/", "tree:/etc/openmpi")  # ibstat and NVML tell what the first show; the second may be empty
 QUERY = "index,name,uuid,pci.bus_id,memory.total,memory.used,driver_version --format=csv,noheader,nounits"
 UNENDED = {"timeout"}  # a program that hangs is a sickness, whoever else tells the same
 UNASKED = {"timeout", "failed", "unanswered"}
+UNREADABLE = {*UNASKED, "denied"}
 
 # What a clean run can do without, why, and which loss of it is missed all the same. All else is always missed.
 TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
@@ -39,6 +41,8 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     "answer:meeting": ("that ranks met is told by their turns", set()),
     "answer:tools": ("tells what might have been measured besides", set()),
     "command:grep -m4 -E ^(vendor_id|cpu family|model) /proc/cpuinfo": ("NVLink's GPUs need no way by the CPU", set()),
+    "file:~/.openmpi/mca-params.conf": ("most users have no such file", UNREADABLE),
+    MOUNTS.key: ("a node without the mounts of the others has a warning of its own", {*UNREADABLE, "missing", "cut"}),
     "command:nvidia-smi": ("NVML tells them, too", UNENDED),
     f"command:nvidia-smi --query-gpu={QUERY}": ("NVML tells them, too", UNENDED),
 }

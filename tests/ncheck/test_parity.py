@@ -38,6 +38,11 @@ def paint_differs(paint: Paint) -> str | None:
     return paint.colour
 
 
+@parity_check("NC814", Severity.ERROR, Paint, by_kind=True, what="the finish differs", fix="polish it")
+def finish_differs(paint: Paint) -> str | None:
+    return paint.colour
+
+
 @node_check("NC812", Severity.ERROR, Paint)
 def paint_is_dry(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     if node[Paint].colour is None:
@@ -88,9 +93,10 @@ def test_a_declared_check_names_the_odd_node_with_evidence_and_the_value_to_come
     ]  # fmt: skip
 
 
-def test_a_declared_check_compares_within_one_gpu_model() -> None:
+def test_a_declared_check_compares_all_gpu_models_unless_it_says_otherwise() -> None:
     nodes = {"a": node("blue", model="H100"), "b": node("red", model="T4")}
-    assert judge([paint_differs], nodes).findings == []
+    assert [found.nodes for found in judge([paint_differs], nodes).findings] == [("a", "b")]
+    assert judge([finish_differs], nodes).findings == []
 
 
 def test_what_is_moot_is_skipped_and_a_doubt_outweighs_it() -> None:

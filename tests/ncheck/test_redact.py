@@ -198,6 +198,7 @@ KEPT = (
     "bash: mysql: command not found",
     "curl -s http://gpu01:8000/metrics",
     "echo hello | grep h",
+    "xai_something_long_of_a_library r8_register_of_this_architecture npm_lifecycle_event_of_scripts",
     "x-forwarded-for: 10.0.0.1",
     '{"gpu_uuid": "GPU-0123", "author": "ada", "token": null}',
     "10.0.0.1:29500:jobs",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.cli.main import main
+from ncheck.errors import SettingsError
 from ncheck.settings import JobEnvironment, Settings, make_settings
 
 TOML = """
@@ -96,6 +97,13 @@ def test_the_warning_is_one_line_and_the_run_goes_on(here: Path, capsys: pytest.
     assert "pwned" not in out
     assert err == f"ncheck: {WARNING}\n"
     assert here.is_dir()
+
+
+def test_a_found_pipe_is_not_waited_for(here: Path) -> None:
+    (here / "ncheck.toml").unlink()
+    os.mkfifo(here / "ncheck.toml")
+    with pytest.raises(SettingsError, match=r"ncheck\.toml: it is not a file; to run without it: --config none"):
+        made(here)
 
 
 def test_there_must_be_something_to_approve(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

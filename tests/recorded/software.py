@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ncheck.facts.environment import ENVIRONMENT
+from ncheck.facts.folders import FOLDERS
 from ncheck.facts.horovod import CHECK_BUILD
 from ncheck.facts.interpreter import INTERPRETER
+from ncheck.facts.libraries import LIBRARIES as JOB_LIBRARIES
 from ncheck.facts.limits import LIMITS
+from ncheck.facts.mounts import MOUNTS
 from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH
 from ncheck.facts.mpi_daemon import MPI_DAEMON
+from ncheck.facts.mpi_settings import SYSTEM_FILES, USERS_FILE
 from ncheck.facts.nccl import NCCL
-from ncheck.model.evidence import JsonValue, Reply, Status
+from ncheck.model.evidence import Answer, JsonValue, Reply, Status
 
 if TYPE_CHECKING:
     from .host import Host
@@ -27,16 +31,21 @@ def software_replies(host: Host) -> dict[str, Reply]:
         MPIRUN: f"mpirun (Open MPI) {host.mpi}\n\nReport bugs to http://www.open-mpi.org/community/help/\n",
         REAL_PATH: f"{MPI_PREFIX}/bin/orterun\n",
         CHECK_BUILD: check_build(host),
+        MOUNTS: "10.20.0.2:/export/home /home nfs4 rw,relatime,vers=4.2,hard,proto=tcp 0 0\n",
     }
-    said = {
+    said: dict[Answer, JsonValue] = {
         INTERPRETER: _interpreter(host),
         NCCL: _nccl(host),
         ENVIRONMENT: _environment(),
         LIMITS: _limits(host),
+        FOLDERS: _folders(),
+        JOB_LIBRARIES: {"verbs": "", "mpi": ""},
         MPI_DAEMON: mpi_programs(host),
     }
     return {
         MPIEXEC.key: Reply(Status.OK, exit_status=0, stdout=printed[MPIRUN], seconds=0.02),
+        USERS_FILE.key: Reply(Status.MISSING, reason="No such file or directory", seconds=0.001),
+        SYSTEM_FILES.key: Reply(Status.OK, value={}, seconds=0.001),
         **{source.key: Reply(Status.OK, exit_status=0, stdout=text, seconds=0.03) for source, text in printed.items()},
         **{source.key: Reply(Status.OK, value=value, seconds=0.02) for source, value in said.items()},
     }
@@ -93,7 +102,31 @@ def _program(  # noqa: PLR0913, PLR0917  the members of one record
 
 
 def _limits(host: Host) -> JsonValue:
-    return {"memlock": host.memlock, "shm": {"total": 1081101176832, "free": 1081100128256}}
+    return {
+        "memlock": host.memlock,
+        "open_files": 1048576,
+        "processes": 8253117,
+        "address_space": None,
+        "cpu_seconds": None,
+        "file_size": None,
+        "shm": {"total": 1081101176832, "free": 1081100128256},
+    }
+
+
+def _folders() -> JsonValue:
+    def folder(path: str, free: int, files_free: int | None) -> JsonValue:
+        described: JsonValue = {
+            "path": path, "named_by": "", "exists": True, "writable": path != "/", "read_only": False, "free": free,
+            "files_free": files_free,
+        }  # fmt: skip
+        return described
+
+    return {
+        "temporary": [folder("/tmp", 812347392000, 58120333)],  # noqa: S108  only a name
+        "home": folder("/home/train", 45811200000000, None),
+        "shm": folder("/dev/shm", 1081100128256, 263940000),  # noqa: S108
+        "root": folder("/", 812347392000, 58120333),
+    }
 
 
 def check_build(host: Host) -> str:

@@ -1,8 +1,9 @@
 """Nodes have different GPU models
 
 ## What it finds
-Nodes whose GPUs are of another model than those of the other nodes. Versions, drivers and topologies are then compared
-only within each model. Different models inside one node are not reported if all nodes have the same ones.
+Nodes whose GPUs are of another model than those of the other nodes. Drivers, topologies, NICs and bandwidths are then
+compared only within each model; NCCL, MPI and frameworks must be the same on all. Different models inside one node are
+not reported if all nodes have the same ones.
 
 ## Why it matters
 A job on both models runs at the speed of the slower one and within the smaller memory, and a binary built for one model
@@ -19,7 +20,7 @@ from ncheck.facts.gpus import GpuFacts
 
 
 @parity_check(
-    "NC502", Severity.WARNING, GpuFacts, by_kind=False, what="the GPU model differs", fix="nvidia-smi -L", look=True,
+    "NC502", Severity.WARNING, GpuFacts, what="the GPU model differs", fix="nvidia-smi -L", look=True,
 )  # fmt: skip
 def gpu_model_differs(gpus: GpuFacts) -> str:
     return " + ".join(gpus.models)

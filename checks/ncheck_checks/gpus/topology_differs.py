@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ncheck import Cluster, Problem, Severity, Split, cluster_check, split
+from ncheck import Cluster, Inconclusive, Problem, Severity, Split, cluster_check, split
+from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.topology import TopologyFacts
 
 
@@ -44,8 +45,13 @@ def _follows(row: str, column: str, gpus: tuple[str, ...]) -> bool:
     return column in gpus and gpus.index(row) < gpus.index(column)
 
 
-@cluster_check("NC504", Severity.ERROR, TopologyFacts, by_kind=True)
-def topology_differs(cluster: Cluster) -> Iterator[Problem]:
+@cluster_check("NC504", Severity.ERROR, TopologyFacts, also=(GpuFacts,), by_kind=True)
+def topology_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
+    counts = {node: len(facts.gpus) for node, facts in cluster.facts(GpuFacts).items()}
+    for node, topology in cluster.facts(TopologyFacts).items():
+        if len(topology.gpus) < counts.get(node, 0):
+            reason = f"nvidia-smi topo -m shows {len(topology.gpus)} of the node's {counts[node]} GPUs"
+            yield Inconclusive(reason, (node,))
     for nodes, pairs in _differing_paths(cluster.facts(TopologyFacts)).items():
         (first, parted), *others = pairs
         more = f", and {len(others)} more" if others else ""

@@ -2,7 +2,7 @@
 
 ## What it finds
 Nodes whose number of HCA ports differs from the other nodes, counted separately for InfiniBand and Ethernet (RoCE).
-Nodes without any port are reported if other nodes have some. Nodes are compared within groups of one GPU model.
+Nodes without any port are reported if other nodes have some. The numbers are compared within groups of one GPU model.
 
 ## Why it matters
 A card fell off the bus, or its driver was not loaded. NCCL then finds another number of devices on that node, and the
@@ -21,7 +21,7 @@ from ncheck.facts.infiniband import InfinibandFacts
 
 
 @parity_check(
-    "NC405", Severity.ERROR, InfinibandFacts, everywhere=True, what="HCA ports differ",
+    "NC405", Severity.ERROR, InfinibandFacts, everywhere=True, by_kind=True, what="HCA ports differ",
     fix="lspci -d 15b3:", look=True,
 )  # fmt: skip
 def ib_port_count_differs(infiniband: InfinibandFacts) -> str:

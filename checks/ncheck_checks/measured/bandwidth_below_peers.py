@@ -34,8 +34,9 @@ def bandwidth_below_peers(cluster: Cluster) -> Iterator[Problem | NotApplicable]
         if expected(one, hardware).busbw is None:
             groups.setdefault((one.step.world, one.step.method), {})[one.step.group[0]] = one.busbw or 0.0
     compared = [values for values in groups.values() if len(values) > 1]
-    if not compared:
-        yield NotApplicable("fewer than two nodes of one kind were measured without an expected bandwidth")
+    among = {node for values in compared for node in values}
+    if apart := tuple(node for node in cluster.names if node not in among):
+        yield NotApplicable("no other node of its kind was measured without an expected bandwidth", apart)
     for values in compared:
         usual = usual_inside(values.values())
         for node, reached in values.items():

@@ -3,7 +3,7 @@
 ## What it finds
 Bus bandwidths below 0.75 of what the detected links should give (bandwidth-low reports those from 0.75 to 0.85, and
 plain sockets at any lower share). A bandwidth of exactly (m-1)/m of what m rails should give means that one rail
-carries nothing.
+carries nothing. A node without any expected bandwidth, while other nodes of its GPU model have one, is unknown.
 
 ## Why it matters
 No healthy system is so far below. Something is broken, switched off, or carries data that it should not.
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.model.report import Standing
 from ncheck.probe.shortfalls import compared, shortfalls, without_expectation
@@ -25,9 +25,8 @@ from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC721", Severity.ERROR, ProbeFacts, also=HARDWARE_FACTS, alone=True)
-def bandwidth_far_too_low(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+def bandwidth_far_too_low(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     hardware = hardware_in(cluster)
     comparisons = compared(cluster.facts(ProbeFacts), hardware)
     yield from shortfalls(comparisons, hardware, Standing.FAR_TOO_LOW)
-    if reason := without_expectation(comparisons):
-        yield reason
+    yield from without_expectation(comparisons, hardware)

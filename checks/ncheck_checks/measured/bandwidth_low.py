@@ -4,8 +4,9 @@
 Bus bandwidths from 0.75 to 0.85 of what the detected links should give: of each node by itself, of its best pair, and
 of all nodes. The expected bandwidth is computed from NVLinks, NVLS, PCIe and the rails in use, or given with --expect.
 The finding names the limiting component, and observed facts that lower the limit, such as a missing rail. Where part of
-the chain is unknown nothing is expected, and nodes are only compared with each other. Plain sockets below 0.75 are
-reported here too, because a busy machine easily halves their bandwidth.
+the chain is unknown nothing is expected, and nodes are only compared with each other; a node for which alone nothing is
+expected is unknown. Plain sockets below 0.75 are reported here too, because a busy machine easily halves their
+bandwidth.
 
 ## Why it matters
 Healthy systems reach 0.93 and more. What is missing is lost in every step of the job.
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.probe import ProbeFacts
 from ncheck.model.report import Standing
 from ncheck.probe.shortfalls import compared, shortfalls, without_expectation
@@ -27,9 +28,8 @@ from ncheck.topology.hardware import HARDWARE_FACTS, hardware_in
 
 
 @cluster_check("NC720", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, alone=True)
-def bandwidth_low(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+def bandwidth_low(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     hardware = hardware_in(cluster)
     comparisons = compared(cluster.facts(ProbeFacts), hardware)
     yield from shortfalls(comparisons, hardware, Standing.LOW)
-    if reason := without_expectation(comparisons):
-        yield reason
+    yield from without_expectation(comparisons, hardware)

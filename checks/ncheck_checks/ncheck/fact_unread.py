@@ -9,7 +9,9 @@ node, not passed. Facts that only root can read are not listed here; those check
 A fault that cannot be seen may still be there. A tool that hangs or fails is often its first sign.
 
 ## What to type
-Run the command that the finding names on that node, such as `timeout 10 nvidia-smi topo -m`, and see how it ends.
+Run the command that the finding names on that node, such as `timeout 10 nvidia-smi topo -m`, and see how it ends. If
+sudo refused: ncheck runs `sudo -n`, which never asks for a password. Allow it for the user of the login, or run without
+`--sudo`.
 """
 
 from __future__ import annotations
@@ -23,13 +25,20 @@ from ncheck.facts.run import UnreadFacts
 
 @cluster_check("NC002", Severity.WARNING, UnreadFacts, alone=True, blocks_plan=True)
 def fact_unread(cluster: Cluster) -> Iterator[Problem]:
-    reasons: dict[tuple[str, str, str], list[str]] = {}
+    facts: dict[tuple[str, str, str], dict[str, None]] = {}  # those that have the same reason on a node
     for node in cluster:
         for name, unread in node[UnreadFacts].unread.items():
-            reasons.setdefault((name, unread.reason, unread.fix), []).append(node.name)
-    for (name, reason, fix), nodes in reasons.items():
-        probe = name == ProbeFacts.__name__
-        failure = "no bandwidth was measured" if probe else f"{name.removesuffix('Facts')} could not be read"
-        typed = fix or "ncheck explain NC002"
+            facts.setdefault((node.name, unread.reason, unread.fix), {})[name] = None
+    nodes: dict[tuple[tuple[str, ...], str, str], list[str]] = {}
+    for (node_name, reason, fix), names in facts.items():
+        nodes.setdefault((tuple(names), reason, fix), []).append(node_name)
+    for (names_of_facts, reason, fix), members in nodes.items():
+        failure, typed = _failure(names_of_facts), fix or "ncheck explain NC002"
         where = HERE if typed.startswith("ncheck ") else ""
-        yield Problem(f"{failure}: {reason}", typed, nodes=tuple(nodes), where=where, look=True, summary=failure)
+        yield Problem(f"{failure}: {reason}", typed, nodes=tuple(members), where=where, look=True, summary=failure)
+
+
+def _failure(names: tuple[str, ...]) -> str:
+    if names == (ProbeFacts.__name__,):
+        return "no bandwidth was measured"
+    return f"{', '.join(name.removesuffix('Facts') for name in names)} could not be read"

@@ -28,7 +28,7 @@ from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 
 
-@cluster_check("NC206", Severity.ERROR, InterpreterFacts, also=(GpuFacts, LoadedNcclFacts), by_kind=True)
+@cluster_check("NC206", Severity.ERROR, InterpreterFacts, also=(GpuFacts, LoadedNcclFacts))
 def framework_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     pythons = cluster.facts(InterpreterFacts)
     names = sorted({name for python in pythons.values() for name in python.frameworks} - {"horovod"})
@@ -43,9 +43,9 @@ def framework_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive | Not
 
 def _no_framework(cluster: Cluster, interpreters: list[str]) -> Inconclusive | NotApplicable:
     where = ", ".join(interpreters)
-    if not any(isinstance(node.maybe(GpuFacts), GpuFacts) for node in cluster):
+    if not (with_gpus := cluster.facts(GpuFacts)):
         return NotApplicable(f"no framework in {where}, and no GPU")
-    if all(isinstance(node.maybe(LoadedNcclFacts), LoadedNcclFacts) for node in cluster):
+    if cluster.facts(LoadedNcclFacts).keys() >= with_gpus.keys():
         return NotApplicable(f"no framework in {where}; NCCL itself is compared (--python selects another Python)")
     return Inconclusive(f"no framework in {where}: give the job's Python with --python")
 

@@ -4,7 +4,7 @@
 Nodes whose mpirun is another implementation (Open MPI, MPICH, Intel MPI) or another release (the first two numbers,
 4.1 against 5.0) than on the other nodes. It is the mpirun of the job's environment (--setup), or else of a
 non-interactive ssh login, or else of an interactive shell. Nodes without mpirun are reported if other nodes have one.
-Nodes are compared within groups of one GPU model. In a tie, both sides are named and none is blamed.
+All nodes are compared, whatever their GPU model. In a tie, both sides are named and none is blamed.
 
 ## Why it matters
 mpirun starts a daemon on every node and uses a private protocol with it. Daemons of another release do not answer:

@@ -2,7 +2,7 @@
 
 ## What it finds
 Nodes whose job interpreter loads another NCCL version than on the other nodes. ncheck calls `ncclGetVersion` of the
-library that the interpreter really loads and does not rely on package lists. Nodes are compared within groups of one
+library that the interpreter really loads and does not rely on package lists. All nodes are compared, whatever their
 GPU model. With a majority, the other nodes are named; in a tie, both sides are named and none is blamed.
 
 ## Why it matters
@@ -26,7 +26,7 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.os_release import OsFacts, command_to_install
 
 
-@cluster_check("NC201", Severity.ERROR, LoadedNcclFacts, also=(OsFacts,), everywhere=True, by_kind=True)
+@cluster_check("NC201", Severity.ERROR, LoadedNcclFacts, also=(OsFacts,), everywhere=True)
 def nccl_version_differs(cluster: Cluster) -> Iterator[Problem]:
     nccl = cluster.facts(LoadedNcclFacts)
     if parted := split({node: own.version for node, own in nccl.items()}):

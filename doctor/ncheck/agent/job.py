@@ -33,6 +33,7 @@ class Job:
         self.environment = dict(environment)
         self.path, self.how = None, "the search for python3 on PATH does not end"
         self.looking = True
+        self.start_seconds = 0.0  # what the interpreter needs before it does anything, once that is known
 
     def enter(self, timeout):
         """Run the set-up and find the interpreter; NotEnteredError with the set-up's own words."""

@@ -12,12 +12,17 @@ from ncheck.agent.job import Job, NotEnteredError
 _PATIENCE = 3.0  # seconds beyond a source's own time, which it should have kept by itself
 
 
-def within(seconds, work, *arguments):
-    """Return [what `work` returned], or [] where it did not come back in time; it is then left to itself."""
+def within(seconds, work, *arguments, more=lambda: 0.0):
+    """Return [what `work` returned], or [] where it did not come back in time; it is then left to itself.
+
+    `more` is asked when the time is over: how many seconds it may go on.
+    """
     returned = []
     thread = threading.Thread(target=lambda: returned.append(work(*arguments)), daemon=True)
     thread.start()
     thread.join(seconds)
+    if not returned:
+        thread.join(more())
     return list(returned)
 
 
@@ -57,11 +62,12 @@ class Sources:
     def respond(self, source, fetch=None):
         """Return one source's reply. Nothing is raised, whatever the node is like.
 
-        Each is read in a thread of its own: what sleeps in the kernel (a file system that hangs) is left there.
+        Each is read in a thread of its own: what sleeps in the kernel (a file system that hangs) is left there. What
+        starts the job's interpreter, twice at most, gets the time that this one needs to start.
         """
         self.fetch = fetch or self.fetch
         limit = (source.get("timeout") or self.timeout) + _PATIENCE
-        replies = within(limit, self.read, source)
+        replies = within(limit, self.read, source, more=lambda: 2 * self.job.start_seconds)
         why = "no answer within {:.0f} s: a file system or a driver hangs".format(limit)
         return replies[0] if replies else {"status": "timeout", "reason": why, "seconds": round(limit, 4)}
 
@@ -89,14 +95,22 @@ class Sources:
         return reply
 
     def as_root(self, argv, timeout, environment, *, tail):
-        """Run it through sudo where that was asked for. A refusal, sudo's or the program's own, is "denied"."""
-        if self.sudo and os.geteuid() != 0:
+        """Run it through sudo where that was asked for. A refusal, sudo's or the program's own, is "denied".
+
+        The reason of sudo's own begins with "sudo: ".
+        """
+        by_sudo = self.sudo and os.geteuid() != 0
+        if by_sudo:
             # What sudo started belongs to root and cannot be ended by us: timeout, as root, does it.
             argv = ["sudo", "-n", "timeout", "-s", "KILL", str(int(timeout) + 1), *argv]
         reply = commands.run(argv, timeout, environment, tail=tail)
-        if reply.get("exit_status") and any(words in reply["stderr"] for words in _REFUSALS):
-            reply["status"] = "denied"
-            reply["reason"] = reply["stderr"].strip().splitlines()[-1]
+        lines = reply.get("stderr", "").strip().splitlines()
+        if by_sudo and reply["status"] == "missing":
+            reply.update(status="denied", reason="sudo: it is not installed")
+        elif reply.get("exit_status") and by_sudo and lines and any(words in lines[-1] for words in _REFUSALS_OF_SUDO):
+            reply.update(status="denied", reason="sudo: " + lines[-1].replace("sudo: ", "", 1))
+        elif reply.get("exit_status") and any(words in reply["stderr"] for words in _REFUSALS):
+            reply.update(status="denied", reason=lines[-1])
         return reply
 
     def read_file(self, source):
@@ -113,5 +127,10 @@ class Sources:
         return {"status": "ok", "value": module.answer(self, source.get("arguments"), timeout)}
 
 
-# sudo: a password is required     |     dmesg: read kernel buffer failed: Operation not permitted
-_REFUSALS = ("a password is required", "not in the sudoers", "not allowed to", "not permitted", "ermission denied")
+# sudo: a password is required     |     ann is not in the sudoers file.
+# Sorry, user ann is not allowed to execute '/usr/bin/timeout ...' as root on gpu01.
+_REFUSALS_OF_SUDO = ("sudo: ", "not in the sudoers", "not allowed to execute", "may not run sudo")
+
+
+# dmesg: read kernel buffer failed: Operation not permitted
+_REFUSALS = ("not permitted", "ermission denied")

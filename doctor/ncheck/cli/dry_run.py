@@ -38,10 +38,10 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
     from ncheck.facts.links import CONNECT, LISTEN
     from ncheck.facts.planned_pick import PLANNED
     from ncheck.facts.probe import MEETING, TASK
-    from ncheck.facts.ssh_peers import PEERS
+    from ncheck.facts.ssh_peers import FROM_HERE, PEERS
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
-    first = tuple(source for source in sources if source not in {PEERS, PLANNED, MEETING, TASK, *mesh})
+    first = tuple(source for source in sources if source not in {PEERS, FROM_HERE, PLANNED, MEETING, TASK, *mesh})
     edges = _edges(nodes, settings) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
     yield f"Dry run: nothing was executed. A run on {many} would do the following,"
@@ -53,6 +53,8 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
         for source in first:
             yield from _source(source, settings)
         yield ""
+    if FROM_HERE in sources:
+        yield from _from_here(nodes, settings)
     yield from _mesh(nodes, mesh, settings)
     yield from _peers(nodes, edges, settings)
     if PLANNED in sources and len(nodes) > 1:
@@ -183,6 +185,19 @@ def _edges(nodes: tuple[Node, ...], settings: Settings) -> dict[str, tuple[Node,
 
     peers = edges(len(nodes), settings.mesh)
     return {nodes[source].name: tuple(nodes[target] for target in targets) for source, targets in peers.items()}
+
+
+def _from_here(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
+    """Yield what this machine runs itself: none of it if the launch line is typed elsewhere, or there is no SSH."""
+    from ncheck.agent.answers.ssh_peers import line
+    from ncheck.ssh_from_here import configuration, words_for
+
+    if settings.rehearsal or settings.environment.enter or settings.environment.rsh or nodes[0].local:
+        return
+    target = {"host": nodes[0].name, "words": words_for(nodes[0], configuration(settings))}
+    yield "This machine runs the ssh program, for one node of each ssh configuration that differs here:"
+    yield f"  {shlex.join(line(target, settings.connect_timeout))}"
+    yield ""
 
 
 def _peers(nodes: tuple[Node, ...], edges: Mapping[str, tuple[Node, ...]], settings: Settings) -> Iterator[str]:

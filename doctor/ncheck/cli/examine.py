@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -31,7 +32,7 @@ def settings_of(given: Mapping[str, object]) -> Settings:
     options = {name: value for name, value in given.items() if value not in (None, ())}
     from ncheck.settings import make_settings
 
-    settings = make_settings(options, os.environ, Path.cwd(), say)
+    settings = make_settings(options, os.environ, _current_folder(), say)
     if settings.ignore:
         from ncheck.registry import load_checks
 
@@ -58,23 +59,43 @@ def _refuse_files(settings: Settings) -> None:
         taken[Path(path).resolve()] = option
 
 
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise SettingsError(f"the current folder cannot be used: {error.strerror}; change to another: cd") from None
+
+
 def nodes_file(context: click.Context, arguments: tuple[str, ...]) -> str | None:
     """Return the one nodes file of a command line. Raises InventoryError, with a similar name, if it does not exist."""
     if not arguments:
         return None
     path = arguments[0]
-    if path != "-" and not os.path.lexists(path):
+    if path != "-" and not _may_exist(path):
         raise InventoryError(_no_such_file(context, path))
     if len(arguments) > 1:
         raise click.UsageError(f"only one nodes file is allowed: unexpected argument {quoted(arguments[1])}", context)
     return path
 
 
+def _may_exist(path: str) -> bool:
+    """Tell whether a file is there, or may be: in a folder that this user cannot read, opening it says why."""
+    try:
+        os.lstat(path)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def _no_such_file(context: click.Context, path: str) -> str:
     group = context.parent.command if context.parent else None
     commands = [*group.commands, "--help", "--version"] if isinstance(group, click.Group) else []
     folder = Path(path).parent
-    files = [str(folder / entry.name) for entry in folder.iterdir()] if folder.is_dir() else []
+    files: list[str] = []
+    with suppress(OSError):  # no such folder, or one that cannot be listed: no file in it is suggested
+        files = [str(folder / entry.name) for entry in folder.iterdir()]
     similar = get_close_matches(path, [*commands, *files], n=1, cutoff=0.7)
     hint = f"did you mean {printable(similar[0])}?" if similar else f"to check a host by name: -H {printable(path)}"
     return f"no such file or command: {quoted(path)}; {hint}"
@@ -85,7 +106,7 @@ def examined(settings: Settings, observer: Observer) -> Report:
     from ncheck.cli.process import prepare_fan_out
     from ncheck.pipeline import examine
 
-    prepare_fan_out()
+    prepare_fan_out(many=not settings.local)  # a shell on this machine inherits the limit, and its own is judged
 
     if settings.good_nodes is None and settings.bad_nodes is None:
         return say_dropped(examine(settings, observer))

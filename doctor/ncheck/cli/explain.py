@@ -94,29 +94,33 @@ def allow(file: str) -> None:
 _PACKED = {b"\x1f\x8b": "zcat", b"BZh": "bzcat", b"\xfd7zXZ": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat"}
 
 
-_LARGEST = 64 * 2**20  # bytes: far above any tool's output and most logs
+_MIB = 2**20
+
+
+_LARGEST_LOG, _LARGEST = 64 * _MIB, 8 * _MIB  # bytes of most logs, and far above any tool's output
 
 
 def _text(kind: str, file: str) -> str:
     """Return the text of a file; undecodable bytes are replaced. Raises NcheckError if it cannot be read."""
     from ncheck.parse.capture import decoded
 
+    most = _LARGEST_LOG if kind in ("log", "hangs") else _LARGEST
     try:
-        data = sys.stdin.buffer.read(_LARGEST + 1) if file == "-" else _bytes(file)
+        data = sys.stdin.buffer.read(most + 1) if file == "-" else _bytes(file, most + 1)
     except OSError as error:
         raise NcheckError(f"{file}: {error.strerror}") from error
     for start, program in _PACKED.items():
         if data.startswith(start):
             raise NcheckError(f"{file} is compressed; use: {program} {shlex.quote(file)} | ncheck read {kind} -")
-    if len(data) > _LARGEST:
+    if len(data) > most:
         name, end = ("standard input", "") if file == "-" else (file, f" {shlex.quote(file)}")
-        why = f"larger than {_LARGEST // 2**20} MiB"
-        raise NcheckError(f"{name} is {why}; to read its end: tail -c 60M{end} | ncheck read {kind} -")
+        line = f"tail -c {most // _MIB}M{end} | ncheck read {kind} -"
+        raise NcheckError(f"{name} is larger than {most // _MIB} MiB; to read its end: {line}")
     return decoded(data)
 
 
-def _bytes(file: str) -> bytes:
-    """Return the first bytes of a file, one more than are read. A pipe that nobody writes to is an error at once."""
+def _bytes(file: str, most: int) -> bytes:
+    """Return the first bytes of a file. A pipe that nobody writes to is an error at once."""
     with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
         start = b""
         if stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode):
@@ -128,4 +132,4 @@ def _bytes(file: str) -> bytes:
                 if not start:
                     raise NcheckError(f"{file} is a pipe that nobody writes to")
         os.set_blocking(stream.fileno(), True)
-        return start + stream.read(_LARGEST + 1 - len(start))
+        return start + stream.read(most - len(start))

@@ -26,9 +26,10 @@ def collect_garbage_rarely() -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
-def prepare_fan_out() -> None:
+def prepare_fan_out(*, many: bool = True) -> None:
     """Make the process ready for many connections: open files, and an import of paramiko in half the time."""
-    allow_open_files()
+    if many:
+        allow_open_files()
     if not any(isinstance(finder, NoInvokeForParamiko) for finder in sys.meta_path):
         sys.meta_path.insert(0, NoInvokeForParamiko())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import socket
 import threading
 from contextlib import ExitStack, closing, suppress
@@ -16,7 +17,7 @@ from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL, OPEN_FAILED_ADMINISTRA
 
 from ncheck.agent.loop import serve
 from ncheck.fleet.bootstrap import parse_script
-from ncheck.fleet.engine import REMOTE_COMMAND
+from ncheck.fleet.engine import COMMAND_NAME, REMOTE_COMMAND
 from ncheck.model.evidence import Greeting, Reply, Status
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ def answer(evidence: Evidence, read: Callable[[int], bytes], write: Callable[[by
     greeting = evidence.greeting or Greeting()
     write((greeting.noise + f"\n{marker} hello\n").encode("utf-8", "surrogateescape"))
     lines = (
+        f"command {COMMAND_NAME}",
         f"host {greeting.host_name}",
         f"boot {greeting.boot_id}",
         f"net {greeting.network_namespace}",
@@ -234,10 +236,25 @@ class _Login(paramiko.ServerInterface):
         return OPEN_SUCCEEDED if kind == "session" else OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
-        if command.decode("utf-8", "replace") != REMOTE_COMMAND:
+        text = command.decode("utf-8", "replace")
+        if text == REMOTE_COMMAND:
+            threading.Thread(target=self._shell, args=(channel,), daemon=True).start()
+        elif nonce := _NONCE.fullmatch(text):
+            threading.Thread(target=_print, args=(channel, nonce[1] + nonce[2]), daemon=True).start()
+        else:
             return False
-        threading.Thread(target=self._shell, args=(channel,), daemon=True).start()
         return True
+
+
+# echo 0f3a99bc120f3a99''bc120f3a99bc1200
+_NONCE = re.compile(r"echo ([0-9a-f]+)''([0-9a-f]+)")
+
+
+def _print(channel: paramiko.Channel, text: str) -> None:
+    """Be a shell that runs echo."""
+    with suppress(OSError, EOFError), closing(channel):
+        channel.sendall(f"{text}\n".encode())
+        channel.send_exit_status(0)
 
 
 def _reader(channel: paramiko.Channel) -> Callable[[int], bytes]:

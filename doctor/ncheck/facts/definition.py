@@ -23,6 +23,7 @@ LONGEST = 400  # characters of a node's own text in a reason: a program may prin
 
 # The phases of a collection, in their order. Each is named as people see it while it runs.
 COLLECTING, LISTENING, ASKING_PEERS, TRYING_PLAN = "collecting", "listening", "asking its peers", "trying the plan"
+ON_THIS_MACHINE = "trying ssh from here"  # after the first phase, in no phase of the nodes: this machine answers
 MEASURING = "measuring"  # in steps, each chosen from what the ones before it measured
 
 
@@ -99,7 +100,8 @@ def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
     if reply.status is Status.NOT_ASKED:
         return Absent(reply.reason)
     if reply.status is Status.DENIED:
-        return Unread(f"{name}: permission denied", needs_root=isinstance(source, Command) and source.root)
+        denied = Unread(f"{name}: permission denied", needs_root=isinstance(source, Command) and source.root)
+        return sudo_refused(reply) or denied
     if reply.status is Status.TIMEOUT:
         reason = f"{name} did not end within {reply.seconds:.0f} s and was killed"
         line = line_for(source)
@@ -108,6 +110,15 @@ def trouble(source: Source, reply: Reply) -> Unread | Absent | None:
         why = reply.reason[:LONGEST] or reply.status.value
         return Unread(f"{name}: {why}", unanswered=reply.status is Status.UNANSWERED)
     return _bad_exit(source, reply)
+
+
+def sudo_refused(reply: Reply) -> Unread | None:
+    """Return why sudo did not run a command on this node, where --sudo was given and it refused."""
+    if not reply.reason.startswith("sudo: "):
+        return None
+    why = reply.reason.removeprefix("sudo: ")[:LONGEST]
+    allow = 'echo "$(id -un) ALL=(root) NOPASSWD: ALL" | sudo tee /etc/sudoers.d/ncheck'
+    return Unread(f"sudo refused, although --sudo was given: {why}", fix=allow)
 
 
 def no_answer(source: Source, reply: Reply) -> Unread | Absent | None:

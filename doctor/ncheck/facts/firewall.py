@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from ncheck.facts.definition import Fact, trouble
+from ncheck.facts.definition import Fact, sudo_refused, trouble
 from ncheck.hostlist import quoted
 from ncheck.model.evidence import Command, Evidence, File, Reply, Status
 from ncheck.model.fact import Absent, Read, Unread
@@ -129,7 +129,8 @@ def _chains(evidence: Evidence) -> tuple[InputChain, ...] | Unread | Absent:
             why = trouble(source, reply)
             return why if isinstance(why, Unread) else Unread(f"{source.argv[0]} was not run")
     if Status.DENIED in (nft.status, old.status):
-        return Unread("only root can read the firewall rules", True, "sudo nft list ruleset")  # noqa: FBT003
+        hidden = Unread("only root can read the firewall rules", needs_root=True, fix="sudo nft list ruleset")
+        return sudo_refused(nft) or sudo_refused(old) or hidden
     readable = nft.status is Status.OK and not any(words in nft.stderr for words in _NO_JSON)
     if readable and (why := trouble(NFT, nft)):
         return why

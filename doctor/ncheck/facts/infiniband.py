@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ncheck.facts.definition import Fact, trouble
+from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.facts.shapes import device_name
 from ncheck.model.evidence import Command, Evidence, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
@@ -236,9 +236,10 @@ def _failed(reply: Reply, shown: dict[str, object] | Unread, devices: tuple[str,
 
 
 def _joined_port(tree: dict[str, object], adapter: Adapter, port: Port) -> HcaPort:
-    """Join a port of ibstat with its location in sysfs. Raises ValueError for a port without a state."""
-    if port.state is None:
-        raise ValueError(f"ibstat shows no state of port {port.number} of {adapter.name}")
+    """Join a port of ibstat with its location in sysfs. Raises ValueError for a port without a known state."""
+    if port.state is None or port.state not in _STATES.values():
+        shown = "no state" if port.state is None else f"an unknown state ({port.state[:LONGEST]})"
+        raise ValueError(f"ibstat shows {shown} of port {port.number} of {adapter.name}")
     pci, numa, netdev = location(tree, adapter.name, port.number)
     return HcaPort(
         hca=device_name(adapter.name),

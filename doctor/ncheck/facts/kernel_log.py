@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from shlex import quote
 
-from ncheck.facts.definition import Fact, trouble
+from ncheck.facts.definition import Fact, sudo_refused, trouble
 from ncheck.model.check import Problem
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Read, Unread
@@ -99,7 +99,7 @@ def _unreadable(evidence: Evidence) -> Unread:
     for command, reply in replies.items():
         why = trouble(command, reply)
         unfinished = reply.status is Status.OK and reply.exit_status is None
-        if isinstance(why, Unread) and (reply.status in _ROOT_DOES_NOT_HELP or unfinished):
+        if isinstance(why, Unread) and (reply.status in _ROOT_DOES_NOT_HELP or unfinished or sudo_refused(reply)):
             return why
     errors = [text for reply in replies.values() for text in (reply.stderr.strip(), reply.reason) if text]
     return Unread(

@@ -86,9 +86,10 @@ def facts_of(evidence: Evidence, wanted: Iterable[FactType]) -> dict[FactType, o
 def _answered(evidence: Evidence, wanted: Collection[FactType], *, first: bool) -> tuple[FactType, ...]:
     """Return the wanted facts that this part of a node's evidence holds.
 
-    What is read off the login alone is read again from each part: a connection may fail in any phase. Facts of the
-    first phase that were not answered are unread; those of later phases may still come.
+    What is read off the login alone is read again from each part that has it: a connection may fail in any phase. Facts
+    of the first phase that were not answered are unread; those of later phases may still come.
     """
+    has_login = first or evidence.greeting is not None  # what this machine answers for a node has none
     replies = {key.rpartition(TURN)[0] for key in evidence.replies} | evidence.replies.keys()
 
     def holds(fact: FactType) -> bool:
@@ -96,9 +97,10 @@ def _answered(evidence: Evidence, wanted: Collection[FactType], *, first: bool) 
         if definition is None:
             return False
         sources = definition.sources
-        return (first and definition.for_all_alike) or not sources or any(one.key in replies for one in sources)
+        unasked = (first and definition.for_all_alike) or (has_login and not sources)
+        return unasked or any(one.key in replies for one in sources)
 
-    read_from_login = ALWAYS if first or evidence.greeting is not None else ()
+    read_from_login = ALWAYS if has_login else ()
     return tuple(fact for fact in dict.fromkeys((*read_from_login, *wanted)) if holds(fact))
 
 

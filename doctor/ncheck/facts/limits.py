@@ -21,10 +21,18 @@ class SharedMemory:
 
 @dataclass(frozen=True)
 class LimitsFacts:
-    """Limits of a non-interactive login: locked memory in bytes (None: unlimited), and shared memory."""
+    """Soft limits of a non-interactive login, None where unlimited, and shared memory.
+
+    `memlock`, `address_space` and `file_size` are in bytes; `processes` counts all processes and threads of the user.
+    """
 
     memlock: int | None
     shm: SharedMemory | Unread
+    open_files: int | None = None
+    processes: int | None = None
+    address_space: int | None = None
+    cpu_seconds: int | None = None
+    file_size: int | None = None
 
 
 @final
@@ -43,9 +51,14 @@ class NotRead(TypedDict):
 
 
 class LimitsAnswer(TypedDict):
-    """Bytes; null is unlimited."""
+    """Soft limits; null is unlimited."""
 
     memlock: int | None
+    open_files: int | None
+    processes: int | None
+    address_space: int | None
+    cpu_seconds: int | None
+    file_size: int | None
     shm: SharedMemoryAnswer | NotRead
 
 
@@ -61,8 +74,19 @@ def limits(evidence: Evidence) -> Read[LimitsFacts]:
     if why := no_answer(LIMITS, reply):
         return why
     answer = cast("LimitsAnswer", reply.value)
-    memlock = answer["memlock"]
-    return LimitsFacts(None if memlock is None else whole(memlock), _shared(answer["shm"]))
+
+    def limit(value: int | None) -> int | None:
+        return None if value is None else whole(value)
+
+    return LimitsFacts(
+        memlock=limit(answer["memlock"]),
+        shm=_shared(answer["shm"]),
+        open_files=limit(answer["open_files"]),
+        processes=limit(answer["processes"]),
+        address_space=limit(answer["address_space"]),
+        cpu_seconds=limit(answer["cpu_seconds"]),
+        file_size=limit(answer["file_size"]),
+    )
 
 
 def _shared(answer: SharedMemoryAnswer | NotRead) -> SharedMemory | Unread:

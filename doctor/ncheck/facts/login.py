@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ncheck.facts.definition import Fact
-from ncheck.model.evidence import Evidence, Login
+from ncheck.model.evidence import Evidence, Greeting, Login
 from ncheck.model.fact import Unread
 from ncheck.text import printable
 
@@ -23,10 +23,12 @@ class LoginFacts:
     """The result of the login; every node has this fact, unreachable nodes too.
 
     `noise` is what the node's start-up files printed on stdout, made safe for a terminal, at most a few lines.
+    `python_seconds`: how long python3 needed to start there; 0 where none was started, or it was not measured.
     """
 
     login: Login
     noise: str = ""
+    python_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,9 @@ def _listing(evidence: Evidence) -> ListingFacts:
 
 
 def _login(evidence: Evidence) -> LoginFacts:
-    noise = evidence.greeting.noise if evidence.greeting else ""
-    lines = [printable(line) for line in noise.splitlines() if line.strip()]
-    return LoginFacts(evidence.login, "\n".join(lines[:NOISE_LINES]))
+    greeting = evidence.greeting or Greeting()
+    lines = [printable(line) for line in greeting.noise.splitlines() if line.strip()]
+    return LoginFacts(evidence.login, "\n".join(lines[:NOISE_LINES]), greeting.python_seconds)
 
 
 def _identity(evidence: Evidence) -> IdentityFacts | Unread:

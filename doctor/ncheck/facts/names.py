@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal, TypedDict, cast, final
 
 from ncheck.facts.definition import LONGEST, Fact, exempt_without_peers, no_answer
+from ncheck.facts.ssh_peers import launch_origin
 from ncheck.hostlist import is_v6, quoted
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
@@ -135,7 +136,7 @@ _PATIENCE = 10.0  # seconds for a node's resolver, for all names together
 
 def ask_names(cluster: Cluster, settings: Settings, left: float) -> Questions:
     """Ask each node to look up its own listed name, the first node's (MASTER_ADDR), and those it would ssh to."""
-    found = edges(len(cluster), settings.mesh)
+    found = edges(len(cluster), settings.mesh, launch_origin(cluster))
     questions: Questions = {}
     for number, node in enumerate(cluster.nodes):
         names = list(_names(cluster.nodes, (number, 0, *found.get(number, ()))))

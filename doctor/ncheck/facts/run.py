@@ -21,13 +21,14 @@ class UnreadFacts:
 
 @dataclass(frozen=True)
 class JobFacts:
-    """What the user said of the job and the login, the same on every node. `ifname`: the interface that the job is to
-    use (--ifname); `port` and `user` of ssh (-p, -l).
+    """What is known of the job, the same on every node. `ifname`: the interface that it is to use (--ifname).
+
+    `launcher` is that of the plan, None before there is one. `tree`: its daemons start others, as those of Open MPI do.
     """
 
     ifname: str | None = None
-    port: int | None = None
-    user: str | None = None
+    launcher: str | None = None
+    tree: bool = True
 
 
 @dataclass(frozen=True)

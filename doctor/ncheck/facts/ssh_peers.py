@@ -1,14 +1,14 @@
-"""ssh from a node to other nodes, as a launcher would use it."""
+"""ssh as a launcher would use it: from a node to other nodes, and from this machine to the nodes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from ncheck.facts.definition import ASKING_PEERS, Fact, exempt_without_peers, trouble
+from ncheck.facts.definition import ASKING_PEERS, ON_THIS_MACHINE, Fact, exempt_without_peers, trouble
 from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import is_name, is_v6, quoted
-from ncheck.model.evidence import Answer, Cause, Evidence, JsonValue, Status
+from ncheck.model.evidence import Answer, Cause, Evidence, JsonValue, Reply, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.network.ssh_edges import edges
@@ -22,16 +22,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PeerSsh:
-    """One connection: this node ran `ssh target true` in batch mode. `cause` is None if it worked."""
+    """One connection: a command was run on `target` by ssh in batch mode. `cause` is None if it ran there.
+
+    `port` is what ssh was told by -p, None if it was told none.
+    """
 
     target: str
     cause: Cause | None
     detail: str = ""
+    port: int | None = None
 
 
 @dataclass(frozen=True)
 class PeerSshFacts:
-    """The connections that this node tried: to all others up to 16 nodes, else those of Open MPI's launch tree."""
+    """The connections that this node tried: to all others up to 16 nodes, else those that a launch may use."""
 
     peers: tuple[PeerSsh, ...]
 
@@ -40,13 +44,28 @@ class PeerSshFacts:
         return PeerSshFacts(tuple(peer for peer in self.peers if peer.target in names))
 
 
+@dataclass(frozen=True)
+class SshFromHereFacts:
+    """The ssh program of the machine that runs ncheck, on which the launch line is typed: can it log in to this node?
+
+    `tried` stands for all nodes with the same ssh configuration there: its target may be another of them. It is None
+    where this node is that machine.
+    """
+
+    tried: PeerSsh | None
+
+
 class PeerAnswer(TypedDict):
-    """One connection. `exit_status`: null if it did not end; `cut_short`: there was no time for it."""
+    """One connection. `exit_status`: null if it did not end; `cut_short`: there was no time for it; `ran`: the command
+    itself ran there (recordings of earlier releases do not say); `port`: what was asked.
+    """
 
     exit_status: int | None
     stderr: str
     seconds: float | None
     cut_short: bool | None
+    ran: bool | None
+    port: int | None
 
 
 class PeersAnswer(TypedDict):
@@ -58,20 +77,38 @@ class PeersAnswer(TypedDict):
 PEERS = Answer("ssh-peers", shape=PeersAnswer)
 
 
+FROM_HERE = Answer("ssh-from-here", shape=PeersAnswer)  # this machine answers it
+
+
 _OURS = 255  # ssh's own exit status; any other is that of the remote shell
 
 
 def peers(evidence: Evidence) -> Read[PeerSshFacts]:
-    """Read each connection. Absent on a node that had none to try: no launch opens ssh from it."""
+    """Read each connection. A node that was asked to try some and names none has told nothing."""
     reply = evidence.reply(PEERS)
     if reply.status is Status.MISSING:
         return Unread("no ssh program on this node")
     if why := trouble(PEERS, reply):
         return why
+    edges = _edges(reply)
+    return PeerSshFacts(edges) if edges else Unread("it tried no ssh to other nodes, although it was asked to")
+
+
+def from_here(evidence: Evidence) -> Read[SshFromHereFacts]:
+    """Read the connection from this machine. Absent if the launch line is typed elsewhere, or in an old recording."""
+    reply = evidence.reply(FROM_HERE)
+    if reply.status is Status.UNANSWERED and evidence.recorded:
+        return Absent("the recording does not say how ssh works on the machine that ran ncheck")
+    if reply.status is Status.MISSING:
+        return Absent("no ssh program on this machine")
+    if why := trouble(FROM_HERE, reply):
+        return why
+    return SshFromHereFacts(next(iter(_edges(reply)), None))
+
+
+def _edges(reply: Reply) -> tuple[PeerSsh, ...]:
     said = cast("PeersAnswer", reply.value)["peers"]
-    if not said:
-        return Absent("no ssh to other nodes to test from here")
-    return PeerSshFacts(tuple(_edge(target, answer) for target, answer in said.items()))
+    return tuple(_edge(target, answer) for target, answer in said.items())
 
 
 def _edge(target: str, answer: PeerAnswer) -> PeerSsh:
@@ -79,11 +116,20 @@ def _edge(target: str, answer: PeerAnswer) -> PeerSsh:
     if not (is_name(target) or is_v6(target)):
         raise ValueError(f"{quoted(target)} is not a hostname")
     status, stderr = answer["exit_status"], answer["stderr"]
+    edge = PeerSsh(target, None, port=answer.get("port"))
+    if status == 0 and answer.get("ran") is not False:
+        return edge
     if status == 0:
-        return PeerSsh(target, None)
+        return replace(edge, cause=Cause.NO_SHELL, detail=_NOT_RUN)
     if answer.get("cut_short"):
-        return PeerSsh(target, Cause.DEADLINE, "no time left to try it")
-    return PeerSsh(target, _cause(status, stderr), main_line(stderr) or _silent(status, answer.get("seconds")))
+        return replace(edge, cause=Cause.DEADLINE, detail="no time left to try it")
+    detail = main_line(stderr) or _silent(status, answer.get("seconds"))
+    return replace(edge, cause=_cause(status, stderr), detail=detail)
+
+
+_NOT_RUN = (
+    "ssh ended with exit status 0 but ran no command there: a start-up file (exec, newgrp) or ForceCommand replaces it"
+)
 
 
 def _cause(status: int | None, stderr: str) -> Cause:
@@ -103,9 +149,19 @@ def _silent(status: int | None, seconds: float | None) -> str:
 _LEAST_FOR_A_PEER = 3.0  # seconds for one login from node to node, if there are many
 
 
+def launch_origin(cluster: Cluster) -> int | None:
+    """Return the position of the node where a launch line is typed; None if it is typed on another machine, this one.
+
+    Where nothing is known of that, it is assumed to be the first node.
+    """
+    here = cluster.facts(SshFromHereFacts)
+    own = (number for number, name in enumerate(cluster.names) if name in here and here[name].tried is None)
+    return next(own, None if here else 0)
+
+
 def exempt_peers(cluster: Cluster, settings: Settings) -> dict[str, str]:
-    """Return the nodes from which no launch opens ssh, each with the reason."""
-    found = edges(len(cluster), settings.mesh)
+    """Return the nodes from which no launch opens ssh, wherever it begins, each with the reason."""
+    found = edges(len(cluster), settings.mesh, 0).keys() | edges(len(cluster), settings.mesh, None).keys()
     others = (node.name for number, node in enumerate(cluster.nodes) if number not in found)
     return exempt_without_peers(cluster, settings) or dict.fromkeys(others, "no launch opens ssh from here")
 
@@ -114,7 +170,7 @@ def ask_peers(cluster: Cluster, settings: Settings, left: float) -> Questions:
     """Ask each node to ssh to those nodes that a launch would start from it, if they are reachable."""
     standing = {node.name for node in cluster.connected}
     questions: Questions = {}
-    for number, others in edges(len(cluster), settings.mesh).items():
+    for number, others in edges(len(cluster), settings.mesh, launch_origin(cluster)).items():
         ends = [cluster.nodes[other] for other in others]
         targets = [_peer(end, settings) for end in ends if end.name in standing]
         questions[cluster.nodes[number].name] = (_question(targets, settings, left),)
@@ -137,4 +193,5 @@ def _peer(node: Node, settings: Settings) -> JsonValue:
 
 FACTS = (
     Fact(PeerSshFacts, (PEERS,), peers, ASKING_PEERS, needs=(LoginFacts,), questions=ask_peers, exempt=exempt_peers),
+    Fact(SshFromHereFacts, (FROM_HERE,), from_here, ON_THIS_MACHINE),
 )

@@ -4,8 +4,10 @@ module more.
 Each line of the shell begins with the run's marker. The node joins it from two halves, so that a shell or a terminal
 that echoes the script does not look like an answer:
 
-    MARK hello | MARK host NAME | MARK boot ID | MARK net NAMESPACE | MARK uid N | MARK end     the greeting
+    MARK hello | MARK command NAME | MARK forced [yes] | MARK host NAME | MARK boot ID | MARK net NAMESPACE |
+    MARK uid N | MARK end                    the greeting; NAME is the shell's $0, forced: sshd ran another command
     MARK in                                  inside --enter's container
+    MARK files N                             how many files a process may open
     MARK go VERSION PATH                     a python3 runs; its frames follow
     MARK none                                no python3 here can run the agent
     MARK left STATUS                         --enter's command ended with this status
@@ -67,13 +69,15 @@ _GREETING = (
     "m={first};m=${{m}}{second};h=;b=;u=;{{ read -r h</proc/sys/kernel/hostname||h=`uname -n`;"
     "read -r b</proc/sys/kernel/random/boot_id;s=`readlink /proc/self/ns/net`;"
     "while read -r k u v;do case $k in Uid:)break;;esac;done</proc/self/status||u=`id -u`;}} 2>/dev/null;"
-    'printf \'\\n%s hello\\n\' "$m";for l in "host $h" "boot $b" "net $s" "uid $u" end;'
+    'printf \'\\n%s hello\\n\' "$m";for l in "command $0" "forced ${{SSH_ORIGINAL_COMMAND+yes}}" "host $h" '
+    '"boot $b" "net $s" "uid $u" end;'
     'do printf \'%s %s\\n\' "$m" "$l";done;'
 )
 
 
 _PYTHON = (
-    'l={loader};for p in {candidates};do command -v "$p">/dev/null 2>&1||continue;'
+    'printf \'%s files %s\\n\' "$m" "`ulimit -n`";l={loader};'
+    'for p in {candidates};do command -v "$p">/dev/null 2>&1||continue;'
     '"$p" -I -B -u -c "$l" "$m" {size} {seconds};case $? in 1|2|86|126|127);;*)exit;;esac;done;'
 )
 
@@ -96,10 +100,9 @@ class Bootstrap:
     script: str
     blob: bytes = b""
 
-    @property
-    def sent(self) -> bytes:
-        """All that is sent to the node before it answers."""
-        return self.script.encode() + b"\n" + self.blob
+    def quoted_by(self, messages: bytes) -> bool:
+        """Tell whether error messages quote the script: a program read it that cannot run it, such as csh or fish."""
+        return self.script.partition(";")[0].encode() in messages
 
 
 def bootstrap(

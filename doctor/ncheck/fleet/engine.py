@@ -8,10 +8,15 @@ if TYPE_CHECKING:
     from ncheck.model.evidence import Login
     from ncheck.model.node import Node
 
+# The name ($0) that the remote command gives its shell, and the script returns: a shell that came in its place, by a
+# start-up file or by sshd, also runs the script, and has another name.
+COMMAND_NAME = "ncheck-command"
+
+
 # The one remote command, whatever is to be run: no quote, backslash, newline or exclamation mark inside, so that sh,
 # bash, zsh, csh and fish all read it alike. The first line of standard input is a POSIX shell script, which continues
 # from there.
-REMOTE_COMMAND = "exec /bin/sh -c 'IFS= read -r line && eval \"$line\"'"
+REMOTE_COMMAND = f"exec /bin/sh -c 'IFS= read -r line && eval \"$line\"' {COMMAND_NAME}"
 
 
 class LoginFailedError(Exception):

@@ -6,16 +6,19 @@ import math
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from ncheck.agent.frames import MOST, FrameError, inflated, length_of, message_of, packed, weight
 from ncheck.fleet.bootstrap import Bootstrap, bootstrap
+from ncheck.fleet.engine import COMMAND_NAME
 from ncheck.fleet.framing import Lines, NodeFloodsError, greeting_from, on_the_wire, reply_from
 from ncheck.model.evidence import Answer, Cause, Evidence, Login, Reply, Status
 from ncheck.ssh import login as ssh
 from ncheck.ssh.failures import cause_of
+from ncheck.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +44,9 @@ AFTER_THE_RUN = 5.0  # seconds that an agent may go on after the run, where the 
 _HEADER = 4
 
 
+_FILES_OF_PYTHON = 16  # open files: a shell needs a number from 10 on, Python a few more to start a program
+
+
 _LAST_WORDS = 5.0  # seconds to wait for a reason after the node closed its input
 
 
@@ -64,24 +70,30 @@ class Session:
         self.answered = self.starting = False
 
     def greet(self, started: float) -> None:
-        """Send the script and the agent, and read the shell's greeting. `started` is when connecting began."""
+        """Send the script, and read the shell's greeting. `started` is when connecting began."""
         self.script = self._bootstrap()
         self.known.login = replace(self.stream.login, reached=False)
         try:
-            self._send_script()
+            self._send_now(self.script.script.encode() + b"\n")
             noise = self.lines.until_marker(self.script.marker, self._left(self.wanted.connect_timeout))
             marked = self.lines.marked_until("end", self._left(self.wanted.connect_timeout))
         except (TimeoutError, OSError, EOFError, NodeFloodsError) as error:
             raise self._no_shell(error) from error
+        if marked.get("command") != COMMAND_NAME:
+            raise self._other_shell(marked)
         self.known.greeting = greeting_from(marked, noise)
         seconds = self.stream.login.seconds or time.monotonic() - started
         self.known.login = replace(self.stream.login, reached=True, seconds=seconds)
 
     def start(self) -> None:
-        """Wait for the agent to start, and let it enter the job's environment."""
+        """Send the agent, wait for it to start, and let it enter the job's environment."""
+        self._send_now(self.script.blob)  # not before the greeting: another program could take it for commands
+        began = time.monotonic()
         version, path = self._python()
+        seconds = 0.0 if self.wanted.enter else round(time.monotonic() - began, 3)  # a container has to start, too
         if self.known.greeting:
-            self.known.greeting = replace(self.known.greeting, python=f"{path} ({version})" if version else path)
+            python = f"{path} ({version})" if version else path
+            self.known.greeting = replace(self.known.greeting, python=python, python_seconds=seconds)
         self._post({
             "do": "start", "command_timeout": self.wanted.command_timeout, "sudo": self.wanted.sudo,
             "setup_timeout": min(30.0, self._left(30.0)), "environment": dict(self.wanted.environment),
@@ -124,12 +136,10 @@ class Session:
     def _left(self, most: float) -> float:
         return max(0.0, min(most, self.wanted.deadline - time.monotonic()))
 
-    def _send_script(self) -> None:
+    def _send_now(self, data: bytes) -> None:
         """Send all at once. A shell that ended at once breaks the pipe; the reason is read from its output."""
-        try:
-            self.stream.send(self.script.sent, self._left(self.wanted.connect_timeout))
-        except ConnectionError:
-            return
+        with suppress(ConnectionError):
+            self.stream.send(data, self._left(self.wanted.connect_timeout))
 
     def _post(self, message: dict[str, JsonValue]) -> None:
         """Send a message when the next answer is waited for, together with others that were posted."""
@@ -258,7 +268,8 @@ class Session:
         if word == "left" and "in" not in self.lines.marked:
             ended = f"--enter ended with exit status {rest}"
             return SessionEndedError(Cause.NOT_ENTERED, ended + (reason and f": {reason}"))
-        return SessionEndedError(Cause.NO_PYTHON, reason or "no python3 on PATH or in its usual places")
+        reason = reason or "no python3 on PATH or in its usual places"
+        return SessionEndedError(Cause.NO_PYTHON, reason + self._too_few_files())
 
     def _enter_ended(self) -> SessionEndedError:
         if self.answered:
@@ -270,6 +281,8 @@ class Session:
     def _no_shell(self, error: Exception) -> SessionEndedError:
         if isinstance(error, NodeFloodsError):
             return SessionEndedError(Cause.FLOODED, str(error))
+        if self.script.quoted_by(self.stream.stderr()):
+            return self._other_shell({})
         if isinstance(error, TimeoutError):
             if self.wanted.deadline - time.monotonic() <= 0:
                 return self._timed_out("the login shell had not answered yet")
@@ -284,9 +297,27 @@ class Session:
             return SessionEndedError(Cause(known.value) if known in _FROM_PAM else Cause.NO_SHELL, reason)
         return SessionEndedError(Cause.CLOSED, f"the connection broke before the shell answered: {error}")
 
+    def _other_shell(self, marked: Mapping[str, str]) -> SessionEndedError:
+        """Say which program reads the script in place of the remote command, and through what it came there."""
+        program = printable(marked.get("command") or "another program", 40)
+        start_up = "a start-up file replaces the login shell (exec, newgrp)"
+        forced = "sshd runs a forced command (ForceCommand, or command= in authorized_keys)"
+        why = (forced if marked["forced"] else start_up) if "forced" in marked else f"{start_up}, or {forced}"
+        if self.stream.login.transport == "rsh":
+            why = "the command given with --rsh does not run its arguments"
+        return SessionEndedError(
+            Cause.COMMAND_REPLACED, f"{why}: {program} reads standard input, and the command is lost"
+        )
+
     def _broken(self, error: Exception) -> SessionEndedError:
         reason = self._last_error() or str(error) or "the session ended before all questions were answered"
-        return SessionEndedError(Cause.CLOSED, reason)
+        return SessionEndedError(Cause.CLOSED, reason + self._too_few_files())
+
+    def _too_few_files(self) -> str:
+        """Return that processes there may open too few files for a shell and Python, "" if that is not so."""
+        files = self.lines.marked.get("files", "")
+        few = files.isdecimal() and int(files[:9]) < _FILES_OF_PYTHON
+        return f"; processes there may open only {files} files (ulimit -n)" if few else ""
 
     def _timed_out(self, state: str) -> SessionEndedError:
         return SessionEndedError(Cause.DEADLINE, f"the run's deadline passed: {state}")

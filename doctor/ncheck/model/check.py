@@ -67,16 +67,19 @@ Said = Problem | Inconclusive | NotApplicable
 class Check:
     """One check, ready to run. Exactly one of the two judges is there.
 
-    `everywhere`: what one node has, every node must have (of its kind); those that lack it fail.
-    `by_kind`: a cluster check is run once for each group of nodes with the same GPU models.
+    `everywhere`: what one node has, every node must have; those that lack it fail.
+    `by_kind`: what is compared depends on the GPU model: a cluster check is run once for each group of nodes with the
+        same models.
     `alone`: a cluster check has something to say of a run with one node too.
 
     What a check means for a launch plan, beyond the facts that it reads:
     `blocks_plan`: an error of it blocks every plan, whatever facts that plan is made of.
-    `mended_by`: the plan avoids what the check finds where it sets this variable, or uses this option ("--prefix").
+    `mended_by`: the plan avoids what the check finds where it sets this variable, or its command has
+        this option ("--prefix") or parameter ("btl_tcp_if_include").
     `matters_alone`: what `mended_by` avoids harms a job on one node, too.
     `says_unreached`: its finding is that a node was not reached. `explains_unreached`: its finding is the reason.
     `explains`: its finding may be the cause of a Problem that follows from this, such as SLOW_NETWORK.
+    `blames_node` False: its finding is about the machine that runs ncheck; leaving out the nodes does not help a job.
     """
 
     code: str
@@ -96,6 +99,7 @@ class Check:
     says_unreached: bool = False
     explains_unreached: bool = False
     explains: str = ""
+    blames_node: bool = True
     module: str = ""
 
     @property
@@ -126,6 +130,7 @@ class Declared(TypedDict, total=False):
     says_unreached: bool
     explains_unreached: bool
     explains: str
+    blames_node: bool
 
 
 def node_check(

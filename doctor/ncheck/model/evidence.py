@@ -142,6 +142,7 @@ class Cause(str, Enum):
     SLURM_JOB_WANTED = "slurm-job-wanted"  # pam_slurm_adopt: no job of yours there
     OVERLOADED = "overloaded"  # MaxStartups drops, retried in vain: infrastructure, never the node's fault
     NO_SHELL = "no-shell"  # nologin, or a shell that ends at once
+    COMMAND_REPLACED = "command-replaced"  # a start-up file or sshd runs another program than the command
     NO_PYTHON = "no-python"  # reached; no python3 >= 3.6 to run the agent
     NOT_ENTERED = "not-entered"  # --setup or --enter failed on the node
     CLOSED = "closed"  # the connection ended before all was answered
@@ -156,7 +157,7 @@ INFRASTRUCTURE = frozenset({Cause.OVERLOADED, Cause.DEADLINE, Cause.TRANSPORT})
 
 @dataclass(frozen=True)
 class Login:
-    """How the way into a node went. `reached` means: host key verified, logged in, and a shell answered.
+    """How the way into a node went. `reached` means: host key verified, logged in, and the remote command runs.
 
     A node may be reached and still have a cause (no-python, not-entered, closed): then the shell answered and the
     agent could not do its work, or not all of it.
@@ -175,6 +176,7 @@ class Login:
     host_key: str = ""  # "ssh-ed25519 SHA256:..."
     fix: str = ""  # a command line for this very case, where the transport knows one
     options: tuple[str, ...] = ()  # of ssh, without which a login by hand is not the same: ("-F", FILE, "-i", KEY)
+    host_key_warning: str = ""  # why it should not be trusted, where StrictHostKeyChecking no trusts it all the same
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,7 @@ class Greeting:
     user_id: int | None = None
     python: str = ""  # the python3 that will run the agent, "" where there is none
     noise: str = ""
+    python_seconds: float = 0.0  # from the greeting to the start of that python3; 0 where it was not measured
 
 
 @dataclass(frozen=True)

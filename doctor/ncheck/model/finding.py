@@ -58,7 +58,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one check says of one node. `reason` is never empty unless the outcome is passed."""
+    """What one check says of one node. `reason` is never empty unless the outcome is passed.
+
+    `others_unread`: unknown only because no other node could be read to compare this one with.
+    """
 
     check: str
     code: str
@@ -66,3 +69,4 @@ class Verdict:
     outcome: Outcome
     reason: str = ""
     needs_root: bool = False
+    others_unread: bool = False

@@ -174,5 +174,5 @@ class Report:
     host: str = ""  # the machine that ran ncheck, its user, and the command line without secrets
     user: str = ""
     command: str = ""
-    cpu_only: bool = False  # no node that was reached has a GPU
+    cpus_only: bool = False  # no reached node has a GPU: only checks of CPUs and networks ran
     schema: str = SCHEMA

@@ -157,7 +157,7 @@ def _command_to_align(odd: PlacedSetting | None, wanted: PlacedSetting | None) -
     """Return a command that sets a variable as the other nodes have it."""
     if odd is not None:
         return odd.command_to_set(wanted.value if wanted else "")
-    if wanted is None or not wanted.file or not wanted.file.isprintable():
+    if wanted is None or not wanted.file:
         return wanted.command_to_set(wanted.value) if wanted else _SHOWS_ALL
     line = quote(f"{wanted.variable}={wanted.value}")
     return f"echo {line} | {sudo_for(wanted.file)}tee -a {quote(wanted.file)}"

@@ -63,7 +63,7 @@ class PlacedSetting:
     def command_to_set(self, value: str) -> str:
         """Return a command that sets another value in the same place, or removes the setting if `value` is ""."""
         plain = set(value) <= PLAIN
-        if not self.file or not self.file.isprintable():
+        if not self.file:
             return export_line(self.variable, value) if value and plain else f"unset {quote(self.variable)}"
         change = f"s/^{self.variable}=.*/{self.variable}={value}/" if value and plain else f"/^{self.variable}=/d"
         return f"{sudo_for(self.file)}sed -i {quote(change)} {quote(self.file)}"

@@ -21,6 +21,7 @@ __all__ = [
     "INFRASTRUCTURE",
     "RESTART_SSH",
     "STEPS",
+    "WITHOUT_SSH",
     "Cause",
     "Login",
     "by_ssh",
@@ -39,6 +40,7 @@ STEPS: tuple[tuple[Cause, ...], ...] = (
     (Cause.HOST_KEY_UNKNOWN, Cause.HOST_KEY_CHANGED, Cause.HOST_KEY_REVOKED),
     (Cause.AUTH_REFUSED, Cause.TOO_MANY_KEYS, Cause.PERSON_WANTED, Cause.SLURM_JOB_WANTED),
     (Cause.NO_SHELL,),
+    (Cause.COMMAND_REPLACED,),
     (Cause.NO_PYTHON,),
     (Cause.NOT_ENTERED,),
     (Cause.CLOSED, Cause.FLOODED),
@@ -48,7 +50,7 @@ STEPS: tuple[tuple[Cause, ...], ...] = (
 _STEP = {cause: number for number, causes in enumerate(STEPS) for cause in causes}
 
 
-_WITHOUT_SSH = frozenset({"local", "rsh"})  # transports without SSH: nothing can be said about SSH there
+WITHOUT_SSH = frozenset({"local", "rsh"})  # transports without SSH: nothing can be said about SSH there
 
 
 Describe = Callable[[str, Login], Problem]
@@ -80,7 +82,7 @@ def login_said(node: NodeView, cause: Cause, describe: Describe) -> Iterator[Sai
         yield replace(problem, fix=login.fix or problem.fix, evidence=evidence, nodes=(node.name,))
     elif doubt := never_got_that_far(login, cause):
         yield replace(doubt, nodes=(node.name,))
-    elif login.transport in _WITHOUT_SSH and _STEP[cause] <= _STEP[Cause.AUTH_REFUSED]:
+    elif login.transport in WITHOUT_SSH and _STEP[cause] <= _STEP[Cause.AUTH_REFUSED]:
         yield NotApplicable("no SSH is used", nodes=(node.name,))
 
 

@@ -37,7 +37,7 @@ from ncheck.parse.nccl_version import NcclPackages, parse_log, parse_packages
 from ncheck.parse.nvidia_smi import Smi, parse_smi
 from ncheck.parse.topology_matrix import closest_nics, parse_topology
 from ncheck.redact import redact_value
-from ncheck.triage import CAUSES, Confidence, diagnose, progress
+from ncheck.triage import CAUSES, Confidence, diagnose, progress, trouble_at_the_end
 
 if TYPE_CHECKING:
     from ncheck.model.evidence import JsonValue
@@ -296,7 +296,7 @@ def _log(text: str) -> Record:
     lines = plain_text(text).split("\n")
     diagnoses = diagnose(lines)
     if not diagnoses:
-        return _no_cause(text, progress(lines))
+        return _no_cause(text, progress(lines), trouble_at_the_end(lines))
     best = diagnoses[0]
     other_causes = [diagnosis.cause for diagnosis in diagnoses[1:] if diagnosis.cause]
     return {
@@ -310,12 +310,16 @@ def _log(text: str) -> Record:
     }
 
 
-def _no_cause(text: str, sure: Confidence | None) -> Record:
-    """Describe a log without a failure: a job that hangs may print exactly such a log."""
+def _no_cause(text: str, sure: Confidence | None, trouble: str) -> Record:
+    """Describe a log without a known failure: a job that hangs may print exactly such a log.
+
+    It is healthy only if it shows that the job ended or went on, and nothing after that sounds like a failure.
+    """
     healthy = CAUSES["healthy"]
-    rest: Record = {"evidence": [], "fix": healthy.fix, "others": []}
-    if sure is None:
+    rest: Record = {"evidence": [trouble] if trouble else [], "fix": healthy.fix, "others": []}
+    if sure is None or trouble:
         error = "no known failure message in the log" if text.strip() else "the log is empty"
+        error += ", but a line that sounds like one" if trouble else ""
         return {"cause": None, "meaning": error, "confidence": "low", **rest, "error": error}
     hang = "; if the job hangs all the same, the log does not show why" if sure is Confidence.LOW else ""
     return {

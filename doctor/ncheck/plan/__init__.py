@@ -10,6 +10,7 @@ from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
+from ncheck.facts.mpi_settings import MpiSettingsFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import NicFacts
@@ -18,5 +19,5 @@ from ncheck.model.cluster import FactType
 # The facts that a plan is made of. The modules that make it are slow to import: import them only to make a plan.
 PLAN_FACTS: tuple[FactType, ...] = (
     LoginFacts, IdentityFacts, NicFacts, InfinibandFacts, EnvironmentFacts, LoadedNcclFacts, InterpreterFacts, GpuFacts,
-    MpiFacts, MpiDaemonFacts, LinkFacts, NcclPickFacts,
+    MpiFacts, MpiDaemonFacts, MpiSettingsFacts, LinkFacts, NcclPickFacts,
 )  # fmt: skip

@@ -77,13 +77,18 @@ def open_mpi(launch: Launch) -> Line:
     words = ["mpirun", *(["--allow-run-as-root"] if launch.as_root else [])]
     words += ["--prefix", launch.prefix] if launch.prefix else []
     words += ["-np", str(launch.ranks), "-H", launch.host_list, *PROFILES[launch.profile]]
-    for name, value in _mca_parameters(launch, five=launch.mpi.release >= (5,)).items():
-        words += ["--mca", name, value]
+    left_out = {name.replace("exclude", "include"): name for name in sorted(launch.excluding)}
+    parameters = _mca_parameters(launch, five=launch.mpi.release >= (5,))
+    for name, value in parameters.items():
+        words += ["--mca", name, value] if name not in left_out else []
     for name, value in launch.variables.items():
         words += ["-x", f"{name}={value}"]
     words += ["-x", "PATH", *(["-x", "LD_LIBRARY_PATH"] if launch.pass_library_path else [])]  # unset, mpirun warns
-    reasons = []
-    if launch.network:
+    reasons = [
+        f"no {name}: every node has {left_out[name]}, and Open MPI accepts only one of the two"
+        for name in parameters if name in left_out
+    ]  # fmt: skip
+    if launch.network and "btl_tcp_if_include" not in left_out:
         reasons.append(
             f"pinned to {launch.network.label}: otherwise Open MPI tries every interface, including docker0, "
             "and may hang"

@@ -12,6 +12,7 @@ from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
+from ncheck.facts.mpi_settings import MpiSettingsFacts, excluded_everywhere
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold, is_name
@@ -135,6 +136,7 @@ def _launch(  # noqa: PLR0913  what a plan is made of
         pass_library_path=not set_somewhere
         or any("LD_LIBRARY_PATH" in names for names in (*set_somewhere, *on_local_host)),
         local_host=local_host,
+        excluding=excluded_everywhere(reached.facts(MpiSettingsFacts)),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
@@ -12,7 +13,7 @@ from ncheck.facts.infiniband import HcaPort
 from ncheck.facts.pcie import PcieLink
 from ncheck.facts.probe import NodeResult, ProbeFacts, Stage
 from ncheck.hostlist import fold
-from ncheck.model.check import SLOW_NETWORK, NotApplicable, Problem
+from ncheck.model.check import SLOW_NETWORK, Inconclusive, NotApplicable, Problem
 from ncheck.model.report import Standing
 from ncheck.probe.expected import NAMED, Expected, expectation, expected
 from ncheck.probe.results import Collective, collectives
@@ -96,15 +97,30 @@ def shortfalls(
         yield _problem(members, hardware)
 
 
-def without_expectation(comparisons: Sequence[Comparison]) -> NotApplicable | None:
-    """Return why nothing was judged; None if something was."""
-    if not comparisons:
-        return NotApplicable("no bandwidth was measured")
-    if any(one.ratio is not None for one in comparisons):
-        return None
+def without_expectation(
+    comparisons: Sequence[Comparison], hardware: Mapping[str, Hardware]
+) -> Iterator[NotApplicable | Inconclusive]:
+    """Yield, for each node, why none of its bandwidths was compared with an expectation.
+
+    Where several nodes of a GPU model have none, or all nodes, nothing is known of this hardware: not applicable. A
+    node that is alone in that should have had one (the name of a GPU is garbled): what it reached may be good or bad.
+    """
+    judged = {node for one in comparisons if one.ratio is not None for node in one.nodes}
+    measured = {node for one in comparisons for node in one.nodes}
+    models = {node: own.gpus.models if own.gpus else () for node, own in hardware.items()}
+    known, unknown = (Counter(models[node] for node in nodes) for nodes in (judged, measured - judged))
+    for node in (node for node in hardware if node not in judged):
+        missing = [one for one in comparisons if node in one.nodes]
+        reason = _missing(missing) if missing else "no bandwidth was measured that can be compared"
+        alone = models[node] in known or unknown[models[node]] == 1
+        expected_one = missing and judged and models[node] and alone
+        yield (Inconclusive if expected_one else NotApplicable)(reason, (node,))
+
+
+def _missing(comparisons: Iterable[Comparison]) -> str:
     missing = tuple(dict.fromkeys(what for one in comparisons for what in one.expected.unknown))
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return NotApplicable(f"no expected bandwidth (unknown: {missing[0]}{more})" if missing else "no limit")
+    return f"no expected bandwidth (unknown: {missing[0]}{more})" if missing else "no limit"
 
 
 def _problem(members: Sequence[Comparison], hardware: Mapping[str, Hardware]) -> Problem:

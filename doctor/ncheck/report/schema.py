@@ -50,13 +50,13 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "fail_on": "What causes exit code 1: error, warning, info, unknown.",
         "interrupted": "True after ^C: the report is incomplete.",
         "recorded": "True if the data of any node comes from a recording.",
+        "cpus_only": "True if no node that was reached has a GPU: only checks of CPUs and networks ran.",
         "dropped": "Nodes that --drop-bad left out, with the reason; everything else is about the other nodes.",
         "bad": "Nodes that a job is better off without, with the reason; none after ^C.",
         "time": "When the run began: local time with its offset from UTC (ISO 8601). A replay has its own time.",
         "host": "The machine that ran ncheck.",
         "user": "The user who ran ncheck there.",
         "command": "The command line, without secrets.",
-        "cpu_only": "True if no reachable node has a GPU: only checks of CPUs and networks ran.",
     },
     "BadNode": {
         "node": "The node.",
@@ -128,6 +128,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "readable was not. skipped: nothing to check, or root is needed. passed: examined, no problem.",
         "reason": "The reason; empty only if the check passed.",
         "needs_root": "True if skipped because only root can read the data (--sudo).",
+        "others_unread": "True if unknown only because no other node could be read to compare this one with.",
     },
     "Finding": {
         "code": "The code of the check; codes never change.",

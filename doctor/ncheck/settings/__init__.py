@@ -5,10 +5,13 @@ The command line uses `make_settings`; ncheck.toml is described in doctor/ncheck
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from ncheck.errors import SettingsError
@@ -215,16 +218,33 @@ def _overrides(file: FileSettings, typed: Iterable[str]) -> tuple[HostOverride, 
 
 
 def _require_identity(identity: str | None) -> None:
-    """Refuse a missing key file: ssh would only print a warning and try other keys."""
-    if identity and not Path(identity).expanduser().is_file():
-        raise SettingsError(f"-i: {printable(identity)} is not a file; to list your keys: ls ~/.ssh")
+    """Refuse a key file that is missing or unreadable: ssh would only print a warning and try other keys."""
+    if identity:
+        mode = _mode("-i", identity)
+        if mode is None or not stat.S_ISREG(mode):
+            raise SettingsError(f"-i: {printable(identity)} is not a file; to list your keys: ls ~/.ssh")
 
 
 def _require_ssh_config(config: str | None) -> None:
-    """Refuse a missing file before any node is asked; /dev/null and a pipe are allowed."""
-    path = Path(config or "none").expanduser()
-    if config not in (None, "none") and (path.is_dir() or not path.exists()):
-        raise SettingsError(f"-F: {printable(str(config))} is not a file; to list the files: ls ~/.ssh")
+    """Refuse a missing or unreadable file before any node is asked; /dev/null and a pipe are allowed."""
+    if config not in (None, "none"):
+        mode = _mode("-F", str(config))
+        if mode is None or stat.S_ISDIR(mode):
+            raise SettingsError(f"-F: {printable(str(config))} is not a file; to list the files: ls ~/.ssh")
+
+
+def _mode(flag: str, path: str) -> int | None:
+    """Return the mode of a file that this user can read; None if there is none. Raises SettingsError."""
+    try:
+        file = Path(path).expanduser()
+        mode = file.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: ~nobody/key, and there is no such user
+        raise SettingsError(f"{flag}: {printable(path)}: {getattr(error, 'strerror', None) or error}") from None
+    if not os.access(file, os.R_OK, effective_ids=True):
+        raise SettingsError(f"{flag}: {printable(path)}: permission denied; see: ls -l {quote(printable(path))}")
+    return mode
 
 
 def _refuse_mpirun_without_nccl(settings: Settings) -> None:

@@ -100,6 +100,8 @@ def read_settings_file(chosen: str | None, environ: Mapping[str, str], cwd: Path
     if chosen is not None:
         return read_file(cwd / Path(chosen).expanduser(), chosen, None)[0]
     path = cwd / NAME
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise SettingsError(f"{NAME}: it is not a file; to run without it: --config none")
     own = own_folder(environ, "XDG_CONFIG_HOME", ".config")
     if own and not os.path.lexists(path) and (own / NAME).exists():
         return read_file(own / NAME, str(own / NAME), environ)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import threading
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from ncheck.ssh import failures
+from ncheck.ssh.algorithms import may_sign
 from ncheck.ssh.failures import Failure, FailureError, cause_of, failed
 from ncheck.ssh.login import Cause
 from ncheck.ssh.paramiko_internals import AgentKey, Link, agent_keys
@@ -35,6 +36,12 @@ class Identity:
     @property
     def in_agent(self) -> bool:
         return isinstance(self.key, AgentKey)
+
+    @property
+    def kind(self) -> str:
+        """The type of what is offered: "ssh-ed25519", or that of its certificate."""
+        blob = self.key.public_blob
+        return type_of(blob.key_blob if blob else self.key.asbytes())
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,21 @@ class Keyring:
         with self._lock:
             if wanted not in self._loaded:
                 self._loaded[wanted] = load_identities(*wanted)
-            return self._loaded[wanted]
+            return _accepted(self._loaded[wanted], target)
+
+
+def _accepted(identities: Identities, target: Target) -> Identities:
+    """Leave out the keys that PubkeyAcceptedAlgorithms does, and name them."""
+    wanted = target.algorithms
+    kept = tuple(one for one in identities.offers if may_sign(one.kind, wanted))
+    if len(kept) == len(identities.offers):
+        return identities
+    left_out = tuple(
+        f"{one.description}: not in PubkeyAcceptedAlgorithms {wanted.pubkeyacceptedalgorithms}"
+        for one in identities.offers
+        if one not in kept
+    )
+    return replace(identities, offers=kept, unreadable=(*identities.unreadable, *left_out))
 
 
 def load_identities(files: tuple[str, ...], certificates: tuple[str, ...], only: bool, agent: str) -> Identities:  # noqa: FBT001

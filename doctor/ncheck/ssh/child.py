@@ -19,6 +19,9 @@ CHUNK = 65536
 STDERR_KEPT = 4096
 
 
+LONGEST_LINE = 4096  # bytes: the lines that are looked for are shorter
+
+
 LOG_KEPT = 256 * 1024  # bytes of standard error; ssh -v writes some 5 KB a login, more through jump hosts
 
 
@@ -86,6 +89,7 @@ class ChildStream:
         self._process, self._clean, self._broken, self._kill = process, clean, broken, kill
         self._stdin, self._stdout, self._stderr = (_pipe(p) for p in (process.stdin, process.stdout, process.stderr))
         self._log = bytearray()
+        self._came = 0  # bytes of it that came last
         self._stderr_open = True
         self._closed = False
 
@@ -95,16 +99,25 @@ class ChildStream:
         return self._log.decode("utf-8", "replace").replace("\r\n", "\n")
 
     def watch(self, done: Callable[[str], bool], deadline: float) -> bool:
-        """Read standard error until `done` says so or it ends; return False when the deadline came first."""
+        """Read standard error until `done` says so or it ends; return False when the deadline came first.
+
+        `done` is shown what came last, from the beginning of its line: all of it each time would be too much work where
+        the child writes without an end.
+        """
         poll = select.poll()
         poll.register(self._open(self._stderr), select.POLLIN)
-        while not done(self.log):
+        while not done(self._newest()):
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 return False
             if poll.poll(remaining * 1000 + 1) and not self._read_stderr():
                 return True
         return True
+
+    def _newest(self) -> str:
+        begin = max(0, len(self._log) - self._came)
+        line = self._log.rfind(b"\n", max(0, begin - LONGEST_LINE), begin) + 1
+        return self._log[line or max(0, begin - LONGEST_LINE) :].decode("utf-8", "replace").replace("\r\n", "\n")
 
     def send(self, data: bytes, timeout: float) -> None:
         view, deadline = memoryview(data), time.monotonic() + timeout
@@ -130,8 +143,9 @@ class ChildStream:
                 return data or self._at_end(min(deadline, time.monotonic() + STATUS_PATIENCE))
 
     def stderr(self) -> bytes:
-        while not self._closed and self._stderr_open and self._read_waiting_stderr():
-            pass
+        for _ in range(LOG_KEPT // CHUNK):  # a child may write faster than this reads
+            if self._closed or not self._stderr_open or not self._read_waiting_stderr():
+                break
         return self._clean(self.log).encode()[-STDERR_KEPT:]
 
     def exit_status(self, timeout: float) -> int | None:
@@ -196,6 +210,7 @@ class ChildStream:
         except BlockingIOError:
             return True
         self._stderr_open = bool(data)
+        self._came = len(data)
         self._log += data
         if len(self._log) > LOG_KEPT:
             del self._log[: len(self._log) - LOG_KEPT // 2]

@@ -22,9 +22,9 @@ from pathlib import Path
 
 from ncheck.ssh import child
 from ncheck.ssh.config_syntax import (
+    ALIASES,
     COMMANDS,
     KNOWN,
-    MANY,
     NORMAL,
     REPEATED,
     SPACE,
@@ -87,10 +87,18 @@ class SshConfig:
 
     def read(self, host: Host) -> Target:
         """Return our own reading; its `unsure` says why it cannot be trusted, if so."""
+        reading = self._reading(host)
+        return target_of(host.name, reading.options, self.user, self._has_ticket, self.trouble or reading.unsure)
+
+    def written(self, host: Host) -> Mapping[str, tuple[str, ...]]:
+        """Return all options of this host as they are written, with their tokens."""
+        return self._reading(host).options
+
+    def _reading(self, host: Host) -> _Reading:
         reading = _Reading(host.name, self.user.name, self._given(host))
         for file in self.files:
             reading.take(file.parts)
-        return target_of(host.name, reading.options, self.user, self._has_ticket, self.trouble or reading.unsure)
+        return reading
 
     def ssh_arguments(self, host: Host) -> list[str]:
         """Return the arguments that make ssh see this host as we do, its name last: ["-F", FILE, "-p", "22", ...]."""
@@ -356,6 +364,7 @@ class _File:
         if not keyword or keyword.startswith("#"):
             return
         keyword, rest = keyword.lower(), (rest or "").lstrip(SPACE)
+        keyword = ALIASES.get(keyword, keyword)
         arguments(rest)  # an unclosed quote is refused whatever the keyword
         if keyword not in KNOWN:
             if not matches_list(keyword, self.ignored):
@@ -423,17 +432,17 @@ _STRUCTURE: Mapping[str, Callable[[_File, str], None]] = {
 
 
 def _values(keyword: str, rest: str) -> tuple[str, ...]:
-    """Return a keyword's checked values; none for a keyword that this client does not use."""
+    """Return a keyword's values, checked if this client uses it."""
     if keyword in COMMANDS:
         command = rest.lstrip(SPACE + "=")
         return (COMMANDS[keyword](command),)
     values = arguments(rest)
     if not values:
         raise ValueError(f"{keyword} without a value")
-    if keyword in MANY:
-        return values
+    if keyword in REPEATED:
+        return _only(keyword, values)
     if keyword not in NORMAL:
-        return () if keyword not in REPEATED else _only(keyword, values)
+        return values
     value = NORMAL[keyword](_only(keyword, values)[0])
     return () if (keyword, value) == ("connecttimeout", "none") else (value,)  # "none" leaves it to later lines
 

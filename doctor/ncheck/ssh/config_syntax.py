@@ -188,6 +188,13 @@ def _port(value: str) -> str:
     return str(int(value))
 
 
+def _names(value: str) -> str:
+    """Patterns may only take names away here; ssh refuses others. In lists of key types, they may be anywhere."""
+    if not value.startswith("-") and ("*" in value or "?" in value):
+        raise ValueError(f"{value!r} has a pattern where names are wanted")
+    return value
+
+
 def _literal(value: str) -> str:
     """Newer releases expand % and ${} in more keywords than older ones do."""
     if "%" in value or "${" in value:
@@ -258,7 +265,16 @@ NORMAL: Mapping[str, Callable[[str], str]] = {
     "revokedhostkeys": _text,
     "verifyhostkeydns": _one_of("yes", "no", "ask", true="yes", false="no"),
     "nohostauthenticationforlocalhost": _FLAG,
+    "ciphers": _names,
+    "macs": _names,
+    "kexalgorithms": _names,
+    "hostkeyalgorithms": _text,
+    "pubkeyacceptedalgorithms": _text,
 }
+
+
+# Older names of keywords.
+ALIASES = {"pubkeyacceptedkeytypes": "pubkeyacceptedalgorithms"}
 
 
 # The rest of the line, quotes and all, is one value.
@@ -280,19 +296,18 @@ REPEATED = frozenset({"identityfile", "certificatefile"})
 # Known to OpenSSH 8.9 and later, without effect on which machine is reached and how the login goes.
 _OTHERS = """
 addkeystoagent afstokenpassing batchmode canonicaldomains canonicalizefallbacklocal canonicalizemaxdots
-canonicalizepermittedcnames casignaturealgorithms challengeresponseauthentication checkhostip cipher ciphers
+canonicalizepermittedcnames casignaturealgorithms challengeresponseauthentication checkhostip cipher
 clearallforwardings compression compressionlevel connectionattempts controlpersist dsaauthentication dynamicforward
 enableescapecommandline enablesshkeysign escapechar exitonforwardfailure fallbacktorsh fingerprinthash
 forkafterauthentication forwardagent forwardx11 forwardx11timeout forwardx11trusted gatewayports gssapiclientidentity
 gssapidelegatecredentials gssapikexalgorithms gssapikeyexchange gssapirenewalforcesrekey gssapiserveridentity
-gssapitrustdns hostbasedacceptedalgorithms hostbasedkeytypes hostkeyalgorithms ipqos kbdinteractiveauthentication
-kbdinteractivedevices kerberosauthentication kerberostgtpassing kexalgorithms keepalive localcommand localforward
-loglevel logverbose macs numberofpasswordprompts passwordauthentication permitlocalcommand permitremoteopen protocol
-proxyusefdpass pubkeyacceptedalgorithms pubkeyacceptedkeytypes rekeylimit remotecommand remoteforward requesttty
-requiredrsasize rhostsauthentication rhostsrsaauthentication securitykeyprovider sendenv serveralivecountmax
-serveraliveinterval sessiontype setenv skeyauthentication smartcarddevice stdinnull streamlocalbindmask
-streamlocalbindunlink syslogfacility tcpkeepalive tisauthentication tunnel tunneldevice updatehostkeys
-useblacklistedkeys useprivilegedport useroaming usersh visualhostkey xauthlocation
+gssapitrustdns hostbasedacceptedalgorithms hostbasedkeytypes ipqos kbdinteractiveauthentication kbdinteractivedevices
+kerberosauthentication kerberostgtpassing keepalive localcommand localforward loglevel logverbose
+numberofpasswordprompts passwordauthentication permitlocalcommand permitremoteopen protocol proxyusefdpass rekeylimit
+remotecommand remoteforward requesttty requiredrsasize rhostsauthentication rhostsrsaauthentication
+securitykeyprovider sendenv serveralivecountmax serveraliveinterval sessiontype setenv skeyauthentication
+smartcarddevice stdinnull streamlocalbindmask streamlocalbindunlink syslogfacility tcpkeepalive tisauthentication
+tunnel tunneldevice updatehostkeys useblacklistedkeys useprivilegedport useroaming usersh visualhostkey xauthlocation
 """
 
 

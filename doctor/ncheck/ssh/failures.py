@@ -20,9 +20,10 @@ from ncheck.ssh.target import SSH_PORT, Target
 T = TypeVar("T")
 
 
-# What OpenSSH since 9.8 sends instead of its banner when it is full, or refuses this client for a while
-# (PerSourcePenalties).
-SERVER_FULL = ("Exceeded MaxStartups", "Not allowed at this time")
+# What newer releases of OpenSSH send instead of the banner when they are full, or refuse this client for a while
+# (PerSourcePenalties); older ones send nothing.
+_FULL, _PENALTY = "Exceeded MaxStartups", "Not allowed at this time"
+SERVER_FULL = (_FULL, _PENALTY)
 
 
 RESTART_SSH = "sudo systemctl restart ssh || sudo systemctl restart sshd"  # Debian's unit; that of Red Hat and SUSE
@@ -124,12 +125,20 @@ def stalled(address: str, stage: str, seconds: float) -> Failure:
     return Failure(Cause.STALLED, detail, f"ping -M do -s 1472 -c 3 {address}")
 
 
-def overloaded(address: str, attempts: int, why: str) -> Failure:
-    detail = (
-        f"{address} dropped the connection before the login {attempts} time(s) ({why}): "
-        "too many logins at once (MaxStartups), or hosts.deny; the node itself may be fine"
-    )
-    return Failure(Cause.OVERLOADED, detail, "sudo sshd -T | grep -i maxstartups")
+def overloaded(server: str, attempts: int, why: str) -> Failure:
+    """Say why a server dropped every attempt before the login. `why` holds the server's own words, if it had any."""
+    times = "once" if attempts == 1 else f"{attempts} times"
+    if _PENALTY in why:
+        meaning = "it refuses this client for a while because earlier connections failed (PerSourcePenalties)"
+    elif _FULL in why:
+        meaning = "it has as many connections without a login as it accepts (MaxStartups)"
+    else:
+        meaning = (
+            "it has as many connections without a login as it accepts (MaxStartups: idle ones count too), or "
+            "hosts.deny refuses this client"
+        )
+    detail = f"the SSH server at {server} is up, and dropped the connection before the login {times} ({why}): {meaning}"
+    return Failure(Cause.OVERLOADED, detail, "sudo journalctl -u ssh -u sshd -n 50 --no-pager")
 
 
 def not_ssh(target: Target, answer: str) -> Failure:
@@ -137,20 +146,23 @@ def not_ssh(target: Target, answer: str) -> Failure:
     return Failure(Cause.NOT_SSH, detail, f"nc -v {shlex.quote(target.host_name)} {target.port}")
 
 
-# The first row that matches decides, so a row that explains more comes before one that only follows from it.
+# The first row that matches decides, so a row that explains more comes before one that only follows from it. Nothing in
+# a pattern is without a bound: a hostile server writes part of the text.
 _MESSAGES: tuple[tuple[Cause, str], ...] = (
     # Access denied by pam_slurm_adopt: you have no active jobs on this node
     (Cause.SLURM_JOB_WANTED, r"pam_slurm_adopt|you have no active jobs on this node"),
     # @       WARNING: REVOKED HOST KEY DETECTED!               @
-    (Cause.HOST_KEY_REVOKED, r"REVOKED HOST KEY|host key .* revoked|Host key .* is revoked"),
+    (Cause.HOST_KEY_REVOKED, r"REVOKED HOST KEY|host key .{0,300} revoked|Host key .{0,300} is revoked"),
     # @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
-    (Cause.HOST_KEY_CHANGED, r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .* has changed"),
+    (Cause.HOST_KEY_CHANGED, r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .{0,300} has changed"),
     # No ED25519 host key is known for [127.0.0.1]:10001 and you have requested strict checking.
-    (Cause.HOST_KEY_UNKNOWN, r"host key is known for .* strict checking|Host key verification failed"),
+    (Cause.HOST_KEY_UNKNOWN, r"host key is known for .{0,300} strict checking|Host key verification failed"),
     # Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures
     (Cause.TOO_MANY_KEYS, r"Too many authentication failures"),
     # WARNING: Your password has expired.
     (Cause.PERSON_WANTED, r"[Pp]assword (has )?expired|required to change your password|password change required"),
+    # Permissions 0644 for '/root/.ssh/id_ed25519' are too open.      (and then: Permission denied)
+    (Cause.TRANSPORT, r"UNPROTECTED PRIVATE KEY FILE|Permissions 0\d+ for .* are too open"),
     # root@10.0.0.1: Permission denied (keyboard-interactive).
     (Cause.PERSON_WANTED, r"Permission denied \((?:password,)?keyboard-interactive(?:,password)?\)"),
     # root@10.0.0.1: Permission denied (publickey,password).
@@ -158,29 +170,45 @@ _MESSAGES: tuple[tuple[Cause, str], ...] = (
     # ssh: Could not resolve hostname nosuchhost: Name or service not known
     (Cause.NAME_UNKNOWN, r"Could not resolve hostname"),
     # ssh: connect to host 10.0.0.1 port 22: Connection refused
-    (Cause.REFUSED, r"connect to (?:host|address) .*: Connection refused"),
+    (Cause.REFUSED, r"connect to (?:host|address) .{0,300}: Connection refused"),
     # Connection timed out during banner exchange
-    (Cause.SILENT, r"timed out during banner exchange|Timeout, server .* not responding"),
+    (Cause.SILENT, r"timed out during banner exchange|Timeout, server .{0,300} not responding"),
     # Bad packet length 1349676916.  |  kex_exchange_identification: client sent invalid protocol identifier
     (Cause.NOT_SSH, r"Bad packet length|[Ii]nvalid (?:SSH )?(?:protocol )?identification"),
     (Cause.NOT_SSH, r"Protocol major versions differ"),
-    (Cause.NOT_SSH, r"banner line contains invalid characters|no SSH identification|banner exchange: .*invalid format"),
+    (
+        Cause.NOT_SSH,
+        r"banner line contains invalid characters|no SSH identification|banner exchange: .{0,300}invalid format",
+    ),
     # ssh: connect to host 10.0.0.1 port 22: Connection timed out
-    (Cause.FILTERED, r"connect to (?:host|address) .*: (?:Connection|Operation) timed out"),
+    (Cause.FILTERED, r"connect to (?:host|address) .{0,300}: (?:Connection|Operation) timed out"),
     # ssh: connect to host 10.0.0.1 port 22: No route to host    (a blackhole route: Invalid argument)
     (Cause.UNROUTABLE, r"No route to host|Network is unreachable|Host is (?:down|unreachable)"),
-    (Cause.UNROUTABLE, r"connect to (?:host|address) .*: Invalid argument"),
+    (Cause.UNROUTABLE, r"connect to (?:host|address) .{0,300}: Invalid argument"),
     # Connection to 10.0.0.1 port 22 timed out   (the key exchange stopped)
-    (Cause.STALLED, r"Connection to .* timed out|ssh_dispatch_run_fatal: .*(?:timed out|Connection timed out)"),
+    (
+        Cause.STALLED,
+        r"Connection to .{0,300} timed out|ssh_dispatch_run_fatal: .{0,300}(?:timed out|Connection timed out)",
+    ),
     # kex_exchange_identification: read: Connection reset by peer      (MaxStartups drops)
     (Cause.OVERLOADED, r"kex_exchange_identification:|ssh_exchange_identification:|Exceeded MaxStartups"),
     # This account is currently not available.
-    (Cause.NO_SHELL, r"This account is currently not available|/nologin|shell .* not executable"),
+    (Cause.NO_SHELL, r"This account is currently not available|/nologin|shell .{0,300} not executable"),
     # Connection reset by 10.0.0.1 port 22
-    (Cause.CLOSED, r"Connection (?:reset|closed) by|Connection to .* closed|Broken pipe|Connection reset by peer"),
+    (
+        Cause.CLOSED,
+        r"Connection (?:reset|closed) by|Connection to .{0,300} closed|Broken pipe|Connection reset by peer",
+    ),
     # Unable to negotiate with 10.0.0.1 port 22: no matching host key type found. Their offer: ssh-rsa
     (Cause.TRANSPORT, r"Unable to negotiate|Bad configuration option|[Bb]ad owner or permissions|percent_expand"),
+    # Cannot execute command-line and remote command.      (RemoteCommand is set)
+    (Cause.TRANSPORT, r"Cannot execute command-line and remote command"),
+    # /root/.ssh/config line 2: unsupported option "maybe".      (a remote shell writes "/root/.bashrc: line 2: ...")
+    (Cause.TRANSPORT, r"(?m)^/[^:\n]+ line \d+: "),
 )
+
+
+MOST_LINES = 500  # of ssh's messages that are looked at one by one
 
 
 def cause_of(stderr: str) -> Cause | None:
@@ -193,7 +221,7 @@ def cause_of(stderr: str) -> Cause | None:
 
 def main_line(stderr: str) -> str:
     """Return the one line of ssh's messages to show: the one that names the cause, else the last with text."""
-    lines = [line.strip() for line in stderr.splitlines() if line.strip(" \t@")]
+    lines = [line.strip() for line in stderr.splitlines()[-MOST_LINES:] if line.strip(" \t@")]
     cause = cause_of(stderr)
     for line in reversed(lines):
         if cause is not None and cause_of(line) is cause:

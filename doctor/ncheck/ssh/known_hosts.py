@@ -218,18 +218,28 @@ def _pattern(word: str) -> re.Pattern[str]:
 _ADDING = threading.Lock()
 
 
-def verify(key: bytes, record: HostRecord, target: Target, *, accept_new: bool) -> bool:
-    """Return whether the key was new and was added to the user's file. Raises FailureError where it is not trusted."""
+@dataclass(frozen=True)
+class Verified:
+    """A key that is trusted. `added`: it was new, and was added to the user's file. `warning`: why it should not be."""
+
+    added: bool = False
+    warning: str = ""
+
+
+def verify(key: bytes, record: HostRecord, target: Target, *, accept_new: bool) -> Verified:
+    """Verify a host's key. Raises FailureError where ssh would not trust it."""
     answer = record.judge(key)
     if answer.trust is Trust.KNOWN:
-        return False
+        return Verified()
     if answer.trust is Trust.UNKNOWN:
         if accept_new:
             add_host_key(target, key)
-            return True
+            return Verified(added=True)
         if target.strict in ("no", "accept-new"):  # the user's configuration trusts it; nothing is written
-            return False
+            return Verified()
     failure = _FAILURES[answer.trust](target, key, answer)
+    if target.strict == "no" and not accept_new:
+        return Verified(warning=failure.detail)
     raise FailureError(failure, openssh_may_work=record.has_authority)
 
 

@@ -67,6 +67,7 @@ class LoginRecord:
     seconds: float = 0.0  # from the first attempt to the command's start, or to the failure
     offered_keys: tuple[str, ...] = ()  # "ED25519 SHA256:... ~/.ssh/id_ed25519", in the order of the offers
     host_key: str = ""  # "ssh-ed25519 SHA256:..."
+    host_key_warning: str = ""  # why it should not be trusted, where StrictHostKeyChecking no trusts it all the same
 
 
 class ConfigError(Exception):

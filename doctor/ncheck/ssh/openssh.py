@@ -79,7 +79,7 @@ class _Attempt:
 
     def stream(self) -> OpenSshStream:
         try:
-            return self.retries.run(self._once, lambda: self.log.address or self.target.host_name)
+            return self.retries.run(self._once, lambda: self.log.dropped_by)
         except FailureError as error:
             failure = error.failure
             raise LoginFailedError(failure.cause, failure.detail, failure.fix, self._record()) from None
@@ -117,6 +117,7 @@ class _Attempt:
             seconds=time.monotonic() - self.began,
             offered_keys=self.log.offered,
             host_key=self.log.host_key,
+            host_key_warning=self.log.host_key_warning if self.log.started else "",
         )
 
 
@@ -166,6 +167,14 @@ _LOG_LINES = re.compile(
 _STARTED = re.compile(r"^debug1: (?:Sending command: |mux_client_request_session: master session id)", re.MULTILINE)
 
 
+# kex_exchange_identification: Connection closed by remote host
+_DROPPED = re.compile(r"^(?:kex|ssh)_exchange_identification: .*(?:closed|reset)", re.MULTILINE)
+
+
+# Connection closed by UNKNOWN port 65535      (what a client behind a jump host says after the line above)
+_DROP_LINES = re.compile(r"(?:kex|ssh)_exchange_identification: |Connection (?:closed|reset) by ")
+
+
 _FORWARDED = (
     ("refused", Cause.REFUSED), ("timed out", Cause.FILTERED), ("no route", Cause.UNROUTABLE),
     ("unreachable", Cause.UNROUTABLE), ("not known", Cause.NAME_UNKNOWN), ("name resolution", Cause.NAME_UNKNOWN),
@@ -195,6 +204,13 @@ class SshLog:
         return found[-1] if found else ""
 
     @property
+    def host_key_warning(self) -> str:
+        """Why the host's key should not be trusted, where ssh only warns (StrictHostKeyChecking no)."""
+        cause = cause_of(self.messages)
+        untrusted = cause in (Cause.HOST_KEY_CHANGED, Cause.HOST_KEY_REVOKED)
+        return _detail(self, cause, "") if cause and untrusted else ""
+
+    @property
     def offered(self) -> tuple[str, ...]:
         keys = (f"{kind} {print_} {path}{' (agent)' if 'agent' in rest.split() else ''}"
                 for path, kind, print_, rest in _OFFERED.findall(self.text))  # fmt: skip
@@ -216,6 +232,19 @@ class SshLog:
             return f"Authenticating to {self.target.host_name}:{self.target.port} " in self.text
         return "Remote protocol version" in self.text
 
+    @property
+    def dropped_by(self) -> str:
+        """The server that dropped the connection: through a jump host, each ssh on the way says so of its own."""
+        if self.proxied and len(_DROPPED.findall(self.messages)) > 1:
+            return f"the jump host ({self.target.proxy_jump or 'ProxyCommand'})"
+        return self.address or self.target.host_name
+
+    @property
+    def only_dropped(self) -> bool:
+        """Whether nothing but a dropped connection is complained of: a jump host that fails otherwise says more."""
+        lines = [line for line in self.messages.splitlines() if line.strip()]
+        return bool(_DROPPED.search(self.messages)) and all(_DROP_LINES.match(line) for line in lines)
+
 
 def without_log(text: str) -> str:
     return _LOG_LINES.sub("", text)
@@ -228,7 +257,9 @@ def failure(log: SshLog, seconds: float, *, timed_out: bool) -> FailureError:
         return FailureError(failures.not_ssh(log.target, answer.group(1).strip()))
     if timed_out:
         return FailureError(_timed_out(log, seconds))
-    if log.proxied and not log.reached_server:
+    if answer:
+        return DroppedError(Failure(Cause.OVERLOADED, f"it answered {answer.group(1).strip()[:120]!r}"))
+    if log.proxied and not log.reached_server and not log.only_dropped:
         return FailureError(_proxy_failure(log))
     cause = cause_of(log.messages)
     dropped = cause is Cause.OVERLOADED or (cause is Cause.CLOSED and "SSH2_MSG_NEWKEYS received" not in log.text)

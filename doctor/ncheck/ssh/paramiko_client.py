@@ -14,6 +14,7 @@ import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
 from ncheck.ssh import failures
+from ncheck.ssh.algorithms import lacking
 from ncheck.ssh.auth import Identity, Keyring, log_in
 from ncheck.ssh.dial import dial
 from ncheck.ssh.failures import DroppedError, Failure, FailureError, Retries, failed
@@ -64,7 +65,7 @@ class _Attempt:
         self.retries = Retries(self.began + timeout, client.chance, client.pause)
         self.address = ""
         self.offered: list[Identity] = []
-        self.host_key = ""
+        self.host_key = self.host_key_warning = ""
 
     @property
     def remaining(self) -> float:
@@ -72,7 +73,7 @@ class _Attempt:
 
     def stream(self) -> ParamikoStream:
         try:
-            self._refuse_proxies()
+            self._refuse_what_paramiko_lacks()
             return self.retries.run(self._once, lambda: self.address)
         except FailureError as error:
             failure = error.failure
@@ -80,17 +81,22 @@ class _Attempt:
                 failure.cause, failure.detail, failure.fix, self._record(), openssh_may_work=error.openssh_may_work
             ) from None
 
-    def _refuse_proxies(self) -> None:
-        """Refuse a host behind a proxy: a direct connection to its address may reach another host."""
+    def _refuse_what_paramiko_lacks(self) -> None:
+        """Refuse a host behind a proxy (a direct connection to its address may reach another host), and one for which
+        the configuration allows no algorithm that paramiko has.
+        """
         if proxy := self.target.proxy_jump or self.target.proxy_command:
             why = f"{self.target.name} is behind a jump host ({proxy}), which needs the ssh program"
+            raise failed(Cause.TRANSPORT, why, openssh_may_work=True)
+        if missing := lacking(self.target.algorithms):
+            why = f"paramiko has no algorithm that the ssh configuration allows ({missing})"
             raise failed(Cause.TRANSPORT, why, openssh_may_work=True)
 
     def _once(self) -> ParamikoStream:
         sock, self.address = dial(self.target, self.remaining)
         known = self.client.known_hosts(self.target)
         record = look_up(known, self.target.host_name, self.target.port, self.target.host_key_alias)
-        link = Link(sock, record.key_types)
+        link = Link(sock, self.target.algorithms, record.key_types)
         link.wire.deadline = self.retries.deadline
         try:
             self._exchange_keys(link)
@@ -109,7 +115,9 @@ class _Attempt:
         except paramiko.SSHException:
             raise DroppedError(Failure(Cause.OVERLOADED, "closed in the key exchange")) from None
         self.host_key = f"{key.get_name()} {fingerprint(key.asbytes())}"
-        if verify(key.asbytes(), record, self.target, accept_new=self.client.accept_new_host_keys):
+        verified = verify(key.asbytes(), record, self.target, accept_new=self.client.accept_new_host_keys)
+        self.host_key_warning = verified.warning
+        if verified.added:
             known.learn(self.target.known_as, key.asbytes())
 
     def _exchange_keys(self, link: Link) -> None:
@@ -178,4 +186,5 @@ class _Attempt:
             seconds=time.monotonic() - self.began,
             offered_keys=tuple(key.description for key in self.offered),
             host_key=self.host_key,
+            host_key_warning=self.host_key_warning,
         )

@@ -17,7 +17,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -29,18 +29,12 @@ from paramiko.message import Message
 from paramiko.packet import NeedRekeyException, Packetizer
 from paramiko.pkey import PublicBlob
 
+from ncheck.ssh.algorithms import Wanted, offered, user_keys
 from ncheck.ssh.login import LoginRecord
 from ncheck.ssh.public_keys import type_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
-
-
-# Preferred, not required: hosts in FIPS mode lack some, so the others follow in paramiko's own order.
-FAST_KEX = ("curve25519-sha256@libssh.org", "curve25519-sha256", "ecdh-sha2-nistp256")
-
-
-FAST_CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr")
 
 
 RSA_ALGORITHMS = ("rsa-sha2-512", "rsa-sha2-256")
@@ -219,10 +213,11 @@ _KEPT = {
 
 
 class Link(paramiko.Transport):
-    """A transport that prefers fast algorithms, and the types of host key that are known already."""
+    """A transport that offers what the ssh configuration says, and first the types of host key that are known."""
 
-    def __init__(self, sock: socket.socket, known_types: tuple[str, ...]) -> None:
-        self._known_types = known_types
+    def __init__(self, sock: socket.socket, wanted: Wanted, known_types: tuple[str, ...]) -> None:
+        self._wanted = wanted
+        self._known_types = known_types if wanted.known_first else ()
         super().__init__(sock, packetizer_class=Wire)
         self.set_log_channel(LOG.name)
 
@@ -234,22 +229,34 @@ class Link(paramiko.Transport):
 
     @cached_property
     def preferred_kex(self) -> tuple[str, ...]:
-        return _first(FAST_KEX, super().preferred_kex)
+        return self._offered("kexalgorithms", "_kex_info")
 
     @cached_property
     def preferred_ciphers(self) -> tuple[str, ...]:
-        return _first(FAST_CIPHERS, super().preferred_ciphers)
+        return self._offered("ciphers", "_cipher_info")
 
     @cached_property
     def preferred_keys(self) -> tuple[str, ...]:
-        """No certificates: paramiko cannot check who signed them."""
-        plain = tuple(name for name in super().preferred_keys if "-cert-" not in name)
+        plain = self._offered("hostkeyalgorithms", "_key_info")
         known = [a for kind in self._known_types for a in (RSA_ALGORITHMS if kind == "ssh-rsa" else (kind,))]
         return _first(tuple(name for name in plain if name in known), plain)
 
     @cached_property
     def preferred_macs(self) -> tuple[str, ...]:
-        return tuple(super().preferred_macs)
+        return self._offered("macs", "_mac_info")
+
+    @cached_property
+    def preferred_pubkeys(self) -> tuple[str, ...]:
+        plain = (name for name in user_keys(self._wanted) if "-cert-" not in name)
+        return self._that_it_has(plain, "_key_info")
+
+    def _offered(self, keyword: str, table: str) -> tuple[str, ...]:
+        return self._that_it_has(offered(self._wanted, keyword), table)
+
+    def _that_it_has(self, names: Iterable[str], table: str) -> tuple[str, ...]:
+        """Leave out what this release of paramiko lacks."""
+        has: Container[str] = getattr(self, table)
+        return tuple(name for name in names if name in has)
 
     @cached_property
     def preferred_compression(self) -> tuple[str, ...]:
@@ -269,6 +276,9 @@ CHUNK = 65536
 
 
 STDERR_KEPT = 4096
+
+
+MOST_CHUNKS = 64  # of standard error at a time: 4 MiB, more than the window of a channel
 
 
 class ParamikoStream:
@@ -323,7 +333,9 @@ class ParamikoStream:
 
     def _drain_stderr(self) -> None:
         """Read standard error: unread, it would fill the window that it shares with standard output."""
-        while self._channel.recv_stderr_ready():
+        for _ in range(MOST_CHUNKS):  # a command may write faster than this reads
+            if not self._channel.recv_stderr_ready():
+                break
             self._stderr = (self._stderr + self._channel.recv_stderr(CHUNK))[-STDERR_KEPT:]
 
     def _at_end(self) -> bytes:

@@ -14,6 +14,7 @@ from os.path import exists  # asked for every node: a Path each would cost more 
 from pathlib import Path
 
 from ncheck.ssh import child
+from ncheck.ssh.algorithms import AS_DEFAULT, KEYWORDS, Wanted, lacking
 from ncheck.ssh.config_syntax import (
     COMMANDS,
     MANY,
@@ -71,6 +72,7 @@ class Target:
     address_family: str = "any"  # any, inet, inet6
     bind_address: str = ""
     control_path: str = ""  # tokens expanded
+    algorithms: Wanted = AS_DEFAULT
     needs_openssh: str = ""
     unsure: str = ""
     config_file: str = ""  # what -F and -i named, for command lines that are shown
@@ -137,8 +139,13 @@ class _TargetMaker:
             address_family=self.one("addressfamily") or "any",
             bind_address=self.one("bindaddress"),
             control_path=self._path(self.one("controlpath")),
+            algorithms=self._algorithms(),
             unsure=self.unsure,
         )
+
+    def _algorithms(self) -> Wanted:
+        values = {name: self.options.get(name, ("",))[0] for name in (*KEYWORDS, "pubkeyacceptedalgorithms")}
+        return Wanted(**values, known_first=values["hostkeyalgorithms"][:1] in ("", "+", "-"))
 
     def _host_name(self) -> str:
         """Expand HostName, whose %h is the listed name. Names are lowered, v6 addresses and zones are not."""
@@ -209,7 +216,9 @@ def from_ssh_g(text: str, user: LocalUser, ticket: Callable[[], bool]) -> Target
         raise ValueError("ssh -G printed no hostname and port")
     if _are_default(options.get("identityfile", ())):
         del options["identityfile"]
-    return target_of(name or options["hostname"][0], options, user, ticket)
+    target = target_of(name or options["hostname"][0], options, user, ticket)
+    # It prints whole lists, the defaults too, and not who chose their order.
+    return replace(target, algorithms=replace(target.algorithms, known_first=True))
 
 
 # ssh -G has expanded these already, and no others.
@@ -265,6 +274,7 @@ def needs_openssh(options: Options, target: Target, ticket: Callable[[], bool]) 
         or _authentications(options)
         or _live_master(target)
         or _only_security_keys(target)
+        or lacking(target.algorithms)
         or ("GSSAPIAuthentication with a Kerberos ticket" if _wants_ticket(options) and ticket() else "")
     )
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ncheck.triage.causes import CAUSES, Cause
-from ncheck.triage.diagnosis import Confidence, Diagnosis, diagnose, progress
+from ncheck.triage.diagnosis import Confidence, Diagnosis, diagnose, progress, trouble_at_the_end
 
-__all__ = ["CAUSES", "Cause", "Confidence", "Diagnosis", "diagnose", "progress"]
+__all__ = ["CAUSES", "Cause", "Confidence", "Diagnosis", "diagnose", "progress", "trouble_at_the_end"]

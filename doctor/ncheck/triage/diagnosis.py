@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice
 
 from ncheck.text import printable
 from ncheck.triage.causes import CAUSES, SYMPTOM
@@ -19,7 +19,7 @@ MOST_EVIDENCE = 6
 _LONGEST_EVIDENCE = 300
 
 
-_MOST_HITS = 20_000
+_AT_EACH_END = 1000  # hits of one kind that are kept, from the beginning of the log and from its end
 
 
 class Confidence(str, Enum):
@@ -61,7 +61,7 @@ def diagnose(lines: Iterable[str]) -> tuple[Diagnosis, ...]:
 
     The log may be of one rank or of many, in any order. It is untrusted: it is bounded, and only searched.
     """
-    read = read_lines(lines)
+    read = _read(lines)
     hits = _without_explained(_not_outlived(_hits(read), read))
     causes: dict[str, list[_Hit]] = {}
     for hit in hits:
@@ -70,12 +70,26 @@ def diagnose(lines: Iterable[str]) -> tuple[Diagnosis, ...]:
     return tuple(diagnosis for diagnosis in diagnoses if not diagnosis.echo) or diagnoses
 
 
+def _read(lines: Iterable[str]) -> list[Line]:
+    from ncheck.triage.signatures import may_match
+
+    return read_lines(lines, lambda text: may_match(text) or _shows_progress(text))
+
+
 def _hits(lines: Sequence[Line]) -> list[_Hit]:
     """Return the readings of single lines, then those of several lines together."""
     from ncheck.triage.across_lines import DETECTORS
     from ncheck.triage.signatures import readings
 
-    hits = list(islice((_Hit(reading, line) for line in lines for reading in readings(line.text)), _MOST_HITS))
+    first: dict[tuple[str, Grade, str], list[_Hit]] = {}
+    last: dict[tuple[str, Grade, str], deque[_Hit]] = {}
+    for line in lines:
+        for reading in readings(line.text):
+            kind = reading.cause, reading.grade, reading.tag
+            early = first.setdefault(kind, [])
+            kept = early if len(early) < _AT_EACH_END else last.setdefault(kind, deque(maxlen=_AT_EACH_END))
+            kept.append(_Hit(reading, line))
+    hits = [hit for kept in (*first.values(), *last.values()) for hit in kept]
     for detect in DETECTORS:
         hits.extend(_Hit(reading, line) for reading, members in detect(lines) for line in members[:MOST_EVIDENCE])
     return hits
@@ -83,11 +97,33 @@ def _hits(lines: Sequence[Line]) -> list[_Hit]:
 
 def progress(lines: Iterable[str]) -> Confidence | None:
     """Return how sure it is that the job of this log works: HIGH if it finished, LOW if it ran, None for no sign."""
-    read = read_lines(lines)
-    if any(_DONE.search(line.text) for line in read):
+    texts = [line.text for line in _read(lines)]
+    if any(map(_DONE.search, texts)):
         return Confidence.HIGH
-    running = any(_RUNNING.search(line.text) or _CONNECTED.search(line.text) for line in read)
-    return Confidence.LOW if running else None
+    return Confidence.LOW if any(_RUNNING.search(text) or _CONNECTED.search(text) for text in texts) else None
+
+
+def trouble_at_the_end(lines: Iterable[str]) -> str:
+    """Return the line that sounds like a failure after the last sign of progress, or in it; "" if there is none."""
+    read = _read(lines)
+    progressed = [index for index, line in enumerate(read) if _shows_progress(line.text)]
+    rest = read[progressed[-1] :] if progressed else read
+    said = next((line.text for line in rest if _BAD_WORDS.search(line.text) and not line.text.startswith("#")), "")
+    return printable(said.strip(), _LONGEST_EVIDENCE)
+
+
+def _shows_progress(text: str) -> bool:
+    return bool(_DONE.search(text) or _RUNNING.search(text))
+
+
+# NaN detected in loss, aborting
+# step 512 loss nan
+# FATAL: checkpoint is corrupt
+_BAD_WORDS = re.compile(
+    r"\b(?:abort(?:s|ed|ing)?|fatal|panic|diverged|traceback|terminat(?:ed|ing)|killed|giving up|nan)\b|"
+    r"\b\w*(?:error|exception)\b(?=:|\s*$)",
+    re.IGNORECASE,
+)
 
 
 # node01:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
 MOST_LINES = 200_000  # roughly what a job of a thousand ranks writes at INFO before it starts to train
+
+
+_AT_EACH_END = MOST_LINES // 2
 
 
 LONGEST = 2000
@@ -45,9 +49,21 @@ class Line:
         return match[1] if match else ""
 
 
-def read_lines(lines: Iterable[str]) -> list[Line]:
-    """Return the lines that are not empty, cut to LONGEST; lines after MOST_LINES are not read."""
-    return [_line(number, raw) for number, raw in enumerate(islice(lines, MOST_LINES)) if raw.strip()]
+def read_lines(lines: Iterable[str], matters: Callable[[str], bool]) -> list[Line]:
+    """Return the lines that are not empty, cut to LONGEST. Of a log of more than MOST_LINES, these are the first and
+    the last ones, and at most as many of those between that matter.
+    """
+    numbered = ((number, raw) for number, raw in enumerate(lines) if raw.strip())
+    first = list(islice(numbered, _AT_EACH_END))
+    between: list[tuple[int, str]] = []
+    last: deque[tuple[int, str]] = deque()
+    for number, raw in numbered:
+        last.append((number, raw))
+        if len(last) > _AT_EACH_END:
+            earlier = last.popleft()
+            if len(between) < MOST_LINES and matters(earlier[1][:LONGEST]):
+                between.append(earlier)
+    return [_line(number, raw) for number, raw in (*first, *between, *last)]
 
 
 def _line(number: int, raw: str) -> Line:

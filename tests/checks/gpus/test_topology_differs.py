@@ -9,7 +9,7 @@ from ncheck.facts.topology import TopologyFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
-from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck_checks.gpus.topology_differs import topology_differs
 
@@ -60,6 +60,14 @@ def test_it_is_silent_where_one_driver_prints_a_legend_and_another_the_names() -
 
 def test_it_is_silent_where_some_nodes_print_no_nics() -> None:
     assert judge([topology_differs], {"n1": node("NV12"), "n2": node("NV12", nics={})}).findings == []
+
+
+def test_a_matrix_with_fewer_gpus_than_the_node_has_is_unknown() -> None:
+    one_row = {**node("NV12"), TopologyFacts: TopologyFacts(("GPU0",), (), {("GPU0", "GPU0"): "X"}, {}, {}, {})}
+    judgement = judge([topology_differs], {"n1": node("NV12"), "n2": one_row, "n3": node("NV12")})
+    assert judgement.verdicts[1] == Verdict(
+        "topology-differs", "NC504", "n2", Outcome.UNKNOWN, "nvidia-smi topo -m shows 1 of the node's 3 GPUs"
+    )
 
 
 def test_it_is_silent_about_nodes_without_a_matrix() -> None:

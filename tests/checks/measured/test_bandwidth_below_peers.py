@@ -38,3 +38,9 @@ def test_it_is_skipped_where_an_expectation_judges_or_no_peer_is_there() -> None
     for nodes in (inside(n1=450.0, n2=300.0), {**new(n1=900.0), **inside(n2=450.0)}):
         verdicts = judge([bandwidth_below_peers], nodes).verdicts
         assert [verdict.outcome for verdict in verdicts] == [Outcome.SKIPPED] * 2
+
+
+def test_a_node_that_is_compared_with_none_has_not_passed() -> None:
+    broken = probed(part(Stage.INSIDE, ("n3",), 4, 900.0), model=NEW)
+    verdicts = judge([bandwidth_below_peers], {**new(n1=900.0, n2=905.0), "n3": broken}).verdicts
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.PASSED, Outcome.PASSED, Outcome.SKIPPED]

@@ -68,6 +68,13 @@ def test_a_node_that_is_slow_with_each_partner_is_evidence_of_what_all_of_them_r
     assert [(one.nodes, one.evidence) for one in found] == [(names, ("n2 is slow with every partner",))]
 
 
+def test_a_node_whose_gpu_name_is_garbled_has_not_passed() -> None:
+    nodes = {**inside(n1=450.0, n2=450.0), "n3": probed(part(Stage.INSIDE, ("n3",), 8, 80.0), model="NVIDIA H1#0")}
+    assert [verdict.outcome for verdict in judge([bandwidth_far_too_low], nodes).verdicts] == [
+        Outcome.PASSED, Outcome.PASSED, Outcome.UNKNOWN,
+    ]  # fmt: skip
+
+
 def test_it_is_silent_about_what_is_merely_low() -> None:
     for nodes in (inside(n1=380.0, n2=471.2), together(4, 310.0)):
         assert {verdict.outcome for verdict in judge([bandwidth_far_too_low], nodes).verdicts} == {Outcome.PASSED}

@@ -36,6 +36,13 @@ def test_a_probe_that_did_not_run_is_reported_with_its_own_reason() -> None:
     assert (finding.message, finding.fix) == ("no bandwidth was measured: fix NC208 on a first", "ncheck explain NC208")
 
 
+def test_facts_that_are_unread_for_one_reason_are_one_finding() -> None:
+    why = Unread("sudo refused, although --sudo was given: a password is required", fix="sudo tee")
+    facts: Facts = {UnreadFacts: UnreadFacts({"FirewallFacts": why, "KernelLogFacts": why})}
+    (finding,) = judge([fact_unread], {"a": facts, "b": facts}).findings
+    assert (finding.message, finding.nodes) == (f"Firewall, KernelLog could not be read: {why.reason}", ("a", "b"))
+
+
 def test_it_is_silent_where_all_was_read() -> None:
     nodes: dict[str, Facts] = {name: {UnreadFacts: UnreadFacts({})} for name in ("a", "b")}
     assert judge([fact_unread], nodes).findings == []

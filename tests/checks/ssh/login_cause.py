@@ -20,20 +20,17 @@ HEARD = Login(reached=False, detail="as it was heard", port=22, address="10.1.0.
               offered_keys=("ED25519 SHA256:k ~/.ssh/id_ed25519",))  # fmt: skip
 
 
-def only_its_cause_is_red(  # noqa: PLR0913, PLR0917  each is a promise of the check
-    judge: Judge, check: Check, code: str, cause: Cause, message: str, typed: str = "look here"
+def only_its_cause_is_red(  # noqa: PLR0913  the check, and what its finding says
+    judge: Judge, check: Check, code: str, cause: Cause, message: str, *, where: str = "", kind: str = "fix"
 ) -> None:
-    """Hold a check to its cause: a login that ended by it is an error, with the transport's own line, `typed` as a fix
-    or a look, here or on the node; one that got past it passed; one that ended at that step or before by another cause
-    is unknown.
+    """Hold a check to its cause: a login that ended by it is an error, with the transport's own line; one that got past
+    it passed; one that ended at that step or before by another cause is unknown.
     """
 
     def judged(login: Login) -> Judgement:
         return judge([check], {"a": {LoginFacts: LoginFacts(login)}})
 
     (finding,) = judged(replace(HEARD, cause=cause)).findings
-    kind, _, place = typed.partition(" ")
-    where = "here" if place == "here" else ""
     assert finding == Finding(
         code, check.name, Severity.ERROR, ("a",), message, ("as it was heard",), "ssh a",
         where=where, kind=kind, summary=finding.summary,

@@ -12,7 +12,9 @@ from .login_cause import only_its_cause_is_red
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "ann refused: no key was accepted"
-    only_its_cause_is_red(judge, authentication_refused, "NC120", Cause.AUTH_REFUSED, message)
+    only_its_cause_is_red(
+        judge, authentication_refused, "NC120", Cause.AUTH_REFUSED, message, where="here", kind="look"
+    )
 
 
 def test_without_a_key_to_offer_one_is_to_be_named() -> None:

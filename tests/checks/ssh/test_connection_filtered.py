@@ -11,4 +11,4 @@ from .login_cause import only_its_cause_is_red
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "no answer on port 22"
-    only_its_cause_is_red(judge, connection_filtered, "NC112", Cause.FILTERED, message)
+    only_its_cause_is_red(judge, connection_filtered, "NC112", Cause.FILTERED, message, where="here", kind="look")

@@ -14,7 +14,7 @@ from .login_cause import only_its_cause_is_red
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "nothing listens on port 22: start ssh on the node's console"
-    only_its_cause_is_red(judge, connection_refused, "NC111", Cause.REFUSED, message, "fix there")
+    only_its_cause_is_red(judge, connection_refused, "NC111", Cause.REFUSED, message)
 
 
 def test_where_every_node_refuses_another_port_is_suggested_once() -> None:

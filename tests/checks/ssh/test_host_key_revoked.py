@@ -11,4 +11,4 @@ from .login_cause import only_its_cause_is_red
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "its host key is revoked: create new keys on the node's console"
-    only_its_cause_is_red(judge, host_key_revoked, "NC119", Cause.HOST_KEY_REVOKED, message, "fix there")
+    only_its_cause_is_red(judge, host_key_revoked, "NC119", Cause.HOST_KEY_REVOKED, message)

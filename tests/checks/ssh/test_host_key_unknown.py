@@ -11,4 +11,4 @@ from .login_cause import only_its_cause_is_red
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "its host key is not in known_hosts"
-    only_its_cause_is_red(judge, host_key_unknown, "NC117", Cause.HOST_KEY_UNKNOWN, message, "fix here")
+    only_its_cause_is_red(judge, host_key_unknown, "NC117", Cause.HOST_KEY_UNKNOWN, message, where="here")

@@ -11,4 +11,4 @@ from .login_cause import only_its_cause_is_red
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "there is no route to it"
-    only_its_cause_is_red(judge, host_unroutable, "NC113", Cause.UNROUTABLE, message)
+    only_its_cause_is_red(judge, host_unroutable, "NC113", Cause.UNROUTABLE, message, where="here", kind="look")

@@ -11,7 +11,7 @@ from .login_cause import only_its_cause_is_red, own_lines
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "it accepts the login but runs no command"
-    only_its_cause_is_red(judge, login_shell_refuses, "NC124", Cause.NO_SHELL, message)
+    only_its_cause_is_red(judge, login_shell_refuses, "NC124", Cause.NO_SHELL, message, where="here", kind="look")
 
 
 def test_where_the_transport_knew_no_line_it_goes_in_as_the_run_did() -> None:

@@ -11,4 +11,4 @@ from .login_cause import only_its_cause_is_red
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "it requires more than a key: a password, a code, or a new password"
-    only_its_cause_is_red(judge, login_wants_a_person, "NC122", Cause.PERSON_WANTED, message, "fix here")
+    only_its_cause_is_red(judge, login_wants_a_person, "NC122", Cause.PERSON_WANTED, message, where="here")

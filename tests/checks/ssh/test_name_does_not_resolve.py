@@ -11,4 +11,4 @@ from .login_cause import only_its_cause_is_red
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "its name does not resolve on this machine"
-    only_its_cause_is_red(judge, name_does_not_resolve, "NC110", Cause.NAME_UNKNOWN, message)
+    only_its_cause_is_red(judge, name_does_not_resolve, "NC110", Cause.NAME_UNKNOWN, message, where="here", kind="look")

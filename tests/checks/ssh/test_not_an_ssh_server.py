@@ -11,4 +11,4 @@ from .login_cause import only_its_cause_is_red
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "the server on port 22 does not speak SSH"
-    only_its_cause_is_red(judge, not_an_ssh_server, "NC114", Cause.NOT_SSH, message)
+    only_its_cause_is_red(judge, not_an_ssh_server, "NC114", Cause.NOT_SSH, message, where="here", kind="look")

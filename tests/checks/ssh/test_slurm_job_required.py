@@ -11,4 +11,4 @@ from .login_cause import only_its_cause_is_red
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "it accepts only users with a Slurm job there"
-    only_its_cause_is_red(judge, slurm_job_required, "NC123", Cause.SLURM_JOB_WANTED, message, "fix here")
+    only_its_cause_is_red(judge, slurm_job_required, "NC123", Cause.SLURM_JOB_WANTED, message, where="here")

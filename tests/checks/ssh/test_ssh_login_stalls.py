@@ -11,4 +11,4 @@ from .login_cause import only_its_cause_is_red
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "the login stalls after the SSH banner"
-    only_its_cause_is_red(judge, ssh_login_stalls, "NC116", Cause.STALLED, message)
+    only_its_cause_is_red(judge, ssh_login_stalls, "NC116", Cause.STALLED, message, where="here", kind="look")

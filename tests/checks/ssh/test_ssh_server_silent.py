@@ -11,4 +11,4 @@ from .login_cause import only_its_cause_is_red
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "its SSH server accepts connections but does not answer: restart it on the node's console"
-    only_its_cause_is_red(judge, ssh_server_silent, "NC115", Cause.SILENT, message, "fix there")
+    only_its_cause_is_red(judge, ssh_server_silent, "NC115", Cause.SILENT, message)

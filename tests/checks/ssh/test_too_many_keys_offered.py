@@ -11,4 +11,4 @@ from .login_cause import only_its_cause_is_red
 
 def test_only_a_login_that_ended_by_its_cause_is_red() -> None:
     message = "it closed the connection after too many keys"
-    only_its_cause_is_red(judge, too_many_keys_offered, "NC121", Cause.TOO_MANY_KEYS, message, "fix here")
+    only_its_cause_is_red(judge, too_many_keys_offered, "NC121", Cause.TOO_MANY_KEYS, message, where="here")

@@ -42,6 +42,12 @@ def test_a_node_without_any_framework_fails_where_another_has_one() -> None:
     assert [found.fix for found in judgement.findings] == ["python3 -m pip install torch==2.3.1"]
 
 
+def test_nodes_of_two_gpu_models_need_one_framework() -> None:
+    other = GpuFacts((Gpu(0, "Tesla V100"),), "550.54", "12.4", "nvml")
+    nodes = {"n1": node(torch="2.3.1"), "n2": node(torch="2.3.1"), "n3": node(other, torch="2.1.0")}
+    assert [found.nodes for found in judge([framework_differs], nodes).findings] == [("n3",)]
+
+
 def test_nodes_with_gpus_and_no_framework_anywhere_are_unknown_and_not_passed() -> None:
     judgement = judge([framework_differs], {"n1": node(), "n2": node()})
     reason = "no framework in /usr/bin/python3 (python3 on PATH): give the job's Python with --python"

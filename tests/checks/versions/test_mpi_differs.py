@@ -8,12 +8,13 @@ from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.nvidia_smi import Gpu
 from ncheck_checks.versions.mpi_differs import mpi_differs
 
 
-def node(version: str | None, implementation: str = "Open MPI") -> Facts:
+def node(version: str | None, implementation: str = "Open MPI", gpus: GpuFacts | None = None) -> Facts:
     mpi = Absent("mpirun: not there") if version is None else MpiFacts(implementation, version, "/usr/bin/mpirun")
-    return {MpiFacts: mpi, GpuFacts: Absent("no NVIDIA GPU")}
+    return {MpiFacts: mpi, GpuFacts: gpus or Absent("no NVIDIA GPU")}
 
 
 def test_another_release_is_named() -> None:
@@ -24,6 +25,12 @@ def test_another_release_is_named() -> None:
                 ("Open MPI 4.1.4 at /usr/bin/mpirun on n[1-2]", "Open MPI 5.0.11 at /usr/bin/mpirun on n3"),
                 "which -a mpirun orted prted", kind="look", summary="MPI differs"),
     ]  # fmt: skip
+
+
+def test_nodes_of_two_gpu_models_need_one_release() -> None:
+    h100, v100 = (GpuFacts((Gpu(0, model),), "550.54", "12.4", "nvml") for model in ("H100", "V100"))
+    judgement = judge([mpi_differs], {"n1": node("4.1.4", gpus=h100), "n2": node("5.0.11", gpus=v100)})
+    assert [finding.nodes for finding in judgement.findings] == [("n1", "n2")]
 
 
 def test_another_implementation_differs_whatever_its_number() -> None:

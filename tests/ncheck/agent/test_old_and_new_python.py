@@ -6,7 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ncheck.model.evidence import Answer, Command, Evidence, File, Source, Status, Tree
+from ncheck.facts import every_fact
+from ncheck.facts.learning import sources_for
+from ncheck.facts.shapes import misfit, shape_of
+from ncheck.model.evidence import Answer, Command, Evidence, File, JsonValue, Source, Status, Tree
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +35,7 @@ SOURCES: tuple[Source, ...] = (
     Answer("connect", arguments={"token": "0f", "timeout": 60.0, "sources": {}, "targets": []}),
     Answer("gpus"),
 )
+NO_PEERS: JsonValue = {"peers": [], "timeout": 5.0}
 MAY_BE_MISSING = (Answer("gpus"), Answer("nccl-pick"))
 EXPECTED = {
     "command:no-such-program": Status.MISSING,
@@ -46,6 +50,17 @@ def test_every_source_is_answered(ask: Ask, monkeypatch: pytest.MonkeyPatch, pyt
     statuses = {source.key: evidence.reply(source).status for source in SOURCES if source not in MAY_BE_MISSING}
     assert statuses == {key: EXPECTED.get(key, Status.OK) for key in statuses}, evidence.replies
     assert {evidence.reply(source).status for source in MAY_BE_MISSING} <= {Status.OK, Status.MISSING}
+
+
+def test_what_the_agent_answers_is_of_the_type_that_its_source_declares(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, python3: str
+) -> None:
+    monkeypatch.setattr("ncheck.fleet.bootstrap.CANDIDATES", (python3,))
+    declared = {source.key: shape_of(source) for source in sources_for(every_fact())}
+    replies = ask(*SOURCES, Answer("mpi-daemon"), Answer("tools"), Answer("ssh-peers", arguments=NO_PEERS)).replies
+    values = {key: reply.value for key, reply in replies.items() if declared.get(key) and reply.succeeded}
+    assert {key: misfit(value, declared[key]) for key, value in values.items()} == dict.fromkeys(values, "")
+    assert len(values) >= 11
 
 
 def test_nothing_is_written_where_it_runs(

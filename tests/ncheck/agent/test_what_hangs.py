@@ -16,6 +16,16 @@ def test_work_that_does_not_come_back_is_left_to_itself() -> None:
     never.set()
 
 
+def test_work_that_is_known_to_be_slow_may_go_on() -> None:
+    going_on = threading.Event()
+
+    def more() -> float:
+        going_on.set()
+        return 60.0
+
+    assert within(0.01, going_on.wait, more=more) == [True]
+
+
 def test_a_source_that_hangs_is_a_time_out_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     never = threading.Event()
     # A real file system that hangs takes a kernel to make: the lab has one.

@@ -312,12 +312,12 @@ def test_read_loads_no_more_than_it_can_hold(capsys: pytest.CaptureFixture[str],
     if size < 2**21:
         assert told(capsys, "read", "log", str(sparse))[0] == 0
     else:
-        why = f"is larger than 64 MiB; to read its end: tail -c 60M {sparse} | ncheck read log -"
+        why = f"is larger than 64 MiB; to read its end: tail -c 64M {sparse} | ncheck read log -"
         assert refused(capsys, "read", "log", str(sparse)) == f"ncheck: {sparse} {why}\n"
 
 
 def test_read_ends_where_a_file_never_does(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "/dev/zero is larger than 64 MiB" in refused(capsys, "read", "ibstat", "/dev/zero")
+    assert "/dev/zero is larger than 8 MiB" in refused(capsys, "read", "ibstat", "/dev/zero")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert refused(capsys, "read", "log", str(pipe)) == f"ncheck: {pipe} is a pipe that nobody writes to\n"

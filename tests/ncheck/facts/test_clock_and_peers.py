@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ncheck.facts.clock import ClockFacts
 from ncheck.facts.learning import facts_of
-from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
+from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts, SshFromHereFacts
 from ncheck.model.evidence import Cause, Evidence, JsonValue, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
 
@@ -50,13 +50,51 @@ def test_each_edge_has_its_cause(status: int | None, stderr: str, cause: Cause |
     assert cause is None or facts.peers[0].detail
 
 
+def test_a_login_that_ended_well_without_the_command_did_not_work() -> None:
+    answer: JsonValue = {"exit_status": 0, "stderr": "", "seconds": 1.0, "cut_short": False, "ran": False, "port": 22}
+    facts = peers({"peers": {"n2": answer}})
+    assert isinstance(facts, PeerSshFacts)
+    assert [(edge.cause, edge.port) for edge in facts.peers] == [(Cause.NO_SHELL, 22)]
+    assert "ran no command there" in facts.peers[0].detail
+
+
+@pytest.mark.parametrize("port", ["22; reboot", True, 22.0])
+def test_a_port_that_is_no_number_is_taken_from_no_node(port: JsonValue) -> None:
+    answer: JsonValue = {"exit_status": 0, "stderr": "", "seconds": 1.0, "ran": True, "port": port}
+    assert isinstance(peers({"peers": {"n2": answer}}), Unread)
+
+
+def from_here(reply: Reply | None, *, recorded: bool = False) -> object:
+    replies = {"answer:ssh-from-here": reply} if reply else {}
+    evidence = Evidence("n1", REACHED, replies=replies, recorded=recorded)
+    return facts_of(evidence, [SshFromHereFacts])[SshFromHereFacts]
+
+
+def test_ssh_from_here_speaks_for_all_nodes_alike_and_not_for_this_machine_itself() -> None:
+    answer: JsonValue = {
+        "exit_status": 255,
+        "stderr": "Cannot execute command-line and remote command.",
+        "seconds": 1.0,
+    }
+    tried = PeerSsh("n7", Cause.TRANSPORT, "Cannot execute command-line and remote command.")
+    assert from_here(Reply(Status.OK, value={"peers": {"n7": answer}})) == SshFromHereFacts(tried)
+    assert from_here(Reply(Status.OK, value={"peers": {}})) == SshFromHereFacts(None)
+
+
+def test_ssh_from_here_is_absent_where_it_cannot_be_and_unread_where_it_was_not_tried() -> None:
+    assert from_here(Reply(Status.MISSING)) == Absent("no ssh program on this machine")
+    assert from_here(Reply(Status.NOT_ASKED, "no SSH is used")) == Absent("no SSH is used")
+    assert isinstance(from_here(None, recorded=True), Absent)
+    assert isinstance(from_here(None), Unread)
+
+
 def test_an_edge_for_which_there_was_no_time_is_nobodys_fault() -> None:
     said: JsonValue = {"peers": {"n2": {"exit_status": None, "stderr": "", "seconds": 0.0, "cut_short": True}}}
     assert peers(said) == PeerSshFacts((PeerSsh("n2", Cause.DEADLINE, "no time left to try it"),))
 
 
-def test_a_node_from_which_none_was_tried_has_no_such_fact() -> None:
-    assert isinstance(peers({"peers": {}}), Absent)
+def test_a_node_that_tried_none_of_those_that_it_was_asked_about_is_unread() -> None:
+    assert peers({"peers": {}}) == Unread("it tried no ssh to other nodes, although it was asked to")
 
 
 @pytest.mark.parametrize("value", [None, [], {"peers": None}, {"peers": {"n2": 7}}, {"peers": {"n2": {}}}])

@@ -118,6 +118,15 @@ def test_an_ordinary_user_sees_the_service_but_not_the_rules(answered: Answered)
     assert known == FirewallFacts(("firewalld",), hidden)
 
 
+def test_a_refusal_of_sudo_is_no_matter_of_an_ordinary_user(answered: Answered) -> None:
+    refused = Reply(Status.DENIED, reason="sudo: a password is required")
+    fact = read(answered, nft=refused, iptables=refused)
+    assert isinstance(fact, Unread)
+    assert (fact.needs_root, fact.reason) == (
+        False, "sudo refused, although --sudo was given: a password is required"
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "services",
     [

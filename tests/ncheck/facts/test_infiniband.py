@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ncheck.facts.infiniband import IBSTAT, SYSFS, Gid, HcaPort, InfinibandFacts, infiniband
+from ncheck.facts.learning import facts_of
 from ncheck.model.evidence import Evidence, Reply, Status
 from ncheck.model.fact import Absent, Unread
 
@@ -127,6 +128,16 @@ def test_a_device_that_only_sysfs_shows_is_unread(answered: Answered) -> None:
     half = PRINTED.split("CA 'mlx5_1'", maxsplit=1)[0]
     fact = infiniband(answered({IBSTAT: said(half), SYSFS: tree(SHOWN)}))
     assert fact == Unread("ibstat does not list mlx5_1", fix="ibstat")
+
+
+def test_a_port_in_a_state_that_is_not_known_is_unread_by_either_source(answered: Answered) -> None:
+    printed = said(PRINTED.replace("State: Active", "State: ???"))
+    assert facts_of(answered({IBSTAT: printed, SYSFS: tree(SHOWN)}), [InfinibandFacts])[InfinibandFacts] == Unread(
+        "could not be parsed: ValueError: ibstat shows an unknown state (???) of port 1 of mlx5_0"
+    )
+    shown = tree({**SHOWN, f"{ROOT}/mlx5_0/ports/1/state": "9: NEW\n"})
+    fact = facts_of(answered({IBSTAT: MISSING, SYSFS: shown}), [InfinibandFacts])[InfinibandFacts]
+    assert isinstance(fact, Unread)
 
 
 def test_an_ibstat_that_hangs_is_named(answered: Answered) -> None:

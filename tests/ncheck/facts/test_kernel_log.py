@@ -46,6 +46,15 @@ def test_a_log_that_only_root_may_read_is_not_a_clean_one(answered: Answered) ->
     assert "Operation not permitted" in fact.reason
 
 
+def test_a_refusal_of_sudo_is_no_matter_of_an_ordinary_user(answered: Answered) -> None:
+    refused = Reply(Status.DENIED, reason="sudo: a password is required")
+    fact = kernel_log(answered({JOURNAL: refused, DMESG: refused}))
+    assert isinstance(fact, Unread)
+    assert (fact.needs_root, fact.reason) == (
+        False, "sudo refused, although --sudo was given: a password is required"
+    )  # fmt: skip
+
+
 def test_an_empty_log_is_not_a_clean_one(answered: Answered) -> None:
     assert isinstance(kernel_log(answered({JOURNAL: said(""), DMESG: said("")})), Unread)
 

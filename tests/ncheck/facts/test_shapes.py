@@ -156,7 +156,8 @@ def test_whatever_a_reader_raises_costs_that_fact_alone(
         raise error
 
     monkeypatch.setattr("ncheck.facts.gpus.FACTS", (Fact(GpuFacts, (NVML,), read),))
-    limits = Reply(Status.OK, value={"memlock": None, "shm": {"total": 1, "free": 1}})
+    names = ("memlock", "open_files", "processes", "address_space", "cpu_seconds", "file_size")
+    limits = Reply(Status.OK, value={**dict.fromkeys(names), "shm": {"total": 1, "free": 1}})
     gpus = Reply(Status.OK, value={"gpus": [GPU]})
     facts = facts_of(answered({NVML: gpus, LIMITS: limits}), [GpuFacts, LimitsFacts])
     assert facts[GpuFacts] == Unread(f"could not be parsed: {type(error).__name__}: no")

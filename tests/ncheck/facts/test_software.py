@@ -132,9 +132,9 @@ def test_the_jobs_environment_lies_over_the_logins(answered: Answered) -> None:
 
 
 def test_unlimited_is_none_and_an_unread_shm_is_not_zero(answered: Answered) -> None:
-    asked = {"memlock": None, "shm": {"error": "not mounted"}}
+    asked = {**LIMIT, "open_files": 1024, "shm": {"error": "not mounted"}}
     unread = Unread("/dev/shm: not mounted")  # noqa: S108  it is only named
-    assert limits(answered({LIMITS: value(asked)})) == LimitsFacts(None, unread)
+    assert limits(answered({LIMITS: value(asked)})) == LimitsFacts(None, unread, open_files=1024)
 
 
 @pytest.mark.parametrize("reply", [Reply(Status.TIMEOUT, seconds=10), Reply(Status.FAILED, reason="cut")])
@@ -149,7 +149,10 @@ def test_no_horovodrun_and_an_interpreter_that_cannot_be_asked_is_not_no_horovod
 PYTHON: dict[str, object] = {"path": "/usr/bin/python3", "version": "3.11.2", "packages": {}}
 FACTS = {INTERPRETER: InterpreterFacts, ENVIRONMENT: EnvironmentFacts, LIMITS: LimitsFacts}
 LOGIN: dict[str, object] = {"variables": {}, "job_variables": {}, "files": {}}
-LIMIT: dict[str, object] = {"memlock": None, "shm": {"total": 1, "free": 1}}
+LIMIT: dict[str, object] = {
+    **dict.fromkeys(("memlock", "open_files", "processes", "address_space", "cpu_seconds", "file_size")),
+    "shm": {"total": 1, "free": 1},
+}
 
 
 @pytest.mark.parametrize(
@@ -164,6 +167,8 @@ LIMIT: dict[str, object] = {"memlock": None, "shm": {"total": 1, "free": 1}}
         (LIMITS, LIMIT, "memlock", "unlimited"),
         (LIMITS, LIMIT, "memlock", True),
         (LIMITS, LIMIT, "memlock", [1]),
+        (LIMITS, LIMIT, "open_files", -1),
+        (LIMITS, LIMIT, "cpu_seconds", "60"),
         (LIMITS, LIMIT, "shm", {"total": 1, "free": -1}),
     ],
 )

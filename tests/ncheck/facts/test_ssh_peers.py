@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.ssh_peers import PEERS, ask_peers, exempt_peers
+from ncheck.facts.ssh_peers import PEERS, PeerSsh, SshFromHereFacts, ask_peers, exempt_peers, launch_origin
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Answer, Cause, Login
 from ncheck.model.node import Node
@@ -44,3 +44,17 @@ def test_who_has_no_edge_is_spared_from_the_beginning() -> None:
     assert exempt_peers(*many) == {f"n{number}": "no launch opens ssh from here" for number in range(1, 17)}
     assert exempt_peers(*cluster("a")) == {"a": "one node alone has no peers"}
     assert exempt_peers(*cluster("a", "b", settings=Settings(mesh="none"))) == dict.fromkeys("ab", "--mesh none")
+
+
+def placed(*tried: PeerSsh | None) -> Cluster:
+    return Cluster.of({f"n{number}": {SshFromHereFacts: SshFromHereFacts(one)} for number, one in enumerate(tried)})
+
+
+def test_a_launch_begins_on_the_node_that_is_this_machine_or_on_none_of_them() -> None:
+    other = PeerSsh("n0", None)
+    assert launch_origin(placed(other, None, other)) == 1
+    assert launch_origin(placed(other, other)) is None
+
+
+def test_a_launch_is_assumed_to_begin_on_the_first_node_where_nothing_is_known() -> None:
+    assert launch_origin(Cluster.of({"n0": {}, "n1": {}})) == 0

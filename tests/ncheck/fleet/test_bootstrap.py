@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from ncheck.fleet.bootstrap import bootstrap, parse_script
+from ncheck.fleet.bootstrap import Bootstrap, bootstrap, parse_script
 from ncheck.fleet.engine import REMOTE_COMMAND
 
 NONCE = "0f3a99bc12d4e5f6"
@@ -20,30 +21,41 @@ def shells() -> list[list[str]]:
     return [shell for shell in named if shutil.which(shell[0])]
 
 
-def answered(shell: list[str], sent: bytes) -> list[str]:
+def answered(shell: list[str], sent: Bootstrap) -> list[str]:
     done = subprocess.run(
-        [*shell, "-c", 'IFS= read -r line && eval "$line"'], input=sent, capture_output=True, timeout=60, check=False
+        [*shell, "-c", *shlex.split(REMOTE_COMMAND)[3:]],
+        input=sent.script.encode() + b"\n" + sent.blob,
+        capture_output=True,
+        timeout=60,
+        check=False,
     )
     return done.stdout.decode().split("\n")
 
 
 def greeting(marker: str) -> list[str]:
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    told = [f"host {os.uname().nodename}", f"boot {boot}", f"net {Path('/proc/self/ns/net').readlink()}"]
+    told = [
+        "command ncheck-command",
+        "forced ",
+        f"host {os.uname().nodename}",
+        f"boot {boot}",
+        f"net {Path('/proc/self/ns/net').readlink()}",
+    ]
     return ["", *(f"{marker} {line}" for line in ("hello", *told, f"uid {os.getuid()}", "end"))]
 
 
 @pytest.mark.parametrize("shell", shells(), ids=" ".join)
 def test_the_greeting_is_the_same_under_every_shell(shell: list[str]) -> None:
     script = bootstrap(NONCE, None)
-    assert answered(shell, script.sent) == [*greeting(script.marker), ""]
+    assert answered(shell, script) == [*greeting(script.marker), ""]
 
 
 @pytest.mark.parametrize("shell", shells(), ids=" ".join)
 def test_the_agent_starts_under_every_shell(shell: list[str]) -> None:
     script = bootstrap(NONCE, 60.0)
-    told = answered(shell, script.sent)
-    assert told[:-2] == greeting(script.marker)
+    told = answered(shell, script)
+    assert told[:-3] == greeting(script.marker)
+    assert told[-3].startswith(f"{script.marker} files ")
     assert told[-2].startswith(f"{script.marker} go 3.")
     assert told[-1] == ""
 
@@ -52,7 +64,7 @@ def test_the_agent_starts_under_every_shell(shell: list[str]) -> None:
 @pytest.mark.parametrize("shell", shells(), ids=" ".join)
 def test_what_is_entered_may_be_any_words_of_shell(shell: list[str], enter: str) -> None:
     script = bootstrap(NONCE, 60.0, enter=enter)
-    told = answered(shell, script.sent)
+    told = answered(shell, script)
     assert told[len(greeting(script.marker)) :][0] == f"{script.marker} in"
     assert told[-2] == f"{script.marker} left 0"
 

@@ -71,7 +71,7 @@ class Deaf(Scripted):
 
 
 def greeting(*more: str) -> bytes:
-    told = ("hello", "host n1", "boot b", "net net:[1]", "uid 0", "end", *more)
+    told = ("hello", "command ncheck-command", "host n1", "boot b", "net net:[1]", "uid 0", "end", *more)
     return ("\n" + "".join(f"{MARK} {line}\n" for line in told)).encode()
 
 
@@ -169,7 +169,7 @@ def test_small_frames_that_grow_when_they_are_read_cost_no_more_than_a_node_may(
 _HOSTILE = r"""
 import json, re, struct, sys, zlib
 first, second = re.match(r"m=(ncheck-\w+);m=\$\{m\}(\w+);", sys.stdin.readline()).groups()
-marked = ("hello", "host n1", "boot b", "net n", "uid 0", "end", "go 3.6.15 /usr/bin/python3")
+marked = ("hello", "command ncheck-command", "host n1", "boot b", "net n", "uid 0", "end", "go 3.6.15 /usr/bin/python3")
 frame = zlib.compress(json.dumps({"is": "started", "more": [[]] * 100000}).encode())
 out = sys.stdout.buffer
 out.write(("\n" + "".join("%s%s %s\n" % (first, second, line) for line in marked)).encode())
@@ -228,7 +228,16 @@ def test_a_flood_of_messages_that_answer_nothing_is_stopped_and_named(message: o
 
 @pytest.mark.parametrize("number", ["9" * 5000, "\u00b2", "-1", ""])
 def test_a_users_number_that_is_none_is_not_known(number: str) -> None:
-    told = ("hello", "host n1", "boot b", "net net:[1]", f"uid {number}", "end", "go 3.6.15 /usr/bin/python3")
+    told = (
+        "hello",
+        "command ncheck-command",
+        "host n1",
+        "boot b",
+        "net net:[1]",
+        f"uid {number}",
+        "end",
+        "go 3.6.15 /usr/bin/python3",
+    )
     lines = ("\n" + "".join(f"{MARK} {line}\n" for line in told)).encode()
     evidence = talk(Scripted(then(lines, packed({"is": "started"}), reply(status="ok"))))
     assert evidence.greeting

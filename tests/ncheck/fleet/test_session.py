@@ -13,8 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.fleet.session import Session, job_environment, own_prefix
+from ncheck.fleet.engines.command import RshEngine
+from ncheck.fleet.session import Known, Session, SessionEndedError, Wanted, job_environment, own_prefix
 from ncheck.model.evidence import Cause, Command, Evidence, File, Status
+from ncheck.model.node import Node
 from ncheck.settings import JobEnvironment
 
 Ask = Callable[..., Evidence]
@@ -52,6 +54,17 @@ def test_the_greeting_alone_tells_who_answered_and_starts_no_python(ask: Ask, to
     assert not (tmp_path / "started").exists()
 
 
+def test_a_login_that_may_open_too_few_files_for_python_says_so() -> None:
+    known = Known(Node("here"))
+    wanted = Wanted(os.urandom(8).hex(), time.monotonic() + 60.0, connect_timeout=60.0, command_timeout=60.0)
+    stream = RshEngine(lambda _: "prlimit --nofile=8:8 --").connect(known.node, 60.0)
+    session = Session(stream, known, wanted, lambda _: None)
+    session.greet(time.monotonic())
+    with pytest.raises(SessionEndedError, match=r"; processes there may open only 8 files \(ulimit -n\)$"):
+        session.start()
+    stream.close()
+
+
 def test_each_source_is_answered_with_status_and_whole_output(ask: Ask, tmp_path: Path) -> None:
     file = File(str(tmp_path / "file"))
     (tmp_path / "file").write_bytes(b"caf\xe9\n")
@@ -78,6 +91,13 @@ def test_what_start_up_files_print_is_noise_and_harms_nothing(ask: Ask, tmp_path
     entered = ask(HELLO, enter=str(banner))
     assert entered.login.cause is None
     assert entered.replies[HELLO.key].stdout == "hello\n"
+
+
+def test_the_start_of_python3_is_timed_but_not_that_of_a_container(ask: Ask) -> None:
+    plain, entered = ask(HELLO).greeting, ask(HELLO, enter="env").greeting
+    assert plain is not None
+    assert entered is not None
+    assert (plain.python_seconds > 0, entered.python_seconds) == (True, 0.0)
 
 
 @pytest.mark.usefixtures("tools")

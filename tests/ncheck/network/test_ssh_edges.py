@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ncheck.network.ssh_edges import edges, launcher
+from ncheck.network.ssh_edges import edges, launcher, star, tree
 
 
 def test_up_to_sixteen_nodes_every_node_tries_every_other_beginning_with_the_next() -> None:
@@ -35,3 +35,19 @@ def test_all_pairs_are_tried_where_that_is_asked_for_and_none_where_none_are() -
 
 def test_one_node_alone_has_nobody_to_try() -> None:
     assert edges(1, "auto") == {}
+
+
+def test_from_a_machine_that_is_no_node_no_node_starts_another_up_to_sixty_four() -> None:
+    assert list(tree(64, None)) == []
+    assert list(tree(66, None)) == [(0, 64), (1, 65)]
+    assert edges(66, "auto", None) == {0: tuple(range(1, 66)), 1: (65,)}
+
+
+def test_from_one_of_the_nodes_the_others_are_numbered_in_their_order() -> None:
+    assert list(tree(4, 2)) == [(2, 0), (2, 1), (2, 3)]
+    assert list(tree(67, 1))[64:] == [(0, 65), (2, 66)]
+
+
+def test_a_launcher_without_a_tree_starts_every_node_itself() -> None:
+    assert [*star(100, None)] == []
+    assert [*star(4, 2)] == [(2, 0), (2, 1), (2, 3)]

@@ -126,6 +126,18 @@ def test_an_empty_log_is_empty_and_not_healthy() -> None:
     assert (record["cause"], record["error"]) == (None, "the log is empty")
 
 
+def test_a_log_without_an_end_or_progress_is_not_healthy() -> None:
+    record = read_text("log", "starting\nloading data\n")
+    assert (record["cause"], record["error"]) == (None, "no known failure message in the log")
+
+
+def test_a_log_whose_progress_ends_in_trouble_is_not_healthy() -> None:
+    record = read_text("log", "step 1 loss 0.3\nstep 2 loss 0.2\nNaN detected in loss, aborting\n")
+    error = "no known failure message in the log, but a line that sounds like one"
+    assert (record["cause"], record["error"]) == (None, error)
+    assert record["evidence"] == ["NaN detected in loss, aborting"]
+
+
 def test_nccl_tests_table() -> None:
     head = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
     row = "  8388608  2097152  float  sum  -1  250.0  33.55  33.55  0  250.0  33.55  33.55  N/A\n"

@@ -13,6 +13,7 @@ from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.mpi_daemon import MpiDaemonFacts
+from ncheck.facts.mpi_settings import MpiSettingsFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
@@ -60,6 +61,7 @@ def node(*nics: str, mpi: object = None, infiniband: object = None, gpus: int = 
         InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}),
         GpuFacts: GpuFacts(tuple(Gpu(i, "NVIDIA H100 80GB HBM3") for i in range(gpus)), "550.54", "12.4", "nvml"),
         MpiDaemonFacts: Absent("not asked"),
+        MpiSettingsFacts: MpiSettingsFacts({}),
         MpiFacts: mpi or MpiFacts("Open MPI", "4.1.4", "/usr/bin/mpirun"),
     }
     return {**facts, **{fact: changed[fact.__name__] for fact in facts if fact.__name__ in changed}}

@@ -39,6 +39,13 @@ def test_library_path_is_passed_on_only_where_it_is_set_for_mpirun_warns_of_it_o
     assert " -x PATH python train.py" in mpi_line("Open MPI", "4.1.4", launch(pass_library_path=False))
 
 
+def test_where_every_node_excludes_interfaces_itself_the_line_includes_none() -> None:
+    own = launch(excluding=frozenset({"btl_tcp_if_exclude"}))
+    assert f"--mca btl '^openib' --mca oob_tcp_if_include {SUBNET} " in mpi_line("Open MPI", "4.1.4", own)
+    reason = "no btl_tcp_if_include: every node has btl_tcp_if_exclude, and Open MPI accepts only one of the two"
+    assert open_mpi(replace(own, mpi=MpiFacts("Open MPI", "4.1.4"))).reasons == (reason,)
+
+
 def test_mpiruns_own_daemons_have_a_network_of_their_own_where_this_machine_is_not_on_the_jobs() -> None:
     other = launch(out_of_band=OutOfBand("10.2.0.0/24", ("eno9", "eth0"), "said why"))
     assert f"btl_tcp_if_include {SUBNET} --mca oob_tcp_if_include 10.2.0.0/24 " in mpi_line("Open MPI", "4.1.4", other)

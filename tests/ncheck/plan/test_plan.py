@@ -13,6 +13,7 @@ from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.mpi_daemon import INTERACTIVE, PLAIN, MpiDaemonFacts, MpiProgram
+from ncheck.facts.mpi_settings import MpiSetting, MpiSettingsFacts
 from ncheck.local_host import LocalHost
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
@@ -54,6 +55,16 @@ def test_where_nccl_is_right_by_itself_nothing_is_set_and_the_plan_says_so() -> 
             ),
         },
     )  # fmt: skip
+
+
+def test_a_list_of_excluded_interfaces_counts_where_every_node_has_it() -> None:
+    name = "btl_tcp_if_exclude"
+    own = MpiSettingsFacts({name: MpiSetting(name, "lo,docker0", file="/etc/openmpi/openmpi-mca-params.conf")})
+    one, both = (
+        plan(node("eth0 10.1.0.1", MpiSettingsFacts=own), node("eth0 10.1.0.2", MpiSettingsFacts=other)).lines["mpirun"]
+        for other in (MpiSettingsFacts({}), own)
+    )
+    assert ("btl_tcp_if_include" in one, "btl_tcp_if_include" in both) == (True, False)
 
 
 def test_mpirun_is_allowed_to_run_as_root_where_the_job_or_the_one_who_types_it_is_root() -> None:

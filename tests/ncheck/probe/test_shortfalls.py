@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ncheck.facts.probe import ProbeFacts, Stage
-from ncheck.model.check import NotApplicable
+from ncheck.model.check import Inconclusive, NotApplicable
 from ncheck.probe.results import Collective
 from ncheck.probe.shortfalls import compared, inside_share, without_expectation
+from ncheck.topology.hardware import Hardware
 
 from tests.ncheck.probe.machines import H100, board, places, rails, ran, with_rails
 
@@ -42,11 +43,29 @@ def test_all_nodes_are_held_and_not_the_smaller_groups_before_them() -> None:
 
 
 def test_where_nothing_can_be_expected_the_first_reason_is_given() -> None:
-    judged = compared(probed(ran(Stage.ALL, NAMES, 8, 300.0, planned=places(8))), {})
-    assert without_expectation(judged) == NotApplicable(
-        "no expected bandwidth (unknown: how the GPUs of n1 are connected (nvidia-smi topo -m) and 7 more)"
-    )
-    assert without_expectation(()) == NotApplicable("no bandwidth was measured")
+    bare = dict.fromkeys(NAMES, Hardware())
+    judged = compared(probed(ran(Stage.ALL, NAMES, 8, 300.0, planned=places(8))), bare)
+    reason = "no expected bandwidth (unknown: how the GPUs of n1 are connected (nvidia-smi topo -m) and 7 more)"
+    assert list(without_expectation(judged, bare)) == [NotApplicable(reason, (name,)) for name in NAMES]
+    none = "no bandwidth was measured that can be compared"
+    assert list(without_expectation((), bare)) == [NotApplicable(none, (name,)) for name in NAMES]
+
+
+def test_a_node_without_the_expectation_that_others_have_is_unknown() -> None:
+    runs = [ran(Stage.INSIDE, (name,), 8, 480.0) for name in NAMES]
+    garbled = {**HARDWARE, "n3": with_rails(board("NVIDIA H1#0", 8), *rails(8))}
+    assert list(without_expectation(compared(probed(*runs), garbled), garbled)) == [
+        Inconclusive("no expected bandwidth (unknown: how fast the NVLinks of NVIDIA H1#0 are)", ("n3",))
+    ]
+
+
+def test_nodes_of_a_model_that_is_not_known_are_compared_with_each_other_only() -> None:
+    runs = [ran(Stage.INSIDE, (name,), 8, 480.0) for name in NAMES]
+    new = dict.fromkeys(("n3", "n4"), with_rails(board("NVIDIA X900", 8), *rails(8)))
+    reason = "no expected bandwidth (unknown: how fast the NVLinks of NVIDIA X900 are)"
+    assert list(without_expectation(compared(probed(*runs), {**HARDWARE, **new}), {**HARDWARE, **new})) == [
+        NotApplicable(reason, ("n3",)), NotApplicable(reason, ("n4",)),
+    ]  # fmt: skip
 
 
 def test_the_share_inside_is_of_the_expectation_else_of_the_peers() -> None:

@@ -143,7 +143,7 @@ def test_a_node_with_two_causes_is_named_once_and_many_culprits_are_counted() ->
 
 
 def test_without_a_gpu_the_headline_says_that_only_cpu_checks_ran(reports: dict[str, Report]) -> None:
-    first = in_utf8(replace(reports["healthy"], cpu_only=True)).splitlines()[:2]
+    first = in_utf8(replace(reports["healthy"], cpus_only=True)).splitlines()[:2]
     assert " ".join(line.strip() for line in first) == (
         "✓ No problems found: 9 checks passed, 1 skipped; no GPU on any node, so only CPU checks ran; "
         "launch plan usable"

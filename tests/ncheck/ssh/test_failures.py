@@ -17,7 +17,22 @@ SLURM = """Access denied by pam_slurm_adopt: you have no active jobs on this nod
 Connection closed by 10.0.0.2 port 22
 """
 
+OPEN_KEY = """@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+@         WARNING: UNPROTECTED PRIVATE KEY FILE!          @
+@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+Permissions 0644 for '/root/.ssh/id_ed25519' are too open.
+This private key will be ignored.
+Load key "/root/.ssh/id_ed25519": bad permissions
+root@node02: Permission denied (publickey).
+"""
+
 MESSAGES = {
+    OPEN_KEY: Cause.TRANSPORT,
+    "Bad owner or permissions on /root/.ssh/config": Cause.TRANSPORT,
+    "/root/.ssh/config: line 1: Bad configuration option: prot": Cause.TRANSPORT,
+    '/root/.ssh/config line 2: unsupported option "maybe".': Cause.TRANSPORT,
+    "Cannot execute command-line and remote command.": Cause.TRANSPORT,
+    "Unable to negotiate with 10.0.0.2 port 22: no matching key exchange method found. Their offer: x": Cause.TRANSPORT,
     "ssh: Could not resolve hostname nosuch: Name or service not known": Cause.NAME_UNKNOWN,
     "ssh: Could not resolve hostname nosuch: Temporary failure in name resolution": Cause.NAME_UNKNOWN,
     "ssh: connect to host node02 port 22: Connection refused": Cause.REFUSED,
@@ -55,6 +70,7 @@ def test_each_message_names_its_cause(message: str, cause: Cause) -> None:
 
 def test_an_unknown_message_names_no_cause() -> None:
     assert cause_of("bash: line 1: orted: command not found") is None
+    assert cause_of("/root/.bashrc: line 3: module: command not found") is None
     assert cause_of("") is None
 
 
@@ -63,3 +79,7 @@ def test_the_line_that_is_shown_is_the_one_that_names_the_cause() -> None:
     assert main_line(SLURM) == "Access denied by pam_slurm_adopt: you have no active jobs on this node"
     assert main_line("one\ntwo\n\n") == "two"
     assert main_line("") == ""
+
+
+def test_a_key_that_ssh_leaves_out_is_what_is_shown_and_not_the_refusal_that_follows() -> None:
+    assert main_line(OPEN_KEY) == "Permissions 0644 for '/root/.ssh/id_ed25519' are too open."

@@ -43,6 +43,31 @@ def test_a_revoked_host_key(site: Site, sshd: Sshd, known: Known, keys: Keys) ->
     assert site.with_lines(Port=port).failure().cause is Cause.HOST_KEY_REVOKED
 
 
+@pytest.mark.parametrize("marker", ["", "@revoked "])
+def test_a_host_key_that_only_the_configuration_trusts_is_a_warning(
+    site: Site, sshd: Sshd, keys: Keys, marker: str
+) -> None:
+    port, file = sshd(), site.folder / "known_hosts"
+    key = "host_ed25519" if marker else "other"
+    file.write_text(f"# comment\n{marker}[127.0.0.1]:{port} {keys.public(key)}\n")
+    stream = site.with_lines(Port=port, StrictHostKeyChecking="no").connect()
+    stream.close()
+    begins = f"the host key of [127.0.0.1]:{port} {'is marked ' if marker else 'changed: it presents '}"
+    assert stream.login.host_key_warning.startswith(begins)
+    assert fingerprint(keys, "host_ed25519") in stream.login.host_key_warning
+    assert (f"{file}:2" in stream.login.host_key_warning) or bool(marker)
+
+
+@pytest.mark.parametrize("strict", ["no", "accept-new"])
+def test_a_host_key_that_is_known_or_new_is_none(site: Site, sshd: Sshd, known: Known, strict: str) -> None:
+    new, port = sshd(), sshd()
+    known(port)
+    for one in (new, port):
+        stream = site.with_lines(Port=one, StrictHostKeyChecking=strict).connect()
+        stream.close()
+        assert stream.login.host_key_warning == ""
+
+
 def test_a_host_that_is_known_by_its_other_key_is_asked_for_that_one(site: Site, sshd: Sshd, keys: Keys) -> None:
     port = sshd()
     (site.folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {keys.public('host_ecdsa')}\n")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import paramiko
 import pytest
+from ncheck.ssh.algorithms import AS_DEFAULT
 from ncheck.ssh.paramiko_internals import AgentKey, Link, Wire
 from paramiko.agent import AgentSSH
 from paramiko.message import Message
@@ -63,12 +64,28 @@ METHODS = {
 }
 # Attributes that an instance has once it is made.
 ATTRIBUTES = {
-    paramiko.Transport: ("active", "auth_timeout", "logger", "packetizer"),
+    paramiko.Transport: (
+        "active",
+        "auth_timeout",
+        "logger",
+        "packetizer",
+        "_cipher_info",
+        "_kex_info",
+        "_key_info",
+        "_mac_info",
+    ),
     paramiko.Channel: ("closed", "eof_received", "exit_status", "in_buffer", "in_stderr_buffer", "status_event"),
     paramiko.AgentKey: ("agent", "blob", "comment", "public_blob"),
     AgentSSH: ("_conn",),
 }
-LISTS = ("preferred_ciphers", "preferred_compression", "preferred_kex", "preferred_keys", "preferred_macs")
+LISTS = (
+    "preferred_ciphers",
+    "preferred_compression",
+    "preferred_kex",
+    "preferred_keys",
+    "preferred_macs",
+    "preferred_pubkeys",
+)
 ED25519 = b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + bytes(32)
 
 
@@ -81,7 +98,7 @@ def parameters(method: object) -> tuple[str, ...]:
 def link() -> Iterator[Link]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        yield Link(ours, ())
+        yield Link(ours, AS_DEFAULT, ())
 
 
 def test_paramiko_s_methods_have_the_parameters_that_the_overrides_rely_on() -> None:
@@ -122,7 +139,7 @@ def test_the_wire_replaces_no_more_and_no_less_than_paramiko_s_own(link: Link) -
 def test_known_types_of_host_keys_are_requested_first_and_nothing_is_left_out(link: Link) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        known = Link(ours, ("ecdsa-sha2-nistp256",))
+        known = Link(ours, AS_DEFAULT, ("ecdsa-sha2-nistp256",))
         assert known.preferred_keys[0] == "ecdsa-sha2-nistp256"
         assert sorted(known.preferred_keys) == sorted(link.preferred_keys)
 

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 import pytest
-from ncheck.triage import Confidence, Diagnosis, diagnose, progress
-from ncheck.triage.lines import LONGEST, MOST_LINES
+from ncheck.triage import Confidence, Diagnosis, diagnose, progress, trouble_at_the_end
+from ncheck.triage.lines import LONGEST, MOST_LINES, read_lines
 
 HOSTS = ("node01", "node02", "node03", "node04")
 
@@ -200,9 +200,48 @@ def test_evidence_is_printable_and_bounded() -> None:
 
 
 @pytest.mark.slow
-def test_the_number_of_lines_is_bounded() -> None:
-    flood = itertools.chain(itertools.repeat("n1:1:1 [0] NCCL INFO a line", MOST_LINES), [CAUSE["gpu_oom"]])
-    assert diagnose(flood) == ()
+@pytest.mark.parametrize("after", [0, 2 * MOST_LINES], ids=["at the end", "in the middle"])
+def test_the_cause_is_found_wherever_it_stands_in_a_long_log(after: int) -> None:
+    flood = "n1:1:1 [0] NCCL INFO a line"
+    log = itertools.chain(itertools.repeat(flood, 2 * MOST_LINES), [CAUSE["gpu_oom"]], itertools.repeat(flood, after))
+    assert causes(log) == ["gpu_oom"]
+
+
+@pytest.mark.slow
+def test_a_flood_of_consequences_does_not_hide_the_cause_after_them() -> None:
+    lost = "n1:1:1 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer node03<51159>"
+    assert causes([*itertools.repeat(lost, 50_000), CAUSE["gpu_fault"]])[0] == "gpu_fault"
+
+
+def test_the_number_of_lines_that_are_kept_is_bounded() -> None:
+    kept = read_lines(itertools.repeat("a line", 3 * MOST_LINES), lambda _: True)
+    assert len(kept) == 2 * MOST_LINES
+    assert [line.number for line in (kept[0], kept[-1])] == [0, 3 * MOST_LINES - 1]
+    assert len(read_lines(itertools.repeat("a line", 3 * MOST_LINES), lambda _: False)) == MOST_LINES
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NaN detected in loss, aborting",
+        "step 513 loss nan",
+        "FATAL: the checkpoint is corrupt",
+        "Traceback (most recent call last):",
+        "MyOwnException: no more data",
+        "terminated by the scheduler",
+    ],
+)
+def test_a_log_that_ends_in_such_a_line_shows_trouble_after_its_progress(line: str) -> None:
+    log = ["step 511 loss 0.3", "step 512 loss 0.2", line, "cleaning up"]
+    assert trouble_at_the_end(log) == line
+    assert trouble_at_the_end([line.replace("loss", "x"), *log[:2]]) == ""
+
+
+@pytest.mark.parametrize(
+    "line", ["# size count type redop time algbw busbw error", "Epoch 3 loss 0.1 errors 0", "done"]
+)
+def test_lines_of_a_healthy_job_show_no_trouble(line: str) -> None:
+    assert trouble_at_the_end(["step 512 loss 0.2", line]) == ""
 
 
 @pytest.mark.parametrize("text", ["", "\x00" * 999, "[" * 1999, "Rank  0 " * 200, "-> " * 600, "1" * 1999, " " * 1999])

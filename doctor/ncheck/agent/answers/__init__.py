@@ -34,7 +34,14 @@ planned-nccl-pick  the same, asked as {"variables": {NAME: value|null}, "interfa
 environment  {"variables": {NAME: value}, "job_variables": {NAME: value}, "secret": [names whose values stayed there],
               "missing": [names of variables whose file is not there],
               "files": {path: [lines] | {"error": why} | null (not there)}}
-limits       {"memlock": int|null (null: unlimited), "shm": {"total": bytes, "free": bytes}|{"error"}}
+limits       {"memlock", "open_files", "processes", "address_space", "cpu_seconds", "file_size": int|null (null:
+                  unlimited; the soft limits), "shm": {"total": bytes, "free": bytes}|{"error"}}
+folders      {"temporary": [FOLDER] (/tmp, and what TMPDIR and the like name), "home": FOLDER, "shm": FOLDER, "root":
+                  FOLDER}; FOLDER is {"path", "named_by": variable|"", "exists": bool, "writable": bool, "read_only":
+                  bool, "free": bytes, "files_free": int|null (no such count)} or {"path", "named_by", "error"};
+                  of a folder that does not exist, the last four are those of the nearest one above it.
+libraries    {"verbs": why libibverbs does not open ("": it does)|null (no HCA), "mpi": the same of libmpi|null (no
+                  daemon of Open MPI on the PATH)}
 mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
                   "start_up": {"file", "line": int, "text"}|null (no early return),
                   "shells": {"interactive shell"|"login shell": why it gave no answer}};
@@ -51,7 +58,8 @@ routes       asked as {"addresses": [ip]}; says {"routes": {ip: null (the kernel
                  Nothing is sent.
 ssh-peers    asked as {"peers": [{"target": node, "host", "port": int|null, "user": str|null}], "timeout": seconds};
              says {"peers": {target: {"exit_status": int|null (null: it did not end and was ended), "stderr": str,
-                  "seconds": float, "cut_short": bool (there was no time for it)}}}. No ssh program: status missing.
+                  "seconds": float, "cut_short": bool (there was no time for it), "ran": bool (the command itself ran
+                  there: its nonce was printed), "port": as asked}}}. No ssh program: status missing.
 listen       asked as {"node": its name, "token": hex, "addresses": [ip], "ports": [{"port": int, "assumed": bool}]};
              says {"ports": {ip: port}, "failed": {ip: why}, "needed": [{"port", "assumed", "free": bool,
                   "taken_by": "python3 (pid 4711) of ada"|"a program of ada"|"", "error": ""|why it was not tried}]}
@@ -96,6 +104,8 @@ MODULES = {
     "planned-nccl-pick": "nccl_pick",
     "environment": "environment",
     "limits": "limits",
+    "folders": "folders",
+    "libraries": "libraries",
     "mpi-daemon": "mpi_daemon",
     "host-name": "host_name",
     "names": "names",

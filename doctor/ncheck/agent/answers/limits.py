@@ -1,22 +1,29 @@
 """The limits that a non-interactive login gets: the agent's own."""
 
 import os
+import resource
 
-from ncheck.agent.files import leaf
+READS = ("getrlimit of memlock, nofile, nproc, as, cpu and fsize", "statvfs /dev/shm")
 
-# Max locked memory         8388608              8388608              bytes
-_MEMLOCK = "Max locked memory"
-
-READS = ("/proc/self/limits", "statvfs /dev/shm")
+_LIMITS = {
+    "memlock": resource.RLIMIT_MEMLOCK,
+    "open_files": resource.RLIMIT_NOFILE,
+    "processes": resource.RLIMIT_NPROC,
+    "address_space": resource.RLIMIT_AS,
+    "cpu_seconds": resource.RLIMIT_CPU,
+    "file_size": resource.RLIMIT_FSIZE,
+}
 
 
 def answer(sources, arguments, timeout):
-    """Return the soft limit (null: unlimited) and /dev/shm's size; OSError where the kernel does not tell it."""
-    text = leaf("/proc/self/limits")
-    if not isinstance(text, str):
-        raise OSError("/proc/self/limits: " + (text or {}).get("error", "it cannot be read"))
-    soft = text.partition(_MEMLOCK)[2].split()[0]
-    return {"memlock": None if soft == "unlimited" else int(soft), "shm": _shm()}
+    """Return the soft limits (null: unlimited) and /dev/shm's size."""
+    limits = {name: _soft(number) for name, number in _LIMITS.items()}
+    return dict(limits, shm=_shm())
+
+
+def _soft(number):
+    soft = resource.getrlimit(number)[0]
+    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def _shm():

@@ -44,6 +44,8 @@ class Asking:
     def version(self, python, library, environment):
         """Let an interpreter open a library (a path, or a name for the loader). Return (version | {"error"}, path)."""
         left = max(0.1, min(_PATIENCE, self.ends - time.monotonic()))
+        if python == self.job.path:
+            left += self.job.start_seconds
         reply = run([python, "-B", "-S", "-c", _ASK, library], left, environment)
         # ncheck:22105:/usr/lib/x86_64-linux-gnu/libnccl.so.2.21.5
         printed = re.search(r"^ncheck:(\d+):(.*)$", reply.get("stdout", ""), re.MULTILINE)

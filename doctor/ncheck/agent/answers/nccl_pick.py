@@ -70,7 +70,7 @@ class _Picking(Asking):
 
     def version(self, python, library, environment):
         """Return (version | {"error"}, path), and keep what else was said."""
-        left = max(0.1, self.ends - time.monotonic())
+        left = max(0.1, self.ends - time.monotonic()) + self.job.start_seconds
         reply = run(
             [python, "-B", "-S", "-c", _ASK, library], left, child_environment(environment, self.variables, _QUIET)
         )

@@ -90,5 +90,6 @@ def layout(job):
     if job.path and not hasattr(job, "layout"):
         reply = run([job.path, "-B", "-c", _ASK], 10.0, job.environment)
         printed = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
+        job.start_seconds = reply.get("seconds", 0.0)
         job.layout = json.loads(printed[-1][len("ncheck:") :]) if printed else said
     return getattr(job, "layout", said)

@@ -1,5 +1,10 @@
-"""This node's own ssh to its peers, in batch mode, as a launcher would use it. Nothing is written."""
+"""ssh to other nodes, in batch mode, as a launcher would use it. Nothing is written.
 
+A nonce that the command prints proves that the command itself ran. Where this user's configuration accepts new host
+keys, so does the test: they would be written to the first of the known_hosts files, and that is /dev/null here.
+"""
+
+import os
 import queue
 import random
 import shutil
@@ -13,14 +18,16 @@ from ncheck.agent.commands import run
 # once: below 10, where sshd's MaxStartups (10:30:100) begins to drop. The one node that asks hundreds may open more.
 AT_ONCE, AT_MOST = 6, 32
 TRIES = 3
-_UNTRIED = {"exit_status": None, "stderr": "", "seconds": 0.0, "cut_short": True}
+_UNTRIED = {"exit_status": None, "stderr": "", "seconds": 0.0, "cut_short": True, "ran": False}
 _DROPPED = ("kex_exchange_identification", "ssh_exchange_identification", "Exceeded MaxStartups")
 OPTIONS = (
-    "BatchMode=yes", "StrictHostKeyChecking=yes", "UpdateHostKeys=no", "ControlMaster=no", "ControlPath=none",
-    "NumberOfPasswordPrompts=0", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no",
-    "ClearAllForwardings=yes", "LogLevel=ERROR",
+    "BatchMode=yes", "UpdateHostKeys=no", "ControlMaster=no", "NumberOfPasswordPrompts=0", "ForwardAgent=no",
+    "ForwardX11=no", "PermitLocalCommand=no", "ClearAllForwardings=yes",
+    "LogLevel=INFO",  # at ERROR, ssh does not say why it cannot negotiate
     "CheckHostIP=no",  # before OpenSSH 8.5 it is on, and adds the address to known_hosts, strict or not
 )  # fmt: skip
+STRICT = ("StrictHostKeyChecking=yes",)
+_SECONDS_TO_READ = 5.0  # for ssh to read its configuration
 
 
 def answer(sources, arguments, timeout):
@@ -30,51 +37,82 @@ def answer(sources, arguments, timeout):
         peers.put(peer)
     if not shutil.which("ssh"):
         raise MissingError("no ssh on PATH")
-    said = {peer["target"]: dict(_UNTRIED) for peer in arguments["peers"]}
-    ends = time.monotonic() + timeout
+    said = {peer["target"]: dict(_UNTRIED, port=peer.get("port")) for peer in arguments["peers"]}
+    tries = Tries(arguments["timeout"], time.monotonic() + timeout)
     threads = [
-        threading.Thread(target=_ask, args=(peers, arguments["timeout"], ends, said), daemon=True)
+        threading.Thread(target=_ask, args=(peers, tries, said), daemon=True)
         for _ in range(min(AT_MOST, max(AT_ONCE, peers.qsize() // 8), peers.qsize()))
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(max(0.0, ends - time.monotonic()))
+        thread.join(max(0.0, tries.ends - time.monotonic()))
     return {"peers": dict(said)}
 
 
-def line(peer, timeout):
-    """Return the command line for one peer. What comes from the listing stands after --, or is an option's value."""
+def line(peer, timeout, checking=STRICT, command="echo NONCE"):
+    """Return the command line for one peer."""
     argv = ["ssh", "-n", "-T", "-x"]
-    for option in (*OPTIONS, "ConnectTimeout={:.0f}".format(max(1, timeout))):
+    for option in (*OPTIONS, *checking, "ConnectTimeout={:.0f}".format(max(1, timeout))):
         argv += ["-o", option]
+    return [*argv, *_destination(peer), command]
+
+
+def _destination(peer):
+    """Return the peer's own words. What comes from the listing stands after --, or is an option's value."""
+    words = list(peer.get("words", ()))
     if peer.get("port"):
-        argv += ["-p", str(peer["port"])]
+        words += ["-p", str(peer["port"])]
     if peer.get("user"):
-        argv += ["-l", peer["user"]]
-    return [*argv, "--", peer["host"], "true"]
+        words += ["-l", peer["user"]]
+    return [*words, "--", peer["host"]]
+
+
+def accepting(text):
+    """Return the options that accept new host keys as this output of `ssh -G` does, and write none; else STRICT."""
+    values = dict(row.split(" ", 1) for row in text.splitlines() if " " in row)
+    checking = values.get("stricthostkeychecking")
+    if checking not in ("no", "off", "false", "accept-new"):
+        return STRICT
+    files = [name.replace("%", "%%") for name in values.get("userknownhostsfile", "").split() if name != "none"]
+    checking = "accept-new" if checking == "accept-new" else "no"
+    return ("StrictHostKeyChecking=" + checking, "UserKnownHostsFile=" + " ".join(["/dev/null", *files]))
 
 
 READS = ("runs, to each peer: " + " ".join(line({"host": "PEER"}, 15)),)
 
 
-def _ask(peers, timeout, ends, said):
+class Tries:
+    """What all tries of one question share: seconds for each login, when to end, and the current folder of ssh."""
+
+    def __init__(self, timeout, ends, folder="/"):
+        self.timeout, self.ends, self.folder = timeout, ends, folder
+
+    def run(self, argv, longest):
+        return run(argv, max(0.1, min(longest, self.ends - time.monotonic() - 0.5)), cwd=self.folder)
+
+
+def _ask(peers, tries, said):
     while True:
         try:
             peer = peers.get_nowait()
         except queue.Empty:
             return
-        said[peer["target"]] = _tried(peer, timeout, ends)
+        said[peer["target"]] = dict(tried(peer, tries), port=peer.get("port"))
 
 
-def _tried(peer, timeout, ends):
+def tried(peer, tries):
     """Log in to one peer. A login that its sshd dropped for want of room is tried again a little later."""
+    checking = accepting(tries.run(["ssh", "-G", *_destination(peer)], _SECONDS_TO_READ).get("stdout", ""))
+    first, second = os.urandom(8).hex(), os.urandom(8).hex()
+    # In two halves, which any shell joins: what only repeats the command does not look like its output.
+    argv = line(peer, tries.timeout, checking, "echo {}''{}".format(first, second))
+    longest = tries.timeout + 2  # ConnectTimeout does not cover the key exchange: the command has its own end
     for number in range(TRIES):
-        # ConnectTimeout does not cover the key exchange: the command has its own end.
-        left = ends - time.monotonic() - 0.5
+        left = tries.ends - time.monotonic() - 0.5
         if left < 1.0:
             return dict(_UNTRIED)
-        reply = run(line(peer, timeout), min(timeout + 2, left))
+        reply = tries.run(argv, longest)
         stderr = reply.get("stderr", "")[-2000:]
         if not any(words in stderr for words in _DROPPED) or number == TRIES - 1:
             break
@@ -82,5 +120,5 @@ def _tried(peer, timeout, ends):
     status = reply.get("exit_status")
     return {
         "exit_status": status, "stderr": stderr, "seconds": reply.get("seconds", 0.0),
-        "cut_short": status is None and left < timeout + 2,
+        "cut_short": status is None and left < longest, "ran": first + second in reply.get("stdout", ""),
     }  # fmt: skip

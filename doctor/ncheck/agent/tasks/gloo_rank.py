@@ -24,6 +24,7 @@ every partial sum exactly, and a part that is missing or in the wrong place is s
 import json
 import os
 import signal
+import socket
 import sys
 import time
 import warnings
@@ -73,10 +74,17 @@ def forked(work, argument):
 
 
 def store(address):
-    """Keep a store until this is ended."""
+    """Keep a store until this is ended. It listens at this address only: by itself TCPStore takes all of the node."""
     from torch.distributed import TCPStore
 
-    held = TCPStore(address, 0, is_master=True, wait_for_workers=False)
+    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    sock.bind((address, 0))
+    port, number = sock.getsockname()[1], sock.detach()
+    try:
+        held = TCPStore(address, port, is_master=True, wait_for_workers=False, master_listen_fd=number)
+    except TypeError:  # torch before 2.0 cannot be given a socket
+        os.close(number)
+        held = TCPStore(address, 0, is_master=True, wait_for_workers=False)
     tell(port=held.port)
     while held:
         signal.pause()

@@ -82,4 +82,5 @@ def login_of(record: ssh.LoginRecord, error: ssh.LoginFailedError | None = None)
         offered_keys=record.offered_keys,
         host_key=record.host_key,
         fix=(error.fix or try_openssh) if error else "",
+        host_key_warning=printable(record.host_key_warning, LONGEST_DETAIL),
     )

@@ -107,6 +107,21 @@ def test_a_rank_that_waits_in_vain_is_ended_with_its_time(agents: tuple[Agent, A
 
 
 @pytest.mark.usefixtures("torch")
+def test_only_the_address_of_the_jobs_network_is_listened_on(agents: tuple[Agent, Agent]) -> None:
+    before = {one.laddr for one in listening()}
+    port = meet(agents[0])["port"]
+    assert {one.laddr for one in listening()} - before == {("127.0.0.1", port)}
+
+
+@pytest.mark.usefixtures("torch")
+def test_a_turn_leaves_nothing_that_listens(agents: tuple[Agent, Agent]) -> None:
+    meeting = meet(agents[0])
+    before = {one.laddr for one in listening()}
+    assert [said["failure"] for said in turns(agents, meeting)] == [None, None]
+    assert {one.laddr for one in listening()} - before == set()
+
+
+@pytest.mark.usefixtures("torch")
 def test_the_store_ends_with_the_agent(agents: tuple[Agent, Agent]) -> None:
     port = meet(agents[0])["port"]
     assert [one.laddr.port for one in listening() if one.laddr.port == port]

@@ -65,7 +65,7 @@ def test_a_command_in_place_of_ssh_runs_the_same_shell() -> None:
 def test_a_name_in_that_command_stays_one_word_and_no_command(tmp_path: Path) -> None:
     engine = RshEngine(lambda _node: "kubectl exec -i {node} --", {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})
     node = Node(f"pod; touch {tmp_path}/never $(id)")
-    shell = shlex.split("/bin/sh -c 'IFS= read -r line && eval \"$line\"'")
+    shell = shlex.split("/bin/sh -c 'IFS= read -r line && eval \"$line\"' ncheck-command")
     assert engine.argv(node) == ["kubectl", "exec", "-i", node.name, "--", *shell]
 
 

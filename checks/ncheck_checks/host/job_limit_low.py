@@ -1,0 +1,76 @@
+"""A resource limit of the job is too low
+
+## What it finds
+Soft limits of a non-interactive ssh login, as launchers use it, under which a job cannot run: fewer than 1024 open
+files (nofile), fewer than 512 processes and threads of one user (nproc; root is exempt), an address space (as) smaller
+than the memory of all GPUs or than 4 GiB, less than 7 days of CPU time for each process (cpu), files (fsize) of less
+than 1 GiB. A shell that you open yourself may have other limits. memlock-limited reports locked memory.
+
+## Why it matters
+1024 open files is the kernel's own default: NCCL and MPI use several for each peer, CUDA dozens for each GPU. Beyond
+the limit, connections fail with "Too many open files". A rank has 50 to 100 threads: torch and NCCL stop with "Resource
+temporarily unavailable". CUDA maps the memory of all GPUs into the address space of each process. A rank uses several
+seconds of CPU time in each second: at the limit the kernel ends it with SIGXCPU. Checkpoints end at the file size.
+
+## What to type
+The line of the finding, then log in again. `ssh NODE 'ulimit -a'` shows the limits of a job.
+The limits of a container are options of its start: `docker run --ulimit nofile=1048576`. In Slurm, limits of the
+submitting shell count too: see PropagateResourceLimits in slurm.conf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ncheck import NodeView, Problem, Severity, node_check
+from ncheck.facts.gpus import GpuFacts
+from ncheck.facts.interpreter import InterpreterFacts
+from ncheck.facts.limits import LimitsFacts
+from ncheck.facts.login import IdentityFacts
+
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One soft limit (None: unlimited), the least that a job needs, and the value to set."""
+
+    name: str  # as in limits.conf
+    what: str
+    soft: int | None
+    least: int
+    unit: str = ""
+    scale: int = 1
+    wanted: str = "unlimited"
+
+
+@node_check("NC605", Severity.ERROR, LimitsFacts, also=(GpuFacts, IdentityFacts, InterpreterFacts))
+def job_limit_low(node: NodeView) -> Iterator[Problem]:
+    python = node.maybe(InterpreterFacts)
+    contained = isinstance(python, InterpreterFacts) and python.container != ""
+    for limit in _limits(node):
+        if limit.soft is not None and limit.soft < limit.least:
+            has, needs = (f"{number // limit.scale}{limit.unit}" for number in (limit.soft, limit.least))
+            fix = f"docker run --ulimit {limit.name}={_in_docker(limit.wanted)}" if contained else _in_file(limit)
+            yield Problem(f"{limit.what} ({limit.name}) limited to {has}; a job needs {needs}", fix)
+
+
+def _limits(node: NodeView) -> Iterator[Limit]:
+    limits, gpus, identity = node[LimitsFacts], node.maybe(GpuFacts), node.maybe(IdentityFacts)
+    yield Limit("nofile", "open files", limits.open_files, 1024, wanted="1048576")
+    if not isinstance(identity, IdentityFacts) or identity.user_id != 0:
+        yield Limit("nproc", "processes and threads", limits.processes, 512)
+    memory = sum(gpu.memory_total or 0 for gpu in gpus.gpus) if isinstance(gpus, GpuFacts) else 0
+    yield Limit("as", "address space", limits.address_space, max(memory, 4096 * MIB), " MiB", MIB)
+    yield Limit("cpu", "CPU time of each process", limits.cpu_seconds, 7 * 24 * 3600, " s")
+    yield Limit("fsize", "the size of a file", limits.file_size, 1024 * MIB, " MiB", MIB)
+
+
+def _in_file(limit: Limit) -> str:
+    lines = rf"* soft {limit.name} {limit.wanted}\n* hard {limit.name} {limit.wanted}\n"
+    return f"printf '{lines}' | sudo tee /etc/security/limits.d/90-{limit.name}.conf"
+
+
+def _in_docker(wanted: str) -> str:
+    return "-1" if wanted == "unlimited" else wanted

@@ -1,0 +1,61 @@
+"""The folders that every job writes to: are they there, may they be written to, have they room. Nothing is written."""
+
+import os
+import pwd
+
+# Open MPI puts its session folder where its own variable says, else where the usual ones of temporary files do.
+SESSION = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
+TEMPORARY = ("TMPDIR", "TEMP", "TMP")
+
+READS = (
+    "statvfs and access of /tmp, $" + ", $".join(SESSION + TEMPORARY) + " (their nearest folder that exists), "
+    "the home folder, /dev/shm and /",
+)
+
+
+def answer(sources, arguments, timeout):
+    """Return {"temporary": [FOLDER], "home": FOLDER, "shm": FOLDER, "root": FOLDER}: see the package."""
+    home = home_of(sources.job.login_environment)
+    named = {"/tmp": ""}  # noqa: S108  asked about, not written to
+    for environment in (sources.job.login_environment, sources.job.environment):
+        for name in _set_in(environment):
+            named.setdefault(os.path.normpath(os.path.join(home, environment[name])), name)
+    return {
+        "temporary": [folder(path, name) for path, name in named.items()],
+        "home": folder(home),
+        "shm": folder("/dev/shm"),  # noqa: S108
+        "root": folder("/"),
+    }
+
+
+def home_of(environment):
+    """Return the home folder of the login, as a shell and ssh have it."""
+    try:
+        return environment.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
+def _set_in(environment):
+    usual = [name for name in TEMPORARY if environment.get(name)]
+    return [name for name in SESSION if environment.get(name)] + usual[:1]
+
+
+def folder(path, named_by=""):
+    """Describe a folder; one that does not exist is as writable, and as large, as the nearest one above it."""
+    there = path
+    while not os.path.isdir(there) and there != "/":
+        there = os.path.dirname(there)
+    try:
+        found = os.statvfs(there)
+    except OSError as error:
+        return {"path": path, "named_by": named_by, "error": error.strerror or str(error)}
+    return {
+        "path": path,
+        "named_by": named_by,
+        "exists": there == path,
+        "writable": os.access(there, os.W_OK | os.X_OK),
+        "read_only": bool(found.f_flag & os.ST_RDONLY),
+        "free": found.f_frsize * found.f_bavail,
+        "files_free": found.f_favail if found.f_files else None,
+    }

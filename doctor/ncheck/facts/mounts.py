@@ -1,0 +1,76 @@
+"""The network file systems that are mounted, from the kernel's table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ncheck.facts.definition import LONGEST, Fact, no_answer
+from ncheck.model.evidence import Command, Evidence
+from ncheck.model.fact import Read
+from ncheck.text import printable
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One mounted file system: its type (nfs4, lustre) and whether it is mounted read-only."""
+
+    kind: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class MountFacts:
+    """`shared`: the network file systems by mount point. `automatic`: where an automounter mounts what is asked for."""
+
+    shared: Mapping[str, Mount]
+    automatic: tuple[str, ...] = ()
+
+    def may_come(self, path: str) -> bool:
+        """Whether the automounter may mount this path when somebody asks for it."""
+        return any(path == place or path.startswith(f"{place}/") for place in self.automatic)
+
+
+NETWORK = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "cifs", "wekafs", "pvfs2", "fuse.glusterfs",
+           "fuse.ceph", "fuse.juicefs")  # fmt: skip
+
+
+_AUTOMATIC = "autofs"
+
+
+# Only these lines: the table of a host of containers has thousands of others. No such line is no failure.
+MOUNTS = Command(("sh", "-c", f"grep -E ' ({'|'.join((*NETWORK, _AUTOMATIC))}) ' /proc/self/mounts || test $? -eq 1"))
+
+
+_MOST = 10_000  # mount points: one for each user's home
+
+
+# server:/export/home /home nfs4 rw,relatime,vers=4.2 0 0
+_LINE = re.compile(r"\S+ (?P<path>/\S*) (?P<kind>\S+) (?P<options>\S+) \d+ \d+")
+
+
+# /mnt/my\040data
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+
+
+def mounts(evidence: Evidence) -> Read[MountFacts]:
+    """Read the table. Raises ValueError for a line of another form."""
+    reply = evidence.reply(MOUNTS)
+    if why := no_answer(MOUNTS, reply):
+        return why
+    shared: dict[str, Mount] = {}
+    automatic: list[str] = []
+    for line in reply.stdout.splitlines()[:_MOST]:
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise ValueError(f"not a line of a mount table: {line[:80]}")
+        path = printable(_ESCAPED.sub(lambda code: chr(int(code[1], 8)), match["path"]), LONGEST)
+        if match["kind"] == _AUTOMATIC:
+            automatic.append(path)
+        else:
+            shared[path] = Mount(match["kind"], "ro" in match["options"].split(","))
+    return MountFacts(shared, tuple(automatic))
+
+
+FACTS = (Fact(MountFacts, (MOUNTS,), mounts),)

@@ -1,0 +1,34 @@
+"""A node that is only slow: nothing of it is called a fault, and what is slow is said once."""
+
+from __future__ import annotations
+
+from . import faults
+from .command import Run, ncheck
+from .hosts import Lab
+from .promises import HANGS, others_whole
+
+SLOW = 8  # seconds, of the ten that a command may take
+
+
+def test_a_python_that_is_slow_to_start_is_information(lab: Lab, healthy: Run) -> None:
+    node = lab.nodes[1]
+    for each in lab.nodes:  # one path for all: another interpreter on one node is a warning of its own
+        faults.program(each, "python3", f'{f"sleep {SLOW}; " if each is node else ""}exec /usr/bin/python3 "$@"')
+
+    run = ncheck(lab, hard_limit=HANGS)
+
+    assert run.failed() == {"NC138": {node.name}}, run.told(node.name)
+    assert [finding["severity"] for finding in run.report["findings"]] == ["info"]
+    assert run.unknown(node.name) == set()
+    assert run.exit_code == 0
+    others_whole(run, healthy, node.name)
+
+
+def test_a_python_that_prints_a_banner_costs_nothing(lab: Lab, healthy: Run) -> None:
+    for each in lab.nodes:
+        faults.program(each, "python3", "echo '*** Welcome to Python ***'; exec /usr/bin/python3 \"$@\"")
+
+    run = ncheck(lab, hard_limit=HANGS)
+
+    assert (run.failed(), run.exit_code) == ({}, 0)
+    assert run.verdicts() == healthy.verdicts()

@@ -1,0 +1,36 @@
+"""The folders as the agent finds them: nothing is written, and what is not there is judged by the folder above it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from ncheck.agent.answers.folders import answer, folder
+from ncheck.agent.sources import Sources
+
+
+def test_the_variables_name_more_folders_in_the_order_in_which_open_mpi_looks(tmp_path: Path) -> None:
+    environment = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path / "a"), "TMP": "/unused"}
+    named = [(one["path"], one["named_by"]) for one in answer(Sources(environment), None, 1.0)["temporary"]]
+    assert named == [("/tmp", ""), (str(tmp_path / "a"), "TMPDIR")]  # noqa: S108
+    own = {**environment, "OMPI_MCA_orte_tmpdir_base": "/local"}
+    named = [(one["path"], one["named_by"]) for one in answer(Sources(own), None, 1.0)["temporary"]]
+    assert ("/local", "OMPI_MCA_orte_tmpdir_base") in named
+
+
+def test_a_folder_that_is_there_is_described_as_it_is(tmp_path: Path) -> None:
+    found = folder(str(tmp_path))
+    assert (found["exists"], found["writable"], found["read_only"]) == (True, True, False)
+    assert found["free"] == pytest.approx(os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize, rel=0.1)
+
+
+def test_one_that_is_not_there_is_judged_by_the_nearest_above_and_is_not_made(tmp_path: Path) -> None:
+    found = folder(str(tmp_path / "a" / "b"))
+    assert (found["exists"], found["writable"]) == (False, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_one_that_others_own_cannot_be_written_to() -> None:
+    assert folder("/etc")["writable"] is False

@@ -1,0 +1,42 @@
+"""The table of mounts: network file systems, and places of an automounter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from ncheck.agent.commands import run
+from ncheck.facts.learning import facts_of
+from ncheck.facts.mounts import MOUNTS, Mount, MountFacts
+from ncheck.model.evidence import Evidence, Reply, Status
+from ncheck.model.fact import Unread
+
+Answered = Callable[[Mapping[Any, Reply]], Evidence]
+
+TABLE = """\
+10.20.0.2:/export/home /home nfs4 rw,relatime,vers=4.2 0 0
+mds@o2ib:/data /mnt/my\\040data lustre ro,flock 0 0
+auto.home /net autofs rw,relatime,fd=6 0 0
+"""
+
+
+def read(answered: Answered, text: str, status: int = 0) -> object:
+    reply = Reply(Status.OK, exit_status=status, stdout=text)
+    return facts_of(answered({MOUNTS: reply}), [MountFacts])[MountFacts]
+
+
+def test_each_line_is_read(answered: Answered) -> None:
+    facts = read(answered, TABLE)
+    assert facts == MountFacts({"/home": Mount("nfs4"), "/mnt/my data": Mount("lustre", read_only=True)}, ("/net",))
+    assert [facts.may_come(path) for path in ("/net", "/net/ada", "/network")] == [True, True, False]
+    assert read(answered, "") == MountFacts({})
+
+
+@pytest.mark.parametrize(("text", "status"), [("x\n", 0), ("a b nfs\n", 0), ("", 2)])
+def test_another_text_or_a_failure_is_unread(answered: Answered, text: str, status: int) -> None:
+    assert isinstance(read(answered, text, status), Unread)
+
+
+def test_the_command_succeeds_where_nothing_is_mounted_from_the_network() -> None:
+    assert run(list(MOUNTS.argv), 20.0)["exit_status"] == 0
