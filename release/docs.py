@@ -3,12 +3,14 @@
     python release/docs.py            write what changed
     python release/docs.py --check    write nothing; list what is out of date, and end with 1 if anything is
 
-Whole files: docs/checks.md (the checks' pages) and docs/demo.svg (a real `ncheck demo` in a terminal). In the other
-documents, a block between `<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
+Whole files: docs/checks.md (the checks' pages), docs/ncheck.1 (the manual page, from the commands' help) and
+docs/demo.svg (a real `ncheck demo` in a terminal). In the other documents, a block between
+`<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
 
     replay CLUSTER TEXT ...      from `ncheck replay -v fixtures/CLUSTER`: the part that begins with the line with TEXT
     plan CLUSTER LAUNCHER        the line that `ncheck plan --for LAUNCHER` prints for that cluster
     facts                        every fact type, with its fields
+    variables                    the environment variables of the settings
 """
 
 from __future__ import annotations
@@ -34,11 +36,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import click
     from ncheck import Check
 
 TREE = Path(__file__).resolve().parents[1]
 WITH_BLOCKS = ("README.md", "docs/guide.md", "docs/api.md", "docs/integrations.md")
-CHECKS, DEMO = "docs/checks.md", "docs/demo.svg"
+CHECKS, DEMO, MANUAL = "docs/checks.md", "docs/demo.svg", "docs/ncheck.1"
 COLUMNS, ROWS = 100, 50
 
 _BLOCK = re.compile(r"(?P<begin><!-- make docs: (?P<words>[^>]+) -->\n).*?(?P<end><!-- end -->\n)", re.DOTALL)
@@ -47,7 +50,11 @@ _BLOCK = re.compile(r"(?P<begin><!-- make docs: (?P<words>[^>]+) -->\n).*?(?P<en
 def documents() -> dict[str, str]:
     """Return every generated document but the picture: its path in the tree, and its text."""
     texts = {path: (TREE / path).read_text(encoding="utf-8") for path in WITH_BLOCKS}
-    return {CHECKS: checks_page(), **{path: _BLOCK.sub(_filled, text) for path, text in texts.items()}}
+    return {
+        CHECKS: checks_page(),
+        MANUAL: manual(),
+        **{path: _BLOCK.sub(_filled, text) for path, text in texts.items()},
+    }
 
 
 def _filled(block: re.Match[str]) -> str:
@@ -182,7 +189,118 @@ def _fields(record: type) -> str:
     return ", ".join(f"`{field.name}: {field.type}`" for field in dataclasses.fields(record))
 
 
-KINDS: Mapping[str, Callable[..., str]] = {"replay": replay, "plan": plan, "facts": facts}
+# The command line
+
+
+def variables() -> str:
+    """Return the table of the variables, each with the option that it stands for."""
+    rows = (f"| `{name}` | {_markdown(meaning)} |\n" for name, meaning in _variables())
+    return "| variable | meaning |\n|---|---|\n" + "".join(rows)
+
+
+def _markdown(meaning: str) -> str:
+    return re.sub(r"(?<![\w-])(-[\w-]+)", r"`\1`", meaning)
+
+
+def _variables() -> Iterator[tuple[str, str]]:
+    from ncheck.settings import VARIABLES
+
+    options = {option.name: option.opts[0] for _, option in _options("check")}
+    yield "NCHECK_CONFIG", "as --config"
+    for name, field in VARIABLES.items():
+        yield name, f"as {options[field]}"
+    yield "NCHECK_DEBUG", "1 prints the traceback of a bug in ncheck"
+    yield "NO_COLOR", "not empty: no colors, as --no-color"
+
+
+def manual() -> str:
+    """Return the manual page in roff, from the commands' own help. It has no date: the same program, the same page."""
+    import ncheck
+    from ncheck.cli.main import commands
+
+    top = commands.make_context("ncheck", [], resilient_parsing=True)
+    found = {name: commands.get_command(top, name) for name in commands.list_commands(top)}
+    parts = [
+        f'.TH NCHECK 1 "" "ncheck {ncheck.__version__}" "User Commands"',
+        ".SH NAME", "ncheck \\- check a multi\\-node GPU cluster before a job starts",
+        ".SH SYNOPSIS", *(_synopsis(name, command, top) for name, command in found.items() if command),
+        ".SH DESCRIPTION", _roff(inspect.cleandoc(commands.help or "")),
+        ".SH COMMANDS",
+    ]  # fmt: skip
+    for name, command in found.items():
+        parts += [f'.SS "{_text(name)}"', _roff(inspect.cleandoc(command.help or "") if command else "")]
+    parts += [".SH OPTIONS", *_option_list(list(found))]
+    for words, meaning in (("-h, --help", "Show the help and exit."), ("--version", "Show the version and exit.")):
+        parts.append(f".TP\n.B {_text(words)}\n{_text(meaning)}")
+    parts += [".SH ENVIRONMENT", *(f".TP\n.B {_text(name)}\n{_text(meaning)}" for name, meaning in _variables())]
+    files = "ncheck.toml", "Settings, in the current folder or named by --config: see docs/guide.md."
+    parts += [".SH FILES", f".TP\n.I {_text(files[0])}\n{_text(files[1])}"]
+    parts += [".SH EXIT STATUS", *(f".TP\n.B {code}\n{_text(meaning)}" for code, meaning in _EXIT_CODES.items())]
+    return "\n".join(parts) + "\n"
+
+
+_EXIT_CODES = {
+    0: "Clean.",
+    1: "Findings that count: see --fail-on.",
+    2: "Usage error.",
+    3: "A bug in ncheck.",
+    130: "Interrupted.",
+}
+
+
+def _synopsis(name: str, command: click.Command, top: click.Context) -> str:
+    import click
+
+    usage = command.get_usage(click.Context(command, info_name=name, parent=top))
+    words = " ".join(usage.removeprefix("Usage: ncheck").split())
+    return f".B ncheck {_text(words)}\n.br"
+
+
+def _options(*names: str) -> Iterator[tuple[str, click.Option]]:
+    """Yield each option of these commands, with the command."""
+    import click
+    from ncheck.cli.main import commands
+
+    for name in names:
+        command = commands.get_command(click.Context(commands), name)
+        for option in command.params if command else ():
+            if isinstance(option, click.Option):
+                yield name, option
+
+
+def _option_list(names: list[str]) -> Iterator[str]:
+    """Yield the options under their headings, each once, with the commands that have it."""
+    import click
+
+    users: dict[tuple[str, str, str], list[str]] = {}
+    for name, option in _options(*names):
+        written, meaning = option.get_help_record(click.Context(click.Command(name))) or ("", "")
+        users.setdefault((getattr(option, "heading", "Other"), written, meaning), []).append(name)
+    headings = dict.fromkeys(heading for heading, _, _ in users)
+    for heading in headings:
+        yield f'.SS "{_text(heading)}"'
+        for (own, written, meaning), commands in users.items():
+            if own == heading:
+                yield f".TP\n.B {_text(written)}\n{_text(meaning)} ({_text(', '.join(commands))})"
+
+
+def _roff(text: str) -> str:
+    """Return paragraphs; one that click must not wrap is shown line by line."""
+    parts = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        raw, body = paragraph.startswith("\b"), paragraph.removeprefix("\b").strip("\n")
+        shown = "\n".join(map(_text, body.splitlines()))
+        parts.append(f".PP\n.nf\n{shown}\n.fi" if raw else f".PP\n{shown}")
+    return "\n".join(parts)
+
+
+def _text(text: str) -> str:
+    """Escape what roff reads: backslashes, hyphens that somebody copies, and a dot or quote that begins a line."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
+    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
+
+
+KINDS: Mapping[str, Callable[..., str]] = {"replay": replay, "plan": plan, "facts": facts, "variables": variables}
 
 
 # The picture

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
+import shutil
+import subprocess
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 
@@ -13,6 +17,7 @@ import pytest
 from ncheck.cli.main import commands
 from ncheck.registry import load_checks
 from ncheck.settings.file import read_settings_file
+from ncheck.settings.values import READ
 
 TREE = Path(__file__).parents[1]
 PAGES = {
@@ -55,7 +60,23 @@ def test_all_generated_documents_are_compared() -> None:
         "docs/checks.md",
         "docs/guide.md",
         "docs/integrations.md",
+        "docs/ncheck.1",
     ]
+
+
+def test_the_manual_page_is_what_the_commands_say() -> None:
+    written = (TREE / "docs" / "ncheck.1").read_text(encoding="utf-8")
+    assert written == generated()["docs/ncheck.1"], "out of date: make docs"
+    options = {word for word in known_options() if word.startswith("--")}
+    assert {word for word in options if word.replace("-", "\\-") not in written} == set()
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+def test_groff_reads_the_manual_page_without_a_warning() -> None:
+    argv = ["groff", "-man", "-Tutf8", "-P-cbou", "-ww", str(TREE / "docs" / "ncheck.1")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "EXIT STATUS" in done.stdout
 
 
 @pytest.mark.ssh
@@ -112,6 +133,49 @@ def test_every_command_that_a_page_names_is_there(page: str) -> None:
     named = set(re.findall(r"^ +(?:python3 )?ncheck(?:\.pyz)? ([a-z]+)(?: |$)", PAGES[page], re.MULTILINE))
     assert named <= set(commands.list_commands(click.Context(commands)))
     assert named
+
+
+COMMAND_PAGES = ["README.md", "docs/guide.md", "docs/integrations.md", "docs/api.md", "CONTRIBUTING.md"]
+
+
+def typed_commands(page: str) -> list[list[str]]:
+    """Return the words of each ncheck command of a page, up to what the shell does with it, but of no PLACEHOLDER."""
+    text = re.sub(r"<!-- make docs.*?<!-- end -->", "", PAGES[page], flags=re.DOTALL)
+    scripts = "\n".join(re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL))
+    #     ncheck nodes.txt && torchrun ...   |   `ncheck plan --for env`
+    found = [*re.findall(r"^ {4}(ncheck .*)$", text, re.MULTILINE), *re.findall(r"`(ncheck [^`]*)`", text)]
+    found += re.findall(r"^(ncheck .*)$", scripts, re.MULTILINE)
+    commands = []
+    for line in found:
+        lexer = shlex.shlex(line.replace("$(date +%F)", "date"), posix=True, punctuation_chars="|&;<>")
+        lexer.whitespace_split = True
+        _, *words = takewhile(lambda word: not set(word) <= set("|&;<>"), lexer)
+        if not re.search(r"\b[A-Z]{4,}\b", line):
+            commands.append(words)
+    return commands
+
+
+def ncheck_context() -> click.Context:
+    return commands.make_context("ncheck", [], resilient_parsing=True)  # with the names of --help, which click keeps
+
+
+@pytest.mark.parametrize("page", COMMAND_PAGES)
+def test_every_command_line_of_a_page_can_be_typed(page: str) -> None:
+    for words in typed_commands(page):
+        name, args = (words[0], words[1:]) if words and words[0] in commands.commands else ("check", words)
+        command = commands.commands[name]
+        try:
+            context = command.make_context(name, list(args), parent=ncheck_context())
+        except click.exceptions.Exit:  # --help
+            continue
+        except click.MissingParameter:  # `ncheck explain` in a sentence is its name
+            assert not args
+            continue
+        except click.ClickException as error:
+            pytest.fail(f"{page}: ncheck {shlex.join(words)}: {error.format_message()}")
+        for option, value in context.params.items():
+            if value not in (None, ()) and option in READ:
+                READ[option](value)  # raises ValueError
 
 
 def test_every_command_is_in_the_guide() -> None:

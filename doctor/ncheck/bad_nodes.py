@@ -1,4 +1,4 @@
-"""Which nodes a job is better off without: one rule, for --good-nodes and for --drop-bad.
+"""Which nodes a job is better off without: one rule, for the report, --good-nodes and --drop-bad.
 
 A node is bad that was not reached, that an error names, or on which a check crashed or is unknown: not known is not
 good. What --ignore names does not count, nor what the plan itself mends or has no use for, nor what is unknown only for
@@ -8,17 +8,24 @@ want of other nodes to compare with: then those are bad.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from ncheck.blockers import measures, mended, no_use_for
 from ncheck.judge import excused_pairs
 from ncheck.model.check import Check
 from ncheck.model.finding import Outcome, Severity
-from ncheck.model.report import Report
+from ncheck.model.report import BadNode, Report
 from ncheck.settings import Settings
 
 
 def bad_nodes(report: Report, checks: Sequence[Check], settings: Settings) -> dict[str, str]:
     """Return the bad nodes with the reason, in the order of the list. With --force, an unknown verdict does no harm."""
+    return {bad.node: bad.reason for bad in found_bad(report, checks, settings)}
+
+
+def found_bad(report: Report, checks: Sequence[Check], settings: Settings) -> tuple[BadNode, ...]:
+    """Return the bad nodes in the order of the list. A finding with its cause elsewhere is no fault of its nodes."""
+    codes: dict[str, dict[str, None]] = {}
     reasons = _unreached(report)
     harmless = {
         check.code
@@ -27,17 +34,21 @@ def bad_nodes(report: Report, checks: Sequence[Check], settings: Settings) -> di
     }
     for finding in report.findings:
         if finding.severity is Severity.ERROR and not finding.ignored and finding.code not in harmless:
-            for node in finding.nodes:
-                reasons.setdefault(node, f"{finding.code} {finding.check}: {finding.message}")
+            for node in () if finding.see else finding.nodes:
+                reasons.setdefault(node, BadNode(node, f"{finding.code} {finding.check}: {finding.message}", ()))
+                codes.setdefault(node, {})[finding.code] = None
     unmeasured = {check.code for check in checks if measures(check)}  # no node is at fault where nothing was measured
-    for node, reason in _unknown(report, checks, settings, harmless | unmeasured).items():
-        reasons.setdefault(node, reason)
-    return {node.name: reasons[node.name] for node in report.nodes if node.name in reasons}
+    for node, bad in _unknown(report, checks, settings, harmless | unmeasured).items():
+        reasons.setdefault(node, bad)
+    found = (reasons[node.name] for node in report.nodes if node.name in reasons)
+    return tuple(replace(bad, codes=tuple(codes.get(bad.node, bad.codes))) for bad in found)
 
 
-def _unreached(report: Report) -> dict[str, str]:
+def _unreached(report: Report) -> dict[str, BadNode]:
     return {
-        node.name: f"not reached: {node.cause}{': ' if node.detail else ''}{node.detail}"
+        node.name: BadNode(
+            node.name, f"not reached: {node.cause}{': ' if node.detail else ''}{node.detail}", (), reached=False
+        )
         for node in report.nodes
         if not node.reached
     }
@@ -45,15 +56,21 @@ def _unreached(report: Report) -> dict[str, str]:
 
 def _unknown(
     report: Report, checks: Sequence[Check], settings: Settings, harmless: Collection[str]
-) -> Mapping[str, str]:
+) -> Mapping[str, BadNode]:
     """Return the nodes on which a check is unknown or crashed, with the first reason."""
     excused = excused_pairs(checks, tuple(node.name for node in report.nodes), settings)
     counted = {Outcome.CRASHED} if settings.force else {Outcome.CRASHED, Outcome.UNKNOWN}
-    reasons: dict[str, str] = {}
+    reasons: dict[str, BadNode] = {}
     for verdict in report.verdicts:
         passed_over = verdict.code in harmless or (verdict.code, verdict.node) in excused
         if verdict.outcome in counted and not passed_over and not verdict.others_unread:
             reasons.setdefault(
-                verdict.node, f"{verdict.code} {verdict.check} {verdict.outcome.value}: {verdict.reason}"
+                verdict.node,
+                BadNode(
+                    verdict.node,
+                    f"{verdict.code} {verdict.check} {verdict.outcome.value}: {verdict.reason}",
+                    (verdict.code,),
+                    unknown=True,
+                ),
             )
     return reasons

@@ -28,6 +28,7 @@ from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Measurement, NodeSummary, Probe, Report
 from ncheck.probe.why_none import ran_on, why_none
 from ncheck.settings import Settings
+from ncheck.system import system_of
 
 
 def conclude(  # noqa: PLR0913  each is a part of the report
@@ -46,7 +47,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     found = [replace(one, fix=with_nodes_of_run(one.fix, settings)) for one in judgement.findings]
     lowered = [part for finding in _merged(found) for part in _lowered(finding, excused)]
     lowered.sort(key=lambda finding: (finding.ignored, finding.severity.rank, finding.code))
-    findings = tuple(_with_causes(lowered, checks))
+    findings = tuple(_with_pages(_with_causes(lowered, checks), checks))
     verdicts = tuple(judgement.verdicts)
     unreached = _unreached(cluster, checks, excused)
     measurements, probe = _measured(cluster.known)
@@ -91,6 +92,12 @@ def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> list[F
         return replace(finding, see=() if partly else tuple(sorted({one.code for one in causes})))
 
     return [linked(finding) for finding in findings]
+
+
+def _with_pages(findings: Sequence[Finding], checks: Sequence[Check]) -> list[Finding]:
+    """Give each finding the title and the address of its check's page."""
+    by_code = {check.code: check for check in checks}
+    return [replace(one, title=by_code[one.code].title, page=by_code[one.code].url) for one in findings]
 
 
 def exit_code(
@@ -171,6 +178,7 @@ def summarise(node: Node, facts: Facts, *, recorded: bool) -> NodeSummary:
         cause=login.cause.value if login.cause else "",
         detail=login.detail,
         facts=_lines(facts),
+        system=system_of(facts),
     )
 
 

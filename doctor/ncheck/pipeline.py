@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ncheck.bad_nodes import bad_nodes
+from ncheck.bad_nodes import bad_nodes, found_bad
 from ncheck.blockers import blockers, for_the_probe, launcher_of_probe, measures
 from ncheck.conclude import conclude
 from ncheck.errors import RecordingError
@@ -163,7 +163,8 @@ class _Run:
             cluster, self.checks, seconds=clock() - began, interrupted=interrupted, recorded=fleet.recorded
         )
         plan = replace(report.plan, blockers=blockers(report, self.checks, self.settings))
-        report = replace(report, plan=plan, **vars(self.origin))
+        bad = () if interrupted else found_bad(report, self.checks, self.settings)
+        report = replace(report, plan=plan, bad=bad, **vars(self.origin))
         self.observer.judged(report.findings)
         return report
 

@@ -17,6 +17,8 @@ from ncheck.model.plan import LaunchPlan
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.settings import Ignore, Settings
 
+TITLE = "What the exit code is, and what --ignore does and does not do."  # this docstring is the checks' page
+
 
 @dataclass(frozen=True)
 class Colour:
@@ -97,7 +99,7 @@ def test_what_is_ignored_still_fails_is_lowered_and_is_still_there() -> None:
     conclusion = concluded(Settings(ignore=(Ignore("node-is-red"),)), a="red")
     assert [verdict.outcome for verdict in conclusion.verdicts] == [Outcome.FAILED, Outcome.PASSED]
     assert conclusion.findings == (
-        Finding("NC801", "node-is-red", Severity.INFO, ("a",), "it is red", (), "paint it", ignored=True),
+        Finding("NC801", "node-is-red", Severity.INFO, ("a",), "it is red", (), "paint it", ignored=True, title=TITLE),
     )
     assert conclusion.exit_code == 0
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ncheck.bad_nodes import bad_nodes
+from ncheck.bad_nodes import bad_nodes, found_bad
 from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
 from ncheck.facts.names import NameFacts, Resolved
 from ncheck.facts.probe import Method, NodeResult, ProbeFacts, Skipped, Stage, Step
@@ -15,7 +15,7 @@ from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan, Setting
-from ncheck.model.report import NodeSummary, Probe, Report
+from ncheck.model.report import BadNode, NodeSummary, Probe, Report
 from ncheck.observer import Silent
 from ncheck.pipeline import replay
 from ncheck.registry import load_checks
@@ -173,3 +173,24 @@ def test_a_node_is_not_bad_because_nothing_was_measured() -> None:
     assert bad(report(verdicts=(unmeasured,))) == {}
     slow = Finding("NC710", "node-slow", Severity.ERROR, ("b",), "it is slow", (), "nvidia-smi -q")
     assert bad(report(slow)) == {"b": "NC710 node-slow: it is slow"}
+
+
+def test_a_consequence_makes_no_node_bad() -> None:
+    slow = Finding("NC710", "node-slow", Severity.ERROR, ("b",), "it is slow", (), "nvidia-smi -q")
+    whole = Finding(
+        "NC721", "bandwidth-far-too-low", Severity.ERROR, ("a", "b", "c"), "164 of 350", (), "", see=("NC710",)
+    )
+    assert list(bad(report(slow, whole))) == ["b"]
+
+
+def test_the_report_says_which_nodes_are_bad_and_whether_that_is_known() -> None:
+    lost = NodeSummary("a", reached=False, cause="refused", detail="connect: Connection refused")
+    one = replace(report(POLLING, verdicts=(UNKNOWN,)), nodes=(lost, *report().nodes[1:]))
+    assert found_bad(one, load_checks().select(()), Settings()) == (
+        BadNode("a", "not reached: refused: connect: Connection refused", (), reached=False),
+        BadNode("b", "NC402 ib-port-polling: mlx5_3 polls", ("NC402",)),
+        BadNode("c", "NC501 gpu-count-differs unknown: nvidia-smi hangs", ("NC501",), unknown=True),
+    )
+    replayed_bad = [(bad.node, bad.codes, bad.reached) for bad in replayed("one-node-down", drop_bad=False).bad]
+    assert replayed_bad == [("gpu03", ("NC111",), False)]
+    assert replayed("healthy-4x8-h100").bad == ()

@@ -21,7 +21,7 @@ from ncheck.model.plan import LAUNCHERS
 from ncheck.model.report import Report
 from ncheck.observer import Silent
 from ncheck.pipeline import judge_again
-from ncheck.report import show
+from ncheck.report import FORMATS, show
 from ncheck.settings import Settings
 
 pytestmark = pytest.mark.slow
@@ -168,7 +168,7 @@ def test_a_name_or_address_that_steers_the_plan_may_be_anything(old: str) -> Non
     held: list[str] = []
     for number, new in enumerate(HOSTILE):
         sick = tuple(everywhere(node, old, new) for node in nodes)
-        forms = (*FORMS, "html") if number % 8 == 0 else FORMS
+        forms = FORMATS if number % 8 == 0 else FORMS
         held += judged(sick, tuple(LAUNCHERS)[number % len(LAUNCHERS)], forms)
     hold_lines(held)
 

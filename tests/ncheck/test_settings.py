@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.errors import SettingsError
+from ncheck.report import Output
 from ncheck.settings import HostOverride, Ignore, JobEnvironment, Settings, make_settings
 
 LINE_BREAK = "it contains a line break; join the commands with ';', as in 'module load nccl; source env.sh'"
@@ -40,6 +41,17 @@ def test_a_flag_outweighs_a_variable_and_that_the_file(tmp_path: Path) -> None:
     assert made(tmp_path, toml, environ, port=100) == Settings(port=100, width=20, deadline=3.0, user="four")
 
 
+@pytest.mark.parametrize(("ignore", "wanted"), [
+    (("a,b",), (Ignore("a"), Ignore("b"))),
+    (("a, b", "c"), (Ignore("a"), Ignore("b"), Ignore("c"))),
+    (("a,b=node[01-02],x",), (Ignore("a", "node[01-02],x"), Ignore("b", "node[01-02],x"))),
+])  # fmt: skip
+def test_several_checks_are_ignored_by_one_word_on_the_same_nodes(
+    ignore: tuple[str, ...], wanted: tuple[Ignore, ...], tmp_path: Path
+) -> None:
+    assert made(tmp_path, ignore=ignore).ignore == wanted
+
+
 def test_every_flag_has_its_place(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.touch()
@@ -57,7 +69,7 @@ def test_every_flag_has_its_place(tmp_path: Path) -> None:
                                    "kubectl exec -i {node} --"),
         mesh="none", probe="none", select=("NC1", "NC201", "NC202"),
         ignore=(Ignore("NC305", "node[01-04],login"), Ignore("banner")), fail_on=("warning", "unknown"),
-        output="json", record="out",
+        output=(Output("json"),), record="out",
     )  # fmt: skip
 
 
@@ -152,6 +164,7 @@ def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> 
         ({"fail_on": "fatal"}, "--fail-on: 'fatal' is not one of error, warning, info, unknown, never"),
         ({"fail_on": "never,error"}, "--fail-on: never cannot be combined with other values"),
         ({"ignore": ("=node01",)}, "--ignore: '' is not a check; write its code or name, as in NC305 or NC305=node07"),
+        ({"ignore": ("a,,b",)}, "--ignore: '' is not a check; write its code or name, as in NC305 or NC305=node07"),
         ({"ignore": ("NC305=",)}, "--ignore: 'NC305=' names no node; write NC305=node07, or NC305 alone for all nodes"),
         ({"ignore": ("NC305=;",)}, "--ignore: ';' is not a host name: only letters, digits, '.', '_' and '-' are allowed"),  # noqa: E501
         ({"select": ("NC 1",)}, "--select: 'NC 1' is not a list of names, as in a,b"),

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ncheck.cli.examine import examined, nodes_file, say_unused_ignores, settings_of
+from ncheck.cli.examine import examined, nodes_file, say, say_dropped, say_unused_ignores, settings_of
 from ncheck.cli.options import (
     CONFIG,
     COUNTS,
+    FOR,
+    FORCE,
     GOOD,
     JOB,
     JUDGE,
     KEPT,
     NETWORK,
+    NODES,
     OUTPUT,
     PROBE,
     RANKS,
@@ -26,8 +29,11 @@ from ncheck.cli.options import (
     SSH,
     TIME,
     WHICH,
+    EvalCommand,
     GroupedCommand,
+    files,
     options,
+    program_of,
 )
 from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED
 from ncheck.redact import redact
@@ -41,8 +47,8 @@ Work = Callable[["Settings", "Observer"], "Report"]
 
 
 @click.command(cls=GroupedCommand, short_help="Check the nodes of a file, or of -H.")
-@click.argument("nodes", nargs=-1, metavar="[NODES]")
-@options(WHICH, SSH, JOB, NETWORK, TIME, PROBE, JUDGE, CONFIG, OUTPUT, GOOD, RECORD)
+@NODES
+@options(WHICH, SSH, JOB, NETWORK, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, GOOD, RECORD)
 @click.pass_context
 def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Check the nodes of a file (- for standard input): one host per line, an mpirun hostfile, or node[01-16].
@@ -53,15 +59,15 @@ def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) ->
 
 
 @click.command(cls=GroupedCommand)
-@options(JOB, TIME, PROBE, JUDGE, CONFIG, OUTPUT, RECORD)
+@options(JOB, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, RECORD)
 def local(**flags: object) -> int:
     """Check only this machine, without SSH."""
     return _run_and_show(examined, {**flags, "local": True})
 
 
 @click.command(cls=GroupedCommand, short_help="Measure the bandwidth between the nodes.")
-@click.argument("nodes", nargs=-1, metavar="[NODES]")
-@options(PROBE, WHICH, SSH, JOB, RANKS, NETWORK, KEPT, TIME, COUNTS, CONFIG, OUTPUT, GOOD, RECORD)
+@NODES
+@options(PROBE, WHICH, SSH, JOB, RANKS, FORCE, NETWORK, KEPT, TIME, COUNTS, CONFIG, OUTPUT, GOOD, RECORD)
 @click.pass_context
 def probe(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Measure the bandwidth inside the nodes of a file, between pairs of them and between all, using the launch plan.
@@ -88,14 +94,39 @@ def probe_settings(settings: Settings) -> Settings:
     return replace(settings, probe=method, probe_wanted=True, select=codes)
 
 
-@click.command(cls=GroupedCommand, short_help="Judge a recording again (from --record DIR).")
-@click.argument("directory", metavar="DIR")
-@options(JUDGE, CONFIG, OUTPUT)
-def replay(directory: str, **flags: object) -> int:
-    """Judge again what --record DIR saved, without nodes, GPUs or SSH."""
+@click.command(cls=EvalCommand, short_help="Judge a recording again (from --record DIR).")
+@click.argument("directory", metavar="DIR", shell_complete=files)
+@click.argument("what", required=False, type=click.Choice(["plan"]), metavar="[plan]")
+@options(JUDGE, FOR, RANKS, FORCE, NETWORK, KEPT, CONFIG, OUTPUT)
+@click.pass_context
+def replay(context: click.Context, /, directory: str, what: str | None, **flags: object) -> int:
+    """Judge again what --record DIR saved, without nodes, GPUs or SSH.
+
+    \b
+    ncheck replay DIR
+    ncheck replay DIR plan --for torchrun -- python train.py
+
+    With plan, only the command line that starts the job is printed, as by ncheck plan. -o is then line or json.
+    """  # noqa: D301  click ends a paragraph's folding at \b
     from ncheck.pipeline import replay as replayed
 
-    return _run_and_show(lambda settings, observer: replayed(directory, settings, observer), {**flags, "local": True})
+    given = {**flags, "local": True, "program": program_of(context)}
+    if what is None:
+        if flags["launcher"]:
+            raise click.UsageError(f"to print a plan: ncheck replay DIR plan --for {flags['launcher']}", context)
+        return _run_and_show(lambda settings, observer: replayed(directory, settings, observer), given)
+    form = given.pop("output")
+    if form not in ((), ("line",), ("json",)):
+        raise click.UsageError("-o: a plan is printed as line or json", context)
+    from ncheck.cli.plan import print_plan
+    from ncheck.observer import Silent
+
+    given.pop("color")
+    given.pop("detail")
+    settings = replace(settings_of(given), select=())
+    report = say_dropped(replayed(directory, settings, Silent()))
+    say_unused_ignores(settings, report)
+    return print_plan(report, settings, as_json=form == ("json",))
 
 
 @click.command(cls=GroupedCommand, short_help="Show ncheck on a simulated faulty cluster.")
@@ -133,11 +164,14 @@ def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Set
 
         click.echo(redact(described(settings)))
         return EXIT_CLEAN
-    from ncheck.report import show
+    from ncheck.report import show_all
     from ncheck.report.progress import observer_for
 
     report = work(settings, observer_for(sys.stderr, os.environ, settings.longest))
-    output = str(detail) if detail and settings.output == "console" else settings.output
-    code = show(report, output, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
+    chosen = str(detail) if detail else "console"
+    outputs = tuple(replace(one, form=chosen) if one.form == "console" else one for one in settings.output)
+    code = show_all(report, outputs, sys.stdout, os.environ, color=color if isinstance(color, bool) else None)
+    if written := [one.path for one in outputs if one.path]:
+        say(f"wrote {', '.join(written)}")
     say_unused_ignores(settings, report)
     return code

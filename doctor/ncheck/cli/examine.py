@@ -19,6 +19,7 @@ from ncheck.redact import redact
 from ncheck.text import LONGEST_COMMAND, printable
 
 if TYPE_CHECKING:
+    from ncheck.model.node import Node
     from ncheck.model.report import Report
     from ncheck.observer import Observer
     from ncheck.settings import Settings
@@ -38,7 +39,24 @@ def settings_of(given: Mapping[str, object]) -> Settings:
         registry = load_checks()
         for ignore in settings.ignore:
             registry.one(ignore.check)  # raises SettingsError: a typo must not be a silent --ignore
+    _refuse_files(settings)
     return settings
+
+
+def _refuse_files(settings: Settings) -> None:
+    """Refuse files that cannot be written, before any node is asked. Raises SettingsError."""
+    named = [("-o", one.path) for one in settings.output]
+    named += [("--good-nodes", settings.good_nodes), ("--bad-nodes", settings.bad_nodes)]
+    taken: dict[Path, str] = {}
+    for option, path in named:
+        if path is None:
+            continue
+        from ncheck.files import writable
+
+        writable(path, option, settings.nodes_file)
+        if other := taken.get(Path(path).resolve()):
+            raise SettingsError(f"{option}: {printable(path)} is written by {other} too: choose another file")
+        taken[Path(path).resolve()] = option
 
 
 def _current_folder() -> Path:
@@ -84,40 +102,51 @@ def _no_such_file(context: click.Context, path: str) -> str:
 
 
 def examined(settings: Settings, observer: Observer) -> Report:
-    """Examine the nodes. Print which were left out, and write the good ones to the file of --good-nodes."""
+    """Examine the nodes. Print which were left out, and write the files of --good-nodes and --bad-nodes."""
     from ncheck.cli.process import prepare_fan_out
     from ncheck.pipeline import examine
 
     prepare_fan_out(many=not settings.local)  # a shell on this machine inherits the limit, and its own is judged
 
-    if settings.good_nodes is None:
-        return _say_dropped(examine(settings, observer))
-    from ncheck.inventory.good_nodes import writable
+    if settings.good_nodes is None and settings.bad_nodes is None:
+        return say_dropped(examine(settings, observer))
     from ncheck.inventory.read import read_inventory
 
-    writable(settings.good_nodes, settings.nodes_file)
     listed = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
-    report = _say_dropped(examine(settings, observer, listed=listed))
+    report = say_dropped(examine(settings, observer, listed=listed))
     if report.interrupted:
-        say(f"interrupted: {settings.good_nodes} was not written")
+        files = [path for path in (settings.good_nodes, settings.bad_nodes) if path]
+        say(f"interrupted: {' and '.join(files)} {'was' if len(files) == 1 else 'were'} not written")
         return report
-    from ncheck.bad_nodes import bad_nodes
-    from ncheck.inventory.good_nodes import write_good
-    from ncheck.registry import load_checks
+    return write_lists(report, listed, settings)
+
+
+def write_lists(report: Report, listed: tuple[Node, ...], settings: Settings) -> Report:
+    """Write which nodes are good and which are bad. An empty list of good ones is not written: a job would use it."""
+    from ncheck.files import write_whole
+    from ncheck.inventory.good_nodes import listing_of
     from ncheck.report.summary import left_out
 
-    bad = {**report.dropped, **bad_nodes(report, load_checks().select(settings.select), settings)}
-    good = [node.name for node in listed if node.name not in bad]
-    summary = left_out(bad, len(listed)) if bad else f"all {len(listed)} nodes"
+    reasons = {**report.dropped, **{bad.node: bad.reason for bad in report.bad}}
+    bad = [node.name for node in listed if node.name in reasons]
+    good = [node.name for node in listed if node.name not in reasons]
+    summary = left_out(reasons, len(listed)) if bad else f"all {len(listed)} nodes"
+    if settings.bad_nodes:
+        text = listing_of(listed, bad) if bad else ""
+        write_whole(settings.bad_nodes, "--bad-nodes", lambda file: file.write(text))
+        say(f"wrote {settings.bad_nodes}: {fold(bad) if bad else 'no node'}")
+    if settings.good_nodes is None:
+        return report
     if not good:
         say(f"{settings.good_nodes} was not written because no node is good: {summary}")
         return replace(report, exit_code=EXIT_FINDINGS)
-    write_good(settings.good_nodes, listed, good)
+    write_whole(settings.good_nodes, "--good-nodes", lambda file: file.write(listing_of(listed, good)))
     say(f"wrote {settings.good_nodes}: {summary}")
     return report
 
 
-def _say_dropped(report: Report) -> Report:
+def say_dropped(report: Report) -> Report:
+    """Print which nodes --drop-bad left out, and return the report."""
     if report.dropped:
         from ncheck.report.summary import left_out
 

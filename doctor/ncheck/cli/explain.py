@@ -10,12 +10,13 @@ from pathlib import Path
 
 import click
 
+from ncheck.cli.options import checks, files
 from ncheck.errors import NcheckError
 from ncheck.text import printable
 
 
 @click.command(short_help="Explain a check and how to fix what it finds.")
-@click.argument("check")
+@click.argument("check", shell_complete=checks)
 def explain(check: str) -> None:
     """Print the page of a check, given by code or name: what it finds, why it matters, what to type."""
     from ncheck.registry import load_checks
@@ -39,7 +40,7 @@ def list_checks(output: str) -> None:
 
 @click.command(short_help="Diagnose a job log; parse the output of a tool.")
 @click.argument("kind")
-@click.argument("file")
+@click.argument("file", shell_complete=files)
 @click.option("-o", "output", type=click.Choice(["json"]), default="json", help="Output format (only json).")
 def read(kind: str, file: str, output: str) -> None:  # noqa: ARG001  accepted because other commands have it
     """Parse the output of a tool, or a job log, and print the result as JSON. FILE may be - for standard input.

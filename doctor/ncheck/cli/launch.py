@@ -26,10 +26,12 @@ from ncheck.cli.examine import (
 from ncheck.cli.options import (
     CONFIG,
     COUNTS,
+    FORCE,
     GOOD,
     JOB,
     KEPT,
     NETWORK,
+    NODES,
     RANKS,
     SSH,
     TIME,
@@ -53,8 +55,8 @@ STARTS_ALL = tuple(name for name, launcher in LAUNCHER_TABLE.items() if launcher
 
 
 @click.command(cls=ProgramCommand, short_help="Check the nodes, then start the job on them.")
-@click.argument("nodes", nargs=-1, metavar="[NODES]")
-@options(WITH, RANKS, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, TIME, COUNTS, CONFIG)
+@NODES
+@options(WITH, RANKS, FORCE, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, TIME, COUNTS, CONFIG)
 @click.pass_context
 def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Check the nodes, then start the job on them from this machine, with the line that ncheck plan prints.

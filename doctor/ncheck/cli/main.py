@@ -8,16 +8,20 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TextIO, cast
 
 import click
+from click.shell_completion import CompletionItem
 
 import ncheck
 from ncheck.cli.check import check, demo, local, probe, replay
 from ncheck.cli.explain import allow, explain, list_checks, read, schema
 from ncheck.cli.launch import launch
+from ncheck.cli.options import files
 from ncheck.cli.plan import plan
-from ncheck.errors import EXIT_BUG, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
+from ncheck.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
 from ncheck.redact import redact
 from ncheck.report import leave_quietly
 from ncheck.text import printable
@@ -47,14 +51,23 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `check`, unless the first word is a command or an option of the group."""
-        own = {*self.commands, "--help", "--version"}
-        return super().parse_args(ctx, args if args and args[0] in own else ["check", *args])
+        own = {*self.commands, "-h", "--help", "--version"}
+        completing_first = ctx.resilient_parsing and not args
+        return super().parse_args(ctx, args if completing_first or (args and args[0] in own) else ["check", *args])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the first word: a command, or what check takes."""
+        words = super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("-"):
+            context = check.make_context("check", [], parent=ctx, resilient_parsing=True)
+            return [*words, *check.shell_complete(context, incomplete)]
+        return [*files(ctx, self.params[0], incomplete), *words]  # bash's script drops what comes before a file
 
 
 @click.group(
     cls=Commands,
     help=_HELP,
-    context_settings={"max_content_width": 100},
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
     epilog="Options: ncheck check --help",
 )
 @click.version_option(ncheck.__version__, message="ncheck %(version)s")
@@ -62,8 +75,66 @@ def commands() -> None:
     """Do nothing: the commands do the work."""
 
 
+@click.command("help", short_help="Show the help of ncheck or of a command.")
+@click.argument("command", required=False, shell_complete=lambda context, _, typed: _names(context, typed))
+@click.pass_context
+def help_(context: click.Context, command: str | None) -> None:
+    """Show the help of ncheck, or of one of its commands."""
+    parent = context.parent or context
+    if command is None:
+        click.echo(commands.get_help(parent))
+        return
+    found = commands.get_command(parent, command)
+    if found is None:
+        raise click.UsageError(f"no command is called {command!r}; ncheck help lists them, ncheck list the checks")
+    click.echo(found.get_help(click.Context(found, info_name=command, parent=parent)))
+
+
+def _names(context: click.Context, typed: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in commands.list_commands(context) if name.startswith(typed)]
+
+
+@click.command(short_help="Print the version.")
+def version() -> None:
+    """Print the version of ncheck."""
+    click.echo(f"ncheck {ncheck.__version__}")
+
+
+@click.command(short_help="Print the completion script of a shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that completes commands, options, files and checks in a shell.
+
+    \b
+    eval "$(ncheck completion bash)"      in ~/.bashrc
+    eval "$(ncheck completion zsh)"       in ~/.zshrc
+    ncheck completion fish > ~/.config/fish/completions/ncheck.fish
+    """  # noqa: D301  click ends a paragraph's folding at \b
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise NcheckError(f"this version of click has no completion for {shell}")
+    click.echo(ShellComplete.source(kind(commands, {}, "ncheck", _COMPLETE)))
+
+
+_COMPLETE = "_NCHECK_COMPLETE"  # set by the script when the shell asks for words; nothing is examined then
+
+
 for _command in (check, local, plan, launch, probe, replay, demo, explain, list_checks, read, schema, allow):
     commands.add_command(_command)
+for _command in (help_, version, completion):
+    commands.add_command(_command)
+
+
+def _completed(request: str) -> int:
+    """Answer the shell's request for words; print nothing else, whatever was typed so far."""
+    from click.shell_completion import shell_complete
+
+    try:
+        return shell_complete(commands, {}, "ncheck", _COMPLETE, request)
+    except (Exception, SystemExit):  # noqa: BLE001  an unfinished line is no error, and a message would mix with it
+        return EXIT_FINDINGS
 
 
 def main(args: Sequence[str]) -> int:
@@ -73,6 +144,8 @@ def main(args: Sequence[str]) -> int:
     sys.stdout = sys.stdout or _nowhere("w")
     sys.stderr = sys.stderr or _nowhere("w")
     _replace_unencodable(sys.stdout, sys.stderr)
+    if request := os.environ.get(_COMPLETE):
+        return _completed(request)
     try:
         with commands.make_context("ncheck", list(args)) as context:
             code = commands.invoke(context)
@@ -80,33 +153,63 @@ def main(args: Sequence[str]) -> int:
     except click.exceptions.Exit as ended:  # from --help and --version
         return ended.exit_code
     except click.ClickException as error:
-        return _usage(error)
+        failure = _usage(error)
     except (KeyboardInterrupt, click.Abort):
-        return _say("interrupted", EXIT_INTERRUPTED)
+        failure = Failure(EXIT_INTERRUPTED, ("interrupted",))
     except (Exception, SystemExit) as error:  # noqa: BLE001  the one error handler; nothing of ours may call exit
-        return _handle(error)
-    return int(code or 0)
+        failure = _failure(error)
+    else:
+        return int(code or 0)
+    return _report(failure, args)
 
 
-def _handle(error: BaseException) -> int:
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no result: the exit code, and the lines for standard error."""
+
+    code: int
+    lines: tuple[str, ...] = ()
+
+
+def _report(failure: Failure, args: Sequence[str]) -> int:
+    """Print why there is no result. Text from a user or a node in it cannot control the terminal."""
+    lines = [redact(" ".join(message.split())) for message in failure.lines]
+    for line in lines:
+        with suppress(OSError):
+            print(f"ncheck: {printable(line, longest=2000)}", file=sys.stderr, flush=True)  # noqa: T201
+    if lines and _for_nagios(args):
+        from ncheck.report.nagios import EXIT_UNKNOWN, no_report
+
+        print(no_report(lines[0]))  # noqa: T201  a monitor shows only standard output
+        return EXIT_UNKNOWN
+    return failure.code
+
+
+def _for_nagios(args: Sequence[str]) -> bool:
+    """Look for -o nagios in a command line that may be invalid."""
+    own = args[: args.index("--")] if "--" in args else args
+    return "-onagios" in own or ("-o", "nagios") in pairwise(own)
+
+
+def _failure(error: BaseException) -> Failure:
     if isinstance(error, NcheckError):
-        return _say(str(error), error.exit_code)
+        return Failure(error.exit_code, (str(error),))
     if isinstance(error, BrokenPipeError):
         leave_quietly(sys.stdout)
-        return EXIT_BROKEN_PIPE
+        return Failure(EXIT_BROKEN_PIPE)
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
         leave_quietly(sys.stdout)
-        return _say(f"the output is incomplete: {error.strerror}", EXIT_USAGE)
+        return Failure(EXIT_USAGE, (f"the output is incomplete: {error.strerror}",))
     return _our_bug(error)
 
 
-def _usage(error: click.ClickException) -> int:
-    """Print what is wrong with the command line, and which --help shows the options."""
+def _usage(error: click.ClickException) -> Failure:
+    """Return what is wrong with the command line, and which --help shows the options."""
     if isinstance(error, click.NoSuchOption):
         error = click.NoSuchOption(error.option_name, possibilities=_similar(error), ctx=error.ctx)
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "ncheck"
-    return _say(f"{error.format_message().rstrip('.')} (see {path} --help)", EXIT_USAGE)
+    return Failure(EXIT_USAGE, (f"{error.format_message().rstrip('.')} (see {path} --help)",))
 
 
 def _similar(error: click.NoSuchOption) -> list[str]:
@@ -118,26 +221,18 @@ def _similar(error: click.NoSuchOption) -> list[str]:
     return get_close_matches(error.option_name, error.possibilities or (), cutoff=0.75)
 
 
-def _say(message: str, code: int) -> int:
-    """Print one line on standard error. Text from a user or a node in it cannot control the terminal."""
-    line = redact(" ".join(message.split()))
-    with suppress(OSError):
-        print(f"ncheck: {printable(line, longest=2000)}", file=sys.stderr, flush=True)  # noqa: T201
-    return code
-
-
-def _our_bug(error: BaseException) -> int:
-    """Report an unexpected exception. The traceback is printed on request, and saved nowhere."""
+def _our_bug(error: BaseException) -> Failure:
+    """Return an unexpected exception. The traceback is printed on request, and saved nowhere."""
     if os.environ.get("NCHECK_DEBUG") == "1":
         for line in redact("".join(traceback.format_exception(error))).splitlines():
             print(printable(line, longest=2000), file=sys.stderr)  # noqa: T201
     where = traceback.extract_tb(error.__traceback__)[-1]
-    _say(f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})", EXIT_BUG)  # noqa: PTH119
-    return _say(
+    what = f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})"  # noqa: PTH119
+    ours = (
         f"this is a bug in ncheck {ncheck.__version__}, not in your cluster; nothing was saved. To report it, run the "
-        "command again with NCHECK_DEBUG=1 in front, and send the output to the source of your ncheck",
-        EXIT_BUG,
+        "command again with NCHECK_DEBUG=1 in front, and send the output to the source of your ncheck"
     )
+    return Failure(EXIT_BUG, (what, ours))
 
 
 def _nowhere(mode: str) -> TextIO:

@@ -11,6 +11,7 @@ from itertools import chain, pairwise
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from ncheck.model.plan import LAUNCHERS
 from ncheck.report import FORMATS
@@ -54,7 +55,7 @@ class ProgramCommand(GroupedCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Set the program aside before click reads the options."""
-        if "--" in args:
+        if "--" in args and not ctx.resilient_parsing:
             at = args.index("--")
             args, program = args[:at], args[at + 1 :]
             if not program or not program[0].strip() or program[0].startswith("-"):
@@ -109,8 +110,38 @@ def _asks_for_env(args: list[str]) -> bool:
     return "--for=env" in own or any(pair == ("--for", "env") for pair in pairwise(own))
 
 
+def files(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Let the shell complete a path."""
+    return [CompletionItem(typed, type="file")]
+
+
+def checks(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Complete the code or the name of a check, also the last of a,b."""
+    from ncheck.registry import load_checks
+
+    before, comma, last = typed.rpartition(",")
+    return [
+        CompletionItem(f"{before}{comma}{word}", help=check.title)
+        for check in load_checks().checks
+        for word in (check.code, check.name)
+        if word.lower().startswith(last.lower()) and (last or word == check.code)
+    ]
+
+
+def formats(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    return [CompletionItem(form) for form in FORMATS if form.startswith(typed)]
+
+
+_COMPLETED = {"FILE": files, "KEY": files, "PATH": files, "DIR": files, "CHECK": checks, "CHECK[=NODES]": checks,
+              "FORMAT[=FILE]": formats}  # fmt: skip
+
+
 def _option(heading: str, *names: str, **settings: Any) -> Decorator[Any]:  # noqa: ANN401  click's own
-    return click.option(*names, cls=GroupedOption, heading=heading, **settings)
+    completed = _COMPLETED.get(settings.get("metavar", ""))
+    return click.option(*names, cls=GroupedOption, heading=heading, shell_complete=completed, **settings)
+
+
+NODES = click.argument("nodes", nargs=-1, metavar="[NODES]", shell_complete=files)
 
 
 _WHICH, _SSH, _JOB, _LAUNCH, _TIME, _PROBE, _JUDGE, _OUT = (
@@ -177,9 +208,13 @@ RANKS = (
         _LAUNCH, "--profile", type=click.Choice(["slot", "numa"]),
         help="How mpirun places ranks: slot (in order, unbound) or numa (bound to NUMA domains in turn).  [slot]",
     ),
+)  # fmt: skip
+
+
+FORCE = (
     _option(
         _LAUNCH, "--force", is_flag=True, default=None,
-        help="Continue although errors affect the launch plan. They are still printed.",
+        help="Continue (print, start, measure) although errors affect the launch plan. They are still printed.",
     ),
 )  # fmt: skip
 
@@ -254,7 +289,7 @@ SELECT = (
 COUNTS = (
     _option(
         _JUDGE, "--ignore", multiple=True, metavar="CHECK[=NODES]",
-        help="Do not fail because of this check (on these nodes). It is still printed. Can be repeated.",
+        help="Do not fail because of this check (on these nodes). It is still printed. Can be repeated, or a,b.",
     ),
     _option(
         _JUDGE, "--fail-on", metavar="WORDS",
@@ -273,8 +308,8 @@ CONFIG = (
 
 OUTPUT = (
     _option(
-        _OUT, "-o", "output", type=click.Choice(FORMATS),
-        help="Format of the report. html is one self-contained page: -o html > report.html.  [console]",
+        _OUT, "-o", "output", multiple=True, metavar="FORMAT[=FILE]",
+        help=f"Format of the report: {', '.join(FORMATS)}. Can be repeated: -o html=report.html -o console.  [console]",
     ),
     _option(
         _OUT, "-v", "--verbose", "detail", flag_value="verbose", default=None,
@@ -292,6 +327,10 @@ GOOD = (
     _option(
         _OUT, "--good-nodes", metavar="FILE",
         help="Write the nodes without errors to this file, in the format of the input.",
+    ),
+    _option(
+        _OUT, "--bad-nodes", metavar="FILE",
+        help="Write the others to this file: unreachable, with an error, or with a check that could not run.",
     ),
 )  # fmt: skip
 

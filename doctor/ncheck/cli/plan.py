@@ -23,10 +23,12 @@ from ncheck.cli.options import (
     CONFIG,
     COUNTS,
     FOR,
+    FORCE,
     GOOD,
     JOB,
     KEPT,
     NETWORK,
+    NODES,
     PLANNED,
     RANKS,
     SSH,
@@ -45,8 +47,8 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=EvalCommand, short_help="Print the command line that starts the job.")
-@click.argument("nodes", nargs=-1, metavar="[NODES]")
-@options(FOR, RANKS, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, TIME, COUNTS, CONFIG, PLANNED)
+@NODES
+@options(FOR, RANKS, FORCE, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, TIME, COUNTS, CONFIG, PLANNED)
 @click.pass_context
 def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, **flags: object) -> int:
     """Check the nodes, then print only the command line that starts the job on them, ready for a shell.
@@ -60,8 +62,7 @@ def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, 
     code is 1 (--for env prints the word false, so that eval fails too); --force prints the plan anyway.
     """  # noqa: D301  click ends a paragraph's folding at \b
     given = {**flags, "nodes_file": nodes_file(context, nodes), "program": program_of(context)}
-    # All checks run before a command line is printed; `output` in ncheck.toml is the format of reports, not of plans.
-    settings = replace(settings_of(given), select=(), output=output or "line", probe="none")
+    settings = replace(settings_of(given), select=(), probe="none")  # all checks run before a command line is printed
     from ncheck.report.progress import observer_for
 
     report = examined(settings, observer_for(sys.stderr, os.environ, settings.longest))
@@ -69,13 +70,13 @@ def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, 
     if report.interrupted:
         say("interrupted: no plan was made")
         return report.exit_code
-    return _print_plan(report, settings)
+    return print_plan(report, settings, as_json=output == "json")
 
 
-def _print_plan(report: Report, settings: Settings) -> int:
-    """Print the plan in the requested form, unless errors affect it."""
+def print_plan(report: Report, settings: Settings, *, as_json: bool) -> int:
+    """Print the plan, unless errors affect it."""
     reasons = blocking_reasons(report)
-    launcher, text = _text(report.plan, settings)
+    launcher, text = _text(report.plan, settings, as_json=as_json)
     for message in (*reasons, *report.plan.notes):
         say(message)
     if text is None or all_dropped(report) or (reasons and not settings.force):
@@ -91,7 +92,7 @@ def _print_plan(report: Report, settings: Settings) -> int:
     return EXIT_CLEAN
 
 
-def _text(plan: LaunchPlan, settings: Settings) -> tuple[str, str | None]:
+def _text(plan: LaunchPlan, settings: Settings, *, as_json: bool) -> tuple[str, str | None]:
     """Return the launcher and the text for standard output, None if there is no plan for it."""
     from ncheck.plan.launch import NoLineError
     from ncheck.plan.launchers import FILES
@@ -102,7 +103,7 @@ def _text(plan: LaunchPlan, settings: Settings) -> tuple[str, str | None]:
     elif settings.launcher is None:
         with suppress(NoLineError):  # the notes of the plan give the reason
             text = FILES["env"](plan, {})
-    if settings.output == "json" and text is not None:
+    if as_json and text is not None:
         from ncheck.report.json import plan_as_json
 
         text = plan_as_json(plan)

@@ -17,6 +17,7 @@ from ncheck.model.finding import Severity
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+PAGES = "https://github.com/ncheck/ncheck/blob/main/docs/checks.md"  # of all our checks, an anchor per code
 HERE = "here"  # where a fix is to be typed: on the machine that runs ncheck
 SLOW_NETWORK = "slow network"  # what a check may explain: that an all-reduce between nodes is slow
 
@@ -105,6 +106,11 @@ class Check:
     def title(self) -> str:
         """The page's first line."""
         return self.page.strip().splitlines()[0]
+
+    @property
+    def url(self) -> str:
+        """The address of the page; "" for a plug-in's."""
+        return f"{PAGES}#{self.code.lower()}" if self.module.startswith("ncheck_checks.") else ""
 
 
 NodeJudge = Callable[[NodeView], Iterable[Said]]

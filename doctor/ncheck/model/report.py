@@ -8,6 +8,7 @@ from enum import Enum
 
 from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import LaunchPlan
+from ncheck.model.system import System
 
 SCHEMA = "ncheck.report/1"
 
@@ -44,6 +45,7 @@ class NodeSummary:
     cause: str = ""  # why it was not reached, or not wholly: "host-key-changed"
     detail: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)  # one line a topic: {"GPUs": "8 x NVIDIA H100 80GB HBM3"}
+    system: System = field(default_factory=System)  # the same as values
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,20 @@ class Probe:
 
 
 @dataclass(frozen=True)
+class BadNode:
+    """A node that a job is better off without. `codes` are those of the checks that say so.
+
+    `unknown`: no error names the node, but a check of it could not run. Not known is not good, and no fault either.
+    """
+
+    node: str
+    reason: str
+    codes: tuple[str, ...]
+    reached: bool = True
+    unknown: bool = False
+
+
+@dataclass(frozen=True)
 class Report:
     """One run. `exit_code` is what the process ends with (a demo ends with its own)."""
 
@@ -153,6 +169,7 @@ class Report:
     interrupted: bool = False  # ^C or the deadline: what was known so far
     recorded: bool = False  # any node's evidence was read from a recording, not measured now
     dropped: Mapping[str, str] = field(default_factory=dict)  # --drop-bad: node to why; the rest is without them
+    bad: tuple[BadNode, ...] = ()  # none after ^C: what was not asked in time is no reason to leave a node out
     time: str = ""  # when the run began: local time with its offset from UTC, "2026-11-22T13:04:05+01:00"
     host: str = ""  # the machine that ran ncheck, its user, and the command line without secrets
     user: str = ""

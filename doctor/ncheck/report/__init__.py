@@ -1,27 +1,75 @@
-"""Readers of one Report that decide nothing: console and HTML for people, JSON for programs."""
+"""Readers of one Report that decide nothing: console, HTML and Markdown for people, the others for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
+
+from ncheck.errors import NcheckError
 
 if TYPE_CHECKING:
     from ncheck.model.report import Report
 
 # -v and -q choose other modules for the console: verbose, quiet.
-# A format is a module of this name here, with print_report(report, stream, environ, *, color).
-FORMATS = ("console", "json", "html")
+# A format is a module of this name here, with print_report(report, stream, environ, *, color). A program that reads
+# exit codes of its own has exit_code(report) too.
+FORMATS = ("console", "json", "html", "markdown", "junit", "openmetrics", "nagios", "github", "slurm")
 
 
-def show(report: Report, output: str, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> int:
+@dataclass(frozen=True)
+class Output:
+    """One -o: a format, and the file to write it to. None is standard output."""
+
+    form: str
+    path: str | None = None
+
+
+def show_all(
+    report: Report,
+    outputs: Sequence[Output],
+    stream: TextIO,
+    environ: Mapping[str, str],
+    *,
+    color: bool | None = None,
+) -> int:
+    """Write all files, then print what goes to the stream; return the exit code.
+
+    Raises NcheckError for files that could not be written, after all else is.
+    """
+    from ncheck.files import write_whole
+
+    code, failed = report.exit_code, []
+    for one in sorted(outputs, key=lambda one: one.path is None):
+        if one.path is None:
+            code = show(report, one.form, stream, environ, color=color)
+            continue
+        module = _module(one.form)
+        try:
+            write_whole(one.path, "-o", lambda file, m=module: m.print_report(report, file, environ, color=color))  # type: ignore[misc]
+        except NcheckError as error:
+            failed.append(str(error))
+    if failed:
+        raise NcheckError("; ".join(failed))
+    return code
+
+
+def show(report: Report, form: str, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> int:
     """Print the report in this format. Return its exit code, also if the reader closed the pipe."""
+    module = _module(form)
     try:
-        import_module(f"ncheck.report.{output}").print_report(report, stream, environ, color=color)
+        module.print_report(report, stream, environ, color=color)
         stream.flush()
     except BrokenPipeError:
         leave_quietly(stream)
-    return report.exit_code
+    code: int = module.exit_code(report) if hasattr(module, "exit_code") else report.exit_code
+    return code
+
+
+def _module(form: str) -> ModuleType:
+    return import_module(f"ncheck.report.{form}")
 
 
 def leave_quietly(stream: TextIO) -> None:

@@ -1,12 +1,18 @@
-"""The report as one self-contained HTML page: no script, nothing fetched, light and dark, fit for printing."""
+"""The report as one self-contained HTML page: nothing is fetched, light and dark, fit for a phone and for printing.
+
+Its one script searches and copies; the page allows it by its hash, and no other.
+"""
 
 from __future__ import annotations
 
+from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
-from math import floor, log2, log10
+from math import ceil, floor, log2, log10
 from typing import TextIO
 
 from jinja2 import Environment, StrictUndefined, Template
@@ -16,7 +22,10 @@ from ncheck.model.finding import Outcome, Severity
 from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Report
 from ncheck.report import measured as say
 from ncheck.report import text as words
+from ncheck.report.check_matrix import CheckMatrix, check_matrix
+from ncheck.report.listing import page_url
 from ncheck.report.measured import Heat, Line, carried, gathered, heat, odd_words
+from ncheck.report.parts import label
 from ncheck.report.summary import (
     Headline,
     by_topic,
@@ -29,6 +38,7 @@ from ncheck.report.summary import (
     plan_settings,
     totals,
     unreached_and_unknown,
+    urgency,
 )
 from ncheck.report.text import FoldedFinding, fix_label, fold_findings, fold_verdicts, grouped, lines, node_set
 from ncheck.text import size as size_text
@@ -43,8 +53,9 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
 
 def as_html(report: Report) -> str:
     """Return the page. Text from nodes is escaped, whatever it looks like."""
-    style = Markup(_own("page.css"))  # noqa: S704  our own file
-    text = _template().render(view=view_of(report), style=style)
+    style, script = Markup(_own("page.css")), Markup(_own("page.js"))  # noqa: S704  our own files
+    allowed = b64encode(sha256(script.encode("ascii")).digest()).decode()
+    text = _template().render(view=view_of(report), style=style, script=script, allowed=allowed)
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii")  # the same in every encoding
 
 
@@ -54,7 +65,9 @@ def _template() -> Template:
         autoescape=True, finalize=_clean, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters.update(folded=node_set, fix_label=fix_label, place=_place, cut=_cut)
+    environment.filters.update(
+        folded=node_set, fix_label=fix_label, page_url=page_url, label=label, place=_place, cut=_cut
+    )
     return environment.from_string(_own("page.html"))
 
 
@@ -77,7 +90,8 @@ def _cut(name: str) -> str:
 
 WIDTH, HEIGHT = 760, 340
 LEFT, RIGHT, TOP, BOTTOM = 56, 24, 30, 44
-_TICKS = 5
+_DECADES = 6  # of bandwidth that are drawn
+_FEW = 2
 _LABEL = 62  # room for a size below the drawing
 
 
@@ -124,8 +138,8 @@ def curve_of(one: Measurement, title: str) -> Curve | None:
     sizes = sorted({point.size for point in one.curve if point.size > 0})
     if len(sizes) < 2:  # noqa: PLR2004  one size is no curve
         return None
-    ticks = _ticks(max([one.expected or 0.0, *(point.busbw for point in one.curve)]))
-    frame = _Frame(log2(sizes[0]), log2(sizes[-1]), ticks[-1])
+    ticks = _ticks([one.expected or 0.0, *(point.busbw for point in one.curve)])
+    frame = _Frame(log2(sizes[0]), log2(sizes[-1]), log10(ticks[0]), log10(ticks[-1]))
     lines = [_line(one.curve, frame, in_place=in_place) for in_place in (False, True)]
     return Curve(
         title=f"Bus bandwidth by size: {title}",
@@ -141,15 +155,19 @@ def curve_of(one: Measurement, title: str) -> Curve | None:
 
 @dataclass(frozen=True)
 class _Frame:
+    """Both axes are logarithmic: small messages reach a thousandth of what large ones do."""
+
     least: float
     most: float
+    bottom: float
     top: float
 
     def x(self, size: int) -> float:
         return LEFT + (log2(size) - self.least) / (self.most - self.least) * (WIDTH - LEFT - RIGHT)
 
     def y(self, busbw: float) -> float:
-        return HEIGHT - BOTTOM - busbw / self.top * (HEIGHT - TOP - BOTTOM)
+        share = (log10(max(busbw, 10**self.bottom)) - self.bottom) / (self.top - self.bottom)
+        return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
 
 def _line(curve: Sequence[Point], frame: _Frame, *, in_place: bool) -> CurveLine:
@@ -164,13 +182,18 @@ def _description(point: Point) -> str:
     return f"{size_text(point.size)}: {say.rate(point.busbw)} GB/s, {say.time(point.seconds)}, {place}{wrong}"
 
 
-def _ticks(most: float) -> list[float]:
-    """Return round steps from 0 to the first one at or above the maximum."""
-    rough = (most or 1.0) / (_TICKS - 1)
-    unit = 10.0 ** floor(log10(rough))
-    step = next(factor * unit for factor in (1, 2, 2.5, 5, 10) if factor * unit >= rough)
-    count = int(-(-(most or 1.0) // step))
-    return [float(f"{step * place:.6g}") for place in range(count + 1)]
+def _ticks(values: Sequence[float]) -> list[float]:
+    """Return powers of ten around the values, at most _DECADES of them; with 2 and 5 between them if they are few.
+
+    The last one is the first of 1, 2, 5, 10 ... at or above all values.
+    """
+    there = [value for value in values if value > 0] or [1.0]
+    top = ceil(log10(max(there)))
+    bottom = min(max(floor(log10(min(there))), top - _DECADES), top - 1)
+    fine = [float(f"{step}e{power}") for power in range(bottom, top) for step in (1, 2, 5)]
+    until = next((tick for tick in fine[1:] if tick >= max(there)), 10.0**top)
+    ticks = fine if top - bottom <= _FEW else fine[::3]
+    return [tick for tick in ticks if tick < until] + [until]
 
 
 def _labelled(sizes: Sequence[int], frame: _Frame) -> Sequence[int]:
@@ -232,6 +255,15 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class Outcomes:
+    """All verdicts with one outcome: rows of checks, nodes and reason."""
+
+    name: str
+    count: int
+    rows: tuple[tuple[tuple[str, ...], str, str], ...]
+
+
+@dataclass(frozen=True)
 class View:
     """Everything on the page, in its order."""
 
@@ -240,7 +272,9 @@ class View:
     headline: Headline
     caveats: tuple[str, ...]
     figures: tuple[tuple[str, str, str], ...]  # a number, its label, its tone
-    findings: tuple[tuple[str, tuple[FoldedFinding, ...]], ...]
+    kinds: tuple[tuple[str, int], ...]  # how many findings of each kind
+    findings: tuple[tuple[str, tuple[tuple[str, FoldedFinding], ...]], ...]  # by topic, each with its anchor
+    matrix: CheckMatrix
     foremost: Measured | None
     measured: tuple[Measured, ...]
     pairs: Pairs | None
@@ -249,7 +283,7 @@ class View:
     lines: tuple[tuple[str, str, tuple[str, ...]], ...]
     topics: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     table: tuple[tuple[NodeSummary, str], ...]
-    outcomes: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]
+    outcomes: tuple[Outcomes, ...]
     totals: str
     exit_code: str
 
@@ -265,7 +299,9 @@ def view_of(report: Report) -> View:
         headline=headline(report, findings),
         caveats=tuple(caveats(report)),
         figures=tuple(_figures(report, findings, first)),
-        findings=tuple((topic, tuple(members)) for topic, members in by_topic(findings).items()),
+        kinds=tuple(Counter(map(label, sorted(findings, key=urgency))).items()),
+        findings=tuple(_anchored(findings)),
+        matrix=check_matrix(report),
         foremost=_measured(first, by) if first else None,
         measured=tuple(_measured(one, by) for one in report.measurements if one is not first),
         pairs=_pairs(report),
@@ -280,6 +316,17 @@ def view_of(report: Report) -> View:
         totals=" \N{MIDDLE DOT} ".join(totals(report, findings)),
         exit_code=exit_code_meaning(report),
     )
+
+
+def _anchored(findings: Sequence[FoldedFinding]) -> Iterator[tuple[str, tuple[tuple[str, FoldedFinding], ...]]]:
+    """Yield the findings by topic, with anchors: NC402, and NC402-2 for the next one of that check."""
+    seen: Counter[str] = Counter()
+    for topic, members in by_topic(findings).items():
+        anchored = []
+        for one in members:
+            seen[one.code] += 1
+            anchored.append((one.code if seen[one.code] == 1 else f"{one.code}-{seen[one.code]}", one))
+        yield topic, tuple(anchored)
 
 
 def _figures(
@@ -299,11 +346,11 @@ def _figures(
         number = sum(finding.severity is severity and not finding.ignored for finding in findings)
         yield str(number), f"{severity.value}{'' if number == 1 else 's'}", tone if number else say.WELL
     not_run, unknown = unreached_and_unknown(report)
-    for verdicts, label in ((not_run, "not run"), (unknown, "unknown")):
+    for verdicts, outcome in ((not_run, "not run"), (unknown, "unknown")):
         checks = len({verdict.check for verdict in verdicts})
         noun = "check" if checks == 1 else "checks"
-        if checks or label == "unknown":
-            yield str(checks), f"{noun} {label}", "doubtful" if checks else say.WELL
+        if checks or outcome == "unknown":
+            yield str(checks), f"{noun} {outcome}", "doubtful" if checks else say.WELL
 
 
 def _measured(one: Measurement, by: str) -> Measured:
@@ -357,11 +404,11 @@ def _topics(report: Report) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]
             yield topic, tuple((value, words.node_set(nodes)) for value, nodes in grouped(values))
 
 
-def _outcomes(report: Report) -> Iterator[tuple[str, tuple[tuple[str, str, str], ...]]]:
+def _outcomes(report: Report) -> Iterator[Outcomes]:
     """Yield the verdicts by outcome, folded: the checks, the nodes, the reason."""
     for outcome in (Outcome.FAILED, Outcome.CRASHED, Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.PASSED):
         same = [verdict for verdict in report.verdicts if verdict.outcome is outcome]
         if same:
             folded = fold_verdicts(same)
-            rows = tuple((", ".join(group.checks), words.node_set(group.nodes), group.reason) for group in folded)
-            yield f"{len(same)} {outcome.value}", rows
+            rows = tuple((group.checks, words.node_set(group.nodes), group.reason) for group in folded)
+            yield Outcomes(outcome.value, len(same), rows)

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO
 
+from ncheck.model.check import PAGES
+
 if TYPE_CHECKING:
     from ncheck.registry import Registry
-
-CHECKS_URL = "https://github.com/ncheck/ncheck/blob/main/docs/checks.md"
 
 _TOPICS = {
     "NC0": "Not examined",
@@ -30,7 +30,7 @@ def topic_of(code: str) -> str:
 
 def page_url(code: str) -> str:
     """Return the address of the page of one of our checks; "" for a plug-in's."""
-    return f"{CHECKS_URL}#{code.lower()}" if code[:3] in _TOPICS else ""
+    return f"{PAGES}#{code.lower()}" if code[:3] in _TOPICS else ""
 
 
 def as_json(registry: Registry) -> str:

@@ -9,13 +9,19 @@ from typing import Any
 
 from ncheck.model.finding import Finding, Verdict
 from ncheck.model.plan import Blocker, LaunchCommand, LaunchPlan, Setting
-from ncheck.model.report import SCHEMA, Measurement, NodeSummary, Pair, Point, Probe, Report, Traffic
+from ncheck.model.report import SCHEMA, BadNode, Measurement, NodeSummary, Pair, Point, Probe, Report, Traffic
+from ncheck.model.system import System, SystemGpus, SystemInterface, SystemPort
 
 RECORDS = (
     Report,
     NodeSummary,
+    System,
+    SystemGpus,
+    SystemPort,
+    SystemInterface,
     Verdict,
     Finding,
+    BadNode,
     LaunchPlan,
     LaunchCommand,
     Blocker,
@@ -46,10 +52,18 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "recorded": "True if the data of any node comes from a recording.",
         "cpus_only": "True if no node that was reached has a GPU: only checks of CPUs and networks ran.",
         "dropped": "Nodes that --drop-bad left out, with the reason; everything else is about the other nodes.",
+        "bad": "Nodes that a job is better off without, with the reason; none after ^C.",
         "time": "When the run began: local time with its offset from UTC (ISO 8601). A replay has its own time.",
         "host": "The machine that ran ncheck.",
         "user": "The user who ran ncheck there.",
         "command": "The command line, without secrets.",
+    },
+    "BadNode": {
+        "node": "The node.",
+        "reason": "The first reason.",
+        "codes": "The codes of the checks that say so.",
+        "reached": "False if the node was not reached.",
+        "unknown": "True if no error names the node, but a check of it could not run.",
     },
     "NodeSummary": {
         "name": "The name in the list.",
@@ -67,6 +81,44 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "cause": "Why the node was not reached, or its session was cut, such as host-key-changed; empty on success.",
         "detail": "The original error message of the library, ssh or the node.",
         "facts": "One line per topic, such as GPUs or NCCL.",
+        "system": "The same and more, as values.",
+    },
+    "System": {
+        "gpus": "The GPUs; null if there are none or they are unknown.",
+        "nccl": "Version of the NCCL that the job's interpreter loads, such as 2.21.5.",
+        "nccl_path": "Its path.",
+        "mpi": "Open MPI, MPICH, Intel MPI or Spectrum MPI.",
+        "mpi_version": "Its version, such as 4.1.6.",
+        "horovod": "Version of Horovod.",
+        "python": "Path of the Python interpreter of the job.",
+        "python_version": "Its version.",
+        "frameworks": "Versions of the frameworks installed in it, such as torch, by name.",
+        "ports": "The ports of InfiniBand and RoCE adapters.",
+        "interfaces": "Network interfaces that could carry a job's data, up or not.",
+        "absent": "What the node does not have (gpus, nccl, mpi, horovod, python, ports, interfaces), with the reason.",
+        "unknown": "What should have been readable and was not, with the reason.",
+    },
+    "SystemGpus": {
+        "count": "Number of GPUs.",
+        "models": "Number of GPUs by model name.",
+        "driver": "Version of the driver, such as 550.54.15.",
+        "cuda": "The newest CUDA version that the driver supports.",
+        "memory": "Memory of all GPUs together in bytes; null if unknown.",
+    },
+    "SystemPort": {
+        "name": "The HCA and its port, such as mlx5_0:1.",
+        "state": "Active, Down, Initializing or Armed.",
+        "physical": "The physical state, such as LinkUp or Polling.",
+        "rate": "Gb/s; null if unknown.",
+        "link_layer": "InfiniBand, Ethernet or OmniPath.",
+    },
+    "SystemInterface": {
+        "name": "The name, such as eno1.",
+        "kind": "What it is: physical, cloud, infiniband, bond, vlan, bridge or macvlan.",
+        "running": "Whether it has a carrier.",
+        "mtu": "Bytes of the largest packet.",
+        "speed": "Gb/s; null if the driver does not report it.",
+        "addresses": "Its addresses with their prefix length, such as 10.1.0.7/24.",
     },
     "Verdict": {
         "check": "The check's name.",
@@ -88,6 +140,8 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "fix": "A command that fixes or shows the problem.",
         "where": 'Where to type it: "here" is the machine that runs ncheck; empty: on the nodes of the finding.',
         "kind": "fix: the command mends the problem. look: it shows more.",
+        "title": "The title of the check's page.",
+        "page": "The address of the check's page; empty for a check of a plug-in.",
         "see": "Codes of the findings on the same nodes that name the cause of this one.",
         "ignored": "True if --ignore names it: the severity is lowered, the finding is still listed.",
         "summary": "The problem in a few words; empty if the message is short or the name of the check says it.",

@@ -16,6 +16,7 @@ from typing import Any
 
 from ncheck.errors import SettingsError
 from ncheck.hostlist import unfold
+from ncheck.report import Output
 from ncheck.settings.file import FileSettings, read_settings_file
 from ncheck.settings.values import ENVIRONMENT, READ
 from ncheck.text import printable
@@ -82,7 +83,7 @@ class Settings:
     select: tuple[str, ...] = ()
     ignore: tuple[Ignore, ...] = ()
     fail_on: tuple[str, ...] = ("error", "unknown")
-    output: str = "console"  # one of report.FORMATS
+    output: tuple[Output, ...] = (Output("console"),)
     record: str | None = None
     local: bool = False
     rehearsal: bool = False  # ncheck demo: its temporary files must not appear in command lines
@@ -96,6 +97,7 @@ class Settings:
     need_ports: tuple[int, ...] = ()  # more ports that the job needs on its first node
     drop_bad: bool = False  # plan, launch and probe leave out nodes that have errors
     good_nodes: str | None = None  # the file to write the nodes without errors to
+    bad_nodes: str | None = None  # the file to write the others to
     force: bool = False  # use the plan although errors affect it
 
     @property

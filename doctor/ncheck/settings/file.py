@@ -23,12 +23,16 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from ncheck.errors import SettingsError
 from ncheck.hostlist import quoted, unfold
 from ncheck.settings.approval import approved, own_folder
 from ncheck.settings.values import ENVIRONMENT, READ
 from ncheck.text import printable
+
+if TYPE_CHECKING:
+    from ncheck.report import Output
 
 NAME = "ncheck.toml"
 LARGEST = 2**20
@@ -47,6 +51,7 @@ _FLAGS_ONLY = {
     "launcher": "use ncheck plan --for or ncheck launch --with",
     "program": "write it after --",
     "good-nodes": "use the option --good-nodes",
+    "bad-nodes": "use the option --bad-nodes",
     "drop-bad": "give it as an option of each run",
     "force": "give it as an option of each run",
 }
@@ -182,6 +187,8 @@ class _Reading:
         for key, value in table.items():
             name = _known(key, _KEYS, "host")
             read = _read(key, name, value)
+            if name == "output" and any(one.path for one in cast("tuple[Output, ...]", read)):
+                raise ValueError("output: a file is not allowed here: give -o FORMAT=FILE as an option of each run")
             values[name] = self._anchored(str(read)) if name in _PATHS else read
         return values
 

@@ -6,6 +6,7 @@ A reader takes text, or what TOML or click made of it. It raises ValueError with
 from __future__ import annotations
 
 import math
+import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from typing import cast
 
 from ncheck.hostlist import is_name, quoted, unfold
 from ncheck.model.plan import LAUNCHERS
-from ncheck.report import FORMATS
+from ncheck.report import FORMATS, Output
 
 Read = Callable[[object], object]
 
@@ -186,25 +187,26 @@ def _fail_on(value: object) -> tuple[str, ...]:
 
 
 def _ignore(value: object) -> tuple[tuple[str, str | None], ...]:
-    """Read CHECK or CHECK=nodes, or a list of these; commas belong to the nodes."""
+    """Read CHECK, CHECK=nodes, a,b or a,b=nodes, or a list of these: what follows = are the nodes of each check."""
     values = (value,) if isinstance(value, str) else value
     if not isinstance(values, (list, tuple)):
         raise ValueError("expected CHECK or CHECK=nodes, or a list of these")  # noqa: TRY004  a wrong value, reported like others
-    return tuple(_ignored(one) for one in values)
+    return tuple(ignored for one in values for ignored in _ignored(one))
 
 
-def _ignored(value: object) -> tuple[str, str | None]:
+def _ignored(value: object) -> list[tuple[str, str | None]]:
     if not isinstance(value, str):
         raise ValueError("expected CHECK or CHECK=nodes")  # noqa: TRY004  a wrong value, reported like others
-    check, equals, nodes = (part.strip() for part in value.partition("="))
-    if not is_name(check):
-        raise ValueError(f"{quoted(check)} is not a check; write its code or name, as in NC305 or NC305=node07")
-    if not equals:
-        return check, None
-    if not nodes:
-        raise ValueError(f"{quoted(value)} names no node; write {check}=node07, or {check} alone for all nodes")
-    unfold(nodes)
-    return check, nodes
+    before, equals, nodes = (part.strip() for part in value.partition("="))
+    checks = [check.strip() for check in before.split(",")]
+    for check in checks:
+        if not is_name(check):
+            raise ValueError(f"{quoted(check)} is not a check; write its code or name, as in NC305 or NC305=node07")
+    if equals and not nodes:
+        raise ValueError(f"{quoted(value)} names no node; write {before}=node07, or {before} alone for all nodes")
+    if equals:
+        unfold(nodes)
+    return [(check, nodes or None) for check in checks]
 
 
 def _ports(value: object) -> tuple[int, ...]:
@@ -224,6 +226,26 @@ def _interface(value: object) -> str:
     if len(name.encode()) > _LONGEST_INTERFACE or not is_name(name):
         raise ValueError(f"{quoted(name)} is not an interface name, as in eth0; to list the names: ip -br link")
     return name
+
+
+def _outputs(value: object) -> tuple[Output, ...]:
+    """Read FORMAT or FORMAT=PATH, or a list of these; standard output takes one."""
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    outputs = tuple(_output(one) for one in values)
+    printed = [one.form for one in outputs if one.path is None]
+    if len(printed) > 1:
+        raise ValueError(
+            f"standard output takes one format, not {' and '.join(printed)}: write the other to a file, as in "
+            f"-o {printed[-1]}=FILE"
+        )
+    return outputs
+
+
+def _output(value: object) -> Output:
+    form, equals, path = _text(value).partition("=")
+    if form not in FORMATS:
+        raise ValueError(f"expected one of {', '.join(FORMATS)}, or FORMAT=FILE, not {quoted(str(value))}")
+    return Output(form, os.path.expanduser(_text(path)) if equals else None)  # noqa: PTH111  a shell leaves ~ after =
 
 
 def _program(value: object) -> tuple[str, ...]:
@@ -262,7 +284,7 @@ READ: Mapping[str, Read] = {
     "select": _words,
     "ignore": _ignore,
     "fail_on": _fail_on,
-    "output": _one_of(*FORMATS),
+    "output": _outputs,
     "record": _text,
     "local": _flag,
     "launcher": _one_of(*LAUNCHERS),
@@ -274,6 +296,7 @@ READ: Mapping[str, Read] = {
     "need_ports": _ports,
     "drop_bad": _flag,
     "good_nodes": _text,
+    "bad_nodes": _text,
     "force": _flag,
 }
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import ncheck
+from ncheck.cli.examine import write_lists
+from ncheck.inventory.read import read_inventory
+from ncheck.model.plan import LaunchPlan
+from ncheck.model.report import NodeSummary, Probe, Report
+from ncheck.settings import Settings
 
+GOOD = Report(
+    0, (NodeSummary("localhost", reached=True),), (), (), LaunchPlan(), (), Probe(ran=False, reason=""), "1", 1.0, ()
+)
 HOME = str(Path(ncheck.__file__).parent.parent)
 
 
@@ -28,6 +37,17 @@ def test_where_no_node_is_good_there_is_no_file_and_the_exit_code_is_1(tmp_path:
         in done.stderr
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_bad_nodes_are_written_in_the_form_of_the_list_and_none_is_an_empty_file(tmp_path: Path) -> None:
+    (tmp_path / "nodes.txt").write_text("# rack 1\nnowhere.invalid slots=8\n")
+    done = run_ncheck("nodes.txt", "--bad-nodes", "bad.txt", cwd=tmp_path)
+    assert (done.returncode, (tmp_path / "bad.txt").read_text()) == (1, "# rack 1\nnowhere.invalid slots=8\n")
+    assert "ncheck: wrote bad.txt: nowhere.invalid\n" in done.stderr
+    listed, report = read_inventory(Settings(hosts="localhost"), stdin=io.BytesIO(), environ={}), GOOD
+    settings = Settings(bad_nodes=str(tmp_path / "bad.txt"))
+    assert write_lists(report, listed, settings) == report
+    assert (tmp_path / "bad.txt").read_text() == ""
 
 
 def test_the_list_itself_is_refused_before_any_node_is_asked(tmp_path: Path) -> None:

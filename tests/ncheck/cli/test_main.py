@@ -40,8 +40,10 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
     assert sorted(commands.commands) == [
         "allow",
         "check",
+        "completion",
         "demo",
         "explain",
+        "help",
         "launch",
         "list",
         "local",
@@ -50,8 +52,31 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
         "read",
         "replay",
         "schema",
+        "version",
     ]
     assert all(f"\n  {name} " in out for name in commands.commands)
+
+
+@pytest.mark.parametrize(("words", "begin"), [
+    (("-h",), "Usage: ncheck [OPTIONS] COMMAND"), (("help",), "Usage: ncheck [OPTIONS] COMMAND"),
+    (("plan", "-h"), "Usage: ncheck plan "), (("help", "plan"), "Usage: ncheck plan "),
+    (("nodes.txt", "-h"), "Usage: ncheck check "), (("version",), "ncheck 0.1.0\n"), (("--version",), "ncheck 0.1.0\n"),
+])  # fmt: skip
+def test_help_and_version_are_found_by_each_of_their_names(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], begin: str
+) -> None:
+    code, out, err = told(capsys, *words)
+    assert (code, err, out.startswith(begin)) == (0, "", True)
+
+
+def test_help_of_a_command_is_what_the_command_prints_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in commands.commands:
+        assert told(capsys, "help", name) == told(capsys, name, "--help")
+
+
+def test_help_of_no_command_says_where_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "help", "NC201")
+    assert line.startswith("ncheck: no command is called 'NC201'; ncheck help lists them, ncheck list the checks (see ")
 
 
 def options_of(*names: str) -> set[str]:
@@ -64,10 +89,15 @@ def test_each_setting_has_an_option_and_each_option_is_a_setting() -> None:
     job = {field.name for field in fields(JobEnvironment)}
     elsewhere = {
         "nodes_file", "environment", "overrides", "local", "rehearsal", "program", "drop_bad", "good_nodes",
-        "probe_wanted",
+        "bad_nodes", "probe_wanted",
     }  # fmt: skip
     wanted = {field.name for field in fields(Settings)} - elsewhere | job
-    assert options_of("check", "plan") - {"drop_bad", "good_nodes"} == wanted
+    assert options_of("check", "plan") - {"drop_bad", "good_nodes", "bad_nodes"} == wanted
+
+
+@pytest.mark.parametrize("name", ["check", "local", "probe", "plan", "launch", "replay"])
+def test_whatever_measures_or_plans_can_be_forced(name: str) -> None:
+    assert "force" in options_of(name)
 
 
 def test_an_unknown_option_is_refused_with_what_is_near(capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +134,7 @@ def test_a_misspelt_file_is_answered_with_the_file_that_is_near(
     assert refused(capsys, "node.txt") == "ncheck: no such file or command: 'node.txt'; did you mean nodes.txt?\n"
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("chek", "check"), ("help", "--help"), ("version", "--version")])
+@pytest.mark.parametrize(("typed", "meant"), [("chek", "check"), ("halp", "help"), ("versions", "version")])
 def test_a_misspelt_command_is_answered_with_the_command_that_is_near(
     capsys: pytest.CaptureFixture[str], typed: str, meant: str
 ) -> None:

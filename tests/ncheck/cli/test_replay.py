@@ -114,3 +114,52 @@ def test_a_recorded_name_that_no_listing_can_have_is_refused(
     save(tmp_path / "r", (Evidence(name, Login(reached=True)),))
     assert main(["replay", str(tmp_path / "r")]) == 2
     assert "is in no listing" in capsys.readouterr().err
+
+
+PLAN = ("plan", "--for", "torchrun", "--", "python", "train.py")
+
+
+def test_a_plan_is_printed_from_a_recording_and_nothing_else_on_standard_output(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["replay", str(FIXTURES / "docker0-and-veth"), *PLAN]) == 0
+    out, err = capsys.readouterr()
+    assert [line for line in out.splitlines() if not line.startswith("# on gpu")] == [
+        "env NCCL_SOCKET_IFNAME==eno1 NCCL_DEBUG=WARN torchrun --nnodes=4 "
+        f"--node-rank={rank} --master-addr=10.20.0.11 --master-port=29400 --nproc-per-node=8 train.py"
+        for rank in range(4)
+    ]
+    assert "ncheck: plan for torchrun\n" in err
+
+
+def test_a_plan_from_a_recording_is_blocked_dropped_and_forced_as_a_live_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    down = ["replay", str(FIXTURES / "one-node-down")]
+    assert main([*down, *PLAN]) == 1
+    assert capsys.readouterr().out == ""
+    assert main([*down, "plan", "--for", "env"]) == 1
+    assert capsys.readouterr().out == "false\n"
+    assert main([*down, "plan", "--drop-bad", "--for", "torchrun"]) == 0
+    out, err = capsys.readouterr()
+    assert "--nnodes=3" in out
+    assert err.startswith("ncheck: 3 of 4 nodes, without gpu03: not reached: refused: ")
+    assert main([*down, *PLAN[:-3], "--force"]) == 0
+    assert "--nnodes=4" in capsys.readouterr().out
+
+
+def test_a_plan_from_a_recording_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(FIXTURES / "healthy-4x8-h100"), "plan", "--for", "srun", "-o", "json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["lines"]) == ["srun"]
+
+
+@pytest.mark.parametrize(("words", "why"), [
+    (("--for", "srun"), "to print a plan: ncheck replay DIR plan --for srun"),
+    (("plan", "-o", "html"), "-o: a plan is printed as line or json"),
+    (("plans",), "Invalid value for '[plan]': 'plans' is not 'plan'"),
+])  # fmt: skip
+def test_what_a_replay_cannot_print_is_refused(
+    words: tuple[str, ...], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", str(FIXTURES / "healthy-4x8-h100"), *words]) == 2
+    assert capsys.readouterr() == ("", f"ncheck: {why} (see ncheck replay --help)\n")

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import io
-import os
-from pathlib import Path
 
 import pytest
-from ncheck.errors import SettingsError
-from ncheck.inventory.good_nodes import listing_of, writable, write_good
+from ncheck.inventory.good_nodes import listing_of
 from ncheck.inventory.read import read_inventory
 from ncheck.settings import Settings
 
@@ -70,33 +67,3 @@ def test_a_slurm_allocation_becomes_a_node_list() -> None:
     environ = {"SLURM_JOB_NODELIST": "node[01-04]", "SLURM_NTASKS_PER_NODE": "8"}
     nodes = read_inventory(Settings(slurm=True), stdin=io.BytesIO(), environ=environ)
     assert listing_of(nodes, {"node01", "node02", "node04"}) == "node[01-02,04]\n"
-
-
-def test_the_file_is_written_whole_over_an_older_one_and_nothing_else_is_left(tmp_path: Path) -> None:
-    target = tmp_path / "good.txt"
-    target.write_text("old\n")
-    nodes = read_inventory(Settings(hosts="a,b"), stdin=io.BytesIO(), environ={})
-    write_good(str(target), nodes, {"b"})
-    assert (target.read_text(), list(tmp_path.iterdir())) == ("b\n", [target])
-
-
-def test_what_cannot_be_written_is_told_and_leaves_nothing(tmp_path: Path) -> None:
-    nodes = read_inventory(Settings(hosts="a"), stdin=io.BytesIO(), environ={})
-    with pytest.raises(SettingsError, match=r"--good-nodes: .*/gone/good.txt: No such file or directory"):
-        write_good(str(tmp_path / "gone" / "good.txt"), nodes, {"a"})
-
-
-def test_the_list_that_is_read_is_not_written_over_by_whatever_name(tmp_path: Path) -> None:
-    nodes = tmp_path / "nodes.txt"
-    nodes.write_text("a\n")
-    (tmp_path / "link").symlink_to(nodes)
-    for name in ("nodes.txt", "link", "../" + tmp_path.name + "/nodes.txt"):
-        with pytest.raises(SettingsError, match="is the input list and is not overwritten"):
-            writable(str(tmp_path / name), str(nodes))
-
-
-def test_what_is_no_file_to_write_is_refused_before_any_node_is_asked(tmp_path: Path) -> None:
-    refused = dict.fromkeys((os.devnull, "/dev/stdout", "/proc/self/fd/1"), "is not a regular file")
-    for path, why in ({**refused, "-": "expected a file", f"{tmp_path}/no/g": "does not exist"}).items():
-        with pytest.raises(SettingsError, match=why):
-            writable(path, None)

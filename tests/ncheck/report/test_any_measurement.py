@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Measurement, NodeSummary, Pair, Point, Probe, Report, Traffic
-from ncheck.report import show
+from ncheck.report import FORMATS, show
 from ncheck.report.schema import report_schema
 
 from .measurements import healthy
@@ -90,7 +90,8 @@ def shown(report: Report, form: str) -> str:
 @pytest.mark.parametrize("seed", range(8))
 def test_any_measurement_is_shown_in_every_form(seed: int) -> None:
     report = any_report(Random(seed))  # noqa: S311  the same in every run
-    shown(report, "console")
+    for form in FORMATS:
+        shown(report, form)
     jsonschema.validate(json.loads(shown(report, "json"), parse_constant=pytest.fail), report_schema())
     page = shown(report, "html")
     tags = Tags()

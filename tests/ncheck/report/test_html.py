@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import os
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from ncheck.model.check import PAGES
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import Pair, Report, Traffic
 from ncheck.report import show
-from ncheck.report.html import as_html
+from ncheck.report.html import as_html, curve_of
 
 from .measurements import MEASURED, everywhere, probe, slow_node
 
 GOLDEN = Path(__file__).parent / "golden"
-VOID = {"meta", "line", "path", "rect", "br"}
+VOID = {"meta", "line", "path", "rect", "br", "input"}
 HOSTILE = "</style></svg></title><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u202e"
 
 
@@ -95,19 +102,95 @@ def test_each_page_is_as_its_golden_file_says(name: str, reports: dict[str, Repo
 def test_every_page_is_well_formed_and_needs_nothing_but_itself(reports: dict[str, Report]) -> None:
     for name, text in every_page(reports).items():
         page = Page(text)
-        outside = {"href", "src", "srcset", "action", "data", "poster", "xlink:href"}
+        outside = {"src", "srcset", "action", "data", "poster", "xlink:href"}
         assert (name, [tag for tag, attributes in page.tags if outside & set(attributes)]) == (name, [])
-        assert {"script", "link", "iframe", "object", "img", "a"} & {tag for tag, _ in page.tags} == set()
+        assert {"link", "iframe", "object", "img", "form", "base"} & {tag for tag, _ in page.tags} == set()
         assert "url(" not in text
         assert "@import" not in text
-        policy = next(one["content"] for one in page.named("meta") if one.get("http-equiv"))
-        assert policy == "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def test_the_page_runs_our_own_script_by_its_hash_and_no_other(reports: dict[str, Report]) -> None:
+    for text in every_page(reports).values():
+        (script,) = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+        assert script == files("ncheck.report").joinpath("page.js").read_text()
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        policy = next(one["content"] for one in Page(text).named("meta") if one.get("http-equiv"))
+        assert policy == (
+            f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'; "
+            "form-action 'none'"
+        )
+        assert script.isascii()
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacent|fetch|XMLHttp|eval|import|https?:|document.write", script
+        )
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_script_is_one_that_a_javascript_engine_reads() -> None:
+    path = str(files("ncheck.report").joinpath("page.js"))
+    done = subprocess.run(["node", "--check", path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_link_leads_to_a_part_of_the_page_or_to_the_pages_of_checks(reports: dict[str, Report]) -> None:
+    for text in every_page(reports).values():
+        page = Page(text)
+        ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+        for link in page.named("a"):
+            target = link["href"] or ""
+            assert target.removeprefix("#") in ids if target.startswith("#") else target.startswith(f"{PAGES}#nc")
+
+
+def test_each_finding_has_an_anchor_says_where_to_type_and_refers_to_its_cause(reports: dict[str, Report]) -> None:
+    page = Page(as_html(reports["one_down"]))
+    assert {"NC001", "NC112"} <= {one.get("id") for one in page.named("article")}
+    assert "see NC112" in page.text
+    assert "fix on node04: ncheck explain NC112" in page.text
+
+
+def test_a_second_finding_of_a_check_has_an_anchor_of_its_own(reports: dict[str, Report]) -> None:
+    report = reports["mixed_nccl"]
+    (first, *_) = report.findings
+    page = Page(as_html(replace(report, findings=(first, replace(first, message="another", nodes=("node01",))))))
+    assert [one["id"] for one in page.named("article")] == ["NC201", "NC201-2"]
+
+
+def test_no_column_of_a_table_shrinks_to_one_letter(reports: dict[str, Report]) -> None:
+    text = as_html(reports["one_down"])
+    tables = [one.get("class") for one in Page(text).named("table")]
+    assert tables == ["matrix", "details five", *["details"] * (len(tables) - 2)]
+    assert re.search(r"\.details { table-layout: fixed;", text)
+    assert "overflow-wrap: break-word" in next(line for line in text.splitlines() if line.startswith("th, td {"))
+
+
+def test_on_a_phone_each_cell_of_a_detail_table_has_its_label(reports: dict[str, Report]) -> None:
+    text = as_html(reports["one_down"])
+    assert "@media (max-width: 40rem)" in text
+    for table in re.findall(r'<table class="details[^>]*>.*?</table>', text, flags=re.DOTALL):
+        heads = re.findall(r'<th scope="col">(.*?)</th>', table)
+        cells = re.findall(r'data-label="(.*?)"', table)
+        assert cells == heads * (len(cells) // len(heads))
+
+
+def test_the_curve_is_logarithmic_both_ways() -> None:
+    one = everywhere(400.0)
+    curve = curve_of(
+        replace(one, curve=tuple(replace(p, busbw=10.0 ** (i // 2 - 3)) for i, p in enumerate(one.curve))), ""
+    )
+    assert curve
+    assert [label for _, label in curve.up] == ["0.001", "0.01", "0.1", "1", "10", "100", "1000"]
+    few = curve_of(one, "")
+    assert few
+    assert [label for _, label in few.up] == ["1", "10", "100", "500"]
+    heights = [dot.y for dot in curve.lines[0].dots]
+    steps = {round(a - b, 6) for a, b in pairwise(heights)}
+    assert len(steps) == 1
 
 
 def test_what_a_node_wrote_is_text_wherever_it_stands(reports: dict[str, Report]) -> None:
     text = as_html(evil(reports["healthy"]))
     page = Page(text)
-    assert "<script" not in text
+    assert text.count("<script") == 1
     assert "\u202e" not in text
     assert "&#8238;" not in text
     assert [attributes for _, attributes in page.tags if any(name.startswith("on") for name in attributes)] == []

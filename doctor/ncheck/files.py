@@ -1,0 +1,53 @@
+"""Files that a run writes on this machine: refused before any node is asked, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TextIO
+
+from ncheck.errors import SettingsError
+from ncheck.text import printable
+
+_STREAMS = ("/dev", "/dev/fd")  # /dev/stdout is the file that the report goes to
+
+
+def writable(path: str, option: str, nodes_file: str | None = None) -> None:
+    """Refuse a file that cannot be written, or that is the list of nodes. Raises SettingsError."""
+    shown = f"{option}: {printable(path)}"
+    if path == "-":
+        raise SettingsError(f"{option}: expected a file; standard output (-) is used by the report")
+    target = Path(path)
+    folder = target.parent
+    if str(folder.absolute()) in _STREAMS or folder.absolute().is_relative_to("/proc"):
+        raise SettingsError(f"{shown} is not a regular file")
+    try:
+        if not folder.is_dir():
+            raise SettingsError(f"{shown}: the folder {printable(str(folder))} does not exist")
+        if target.exists():
+            if nodes_file not in (None, "-") and Path(nodes_file or "").exists() and target.samefile(nodes_file or ""):
+                raise SettingsError(f"{shown} is the input list and is not overwritten: choose another file")
+            if not stat.S_ISREG(target.stat().st_mode):
+                raise SettingsError(f"{shown} exists and is not a regular file")
+    except OSError as error:  # a folder on the way that this user cannot enter, a name that is too long
+        raise SettingsError(f"{shown}: {error.strerror}") from None
+    if not os.access(os.path.realpath(folder), os.W_OK):
+        raise SettingsError(f"{shown}: no permission to write in {printable(str(folder))}")
+
+
+def write_whole(path: str, option: str, write: Callable[[TextIO], object]) -> None:
+    """Let `write` fill a file that replaces this one at once: a reader never sees half. Raises SettingsError."""
+    target = Path(path).resolve()
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as stream:
+            write(stream)
+        temporary.replace(target)
+    except OSError as error:
+        raise SettingsError(f"{option}: {printable(path)}: {error.strerror}") from None
+    finally:
+        with suppress(OSError):  # it is gone if it took its place
+            temporary.unlink()

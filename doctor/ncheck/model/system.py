@@ -1,0 +1,59 @@
+"""What a node has, as values for programs: counts, versions, rates and addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class SystemGpus:
+    """`models` maps each model name to the number of its GPUs; `cuda` is the newest CUDA that the driver supports."""
+
+    count: int
+    models: Mapping[str, int]
+    driver: str
+    cuda: str
+    memory: int | None  # bytes, of all together
+
+
+@dataclass(frozen=True)
+class SystemPort:
+    """One port of an HCA, as mlx5_0:1; `rate` in Gb/s. `state` and `physical` as ibstat prints them."""
+
+    name: str
+    state: str
+    physical: str
+    rate: float | None
+    link_layer: str
+
+
+@dataclass(frozen=True)
+class SystemInterface:
+    """One network interface that could carry a job's data; `speed` in Gb/s, `addresses` as 10.1.0.7/24."""
+
+    name: str
+    kind: str
+    running: bool
+    mtu: int
+    speed: float | None
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class System:
+    """What was read on a node. None: `absent` or `unknown` says why, or no selected check needed it."""
+
+    gpus: SystemGpus | None = None
+    nccl: str | None = None
+    nccl_path: str | None = None
+    mpi: str | None = None
+    mpi_version: str | None = None
+    horovod: str | None = None
+    python: str | None = None
+    python_version: str | None = None
+    frameworks: Mapping[str, str] | None = None
+    ports: tuple[SystemPort, ...] | None = None
+    interfaces: tuple[SystemInterface, ...] | None = None
+    absent: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,86 @@
+"""The report as Markdown: for an issue, a chat, or the summary of a CI job. Whatever a node wrote is text in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TextIO
+
+from ncheck.model.report import Report
+from ncheck.report import measured as say
+from ncheck.report import text as words
+from ncheck.report.state import not_checked, state_of
+from ncheck.report.summary import by_topic, exit_code_meaning, origin, totals
+from ncheck.report.text import FoldedFinding, fix_label, fold_findings, grouped
+
+EVIDENCE_LINES = 8
+
+# What Markdown or HTML reads anywhere, at the begin of a line, or as a link: <b>, - item, https://x, www.x
+_MARKUP = re.compile(r"[\\`*_\[\]<>&|~#!]|^[-+=]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+
+
+def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  Markdown has no colours
+    """Write the report."""
+    stream.write("\n\n".join(_parts(report)) + "\n")
+
+
+def _parts(report: Report) -> Iterator[str]:
+    """Yield the paragraphs, the answer first."""
+    findings = fold_findings(report.findings)
+    yield f"# {_text(state_of(report).text)}"
+    yield _text(" · ".join(origin(report)))
+    for topic, members in by_topic(findings).items():
+        yield f"## {_text(topic)}"
+        for one in members:
+            yield from _finding(one)
+    if sentences := list(not_checked(report)):
+        yield "## Not checked"
+        yield "\n".join(f"- {_text(sentence)}" for sentence in sentences)
+    if report.bad:
+        yield "## Bad nodes"
+        reasons = grouped({bad.node: bad.reason for bad in report.bad})
+        yield _table(("nodes", "reason"), ((words.node_set(nodes), reason) for reason, nodes in reasons))
+    yield "## Bandwidth"
+    yield _text(report.probe.reason)
+    if report.measurements:
+        rows = ((say.title(one, ""), say.verdict(one)) for one in report.measurements)
+        yield _table(("what", "result"), rows)
+    if report.plan.lines:
+        yield "## Launch plan"
+        for launcher, line in report.plan.lines.items():
+            yield f"{_text(launcher)}:"
+            yield _code(line)
+    yield _text(" · ".join((*totals(report, findings), exit_code_meaning(report))))
+
+
+def _finding(one: FoldedFinding) -> Iterator[str]:
+    label = "ignored" if one.ignored else one.severity.value
+    yield f"### {label} {one.code} {_text(one.check)}: {_text(words.node_set(one.nodes))}"
+    yield _text(one.message)
+    lines = [line for evidence in one.evidence for line in words.lines(evidence)]
+    if lines:
+        more = [f"... {len(lines) - EVIDENCE_LINES} more lines"] if len(lines) > EVIDENCE_LINES else []
+        yield _code("\n".join([*lines[:EVIDENCE_LINES], *more]))
+    if one.see:
+        yield _text(f"see {', '.join(one.see)}")
+    if one.fix:
+        yield f"{_text(fix_label(one))}:"
+        yield _code(one.fix)
+
+
+def _text(text: str) -> str:
+    """Return the text on one line, with everything escaped that Markdown or HTML would read."""
+    escaped = _MARKUP.sub(lambda sign: f"\\{sign[0]}", words.line(text))
+    return re.sub(r"^(\d{1,9})([.)])", r"\1\\\2", escaped)  # 12) item
+
+
+def _code(text: str) -> str:
+    """Return a block of code; its fence is longer than any in it."""
+    body = "\n".join(words.lines(text))
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", body))])
+    return f"{fence}text\n{body}\n{fence}"
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [heads, tuple("---" for _ in heads), *(tuple(map(_text, row)) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

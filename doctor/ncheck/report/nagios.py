@@ -1,0 +1,57 @@
+"""The report of a monitoring plugin: one line with performance data, and the plugin's own exit codes.
+
+As in the Monitoring Plugins' guidelines: OK 0, WARNING 1, CRITICAL 2, UNKNOWN 3. What could not be checked is UNKNOWN,
+also where --fail-on would accept it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TextIO
+
+from ncheck.model.finding import Severity
+from ncheck.model.report import Report
+from ncheck.report import text as words
+from ncheck.report.measured import foremost
+from ncheck.report.state import standing, state_of
+from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS, origin, unreached_and_unknown
+
+_LONGEST = 900  # characters of the answer: some servers cut a line at 1 KiB
+
+_STATES = {CLEAN: ("OK", 0), WARNINGS: ("WARNING", 1), NOT_READY: ("CRITICAL", 2), NOT_VERIFIED: ("UNKNOWN", 3)}
+EXIT_UNKNOWN = 3
+
+
+def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  one plain line
+    """Print the line."""
+    answer = state_of(report)
+    text = f"{answer.text} [{', '.join(origin(report))}]"
+    stream.write(f"{_plain(_STATES[answer.kind][0], text)} | {' '.join(_performance(report))}\n")
+
+
+def exit_code(report: Report) -> int:
+    """Return the exit code of a plugin."""
+    return _STATES[state_of(report).kind][1]
+
+
+def no_report(message: str) -> str:
+    """Return the line of a run that ended without a report: a monitor shows only standard output."""
+    return _plain("UNKNOWN", words.line(message))
+
+
+def _plain(state: str, text: str) -> str:
+    return f"NCHECK {state}: {text.replace('|', '/')[:_LONGEST]}"  # performance data begins at a bar
+
+
+def _performance(report: Report) -> Iterator[str]:
+    """Yield 'label'=value[unit];warn;crit;least;most of each value."""
+    nodes, findings = len(report.nodes), standing(report)
+    yield f"nodes={nodes};;;0"
+    yield f"reached={sum(node.reached for node in report.nodes)};;;0;{nodes}"
+    for severity in (Severity.ERROR, Severity.WARNING):
+        yield f"{severity.value}s={sum(one.severity is severity for one in findings)};;;0"
+    yield f"unknown={len(unreached_and_unknown(report)[1])};;;0"
+    yield f"time={report.seconds:.3f}s;;;0"
+    first = foremost(report.measurements)
+    if first and first.measured is not None:
+        yield f"'busbw {first.unit}'={first.measured:.3f};;;0"

@@ -1,0 +1,117 @@
+"""The report as metrics for the textfile collector of node_exporter, or anything else that reads OpenMetrics.
+
+Write it to a file of the collector's folder: -o openmetrics=/var/lib/node_exporter/ncheck.prom. All metrics are gauges
+without time stamps, because the collector reads Prometheus' older text format and takes no others. The heartbeat
+ncheck_run_timestamp_seconds is when the run began: an alert on its age shows a writer that died, whose last file stays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import TextIO
+
+from ncheck.model.finding import Outcome, Severity
+from ncheck.model.report import Measurement, Report, Standing
+from ncheck.report import text as words
+from ncheck.report.state import state_of
+from ncheck.report.summary import CLEAN, NOT_READY, NOT_VERIFIED, WARNINGS
+
+_STATES = {CLEAN: "clean", WARNINGS: "warnings", NOT_VERIFIED: "not_verified", NOT_READY: "not_ready"}
+_GIGA = 1e9
+
+Sample = tuple[Mapping[str, str], float]
+
+
+def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  metrics have no colours
+    """Write the metrics."""
+    for name, description, samples in _families(report):
+        stream.write(f"# HELP {name} {description}\n# TYPE {name} gauge\n")
+        stream.writelines(f"{name}{_labels(labels)} {_number(value)}\n" for labels, value in samples)
+    stream.write("# EOF\n")
+
+
+def _families(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:
+    """Yield the metrics: name, description, samples. A name, once there, keeps its meaning."""
+    state = state_of(report).kind
+    began = datetime.fromisoformat(report.time).timestamp() if report.time else 0.0
+    yield "ncheck_run_timestamp_seconds", "When the run began, in Unix time: the heartbeat.", [({}, began)]
+    yield "ncheck_run_duration_seconds", "How long the run took.", [({}, report.seconds)]
+    origin = {name: getattr(report, name) for name in ("version", "host", "user", "command")}
+    yield "ncheck_run_info", "Version, host, user and command line of the run.", [(origin, 1)]
+    yield "ncheck_run_interrupted", "1 if the run was interrupted.", [({}, report.interrupted)]
+    yield "ncheck_run_recorded", "1 if a recording was judged: nothing in it is live.", [({}, report.recorded)]
+    yield "ncheck_exit_code", "Exit code of the run.", [({}, report.exit_code)]
+    states = [({"state": word}, kind == state) for kind, word in _STATES.items()]
+    yield "ncheck_state", "1 for the state of the cluster; what could not be checked is not_verified.", states
+    reached = [({"node": node.name}, node.reached) for node in report.nodes]
+    yield "ncheck_node_reached", "1 if the login to the node succeeded.", reached
+    yield "ncheck_node_good", "1 if a job can use the node; 0 if not, or if a check could not run.", _good(report)
+    counts = Counter((verdict.node, verdict.outcome) for verdict in report.verdicts)
+    verdicts = [
+        ({"node": node.name, "outcome": outcome.value}, counts[node.name, outcome])
+        for node in report.nodes
+        for outcome in Outcome
+    ]
+    yield "ncheck_node_verdicts", "Number of checks of the node by outcome.", verdicts
+    standing = [finding for finding in report.findings if not finding.ignored]
+    severities = Counter(finding.severity for finding in standing)
+    yield (
+        "ncheck_findings",
+        "Number of findings by severity.",
+        [({"severity": severity.value}, severities[severity]) for severity in Severity],
+    )
+    named = dict.fromkeys((one.code, one.check, one.severity.value, node) for one in standing for node in one.nodes)
+    keys = ("code", "check", "severity", "node")
+    yield "ncheck_finding", "1 for each finding and node.", [(dict(zip(keys, one, strict=True)), 1) for one in named]
+    yield from _measured(report)
+
+
+def _good(report: Report) -> list[Sample]:
+    bad = {bad.node for bad in report.bad} | set(report.dropped)
+    names = dict.fromkeys((*(node.name for node in report.nodes), *report.dropped))
+    return [({"node": name}, name not in bad and not report.interrupted) for name in names]
+
+
+def _measured(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:
+    worst: dict[tuple[str, ...], Measurement] = {}
+    for one in report.measurements:
+        key = (one.stage, words.line(one.what), words.node_set(one.nodes), words.line(one.by))
+        if key not in worst or (one.measured or 0.0) < (worst[key].measured or 0.0):
+            worst[key] = one
+    keys = ("stage", "what", "nodes", "by")
+    rows = [(dict(zip(keys, key, strict=True)), one) for key, one in worst.items()]
+    yield (
+        "ncheck_bandwidth_bytes_per_second",
+        "Bus bandwidth that was measured; absent if the test failed.",
+        [(labels, one.measured * _GIGA) for labels, one in rows if one.measured is not None],
+    )
+    yield (
+        "ncheck_bandwidth_expected_bytes_per_second",
+        "Bus bandwidth that the links should give.",
+        [(labels, one.expected * _GIGA) for labels, one in rows if one.expected is not None],
+    )
+    yield (
+        "ncheck_bandwidth_standing",
+        "1 for how each measured bandwidth compares with what it should be.",
+        [
+            ({**labels, "standing": standing.value}, one.standing is standing)
+            for labels, one in rows
+            for standing in Standing
+        ],
+    )
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    """Return {node="gpu01"}; the value without what would end it."""
+    pairs = (f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    return f"{{{','.join(pairs)}}}" if labels else ""
+
+
+def _escaped(value: str) -> str:
+    return words.line(value).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)

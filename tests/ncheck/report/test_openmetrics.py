@@ -1,0 +1,90 @@
+"""Metrics, as Prometheus reads them in both of its formats: node_exporter's textfile collector reads the older one."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from ncheck.model.report import BadNode, Report
+from ncheck.report import show
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as prometheus
+
+from . import measurements
+from .test_html import HOSTILE, evil
+
+Key = tuple[str, tuple[tuple[str, str], ...]]
+
+
+def read(report: Report) -> dict[Key, float]:
+    """Read the text in both formats; each sample is there once, a gauge without a time stamp."""
+    stream = io.StringIO()
+    assert show(report, "openmetrics", stream, {}) == report.exit_code
+    found: list[dict[Key, float]] = []
+    for parser in (openmetrics, prometheus):
+        families = list(parser(stream.getvalue()))
+        samples = [sample for family in families for sample in family.samples]
+        assert {family.type for family in families} == {"gauge"}
+        assert {sample.timestamp for sample in samples} == {None}
+        values = {(sample.name, tuple(sorted(sample.labels.items()))): sample.value for sample in samples}
+        assert len(values) == len(samples)
+        found.append(values)
+    assert found[0] == found[1]
+    return found[0]
+
+
+def value(report: Report, name: str, **labels: str) -> float:
+    return read(report)[name, tuple(sorted(labels.items()))]
+
+
+def test_the_heartbeat_is_when_the_run_began(reports: dict[str, Report]) -> None:
+    report = replace(reports["healthy"], time="2026-11-22T14:04:05+01:00")
+    assert value(report, "ncheck_run_timestamp_seconds") == 1795352645
+    assert value(report, "ncheck_run_duration_seconds") == 3.24
+
+
+@pytest.mark.parametrize(("name", "state"), [
+    ("healthy", "clean"), ("mixed_nccl", "not_ready"), ("one_down", "not_ready"), ("all_unknown", "not_verified"),
+    ("hostile", "warnings"),
+])  # fmt: skip
+def test_one_state_is_set(name: str, state: str, reports: dict[str, Report]) -> None:
+    states = ("clean", "warnings", "not_verified", "not_ready")
+    assert {one for one in states if value(reports[name], "ncheck_state", state=one)} == {state}
+
+
+def test_nodes_findings_and_verdicts_are_counted(reports: dict[str, Report]) -> None:
+    report = replace(reports["one_down"], bad=(BadNode("node04", "not reached: filtered", ("NC112",), reached=False),))
+    assert [value(report, "ncheck_node_reached", node=node) for node in ("node01", "node04")] == [1, 0]
+    assert [value(report, "ncheck_node_good", node=node) for node in ("node01", "node04")] == [1, 0]
+    assert value(report, "ncheck_node_verdicts", node="node04", outcome="unknown") == 6
+    assert value(report, "ncheck_node_verdicts", node="node01", outcome="unknown") == 0
+    assert value(report, "ncheck_findings", severity="error") == 2
+    finding = {"code": "NC112", "check": "connection-filtered", "severity": "error", "node": "node04"}
+    assert value(report, "ncheck_finding", **finding) == 1
+    assert value(report, "ncheck_exit_code") == 1
+
+
+def test_no_node_is_good_after_an_interrupt_or_when_left_out(reports: dict[str, Report]) -> None:
+    stopped = replace(reports["healthy"], interrupted=True, exit_code=130)
+    assert value(stopped, "ncheck_node_good", node="node01") == 0
+    assert value(stopped, "ncheck_state", state="clean") == 0
+    left = replace(reports["healthy"], dropped={"node09": "NC402"})
+    assert (value(left, "ncheck_node_good", node="node09"), value(left, "ncheck_state", state="clean")) == (0, 0)
+
+
+def test_bandwidth_is_in_bytes_per_second_and_a_failed_test_has_none(reports: dict[str, Report]) -> None:
+    report = measurements.broken(reports["healthy"])
+    failed = {"stage": "all", "what": "all-reduce on 4 nodes", "nodes": "gpu[01-04]", "by": "NCCL 2.21.5"}
+    values = read(report)
+    assert ("ncheck_bandwidth_bytes_per_second", tuple(sorted(failed.items()))) not in values
+    assert value(report, "ncheck_bandwidth_standing", **failed, standing="failed") == 1
+    assert value(report, "ncheck_bandwidth_expected_bytes_per_second", **failed) == 400e9
+    inside = {**failed, "stage": "inside", "what": "all-reduce inside the node"}
+    assert value(report, "ncheck_bandwidth_bytes_per_second", **inside) == 471e9
+
+
+def test_what_a_node_wrote_ends_no_label(reports: dict[str, Report]) -> None:
+    carried_by = {dict(labels)["by"] for name, labels in read(evil(reports["healthy"])) if "bandwidth" in name}
+    assert carried_by == {"NCCL 2.21.5", HOSTILE.replace("\u202e", "?")}
+    read(reports["hostile"])

@@ -1,0 +1,24 @@
+"""When, where, by whom and how a report was made is in each format."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from ncheck.model.report import Report
+from ncheck.report import FORMATS, show
+
+TIMES = {"junit": "2026-11-22T13:04:05", "openmetrics": "1795352645", "json": "2026-11-22T14:04:05+01:00"}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_report_says_its_time_host_user_command_and_version(form: str, reports: dict[str, Report]) -> None:
+    report = replace(
+        reports["mixed_nccl"], time="2026-11-22T14:04:05+01:00", host="head7", user="ada", command="ncheck nodes.txt"
+    )
+    stream = io.StringIO()
+    show(report, form, stream, {})
+    text = stream.getvalue().replace("%3A", ":")
+    wanted = ("0.1.0", TIMES.get(form, "2026-11-22 14:04:05+01:00"), "head7", "ada", "ncheck nodes.txt")
+    assert [word for word in wanted if word not in text] == []

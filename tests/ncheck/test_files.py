@@ -1,0 +1,65 @@
+"""Files that a run writes: refused before any node is asked, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+from ncheck.errors import SettingsError
+from ncheck.files import writable, write_whole
+
+
+def test_the_file_is_written_whole_over_an_older_one_and_nothing_else_is_left(tmp_path: Path) -> None:
+    target = tmp_path / "good.txt"
+    target.write_text("old\n")
+
+    def write(file: TextIO) -> None:
+        file.write("b\n")
+        assert target.read_text() == "old\n"
+
+    write_whole(str(target), "--good-nodes", write)
+    assert (target.read_text(), list(tmp_path.iterdir())) == ("b\n", [target])
+
+
+def test_what_cannot_be_written_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"--good-nodes: .*/gone/good.txt: No such file or directory"):
+        write_whole(str(tmp_path / "gone" / "good.txt"), "--good-nodes", lambda file: file.write("a"))
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt(), OSError(28, "No space left on device"), ZeroDivisionError()])
+def test_what_ends_the_writing_leaves_the_old_file_and_nothing_else(tmp_path: Path, cause: BaseException) -> None:
+    target = tmp_path / "report.json"
+    target.write_text("old\n")
+
+    def write(file: TextIO) -> None:
+        file.write("half")
+        raise cause
+
+    with pytest.raises((SettingsError, KeyboardInterrupt, ZeroDivisionError)):
+        write_whole(str(target), "-o", write)
+    assert (target.read_text(), list(tmp_path.iterdir())) == ("old\n", [target])
+
+
+def test_the_list_that_is_read_is_not_written_over_by_whatever_name(tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes.txt"
+    nodes.write_text("a\n")
+    (tmp_path / "link").symlink_to(nodes)
+    for name in ("nodes.txt", "link", "../" + tmp_path.name + "/nodes.txt"):
+        with pytest.raises(SettingsError, match="is the input list and is not overwritten"):
+            writable(str(tmp_path / name), "-o", str(nodes))
+
+
+def test_what_is_no_file_to_write_is_refused_before_any_node_is_asked(tmp_path: Path) -> None:
+    refused = dict.fromkeys((os.devnull, "/dev/stdout", "/proc/self/fd/1"), "is not a regular file")
+    for path, why in (
+        {
+            **refused,
+            "-": "expected a file",
+            f"{tmp_path}/no/g": "does not exist",
+            f"{tmp_path}/{'g' * 300}": "File name too long",
+        }
+    ).items():
+        with pytest.raises(SettingsError, match=why):
+            writable(path, "--good-nodes")

@@ -1,0 +1,56 @@
+"""The values of a node in the report: those of its facts, and a reason for each that is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ncheck
+from ncheck.model.report import NodeSummary
+from ncheck.model.system import System, SystemGpus, SystemInterface, SystemPort
+from ncheck.registry import load_checks
+from ncheck.report.listing import page_url
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+TOPICS = {"gpus", "nccl", "mpi", "horovod", "python", "ports", "interfaces"}
+
+
+def nodes(cluster: str) -> dict[str, NodeSummary]:
+    return {node.name: node for node in ncheck.replay(FIXTURES / cluster).nodes}
+
+
+def test_a_healthy_node_has_every_value() -> None:
+    system = nodes("mixed-nccl")["gpu03"].system
+    assert system.gpus == SystemGpus(8, {"NVIDIA H100 80GB HBM3": 8}, "550.127.08", "12.4", 684166479872)
+    assert (system.nccl, system.nccl_path) == ("2.20.5", "/usr/lib/x86_64-linux-gnu/libnccl.so.2.20.5")
+    assert (system.mpi, system.mpi_version, system.horovod) == ("Open MPI", "4.1.6", "0.28.1")
+    assert (system.python, system.python_version) == ("/usr/bin/python3", "3.10.12")
+    assert system.frameworks == {"horovod": "0.28.1", "torch": "2.5.1+cu124"}
+    assert system.ports
+    assert system.ports[0] == SystemPort("mlx5_0:1", "Active", "LinkUp", 400, "InfiniBand")
+    assert len(system.ports) == 8
+    assert system.interfaces
+    assert system.interfaces[:2] == (
+        SystemInterface("eno1", "physical", True, 1500, 25.0, ("10.20.0.13/24", "fe80::3:2/64")),  # noqa: FBT003  its columns
+        SystemInterface("eno2", "physical", False, 1500, None, ()),  # noqa: FBT003  the same
+    )
+    assert (system.absent, system.unknown) == ({}, {})
+
+
+def test_of_a_node_that_was_not_reached_everything_is_unknown_with_the_reason() -> None:
+    system = nodes("one-node-down")["gpu03"].system
+    assert system == System(unknown=dict.fromkeys(TOPICS, "not reached (refused)"))
+
+
+def test_a_bridge_of_containers_is_no_interface_for_data() -> None:
+    interfaces = nodes("docker0-and-veth")["gpu01"].system.interfaces or ()
+    assert {"docker0", "lo"} & {one.name for one in interfaces} == set()
+
+
+def test_a_check_and_the_reports_know_the_same_address_of_its_page() -> None:
+    assert [check.code for check in load_checks().checks if check.url != page_url(check.code)] == []
+
+
+def test_each_finding_has_the_title_and_the_address_of_its_page() -> None:
+    (finding, *_) = ncheck.replay(FIXTURES / "mixed-nccl").findings
+    assert finding.title == "The NCCL version differs between nodes"
+    assert finding.page == "https://github.com/ncheck/ncheck/blob/main/docs/checks.md#nc201"
