@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ncheck.facts import every_fact
 from ncheck.facts.learning import sources_for
 from ncheck.facts.os_release import OS_RELEASE
+from ncheck.facts.ssh_peers import FROM_HERE, PEERS
 from ncheck.facts.tools import TOOLS
 from ncheck.fleet.recording import encode
 from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Reply, Status
@@ -71,14 +72,16 @@ def replies(host: Host) -> dict[str, Reply]:
 
 
 def _asked_by_us(host: Host) -> dict[str, Reply]:
-    """Return what the session itself settles: the clock, and the node's own ssh to the others."""
-    said: dict[str, JsonValue] = {name: {"exit_status": 0, "stderr": "", "seconds": 0.19} for name in host.peers}
+    """Return what the session itself settles: the clock, and ssh from the node to the others and from here to it."""
+    ran: JsonValue = {"exit_status": 0, "stderr": "", "seconds": 0.19, "cut_short": False, "ran": True, "port": None}
+    said: dict[str, JsonValue] = dict.fromkeys(host.peers, ran)
     clock: JsonValue = {"offset": host.clock, "uncertainty": UNCERTAINTY}
     return {
         Answer("clock").key: Reply(Status.OK, value=clock),
         OS_RELEASE.key: Reply(Status.OK, value=_UBUNTU, seconds=0.001),
         TOOLS.key: Reply(Status.OK, value={"tools": {}}, seconds=0.01),
-        Answer("ssh-peers").key: Reply(Status.OK, value={"peers": said}, seconds=0.6),
+        PEERS.key: Reply(Status.OK, value={"peers": said}, seconds=0.6),
+        FROM_HERE.key: Reply(Status.OK, value={"peers": {host.name: ran}}),
     }
 
 
