@@ -253,13 +253,14 @@ def machines(nics: Mapping[str, NicFacts], identities: Mapping[str, IdentityFact
 class Missing:
     """Why a node is not in a subnet, and a command for that node. `name`: the interface that should be in it, or "".
 
-    `dead`: the interface has an address there but no link.
+    `dead`: the interface has an address there but no link. `mends`: the command does not only show more.
     """
 
     reason: str
     fix: str
     name: str = ""
     dead: bool = False
+    mends: bool = False
 
 
 NO_INTERFACE = Missing("no interface in this subnet", "ip -br address")
@@ -279,10 +280,12 @@ def parted_networks(nodes: Nodes) -> tuple[Parted, ...]:
 
     A node is missing if its interface in the subnet has no link; if most nodes are in the subnet and its interface of
     that name has no address; or if at least half of the nodes are in the subnet and every subnet that all nodes share
-    is slower. Nodes without any address, and interfaces with only a link-local one, are reported by other checks.
+    is slower. Nodes without any address, with only a link-local one, or with another netmask are reported by other
+    checks.
     """
     addressed = {node: nics for node, nics in nodes.items() if any(subnet_addresses(nics))}
     best, link_local = max(map(speed, shared(addressed).values()), default=None), link_local_only(nodes)
+    masked = {node for group in netmasks(addressed) for node in group}
     found = []
     for subnet, members in subnets(addressed).items():
         faster = best is not None and speed(members) > best
@@ -290,7 +293,9 @@ def parted_networks(nodes: Nodes) -> tuple[Parted, ...]:
         missing = {
             node: why
             for node, why in lacking.items()
-            if why.name not in link_local.get(node, ()) and _counts(why, len(members), len(addressed), faster=faster)
+            if node not in masked
+            and why.name not in link_local.get(node, ())
+            and _counts(why, len(members), len(addressed), faster=faster)
         }
         if missing and not clashing_addresses(members):
             found.append(Parted(subnet, members, missing))
@@ -316,7 +321,7 @@ def why_missing(nics: NicFacts, subnet: str, members: SubnetMembers) -> Missing:
 def _missing(nic: Interface, *, dead: bool = False) -> Missing:
     name = quote(nic.name)
     if not nic.up:
-        return Missing(f"{nic.name} is down", f"sudo ip link set {name} up", nic.name, dead)
+        return Missing(f"{nic.name} is down", f"sudo ip link set {name} up", nic.name, dead, mends=True)
     if not nic.running:
         return Missing(f"{nic.name} has no link", f"sudo ethtool {name}", nic.name, dead)
     return Missing(f"{nic.name} has no address in this subnet", f"ip -br address show dev {name}", nic.name, dead)
