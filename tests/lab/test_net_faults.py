@@ -1,0 +1,97 @@
+"""Faults of the network that leave every node reachable: each is named, on its node, and ends in exit 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from . import faults
+from .command import Run
+from .hosts import Lab
+from .node import Node
+from .promises import examined
+from .wiring import cable_of, fast_address
+
+
+def new(run: Run, before: Run) -> dict[str, set[str]]:
+    """Return the codes that failed now and not before, with their nodes; a rule in a node's firewall is the fault."""
+    return {code: nodes for code, nodes in run.failed().items() if code not in {*before.failed(), "NC358"}}
+
+
+@pytest.fixture
+def before(wide_lab: Lab) -> Run:
+    return examined(wide_lab)
+
+
+def test_a_node_whose_lo_is_down_is_named(lab: Lab) -> None:
+    lab.nodes[1].sh("ip link set lo down")
+
+    run = examined(lab)
+
+    assert run.failed() == {"NC363": {"node02"}}, run.told("node02")
+    assert run.exit_code == 1
+
+
+def small_netmask(_lab: Lab, node: Node) -> None:
+    address = fast_address(node)
+    node.sh(f"ip address add {address}/30 dev {node.nics[0]}; ip address del {address}/24 dev {node.nics[0]}")
+
+
+def another_nodes_address(lab: Lab, node: Node) -> None:
+    other = fast_address(lab.nodes[2])
+    node.sh(f"ip address flush dev {node.nics[0]}; ip address add {other}/24 dev {node.nics[0]}")
+
+
+def no_card(_lab: Lab, node: Node) -> None:
+    node.sh(f"ip link delete {node.nics[0]}")
+
+
+def no_cable(lab: Lab, node: Node) -> None:
+    lab.head("ip", "link", "set", cable_of(node), "down")
+    node.touched = True
+
+
+def no_address(_lab: Lab, node: Node) -> None:
+    node.sh(f"ip address flush dev {node.nics[0]}")
+
+
+def another_vlan(lab: Lab, node: Node) -> None:
+    faults.unplug_fast(lab, node)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "named"),
+    [
+        (small_netmask, "NC327", {"node02"}),
+        (another_nodes_address, "NC328", {"node02", "node03"}),
+        (no_card, "NC329", {"node02"}),
+        (no_cable, "NC329", {"node02"}),
+        (no_address, "NC329", {"node02"}),
+        (another_vlan, "NC329", {"node02"}),
+        (faults.shrink_switch_port, "NC329", {"node02"}),
+    ],
+)
+def test_a_fault_in_the_fast_network_is_one_error(
+    wide_lab: Lab, before: Run, fault: Callable[[Lab, Node], None], code: str, named: set[str]
+) -> None:
+    fault(wide_lab, wide_lab.nodes[1])
+
+    run = examined(wide_lab)
+
+    assert new(run, before) == {code: named}, run.told("node02")
+    assert run.finding(code)["severity"] == "error"
+    assert run.exit_code == 1
+
+
+def test_a_card_that_is_gone_is_an_error_even_where_another_network_is_as_fast(wide_lab: Lab, before: Run) -> None:
+    no_card(wide_lab, wide_lab.nodes[1])
+    wide_lab.head("ethtool", "-s", "wire0", "speed", "10000")
+    try:
+        run = examined(wide_lab)
+    finally:
+        wide_lab.head("ethtool", "-s", "wire0", "speed", "1000")
+
+    assert new(run, before) == {"NC326": {"node02"}}, run.told("node02")
+    assert run.finding("NC326")["message"] == "node02 has fewer network cards in use than the others: 1 (eth0)"
+    assert run.finding("NC326")["severity"] == "error"
