@@ -20,7 +20,7 @@ from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.model.plan import MEETING_PORTS
-from ncheck.network.subnets import SubnetAddress, clashing, doubles, machines, subnet_addresses
+from ncheck.network.subnets import Nodes, SubnetAddress, clashing, doubles, machines, subnet_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -292,8 +292,13 @@ def dialled(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[S
 def usable_addresses(cluster: Cluster) -> dict[str, tuple[SubnetAddress, ...]]:
     """Return each node's addresses, without those that another machine has as well."""
     nics = cluster.connected_facts(NicFacts)
-    clashes = clashing(machines(nics, cluster.connected_facts(IdentityFacts)))
-    free = {name: (seat for seat in subnet_addresses(held) if seat.ip not in clashes) for name, held in nics.items()}
+    return addresses_to_try(nics, machines(nics, cluster.connected_facts(IdentityFacts)))
+
+
+def addresses_to_try(nodes: Nodes, single: Nodes) -> dict[str, tuple[SubnetAddress, ...]]:
+    """Return the addresses of each node that the others connect to. `single`: each machine once."""
+    clashes = clashing(single)
+    free = {name: (seat for seat in subnet_addresses(held) if seat.ip not in clashes) for name, held in nodes.items()}
     return {name: tuple(islice(held, MAX_ADDRESSES)) for name, held in free.items()}
 
 

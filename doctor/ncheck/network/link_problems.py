@@ -19,7 +19,7 @@ from ncheck.facts.nics import Interface, NicFacts
 from ncheck.model.check import Inconclusive, Problem
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.nccl.choice import PICK_FACTS, command_into, picked_addresses
-from ncheck.network.link_faults import Fault, Trouble, carries, doubt, faults, subnets_tried
+from ncheck.network.link_faults import Fault, Trouble, carries, doubts, faults, subnets_tried
 from ncheck.network.link_matrix import Known, Shape, Tried, joined, shown
 from ncheck.network.logins import by_ssh
 from ncheck.network.slowdown import SLOWDOWN_FACTS, slowdown
@@ -71,9 +71,7 @@ def problems(cluster: Cluster, weight: Weight, trouble: Trouble | None = None) -
     for weighed in assessment.weighed():
         if weighed.weight is weight and trouble in (None, weighed.fault.trouble):
             yield _problem(cluster, weighed, assessment.everywhere)
-    for subnet in subnets_tried(assessment.known):
-        if untried := doubt(assessment.known, subnet, assessment.known):
-            yield untried
+    yield from doubts(assessment.known, cluster.facts(NicFacts))
 
 
 @dataclass(frozen=True)
