@@ -15,8 +15,13 @@ from .wiring import cable_of, fast_address
 
 
 def new(run: Run, before: Run) -> dict[str, set[str]]:
-    """Return the codes that failed now and not before, with their nodes; a rule in a node's firewall is the fault."""
-    return {code: nodes for code, nodes in run.failed().items() if code not in {*before.failed(), "NC358"}}
+    """Return the codes that failed now and not before, with their nodes."""
+    return {code: nodes for code, nodes in run.failed().items() if code not in before.failed()}
+
+
+def others(run: Run) -> dict[str, set[str]]:
+    """Return the codes that failed but for the mention of a firewall, which is how these faults are made."""
+    return {code: nodes for code, nodes in run.failed().items() if code != "NC358"}
 
 
 @pytest.fixture
@@ -95,3 +100,23 @@ def test_a_card_that_is_gone_is_an_error_even_where_another_network_is_as_fast(w
     assert new(run, before) == {"NC326": {"node02"}}, run.told("node02")
     assert run.finding("NC326")["message"] == "node02 has fewer network cards in use than the others: 1 (eth0)"
     assert run.finding("NC326")["severity"] == "error"
+
+
+@pytest.mark.parametrize("percent", [5, 20])
+def test_a_node_that_loses_packets_is_named(lab: Lab, percent: int) -> None:
+    faults.firewall(lab.nodes[2], f"tcp dport 32768-60999 tcp sport 32768-60999 numgen random mod 100 < {percent} drop")
+
+    run = examined(lab)
+
+    assert others(run) == {"NC365": {"node03"}}, run.told("node03")
+    assert run.finding("NC365")["message"].startswith("packets to node03 are lost on 10.77.0.0/24: ")
+    assert run.exit_code == 1
+
+
+def test_a_node_that_limits_new_connections_is_named(lab: Lab) -> None:
+    faults.firewall(lab.nodes[2], f"{faults.SYN} limit rate over 2/second drop")
+
+    run = examined(lab)
+
+    assert others(run) == {"NC366": {"node03"}}, run.told("node03")
+    assert run.exit_code == 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.infiniband import InfinibandFacts
-from ncheck.facts.links import Link, LinkCause, LinkFacts, ListenFacts, PortState, Reach
+from ncheck.facts.links import Burst, Link, LinkCause, LinkFacts, ListenFacts, Loss, PortState, Reach
 from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
@@ -51,6 +51,8 @@ class Dialler:
     speeds: Mapping[int, int] = field(default_factory=dict)
     ports: tuple[PortState, ...] = ()
     blocked: tuple[Link, ...] = ()  # links to ports of the job
+    losses: tuple[Loss, ...] = ()
+    bursts: tuple[Burst, ...] = ()
 
     def facts(self) -> Facts:
         return {
@@ -79,7 +81,8 @@ class Dialler:
         reaches = tuple(self.reach(network, broken) for network in self.networks)
         skipped = {link.target for link in broken if link.cause is LinkCause.UNTRIED}
         others = frozenset(name(other) for other in range(1, self.count + 1) if other != self.number)
-        return LinkFacts(tuple(reach for reach in reaches if reach.tried), (*broken, *self.blocked), others - skipped)
+        tried = tuple(reach for reach in reaches if reach.tried)
+        return LinkFacts(tried, (*broken, *self.blocked), others - skipped, self.losses, self.bursts)
 
     def broken(self, network: int, failed: Broken) -> tuple[Link, ...]:
         return tuple(link(network, self.number, to, cause) for (at, to), cause in failed.items() if at == self.number)

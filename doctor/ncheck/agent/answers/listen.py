@@ -15,9 +15,10 @@ import time
 from collections import Counter
 
 from ncheck.agent.dial import reset_at_its_end
+from ncheck.agent.resent import resent
 from ncheck.agent.streams import ARRIVED
 from ncheck.agent.tcp_table import LISTENS, tcp_sockets
-from ncheck.agent.wire import BLOCK, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
+from ncheck.agent.wire import BLOCK, COUNTS, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
 
 TO_PROVE, IDLE, LONGEST = 10.0, 15.0, 90.0  # seconds for a peer to prove itself, to be silent, and in all
 AT_MOST, EACH = 512, 4  # peers at once; one address may have this part of them
@@ -175,6 +176,8 @@ class _Server:
             yield PART
             yield b"+"
         yield BLOCK
+        yield 1  # it has all of it
+        yield COUNTS.pack(*resent(sock))
         yield 1  # nothing comes: who connected ends it, and so has the port in TIME_WAIT that is nobody's
 
     def handle(self, peer):
