@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
+from ncheck import Report, run
 
 from . import faults
 from .command import Run
+from .conftest import cannot, why_not
 from .hosts import Lab
 from .node import Node
 from .promises import examined
+from .wires import BareHosts, bare_hosts
 from .wiring import cable_of, fast_address
 
 
@@ -120,3 +123,43 @@ def test_a_node_that_limits_new_connections_is_named(lab: Lab) -> None:
 
     assert others(run) == {"NC366": {"node03"}}, run.told("node03")
     assert run.exit_code == 1
+
+
+@pytest.fixture
+def rails() -> Iterator[BareHosts]:
+    """Four hosts on three switches."""
+    if why := why_not():
+        cannot(why)
+    with bare_hosts(4, subnets=3) as made:
+        yield made
+
+
+def judged(made: BareHosts) -> Report:
+    return run([host.name for host in made.hosts], rsh=made.rsh, probe="none", connect_timeout=60, deadline=240)
+
+
+def network_findings(report: Report) -> dict[str, tuple[str, ...]]:
+    """Return the findings about networks, but for the one that these hosts have no names for each other."""
+    return {one.code: one.nodes for one in report.findings if one.code.startswith("NC3") and one.code != "NC360"}
+
+
+def test_hosts_on_three_networks_are_healthy(rails: BareHosts) -> None:
+    assert network_findings(judged(rails)) == {}
+
+
+def test_two_swapped_data_cables_are_named(rails: BareHosts) -> None:
+    host = rails.hosts[1]
+    host.sh("ip link set eth1 down; ip link set eth2 down; ip address flush eth1; ip address flush eth2")
+    host.sh("ip link set eth1 name x; ip link set eth2 name eth1; ip link set x name eth2")
+    for number in (1, 2):
+        host.sh(f"ip address add {host.addresses[number]}/16 dev eth{number}; ip link set eth{number} up")
+
+    assert network_findings(judged(rails)) == {"NC364": ("host002",)}
+
+
+def test_a_missing_card_and_a_small_netmask_are_named_where_all_networks_are_as_fast(rails: BareHosts) -> None:
+    _, lost, masked, _ = rails.hosts
+    lost.sh("ip link delete eth2")
+    masked.sh(f"ip address flush eth1; ip address add {masked.addresses[1]}/30 dev eth1")
+
+    assert network_findings(judged(rails)) == {"NC326": ("host002",), "NC327": ("host003",)}

@@ -24,7 +24,7 @@ from ncheck import Cluster, Problem, Severity, cluster_check, fold, nodes_by_val
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import BMC_DRIVERS, Interface, Kind, NicFacts
-from ncheck.network.subnets import machines, netmasks, parted_networks
+from ncheck.network.subnets import machines, parted_networks
 
 _CARDS = frozenset({Kind.PHYSICAL, Kind.CLOUD, Kind.INFINIBAND, Kind.MACVLAN, Kind.BOND_SLAVE})
 
@@ -37,7 +37,6 @@ def nic_missing(cluster: Cluster) -> Iterator[Problem]:
     alike = bool(cluster.facts(GpuFacts))  # the check sees nodes with the same GPUs; without any they may be anything
     most_cards, most_used = (_usual([len(nics) for nics in held.values()], alike=alike) for held in (cards, used))
     told = {node for parted in parted_networks(nodes) for node in parted.missing}
-    told |= {node for group in netmasks(nodes) for node in group}
     short = {
         node: _names(used[node])
         for node in nodes

@@ -285,7 +285,12 @@ def parted_networks(nodes: Nodes) -> tuple[Parted, ...]:
     """
     addressed = {node: nics for node, nics in nodes.items() if any(subnet_addresses(nics))}
     best, link_local = max(map(speed, shared(addressed).values()), default=None), link_local_only(nodes)
-    masked = {node for group in netmasks(addressed) for node in group}
+    masked = {
+        (subnet, node)
+        for group in netmasks(addressed)
+        for subnet in {address.subnet for address in group.values()}
+        for node in group
+    }
     found = []
     for subnet, members in subnets(addressed).items():
         faster = best is not None and speed(members) > best
@@ -293,7 +298,7 @@ def parted_networks(nodes: Nodes) -> tuple[Parted, ...]:
         missing = {
             node: why
             for node, why in lacking.items()
-            if node not in masked
+            if (subnet, node) not in masked
             and why.name not in link_local.get(node, ())
             and _counts(why, len(members), len(addressed), faster=faster)
         }
