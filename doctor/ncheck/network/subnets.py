@@ -117,7 +117,8 @@ def netmasks(nodes: Nodes) -> tuple[dict[str, SubnetAddress], ...]:
                 other = _network_around(address.ip, length)
                 if other in found and found[other].keys().isdisjoint(members):
                     strangers.setdefault(other, {})[node] = address
-    groups, seen = [], set()
+    groups: list[dict[str, SubnetAddress]] = []
+    seen: set[str] = set()
     for subnet in sorted(strangers, key=lambda subnet: -len(found[subnet])):
         around = {subnet, *(address.subnet for address in strangers[subnet].values())}
         if seen.isdisjoint(around):

@@ -20,6 +20,7 @@ from ncheck.parse.interface_names import Kind
 
 Broken = Mapping[tuple[int, int], LinkCause]
 ALL = range(1, 5)
+NO_SPEEDS: Mapping[int, int] = {}
 
 
 def ways(sources: Iterable[int], targets: Collection[int], cause: LinkCause = LinkCause.FILTERED) -> Broken:
@@ -35,9 +36,9 @@ def name(number: int) -> str:
     return f"n{number}"
 
 
-def cluster(networks: Mapping[int, Broken], count: int = 4, **given: Mapping[int, int]) -> dict[str, Facts]:
+def cluster(networks: Mapping[int, Broken], count: int = 4, speeds: Mapping[int, int] = NO_SPEEDS) -> dict[str, Facts]:
     """Return so many nodes, each with eth1, eth2 ... in 10.1.0.0/24, 10.2.0.0/24 ...; NCCL picks the first."""
-    return {name(number): Dialler(number, count, networks, **given).facts() for number in range(1, count + 1)}
+    return {name(number): Dialler(number, count, networks, speeds=speeds).facts() for number in range(1, count + 1)}
 
 
 @dataclass

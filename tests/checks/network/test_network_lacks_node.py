@@ -70,6 +70,13 @@ def test_a_network_of_unknown_speed_is_compared_with_none() -> None:
     assert [nodes for nodes, *_ in told(*others, rail(3, nic("fast0", "10.8.0.3", up=False)))] == [("n3",)]
 
 
+def test_it_leaves_a_node_with_another_netmask_to_netmask_differs() -> None:
+    wide = Interface("fast0", 3, Kind.PHYSICAL, up=True, running=True, mtu=1500, speed=100000,
+                     addresses=(Address("10.8.0.3", 16),))  # fmt: skip
+    others = [rail(number, nic("fast0", f"10.8.0.{number}")) for number in (1, 2)]
+    assert told(*others, rail(3, wide)) == []
+
+
 def test_it_leaves_networks_whose_loss_slows_the_job_down_to_fast_network_lacks_node() -> None:
     assert told(fast(1), fast(2), node(3, nic("fast0", "10.8.0.3", running=False, speed=None))) == []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ncheck.facts.gpus import Gpu, GpuFacts
+from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.judge import judge
@@ -12,6 +12,7 @@ from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.interface_names import Kind
+from ncheck.parse.nvidia_smi import Gpu
 from ncheck_checks.network.nic_missing import nic_missing
 
 FIX = "lspci | grep -Ei 'ethernet|infiniband'"
