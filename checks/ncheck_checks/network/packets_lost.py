@@ -1,7 +1,7 @@
 """Packets are lost between nodes
 
 ## What it finds
-Links on which more than 1 % of the packets are lost, by the kernel's own count of what TCP had to send again. Each was
+Links on which more than 2 % of the packets are lost, by the kernel's own count of what TCP had to send again. Each was
 measured twice: with the other links, and alone. Packets that were sent again needlessly do not count. If all links of
 a network lose packets, the network is busy or broken as a whole: that is unknown, and no node is named.
 

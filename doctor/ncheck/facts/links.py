@@ -70,7 +70,10 @@ class Reach:
 
 @dataclass(frozen=True)
 class Loss:
-    """How many of the segments sent on a link that works were lost, each way, while this node sent nothing else."""
+    """How many of the segments sent on a link that works were lost, each way.
+
+    `alone`: it was measured again while this node sent nothing else.
+    """
 
     source: str
     target: str
@@ -80,6 +83,7 @@ class Loss:
     sent_there: int
     lost_back: int
     sent_back: int
+    alone: bool
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,7 @@ def _loss(said: Mapping[str, JsonValue]) -> Loss:
     (lost_there, sent_there), (lost_back, sent_back) = counts
     if lost_there > sent_there or lost_back > sent_back:
         raise ValueError("more segments lost than sent")
-    return Loss(*_ends_of(said), lost_there, sent_there, lost_back, sent_back)
+    return Loss(*_ends_of(said), lost_there, sent_there, lost_back, sent_back, truth(said["alone"]))
 
 
 def _burst(said: Mapping[str, JsonValue]) -> Burst:

@@ -1,7 +1,7 @@
 """Links that work and lose packets: which node or pair of nodes they have in common.
 
-Every link that is told here lost packets twice, the second time with nothing else on the node's wire. One that lost
-none while others of the same node did is no proof of health: 256 KiB are few packets.
+A path counts if it loses packets when it is measured again with nothing else on the node's wire. One that lost none
+while others of the same node did is no proof of health: 256 KiB are few packets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from ncheck.hostlist import fold
 from ncheck.network.link_faults import subnets_tried
 from ncheck.network.link_matrix import CONNECT, Fold, Known, Matrix, Path, Shape, folded
 
-LEAST = 0.01  # share of the segments that must be lost: TCP slows down to a fraction, and no sound cable does that
+LEAST = 0.02  # share of the segments that must be lost: TCP slows down to a fraction, and no sound cable does that
+
+
+ECHO = 0.25  # share of the loss in the other direction: with lost acknowledgements TCP sends some segments needlessly
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ def lossy(known: Known) -> Iterator[Lossy]:
     for subnet in subnets_tried(known):
         net = Matrix(known, subnet, known, CONNECT)
         rates = _rates(net)
+        if not rates:  # a thousand nodes have a million good paths
+            continue
         alike = _shared_ends(rates)
         sound = frozenset(path for path in net.good if path not in rates and not _suspect(path, alike))
         for found in folded(net.endpoints, frozenset(rates), sound):
@@ -40,18 +45,34 @@ def lossy(known: Known) -> Iterator[Lossy]:
 
 
 def _rates(net: Matrix) -> dict[Path, tuple[int, int]]:
-    """Return the segments that were lost, and sent, on each path that loses too many."""
+    """Return the segments that were lost, and sent, on each path that loses too many.
+
+    It did so when it was measured alone; or only before, and a path that did so alone begins or ends at the same node.
+    """
+    sure, before = _counts(net, alone=True), _counts(net, alone=False)
+    alike = [{path[side] for path in sure} for side in (0, 1)]
+    more = {path: counts for path, counts in before.items() if path[0] in alike[0] or path[1] in alike[1]}
+    return {**more, **sure}
+
+
+def _counts(net: Matrix, *, alone: bool) -> dict[Path, tuple[int, int]]:
+    """Return the segments that were lost, and sent, on each path that lost too many in these measurements."""
     found: dict[Path, tuple[int, int]] = {}
     for node, facts in net.heard.items():
         for loss in facts.losses:
-            if loss.subnet == net.subnet and loss.target in net.heard and loss.target != node:
+            if (loss.subnet, loss.alone) == (net.subnet, alone) and loss.target in net.heard and loss.target != node:
                 there = net.endpoint(node, loss.source), net.endpoint(loss.target, loss.address)
                 counts = {there: (loss.lost_there, loss.sent_there), there[::-1]: (loss.lost_back, loss.sent_back)}
                 for path, (lost, sent) in counts.items():
-                    if lost > LEAST * sent and set(path) <= net.endpoints.keys():
-                        before = found.get(path, (0, 0))
-                        found[path] = (before[0] + lost, before[1] + sent)
-    return found
+                    earlier = found.get(path, (0, 0))
+                    found[path] = (earlier[0] + lost, earlier[1] + sent)
+    rates = {path: lost / sent for path, (lost, sent) in found.items() if sent}
+    known = net.endpoints.keys()  # a node may say anything of addresses that nobody has
+    return {
+        path: found[path]
+        for path, rate in rates.items()
+        if known >= set(path) and rate > max(LEAST, ECHO * rates.get(path[::-1], 0.0))
+    }
 
 
 def _shared_ends(paths: dict[Path, tuple[int, int]]) -> frozenset[tuple[int, str]]:

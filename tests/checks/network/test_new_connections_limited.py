@@ -44,5 +44,5 @@ def test_it_is_silent_about_one_pair_and_about_a_few_that_are_late() -> None:
 
 
 def test_it_leaves_a_node_that_loses_packets_to_packets_lost() -> None:
-    lost = Loss("10.1.0.1", "n3", "10.1.0.3", "10.1.0.0/24", 50, 200, 0, 200)
+    lost = Loss("10.1.0.1", "n3", "10.1.0.3", "10.1.0.0/24", 50, 200, 0, 200, alone=True)
     assert findings({(1, 3): 6, (2, 3): 6, (4, 3): 7}, losses=(lost,)) == []

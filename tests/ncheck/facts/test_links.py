@@ -47,10 +47,10 @@ def test_links_are_read_with_what_is_wrong_with_them() -> None:
 
 def test_lost_packets_and_late_connections_are_read_and_an_older_recording_has_neither() -> None:
     ends = {"source": "10.0.0.1", "target": "gpu03", "address": "10.0.0.3", "subnet": "10.0.0.0/24"}
-    lossy, late = {**ends, "there": [9, 181], "back": [0, 190]}, {**ends, "begun": 10, "late": 8}
+    lossy, late = {**ends, "there": [9, 181], "back": [0, 190], "alone": True}, {**ends, "begun": 10, "late": 8}
     found = said(LinkFacts, {**LINKS, "lossy": [lossy], "late": [late]})
     assert isinstance(found, LinkFacts)
-    assert found.losses == (Loss("10.0.0.1", "gpu03", "10.0.0.3", "10.0.0.0/24", 9, 181, 0, 190),)
+    assert found.losses == (Loss("10.0.0.1", "gpu03", "10.0.0.3", "10.0.0.0/24", 9, 181, 0, 190, alone=True),)
     assert found.bursts == (Burst("10.0.0.1", "gpu03", "10.0.0.3", "10.0.0.0/24", 10, 8),)
     without = found.among(frozenset({"gpu02"}))
     assert (without.losses, without.bursts) == ((), ())

@@ -27,7 +27,7 @@ UNANSWERED, QUIET = 0.3, 1.0
 LONGEST = 20.0  # seconds for one link, however much it moves: who answers a byte at a time would hold up the run
 MOST_BROKEN = 4096  # links that are told one by one; the nodes of those beyond do not count as tried
 AGAIN = 10.0  # seconds in which links are measured again
-LOSSY, TIMES = 8, 3  # links of one subnet that are measured again, and how often until packets are lost
+LOSSY, TIMES = 8, 4  # links of one subnet that are measured again, and how often until packets are lost
 BURST, BURSTS = 10, 3  # connections that begin at once to one address, and nodes to which they do
 SOON = 0.9  # seconds for them: a kernel that gets no answer sends its SYN again after one second
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -54,6 +54,7 @@ def answer(sources, arguments, timeout):
     _Run(links, arguments["token"], ends).run()
     _second_chance(links, arguments["token"], min(ends, time.monotonic() + AGAIN))
     whole = [link for link in links if not link.cause and not link.job]
+    _once_more(whole, arguments["token"], min(ends, time.monotonic() + AGAIN))
     lossy = _lossy(whole, arguments["token"], min(ends, time.monotonic() + AGAIN))
     late = _late_again(whole, min(ends, time.monotonic() + AGAIN))
     broken = list(_told_once(link for link in links if link.cause))
@@ -62,7 +63,8 @@ def answer(sources, arguments, timeout):
         "reaches": _reaches(links),
         "broken": [link.told() for link in broken[:MOST_BROKEN]],
         "tried": sorted({link.node for link in links if link.cause != "untried"} - unlisted),
-        "lossy": [dict(link.ends(), there=link.there, back=link.back) for link in lossy],
+        "lossy": [link.losses(alone=False) for link in whole if link.lost()][:MOST_BROKEN]
+        + [link.losses(alone=True) for link in lossy],
         "late": [dict(link.ends(), begun=BURST, late=count) for link, count in late],
     }
 
@@ -124,6 +126,9 @@ class _Link:
 
     def ends(self):
         return {"source": self.source, "target": self.node, "address": self.address, "subnet": self.subnet}
+
+    def losses(self, alone):
+        return dict(self.ends(), there=self.there, back=self.back, alone=alone)
 
     def told(self):
         return dict(self.ends(), cause=self.cause, detail=self.detail, port=self.port if self.job else 0)
@@ -265,6 +270,18 @@ def _second_chance(links, token, ends):
     for link, second in tries:
         if not second.cause:
             link.cause, link.detail, link.there, link.back = "", "", second.there, second.back
+
+
+def _once_more(links, token, ends):
+    """Try links of a subnet with few of them once more, or several times: in 256 KiB some loss does not show."""
+    for subnet in sorted({link.subnet for link in links}):
+        few = [link for link in links if link.subnet == subnet]
+        for link in few * ((LOSSY - 1) // len(few)):
+            again = _Link(link.row)
+            if not link.lost():
+                _Run([again], token, ends).run()
+            if again.lost():
+                link.there, link.back = again.there, again.back
 
 
 def _lossy(links, token, ends):
