@@ -102,7 +102,7 @@ def test_a_port_that_is_taken_is_named_with_its_owner_and_one_that_is_closed_wit
     assert run.finding("NC318")["message"].startswith("port 10006 of node01 cannot be reached on 10.77.0.0/24 from ")
 
 
-def test_what_breaks_beside_a_network_that_carries_is_a_warning_and_reddens_nothing(wide_lab: Lab) -> None:
+def test_what_breaks_in_a_network_that_is_faster_than_the_one_that_carries_is_an_error(wide_lab: Lab) -> None:
     before = examined(wide_lab)
     node = wide_lab.nodes[1]
     faults.firewall(node, f"iifname {node.nics[0]} tcp dport {MESH} {faults.SYN} drop")
@@ -110,10 +110,25 @@ def test_what_breaks_beside_a_network_that_carries_is_a_warning_and_reddens_noth
     run = examined(wide_lab)
 
     more = {code: nodes for code, nodes in red(run).items() if code not in red(before)}
-    assert more == {"NC319": {node.name}}, run.told(node.name)
-    finding = run.finding("NC319")
-    assert finding["severity"] == "warning"
+    assert more == {"NC329": {node.name}}, run.told(node.name)
+    finding = run.finding("NC329")
+    assert finding["severity"] == "error"
     assert finding["message"] == (
         "node02 cannot be reached on 10.78.0.0/24 by any node: no answer; "
-        "10.77.0.0/24 connects all nodes: use it for the job"
+        "the plan uses 10.77.0.0/24 (1 Gb/s), 10 times slower"
     )
+
+
+def test_what_breaks_beside_a_network_that_carries_and_is_as_fast_is_a_warning(wide_lab: Lab) -> None:
+    node = wide_lab.nodes[1]
+    wide_lab.head("ethtool", "-s", "wire0", "speed", "10000")
+    try:
+        before = examined(wide_lab)
+        faults.firewall(node, f"iifname {node.nics[0]} tcp dport {MESH} {faults.SYN} drop")
+        run = examined(wide_lab)
+    finally:
+        wide_lab.head("ethtool", "-s", "wire0", "speed", "1000")
+
+    more = {code: nodes for code, nodes in red(run).items() if code not in red(before)}
+    assert more == {"NC319": {node.name}}, run.told(node.name)
+    assert run.finding("NC319")["severity"] == "warning"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from ncheck.facts.firewall import IPTABLES
+from ncheck.facts.links import CONNECT
 from ncheck.facts.mounts import MOUNTS
 from ncheck.fleet.recording import load
 from ncheck.model.evidence import Evidence, Reply, Status
@@ -55,6 +56,8 @@ MAY_BE_MISSING = {
     "command:systemctl is-active firewalld ufw",
 }
 
+LINKS = {"NC307", "NC310", "NC311", "NC312", "NC313", "NC314", "NC315", "NC319"}  # every check of links in the mesh
+
 ANSWERED = [
     key
     for key, reply in HEALTHY[0].replies.items()
@@ -83,6 +86,32 @@ def judged(nodes: tuple[Evidence, ...]) -> Report:
 
 def test_the_cluster_is_healthy_to_begin_with() -> None:
     assert judged(HEALTHY).exit_code == 0
+
+
+NOTHING: dict[str, Any] = {"reaches": [], "broken": [], "tried": []}
+FEWER: dict[str, dict[str, Any]] = {
+    "nothing": NOTHING,
+    "no peer": {**NOTHING, "reaches": [{"subnet": "10.20.0.0/24", "source": "10.20.0.11", "tried": 3, "reached": 3}]},
+    "no link": {**NOTHING, "tried": ["gpu02", "gpu03", "gpu04"]},
+    "two of three": {
+        **NOTHING,
+        "reaches": [{"subnet": "10.20.0.0/24", "source": "10.20.0.11", "tried": 2, "reached": 2}],
+        "tried": ["gpu02", "gpu03"],
+    },
+}
+
+
+@pytest.mark.parametrize("answer", FEWER)
+def test_fewer_links_than_were_asked_for_are_unknown(answer: str) -> None:
+    first, *others = HEALTHY
+    sick = replace(first, replies={**first.replies, CONNECT.key: Reply(Status.OK, value=FEWER[answer])})
+
+    report = judged((sick, *others))
+
+    outcomes = {(one.code, one.node): one.outcome.value for one in report.verdicts if one.code in LINKS}
+    assert {code for (code, node), outcome in outcomes.items() if (node, outcome) == ("gpu01", "unknown")} == LINKS
+    assert "failed" not in outcomes.values()
+    assert report.exit_code == 1
 
 
 @pytest.mark.parametrize("key", ANSWERED)

@@ -25,6 +25,8 @@ def link_replies(host: Host) -> dict[str, Reply]:
         "reaches": [_reach(host, wire) for wire in wires],
         "broken": [_broken(wire, *failed) for wire in wires for failed in host.broken],
         "tried": list(host.peers),
+        "lossy": [],
+        "late": [],
     }
     return {
         LISTEN.key: Reply(Status.OK, value=listening, seconds=0.002),

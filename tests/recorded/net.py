@@ -8,6 +8,7 @@ from ncheck.facts.arrivals import ARRIVALS
 from ncheck.facts.bonds import BONDING
 from ncheck.facts.firewall import IPTABLES, NFT, SERVICES, UFW
 from ncheck.facts.names import HOST_NAME, NAMES
+from ncheck.facts.neighbours import ARP
 from ncheck.facts.net_settings import CONF, NET, SETTINGS
 from ncheck.facts.routes import ROUTES
 from ncheck.model.evidence import JsonValue, Reply, Status
@@ -35,6 +36,7 @@ def net_replies(host: Host) -> dict[str, Reply]:
             for source in (NFT, IPTABLES)
         },
         HOST_NAME.key: Reply(Status.OK, value={"name": host.name, "leads_to": _address(host.name)}, seconds=0.002),
+        ARP.key: Reply(Status.OK, value=_neighbours(host), seconds=0.001),
         NAMES.key: Reply(Status.OK, value=_names(host), seconds=0.003),
     }
 
@@ -42,6 +44,20 @@ def net_replies(host: Host) -> dict[str, Reply]:
 def _names(host: Host) -> JsonValue:
     """Return what /etc/hosts says of the node and of those that it reaches."""
     return {"names": {name: _address(name) for name in sorted((host.name, *host.peers))}}
+
+
+def _neighbours(host: Host) -> str:
+    """Return the ARP table: the router, one that does not answer, and the nodes that it reached."""
+    wire = next(nic for nic in host.nics if nic.default_route)
+    index = host.nics.index(wire) + 1
+    rows = [("10.20.0.1", "0x2", "02:5e:10:00:ff:01"), ("10.20.0.99", "0x0", "00:00:00:00:00:00")]
+    rows += [
+        (f"10.20.0.{10 + int(name[-2:])}", "0x2", f"02:5e:10:00:{int(name[-2:]):02x}:{index:02x}")
+        for name in host.peers
+    ]
+    lines = [f"{ip:16} 0x1         {flags}         {mac}     *        {wire.name}" for ip, flags, mac in rows]
+    header = "IP address       HW type     Flags       HW address            Mask     Device"
+    return "".join(f"{line}\n" for line in (header, *lines))
 
 
 def _address(name: str) -> JsonValue:

@@ -2,7 +2,8 @@
 
 ## What it finds
 Nodes that cannot reach each other in some subnet, while another subnet connects all nodes, or while not all nodes have
-an address in the broken one. An interface that is up but leads nowhere causes this.
+an address in the broken one. An interface that is up but leads nowhere causes this. If the job is slower without the
+broken network, fast-network-lacks-node reports it.
 
 ## Why it matters
 It does no harm if the job uses the working network. Without settings, Open MPI uses every network that it finds, and

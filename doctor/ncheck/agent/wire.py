@@ -2,18 +2,20 @@
 
 The one that connects sends a proof that it belongs to this run, and gets the other's; then small messages that come
 back as they are; then a large block, of which every part is acknowledged, and one of the same size comes back. So who
-connects can tell in which direction large packets are lost.
+connects can tell in which direction large packets are lost. Last, the other one says how often it had to send again.
 
 Or it sends the proof of a stream and a ticket, gets the other's proof, and is handed over to the part of the probe that
 the ticket names (streams.py).
 """
 
 import hashlib
+import struct
 
 PROOF = 32  # bytes
 SMALL = 16  # bytes of one small message
 SMALLS = 3
 LARGE = 262144  # bytes there, and as many back
+COUNTS = struct.Struct("!II")  # segments that were lost, and that were sent: see resent.py
 PART = 32768  # bytes that one acknowledgement stands for
 BLOCK = bytes(range(256)) * (LARGE // 256)
 

@@ -20,7 +20,7 @@ from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions
 from ncheck.model.plan import MEETING_PORTS
-from ncheck.network.subnets import SubnetAddress, clashing, doubles, machines, subnet_addresses
+from ncheck.network.subnets import Nodes, SubnetAddress, clashing, doubles, machines, subnet_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,15 +69,48 @@ class Reach:
 
 
 @dataclass(frozen=True)
+class Loss:
+    """How many of the segments sent on a link that works were lost, each way.
+
+    `alone`: it was measured again while this node sent nothing else.
+    """
+
+    source: str
+    target: str
+    address: str
+    subnet: str
+    lost_there: int
+    sent_there: int
+    lost_back: int
+    sent_back: int
+    alone: bool
+
+
+@dataclass(frozen=True)
+class Burst:
+    """How many of the connections that began at once were not open within 0.9 seconds, in two tries."""
+
+    source: str
+    target: str
+    address: str
+    subnet: str
+    begun: int
+    late: int
+
+
+@dataclass(frozen=True)
 class LinkFacts:
     """All links that this node tried: the number that work, by subnet and own address, and each that does not.
 
-    `tried_to` are the nodes that it tried to reach; of any other node nothing is known.
+    `tried_to` are the nodes that it tried to reach; of any other node nothing is known. `losses` are the links that
+    work and lose packets, `bursts` those on which several connections at once are late.
     """
 
     reaches: tuple[Reach, ...]
     broken: tuple[Link, ...] = ()
     tried_to: frozenset[str] = frozenset()
+    losses: tuple[Loss, ...] = ()
+    bursts: tuple[Burst, ...] = ()
 
     def among(self, names: frozenset[str]) -> LinkFacts:
         """Return the links to these nodes. Which of the others were reached is not listed one by one."""
@@ -86,6 +119,8 @@ class LinkFacts:
             tuple(_without(reach, gone) for reach in self.reaches),
             tuple(link for link in self.broken if link.target in names),
             self.tried_to & names,
+            tuple(loss for loss in self.losses if loss.target in names),
+            tuple(burst for burst in self.bursts if burst.target in names),
         )
 
 
@@ -147,7 +182,27 @@ def links(evidence: Evidence) -> Read[LinkFacts]:
         tuple(_reach(mapping(reach)) for reach in items(said["reaches"], _MOST_TOLD)),
         tuple(_link(mapping(link)) for link in items(said["broken"], _MOST_TOLD)),
         frozenset(node(name) for name in items(said["tried"])),
+        tuple(_loss(mapping(loss)) for loss in items(said.get("lossy", []), _MOST_TOLD)),
+        tuple(_burst(mapping(burst)) for burst in items(said.get("late", []), _MOST_TOLD)),
     )
+
+
+def _loss(said: Mapping[str, JsonValue]) -> Loss:
+    """Read one link that lost packets. Raises ValueError if more were lost than sent."""
+    counts = [[whole(count) for count in items(said[way])] for way in ("there", "back")]
+    (lost_there, sent_there), (lost_back, sent_back) = counts
+    if lost_there > sent_there or lost_back > sent_back:
+        raise ValueError("more segments lost than sent")
+    return Loss(*_ends_of(said), lost_there, sent_there, lost_back, sent_back, truth(said["alone"]))
+
+
+def _burst(said: Mapping[str, JsonValue]) -> Burst:
+    begun = whole(said["begun"])
+    return Burst(*_ends_of(said), begun, whole(said["late"], begun))
+
+
+def _ends_of(said: Mapping[str, JsonValue]) -> tuple[str, str, str, str]:
+    return _address(said["source"]), node(said["target"]), _address(said["address"]), _subnet(said["subnet"])
 
 
 def _state(said: Mapping[str, JsonValue]) -> PortState:
@@ -292,8 +347,13 @@ def dialled(cluster: Cluster, settings: Settings, found: Mapping[str, Sequence[S
 def usable_addresses(cluster: Cluster) -> dict[str, tuple[SubnetAddress, ...]]:
     """Return each node's addresses, without those that another machine has as well."""
     nics = cluster.connected_facts(NicFacts)
-    clashes = clashing(machines(nics, cluster.connected_facts(IdentityFacts)))
-    free = {name: (seat for seat in subnet_addresses(held) if seat.ip not in clashes) for name, held in nics.items()}
+    return addresses_to_try(nics, machines(nics, cluster.connected_facts(IdentityFacts)))
+
+
+def addresses_to_try(nodes: Nodes, single: Nodes) -> dict[str, tuple[SubnetAddress, ...]]:
+    """Return the addresses of each node that the others connect to. `single`: each machine once."""
+    clashes = clashing(single)
+    free = {name: (seat for seat in subnet_addresses(held) if seat.ip not in clashes) for name, held in nodes.items()}
     return {name: tuple(islice(held, MAX_ADDRESSES)) for name, held in free.items()}
 
 

@@ -62,6 +62,17 @@ def unreachable(cluster: Cluster, *, surely: bool) -> Iterator[Problem | Inconcl
         yield Inconclusive(
             f"not enough time to test port {ports}", tuple(dict.fromkeys(tried.node for tried in untried))
         )
+    else:
+        yield from _untold(cluster, known)
+
+
+def _untold(cluster: Cluster, known: Known) -> Iterator[Inconclusive]:
+    """Yield the nodes that say nothing of a node with a port of the job: such a port is told only where it fails."""
+    for target in cluster:
+        ports = ", ".join(str(state.port) for state in target[ListenFacts].needed if state.free)
+        idle = tuple(node for node, facts in known.items() if target.name not in {node, *facts.tried_to})
+        if ports and idle and target.name in known:
+            yield Inconclusive(f"{fold(idle)} tested no port of {target.name}, which the job needs: {ports}", idle)
 
 
 def _port_links(known: Known) -> Iterator[Tried]:

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import lru_cache
 from itertools import combinations
 
-from ncheck.facts.links import LinkCause, LinkFacts
+from ncheck.facts.links import LinkCause, LinkFacts, addresses_to_try
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.hostlist import fold
@@ -106,11 +106,30 @@ def _not_joined(known: Known, members: Collection[str]) -> str:
 def _not_known(known: Known, subnet: str, members: Collection[str]) -> str:
     if silent := [node for node in members if node not in known]:
         return f"the links of {fold(silent)} could not be read"
-    if found := doubt(known, subnet, members):
-        return found.reason
-    addresses = Matrix(known, subnet, members, CONNECT).addresses
-    idle = [node for node in members if node not in addresses]
-    return f"{fold(idle)} tested no link {_where(subnet)}" if idle else ""
+    found = doubt(known, subnet, members)
+    return found.reason if found else ""
+
+
+def doubts(known: Known, nodes: Nodes) -> Iterator[Inconclusive]:
+    """Yield what is unknown between the nodes whose links were read, subnet by subnet.
+
+    What a node should have tried is seen from its addresses and those of the others, never from its own answer.
+    """
+    heard = {node: nics for node, nics in nodes.items() if node in known}
+    members: dict[str, dict[str, None]] = {subnet: {} for subnet in subnets_tried(known)}
+    for node, addresses in addresses_to_try(heard, heard).items():
+        for address in addresses:
+            members.setdefault(address.subnet, {})[node] = None
+    for subnet, names in members.items():
+        if found := doubt(known, subnet, names if subnet else known):
+            yield found
+    if heard and not shared(heard):
+        told = joined(known)
+        ends = tuple(
+            dict.fromkeys(node for pair in combinations(heard, 2) if frozenset(pair) not in told for node in pair)
+        )
+        if ends:
+            yield Inconclusive(f"not all links between {fold(ends)} were tested", ends)
 
 
 def subnets_tried(known: Known) -> tuple[str, ...]:
@@ -135,13 +154,20 @@ def _faults(links: tuple[tuple[str, LinkFacts], ...], subnet: str) -> tuple[Faul
 
 
 def doubt(known: Known, subnet: str, members: Collection[str]) -> Inconclusive | None:
-    """Say which links among the members were not tried, and by which nodes; None if all were."""
+    """Say which links among the members were not tried, and by which nodes; None if all were.
+
+    The members of the subnet "" are all nodes: which of them must try each other there is seen from their links.
+    """
     return _doubt(tuple((node, facts) for node, facts in known.items() if node in members), subnet)
 
 
 @lru_cache(maxsize=64)
 def _doubt(links: tuple[tuple[str, LinkFacts], ...], subnet: str) -> Inconclusive | None:
-    dark = Matrix(dict(links), subnet, dict(links), CONNECT).dark
+    net = Matrix(dict(links), subnet, dict(links), CONNECT)
+    idle = tuple(node for node, _ in links if node not in net.addresses) if subnet and len(links) > 1 else ()
+    if idle:
+        return Inconclusive(f"{fold(idle)} tested no link {_where(subnet)}", idle)
+    dark = net.dark
     ends = {node for pair in dark for node in pair}
     trying = tuple(dict.fromkeys(node for node, _ in dark))
     return Inconclusive(f"not all links between {fold(ends)} were tested {_where(subnet)}", trying) if dark else None

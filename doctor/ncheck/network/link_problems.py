@@ -18,14 +18,15 @@ from ncheck.facts.nics import Interface, NicFacts
 from ncheck.model.check import HERE, Inconclusive, Problem
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.nccl.choice import PICK_FACTS, PLAN, picked_addresses
-from ncheck.network.link_faults import Fault, Trouble, carries, doubt, faults, subnets_tried
+from ncheck.network.link_faults import Fault, Trouble, carries, doubts, faults, subnets_tried
 from ncheck.network.link_matrix import Known, Shape, Tried, joined, shown
+from ncheck.network.slowdown import SLOWDOWN_FACTS, slowdown
 from ncheck.network.subnets import SubnetAddress, SubnetMembers, best_first, shared
 
 READS: tuple[FactType, ...] = (LinkFacts, NicFacts)
 
 
-ALSO: tuple[FactType, ...] = (EnvironmentFacts, *PICK_FACTS)
+ALSO: tuple[FactType, ...] = (EnvironmentFacts, *PICK_FACTS, *SLOWDOWN_FACTS)
 
 
 class Weight(Enum):
@@ -33,22 +34,29 @@ class Weight(Enum):
 
     NEEDED = "no other subnet is known to connect all nodes"
     PICKED = "NCCL would pick this subnet, but another one connects all nodes"
+    SLOWER = "another subnet connects all nodes, and it is slower"
     SPARE = "no job needs it"
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """A fault with its weight; `instead` is the subnet that connects all nodes, "" if there is none."""
+    """A fault with its weight; `instead` is the subnet that connects all nodes, "" if there is none.
+
+    `loss`: what the job loses by using that one.
+    """
 
     fault: Fault
     weight: Weight
     instead: str = ""
+    loss: str = ""
 
     @property
     def effect(self) -> str:
         """The effect on the job."""
         if self.weight is Weight.PICKED:
             return f"NCCL would pick this subnet and hang; {self.instead} connects all nodes"
+        if self.weight is Weight.SLOWER:
+            return self.loss
         if self.weight is Weight.SPARE:
             return f"{self.instead} connects all nodes: use it for the job" if self.instead else "no job needs it"
         when = "at its first large message" if self.fault.trouble is Trouble.LARGE_LOST else "at its start"
@@ -61,9 +69,7 @@ def problems(cluster: Cluster, weight: Weight, trouble: Trouble | None = None) -
     for weighed in assessment.weighed():
         if weighed.weight is weight and trouble in (None, weighed.fault.trouble):
             yield _problem(cluster, weighed)
-    for subnet in subnets_tried(assessment.known):
-        if untried := doubt(assessment.known, subnet, assessment.known):
-            yield untried
+    yield from doubts(assessment.known, cluster.facts(NicFacts))
 
 
 @dataclass(frozen=True)
@@ -84,14 +90,22 @@ class _Assessment:
         found = [fault for subnet in subnets_tried(self.known) for fault in faults(self.known, subnet, self.known)]
         whole = [subnet for subnet in self.everywhere if found and carries(self.known, subnet, self.known).whole]
         for fault in found:
-            yield Weighed(fault, self._weight(fault, carried=bool(whole)), whole[0] if whole else "")
+            loss = self._loss(fault, whole[0]) if whole else ""
+            yield Weighed(fault, self._weight(fault, loss, carried=bool(whole)), whole[0] if whole else "", loss)
 
-    def _weight(self, fault: Fault, *, carried: bool) -> Weight:
+    def _weight(self, fault: Fault, loss: str, *, carried: bool) -> Weight:
         if carried:
-            return Weight.PICKED if self._picked(fault) else Weight.SPARE
+            return Weight.PICKED if self._picked(fault) else Weight.SLOWER if loss else Weight.SPARE
         if self.everywhere:
             return Weight.NEEDED if fault.subnet in self.everywhere else Weight.SPARE
         return Weight.NEEDED if fault.pairs & self._lost else Weight.SPARE
+
+    def _loss(self, fault: Fault, instead: str) -> str:
+        """Return what the job loses by this fault; a network in which no two nodes reach each other was never meant."""
+        never_meant = fault.shape is Shape.NOBODY and fault.trouble is not Trouble.LARGE_LOST
+        if never_meant or fault.subnet not in self.everywhere:
+            return ""
+        return slowdown(self.cluster, self.everywhere[fault.subnet], instead, self.everywhere[instead])
 
     @cached_property
     def _lost(self) -> frozenset[frozenset[str]]:

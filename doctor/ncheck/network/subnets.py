@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from shlex import quote
 
 from ncheck.facts.login import IdentityFacts
@@ -86,6 +86,53 @@ def clashing_addresses(members: SubnetMembers) -> dict[str, tuple[str, ...]]:
         for address in addresses:
             owners.setdefault(address.ip, {})[node] = None
     return {ip: tuple(nodes) for ip, nodes in owners.items() if len(nodes) > 1}
+
+
+def duplicates(nodes: Nodes) -> dict[str, tuple[str, ...]]:
+    """Return each address that two nodes have in a network of others, with these nodes.
+
+    Where most members of a subnet have the same address, or no other has one of its own, the subnet is not one network
+    but a separate one on each node.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for members in subnets(nodes).values():
+        clashes = clashing_addresses(members)
+        doubled = {node for owners in clashes.values() for node in owners}
+        if members.keys() - doubled:
+            found |= {ip: owners for ip, owners in clashes.items() if len(owners) <= max(2, len(members) // 2)}
+    return found
+
+
+def netmasks(nodes: Nodes) -> tuple[dict[str, SubnetAddress], ...]:
+    """Return each network in which nodes use different netmasks, as one address of each of its nodes.
+
+    A node belongs to a network if one of its addresses lies there, and its own subnet is that of none of the others.
+    """
+    found = {subnet: members for subnet, members in subnets(nodes).items() if not subnet.endswith("/128")}
+    lengths = {subnet.partition("/")[2] for subnet in found}
+    strangers: dict[str, dict[str, SubnetAddress]] = {}
+    for subnet, members in found.items():
+        for node, address in ((node, address) for node, addresses in members.items() for address in addresses):
+            for length in lengths - {subnet.partition("/")[2]}:
+                other = _network_around(address.ip, length)
+                if other in found and found[other].keys().isdisjoint(members):
+                    strangers.setdefault(other, {})[node] = address
+    groups: list[dict[str, SubnetAddress]] = []
+    seen: set[str] = set()
+    for subnet in sorted(strangers, key=lambda subnet: -len(found[subnet])):
+        around = {subnet, *(address.subnet for address in strangers[subnet].values())}
+        if seen.isdisjoint(around):
+            group = {node: addresses[0] for node, addresses in found[subnet].items()} | strangers[subnet]
+            groups.append({node: group[node] for node in nodes if node in group})
+        seen |= around
+    return tuple(groups)
+
+
+def _network_around(ip: str, length: str) -> str:
+    """Return the network of this prefix length around an address, "" if there is none in its family."""
+    if int(length) > ip_address(ip).max_prefixlen:
+        return ""
+    return str(ip_network(f"{ip}/{length}", strict=False))
 
 
 def routed(nics: NicFacts, clashes: Container[str] = ()) -> bool:
@@ -234,10 +281,17 @@ def parted_networks(nodes: Nodes) -> tuple[Parted, ...]:
 
     A node is missing if its interface in the subnet has no link; if most nodes are in the subnet and its interface of
     that name has no address; or if at least half of the nodes are in the subnet and every subnet that all nodes share
-    is slower. Nodes without any address, and interfaces with only a link-local one, are reported by other checks.
+    is slower. Nodes without any address, with only a link-local one, or with another netmask are reported by other
+    checks.
     """
     addressed = {node: nics for node, nics in nodes.items() if any(subnet_addresses(nics))}
     best, link_local = max(map(speed, shared(addressed).values()), default=None), link_local_only(nodes)
+    masked = {
+        (subnet, node)
+        for group in netmasks(addressed)
+        for subnet in {address.subnet for address in group.values()}
+        for node in group
+    }
     found = []
     for subnet, members in subnets(addressed).items():
         faster = best is not None and speed(members) > best
@@ -245,7 +299,9 @@ def parted_networks(nodes: Nodes) -> tuple[Parted, ...]:
         missing = {
             node: why
             for node, why in lacking.items()
-            if why.name not in link_local.get(node, ()) and _counts(why, len(members), len(addressed), faster=faster)
+            if (subnet, node) not in masked
+            and why.name not in link_local.get(node, ())
+            and _counts(why, len(members), len(addressed), faster=faster)
         }
         if missing and not clashing_addresses(members):
             found.append(Parted(subnet, members, missing))

@@ -6,11 +6,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ncheck.facts.environment import EnvironmentFacts
-from ncheck.facts.links import Link, LinkCause, LinkFacts, ListenFacts, PortState, Reach
-from ncheck.facts.login import LoginFacts
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.links import Burst, Link, LinkCause, LinkFacts, ListenFacts, Loss, PortState, Reach
+from ncheck.facts.login import IdentityFacts, LoginFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.nccl_pick import NcclPickFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.facts.run import JobFacts
 from ncheck.model.cluster import Facts
 from ncheck.model.evidence import Login
 from ncheck.model.fact import Absent
@@ -18,6 +20,7 @@ from ncheck.parse.interface_names import Kind
 
 Broken = Mapping[tuple[int, int], LinkCause]
 ALL = range(1, 5)
+NO_SPEEDS: Mapping[int, int] = {}
 
 
 def ways(sources: Iterable[int], targets: Collection[int], cause: LinkCause = LinkCause.FILTERED) -> Broken:
@@ -33,9 +36,9 @@ def name(number: int) -> str:
     return f"n{number}"
 
 
-def cluster(networks: Mapping[int, Broken], count: int = 4) -> dict[str, Facts]:
+def cluster(networks: Mapping[int, Broken], count: int = 4, speeds: Mapping[int, int] = NO_SPEEDS) -> dict[str, Facts]:
     """Return so many nodes, each with eth1, eth2 ... in 10.1.0.0/24, 10.2.0.0/24 ...; NCCL picks the first."""
-    return {name(number): Dialler(number, count, networks).facts() for number in range(1, count + 1)}
+    return {name(number): Dialler(number, count, networks, speeds=speeds).facts() for number in range(1, count + 1)}
 
 
 @dataclass
@@ -46,8 +49,11 @@ class Dialler:
     count: int
     networks: Mapping[int, Broken]
     mtus: Mapping[int, int] = field(default_factory=dict)
+    speeds: Mapping[int, int] = field(default_factory=dict)
     ports: tuple[PortState, ...] = ()
     blocked: tuple[Link, ...] = ()  # links to ports of the job
+    losses: tuple[Loss, ...] = ()
+    bursts: tuple[Burst, ...] = ()
 
     def facts(self) -> Facts:
         return {
@@ -58,21 +64,26 @@ class Dialler:
             LoadedNcclFacts: LoadedNcclFacts("2.28.3", "/x/libnccl.so.2"),
             NcclPickFacts: Absent("not asked"),
             ListenFacts: ListenFacts({}, needed=self.ports),
+            IdentityFacts: Absent("not asked"),
+            InfinibandFacts: Absent("no device"),
+            JobFacts: JobFacts(),
         }
 
     def nic(self, network: int) -> Interface:
         address = Address(f"10.{network}.0.{self.number}", 24)
         mtu = self.mtus.get(network, 1500)
         return Interface(
-            f"eth{network}", network + 1, Kind.PHYSICAL, up=True, running=True, mtu=mtu, addresses=(address,)
-        )
+            f"eth{network}", network + 1, Kind.PHYSICAL, up=True, running=True, mtu=mtu, addresses=(address,),
+            speed=self.speeds.get(network),
+        )  # fmt: skip
 
     def links(self) -> LinkFacts:
         broken = tuple(link for network, failed in self.networks.items() for link in self.broken(network, failed))
         reaches = tuple(self.reach(network, broken) for network in self.networks)
         skipped = {link.target for link in broken if link.cause is LinkCause.UNTRIED}
         others = frozenset(name(other) for other in range(1, self.count + 1) if other != self.number)
-        return LinkFacts(tuple(reach for reach in reaches if reach.tried), (*broken, *self.blocked), others - skipped)
+        tried = tuple(reach for reach in reaches if reach.tried)
+        return LinkFacts(tried, (*broken, *self.blocked), others - skipped, self.losses, self.bursts)
 
     def broken(self, network: int, failed: Broken) -> tuple[Link, ...]:
         return tuple(link(network, self.number, to, cause) for (at, to), cause in failed.items() if at == self.number)

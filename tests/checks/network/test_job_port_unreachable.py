@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ncheck.facts.links import LinkCause, PortState
+from ncheck.facts.links import LinkCause, LinkFacts, PortState
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
@@ -52,3 +52,11 @@ def test_a_port_that_there_was_no_time_to_try_is_unknown() -> None:
         verdict.outcome for verdict in judge([job_port_unreachable], nodes(1, cause=LinkCause.UNTRIED)).verdicts
     ]
     assert outcomes == [Outcome.PASSED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.UNKNOWN]
+
+
+def test_a_node_that_says_nothing_of_the_node_with_the_port_is_unknown() -> None:
+    facts = nodes()
+    facts["n2"] = {**facts["n2"], LinkFacts: LinkFacts((), (), frozenset({"n3"}))}
+    verdicts = judge([job_port_unreachable], facts).verdicts
+    assert [verdict.node for verdict in verdicts if verdict.outcome is Outcome.UNKNOWN] == ["n2"]
+    assert verdicts[1].reason == "n2 tested no port of n1, which the job needs: 10001"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.facts.run import JobFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
@@ -26,7 +29,8 @@ def node(number: int, *others: Interface) -> Facts:
 
 
 def known(*interfaces: Interface) -> Facts:
-    return {NicFacts: NicFacts(interfaces), IdentityFacts: Absent("not asked here")}
+    absent = dict.fromkeys((IdentityFacts, LinkFacts, InfinibandFacts), Absent("not asked here"))
+    return {NicFacts: NicFacts(interfaces), JobFacts: JobFacts(), **absent}
 
 
 def fast(number: int) -> Facts:
@@ -38,33 +42,43 @@ def told(*nodes: Facts) -> list[tuple[tuple[str, ...], str, str]]:
     return [(finding.nodes, finding.message, finding.fix) for finding in found]
 
 
-def test_a_node_whose_fast_card_has_no_link_is_named_though_a_slow_network_joins_all() -> None:
-    sick = node(3, nic("fast0", "10.8.0.3", running=False, speed=None))
-    assert judge([network_lacks_node], {"n1": fast(1), "n2": fast(2), "n3": sick}).findings == [
+def rail(number: int, *others: Interface) -> Facts:
+    """Return a node on a network as fast as any: without another one the job loses nothing."""
+    return known(nic("eth0", f"10.0.0.{number}"), *others)
+
+
+def test_a_node_whose_card_has_no_link_is_named_though_another_network_is_as_fast() -> None:
+    sick = rail(3, nic("fast0", "10.8.0.3", running=False, speed=None))
+    others = {f"n{number}": rail(number, nic("fast0", f"10.8.0.{number}")) for number in (1, 2)}
+    assert judge([network_lacks_node], {**others, "n3": sick}).findings == [
         Finding("NC309", "network-lacks-node", Severity.WARNING, ("n3",),
                 "10.8.0.0/24 (100 Gb/s) connects n[1-2], but not n3: fast0 has no link", (), "sudo ethtool fast0",
                 kind="look", summary="not in 10.8.0.0/24"),
     ]  # fmt: skip
 
 
-def test_of_two_nodes_the_one_without_a_link_is_named() -> None:
-    sick = node(2, nic("fast0", "10.8.0.2", up=False, running=False))
-    assert told(fast(1), sick) == [
-        (("n2",), "10.8.0.0/24 (100 Gb/s) connects n1, but not n2: fast0 is down", "sudo ip link set fast0 up"),
-    ]
-
-
 def test_a_card_that_nobody_gave_an_address_is_named() -> None:
-    assert told(fast(1), node(2, nic("fast0"))) == [
-        (("n2",), "10.8.0.0/24 (100 Gb/s) connects n1, but not n2: fast0 has no address in this subnet",
+    others = [rail(number, nic("fast0", f"10.8.0.{number}")) for number in (1, 2)]
+    assert told(*others, rail(3, nic("fast0"))) == [
+        (("n3",), "10.8.0.0/24 (100 Gb/s) connects n[1-2], but not n3: fast0 has no address in this subnet",
          "ip -br address show dev fast0"),
     ]  # fmt: skip
 
 
-def test_a_node_without_the_fast_network_is_named() -> None:
-    assert told(node(1), fast(2), fast(3), fast(4)) == [
-        (("n1",), "10.8.0.0/24 (100 Gb/s) connects n[2-4], but not n1: no interface in this subnet", "ip -br address"),
-    ]
+def test_a_network_of_unknown_speed_is_compared_with_none() -> None:
+    others = [rail(number, nic("fast0", f"10.8.0.{number}", speed=None)) for number in (1, 2)]
+    assert [nodes for nodes, *_ in told(*others, rail(3, nic("fast0", "10.8.0.3", up=False)))] == [("n3",)]
+
+
+def test_it_leaves_a_node_with_another_netmask_to_netmask_differs() -> None:
+    wide = Interface("fast0", 3, Kind.PHYSICAL, up=True, running=True, mtu=1500, speed=100000,
+                     addresses=(Address("10.8.0.3", 16),))  # fmt: skip
+    others = [rail(number, nic("fast0", f"10.8.0.{number}")) for number in (1, 2)]
+    assert told(*others, rail(3, wide)) == []
+
+
+def test_it_leaves_networks_whose_loss_slows_the_job_down_to_fast_network_lacks_node() -> None:
+    assert told(fast(1), fast(2), node(3, nic("fast0", "10.8.0.3", running=False, speed=None))) == []
 
 
 def test_it_is_silent_where_all_nodes_are_in_all_networks() -> None:

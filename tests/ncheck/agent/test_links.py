@@ -8,8 +8,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 import pytest
 from ncheck.agent.wire import PROOF, proof
@@ -181,6 +181,44 @@ def test_port_scanners_and_crowds_do_no_harm(agents: tuple[Meshed, Meshed]) -> N
     assert here.connect(row(port)).reaches[0].reached == 1
     for sock in crowd:
         sock.close()
+
+
+def test_a_peer_that_holds_connections_with_a_proof_keeps_no_other_one_out(agents: tuple[Meshed, Meshed]) -> None:
+    there, here = agents
+    port = there.listen(OTHER).ports[OTHER]
+    with all_of(closing(held(port, f"127.0.1.{number}")) for number in range(1, 6) for _ in range(130)):
+        assert here.connect(row(port)).reaches[0].reached == 1
+
+
+def test_one_peer_holds_a_quarter_of_the_connections_at_most(agents: tuple[Meshed, Meshed]) -> None:
+    port = agents[0].listen(OTHER).ports[OTHER]
+    with all_of(closing(held(port, "127.0.1.1")) for _ in range(200)) as crowd:
+        assert sum(alive(sock) for sock in crowd) == 128
+
+
+def held(port: int, source: str) -> socket.socket:
+    """Connect from an address, with the proof that a node of the run has, and hold the connection."""
+    sock = socket.create_connection((OTHER, port), source_address=(source, 0))
+    with suppress(ConnectionError):
+        sock.sendall(proof(TOKEN, "other", "client"))
+        sock.recv(PROOF)  # its answer, or its end
+    return sock
+
+
+def alive(sock: socket.socket) -> bool:
+    try:
+        return sock.recv(1, socket.MSG_DONTWAIT) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        return False
+
+
+@contextmanager
+def all_of(socks: Iterable[closing[socket.socket]]) -> Iterator[list[socket.socket]]:
+    """Hold all of them for a while."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(sock) for sock in socks]
 
 
 def test_nothing_listens_any_more_once_the_agent_has_gone(agents: tuple[Meshed, Meshed]) -> None:

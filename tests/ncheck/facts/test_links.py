@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ncheck.facts.learning import facts_of
-from ncheck.facts.links import CONNECT, LISTEN, Link, LinkCause, LinkFacts, ListenFacts, PortState, Reach
+from ncheck.facts.links import CONNECT, LISTEN, Burst, Link, LinkCause, LinkFacts, ListenFacts, Loss, PortState, Reach
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
 
@@ -43,6 +43,23 @@ def test_links_are_read_with_what_is_wrong_with_them() -> None:
         (Link("10.0.0.1", "gpu03", "10.0.0.3", "", LinkCause.LARGE_LOST, "words"),),
         frozenset({"gpu02", "gpu03"}),
     )
+
+
+def test_lost_packets_and_late_connections_are_read_and_an_older_recording_has_neither() -> None:
+    ends = {"source": "10.0.0.1", "target": "gpu03", "address": "10.0.0.3", "subnet": "10.0.0.0/24"}
+    lossy, late = {**ends, "there": [9, 181], "back": [0, 190], "alone": True}, {**ends, "begun": 10, "late": 8}
+    found = said(LinkFacts, {**LINKS, "lossy": [lossy], "late": [late]})
+    assert isinstance(found, LinkFacts)
+    assert found.losses == (Loss("10.0.0.1", "gpu03", "10.0.0.3", "10.0.0.0/24", 9, 181, 0, 190, alone=True),)
+    assert found.bursts == (Burst("10.0.0.1", "gpu03", "10.0.0.3", "10.0.0.0/24", 10, 8),)
+    without = found.among(frozenset({"gpu02"}))
+    assert (without.losses, without.bursts) == ((), ())
+    wrongs: tuple[dict[str, Any], ...] = (
+        {"lossy": [{**lossy, "there": [182, 181]}]}, {"lossy": [{**lossy, "back": [1]}]}, {"lossy": {}},
+        {"lossy": [{**lossy, "target": "$(reboot)"}]}, {"late": [{**late, "late": 11}]},
+    )  # fmt: skip
+    for wrong in wrongs:
+        assert isinstance(said(LinkFacts, {**LINKS, **wrong}), Unread)
 
 
 @pytest.mark.parametrize("wrong", [

@@ -57,7 +57,7 @@ def test_across_routers_a_pair_without_another_connection_is_an_error() -> None:
 
 
 def test_racks_that_are_joined_by_routers_are_whole_and_nothing_is_in_doubt() -> None:
-    assert [said(racks(broken=False), weight) for weight in Weight] == [[], [], []]
+    assert [said(racks(broken=False), weight) for weight in Weight] == [[], [], [], []]
 
 
 def test_what_a_node_calls_its_interface_runs_nowhere() -> None:

@@ -69,7 +69,10 @@ connect      asked as {"token", "timeout": seconds, "sources": {subnet: [its own
              says {"reaches": [{"subnet", "source", "tried": int, "reached": int}], "broken": [{"source",
                   "target": node, "address", "subnet", "cause": a LinkCause, "detail": words,
                   "port": int (0: the mesh's own)}],
-                  "tried": [nodes, without those of which not every broken one is listed]}.
+                  "tried": [nodes, without those of which not every broken one is listed],
+                  "lossy": [{"source", "target", "address", "subnet", "there": [segments lost, sent], "back": the same
+                  of the other side, "alone": bool (no other link was tried meanwhile)}] of the links that lost some,
+                  "late": [{"source", "target", "address", "subnet", "begun": connections, "late": of these}]}.
 tools        {"tools": {name: {"path", "mpi": bool|null (no ELF program: that cannot be seen)}}} of all_reduce_perf,
                  all_reduce_perf_mpi, ib_write_bw, ibv_rc_pingpong: those that are on the PATH of the job's environment.
 meeting      where the ranks of later turns find each other; what it opens is kept until the agent ends. Asked as

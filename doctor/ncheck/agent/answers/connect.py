@@ -2,18 +2,23 @@
 
 One thread; few links are tried at once, in the order that was given: the head rotates it, so that all nodes dial at
 once and none is dialled by all. A link that waits in silence gives its place to the next one.
+
+Two things are measured besides, and what looks bad is measured once more when all links are done and this node sends
+nothing else: how many packets were lost on a link, and how many of several connections that begin at once are late.
 """
 
 import errno
 import os
 import resource
+import select
 import selectors
 import socket
 import time
 from collections import deque
 
 from ncheck.agent.dial import PATIENCE, hang_up, not_connected, socket_from
-from ncheck.agent.wire import BLOCK, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
+from ncheck.agent.resent import resent, unanswered
+from ncheck.agent.wire import BLOCK, COUNTS, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
 
 AT_ONCE, AT_MOST = 8, 256  # links that are busy, and all that are open
 # Seconds of silence after which a link no longer counts as busy: a kernel answers a SYN at once, a node that works a
@@ -21,6 +26,10 @@ AT_ONCE, AT_MOST = 8, 256  # links that are busy, and all that are open
 UNANSWERED, QUIET = 0.3, 1.0
 LONGEST = 20.0  # seconds for one link, however much it moves: who answers a byte at a time would hold up the run
 MOST_BROKEN = 4096  # links that are told one by one; the nodes of those beyond do not count as tried
+AGAIN = 10.0  # seconds in which links are measured again
+LOSSY, TIMES = 8, 4  # links of one subnet that are measured again, and how often until packets are lost
+BURST, BURSTS = 10, 3  # connections that begin at once to one address, and nodes to which they do
+SOON = 0.9  # seconds for them: a kernel that gets no answer sends its SYN again after one second
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PHASES = {  # what silence means, by what was waited for
     "connect": ("filtered", "no answer within {:.0f} s"),
@@ -30,22 +39,33 @@ _PHASES = {  # what silence means, by what was waited for
     "back": ("large-lost-back", "small messages pass; 256 KiB that were sent back stopped arriving for {:.0f} s"),
 }
 
+_SILENT = frozenset(cause for cause, _ in _PHASES.values())
+
 READS = (
     "connects to where the others listen, from each of its own addresses: small messages, then 256 KiB there and back",
     "connects to the job's ports on the first node: small messages alone",
+    "opens ten connections at once to each of three other nodes, and closes them",
 )
 
 
 def answer(sources, arguments, timeout):
-    """Return {"reaches", "broken", "tried"}: see answers/__init__.py."""
-    links = [_Link(row) for row in rows(arguments)]
-    _Run(links, arguments["token"], time.monotonic() + min(arguments["timeout"], timeout)).run()
+    """Return {"reaches", "broken", "tried", "lossy", "late"}: see answers/__init__.py."""
+    links, ends = [_Link(row) for row in rows(arguments)], time.monotonic() + min(arguments["timeout"], timeout)
+    _Run(links, arguments["token"], ends).run()
+    _second_chance(links, arguments["token"], min(ends, time.monotonic() + AGAIN))
+    whole = [link for link in links if not link.cause and not link.job]
+    _once_more(whole, arguments["token"], min(ends, time.monotonic() + AGAIN))
+    lossy = _lossy(whole, arguments["token"], min(ends, time.monotonic() + AGAIN))
+    late = _late_again(whole, min(ends, time.monotonic() + AGAIN))
     broken = list(_told_once(link for link in links if link.cause))
     unlisted = {link.node for link in broken[MOST_BROKEN:]}
     return {
         "reaches": _reaches(links),
         "broken": [link.told() for link in broken[:MOST_BROKEN]],
         "tried": sorted({link.node for link in links if link.cause != "untried"} - unlisted),
+        "lossy": [link.losses(alone=False) for link in whole if link.lost()][:MOST_BROKEN]
+        + [link.losses(alone=True) for link in lossy],
+        "late": [dict(link.ends(), begun=BURST, late=count) for link, count in late],
     }
 
 
@@ -64,10 +84,16 @@ class _Link:
     """One direction, from one of our addresses to one of another node's. `cause` is "" once it carried all."""
 
     def __init__(self, row):
+        self.row = row
         self.node, self.source, self.address, self.port, self.subnet, self.job = row
         self.cause, self.detail = "untried", "no time was left to try it"
         self.phase, self.began, self.moved, self.until = "connect", 0.0, 0.0, 0.0
         self.sock = self.talk = None
+        self.there, self.back, self.unanswered = (0, 0), (0, 0), 0  # segments lost and sent each way; SYN sent again
+
+    def lost(self):
+        """Return whether packets were lost, either way."""
+        return self.there[0] + self.back[0] > 0
 
     def script(self, token):
         """Yield the messages on this link; wire.Talk explains the form."""
@@ -91,17 +117,21 @@ class _Link:
         self.phase = "back"
         for _ in range(LARGE // PART):
             yield PART
+        yield b"."
+        self.back = COUNTS.unpack((yield COUNTS.size))
 
     def busy(self, now):
         """Return for how many seconds more it counts as busy; 0 and less where it does not."""
         return min(self.moved + (UNANSWERED if self.phase == "connect" else QUIET), self.began + PATIENCE) - now
 
+    def ends(self):
+        return {"source": self.source, "target": self.node, "address": self.address, "subnet": self.subnet}
+
+    def losses(self, alone):
+        return dict(self.ends(), there=self.there, back=self.back, alone=alone)
+
     def told(self):
-        port = self.port if self.job else 0
-        return {
-            "source": self.source, "target": self.node, "address": self.address, "subnet": self.subnet,
-            "cause": self.cause, "detail": self.detail, "port": port,
-        }  # fmt: skip
+        return dict(self.ends(), cause=self.cause, detail=self.detail, port=self.port if self.job else 0)
 
 
 class _Run:
@@ -192,6 +222,7 @@ class _Run:
             self.close(link, *not_connected(error, time.monotonic() - link.began))
             return False
         link.moved = time.monotonic()
+        link.unanswered = unanswered(link.sock)
         link.talk = Talk(link.sock, link.script(self.token))
         return True
 
@@ -206,6 +237,8 @@ class _Run:
         if link in self.open:
             self.open.discard(link)
             self.selector.unregister(link.sock)
+        if link.talk:
+            link.there = resent(link.sock, link.unanswered)
         if link.sock:
             hang_up(link.sock)
         link.sock = link.talk = None
@@ -226,6 +259,86 @@ def _ended(phase, error):
         return "stranger", "what answers there closed the connection, which the agent does not do"
     how = "closed in the middle" if isinstance(error, EOFError) else "cut: {}".format(error.strerror)
     return "cut", "connected, then {}".format(how)
+
+
+def _second_chance(links, token, ends):
+    """Try again what got no answer in a subnet in which packets are lost: a link may work the second time."""
+    lossy = {link.subnet for link in links if link.lost()}
+    silent = [link for link in links if link.cause in _SILENT and link.subnet in lossy and not link.job][:LOSSY]
+    tries = [(link, _Link(link.row)) for link in silent]
+    _Run([second for _, second in tries], token, ends).run()
+    for link, second in tries:
+        if not second.cause:
+            link.cause, link.detail, link.there, link.back = "", "", second.there, second.back
+
+
+def _once_more(links, token, ends):
+    """Try links of a subnet with few of them once more, or several times: in 256 KiB some loss does not show."""
+    for subnet in sorted({link.subnet for link in links}):
+        few = [link for link in links if link.subnet == subnet]
+        for link in few * ((LOSSY - 1) // len(few)):
+            again = _Link(link.row)
+            if not link.lost():
+                _Run([again], token, ends).run()
+            if again.lost():
+                link.there, link.back = again.there, again.back
+
+
+def _lossy(links, token, ends):
+    """Return links that lose packets while nothing else is sent, as they were then.
+
+    In a subnet where some link lost packets all are tried again, up to a number: which node they share shows then.
+    """
+    found = []
+    for subnet in sorted({link.subnet for link in links if link.lost()}):
+        waiting = sorted((link for link in links if link.subnet == subnet), key=lambda link: not link.lost())[:LOSSY]
+        for _ in range(TIMES):
+            again = [_Link(link.row) for link in waiting]
+            for link in again:
+                _Run([link], token, ends).run()
+            found += [link for link in again if link.lost()]
+            waiting = [link for link in again if not link.lost() and link.cause != "untried"]
+    return found
+
+
+def _late_again(links, ends):
+    """Return (link, how many) where several connections that begin at once are late twice."""
+    nodes, firsts = [], {}
+    for link in links:
+        if link.node not in nodes:
+            nodes.append(link.node)
+        if link.node in nodes[:BURSTS]:
+            firsts.setdefault((link.node, link.subnet), link)
+    suspects = [link for link in firsts.values() if time.monotonic() < ends and _late_of_burst(link)]
+    again = [(link, _late_of_burst(link)) for link in suspects if time.monotonic() < ends]
+    return [(link, count) for link, count in again if count]
+
+
+def _late_of_burst(link):
+    """Return how many of the connections were not open soon; 0 where this node has no sockets for them."""
+    poll, socks = select.poll(), {}
+    try:
+        for _ in range(BURST):
+            sock = socket_from(link.source)
+            socks[sock.fileno()] = sock
+            sock.setblocking(0)
+            poll.register(sock, select.POLLOUT)
+            sock.connect_ex((link.address, link.port))
+        waiting, until = set(socks), time.monotonic() + SOON
+        while waiting:
+            left = until - time.monotonic()
+            ready = {number for number, _ in poll.poll(max(0.0, left) * 1000)} & waiting
+            waiting -= {number for number in ready if not socks[number].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)}
+            for number in ready:
+                poll.unregister(number)
+            if left <= 0 and not ready:
+                break
+        return len(waiting)
+    except OSError:
+        return 0
+    finally:
+        for sock in socks.values():
+            hang_up(sock)
 
 
 def _told_once(links):

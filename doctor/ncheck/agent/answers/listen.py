@@ -12,14 +12,16 @@ import selectors
 import socket
 import threading
 import time
+from collections import Counter
 
 from ncheck.agent.dial import reset_at_its_end
+from ncheck.agent.resent import resent
 from ncheck.agent.streams import ARRIVED
 from ncheck.agent.tcp_table import LISTENS, tcp_sockets
-from ncheck.agent.wire import BLOCK, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
+from ncheck.agent.wire import BLOCK, COUNTS, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
 
 TO_PROVE, IDLE, LONGEST = 10.0, 15.0, 90.0  # seconds for a peer to prove itself, to be silent, and in all
-AT_MOST = 512  # peers at once
+AT_MOST, EACH = 512, 4  # peers at once; one address may have this part of them
 _PAUSE = 0.2  # seconds without new peers where this system gives no more sockets
 
 READS = (
@@ -44,8 +46,8 @@ def answer(sources, arguments, timeout):
 
 
 class _Peer:
-    def __init__(self, sock, script, now):
-        self.talk = Talk(sock, script)
+    def __init__(self, sock, address, script, now):
+        self.talk, self.address = Talk(sock, script), address
         self.began, self.moved, self.known, self.ticket = now, now, False, None
 
     def late(self, now):
@@ -126,9 +128,9 @@ class _Server:
             self.accept_again()
 
     def accept(self, listener):
-        """Accept a peer. Where there is no room, the oldest peer without a proof is dropped, or all wait."""
+        """Accept a peer. Where this system gives no socket, all wait."""
         try:
-            sock = listener.accept()[0]
+            sock, place = listener.accept()
         except (BlockingIOError, ConnectionError):
             return
         except OSError:
@@ -137,11 +139,25 @@ class _Server:
         sock.setblocking(0)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reset_at_its_end(sock)  # and leaves no TIME_WAIT on a port of the job's
-        peer = _Peer(sock, self.script(sock), time.monotonic())
+        peer = _Peer(sock, place[0], self.script(sock), time.monotonic())
         self.peers[sock] = peer
         self.selector.register(sock, selectors.EVENT_READ, peer)
-        if len(self.peers) > self.at_most:
-            self.drop(next((one for one in self.peers.values() if not one.known), peer))
+        self.make_room(peer)
+
+    def make_room(self, newest):
+        """Drop a peer where there are too many: one of the address that has too many, or of the one with the most.
+
+        Of that address it is the oldest without a proof, else the newest: no node can keep another one out.
+        """
+        held = Counter(peer.address for peer in self.peers.values())
+        if held[newest.address] > self.at_most // EACH:
+            crowded = newest.address
+        elif len(self.peers) > self.at_most:
+            crowded = max(held, key=lambda address: (held[address], address == newest.address))
+        else:
+            return
+        crowd = [peer for peer in self.peers.values() if peer.address == crowded]
+        self.drop(next((peer for peer in crowd if not peer.known), crowd[-1]))
 
     def script(self, sock):
         """Yield the messages to one peer; wire.Talk explains the form."""
@@ -160,6 +176,8 @@ class _Server:
             yield PART
             yield b"+"
         yield BLOCK
+        yield 1  # it has all of it
+        yield COUNTS.pack(*resent(sock))
         yield 1  # nothing comes: who connected ends it, and so has the port in TIME_WAIT that is nobody's
 
     def handle(self, peer):

@@ -1,0 +1,40 @@
+"""New connections to a node are limited to a few per second
+
+## What it finds
+Nodes to which fewer than half of ten connections that begin at once are open within a second, from several other nodes,
+and again when it is tried a second time. Links that lose packets otherwise are reported by packets-lost.
+
+## Why it matters
+Firewalls that defend against floods drop new connections beyond a rate. NCCL, MPI and gloo open hundreds of connections
+at once when a job starts: most of them wait for seconds and try again, and the start takes minutes or times out.
+
+## What to type
+`sudo nft list ruleset` or `sudo iptables -S` on the named node: look for "limit" and "hashlimit". Allow the addresses
+of the other nodes before that rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ncheck import Cluster, Problem, Severity, cluster_check
+from ncheck.facts.links import Burst, LinkFacts
+from ncheck.network.losses import lossy
+
+
+@cluster_check("NC366", Severity.ERROR, LinkFacts)
+def new_connections_limited(cluster: Cluster) -> Iterator[Problem]:
+    known = cluster.facts(LinkFacts)
+    told = {(found.subnet, node) for found in lossy(known) for node in found.nodes}
+    late: dict[tuple[str, str], dict[str, Burst]] = {}
+    for node, facts in known.items():
+        for burst in facts.bursts:
+            if 2 * burst.late >= burst.begun and burst.target in known:
+                late.setdefault((burst.subnet, burst.target), {})[node] = burst
+    for (subnet, target), bursts in late.items():
+        if (subnet, target) not in told and len(bursts) >= min(2, len(known) - 1):
+            begun, behind = (sum(getattr(burst, part) for burst in bursts.values()) for part in ("begun", "late"))
+            where = f" on {subnet}" if subnet else ""
+            message = f"new connections to {target}{where} are slow: {behind} of {begun} were not open after 0.9 s"
+            evidence = tuple(f"from {node}: {burst.late} of {burst.begun}" for node, burst in bursts.items())
+            yield Problem(message, "sudo nft list ruleset", evidence, (target,), look=True)

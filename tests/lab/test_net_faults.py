@@ -1,0 +1,165 @@
+"""Faults of the network that leave every node reachable: each is named, on its node, and ends in exit 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from ncheck import Report, run
+
+from . import faults
+from .command import Run
+from .conftest import cannot, why_not
+from .hosts import Lab
+from .node import Node
+from .promises import examined
+from .wires import BareHosts, bare_hosts
+from .wiring import cable_of, fast_address
+
+
+def new(run: Run, before: Run) -> dict[str, set[str]]:
+    """Return the codes that failed now and not before, with their nodes."""
+    return {code: nodes for code, nodes in run.failed().items() if code not in before.failed()}
+
+
+def others(run: Run) -> dict[str, set[str]]:
+    """Return the codes that failed but for the mention of a firewall, which is how these faults are made."""
+    return {code: nodes for code, nodes in run.failed().items() if code != "NC358"}
+
+
+@pytest.fixture
+def before(wide_lab: Lab) -> Run:
+    return examined(wide_lab)
+
+
+def test_a_node_whose_lo_is_down_is_named(lab: Lab) -> None:
+    lab.nodes[1].sh("ip link set lo down")
+
+    run = examined(lab)
+
+    assert run.failed() == {"NC363": {"node02"}}, run.told("node02")
+    assert run.exit_code == 1
+
+
+def small_netmask(_lab: Lab, node: Node) -> None:
+    address = fast_address(node)
+    node.sh(f"ip address add {address}/30 dev {node.nics[0]}; ip address del {address}/24 dev {node.nics[0]}")
+
+
+def another_nodes_address(lab: Lab, node: Node) -> None:
+    other = fast_address(lab.nodes[2])
+    node.sh(f"ip address flush dev {node.nics[0]}; ip address add {other}/24 dev {node.nics[0]}")
+
+
+def no_card(_lab: Lab, node: Node) -> None:
+    node.sh(f"ip link delete {node.nics[0]}")
+
+
+def no_cable(lab: Lab, node: Node) -> None:
+    lab.head("ip", "link", "set", cable_of(node), "down")
+    node.touched = True
+
+
+def no_address(_lab: Lab, node: Node) -> None:
+    node.sh(f"ip address flush dev {node.nics[0]}")
+
+
+def another_vlan(lab: Lab, node: Node) -> None:
+    faults.unplug_fast(lab, node)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "named"),
+    [
+        (small_netmask, "NC327", {"node02"}),
+        (another_nodes_address, "NC328", {"node02", "node03"}),
+        (no_card, "NC329", {"node02"}),
+        (no_cable, "NC329", {"node02"}),
+        (no_address, "NC329", {"node02"}),
+        (another_vlan, "NC329", {"node02"}),
+        (faults.shrink_switch_port, "NC329", {"node02"}),
+    ],
+)
+def test_a_fault_in_the_fast_network_is_one_error(
+    wide_lab: Lab, before: Run, fault: Callable[[Lab, Node], None], code: str, named: set[str]
+) -> None:
+    fault(wide_lab, wide_lab.nodes[1])
+
+    run = examined(wide_lab)
+
+    assert new(run, before) == {code: named}, run.told("node02")
+    assert run.finding(code)["severity"] == "error"
+    assert run.exit_code == 1
+
+
+def test_a_card_that_is_gone_is_an_error_even_where_another_network_is_as_fast(wide_lab: Lab, before: Run) -> None:
+    no_card(wide_lab, wide_lab.nodes[1])
+    wide_lab.head("ethtool", "-s", "wire0", "speed", "10000")
+    try:
+        run = examined(wide_lab)
+    finally:
+        wide_lab.head("ethtool", "-s", "wire0", "speed", "1000")
+
+    assert new(run, before) == {"NC326": {"node02"}}, run.told("node02")
+    assert run.finding("NC326")["message"] == "node02 has fewer network cards in use than the others: 1 (eth0)"
+    assert run.finding("NC326")["severity"] == "error"
+
+
+@pytest.mark.parametrize("percent", [5, 20])
+def test_a_node_that_loses_packets_is_named(lab: Lab, percent: int) -> None:
+    faults.firewall(lab.nodes[2], f"tcp dport 32768-60999 tcp sport 32768-60999 numgen random mod 100 < {percent} drop")
+
+    run = examined(lab)
+
+    assert others(run) == {"NC365": {"node03"}}, run.told("node03")
+    assert run.finding("NC365")["message"].startswith("packets to node03 are lost on 10.77.0.0/24: ")
+    assert run.exit_code == 1
+
+
+def test_a_node_that_limits_new_connections_is_named(lab: Lab) -> None:
+    faults.firewall(lab.nodes[2], f"{faults.SYN} limit rate over 2/second drop")
+
+    run = examined(lab)
+
+    assert others(run) == {"NC366": {"node03"}}, run.told("node03")
+    assert run.exit_code == 1
+
+
+@pytest.fixture
+def rails() -> Iterator[BareHosts]:
+    """Four hosts on three switches."""
+    if why := why_not():
+        cannot(why)
+    with bare_hosts(4, subnets=3) as made:
+        yield made
+
+
+def judged(made: BareHosts) -> Report:
+    return run([host.name for host in made.hosts], rsh=made.rsh, probe="none", connect_timeout=60, deadline=240)
+
+
+def network_findings(report: Report) -> dict[str, tuple[str, ...]]:
+    """Return the findings about networks, but for the one that these hosts have no names for each other."""
+    return {one.code: one.nodes for one in report.findings if one.code.startswith("NC3") and one.code != "NC360"}
+
+
+def test_hosts_on_three_networks_are_healthy(rails: BareHosts) -> None:
+    assert network_findings(judged(rails)) == {}
+
+
+def test_two_swapped_data_cables_are_named(rails: BareHosts) -> None:
+    host = rails.hosts[1]
+    host.sh("ip link set eth1 down; ip link set eth2 down; ip address flush eth1; ip address flush eth2")
+    host.sh("ip link set eth1 name x; ip link set eth2 name eth1; ip link set x name eth2")
+    for number in (1, 2):
+        host.sh(f"ip address add {host.addresses[number]}/16 dev eth{number}; ip link set eth{number} up")
+
+    assert network_findings(judged(rails)) == {"NC364": ("host002",)}
+
+
+def test_a_missing_card_and_a_small_netmask_are_named_where_all_networks_are_as_fast(rails: BareHosts) -> None:
+    _, lost, masked, _ = rails.hosts
+    lost.sh("ip link delete eth2")
+    masked.sh(f"ip address flush eth1; ip address add {masked.addresses[1]}/30 dev eth1")
+
+    assert network_findings(judged(rails)) == {"NC326": ("host002",), "NC327": ("host003",)}
