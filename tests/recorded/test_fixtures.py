@@ -79,9 +79,22 @@ def test_each_cluster_is_judged_as_it_is_and_nothing_else_is_said(name: str) -> 
 
 
 NEED_ROOT = {"NC358", "NC506", "NC507"}
-# Nothing that hides GPUs, no plan to be tried, no interface named by hand, no GID index set, one NIC a subnet, no bond;
+# No ssh between nodes that the launch uses, nothing that hides GPUs, no plan to be tried, no interface named by hand, no GID index set, one NIC a subnet, no bond;
 # nothing measured on CPUs, nothing without an expectation, no perftest, and an NCCL without diagnostics.
-NOTHING_THERE = {"NC211", "NC324", "NC330", "NC336", "NC352", "NC359", "NC713", "NC722", "NC740", "NC741", "NC742"}
+NOTHING_THERE = {
+    "NC131",
+    "NC211",
+    "NC324",
+    "NC330",
+    "NC336",
+    "NC352",
+    "NC359",
+    "NC713",
+    "NC722",
+    "NC740",
+    "NC741",
+    "NC742",
+}
 
 
 def test_a_healthy_cluster_ends_in_0_and_every_check_has_passed_that_has_something_to_judge() -> None:
