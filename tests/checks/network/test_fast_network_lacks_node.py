@@ -53,7 +53,7 @@ def test_a_node_whose_fast_card_has_no_link_is_named_with_the_factor() -> None:
     assert judge([fast_network_lacks_node], {"n1": fast(1), "n2": fast(2), "n3": sick}).findings == [
         Finding("NC329", "fast-network-lacks-node", Severity.ERROR, ("n3",),
                 f"10.8.0.0/24 (100 Gb/s) connects n[1-2], but not n3: fast0 has no link{LOSS}", (),
-                "sudo ethtool fast0", kind="look"),
+                "sudo ethtool fast0", kind="look", summary="not in 10.8.0.0/24"),
     ]  # fmt: skip
 
 

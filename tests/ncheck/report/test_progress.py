@@ -47,7 +47,7 @@ def run(observer: Observer, listed: tuple[Node, ...], failing: tuple[str, ...] =
 
 def test_a_log_gets_a_line_for_each_round_of_the_probe_however_many_nodes_take_part() -> None:
     stream = io.StringIO()
-    lines = PlainLines(stream, clock=iter((10.0, 14.0, 16.5)).__next__)
+    lines = PlainLines(stream, clock=iter((10.0, 14.0, 16.5)).__next__, every=600.0)
     lines.started(nodes(2))
     for stage in ("measuring inside", "measuring pairs, round 1"):
         for node in nodes(2):
@@ -61,7 +61,7 @@ def test_a_log_gets_a_line_for_each_round_of_the_probe_however_many_nodes_take_p
 
 def test_a_stage_of_a_long_run_says_how_long_it_took_and_may_take() -> None:
     stream = io.StringIO()
-    lines = PlainLines(stream, clock=iter((10.0, 14.0, 52.5, 120.0)).__next__, limit=60.0)
+    lines = PlainLines(stream, clock=iter((10.0, 14.0, 52.5, 120.0)).__next__, limit=60.0, every=600.0)
     lines.started(nodes(1))
     for stage in ("measuring inside", "measuring pairs", "measuring all"):
         lines.stage("node01", stage, slow=True)
@@ -98,7 +98,7 @@ def test_a_log_of_a_long_run_says_from_time_to_time_for_how_many_nodes_it_waits(
 
 def test_a_log_gets_the_failures_and_two_lines_more() -> None:
     stream = io.StringIO()
-    run(PlainLines(stream, clock=iter((10.0, 13.2)).__next__), nodes(4), failing=("node02",))
+    run(PlainLines(stream, clock=iter((10.0, 13.2)).__next__, every=600.0), nodes(4), failing=("node02",))
     assert stream.getvalue() == (
         "ncheck: connecting to 4 nodes\n"
         "ncheck: node02: refused: nothing listens on 10.0.0.2 port 22\n"
