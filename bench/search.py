@@ -19,6 +19,7 @@ from fanout import ROOT, write
 MARK = ("<!-- search: written by bench/search.py --write -->", "<!-- end of search -->")
 SLOWEST, FASTEST = 0.3, 0.7  # of the usual speed
 MUST_BE_FOUND = 0.6  # of the usual speed: what is faster than this may be missed under a noise of 10 %
+TOLERATED = 0.001  # of the clusters, in which a slow node may stay unknown or a link be accused instead of a node
 LARGE, FAULTS, LARGE_ROUNDS = 232, 5, 7
 
 
@@ -33,8 +34,10 @@ class Tally:
     usual: float
     most: int
     limit: int
-    missed: int
+    missed: int  # slow nodes that passed, and slow pairs that were not found
+    open: int  # slow nodes that were neither cleared nor blamed: the verdict is unknown
     invented: int
+    links: int  # invented ones
     seconds: float  # of the head's own time for one search
 
 
@@ -47,7 +50,7 @@ def tally(  # noqa: PLR0913  the kind of cluster
     from tests.ncheck.probe.simulated import Cluster
     from tests.ncheck.probe.simulated import nodes as named
 
-    rounds, missed, invented, begun = [], 0, 0, time.process_time()
+    rounds, missed, undecided, invented, false_links, begun = [], 0, 0, 0, 0, time.process_time()
     for seed in range(runs):
         random = Random(1000 * sizes[1] + seed)  # noqa: S311  the same clusters each time
         names = named(random.randint(*sizes))
@@ -58,15 +61,19 @@ def tally(  # noqa: PLR0913  the kind of cluster
         cluster = Cluster(names, slow=ill, links=links, noise=noise, seed=seed)
         found = cluster.search()
         blamed = {suspect.node for suspect in found.slow}
+        left = {suspect.node for suspect in found.unresolved}
         linked = {frozenset(link.nodes) for link in found.links}
         rounds.append(len(cluster.rounds))
-        missed += sum(share < MUST_BE_FOUND and name not in blamed for name, share in ill.items())
+        clearly = {name for name, share in ill.items() if share < MUST_BE_FOUND}
+        missed += len(clearly - blamed - left)
+        undecided += len(clearly & left)
         missed += len({frozenset(ends) for ends in links} - linked)
-        invented += len(blamed - ill.keys()) + len(linked - {frozenset(ends) for ends in links})
+        invented += len(blamed - ill.keys())
+        false_links += len(linked - {frozenset(ends) for ends in links})
     seconds = (time.process_time() - begun) / runs
     return Tally(
         _span(sizes), f"{_span(slow)} nodes" if not pair else "a pair", noise, runs, mean(rounds), max(rounds),
-        limit or most_rounds(sizes[1]), missed, invented, seconds,
+        limit or most_rounds(sizes[1]), missed, undecided, invented, false_links, seconds,
     )  # fmt: skip
 
 
@@ -77,7 +84,7 @@ def _span(bounds: tuple[int, int]) -> str:
 def judge(tallies: list[Tally]) -> None:
     """End the bench with an error where the search does not hold what is promised of it."""
     for one in tallies:
-        if one.missed or one.invented:
+        if one.missed or one.invented or one.open + one.links > one.runs * TOLERATED:
             sys.exit(f"bench: of {one.nodes} nodes {one.missed} slow ones were missed and {one.invented} invented")
         if one.most > one.limit:
             sys.exit(f"bench: {one.most} rounds for {one.nodes} nodes")
@@ -87,18 +94,18 @@ def section(tallies: list[Tally]) -> str:
     """Return the figures, in Markdown."""
     rows = [
         f"| {t.nodes} | {t.faults} | {100 * t.noise:.0f} % | {t.runs} | {t.usual:.2f} | {t.most} | {t.limit} "
-        f"| {t.missed} | {t.invented} | {1000 * t.seconds:.1f} |"
+        f"| {t.missed} | {t.open} | {t.invented} | {t.links} | {1000 * t.seconds:.1f} |"
         for t in tallies
     ]
     text = (
         f"Simulated clusters with slow nodes of {SLOWEST} to {FASTEST} of the usual speed, or a slow pair of "
-        f"neighbours of half of it; a node below {MUST_BE_FOUND} that is not found is missed. In one round all pairs "
-        "are measured at once. No GPU and no wire took part."
+        f"neighbours of half of it; a node below {MUST_BE_FOUND} that passes is missed, one that is neither "
+        "cleared nor blamed is unknown. In one round all pairs are measured at once. No GPU and no wire took part."
     )
     return "\n".join([
         "## Search for slow nodes", "", text, "",
-        "| nodes | slow | noise | clusters | rounds, mean | rounds, most | allowed | missed | invented | CPU, ms |",
-        "|---|---|---|---|---|---|---|---|---|---|", *rows,
+        "| nodes | slow | noise | clusters | rounds | most | allowed | missed | unknown | invented | links | CPU, ms |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|", *rows,
     ])  # fmt: skip
 
 
