@@ -40,6 +40,11 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     "file:/etc/os-release": ("only the wording of a fix depends on it", set()),
     "answer:gpus": ("nvidia-smi tells them, too", set()),
     "answer:meeting": ("that ranks met is told by their turns", set()),
+    "answer:ssh-peers": ("the launch from this machine opens no ssh from node to node", set()),
+    "answer:ssh-from-here": (
+        "recordings of earlier releases lack it",
+        {"timeout", "failed", "denied", "cut", "value None", "value []", "value 'x'", "value 7"},
+    ),
     "answer:tools": ("tells what might have been measured besides", set()),
     "command:grep -m4 -E ^(vendor_id|cpu family|model) /proc/cpuinfo": ("NVLink's GPUs need no way by the CPU", set()),
     "file:~/.openmpi/mca-params.conf": ("most users have no such file", UNREADABLE),

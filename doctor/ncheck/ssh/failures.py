@@ -235,6 +235,11 @@ _OUT_OF_TIME = (Cause.FILTERED, Cause.SILENT, Cause.STALLED)
 FIRST_PAUSE, LONGEST_PAUSE = 0.3, 3.0  # seconds; with less than the first left, there is no further attempt
 
 
+# Seconds for a login. An attempt with less that runs out of time shows nothing, and a server that is full does not wait
+# so long before it drops a connection.
+ENOUGH = 5.0
+
+
 class Retries:
     """Retries one login that the server drops (MaxStartups) until the deadline, with random pauses in between."""
 
@@ -254,14 +259,15 @@ class Retries:
 
     def run(self, attempt: Callable[[], T], address: Callable[[], str]) -> T:
         """Return the result of the first attempt that is not dropped. Raises its FailureError, or OVERLOADED."""
-        longest, dropped = FIRST_PAUSE, ""
+        longest, dropped, at_once = FIRST_PAUSE, "", False
         while True:
+            began = self.remaining
             try:
                 return attempt()
             except DroppedError as error:
-                dropped = error.failure.detail
+                dropped, at_once = error.failure.detail, began - self.remaining < ENOUGH
             except FailureError as error:
-                if dropped and error.failure.cause in _OUT_OF_TIME:  # the last attempt had what time was left
+                if at_once and began < ENOUGH and error.failure.cause in _OUT_OF_TIME:
                     raise FailureError(overloaded(address(), self.attempts, dropped)) from None
                 raise
             pause = longest * (0.5 + self.chance())

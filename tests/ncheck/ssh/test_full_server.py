@@ -102,7 +102,8 @@ def test_what_newer_servers_say_is_taken_at_its_word(words: str, meaning: str) -
     assert detail.endswith(f"3 times (it answered {words!r}): {meaning}")
 
 
-def test_a_last_attempt_that_has_no_time_left_hides_no_drop() -> None:
+@pytest.mark.parametrize(("seconds", "cause"), [(2.0, ssh.Cause.OVERLOADED), (60.0, ssh.Cause.SILENT)])
+def test_a_last_attempt_that_has_no_time_left_hides_no_drop(seconds: float, cause: ssh.Cause) -> None:
     ends = iter(
         (DroppedError(Failure(ssh.Cause.OVERLOADED, "closed")), failed(ssh.Cause.SILENT, "nothing came for 1 s"))
     )
@@ -111,5 +112,5 @@ def test_a_last_attempt_that_has_no_time_left_hides_no_drop() -> None:
         raise next(ends)
 
     with pytest.raises(FailureError) as raised:
-        Retries(time.monotonic() + 60, pause=lambda _: None).run(attempt, lambda: "10.0.0.7")
-    assert raised.value.failure == overloaded("10.0.0.7", 2, "closed")
+        Retries(time.monotonic() + seconds, pause=lambda _: None).run(attempt, lambda: "10.0.0.7")
+    assert raised.value.failure.cause is cause
