@@ -120,7 +120,7 @@ def _replayed(cluster: str) -> str:
 def _environ() -> dict[str, str]:
     """Return the environment without settings of ncheck's and of the terminal's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NCHECK_")}
-    return {**kept, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", "NO_COLOR": ""}
+    return {**kept, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "", "TZ": "UTC"}
 
 
 def _indent(line: str) -> int:
@@ -319,11 +319,23 @@ def picture() -> str:
         return paper.export_svg(title="ncheck demo", code_format=page, unique_id="ncheck")
 
 
+# ncheck, run by this user on this machine: its report says by whom and where it was made.
+_ELSEWHERE = """
+import socket, sys
+socket.gethostname = lambda: "login1"
+import ncheck.origin
+ncheck.origin._user = lambda number: "ada"
+sys.argv[0] = "ncheck"
+from ncheck.__main__ import main
+sys.exit(main())
+"""
+
+
 def _in_terminal(*words: str) -> str:
     """Return all that a command prints to a terminal on standard output."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    argv = [sys.executable, "-m", "ncheck", *words]
+    argv = [sys.executable, "-c", _ELSEWHERE, *words]
     with subprocess.Popen(argv, cwd=TREE, stdout=theirs, stderr=subprocess.DEVNULL, env=_environ()):
         os.close(theirs)
         with os.fdopen(ours, "rb", closefd=True) as screen:
