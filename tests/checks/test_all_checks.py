@@ -157,6 +157,7 @@ def test_every_fix_is_one_line_whose_programs_exist(check: Check) -> None:
         assert "\n" not in fix
 
 
+@pytest.mark.slow
 def test_a_shell_reads_every_fix() -> None:
     """One shell reads all and runs none, each in a function of its own; hostile texts of nodes are in many."""
     fixes = sorted({one.fix for check in ALL for one in (*watched(check).findings, *watched(check).fuzzed)})

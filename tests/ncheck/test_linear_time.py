@@ -119,11 +119,13 @@ def slow_texts(pattern: re.Pattern[str], *, anchored: bool) -> Iterator[str]:
                 yield f"{start!r} {run!r}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: PATTERNS[pattern][0])
 def test_no_pattern_takes_long_for_a_run_of_anything(pattern: re.Pattern[str]) -> None:
     assert list(slow_texts(pattern, anchored=PATTERNS[pattern][1])) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["topo", "ibstat", "nics", "versions", "smi", "log", "nccl-tests"])
 def test_twice_the_text_takes_no_more_than_some_twice_the_time(kind: str) -> None:
     for run in (*RUNS, "CA 'mlx5_0'\n", "GPU0 X NV1\n", "GPU 0: a\n", "| 0 a On | 0000:0 |\n", "error fail ", "<div "):
@@ -160,6 +162,7 @@ def grown(source: Source, run: str, healthy: Reply | None) -> Reply | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact.record.__name__)
 def test_the_largest_output_that_a_node_may_send_is_parsed_in_a_moment(fact: Fact[object]) -> None:
     healthy = replies()

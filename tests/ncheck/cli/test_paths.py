@@ -104,6 +104,7 @@ def test_a_path_that_cannot_be_written_is_a_usage_error(
     refused(capsys, words, place / kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize(
     ("command", "code"), [("-", 2), ("plan -", 2), ("local --select NC001", 0), ("read log -", 0), ("list", 0)]
