@@ -27,18 +27,18 @@ from ncheck.network.subnets import SubnetAddress, machines, networks
 @cluster_check("NC367", Severity.ERROR, NicFacts, also=(IdentityFacts,))
 def mac_on_two_nodes(cluster: Cluster) -> Iterator[Problem]:
     nodes = machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts))
-    told: set[str] = set()
+    reported: set[str] = set()
     for subnet, members in networks(nodes).items():
         owners: dict[str, dict[str, SubnetAddress]] = {}
         for node, addresses in members.items():
             for address in addresses:
                 nic = address.interface
-                if nic.mac.strip("0:") and nic.driver != "ipvlan" and nic.mac not in told:
+                if nic.mac.strip("0:") and nic.driver != "ipvlan" and nic.mac not in reported:
                     owners.setdefault(nic.mac, {}).setdefault(node, address)
-        for mac, seats in owners.items():
-            if len(seats) > 1:
-                told.add(mac)  # IPv6 would tell the same again
-                evidence = tuple(f"{node}: {seat.interface.name} {seat.ip}" for node, seat in seats.items())
-                fix = f"ip link show dev {quote(next(iter(seats.values())).interface.name)}"
-                message = f"{fold(seats)} have the same hardware address in {subnet}, {mac}"
-                yield Problem(message, fix, evidence, tuple(seats), look=True)
+        for mac, holders in owners.items():
+            if len(holders) > 1:
+                reported.add(mac)  # one finding per address, also where IPv4 and IPv6 both show it
+                evidence = tuple(f"{node}: {holder.interface.name} {holder.ip}" for node, holder in holders.items())
+                fix = f"ip link show dev {quote(next(iter(holders.values())).interface.name)}"
+                message = f"{fold(holders)} have the same hardware address in {subnet}, {mac}"
+                yield Problem(message, fix, evidence, tuple(holders), look=True)

@@ -25,14 +25,14 @@ from ncheck.network.losses import lossy
 @cluster_check("NC366", Severity.ERROR, LinkFacts)
 def new_connections_limited(cluster: Cluster) -> Iterator[Problem]:
     known = cluster.facts(LinkFacts)
-    told = {(found.subnet, node) for found in lossy(known) for node in found.nodes}
+    with_losses = {(found.subnet, node) for found in lossy(known) for node in found.nodes}
     late: dict[tuple[str, str], dict[str, Burst]] = {}
     for node, facts in known.items():
         for burst in facts.bursts:
             if 2 * burst.late >= burst.begun and burst.target in known:
                 late.setdefault((burst.subnet, burst.target), {})[node] = burst
     for (subnet, target), bursts in late.items():
-        if (subnet, target) not in told and len(bursts) >= min(2, len(known) - 1):
+        if (subnet, target) not in with_losses and len(bursts) >= min(2, len(known) - 1):
             begun, behind = (sum(getattr(burst, part) for burst in bursts.values()) for part in ("begun", "late"))
             where = f" on {subnet}" if subnet else ""
             message = f"new connections to {target}{where} are slow: {behind} of {begun} were not open after 0.9 s"

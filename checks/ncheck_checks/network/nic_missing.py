@@ -36,11 +36,11 @@ def nic_missing(cluster: Cluster) -> Iterator[Problem]:
     used = _fastest({node: tuple(nic for nic in nics if _in_use(nic)) for node, nics in cards.items()})
     alike = bool(cluster.facts(GpuFacts))  # the check sees nodes with the same GPUs; without any they may be anything
     most_cards, most_used = (_usual([len(nics) for nics in held.values()], alike=alike) for held in (cards, used))
-    told = {node for parted in parted_networks(nodes) for node in parted.missing}
+    not_in_a_network = {node for parted in parted_networks(nodes) for node in parted.missing}
     short = {
         node: _names(used[node])
         for node in nodes
-        if len(cards[node]) < most_cards and len(used[node]) < most_used and node not in told
+        if len(cards[node]) < most_cards and len(used[node]) < most_used and node not in not_in_a_network
     }
     others = nodes_by_value({node: _names(nics) for node, nics in used.items() if len(nics) == most_used})
     for names, odd in nodes_by_value(short).items():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class PeerSsh:
     """One connection: a command was run on `target` by ssh in batch mode. `cause` is None if it ran there.
 
-    `port` is what ssh was told by -p, None if it was told none.
+    `port` is that of ssh's -p, None without that option.
     """
 
     target: str
