@@ -26,6 +26,7 @@ def link_replies(host: Host) -> dict[str, Reply]:
         "broken": [_broken(wire, *failed) for wire in wires for failed in host.broken],
         "tried": list(host.peers),
         "lossy": [],
+        "counted": True,
         "late": [],
     }
     return {

@@ -18,14 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check
+from ncheck import Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.links import LinkFacts
 from ncheck.network.losses import lossy
 
 
 @cluster_check("NC365", Severity.ERROR, LinkFacts)
-def packets_lost(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
-    for found in lossy(cluster.facts(LinkFacts)):
+def packets_lost(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
+    links = cluster.facts(LinkFacts)
+    if old := tuple(node for node, facts in links.items() if not facts.counts_losses):
+        yield NotApplicable("the kernel does not count what TCP sends again (Linux before 4.6)", old)
+    for found in lossy(links):
         if found.everywhere:
             yield Inconclusive(f"{found.summary}: the network is busy, or broken as a whole", found.nodes)
         else:

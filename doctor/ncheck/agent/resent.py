@@ -7,6 +7,15 @@ _BYTES = 232  # of struct tcp_info in linux/tcp.h; older kernels give less
 _TOTAL_RETRANS, _DATA_SEGS_OUT, _DSACK_DUPS = 100, 156, 216  # where these numbers are in it, each a u32
 
 
+def counted():
+    """Return whether this kernel counts the segments that a connection sent: Linux does from 4.6 on."""
+    sock = socket.socket()
+    try:
+        return len(_info(sock)) >= _DATA_SEGS_OUT + 4
+    finally:
+        sock.close()
+
+
 def unanswered(sock):
     """Return how often the SYN of a connection that has just begun had to be sent again."""
     return _number(_info(sock), _TOTAL_RETRANS)

@@ -103,7 +103,8 @@ class LinkFacts:
     """All links that this node tried: the number that work, by subnet and own address, and each that does not.
 
     `tried_to` are the nodes that it tried to reach; of any other node nothing is known. `losses` are the links that
-    work and lose packets, `bursts` those on which several connections at once are late.
+    work and lose packets, `bursts` those on which several connections at once are late. Without `counts_losses` the
+    kernel of this node is too old to count them.
     """
 
     reaches: tuple[Reach, ...]
@@ -111,6 +112,7 @@ class LinkFacts:
     tried_to: frozenset[str] = frozenset()
     losses: tuple[Loss, ...] = ()
     bursts: tuple[Burst, ...] = ()
+    counts_losses: bool = True
 
     def among(self, names: frozenset[str]) -> LinkFacts:
         """Return the links to these nodes. Which of the others were reached is not listed one by one."""
@@ -121,6 +123,7 @@ class LinkFacts:
             self.tried_to & names,
             tuple(loss for loss in self.losses if loss.target in names),
             tuple(burst for burst in self.bursts if burst.target in names),
+            self.counts_losses,
         )
 
 
@@ -184,6 +187,7 @@ def links(evidence: Evidence) -> Read[LinkFacts]:
         frozenset(node(name) for name in items(said["tried"])),
         tuple(_loss(mapping(loss)) for loss in items(said.get("lossy", []), _MOST_TOLD)),
         tuple(_burst(mapping(burst)) for burst in items(said.get("late", []), _MOST_TOLD)),
+        truth(said.get("counted", True)),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from ncheck.facts.links import Loss
+from ncheck.facts.links import LinkFacts, Loss
 from ncheck.judge import Judgement, judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.network.packets_lost import packets_lost
@@ -110,3 +111,10 @@ def test_it_says_nothing_of_a_subnet_in_which_no_link_was_tried() -> None:
 def test_it_is_silent_about_a_packet_in_a_hundred_and_where_none_is_lost() -> None:
     assert messages({(1, 3): 2, (2, 3): 1}) == []
     assert messages({}) == []
+
+
+def test_a_node_whose_kernel_counts_nothing_is_skipped_and_not_passed() -> None:
+    old, *others = (Dialler(number, 3, {1: {}}).facts() for number in (1, 2, 3))
+    old = {**old, LinkFacts: replace(old[LinkFacts], counts_losses=False)}  # type: ignore[type-var]
+    judgement = judge([packets_lost], {name(1): old, name(2): others[0], name(3): others[1]})
+    assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.SKIPPED, Outcome.PASSED, Outcome.PASSED]

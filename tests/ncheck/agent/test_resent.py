@@ -6,7 +6,7 @@ import socket
 import struct
 from contextlib import closing
 
-from ncheck.agent.resent import resent, unanswered
+from ncheck.agent.resent import counted, resent, unanswered
 
 
 class OldKernel:
@@ -24,6 +24,10 @@ def test_on_loopback_nothing_is_lost_of_what_is_sent() -> None:
         with closing(server.accept()[0]) as other:
             assert other.recv(1) == b"x"
             assert (resent(client), resent(other)) == ((0, 1), (0, 0))
+
+
+def test_this_kernel_counts() -> None:
+    assert counted()
 
 
 def test_what_the_kernel_does_not_count_is_no_loss() -> None:

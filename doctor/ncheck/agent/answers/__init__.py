@@ -72,6 +72,7 @@ connect      asked as {"token", "timeout": seconds, "sources": {subnet: [its own
                   "tried": [nodes, without those of which not every broken one is listed],
                   "lossy": [{"source", "target", "address", "subnet", "there": [segments lost, sent], "back": the same
                   of the other side, "alone": bool (no other link was tried meanwhile)}] of the links that lost some,
+                  "counted": bool (this kernel counts them),
                   "late": [{"source", "target", "address", "subnet", "begun": connections, "late": of these}]}.
 tools        {"tools": {name: {"path", "mpi": bool|null (no ELF program: that cannot be seen)}}} of all_reduce_perf,
                  all_reduce_perf_mpi, ib_write_bw, ibv_rc_pingpong: those that are on the PATH of the job's environment.

@@ -17,7 +17,7 @@ import time
 from collections import deque
 
 from ncheck.agent.dial import PATIENCE, hang_up, not_connected, socket_from
-from ncheck.agent.resent import resent, unanswered
+from ncheck.agent.resent import counted, resent, unanswered
 from ncheck.agent.wire import BLOCK, COUNTS, LARGE, PART, PROOF, SMALL, SMALLS, Talk, proof
 
 AT_ONCE, AT_MOST = 8, 256  # links that are busy, and all that are open
@@ -49,7 +49,7 @@ READS = (
 
 
 def answer(sources, arguments, timeout):
-    """Return {"reaches", "broken", "tried", "lossy", "late"}: see answers/__init__.py."""
+    """Return {"reaches", "broken", "tried", "lossy", "counted", "late"}: see answers/__init__.py."""
     links, ends = [_Link(row) for row in rows(arguments)], time.monotonic() + min(arguments["timeout"], timeout)
     _Run(links, arguments["token"], ends).run()
     _second_chance(links, arguments["token"], min(ends, time.monotonic() + AGAIN))
@@ -65,6 +65,7 @@ def answer(sources, arguments, timeout):
         "tried": sorted({link.node for link in links if link.cause != "untried"} - unlisted),
         "lossy": [link.losses(alone=False) for link in whole if link.lost()][:MOST_BROKEN]
         + [link.losses(alone=True) for link in lossy],
+        "counted": counted(),
         "late": [dict(link.ends(), begun=BURST, late=count) for link, count in late],
     }
 
