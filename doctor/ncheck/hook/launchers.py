@@ -377,7 +377,9 @@ def _open_mpi(rank: Rank, variables: _Variables) -> Rank:
     addresses = _ADDRESSES.search(variables.text("OMPI_MCA_orte_hnp_uri")) if first == 0 else None
     if master:
         variables.text(source, "master")
-    return replace(rank, master=master, addresses=tuple(addresses["addresses"].split(",")) if addresses else ())
+    return replace(
+        rank, master=master, addresses=tuple(dict.fromkeys(addresses["addresses"].split(","))) if addresses else ()
+    )
 
 
 _DAEMONS = ("OMPI_MCA_orte_local_daemon_uri", "PMIX_SERVER_URI2")
@@ -489,5 +491,5 @@ LAUNCHERS: tuple[Launcher, ...] = (
         job=("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"), attempt="SLURM_RESTART_COUNT",
         marks=("SLURM_STEP_ID",), more=_srun,  # a batch script has no step
     ),
-    Launcher("MPICH", "PMI_RANK", "PMI_SIZE", job=("PALS_APID",)),  # other process managers of its kind
+    Launcher("PMI", "PMI_RANK", "PMI_SIZE", job=("PALS_APID",)),  # other process managers, such as HPE's
 )  # fmt: skip
