@@ -154,7 +154,7 @@ class Link:
         verdict, ended = message.get("verdict"), message.get("ended")
         if not isinstance(verdict, dict) or not isinstance(ended, list):
             raise ValueError("no verdict")  # noqa: TRY004
-        self._finish(Told(verdict, tuple(member_from(one, str(one.get("address", ""))) for one in ended)))
+        self._finish(Told(verdict, tuple(member_from(one, "") for one in ended)))
 
     # The channel of this node's agent.
 

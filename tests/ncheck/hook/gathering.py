@@ -39,7 +39,7 @@ def child(*argv: str, stdin: int = DEVNULL, stdout: int = DEVNULL, pass_fds: tup
 
 def echo(sock: socket.socket) -> Popen[bytes]:
     """Be a node's agent: repeat what comes, until the end."""
-    return subprocess.Popen(["cat"], stdin=sock, stdout=sock, start_new_session=True)
+    return subprocess.Popen(["cat"], stdin=sock.fileno(), stdout=sock.fileno(), start_new_session=True)
 
 
 class Job:
@@ -180,7 +180,7 @@ def dial(port: int, host: str = "127.0.0.1") -> socket.socket:
     while True:
         try:
             return socket.create_connection((host, port), PATIENCE)
-        except ConnectionRefusedError:
+        except ConnectionRefusedError:  # noqa: PERF203
             assert time.monotonic() < deadline, f"nobody listens on port {port}"
             time.sleep(0.01)
 

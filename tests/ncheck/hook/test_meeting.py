@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-
 from ncheck.hook.attendance import Told
+
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, children, dial, files
 
 TOLD = Told(VERDICT)
