@@ -148,6 +148,23 @@ def test_a_leader_that_never_opens_its_channel_leaves_its_node_without_one() -> 
     assert [len(machines) for machines in job.machines] == [1]
 
 
+def test_the_next_rank_of_a_node_stands_in_for_a_leader_that_ends() -> None:
+    job = Job(3)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as third:
+        third.prove().enter(job.member(2, machine="far"))
+        with Bare(dial(job.ports[0]), job.token) as second:
+            second.prove().enter(job.member(1, machine="far"))
+            assert second.hear()["what"] == "open"
+        ticket = third.hear()["ticket"]
+        with Bare(dial(job.ports[0]), job.token) as channel:
+            channel.prove().say({"what": "channel", "ticket": ticket})
+            assert third.hear()["what"] == "verdict"
+    assert first.result(10) == TOLD
+    assert job.attendances[0].ended == (1,)
+    assert len(job.machines[0]) == 2
+
+
 def test_a_channel_without_its_ticket_is_closed() -> None:
     job = Job(2)
     first = job.start(0)
