@@ -125,7 +125,7 @@ class Connection:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
-                self._over(_reason(error))
+                self._over(reason_of(error))
                 return
             except (ForeignError, MisuseError) as error:
                 self._over(FOREIGN if isinstance(error, ForeignError) else MISUSE)
@@ -159,7 +159,7 @@ class Connection:
         except OSError as error:
             self._waiting.clear()
             if error.errno not in {errno.EPIPE, errno.ECONNRESET}:  # these are read, after what came before them
-                self._over(_reason(error))
+                self._over(reason_of(error))
                 return
         self._watch()
 
@@ -174,7 +174,8 @@ class Connection:
         self._listener.over(self, reason)
 
 
-def _reason(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
+    """Return why a connection is over."""
     if error.errno == errno.ECONNREFUSED:
         return REFUSED
     if error.errno in {errno.ECONNRESET, errno.EPIPE}:
