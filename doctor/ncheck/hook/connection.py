@@ -194,15 +194,15 @@ class Child:
     @property
     def is_over(self) -> bool:
         """Whether it ended. It is not reaped: until then no other process can have its number."""
-        if self._process.returncode is not None:
-            return True
         try:
             return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:
             return True  # this process ignores SIGCHLD, or reaps all its children itself
 
     def end(self, patience: float = OWN_END) -> None:
-        """Let it end by itself for a moment, then end it and everything in its process group."""
+        """Let it end by itself for a moment, then end it and everything in its process group. Once is enough."""
+        if self._process.returncode is not None:
+            return  # its number may be another's by now
         with suppress(OSError, ValueError):
             if self._process.stdin:
                 self._process.stdin.close()
@@ -235,7 +235,7 @@ class Child:
         try:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:  # it has no group of its own, or all of it ended
-            if self._process.returncode is None and not self.is_over:
+            if not self.is_over:
                 os.kill(self._process.pid, number)
         except PermissionError:
             pass  # the group has only processes of another user
