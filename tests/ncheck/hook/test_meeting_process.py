@@ -21,7 +21,7 @@ import pytest
 from ncheck.hook.attendance import NotMet, Told
 from ncheck.hook.hub import Hub
 
-from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, nothing_left  # noqa: F401  a fixture
+from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, many_files, nothing_left  # noqa: F401  fixtures
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -125,6 +125,7 @@ def test_it_works_whatever_the_clock_says() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_limit_of_open_files_is_raised_while_many_ranks_are_to_come() -> None:
     limits = (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     program = (
@@ -283,6 +284,7 @@ def test_a_rank_that_is_killed_during_the_checks_is_named_to_all() -> None:
     assert outcomes == [Told(VERDICT, ended=(member,))] * 2
 
 
+@pytest.mark.slow
 def test_it_works_at_the_last_moment() -> None:
     """All ranks come when the attendance is about to end, again and again around that moment."""
     for late in (0.70, 0.74, 0.75, 0.76, 0.80):
@@ -303,6 +305,7 @@ def test_it_works_at_the_last_moment() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("many_files")
 def test_five_hundred_ranks_meet() -> None:
     size = threading.stack_size(256 * 1024)
     try:
