@@ -1,0 +1,170 @@
+"""The side of every rank, rank 0 too: it finds the hub, says who it is, starts its node's agent when asked to, and
+waits for the verdict.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from ncheck.hook.attendance import Member, NotMet, Outcome, Told, member_from, not_met_from
+from ncheck.hook.connection import ENDED, FOREIGN, Child, Connection
+from ncheck.hook.search import Search, connecting
+from ncheck.hook.wire import End
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from subprocess import Popen
+
+    from ncheck.hook.doors import Place
+    from ncheck.hook.launchers import Rank
+
+    StartNodePart = Callable[[socket.socket], Popen[bytes]]
+
+
+class Link:
+    """One rank's part in the meeting. `outcome` is set at the end."""
+
+    def __init__(
+        self, own: Member, selector: selectors.BaseSelector, timeout: float, start_node_part: StartNodePart
+    ) -> None:
+        self._own, self._selector, self._start_node_part = own, selector, start_node_part
+        self._timeout, self._deadline = timeout, time.monotonic() + timeout
+        self._calling: Connection | None = None  # the hub of this process
+        self._hub: Connection | None = None  # since it proved that it is
+        self._hub_member: Member | None = None  # since it said welcome
+        self._channel: tuple[Connection, str] | None = None
+        self._child: Child | None = None
+        self._token = b""
+        self._search: Search | None = None
+        self._call_again: Callable[[], socket.socket] | None = None
+        self.outcome: Outcome | None = None
+
+    def call(self, sock: socket.socket, token: bytes, call_again: Callable[[], socket.socket]) -> None:
+        """Meet the hub of this process."""
+        self._token, self._call_again = token, call_again
+        self._calling = Connection(self._selector, sock, End(token, hub=False), self)
+
+    def search(self, rank: Rank, token: bytes, place: Place) -> None:
+        """Meet the hub of another process."""
+        self._token = token
+        self._search = Search(rank, token, place, selector=self._selector, deadline=self._deadline, owner=self)
+
+    @property
+    def wake(self) -> float:
+        return min(self._deadline, self._search.wake) if self._searching and self._search else self._deadline
+
+    @property
+    def _searching(self) -> bool:
+        return self._search is not None and self._hub is None
+
+    def tick(self) -> None:
+        if self.outcome is None and time.monotonic() >= self._deadline:
+            self._give_up()
+        elif self.outcome is None and self._searching and self._search:
+            self._search.tick()
+
+    def close(self) -> None:
+        """Close everything and end the node's agent."""
+        try:
+            for connection in (self._calling, self._hub, self._channel[0] if self._channel else None):
+                if connection:
+                    connection.close()
+            if self._search:
+                self._search.close()
+        finally:
+            if self._child:
+                self._child.end()
+
+    def leave(self, kind: str) -> None:
+        """Say that this process lives, and goes on without a verdict."""
+        if self._hub:
+            self._hub.say({"what": "leave", "kind": kind})
+
+    def _give_up(self) -> None:
+        if self._hub_member:
+            self.leave("overran")
+            self._finish(NotMet("overran", f"rank 0 sent no verdict within {self._timeout:.3g} s"))
+        elif self._search:
+            self._finish(self._search.failure())
+        else:
+            self._finish(NotMet("overran", f"no verdict within {self._timeout:.3g} s"))
+
+    def _finish(self, outcome: Outcome) -> None:
+        """Hang up: the hub waits for that, so that the port is free when it goes on."""
+        self.outcome = outcome
+        if self._hub:
+            self._hub.close()
+
+    # What a Connection calls.
+
+    def proved(self, connection: Connection) -> None:
+        if self._channel and connection is self._channel[0]:
+            self._start(connection, self._channel[1])
+            self._channel = None
+        elif self._hub is None:
+            self._hub = connection
+            if self._search:
+                self._search.found(connection)
+            remaining = max(0.0, self._deadline - time.monotonic())
+            connection.say({"what": "rank", "member": asdict(self._own), "seconds": remaining})
+        else:
+            connection.close()
+
+    def heard(self, connection: Connection, message: object) -> None:
+        try:
+            if not isinstance(message, dict):
+                raise ValueError("no message")  # noqa: TRY004, TRY301
+            what = message.get("what")
+            if what == "welcome":
+                self._hub_member = member_from(message.get("member"), "")
+            elif what == "open":
+                self._open_channel(str(message.get("ticket")))
+            elif what == "verdict":
+                self._take_verdict(message)
+            elif what == "no verdict":
+                self._finish(not_met_from(message))
+        except ValueError:
+            connection.close()
+            self.over(connection, FOREIGN)
+
+    def over(self, connection: Connection, reason: str) -> None:
+        if self._channel and connection is self._channel[0]:
+            self._channel = None
+        elif connection is self._hub and self.outcome is None:
+            if self._hub_member is None and self._search:
+                self._hub = None  # it turned us away, perhaps for want of room: the search goes on
+            elif reason == ENDED:
+                who = self._hub_member.shown if self._hub_member else "rank 0"
+                self._finish(NotMet("ended", f"{who} ended before there was a verdict", is_error=True))
+            else:
+                self._finish(NotMet("lost", "the connection to rank 0 broke"))
+
+    def _take_verdict(self, message: dict[str, object]) -> None:
+        verdict, ended = message.get("verdict"), message.get("ended")
+        if not isinstance(verdict, dict) or not isinstance(ended, list):
+            raise ValueError("no verdict")  # noqa: TRY004
+        self._finish(Told(verdict, tuple(member_from(one, "") for one in ended)))
+
+    # The channel of this node's agent.
+
+    def _open_channel(self, ticket: str) -> None:
+        if self._channel or self._child or not self._hub:
+            return
+        try:
+            sock = self._call_again() if self._call_again else connecting(*self._hub.peer)
+        except OSError:
+            return  # the hub goes on without this node's agent, and says so
+        self._channel = (Connection(self._selector, sock, End(self._token, hub=False), self), ticket)
+
+    def _start(self, connection: Connection, ticket: str) -> None:
+        connection.say({"what": "channel", "ticket": ticket})
+        if connection.unsent:
+            connection.close()
+            return
+        with connection.detach() as sock, suppress(Exception):  # the examiner sees the end of the channel
+            self._child = Child(self._start_node_part(sock))
