@@ -85,6 +85,7 @@ lint: $(STAMPS)/installed $(STAMPS)/dev
 bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
 	@$(BIN)/python bench/fanout.py $(ARGS)
 	@$(BIN)/python bench/mesh.py $(filter --write,$(ARGS))
+	@$(BIN)/python bench/srun.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/search.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/probe.py $(filter --write,$(ARGS))
 
@@ -115,6 +116,7 @@ system-packages:
 	@  echo "make: installing" $$missing
 	@  export DEBIAN_FRONTEND=noninteractive
 	@  { apt-get -qq update && apt-get -qq install --no-install-recommends -y $$missing; } >/dev/null
+	@  case "$$missing" in *munge*) systemctl -q disable --now munge slurmctld slurmd >/dev/null 2>&1 || :;; esac
 	@fi
 
 clean:

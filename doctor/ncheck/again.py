@@ -22,7 +22,7 @@ def with_nodes_of_run(line: str, settings: Settings) -> str:
 def _nodes(settings: Settings) -> list[str]:
     if settings.hosts:
         return [shlex.join(("-H", settings.hosts))]
-    if settings.slurm:
+    if settings.slurm or (settings.via == "srun" and not settings.nodes_file):
         return ["--slurm"]
     return [NODES if settings.nodes_file in (None, "-") else shlex.quote(settings.nodes_file)]
 
@@ -33,5 +33,6 @@ def _login(settings: Settings) -> dict[str, str]:
     values = {
         "-p": settings.port, "-l": settings.user, "-i": settings.identity, "-F": settings.ssh_config,
         "--transport": transport, "--rsh": settings.environment.rsh,
+        "--via": "" if settings.via == "ssh" else settings.via,
     }  # fmt: skip
     return {flag: str(value) for flag, value in values.items() if value}

@@ -25,6 +25,10 @@ _RANGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+)(?:/(?P<step>\d+))?)?", re.
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 
+# n[1-2].example.org, which Slurm calls an invalid hostlist; it accepts r[1-2]n[1-4]
+_SUFFIX = re.compile(r"\][^][,]+(?:,|$)")
+
+
 # commas and brackets in node[01-16,20],login
 _STRUCTURE = re.compile(r"[\[\],]")
 
@@ -46,6 +50,13 @@ def fold(names: Iterable[str]) -> str:
     rest = sorted(name for name in listed if not is_name(name))
     folded = str(NodeSet.fromlist(foldable, resolver=RESOLVER_NOGROUP)) if foldable else ""
     return ",".join([*([folded] if folded else []), *rest])
+
+
+def slurm_list(names: Iterable[str]) -> str:
+    """Return the names as Slurm reads them: folded, unless something follows a bracket."""
+    names = tuple(names)
+    folded = fold(names)
+    return ",".join(names) if _SUFFIX.search(folded) else folded
 
 
 def unfold(text: str, most: int = MOST) -> tuple[str, ...]:

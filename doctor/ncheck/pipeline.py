@@ -68,7 +68,8 @@ def examine(
     recorder = _recorder(settings.record, nodes) if settings.record else None
     observer.started(nodes)
     kept, probe_time = (cluster.names, settings.probe_time) if run.probes else (asked_later(phases, cluster), 0.0)
-    with ConnectedFleet(nodes, settings, engines(settings), observer, kept=kept, probe_time=probe_time) as fleet:
+    engine_for = engines(settings, nodes=nodes)
+    with ConnectedFleet(nodes, settings, engine_for, observer, kept=kept, probe_time=probe_time) as fleet:
         return run.through(fleet, cluster, phases, clock, recorder)
 
 

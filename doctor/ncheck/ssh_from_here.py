@@ -51,7 +51,7 @@ def _replies(cluster: Cluster, settings: Settings, local_host: LocalHost | None,
     logins = cluster.facts(LoginFacts)
     alike: dict[Configured, list[Node]] = {}
     for node in cluster.nodes:
-        if logins[node.name].login.transport not in ("paramiko", "openssh"):
+        if logins[node.name].login.transport not in ("paramiko", "openssh", "srun"):
             replies[node.name] = _not_asked("no SSH is used")
         elif local_host.machine and machines.get(node.name) == local_host.machine:
             replies[node.name] = _ITSELF

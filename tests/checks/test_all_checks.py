@@ -70,7 +70,7 @@ PROGRAMS = {
         "rsync": "rsync",
         "python3": "python3",
         "sed": "sed",
-        "slurm-client": "salloc sbatch scancel sinfo squeue srun",
+        "slurm-client": "salloc sbatch scancel scontrol sinfo squeue srun",
         "sudo": "sudo",
         "systemd": "hostnamectl journalctl systemctl timedatectl",
         "traceroute": "traceroute",

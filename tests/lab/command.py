@@ -83,10 +83,10 @@ class Run:
 class Running:
     """An ncheck that was started and not yet waited for."""
 
-    def __init__(self, lab: Lab, argv: Sequence[str], user: User, stdin: str) -> None:
+    def __init__(self, lab: Lab, argv: Sequence[str], user: User, stdin: str, environment: Sequence[str] = ()) -> None:
         identity = ["-S", str(user.uid), "-G", str(user.uid)]
         who = [f"HOME={user.home}", f"USER={user.name}", f"LOGNAME={user.name}"]
-        clean = ["env", "-i", "-C", user.home, *ENVIRONMENT, *who, *built(), *argv]
+        clean = ["env", "-i", "-C", user.home, *ENVIRONMENT, *who, *environment, *built(), *argv]
         entered = namespaces.enter(lab.pid, clean)
         entered[1:1] = identity
         self._input = stdin

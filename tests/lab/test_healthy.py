@@ -36,7 +36,7 @@ def test_only_what_needs_root_or_hardware_is_skipped(lab: Lab) -> None:
         "no Active InfiniBand or RoCE port on node[01-04]", "no InfiniBand or RoCE device", "no bond",
         "no interface was requested (--ifname)", "the planned launch opens no ssh from here to other nodes",
         "no packet of another node can arrive on a wrong interface: one interface, or no strict rp_filter",
-        "--probe none", "the list gives no slots", "the plan sets nothing that NCCL reads",
+        "--probe none", "--via srun is not used", "the list gives no slots", "the plan sets nothing that NCCL reads",
         "this network namespace does not show the size of the neighbour table",
     }  # fmt: skip
 

@@ -81,9 +81,10 @@ def test_each_cluster_is_judged_as_it_is_and_nothing_else_is_said(name: str) -> 
 NEED_ROOT = {"NC358", "NC506", "NC507"}
 # No ssh from node to node in the launch, nothing that hides GPUs, no plan to be tried, no interface named by hand, no
 # GID index set, one NIC a subnet, no bond; nothing measured on CPUs, nothing without an expectation, no perftest, and
-# an NCCL without diagnostics.
+# an NCCL without diagnostics; no Slurm.
 NOTHING_THERE = {
     "NC131",
+    "NC139",
     "NC211",
     "NC324",
     "NC330",

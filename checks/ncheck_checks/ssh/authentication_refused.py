@@ -10,7 +10,8 @@ Launchers log in without a terminal. Without an accepted key they cannot start a
 
 ## What to type
 `ssh-copy-id USER@NODE` installs your key there. If the user is wrong: `user@NODE` in the list, or `ncheck -l USER`. Add
-a key with a passphrase to an agent: `ssh-add ~/.ssh/id_ed25519`.
+a key with a passphrase to an agent: `ssh-add ~/.ssh/id_ed25519`. Inside a Slurm allocation `ncheck --via srun` needs no
+ssh.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ Nodes whose pam_slurm_adopt refuses the login because you have no running job th
 The node is not faulty. It can be used and examined only from inside a job.
 
 ## What to type
-Allocate the nodes and run ncheck inside: `salloc -w NODE`, then `ncheck --slurm`.
+Allocate the nodes and run ncheck inside: `salloc -w NODE`, then `ncheck --slurm`; or `ncheck --via srun`, which needs
+no ssh at all.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""ssh on this machine fails before the node is involved
+"""The login fails on this machine, before the node is involved
 
 ## What it finds
 Logins that fail on the machine that runs ncheck: `ssh` refuses its own configuration (a misspelt option, a file that
 others may write), there is no algorithm that both sides accept, a jump host fails, or no program can be started. It is
-one finding, whichever nodes it keeps ncheck from reaching, and no node is at fault.
+one finding, whichever nodes it keeps ncheck from reaching, and no node is at fault. With `--via srun`: slurmctld does
+not answer, or srun cannot create the step.
 
 ## Why it matters
-No launcher can use ssh from this machine either, and nothing is known about nodes that cannot be reached.
+No launcher can use ssh (or srun) from this machine either, and nothing is known about nodes that cannot be reached.
 
 ## What to type
 On this machine: `ssh -G NODE` prints what is wrong with the configuration, `ssh -v NODE true` how far a login comes,
-and `chmod go-w ~/.ssh/config` removes permissions that ssh refuses.
+and `chmod go-w ~/.ssh/config` removes permissions that ssh refuses. With `--via srun`: `scontrol ping`.
 """
 
 from __future__ import annotations
@@ -44,5 +45,6 @@ def ssh_fails_on_this_machine(cluster: Cluster) -> Iterator[Problem | Inconclusi
         others.pop(login.detail)
         mend = mending_client(login.detail)
         fix = mend or login.fix or f"ssh -v {quote(nodes[0])} true"
-        message = f"the login fails on this machine: {login.detail}"
+        what = "the Slurm step" if login.transport == "srun" else "the login"
+        message = f"{what} fails on this machine: {login.detail}"
         yield Problem(message, fix, tuple(others), tuple(nodes), where=HERE, look=not mend)

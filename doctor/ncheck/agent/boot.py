@@ -33,4 +33,4 @@ def boot(texts, seconds):
     sys.meta_path.insert(0, MemoryImporter(texts))
     from ncheck.agent.main import main
 
-    main(seconds)
+    main(seconds, sys.argv[1] if "shared" in sys.argv[4:] else None)

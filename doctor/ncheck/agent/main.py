@@ -2,19 +2,28 @@
 
 import os
 
+from ncheck.agent.broadcast import Broadcast, forget_step
 from ncheck.agent.guard import guarded
 from ncheck.agent.loop import serve
 from ncheck.agent.sources import Sources
 
 
-def main(seconds):
-    """Serve the head until it is done or gone, `seconds` at most; end everything that was started. Never returns."""
-    guarded(_serve, seconds)
+def main(seconds, shared_by=None):
+    """Serve the head until it is done or gone, `seconds` at most; end everything that was started. Never returns.
+
+    `shared_by`: standard input is one stream for many agents (broadcast.py), of the run with this marker.
+    """
+    guarded(lambda: _serve(shared_by), seconds)
 
 
-def _serve():
+def _serve(shared_by):
     sources = Sources()
-    serve(read_exactly, write_all, sources.respond, sources.start)
+    if shared_by:
+        forget_step(os.environ)
+        streams = Broadcast(shared_by)
+        serve(streams.read_exactly, streams.write_all, sources.respond, sources.start)
+    else:
+        serve(read_exactly, write_all, sources.respond, sources.start)
     sources.end()
 
 

@@ -69,11 +69,19 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
 
 
 def _logins(nodes: tuple[Node, ...], settings: Settings, *, agent: bool) -> Iterator[str]:
-    yield "One connection per node:"
-    for node in nodes:
-        yield f"  {node.name}: {_connection(node, settings)}"
+    by_environment = _by_environment(nodes, settings)
+    if settings.via == "srun":
+        from ncheck.fleet.engines.srun import command
+
+        yield "One Slurm step, with one task per node:"
+        for members in by_environment.values():
+            yield f"  {shlex.join(command([node.name for node in members], settings.connect_timeout))}"
+    else:
+        yield "One connection per node:"
+        for node in nodes:
+            yield f"  {node.name}: {_connection(node, settings)}"
     yield ""
-    for environment, members in _by_environment(nodes, settings).items():
+    for environment, members in by_environment.items():
         yield f"On {fold(node.name for node in members)}, its standard input begins with this line:"
         yield f"  {_script(settings, environment, agent=agent)}"
         yield from _entering(environment)
@@ -109,7 +117,7 @@ def _script(settings: Settings, environment: JobEnvironment, *, agent: bool) -> 
 
     seconds = settings.deadline + (settings.probe_time if settings.probe != "none" else 0.0) if agent else None
     entered = {"enter": environment.enter, "python": environment.python, "setup": environment.setup}
-    return bootstrap(_NONCE, seconds, **entered).script
+    return bootstrap(_NONCE, seconds, **entered, shared=settings.via == "srun").script
 
 
 def _entering(environment: JobEnvironment) -> Iterator[str]:

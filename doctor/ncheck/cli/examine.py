@@ -106,7 +106,8 @@ def examined(settings: Settings, observer: Observer) -> Report:
     from ncheck.cli.process import prepare_fan_out
     from ncheck.pipeline import examine
 
-    prepare_fan_out(many=not settings.local)  # a shell on this machine inherits the limit, and its own is judged
+    # A shell on this machine inherits the limit, a Slurm step is given it, and there it is judged.
+    prepare_fan_out(many=not settings.local and settings.via == "ssh")
 
     if settings.good_nodes is None and settings.bad_nodes is None:
         return say_dropped(examine(settings, observer))

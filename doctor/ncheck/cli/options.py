@@ -152,6 +152,12 @@ _WHICH, _SSH, _JOB, _LAUNCH, _TIME, _PROBE, _JUDGE, _OUT = (
 WHICH = (
     _option(_WHICH, "-H", "hosts", metavar="HOSTS", help="Node names: -H a:8,b:8 or -H 'node[01-16]'."),
     _option(_WHICH, "--slurm", is_flag=True, default=None, help="Use the nodes of the current Slurm allocation."),
+    _option(
+        _WHICH,
+        "--via",
+        type=click.Choice(["ssh", "srun"]),
+        help="How to reach the nodes. srun: as one step of the current Slurm allocation, without ssh.  [ssh]",
+    ),
 )
 
 

@@ -71,6 +71,7 @@ def _for_demo(settings: Settings, files: tuple[Path, Path]) -> Settings:
         ssh_config=str(ssh_config),
         hosts=None,
         slurm=False,
+        via="ssh",
         local=False,
         port=None,
         user=None,

@@ -9,6 +9,7 @@ that echoes the script does not look like an answer:
     MARK in                                  inside --enter's container
     MARK files N                             how many files a process may open
     MARK go VERSION PATH                     a python3 runs; its frames follow
+    MARK shared ADDRESS                      with `shared`: they follow as agent/broadcast.py says
     MARK none                                no python3 here can run the agent
     MARK left STATUS                         --enter's command ended with this status
 """
@@ -35,7 +36,7 @@ _BLOB_LOCK = threading.Lock()
 
 
 # Any Python from 2.6 on must be able to read this and refuse: 86 makes the shell try the next one. The first argument
-# is the marker, then the blob's size and the agent's own deadline in seconds.
+# is the marker, then the blob's size, the agent's own deadline in seconds, and "shared" where many share one input.
 _LOADER = r"""
 import sys,os
 try:
@@ -105,26 +106,32 @@ class Bootstrap:
         return self.script.partition(";")[0].encode() in messages
 
 
-def bootstrap(
-    nonce: str, seconds: float | None, *, enter: str | None = None, python: str | None = None, setup: str | None = None
+def bootstrap(  # noqa: PLR0913  what differs between nodes
+    nonce: str,
+    seconds: float | None,
+    *,
+    enter: str | None = None,
+    python: str | None = None,
+    setup: str | None = None,
+    shared: bool = False,
 ) -> Bootstrap:
     """Make the script for one node. `seconds` is the agent's own deadline there; None asks for the greeting only.
 
     `nonce` is 8 or more letters and digits that no earlier run used. `enter` is the user's own shell words and is
-    read by the shell; everything else is quoted.
+    read by the shell; everything else is quoted. `shared`: many nodes read what is sent (agent/broadcast.py).
     """
     first, second = "ncheck-" + nonce[:4], nonce[4:]
     script = _GREETING.format(first=first, second=second)
     if seconds is None:
         return Bootstrap(first + second, script + "exit 0")
     blob = agent_blob()
-    start = _start(len(blob), seconds, python, setup)
+    start = _start(len(blob), f"{seconds:.0f}{' shared' if shared else ''}", python, setup)
     return Bootstrap(first + second, script + (_entered(enter, first, second, start) if enter else start), blob)
 
 
-def _start(size: int, seconds: float, python: str | None, setup: str | None) -> str:
+def _start(size: int, seconds: str, python: str | None, setup: str | None) -> str:
     candidates = " ".join((*CANDIDATES, *((shlex.quote(python),) if python else ())))
-    numbers = {"size": size, "seconds": f"{seconds:.0f}"}
+    numbers = {"size": size, "seconds": seconds}
     start = _PYTHON.format(candidates=candidates, loader=_loader(), **numbers)
     if setup:
         start += _AFTER_SETUP.format(setup=shlex.quote(";".join(setup.strip().split("\n"))), **numbers)
@@ -171,7 +178,7 @@ def parse_script(script: str) -> tuple[str, int | None]:
     halves = re.match(r"m=(ncheck-\w+);m=\$\{m\}(\w+);", script)
     if halves is None:
         raise ValueError("not a script of ncheck")
-    size = re.search(r'"\$m" (\d+) \d+;case \$\?', script)
+    size = re.search(r'"\$m" (\d+) \d+(?: shared)?;case \$\?', script)
     return halves[1] + halves[2], int(size[1]) if size else None
 
 

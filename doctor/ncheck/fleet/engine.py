@@ -27,6 +27,14 @@ class LoginFailedError(Exception):
         self.login = login
 
 
+class NodeFloodsError(Exception):
+    """A node sent more than any answer could be."""
+
+
+class EngineBrokeError(ConnectionError):
+    """What carries many streams broke, and all of them with it: no node is at fault."""
+
+
 class Stream(Protocol):
     """The standard input and output of REMOTE_COMMAND on one node.
 
@@ -42,7 +50,7 @@ class Stream(Protocol):
 
     def receive(self, timeout: float) -> bytes:
         """Return some bytes as soon as there are any; b"" at the end; TimeoutError after `timeout` seconds;
-        ConnectionError when the connection broke rather than ended.
+        ConnectionError when the connection broke rather than ended; NodeFloodsError.
         """
 
     def stderr(self) -> bytes:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ncheck.observer import Observer
     from ncheck.settings import Settings
 
+SHARED = "srun"  # the engine whose nodes share one stream
 _RESERVE = 0.04  # of the deadline, kept for judging and printing what came
 _GRACE = 0.5  # seconds for the workers to say where they were when the deadline came
 _BLINK = 0.2  # seconds: a ^C that comes just before a wait does not end it, and Python looks for one after it
@@ -87,6 +88,8 @@ class ConnectedFleet:
     ) -> None:
         self.settings, self.engine_for, self.observer, self.environ = settings, engine_for, observer, environ
         self.nodes = tuple(nodes)
+        if kept and any(engine_for(node).name == SHARED for node in nodes):  # one script: an agent for all, or for none
+            kept = {node.name for node in nodes}
         self.places = {node.name: _Place(Known(node), node.name in kept) for node in nodes}
         self.busy: set[str] = set()
         self.workers = 0
@@ -267,6 +270,7 @@ class ConnectedFleet:
         return Wanted(
             self.nonce, self.end_of_all, agent, self.settings.connect_timeout, self.settings.command_timeout,
             sudo=self.settings.sudo, enter=environment.enter,
+            shared=self.engine_for(self.places[name].known.node).name == SHARED,
             environment=job_environment(environment, self.environ) if agent else {},
         )  # fmt: skip
 

@@ -9,6 +9,7 @@ import math
 import time
 from typing import TYPE_CHECKING, cast
 
+from ncheck.fleet.engine import NodeFloodsError
 from ncheck.model.evidence import Answer, Command, File, Greeting, Reply, Source, Status, Tree, too_deep
 
 if TYPE_CHECKING:
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 
 MOST_NOISE = 64 * 1024  # bytes that answer nothing: start-up files print a page at most
-
-
-class NodeFloodsError(Exception):
-    """A node sent more than any greeting could be."""
 
 
 class Lines:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from ncheck.agent.frames import MOST, FrameError, inflated, length_of, message_of, packed, weight
 from ncheck.fleet.bootstrap import Bootstrap, bootstrap
-from ncheck.fleet.engine import COMMAND_NAME
-from ncheck.fleet.framing import Lines, NodeFloodsError, greeting_from, on_the_wire, reply_from
+from ncheck.fleet.engine import COMMAND_NAME, EngineBrokeError, NodeFloodsError
+from ncheck.fleet.framing import Lines, greeting_from, on_the_wire, reply_from
 from ncheck.model.evidence import Answer, Cause, Evidence, Login, Reply, Status
 from ncheck.ssh import login as ssh
 from ncheck.ssh.failures import cause_of
@@ -134,6 +134,7 @@ class Session:
         return bootstrap(
             wanted.nonce, seconds if wanted.agent else None, enter=wanted.enter,
             python=python if isinstance(python, str) else None, setup=setup if isinstance(setup, str) else None,
+            shared=wanted.shared,
         )  # fmt: skip
 
     def _left(self, most: float) -> float:
@@ -163,7 +164,7 @@ class Session:
             self._frame(_LAST_WORDS)
         except SessionEndedError as ended:
             return ended
-        except (OSError, EOFError, FrameError):
+        except (OSError, EOFError, FrameError, NodeFloodsError):
             return None
         return None
 
@@ -179,6 +180,8 @@ class Session:
             raise self._broken(error) from error
         except FrameError as error:
             raise SessionEndedError(Cause.FLOODED, f"the node sent something that is not a message: {error}") from error
+        except NodeFloodsError as error:
+            raise SessionEndedError(Cause.FLOODED, str(error)) from error
         self.answered = True
         return message if isinstance(message, dict) else {}
 
@@ -282,8 +285,9 @@ class Session:
         return SessionEndedError(Cause.NOT_ENTERED, reason)
 
     def _no_shell(self, error: Exception) -> SessionEndedError:
-        if isinstance(error, NodeFloodsError):
-            return SessionEndedError(Cause.FLOODED, str(error))
+        if isinstance(error, (NodeFloodsError, EngineBrokeError)):
+            cause = Cause.FLOODED if isinstance(error, NodeFloodsError) else Cause.TRANSPORT
+            return SessionEndedError(cause, str(error))
         if self.script.quoted_by(self.stream.stderr()):
             return self._other_shell({})
         if isinstance(error, TimeoutError):
@@ -313,6 +317,8 @@ class Session:
         )
 
     def _broken(self, error: Exception) -> SessionEndedError:
+        if isinstance(error, EngineBrokeError):
+            return SessionEndedError(Cause.TRANSPORT, str(error))
         reason = self._last_error() or str(error) or "the session ended before all questions were answered"
         return SessionEndedError(Cause.CLOSED, reason + self._too_few_files())
 
@@ -375,7 +381,8 @@ class Known:
 class Wanted:
     """The limits and the environment of one node's session. Times are in seconds; `deadline` is by time.monotonic().
 
-    `agent` tells whether one is needed: the shell's greeting alone starts no python on the node.
+    `agent` tells whether one is needed: the shell's greeting alone starts no python on the node. `shared`: the nodes
+    share one stream (agent/broadcast.py).
     """
 
     nonce: str
@@ -385,6 +392,7 @@ class Wanted:
     command_timeout: float = 10.0
     sudo: bool = False
     enter: str | None = None
+    shared: bool = False
     environment: Mapping[str, JsonValue] = field(default_factory=dict)  # python, setup, active, avoid: agent/job.py
 
 

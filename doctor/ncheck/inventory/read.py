@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ncheck.errors import InventoryError
-from ncheck.hostlist import MOST, quoted, split_list, unfold
+from ncheck.hostlist import MOST, fold, quoted, split_list, unfold
 from ncheck.inventory.hostfile import Listed, listed_host, listed_line
 from ncheck.model.node import Line, Node
 from ncheck.settings import Settings
@@ -23,12 +23,26 @@ def read_inventory(settings: Settings, *, stdin: BinaryIO, environ: Mapping[str,
     if settings.local:
         return (_this_machine(),)
     if settings.hosts is not None:
-        return _nodes(_from_option(settings.hosts))
-    if settings.nodes_file is not None:
-        return _nodes(_from_file(settings.nodes_file, stdin))
-    if settings.slurm or _nodelist(environ):
-        return _nodes(_from_slurm(environ))
-    return (_this_machine(),)
+        nodes = _nodes(_from_option(settings.hosts))
+    elif settings.nodes_file is not None:
+        nodes = _nodes(_from_file(settings.nodes_file, stdin))
+    elif settings.slurm or settings.via == "srun" or _nodelist(environ):
+        nodes = _nodes(_from_slurm(environ, "--slurm" if settings.slurm else f"--via {settings.via}"))
+    else:
+        nodes = (_this_machine(),)
+    if settings.via == "srun":
+        _require_allocated(nodes, environ)
+    return nodes
+
+
+def _require_allocated(nodes: tuple[Node, ...], environ: Mapping[str, str]) -> None:
+    """Refuse nodes on which this job can start nothing."""
+    allocated = {name for line in _from_slurm(environ, "--via srun") for name in line.names}
+    for node in nodes:
+        if node.name not in allocated:
+            raise InventoryError(
+                f"{node.places[0]}: {quoted(node.name)} is not in this Slurm allocation ({printable(fold(allocated))})"
+            )
 
 
 def _this_machine() -> Node:
@@ -149,12 +163,12 @@ def _nodelist(environ: Mapping[str, str]) -> str:
     return next((environ[name] for name in SLURM_LISTS if environ.get(name)), "")
 
 
-def _from_slurm(environ: Mapping[str, str]) -> Iterable[Listed]:
+def _from_slurm(environ: Mapping[str, str], option: str) -> Iterable[Listed]:
     """Read the current allocation; slots are the tasks per node of Slurm."""
     nodelist = _nodelist(environ)
     if not nodelist:
         raise InventoryError(
-            "--slurm: not in an allocation (SLURM_JOB_NODELIST is not set); start one: salloc -N 2 ncheck --slurm"
+            f"{option}: not in an allocation (SLURM_JOB_NODELIST is not set); start one: salloc -N 2 ncheck {option}"
         )
     variable = next(name for name in SLURM_LISTS if environ.get(name))
     try:

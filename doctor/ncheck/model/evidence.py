@@ -126,6 +126,7 @@ class Reply:
 class Cause(str, Enum):
     """Why a node could not be used: each value has one check in checks/ssh, of nearly the same name."""
 
+    STEP_NOT_STARTED = "step-not-started"  # Slurm starts no task there: the node is down, its slurmd does not answer
     NAME_UNKNOWN = "name-unknown"  # the name does not resolve
     REFUSED = "refused"  # RST: nothing listens on that port
     FILTERED = "filtered"  # no answer to SYN within the time
@@ -166,7 +167,7 @@ class Login:
     reached: bool
     cause: Cause | None = None
     detail: str = ""  # the words of the library, ssh or the node, one line
-    transport: str = ""  # paramiko, openssh, rsh, local, recorded
+    transport: str = ""  # paramiko, openssh, rsh, srun, local, recorded
     address: str = ""  # the address that was connected to, "" when it never came to that
     port: int = 0
     user: str = ""

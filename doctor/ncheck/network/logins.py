@@ -33,7 +33,7 @@ __all__ = [
 
 # The steps of a login in order, with the causes of failure at each step.
 STEPS: tuple[tuple[Cause, ...], ...] = (
-    (Cause.NAME_UNKNOWN,),
+    (Cause.NAME_UNKNOWN, Cause.STEP_NOT_STARTED),
     (Cause.REFUSED, Cause.FILTERED, Cause.UNROUTABLE),
     (Cause.NOT_SSH, Cause.SILENT),
     (Cause.STALLED,),
@@ -50,7 +50,7 @@ STEPS: tuple[tuple[Cause, ...], ...] = (
 _STEP = {cause: number for number, causes in enumerate(STEPS) for cause in causes}
 
 
-WITHOUT_SSH = frozenset({"local", "rsh"})  # transports without SSH: nothing can be said about SSH there
+WITHOUT_SSH = frozenset({"local", "rsh", "srun"})  # transports without SSH: nothing can be said about SSH there
 
 
 Describe = Callable[[str, Login], Problem]

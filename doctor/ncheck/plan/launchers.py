@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from ncheck.facts.environment import IFNAME
-from ncheck.hostlist import fold, quoted
+from ncheck.hostlist import fold, quoted, slurm_list
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.plan.launch import (
     Host,
@@ -257,10 +257,6 @@ def torchrun(launch: Launch) -> Line:
     return line_per_node(launch, words)
 
 
-# n[1-2].example.org, which Slurm calls an invalid hostlist; it accepts r[1-2]n[1-4]
-_SUFFIX = re.compile(r"\][^][,]+(?:,|$)")
-
-
 @launcher("srun")
 def srun(launch: Launch) -> Line:
     """Return the line. The listed names are assumed to be Slurm's node names.
@@ -272,8 +268,7 @@ def srun(launch: Launch) -> Line:
     words = env_words({name: value for name, value in launch.variables.items() if "," in value})
     words += ["srun", "-N", str(len(launch.hosts))]
     if launch.several:
-        folded = fold(launch.names)  # Slurm accepts no suffix after the last bracket
-        words += ["-w", ",".join(launch.names) if _SUFFIX.search(folded) else folded]
+        words += ["-w", slurm_list(launch.names)]
     words += [f"--ntasks-per-node={per_node}"]
     reasons = ["an MPI program may also need --mpi: srun --mpi=list shows the types"]
     gpus = {host.gpus for host in launch.hosts}

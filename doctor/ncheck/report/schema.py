@@ -71,7 +71,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "address": "The address of the connection; empty if none was attempted.",
         "port": "The port of the connection; 0 if none was attempted.",
         "user": "The user of the login.",
-        "transport": "paramiko, openssh, rsh, local or recorded.",
+        "transport": "paramiko, openssh, rsh, srun, local or recorded.",
         "host_name": "The hostname that the node reports.",
         "interpreter": "The Python interpreter of the job: path, version, and how it was found.",
         "container": "The container of the job; empty for none.",

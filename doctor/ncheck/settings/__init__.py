@@ -18,7 +18,7 @@ from ncheck.errors import SettingsError
 from ncheck.hostlist import unfold
 from ncheck.report import Output
 from ncheck.settings.file import FileSettings, read_settings_file
-from ncheck.settings.values import ENVIRONMENT, READ
+from ncheck.settings.values import ENVIRONMENT, MOST_AT_ONCE, READ
 from ncheck.text import printable
 
 
@@ -64,6 +64,7 @@ class Settings:
     user: str | None = None
     identity: str | None = None
     ssh_config: str | None = None  # -F; None: ~/.ssh/config and /etc/ssh/ssh_config
+    via: str = "ssh"  # ssh; srun: as one step of the Slurm allocation
     transport: str = "auto"  # auto, paramiko, openssh
     accept_new_host_keys: bool = False
     environment: JobEnvironment = JobEnvironment()
@@ -133,6 +134,7 @@ VARIABLES: Mapping[str, str] = {
     "NCHECK_IDENTITY": "identity",
     "NCHECK_SSH_CONFIG": "ssh_config",
     "NCHECK_TRANSPORT": "transport",
+    "NCHECK_VIA": "via",
     "NCHECK_WIDTH": "width",
     "NCHECK_DEADLINE": "deadline",
     "NCHECK_FAIL_ON": "fail_on",
@@ -146,6 +148,10 @@ _FLAGS = {
 
 
 _SOURCES = ("nodes_file", "hosts", "slurm", "local")
+
+
+# How to log in by ssh: nothing of it is used with --via srun.
+_OF_SSH = ("port", "user", "identity", "ssh_config", "transport", "accept_new_host_keys", "rsh")
 
 
 def make_settings(
@@ -171,7 +177,11 @@ def make_settings(
     _one_source(typed)
     variables = {name: _read(name, environ[key], key) for key, name in VARIABLES.items() if environ.get(key)}
     values = {**_without_rivals(file.values, typed), **variables, **typed}
-    return _settings(values, _overrides(file, typed))
+    overrides = _overrides(file, typed)
+    if values.get("via") == "srun" and not values.get("local"):
+        _refuse_ssh(typed, values, overrides)
+        values.setdefault("width", MOST_AT_ONCE)  # all tasks start at once
+    return _settings(values, overrides)
 
 
 def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...]) -> Settings:
@@ -209,6 +219,16 @@ def _without_rivals(values: Mapping[str, object], typed: Iterable[str]) -> dict[
     """Drop the nodes of the file if the command line selects nodes."""
     rivals = _SOURCES if any(name in typed for name in _SOURCES) else ()
     return {name: value for name, value in values.items() if name not in rivals}
+
+
+def _refuse_ssh(typed: Iterable[str], values: Mapping[str, object], overrides: Iterable[HostOverride]) -> None:
+    """Refuse what contradicts --via srun: options of an ssh login, and a command in place of ssh."""
+    if named := [_flag(name) for name in _OF_SSH if name in typed and name != "rsh"]:
+        raise SettingsError(
+            f"--via srun uses no ssh login: remove {' and '.join(named)}, or log in by ssh with --via ssh"
+        )
+    if values.get("rsh") or any(override.environment.rsh for override in overrides):
+        raise SettingsError("--via srun and --rsh are two ways to the nodes: remove one of them (--via ssh, --rsh '')")
 
 
 def _overrides(file: FileSettings, typed: Iterable[str]) -> tuple[HostOverride, ...]:

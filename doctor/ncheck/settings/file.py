@@ -1,8 +1,9 @@
 """ncheck.toml: in the current folder, else in ~/.config/ncheck; or any file named by --config. An example:
 
-    nodes = "hosts.txt"            # and port, user, identity, ssh-config, transport, sudo, width, connect-timeout,
-    setup = "module load nccl"     # command-timeout, deadline, mesh, probe, probe-time, probe-launcher, sizes, expect,
-    ignore = ["NC305=node07"]      # select, ignore, fail-on, output, python, setup, enter, rsh, as the flags
+    nodes = "hosts.txt"            # and port, user, identity, ssh-config, via, transport, sudo, width,
+    setup = "module load nccl"     # connect-timeout, command-timeout, deadline, mesh, probe, probe-time,
+    ignore = ["NC305=node07"]      # probe-launcher, sizes, expect, select, ignore, fail-on, output, python, setup,
+                                   # enter, rsh, as the flags
 
     [host."node[01-04]"]           # other values for these nodes: python, setup, enter, rsh; "" for none
     python = "/opt/conda/bin/python"

@@ -264,6 +264,7 @@ READ: Mapping[str, Read] = {
     "user": _user,
     "identity": _text,
     "ssh_config": _text,
+    "via": _one_of("ssh", "srun"),
     "transport": _one_of("auto", "paramiko", "openssh"),
     "accept_new_host_keys": _flag,
     "python": _command,

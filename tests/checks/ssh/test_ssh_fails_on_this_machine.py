@@ -24,6 +24,13 @@ def test_a_configuration_that_ssh_refuses_is_one_finding_with_a_line_that_mends_
     ]  # fmt: skip
 
 
+def test_slurm_that_does_not_answer_is_named() -> None:
+    words = "squeue: Unable to contact slurm controller"
+    login = Login(reached=False, cause=Cause.TRANSPORT, detail=words, transport="srun", fix="scontrol ping")
+    (finding,) = judge([ssh_fails_on_this_machine], {"n1": {LoginFacts: LoginFacts(login)}}).findings
+    assert (finding.message, finding.fix) == (f"the Slurm step fails on this machine: {words}", "scontrol ping")
+
+
 def test_messages_that_differ_by_the_node_alone_are_one_finding() -> None:
     text = "Unable to negotiate with {} port 22: no matching MAC found."
     nodes = {

@@ -108,3 +108,14 @@ def test_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("PATH", str(tmp_path))
     told()
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_dry_run_by_srun_shows_the_one_step() -> None:
+    environ = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]"}
+    text = dry_run(Settings(via="srun", probe="none", mesh="none"), environ)
+    lines = text.splitlines()
+    assert "One Slurm step, with one task per node:" in lines
+    (step,) = (line for line in lines if line.startswith("  srun "))
+    assert step.startswith("  srun --label --verbose ")
+    assert step.endswith("--nodes=2 --ntasks=2 '--nodelist=n[1-2]' --immediate=15")
+    assert not any("ssh -T" in line for line in lines)

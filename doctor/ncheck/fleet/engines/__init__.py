@@ -1,7 +1,7 @@
 """How a node's stream is opened: one file for each engine, and the choice among them.
 
-The engines are ssh (by paramiko or the ssh program), and a command in place of ssh: the user's (--rsh), or a shell on
-this machine.
+The engines are ssh (by paramiko or the ssh program), srun in a Slurm allocation, and a command in place of ssh: the
+user's (--rsh), or a shell on this machine.
 """
 
 from __future__ import annotations
@@ -13,21 +13,29 @@ from ncheck.fleet.engines.command import LocalEngine, RshEngine
 from ncheck.fleet.engines.ssh import SshEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ncheck.fleet.engine import Engine
     from ncheck.model.node import Node
     from ncheck.settings import Settings
 
 
-def engines(settings: Settings, environ: Mapping[str, str] = os.environ) -> Callable[[Node], Engine]:
+def engines(
+    settings: Settings, environ: Mapping[str, str] = os.environ, nodes: Iterable[Node] = ()
+) -> Callable[[Node], Engine]:
     """Return a function from a node to its engine. Nothing is connected before it is needed.
 
-    Raises SettingsError where the configuration named by -F cannot be read, or --transport is not available here.
+    `nodes` are those of the run: a Slurm step is one for them all. Raises SettingsError where the configuration named
+    by -F cannot be read, --transport is not available here, or --via srun is given outside of an allocation.
     """
+    local = LocalEngine()
+    if settings.via == "srun" and not settings.local:
+        from ncheck.fleet.engines.srun import SrunEngine
+
+        srun = SrunEngine(nodes, settings, environ)
+        return lambda _node: srun
     ssh = SshEngine(settings, environ)
     rsh = RshEngine(lambda node: settings.environment_of(node.name).rsh or "", environ)
-    local = LocalEngine()
 
     def engine_for(node: Node) -> Engine:
         if node.local:

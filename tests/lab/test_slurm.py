@@ -1,0 +1,140 @@
+"""`ncheck --via srun` inside a real Slurm allocation, without ssh: the same report, and nothing left of the step."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from . import faults, hosts
+from .command import begin
+from .conftest import cannot, why_not
+from .layers import ADA
+from .promises import HANGS, PATIENT, eventually, nothing_left
+from .slurm import Slurm
+
+pytestmark = pytest.mark.xdist_group("slurm")  # one lab for all of them
+PROGRAMS = ("slurmctld", "slurmd", "srun", "munged")
+OF_THE_LOGIN = {"transport", "port", "seconds"}
+OF_THE_RUN = {"command", "seconds", "time", "nodes", "verdicts"}
+
+
+@pytest.fixture(scope="module")
+def running_slurm() -> Iterator[Slurm]:
+    if why := why_not():
+        cannot(why)
+    if missing := [program for program in PROGRAMS if not shutil.which(program)]:
+        cannot(f"the lab needs {', '.join(missing)}: apt-get install slurm-wlm munge")
+    with hosts.lab(4) as lab:
+        slurm = Slurm(lab)
+        slurm.start()
+        yield slurm
+
+
+@pytest.fixture
+def slurm(running_slurm: Slurm) -> Iterator[Slurm]:
+    yield running_slurm
+    running_slurm.heal()
+
+
+def without_the_way(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a report without what says how the nodes were reached."""
+    nodes = [{key: value for key, value in node.items() if key not in OF_THE_LOGIN} for node in report["nodes"]]
+    of_ways = ("no SSH is used", "--via srun is not used")
+    skipped = {(v["code"], v["node"]) for v in report["verdicts"] if v["reason"] in of_ways}
+    verdicts = [v for v in report["verdicts"] if (v["code"], v["node"]) not in skipped]
+    rest = {key: value for key, value in report.items() if key not in OF_THE_RUN}
+    return {**rest, "nodes": nodes, "verdicts": verdicts}
+
+
+def test_the_report_is_that_of_ssh_but_for_how_the_nodes_were_reached(slurm: Slurm) -> None:
+    with nothing_left(slurm.lab):
+        by_srun = slurm.ncheck("--via", "srun", "--record", "recording/srun", waits=PATIENT)
+        by_ssh = slurm.ncheck("--slurm", waits=PATIENT)
+
+    assert by_srun.exit_code == 0, by_srun.report["findings"]
+    assert [(n["name"], n["reached"], n["transport"], n["user"]) for n in by_srun.report["nodes"]] == [
+        (name, True, "srun", "root") for name in slurm.lab.names
+    ]
+    only = {v["code"] for v in by_srun.report["verdicts"] + by_ssh.report["verdicts"] if "is used" in v["reason"]}
+    only |= {v["code"] for v in by_ssh.report["verdicts"] if v["reason"] == "--via srun is not used"}
+    srun, ssh = without_the_way(by_srun.report), without_the_way(by_ssh.report)
+    assert {v["outcome"] for r in (srun, ssh) for v in r["verdicts"] if v["code"] in only} == {"passed"}
+    for report in (srun, ssh):
+        report["verdicts"] = [v for v in report["verdicts"] if v["code"] not in only]
+    assert srun == ssh
+    assert slurm.steps() == ""
+
+    replayed = begin(slurm.lab, "replay", "recording/srun", "-o", "json").wait(HANGS)
+    assert replayed.verdicts() == by_srun.verdicts()
+
+
+def test_faults_of_nodes_are_found_as_over_ssh(slurm: Slurm) -> None:
+    other, bare, drained = slurm.lab.nodes[1:]
+    faults.nccl(other, "2.18.3")
+    faults.remove_python(bare)
+    slurm.tell("update", f"nodename={drained.name}", "state=drain", "reason=a lab")
+
+    run = slurm.ncheck("--via", "srun", "--mesh", "none", waits=PATIENT)
+
+    failed = run.failed()
+    assert failed["NC125"] == {bare.name}
+    assert other.name in failed["NC201"]
+    assert [n["reached"] for n in run.report["nodes"]] == [True] * 4  # a drained node lets a job's steps start
+    assert failed.keys().isdisjoint({"NC001", "NC139"})
+    assert run.exit_code == 1
+
+
+def test_a_node_without_slurmd_and_one_that_is_down_cost_the_others_nothing(slurm: Slurm) -> None:
+    dead, down = slurm.lab.nodes[1], slurm.lab.nodes[2]
+    dead.sh("kill $(cat /mnt/slurmd.pid)")
+    slurm.tell("update", f"nodename={down.name}", "state=down", "reason=its fan is broken")
+
+    run = slurm.ncheck("--via", "srun", "--mesh", "none")
+
+    assert run.failed() == {"NC001": {dead.name, down.name}, "NC139": {dead.name, down.name}}
+    details = {node["name"]: node["detail"] for node in run.report["nodes"]}
+    assert details == {
+        "node01": "", dead.name: "Communication connection failure", down.name: "Slurm says down (its fan is broken)",
+        "node04": "",
+    }  # fmt: skip
+    assert {n["name"] for n in run.report["nodes"] if n["reached"]} == {"node01", "node04"}
+    assert slurm.steps() == ""
+
+
+@pytest.mark.parametrize("ending", ["^C", "SIGKILL"])
+def test_an_ncheck_that_is_ended_leaves_no_step(slurm: Slurm, ending: str) -> None:
+    slurm.lab.head("scancel", slurm.job)
+    slurm.allocate(ADA)
+    for node in slurm.lab.nodes:
+        faults.program(node, "nvidia-smi", "touch /tmp/called\nexec sleep 1000")
+    started = slurm.begin("check", "--via", "srun", "--command-timeout", "100", "--deadline", "200", user=ADA)
+    try:
+        called = [node.path("/tmp/called") for node in slurm.lab.nodes]  # noqa: S108  a node's own
+        assert eventually(lambda: sum(path.exists() for path in called), 4, 60) == len(called)
+        assert slurm.steps() == "ncheck node[01-04]"
+    finally:
+        started.interrupt() if ending == "^C" else started.kill()
+        run = started.wait(HANGS)
+
+    if ending == "^C":
+        assert run.exit_code == 130
+        assert slurm.steps() == ""
+    assert eventually(slurm.steps, "", 20) == ""
+    lines = [line for node in slurm.lab.nodes for line in node.processes().values()]
+    assert [line for line in lines if "sleep" in line or "python" in line] == []
+
+
+def test_slurmctld_that_does_not_answer_is_blamed_on_no_node(slurm: Slurm) -> None:
+    slurm.lab.head("sh", "-c", "kill -STOP $(cat /mnt/slurmctld.pid)")
+    try:
+        run = slurm.ncheck("--via", "srun", "--mesh", "none", "--connect-timeout", "2")
+    finally:
+        slurm.lab.head("sh", "-c", "kill -CONT $(cat /mnt/slurmctld.pid)")
+
+    assert run.failed() == {"NC133": set(slurm.lab.names)}  # of this machine
+    assert run.finding("NC133")["message"].startswith("the Slurm step fails on this machine: squeue: ")
+    assert {node["cause"] for node in run.report["nodes"]} == {"transport"}
+    assert run.exit_code == 1
