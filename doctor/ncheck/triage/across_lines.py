@@ -232,3 +232,11 @@ DETECTORS: tuple[Callable[[Sequence[Line]], Detected], ...] = (
     tests_run_alone,
     local_interfaces,
 )
+
+
+# What a line must contain for a detector to look at it: in lower case, without digits.
+WORDS = (
+    "nccl version", "plugin", "using network", "worknccl(", " via pp/", "nthread", " pid ", "avg bus bandwidth",
+    "libibverbs", "bootstrap", "net/socket", "net : using", "net/ib", "nccl_ib_", "]ib", "]roce", "using ib",
+    "using roce", "last enqueued",
+)  # fmt: skip

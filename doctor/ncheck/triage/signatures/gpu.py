@@ -37,7 +37,7 @@ SIGNATURES = (
     # nThread 1 nGpus 16 minBytes 8 maxBytes 134217728 step: 2(factor)
     row(r"nThread \d+ nGpus (?:9|[1-9]\d) ", "peer_limit", Grade.LIKELY, "gpu_oom", context=True, explains=_MEMORY),
     # CUDA error at bandwidthTest.cu:256 code=802(cudaErrorSystemNotReady) "cudaSetDevice(currentDevice)"
-    row(r"system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY|(?:returned|code=|\() ?802\b",
+    row(r"system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY|(?:returned|code=|error|failure|status) ?\(?802\b",
         "fabric_manager", Grade.CERTAIN),
     # NCCL WARN MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX configuration
     row(r"MNNVL .*available but not (?:working|supported)", "fabric_manager", Grade.LIKELY, "nvls_failure",
