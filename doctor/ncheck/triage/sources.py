@@ -119,7 +119,7 @@ def _opened(path: str) -> Iterator[Iterator[bytes]]:
             chunks, end = _after(start, _chunks(stream)), None
         else:
             chunks, end = _chunks(stream), found.st_size
-        with _unpacked(path, chunks, end) as unpacked:
+        with _unpacked(path if end is not None else "-", chunks, end) as unpacked:
             yield unpacked
 
 
@@ -162,7 +162,7 @@ def _unpacked(name: str, chunks: Iterator[bytes], end: int | None) -> Iterator[I
         yield _text(chunks)
         return
     with closing(_UNPACK[packed](name, chunks)) as plain:
-        yield _text(_limited(plain, packed))
+        yield _text(filter(None, _limited(plain, packed)))
 
 
 def _bounded(chunks: Iterator[bytes], end: int) -> Iterator[bytes]:
