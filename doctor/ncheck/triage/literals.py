@@ -1,4 +1,4 @@
-"""The words that a line must contain for a pattern to match: most lines have none of them, and no pattern is tried.
+"""The words that a line must contain for a pattern to match: most lines lack them, and no pattern is tried.
 
 They are derived from the patterns, so that there is no list to keep in step. Digits are no part of them: the template
 of a line has none.
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-SHORTEST = 3  # characters: a shorter word is in most lines
+SHORTEST = 3  # bytes: a shorter word is in most lines
 
 
 _NOT_LITERAL = re.compile(r"[\0\d*]+")
@@ -21,17 +21,21 @@ _NOT_LITERAL = re.compile(r"[\0\d*]+")
 _OPEN = "\0"  # stands for any text that a pattern leaves open
 
 
-def literals(pattern: re.Pattern[str]) -> frozenset[str]:
-    """Return one word for each alternative of a pattern, in lower case: each line that matches contains one of them.
+def literals(pattern: re.Pattern[str]) -> frozenset[tuple[str, ...]]:
+    """Return the words of each alternative of a pattern, in lower case, the longest first.
 
-    "" if an alternative has no word, or if this version of Python does not tell the parts of a pattern.
+    A line that matches contains all words of one of them. () for an alternative without a word that is long enough, or
+    if this version of Python does not tell the parts of a pattern.
     """
     parse = _parser()
     if parse is None:
-        return frozenset({""})
-    texts = _alternatives(parse(pattern.pattern, pattern.flags))
-    words = {max(_NOT_LITERAL.split(text.lower()), key=len) for text in texts}
-    return frozenset(word if len(word) >= SHORTEST else "" for word in words)
+        return frozenset({()})
+    return frozenset(map(_words, _alternatives(parse(pattern.pattern, pattern.flags))))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    words = sorted(filter(None, _NOT_LITERAL.split(text.lower())), key=lambda word: (-len(word), word))
+    return tuple(words) if words and len(words[0].encode()) >= SHORTEST else ()
 
 
 def _parser() -> Any:  # noqa: ANN401  the parser of the standard library has no types
@@ -69,24 +73,28 @@ Entry = TypeVar("Entry")
 
 
 class Index(Generic[Entry]):
-    """Entries by the words that a line needs for them. `entries` are pairs of words and entry; order is kept."""
+    """Entries by the words that a line needs for them: pairs of alternatives, each some words, and an entry."""
 
-    def __init__(self, entries: Sequence[tuple[Iterable[str], Entry]]) -> None:
+    def __init__(self, entries: Sequence[tuple[Iterable[tuple[str, ...]], Entry]]) -> None:
         self._entries = [entry for _, entry in entries]
-        by_word: dict[str, list[int]] = {}
-        for number, (words, _) in enumerate(entries):
-            for word in words:
-                by_word.setdefault(word, []).append(number)
-        self._always = by_word.pop("", [])
-        self._words: Mapping[bytes, list[int]] = {word.encode(): numbers for word, numbers in by_word.items()}
-        self._any = re.compile(_trie(self._words))
+        self._always: list[int] = []
+        self._by_word: dict[bytes, list[tuple[int, tuple[bytes, ...]]]] = {}
+        for number, (alternatives, _) in enumerate(entries):
+            for first, *rest in alternatives if () not in alternatives else ():
+                needed = number, tuple(word.encode() for word in rest)
+                self._by_word.setdefault(first.encode(), []).append(needed)
+            if () in alternatives:
+                self._always.append(number)
+        self._any = re.compile(_trie(self._by_word))
 
     def candidates(self, template: bytes) -> list[Entry]:
-        """Return the entries of which a line with this template, in lower case, contains a word."""
-        if not self._always and not self._any.search(template):
-            return []
-        numbers = {number for word, numbers in self._words.items() if word in template for number in numbers}
-        return [self._entries[number] for number in sorted(numbers.union(self._always))]
+        """Return the entries for which a line with this template, in lower case, has the words, in their order."""
+        numbers = set(self._always)
+        if self._any.search(template):
+            for word, needed in self._by_word.items():
+                if word in template:
+                    numbers.update(number for number, rest in needed if all(more in template for more in rest))
+        return [self._entries[number] for number in sorted(numbers)]
 
 
 def _trie(words: Iterable[bytes]) -> bytes:

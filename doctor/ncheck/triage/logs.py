@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from ncheck.redact import redact
+from ncheck.text import shell_word
 from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN
 from ncheck.triage.diagnosis import Confidence, Diagnosis, candidates, diagnoses_of, scores, shown
 from ncheck.triage.lines import Line
@@ -120,6 +121,14 @@ def _trouble(line: Line) -> Diagnosis:
     return replace(unknown, ranks=(line.rank,) if line.rank else (), nodes=(line.host,) if line.host else ())
 
 
+def _fix(diagnosis: Diagnosis) -> str:
+    """Return the command for a diagnosis: for an exception, one that shows it in the log with what stands above it."""
+    line = diagnosis.lines[0] if diagnosis.lines else None
+    if line and diagnosis.kind in ("exception", "assertion") and line.file not in ("", "-"):
+        return f"less +{line.number} {shell_word(line.file)}"
+    return diagnosis.fix
+
+
 def _candidate(score: float, diagnosis: Diagnosis) -> Candidate:
     causes = [CAUSES[name] for name in (diagnosis.cause, *diagnosis.others) if name]
     looks = dict.fromkeys(cause.look for cause in causes if cause.look and cause.look != diagnosis.fix)
@@ -131,7 +140,7 @@ def _candidate(score: float, diagnosis: Diagnosis) -> Candidate:
         tuple(Evidence(line.file, line.number, redact(shown(line))) for line in diagnosis.lines),
         tuple(map(int, diagnosis.ranks)),
         diagnosis.nodes,
-        redact(diagnosis.fix),
+        redact(_fix(diagnosis)),
         tuple(looks)[:MOST_NEXT],
     )
 

@@ -364,7 +364,12 @@ def _index() -> Index[Signature | str]:
 
     marks = {
         "done": literals(_DONE), "steps": literals(_STEPS), "started": literals(_STARTED),
-        "connected": frozenset({" via "}), "bad": literals(_BAD), "context": frozenset(WORDS_ACROSS_LINES),
-        "ranks": frozenset({" nranks "}), "program": frozenset(_PROGRAMS),
+        "connected": frozenset({(" via ",)}), "bad": literals(_BAD), "context": [(word,) for word in WORDS_ACROSS_LINES],
+        "ranks": frozenset({(" nranks ",)}), "program": [(word,) for word in _PROGRAMS],
     }  # fmt: skip
-    return Index([*((literals(s.pattern), s) for s in SIGNATURES), *((words, mark) for mark, words in marks.items())])
+    return Index(
+        [
+            *((literals(signature.pattern), signature) for signature in SIGNATURES),
+            *((alternatives, mark) for mark, alternatives in marks.items()),
+        ]
+    )

@@ -91,7 +91,7 @@ SIGNATURES = (
     # NCCL INFO Proceeding without NVLS support.
     row(r"[Pp]roceeding without NVLS support", "", context=True, explains=frozenset({"nvls"})),
     # transport/nvls.cc:244 NCCL WARN Cuda failure 1 'invalid argument'
-    row(r"nvls\.cc:\d+ .*Cuda failure", "nvls_failure", Grade.CERTAIN, "fabric_manager", tag="nvls"),
+    row(r"nvls\.cc:\d+ .*Cuda failure", "nvls_failure", Grade.POSSIBLE, "fabric_manager", tag="nvls"),
     # NCCL WARN Cuda failure 401 'the operation cannot be performed in the present state'
     row(r"operation cannot be performed in the present state", "nvls_failure", Grade.LIKELY, "fabric_manager"),
     # RuntimeError: CUDA error: uncorrectable ECC error encountered

@@ -29,7 +29,7 @@ SIGNATURES = (
     # command terminated with exit code 137
     row(r"exit(?:ed)?(?: with)?(?: status)?(?: code)?:? 137\b|signal 9\b|\bSIGKILL\b|signal: killed", "rank_crashed",
         Grade.LIKELY, "gpu_oom", meaning="a rank was killed, usually because memory ran out",
-        fix="sudo journalctl -k -g oom"),
+        kind="killed", fix="sudo journalctl -k -g oom"),
     # [0]<stderr>:Killed
     row(r"(?:^|[:\s])Killed\s*$", "rank_crashed", Grade.LIKELY, "gpu_oom", meaning="a rank was killed",
         fix="sudo journalctl -k -g oom"),
@@ -38,13 +38,6 @@ SIGNATURES = (
     # [node03:04021] *** Process received signal: Segmentation fault (11)
     row(r"Segmentation fault|\bsegfault at |Caught signal 11|\bSIGSEGV\b|signal 11\b", "rank_crashed", Grade.LIKELY,
         "software_bug", "version_mismatch"),
-    # ModuleNotFoundError: No module named 'flash_attn'
-    row(r"(?:^|[\s:>])(?:ModuleNotFound|Import)Error: ", "rank_crashed", Grade.POSSIBLE,
-        meaning="the Python interpreter of a rank cannot import a module", fix="python3 -m pip check"),
-    # ValueError: could not convert string to float
-    row(r"(?:^|[\s:>])(?:Value|Key|Index|Type|Attribute|FileNotFound|Assertion|Name|Permission|UnicodeDecode|"
-        r"ZeroDivision|Memory|JSONDecode)Error: ",
-        "rank_crashed", Grade.POSSIBLE, meaning="a rank stopped with an error in its own program"),
     # -> 10.1.0.3:6783 failed host clock skew of 33166s exceeds 900s limit
     row(r"clock skew of \d+|clock difference against peer|[Cc]lock skew too great|(?:Rewound|Expired) credential|"
         r"certificate .*is not yet valid", "clock_skew",

@@ -120,12 +120,12 @@ def _rendezvous(match: re.Match[str]) -> Reading:
 
 def _rendezvous_by_retry(match: re.Match[str]) -> Reading:
     reading = _rendezvous(match)
-    return replace(reading, grade=Grade.POSSIBLE, passing=True) if reading is _STORE else reading
+    return replace(reading, passing=True) if reading is _STORE else reading
 
 
 _STORE = Reading(
     "rendezvous_misconfig",
-    Grade.LIKELY,
+    Grade.POSSIBLE,
     ("firewall", "hostname_loopback", "dns_failure"),
     "store",
     meaning="no answer from the rendezvous address",
@@ -169,7 +169,7 @@ SIGNATURES = (
     Signature(re.compile(r"(?:failed to connect to any network address of|failed to connect/validate to host) "
                          r"\(?(?P<address>[^,) ]*)"), _rendezvous),
     # RuntimeError: connect() timed out. Original timeout was 1800000 ms.
-    row(r"connect\(\) timed out\. Original timeout was|RendezvousConnectionError", "rendezvous_misconfig", Grade.LIKELY,
+    row(r"connect\(\) timed out\. Original timeout was|RendezvousConnectionError", "rendezvous_misconfig", Grade.POSSIBLE,
         "firewall", "hostname_loopback", tag="store"),
     # [proxy:0:0@n1] HYDU_sock_connect (sock.c:268): unable to connect from "n1" to "n2" (No route to host)
     row(r"HYDU_sock_connect .*(?:No route to host|Connection timed out)|check for firewalls!", "firewall", Grade.LIKELY,
@@ -192,4 +192,18 @@ SIGNATURES = (
     # ssh: connect to host node07 port 22: No route to host
     row(r"ssh: connect to host \S+ port \d+: (?:No route to host|Connection timed out)", "firewall", Grade.LIKELY,
         "routing", "ssh_auth"),
+    # requests.exceptions.ConnectionError: [Errno 110] Connection timed out
+    row(r"Connection timed out|连接超时|[Oo]peration timed out", "firewall", Grade.POSSIBLE, "routing", "wrong_nic",
+        tag="connect", passing=True, fallback=True),
+    # ConnectionRefusedError: [Errno 111] Connection refused
+    row(r"Connection refused|拒绝连接|ECONNREFUSED", "rank_crashed", Grade.POSSIBLE, "firewall", "wrong_nic",
+        "rendezvous_misconfig", tag="connect", passing=True, fallback=True,
+        meaning="nothing listens at an address that a rank connects to"),
+    # connect: No route to host
+    row(r"No route to host|没有到主机的路由|EHOSTUNREACH", "firewall", Grade.POSSIBLE, "routing", "wrong_nic", tag="connect",
+        passing=True, fallback=True),
+    # write: Connection reset by peer
+    row(r"Connection reset by (?:peer|remote)|连接被对方重设|[Bb]roken pipe|断开的管道|ECONNRESET|EPIPE|"
+        r"Connection (?:aborted|was lost)|unexpectedly closed the connection|Transport endpoint is not connected",
+        "rank_crashed", Grade.ECHO, "firewall", tag="gone", passing=True, fallback=True),
 )  # fmt: skip
