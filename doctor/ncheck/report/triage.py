@@ -40,11 +40,10 @@ def print_triage(report: LogReport, stream: TextIO, environ: Mapping[str, str]) 
             lines = () if found.evidence == report.diagnoses[0].evidence else lines
         for line in lines:
             place = f"{_name(line.file)}:{line.line}"
-            page.say(f"  {printable(place, 300)}  {printable(line.text, 300)}", style="dim")
-        page.say(f"  {'fix:' if number == 0 else 'fix: '} {printable(found.fix, 300)}")
-        if number == 0:
-            for command in found.next:
-                page.say(f"  look: {printable(command, 300)}")
+            page.verbatim(f"  {printable(place, 300)}  {printable(line.text, 300)}", style="dim")
+        page.verbatim(f"  fix: {printable(found.fix, 300)}")
+        for command in found.next if number == 0 else ():
+            page.verbatim(f"  look: {printable(command, 300)}")
     page.gap()
     for line in _notes(report):
         page.say(printable(line, 600), style="dim")
@@ -80,7 +79,9 @@ def _names(word: str, names: Sequence[str]) -> str:
     if not names:
         return ""
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{word}{'s' if len(names) > 1 else ''} {', '.join(printable(name, 80) for name in names[:_MOST_NAMES])}{more}"
+    return (
+        f"{word}{'s' if len(names) > 1 else ''} {', '.join(printable(name, 80) for name in names[:_MOST_NAMES])}{more}"
+    )
 
 
 def _name(file: str) -> str:

@@ -181,7 +181,7 @@ def _diagnosis(hits: list[Hit], scan: Scan) -> Diagnosis:
     lines = tuple(line for _, line in islice(reversed(evidence.items()), MOST_EVIDENCE))
     failed = [hit for hit in hits if hit.reading.grade is best.grade and hit.reading.kind == best.kind]
     echo = best.grade is Grade.ECHO
-    own = [] if echo else failed  # who only lost another rank did not fail itself
+    own = [] if echo or best.tag in _WAITING else failed  # who waits, or lost another rank, did not fail itself
     ranks = [hit.reading.rank for hit in failed] + [
         hit.line.rank or scan.rank_of_process(hit.line) for hit in own if not hit.reading.rank
     ]
@@ -201,13 +201,13 @@ def _diagnosis(hits: list[Hit], scan: Scan) -> Diagnosis:
     )
 
 
+_WAITING = frozenset({"waits", "stall", "store", "gone"})
+
+
 _SCORES = {Confidence.HIGH: 0.95, Confidence.MEDIUM: 0.85, Confidence.LOW: 0.5}
 
 
 _ECHO_SCORE = 0.3  # a consequence of something that the log does not show
-
-
-_RIVALS = 0.7  # two causes are equally clear, and no time says which came first
 
 
 def scores(diagnoses: tuple[Diagnosis, ...]) -> tuple[float, ...]:

@@ -112,9 +112,9 @@ def rank_of(text: str) -> str:
 
 
 def rank_of_file(path: str) -> str:
-    """Return the rank that the name of a log says, or ""."""
-    match = _RANK_OF_FILE.search(path)
-    return _plain(next(filter(None, match.groups()), "")) if match else ""
+    """Return the rank that the name of a log, or of its folder, says, or ""."""
+    found = _RANK_OF_FILE.findall(path)
+    return _plain("".join(found[-1])) if found else ""
 
 
 def _plain(rank: str) -> str:

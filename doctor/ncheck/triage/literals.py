@@ -85,15 +85,21 @@ class Index(Generic[Entry]):
                 self._by_word.setdefault(first.encode(), []).append(needed)
             if () in alternatives:
                 self._always.append(number)
-        self._any = re.compile(_trie(self._by_word))
+        # The pattern finds the shortest of the words that begin at a place; the longer ones are looked for then.
+        shortest = re.compile(_trie(self._by_word))
+        self._beginning_with: dict[bytes, list[bytes]] = {}
+        for word in self._by_word:
+            found = shortest.match(word)
+            self._beginning_with.setdefault(found[0] if found else word, []).append(word)
+        self._any = re.compile(b"(?=(" + shortest.pattern + b"))")
 
     def candidates(self, template: bytes) -> list[Entry]:
         """Return the entries for which a line with this template, in lower case, has the words, in their order."""
         numbers = set(self._always)
-        if self._any.search(template):
-            for word, needed in self._by_word.items():
+        for beginning in set(self._any.findall(template)):
+            for word in self._beginning_with[beginning]:
                 if word in template:
-                    numbers.update(number for number, rest in needed if all(more in template for more in rest))
+                    numbers.update(number for number, rest in self._by_word[word] if all(r in template for r in rest))
         return [self._entries[number] for number in sorted(numbers)]
 
 

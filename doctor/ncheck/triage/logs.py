@@ -131,7 +131,8 @@ def _fix(diagnosis: Diagnosis) -> str:
 
 def _candidate(score: float, diagnosis: Diagnosis) -> Candidate:
     causes = [CAUSES[name] for name in (diagnosis.cause, *diagnosis.others) if name]
-    looks = dict.fromkeys(cause.look for cause in causes if cause.look and cause.look != diagnosis.fix)
+    fix = _fix(diagnosis)
+    looks = dict.fromkeys(cause.look for cause in causes if cause.look and cause.look != fix)
     return Candidate(
         diagnosis.cause or UNKNOWN,
         score,
@@ -140,7 +141,7 @@ def _candidate(score: float, diagnosis: Diagnosis) -> Candidate:
         tuple(Evidence(line.file, line.number, redact(shown(line))) for line in diagnosis.lines),
         tuple(map(int, diagnosis.ranks)),
         diagnosis.nodes,
-        redact(_fix(diagnosis)),
+        redact(fix),
         tuple(looks)[:MOST_NEXT],
     )
 
@@ -157,5 +158,7 @@ def _summary(scan: Scan, diagnoses: tuple[Candidate, ...], *, healthy: bool) -> 
     if not any(log.lines for log in scan.logs):
         return "nothing to read: the log is empty" if scan.logs else "no log was read"
     if not scan.known:
-        return "no line of a program that ncheck knows: it reads logs of NCCL, PyTorch, MPI, Horovod, Slurm and the kernel"
+        return (
+            "no line of a program that ncheck knows: it reads logs of NCCL, PyTorch, MPI, Horovod, Slurm and the kernel"
+        )
     return "no known failure, and no sign that the job made progress: if it hangs, these logs do not show why"

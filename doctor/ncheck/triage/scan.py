@@ -26,7 +26,7 @@ AT_EACH_END = 1000  # hits of one kind that are kept, from the beginning and fro
 _FIRST, _LAST = 2000, 200  # lines of one template that are read: what they say is in their words, not in their numbers
 
 
-_MOST_TEMPLATES = 30_000
+_MOST_TEMPLATES = 100_000
 
 
 _MOST_CONTEXT = 20_000  # lines for what several lines show
@@ -54,7 +54,8 @@ _ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # Training completed. Do not forget to share your model on huggingface.co/models
 # `Trainer.fit` stopped: `max_epochs=3` reached.
 _DONE = re.compile(
-    r"# (?:avg bus bandwidth|out of bounds values :  ok)|\btraining (?:is |has )?(?:complete\b|completed|finished|done\b)"
+    r"# (?:avg bus bandwidth|out of bounds values :  ok)"
+    r"|\btraining (?:is |has )?(?:complete\b|completed|finished|done\b)"
     r"|\bfinished training\b|`trainer\.fit` stopped: `max_|'train_runtime':|\bcompleted successfully\b"
 )
 
@@ -91,7 +92,9 @@ _BAD = re.compile(
 
 
 # node01:77:80 [0] NCCL INFO comm 0x55d0 rank 3 nranks 16 cudaDev 3 busId 1a000 - Init COMPLETE
-_RANK_OF_PROCESS = re.compile(r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):\d+ \[\d+\] NCCL INFO .{0,200}\brank (\d{1,6}) nranks ")
+_RANK_OF_PROCESS = re.compile(
+    r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):\d+ \[\d+\] NCCL INFO .{0,200}\brank (\d{1,6}) nranks "
+)
 
 
 # node01:4000:5000 [0] NCCL WARN Cuda failure 2 'out of memory'
@@ -121,19 +124,15 @@ class _Template:
     signatures: tuple[Signature, ...]
     done: bool
     steps: bool
-    started: bool
+    progress: bool  # done, steps, or a job that started
     connected: bool
     bad: bool
     context: bool
     ranks: bool
-    known: bool
+    ignored: bool  # the exception below it ended nothing
+    matters: bool  # whether its lines are to be looked at one by one
     seen: int = 0
-    tail: deque[tuple[int, str, Moment | None]] | None = None
-
-    @property
-    def matters(self) -> bool:
-        """Whether its lines are to be looked at one by one."""
-        return bool(self.signatures or self.context or self.ranks)
+    tail: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=_LAST))
 
 
 @dataclass
@@ -149,6 +148,7 @@ class Log:
     moment: Moment | None = None  # of the last line that was looked at
     steps: bool = False
     connected: bool = False
+    ignored: bool = False  # Python reported an exception that it ignores, and not yet its last line
     trouble: Line | None = None  # the first line since the last progress that sounds like a failure
     empty: bool = True
 
@@ -203,19 +203,25 @@ class Scan:
         templates = lower.translate(None, b"0123456789*").replace(b"\r", b"\n").split(b"\n")
         self._learn(templates)
         known = self._templates
-        raw: list[bytes] | None = None
+        raw: list[bytes] = []
         number, upto, timed = log.lines + 1, 0, (-1, log.moment)
-        for at, template in enumerate(templates):
-            found = known[template[:LONGEST]]
+        for at, found in enumerate([known[template[:LONGEST]] for template in templates]):
             if found is None:
                 continue
-            raw = raw or _LINE_ENDS.split(part)
             if ends is None:
                 number = log.lines + 1 + at
             else:
                 number += ends[upto:at].count(b"\n")
                 upto = at
-            timed = self._line(log, found, number, raw, at, timed)
+            if found.progress:
+                self._progress(log, found, number)
+                if not found.bad and not found.matters:
+                    continue
+            raw = raw or part.replace(b"\r", b"\n").split(b"\n")
+            if found.seen >= _FIRST and not found.bad:
+                found.tail.append((number, raw[at][: 4 * LONGEST]))
+            else:
+                timed = self._line(log, found, number, raw, at, timed)
         log.moment = timed[1]
         log.lines += part.count(b"\n")
         log.empty = log.empty and not part.strip()
@@ -241,51 +247,55 @@ class Scan:
         if signatures and "nccl info" in text and _HARMLESS_INFO.search(text):
             signatures = ()
         self.known = self.known or "program" in marks
+        done = "done" in marks and bool(_DONE.search(text))
         steps = "steps" in marks and bool(_STEPS.search(text)) and not _NAN.search(text)
         found = _Template(
             signatures,
-            done="done" in marks and bool(_DONE.search(text)),
-            steps=steps,
-            started="started" in marks and bool(_STARTED.search(text)),
+            done,
+            steps,
+            progress=done or steps or ("started" in marks and bool(_STARTED.search(text))),
             connected="connected" in marks and bool(_CONNECTED.search(text)),
             bad="bad" in marks and bool(_BAD.search(text)) and not text.lstrip().startswith("#"),
             context="context" in marks,
-            ranks=" nranks " in text,
-            known="program" in marks,
+            ranks="ranks" in marks,
+            ignored="ignored" in marks,
+            matters=bool(signatures) or not marks.isdisjoint(("context", "ranks", "ignored")),
         )
-        useful = found.matters or found.done or found.steps or found.started or found.connected or found.bad
-        return found if useful else None
+        return found if found.matters or found.progress or found.connected or found.bad else None
 
-    def _line(  # noqa: PLR0913  what is known of the place
+    def _progress(self, log: Log, found: _Template, number: int) -> None:
+        log.last_progress.append(number)
+        log.trouble = None
+        if found.done:
+            log.done = number
+        elif found.steps:
+            log.steps = True
+
+    def _line(  # noqa: PLR0913, PLR0917  what is known of the place
         self, log: Log, found: _Template, number: int, raw: list[bytes], at: int, timed: tuple[int, Moment | None]
     ) -> tuple[int, Moment | None]:
         """Take in one line; return where the last time was found, and that time."""
-        if found.done or found.steps or found.started:
-            log.last_progress.append(number)
-            log.trouble = None
-            log.done = number if found.done else log.done
-            log.steps = log.steps or found.steps
         log.connected = log.connected or found.connected
         if found.bad and log.trouble is None:
             log.trouble = _line(log, number, _text(raw[at]), None)
         if not found.matters:
             return timed
-        timed = _timed(raw, at, timed)
         found.seen += 1
-        if found.seen <= _FIRST:
-            self._take(log, found, number, _text(raw[at]), timed[1])
-        else:
-            if found.tail is None:
-                found.tail = deque(maxlen=_LAST)
-            found.tail.append((number, _text(raw[at]), timed[1]))
+        if found.seen > _FIRST:
+            found.tail.append((number, raw[at][: 4 * LONGEST]))
+            return timed
+        timed = _timed(raw, at, timed)
+        self._take(log, found, number, _text(raw[at]), timed[1])
         return timed
 
     def _read_tails(self, log: Log) -> None:
         """Read the lines that were put off; templates start anew with the next log."""
         for found in filter(None, self._templates.values()):
-            for number, text, moment in found.tail or ():
-                self._take(log, found, number, text, moment)
-            found.seen, found.tail = 0, None
+            for number, raw in found.tail:
+                text = _text(raw)
+                self._take(log, found, number, text, moment_of(text))
+            found.tail.clear()
+            found.seen = 0
 
     def _take(self, log: Log, found: _Template, number: int, text: str, moment: Moment | None) -> None:
         line = _line(log, number, text, moment)
@@ -294,7 +304,12 @@ class Scan:
         if found.context:
             kept = self._context if len(self._context) < _MOST_CONTEXT else self._late_context
             kept.append(line)
+        if found.ignored:
+            log.ignored = True
         for reading in _readings(found.signatures, line.text):
+            if log.ignored and reading.kind == "exception":
+                log.ignored = False
+                continue
             kind = reading.cause, reading.grade, reading.tag, reading.kind
             early = self._first.setdefault(kind, [])
             hits = early if len(early) < AT_EACH_END else self._last.setdefault(kind, deque(maxlen=AT_EACH_END))
@@ -357,15 +372,19 @@ def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield rest
 
 
+def _any_of(*words: str) -> frozenset[tuple[str, ...]]:
+    return frozenset((word,) for word in words)
+
+
 @cache
 def _index() -> Index[Signature | str]:
     """Return all that can matter in a line, by the words that the line needs for it. Compiling it takes a while."""
     from ncheck.triage.signatures import SIGNATURES
 
     marks = {
-        "done": literals(_DONE), "steps": literals(_STEPS), "started": literals(_STARTED),
-        "connected": frozenset({(" via ",)}), "bad": literals(_BAD), "context": [(word,) for word in WORDS_ACROSS_LINES],
-        "ranks": frozenset({(" nranks ",)}), "program": [(word,) for word in _PROGRAMS],
+        "done": literals(_DONE), "steps": literals(_STEPS), "started": literals(_STARTED), "bad": literals(_BAD),
+        "connected": _any_of(" via "), "ranks": _any_of(" nranks "), "ignored": _any_of("exception ignored in"),
+        "context": _any_of(*WORDS_ACROSS_LINES), "program": _any_of(*_PROGRAMS),
     }  # fmt: skip
     return Index(
         [

@@ -51,7 +51,7 @@ class Unreadable:
 
 
 def sources(paths: Iterable[str], stdin: BinaryIO) -> Iterator[Source | Unreadable]:
-    """Yield the logs that these paths name. `-` is standard input. Raises NcheckError for a path that does not exist."""
+    """Yield the logs that these paths name; `-` is standard input. Raises NcheckError for one that does not exist."""
     for path in paths:
         if path == "-":
             yield Source("-", lambda: _unpacked("-", _chunks(stdin), end=None))
@@ -64,12 +64,14 @@ def sources(paths: Iterable[str], stdin: BinaryIO) -> Iterator[Source | Unreadab
 
 
 # Files next to logs that are none: their text would be taken for messages.
-_NO_LOGS = frozenset(
-    ".py .pyc .pyi .ipynb .c .cc .cpp .cu .cuh .h .hpp .rs .go .java .js .ts .css .html .svg .md .rst .json .yaml .yml"
-    " .toml .cfg .ini .conf .sh .bash .sbatch .slurm .pt .pth .ckpt .bin .safetensors .npy .npz .h5 .hdf5 .parquet"
-    " .arrow .tfrecord .pkl .pickle .onnx .png .jpg .jpeg .gif .webp .mp4 .pdf .so .a .o .whl .zip .tar .tgz .rpm .deb"
-    " .csv .tsv .model .vocab .db .sqlite .lock".split()
-)
+_NO_LOGS = frozenset({
+    ".py", ".pyc", ".pyi", ".ipynb", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".rs", ".go", ".java",
+    ".js", ".ts", ".css", ".html", ".svg", ".md", ".rst", ".json", ".yaml", ".yml", ".toml", ".cfg", ".ini",
+    ".conf", ".sh", ".bash", ".sbatch", ".slurm", ".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".npy", ".npz",
+    ".h5", ".hdf5", ".parquet", ".arrow", ".tfrecord", ".pkl", ".pickle", ".onnx", ".png", ".jpg", ".jpeg", ".gif",
+    ".webp", ".mp4", ".pdf", ".so", ".a", ".o", ".whl", ".zip", ".tar", ".tgz", ".rpm", ".deb", ".csv", ".tsv",
+    ".model", ".vocab", ".db", ".sqlite", ".lock",
+})  # fmt: skip
 
 
 def _in_folder(folder: str) -> Iterator[Source | Unreadable]:
@@ -109,7 +111,7 @@ def _opened(path: str) -> Iterator[Iterator[bytes]]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         raise UnreadableError(error.strerror or "cannot be opened") from None
-    with open(descriptor, "rb", buffering=0) as stream:
+    with open(descriptor, "rb", buffering=0) as stream:  # noqa: PTH123  a descriptor has no path
         found = os.fstat(descriptor)
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)):
             raise UnreadableError("is a device, not a log")
@@ -150,7 +152,7 @@ def _chunks(stream: BinaryIO) -> Iterator[bytes]:
 
 @contextmanager
 def _unpacked(name: str, chunks: Iterator[bytes], end: int | None) -> Iterator[Iterator[bytes]]:
-    """Open a stream of text, unpacked if its first bytes say that it is packed. Raises UnreadableError if it is no text."""
+    """Open a stream of text, unpacked if its first bytes say so. Raises UnreadableError if it is no text."""
     if end is not None:
         chunks = _bounded(chunks, end)
     start = b""
@@ -161,8 +163,13 @@ def _unpacked(name: str, chunks: Iterator[bytes], end: int | None) -> Iterator[I
     if packed is None:
         yield _text(chunks)
         return
-    with closing(_UNPACK[packed](name, chunks)) as plain:
+    with closing(_UNPACK[packed](name, _small(chunks))) as plain:
         yield _text(filter(None, _limited(plain, packed)))
+
+
+def _small(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield small chunks: what is unpacked together is lost together where the log is damaged."""
+    return (chunk[start : start + _SNIFFED] for chunk in chunks for start in range(0, len(chunk), _SNIFFED))
 
 
 def _bounded(chunks: Iterator[bytes], end: int) -> Iterator[bytes]:
@@ -189,7 +196,7 @@ def _text(chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in _after(start, chunks):
             yield decoder.decode(chunk).encode()
         return
-    odd = sum(byte < 32 and byte not in b"\t\n\r\x08\x0c\x1b" for byte in start[:_SNIFFED])  # noqa: PLR2004  control characters
+    odd = sum(byte < 32 and byte not in b"\t\n\r\x08\x0c\x1b" for byte in start[:_SNIFFED])  # noqa: PLR2004
     if odd > len(start[:_SNIFFED]) / 50:
         raise UnreadableError("is not text")
     yield from _after(start.removeprefix(codecs.BOM_UTF8), chunks)
@@ -205,8 +212,9 @@ def _limited(chunks: Iterator[bytes], packed: str) -> Iterator[bytes]:
 
 
 def _gzip(_name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Unpack gzip: also several of them in one file. An end that is missing is what a job leaves that was killed."""
+    """Unpack gzip: also several of them in one file."""
     unpacker = zlib.decompressobj(wbits=31)
+    whole = True
     for chunk in chunks:
         data = chunk
         while data:
@@ -215,9 +223,12 @@ def _gzip(_name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
             except zlib.error:
                 raise UnreadableError("gzip: damaged; only what comes before the damage was read") from None
             data = unpacker.unconsumed_tail
-            if unpacker.eof:
+            whole = unpacker.eof
+            if whole:
                 data = unpacker.unused_data.lstrip(b"\0")
                 unpacker = zlib.decompressobj(wbits=31)
+    if not whole:
+        raise UnreadableError("gzip: the end is missing; what is there was read")
 
 
 def _xz(_name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -269,7 +280,9 @@ def _zstd(name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
         raise UnreadableError(f"is packed with zstd, which Python cannot unpack here: {how}")
     del chunks  # the program reads the file itself
     argv = [program, "-dcq", "--", name]
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as unpacker:
+    with subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as unpacker:
         try:
             assert unpacker.stdout is not None  # noqa: S101  it is a pipe
             yield from _chunks(unpacker.stdout)

@@ -6,7 +6,19 @@ Imported only when there is a log to read: compiling the patterns is slow.
 from __future__ import annotations
 
 from ncheck.triage.signature import Signature
-from ncheck.triage.signatures import frameworks, gpu, infiniband, machine, mpi, nccl, network, probe, program, scheduler, torch
+from ncheck.triage.signatures import (
+    frameworks,
+    gpu,
+    infiniband,
+    machine,
+    mpi,
+    nccl,
+    network,
+    probe,
+    program,
+    scheduler,
+    torch,
+)
 
 # Of several readings of one line that are equally sure, the first in this order decides the wording.
 MODULES = (nccl, gpu, infiniband, network, torch, frameworks, mpi, scheduler, machine, probe, program)

@@ -6,7 +6,8 @@ from ncheck.triage.signature import Grade, row
 
 SIGNATURES = (
     # [0] Stalled ranks: 3: [DistributedAllreduce_grad_1, DistributedAllreduce_grad_2 ...]
-    row(r"Stalled ranks:|Missing ranks:|[Ss]tall ops? (?:exceeded|time)|One or more rank \(marked by|"
+    row(r"Stalled ranks:|[Mm]issing ranks: ?(?P<rank>\d{1,6})|[Ss]tall ops? (?:exceeded|time)|"
+    r"One or more rank \(marked by|"
         r"remain stalled for (?:more|longer) than",
         "collective_mismatch", Grade.POSSIBLE, "slow_rank_timeout", "rank_crashed", tag="stall", passing=True,
         meaning="some ranks did not call a collective that the others wait for"),
@@ -31,13 +32,15 @@ SIGNATURES = (
     row(r"Security error: digest did not match the message", "rendezvous_misconfig", Grade.LIKELY, "version_mismatch",
         meaning="a process of another run, or with another secret key, connected"),
     # ERROR: mpi4py/horovodrun: horovod does not find an installed MPI.
-    row(r"horovod does not find an installed MPI|Open MPI/Spectrum MPI/Intel MPI/MPICH (?:is|was) not (?:found|installed)|"
+    row(r"horovod does not find an installed MPI|Open MPI/Spectrum MPI/Intel MPI/MPICH (?:is|was) not (?:found|"
+    r"installed)|"
         r"Neither MPI nor Gloo support has been built|Extension horovod\.\w+ has not been built|"
         r"(?:does not|doesn't) support multiple interfaces",
         "launcher_mismatch", Grade.CERTAIN, "version_mismatch",
         meaning="Horovod was built without what its launcher needs", fix="horovodrun --check-build"),
     # RuntimeError: Duplicate tensor name DistributedAllreduce.grad; this usually means
-    row(r"Duplicate tensor name|DUPLICATE_NAME_ERROR|Requested to \w+ a tensor with the same name", "collective_mismatch",
+    row(r"Duplicate tensor name|DUPLICATE_NAME_ERROR|"
+    r"Requested to \w+ a tensor with the same name", "collective_mismatch",
         Grade.LIKELY, "rank_crashed"),
     # RuntimeError: ranks 1 and 0 have different number of elements
     row(r"Mismatched (?:allgather|broadcast|alltoall|allreduce|reducescatter|\w+ CPU/GPU device|root rank)|"
@@ -46,20 +49,23 @@ SIGNATURES = (
         r"inconsistent tensor (?:shape|size)s? across|tensor shape .{0,80}differs across ranks",
         "collective_mismatch", Grade.LIKELY, "version_mismatch"),
     # DDP expects same model across all ranks, but Rank 0 has 161 params, while rank 1 has inconsistent 158 params.
-    row(r"DDP expects same model across all ranks|params? .{0,80}appears not to match (?:strides|sizes) of the same param|"
+    row(r"DDP expects same model across all ranks|params? .{0,80}appears not to match (?:strides|"
+    r"sizes) of the same param|"
         r"has inconsistent \d+ params|Detected at least one rank that exhausted inputs|"
         r"verifies? params? across processes",
         "collective_mismatch", Grade.CERTAIN, "rank_crashed", meaning="the model or the data differ between the ranks"),
     # [deepspeed] AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch * ...
     row(r"Check batch related parameters|train_batch_size is not equal to|"
         r"[Ww]orld size .{0,80}(?:is not|not) divisible|not divisible by .{0,60}(?:parallel|world) size|"
-        r"(?:tensor|pipeline|data|expert|context)[- _](?:model[- _])?parallel(?:[- _]size)? .{0,80}(?:greater than|exceeds|"
+        r"(?:tensor|pipeline|data|expert|context)[- _](?:model[- _])?parallel(?:[- _]size)? .{0,80}(?:greater than|"
+        r"exceeds|"
         r"larger than|must (?:be|divide))",
         "rendezvous_misconfig", Grade.LIKELY, "rank_crashed",
         meaning="batch size, parallel sizes and the number of ranks do not fit together"),
     # RuntimeError: the MASTER_ADDR, MASTER_PORT must be set; ValueError: Error initializing ... MASTER_ADDR expected
     row(r"MASTER_(?:ADDR|PORT) .{0,60}(?:not set|must be set|expected|is missing)|"
-        r"(?:RANK|WORLD_SIZE|LOCAL_RANK|NODE_RANK) .{0,40}(?:not set|is missing|must be set)|KeyError: '(?:RANK|LOCAL_RANK|"
+        r"(?:RANK|WORLD_SIZE|LOCAL_RANK|NODE_RANK) .{0,40}(?:not set|is missing|must be set)|KeyError: '(?:RANK|"
+        r"LOCAL_RANK|"
         r"WORLD_SIZE|MASTER_ADDR|MASTER_PORT|SLURM_\w{1,30}|OMPI_COMM_WORLD_\w{1,20})'|"
         r"Default process group has not been initialized|torch\.distributed is not (?:yet )?initialized|"
         r"[Ii]nvalid rank \d+, rank should be in the interval|rank \d+ >= world_size|"
@@ -68,10 +74,12 @@ SIGNATURES = (
         meaning="the variables that name rank, world size or address are missing or wrong"),
     # MisconfigurationException: You requested gpu: [0, 1, 2, 3] But your machine only has: [0, 1]
     row(r"You requested gpu: \[|But your machine only has: \[|No supported gpu backend found|"
-        r"MisconfigurationException: .{0,100}(?:gpu|GPU|cuda|device)|requested (?:more )?GPUs? .{0,60}(?:available|exist)",
+        r"MisconfigurationException: .{0,100}(?:gpu|GPU|cuda|device)|requested (?:more )?GPUs? .{0,60}(?:available|"
+        r"exist)",
         "gpu_mapping", Grade.CERTAIN, "container_isolation"),
     # ValueError: fp16 mixed precision requires a GPU
-    row(r"mixed precision requires a (?:GPU|CUDA)|AcceleratorError: CUDA error: (?!out of memory|an illegal|device-side)|"
+    row(r"mixed precision requires a (?:GPU|CUDA)|AcceleratorError: CUDA error: (?!out of memory|an illegal|"
+    r"device-side)|"
         r"Torch not compiled with CUDA enabled|CUDA is not available|"
         r"Attempting to deserialize object on (?:a )?CUDA device|not compiled with (?:NCCL|CUDA) (?:support|enabled)|"
         r"Distributed package doesn't have NCCL|ProcessGroupNCCL is only supported with GPUs",
@@ -128,7 +136,8 @@ SIGNATURES = (
         r"ALREADY_EXISTS: .{0,60}task", "rendezvous_misconfig", Grade.LIKELY,
         meaning="two processes have one task number, or one came back after a restart"),
     # E0101 cuda_dnn.cc: Loaded runtime CuDNN library: 8.0.5 but source was compiled with: 8.1.0
-    row(r"Loaded runtime CuDNN library: .{0,60}but source was compiled|CUDNN_STATUS_(?:VERSION_MISMATCH|NOT_INITIALIZED)|"
+    row(r"Loaded runtime CuDNN library: .{0,60}but source was compiled|CUDNN_STATUS_(?:VERSION_MISMATCH|"
+    r"NOT_INITIALIZED)|"
         r"cuDNN (?:version incompatibility|error: CUDNN_STATUS_NOT_INITIALIZED)|CUBLAS_STATUS_NOT_INITIALIZED|"
         r"libcudnn\S{0,40}: cannot open|Could not load (?:library|dynamic library) '?lib\S{1,60}",
         "version_mismatch", Grade.POSSIBLE, "gpu_oom", "driver_insufficient",
@@ -148,4 +157,14 @@ SIGNATURES = (
     row(r"(?:oneflow|OneFlow).{0,200}(?:connect|rpc|ctrl).{0,100}(?:fail|timed? ?out|unavailable)|"
         r"grpc_status:14|StatusCode\.UNAVAILABLE|failed to connect to all addresses",
         "firewall", Grade.POSSIBLE, "wrong_nic", "rendezvous_misconfig", "rank_crashed", tag="connect"),
+    # ValueError: Hostfile contains a bad entry: node01 lots=8, unable to proceed with launching
+    row(r"Hostfile (?:contains|is (?:empty|not formatted))|[Uu]nable to proceed with (?:launching|training)|"
+        r"Hostname '?\S{1,255}'? not found in hostfile|No slot '\d+' specified on host|"
+        r"Cannot specify num_nodes/gpus with include/exclude|launcher '?\w{1,20}'? not installed",
+        "launcher_mismatch", Grade.LIKELY, "rendezvous_misconfig",
+        meaning="the launcher's list of hosts is wrong", fix="cat hostfile"),
+    # Unhandled exception: St13runtime_error. what(): NCCL Error 5: invalid usage
+    row(r"NCCL [Ee]rror:? \d+:? |ncclResult \d|NCCL error: (?:unhandled|invalid|internal|remote)|"
+        r"ncclCommInitRank(?:Config)?\S{0,200} failed|NCCL operation \S{1,60} failed|ncclGroupEnd\S{0,60} failed",
+        "", Grade.ECHO, tag="system"),
 )  # fmt: skip

@@ -37,7 +37,8 @@ SIGNATURES = (
     # nThread 1 nGpus 16 minBytes 8 maxBytes 134217728 step: 2(factor)
     row(r"nThread \d+ nGpus (?:9|[1-9]\d) ", "peer_limit", Grade.LIKELY, "gpu_oom", context=True, explains=_MEMORY),
     # CUDA error at bandwidthTest.cu:256 code=802(cudaErrorSystemNotReady) "cudaSetDevice(currentDevice)"
-    row(r"system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY|(?:returned|code=|error|failure|status) ?\(?802\b",
+    row(r"system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY|(?:returned|code=|error|"
+    r"failure|status) ?\(?802\b",
         "fabric_manager", Grade.CERTAIN),
     # NCCL WARN MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX configuration
     row(r"MNNVL .*available but not (?:working|supported)", "fabric_manager", Grade.LIKELY, "nvls_failure",
@@ -122,4 +123,20 @@ SIGNATURES = (
     # kernel: DMAR: [DMA Read] Request device [3b:00.0] fault addr 0x7f000000 [fault reason 06]
     row(r"DMAR: .{0,300}fault addr|AMD-Vi: .{0,300}IO_PAGE_FAULT", "p2p_acs_iommu", Grade.LIKELY, "gpudirect_rdma",
         fix="cat /proc/cmdline"),
+    # NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x24:0x65:1423)
+    row(r"[Rr]mInitAdapter failed|GPU requires reset|PCIe Bus Error: severity=Uncorrected|"
+        r"AER: .{0,80}Uncorrected \(Fatal\)|Reboot the system to recover this GPU|GPU recovery action changed|"
+        r"krcWatchdog.{0,60}GPU|[Nn]vidia-smi has failed because it couldn't communicate",
+        "gpu_fault", Grade.LIKELY, "driver_insufficient", fix="sudo journalctl -k -g NVRM"),
+    # Failed to initialize NVML: Unknown Error
+    row(r"Failed to initialize NVML: (?!Driver/library)|No devices were found\s*$|NVML: Driver Not Loaded|"
+        r"could not select device driver .{0,20} with capabilities: \[\[gpu\]\]|nvidia-container-cli: "
+        r"(?!requirement error).{0,60}error",
+        "driver_insufficient", Grade.POSSIBLE, "container_isolation", "gpu_fault",
+        meaning="the driver cannot be used there: not running, or the container lost its devices"),
+    # RuntimeError: cuMulticastCreate failed: CUDA_ERROR_NOT_SUPPORTED
+    row(r"cuMulticast(?:Create|AddDevice|Bind\w{1,8}|GetGranularity)\S{0,60}.{0,100}(?:fail|error|ERROR|not supported)|"
+        r"[Mm]ulticast (?:object|memory|binding).{0,60}(?:failed|error)|NVLS .{0,60}(?:failed|error|timed out)|"
+        r"NVLink SHARP .{0,60}(?:failed|error)",
+        "nvls_failure", Grade.LIKELY, "fabric_manager", "driver_insufficient", tag="nvls"),
 )  # fmt: skip

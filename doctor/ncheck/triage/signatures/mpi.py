@@ -146,7 +146,8 @@ SIGNATURES = (
         meaning="this MPI was built without the interface by which this launcher starts ranks",
         fix="srun --mpi=list"),
     # mpirun was unable to find the specified executable file, and therefore did not launch the job.
-    row(r"unable to (?:find|launch) the specified (?:executable|application)|could not access\s{0,3}$|or find an executable|"
+    row(r"unable to (?:find|launch) the specified (?:executable|application)|could not access\s{0,3}$|"
+    r"or find an executable|"
         r"execvp error on file|error launching the executable|HYDU_create_process .{0,120}execvp error|"
         r"tried to fork a new process via the .{0,3}execve.{0,3} system call but",
         "rank_crashed", Grade.LIKELY, "mpi_daemon_missing", kind="file",
@@ -166,7 +167,8 @@ SIGNATURES = (
         meaning="the list of hosts cannot be read, or names nodes outside the allocation", fix="ls -l hostfile"),
     # MPI_INIT has failed because at least one MPI process is unreachable
     row(r"MPI_INIT has failed because at least one MPI process is unreachable|PML add procs failed|"
-        r"--> Returned \"Unreachable\"|UCX  ?ERROR no active messages transport to|PMIX ERROR: (?:PMIX_ERR_)?UNREACHABLE|"
+        r"--> Returned \"Unreachable\"|UCX  ?ERROR no active messages transport to|"
+        r"PMIX ERROR: (?:PMIX_ERR_)?UNREACHABLE|"
         r"unable to find any relevant network interfaces",
         "wrong_nic", Grade.POSSIBLE, "container_isolation", "firewall", "launcher_mismatch",
         meaning="the ranks have no transport that both ends can use"),
@@ -175,15 +177,18 @@ SIGNATURES = (
         r"but it is from an IP address that is", "container_isolation", Grade.POSSIBLE, "wrong_nic", "version_mismatch",
         "firewall", meaning="a connection came from an address or a program that Open MPI does not expect"),
     # Read -1, expected 65536, errno = 1
-    row(r"Read -1, expected \d+, errno = (?:1|14)\b|process_vm_(?:readv|writev)\S{0,60}.{0,100}(?:Operation not permitted|"
+    row(r"Read -1, expected \d+, errno = (?:1|14)\b|process_vm_(?:readv|"
+    r"writev)\S{0,60}.{0,100}(?:Operation not permitted|"
         r"EPERM)|CMA .{0,60}(?:permission|not permitted)|ptrace_scope",
         "container_isolation", Grade.LIKELY, "p2p_unsupported",
-        meaning="a rank may not read the memory of another one on its machine: ptrace rights, or another user namespace",
+        meaning="a rank may not read the memory of another one on its machine: ptrace rights, or a user namespace",
         fix="sysctl kernel.yama.ptrace_scope"),
     # It appears as if there is not enough space for /tmp/ompi.n1.0/shared_mem_pool.n1 (the shared-memory backing file)
-    row(r"not enough space for (?!/dev/shm)\S{1,300} \(the shared-memory backing|could not create shared memory segment|"
+    row(r"not enough space for (?!/dev/shm)\S{1,300} \(the shared-memory backing|"
+    r"could not create shared memory segment|"
         r"opal_shmem_mmap: .{0,100}(?:error|fail)|Error creating shared memory object|"
-        r"shm_open\(?.{0,80}(?:failed|No space)|unable to allocate shared memory|Check whether .{0,20}enough space under",
+        r"shm_open\(?.{0,80}(?:failed|No space)|unable to allocate shared memory|"
+        r"Check whether .{0,20}enough space under",
         "shm_too_small", Grade.LIKELY, "disk_full", "container_isolation"),
     # WARNING: There is at least non-excluded one OpenFabrics device found, but there are no active ports detected
     row(r"no active ports detected|there are no active ports|error initializing an OpenFabrics device|"
@@ -197,11 +202,14 @@ SIGNATURES = (
         meaning="UCX does not have the device or transport that UCX_NET_DEVICES or UCX_TLS names", fix="ucx_info -d"),
     # OFI fi_getinfo() failed (ofi_init.c:2684:MPIDI_OFI_mpi_init_hook:No data available)
     row(r"OFI (?:addrinfo|fi_getinfo|getinfo)\(\) failed|fi_getinfo\(?\)?:? .{0,60}(?:No data|-61)|"
-        r"OFI_?\w* .{0,60}provider .{0,60}(?:not found|failed)|libfabric:\d+:.{0,120}(?:unable to|failed to) (?:open|load)",
+        r"OFI_?\w* .{0,60}provider .{0,60}(?:not found|failed)|libfabric:\d+:.{0,120}(?:unable to|failed to) (?:open|"
+        r"load)",
         "net_plugin", Grade.POSSIBLE, "no_interface", "ib_fabric",
         meaning="libfabric has no provider for this network", fix="fi_info -l"),
     # [mpiexec@n1] HYDU_sock_gethostbyname (sock.c:201): unable to get host address for n2
-    row(r"unable to get host address for (?P<name>[A-Za-z0-9][\w.-]*)|gethostbyname failed, (?P<other>[A-Za-z0-9][\w.-]*)|"
-        r"无法解析主机名|未知的名称或服务|域名解析暂时失败|getaddrinfo\(?\)?:? .{0,60}(?:Name or service|Temporary failure)",
+    row(r"unable to get host address for (?P<name>[A-Za-z0-9][\w.-]*)|"
+    r"gethostbyname failed, (?P<other>[A-Za-z0-9][\w.-]*)|"
+        r"无法解析主机名|未知的名称或服务|域名解析暂时失败|"
+        r"getaddrinfo\(?\)?:? .{0,60}(?:Name or service|Temporary failure)",
         "dns_failure", Grade.CERTAIN, "rendezvous_misconfig"),
 )  # fmt: skip

@@ -43,7 +43,7 @@ SIGNATURES = (
         "slow_rank_timeout", "rank_crashed"),
     # NCCL WARN Bootstrap : no socket interface found
     row(r"Bootstrap ?: no socket interface found|NET/Socket ?: no interface found|NET/IB ?: No IP interface found",
-        "no_interface", Grade.CERTAIN, "nic_names_differ", "wrong_nic"),
+        "no_interface", Grade.CERTAIN, "nic_names_differ", "wrong_nic", tag="interface"),
     # NCCL WARN NET/Socket : No usable listening interface found
     row(r"No usable listening interface found", "no_interface", Grade.LIKELY, "container_isolation", "wrong_nic"),
     # NCCL WARN Net : No interface found in the same subnet as remote address 10.1.0.7<41000>
@@ -131,7 +131,8 @@ SIGNATURES = (
     # NCCL WARN Net : unsupported IP family
     row(r"Net : unsupported IP family", "no_interface", Grade.LIKELY, "gloo_bad_address"),
     # NCCL WARN nvmlInit_v2() failed: Driver/library version mismatch
-    row(r"nvmlInit\w*\(\) failed|Failed to open libnvidia-ml\.so|nvmlDeviceGet\w{1,40}(?:\([\d,A-Z_]{0,60}\))? failed: |"
+    row(r"nvmlInit\w*\(\) failed|Failed to open libnvidia-ml\.so|"
+    r"nvmlDeviceGet\w{1,40}(?:\([\d,A-Z_]{0,60}\))? failed: |"
         r"NVML failure '|CUDA Driver version found is \d+\. Minimum requirement|cuDriverGetVersion failed|"
         r"Failed to load CUDA missing symbol|due to old driver|Retrieve \S{1,60} failed with \d+ status",
         "driver_insufficient", Grade.LIKELY, "gpu_fault", "container_isolation",
@@ -188,7 +189,8 @@ SIGNATURES = (
         r"FP8 reduction support begins with|requires CUDA driver \d+\.\d+ or later",
         "driver_insufficient", Grade.LIKELY, "version_mismatch", "arch_unsupported"),
     # NCCL WARN No algorithm/protocol available for function AllReduce with datatype ncclFloat32.
-    row(r"[Nn]o algorithm/protocol available|NCCL_ALGO=\w+ .{0,60}(?:not supported|ignoring)|Unknown pattern for collective|"
+    row(r"[Nn]o algorithm/protocol available|NCCL_ALGO=\w+ .{0,60}(?:not supported|ignoring)|"
+    r"Unknown pattern for collective|"
         r"Could not find (?:intermediate GPU|any local path from gpu)|Internal error : tree already has",
         "software_bug", Grade.POSSIBLE, "version_mismatch", "launcher_mismatch",
         meaning="NCCL finds no algorithm for this machine: variables that limit it, or a bug", fix="env | grep NCCL_"),

@@ -132,6 +132,15 @@ _STORE = Reading(
 )
 
 
+def _advertised(match: re.Match[str]) -> Reading | None:
+    """Return the reading of an address that a process tells the others: no fault on one machine, or by itself."""
+    address = match["address"]
+    if not (_LOOPBACK.match(address) or _BRIDGE.match(address)):
+        return None
+    reading = _LOOPBACK_ADDRESS if _LOOPBACK.match(address) else _BRIDGE_ADDRESS
+    return replace(reading, tag="", context=True, explains=frozenset({"connect", "waits", "gone", "store", "stall"}))
+
+
 SIGNATURES = (
     # NCCL WARN socketStartConnect: Connect to 10.1.0.3<40113> failed : No route to host
     # NCCL WARN socketPollConnect: Connect to 10.1.0.3<40113> returned 113(No route to host) errno 115(...)
@@ -169,8 +178,8 @@ SIGNATURES = (
     Signature(re.compile(r"(?:failed to connect to any network address of|failed to connect/validate to host) "
                          r"\(?(?P<address>[^,) ]*)"), _rendezvous),
     # RuntimeError: connect() timed out. Original timeout was 1800000 ms.
-    row(r"connect\(\) timed out\. Original timeout was|RendezvousConnectionError", "rendezvous_misconfig", Grade.POSSIBLE,
-        "firewall", "hostname_loopback", tag="store"),
+    row(r"connect\(\) timed out\. Original timeout was|RendezvousConnectionError", "rendezvous_misconfig",
+        Grade.POSSIBLE, "firewall", "hostname_loopback", tag="store"),
     # [proxy:0:0@n1] HYDU_sock_connect (sock.c:268): unable to connect from "n1" to "n2" (No route to host)
     row(r"HYDU_sock_connect .*(?:No route to host|Connection timed out)|check for firewalls!", "firewall", Grade.LIKELY,
         "routing"),
@@ -200,10 +209,20 @@ SIGNATURES = (
         "rendezvous_misconfig", tag="connect", passing=True, fallback=True,
         meaning="nothing listens at an address that a rank connects to"),
     # connect: No route to host
-    row(r"No route to host|没有到主机的路由|EHOSTUNREACH", "firewall", Grade.POSSIBLE, "routing", "wrong_nic", tag="connect",
-        passing=True, fallback=True),
+    row(r"No route to host|没有到主机的路由|EHOSTUNREACH", "firewall", Grade.POSSIBLE, "routing", "wrong_nic",
+        tag="connect", passing=True, fallback=True),
     # write: Connection reset by peer
     row(r"Connection reset by (?:peer|remote)|连接被对方重设|[Bb]roken pipe|断开的管道|ECONNRESET|EPIPE|"
         r"Connection (?:aborted|was lost)|unexpectedly closed the connection|Transport endpoint is not connected",
         "rank_crashed", Grade.ECHO, "firewall", tag="gone", passing=True, fallback=True),
+    # van.cc:291: Bind to role=worker, ip=172.17.0.2, port=41231, is_recovery=0
+    Signature(re.compile(r"(?:Bind to|assign rank=\d+ to node|is connected to others|Node)? ?role=\w{1,12},.{0,40}\bip="
+                         r"(?P<address>[\d.]{7,15}|[0-9a-f:]{2,39}), port="), _advertised),
+    # LoadServer 172.17.0.2 Failed at 3 times error_code 14 error_message failed to connect to all addresses
+    Signature(re.compile(r"LoadServer (?P<address>[\w.:-]{1,255}) Failed at \d+ times(?P<error>.{0,300})"),
+              _by_address),
+    # Local node IP: 127.0.0.1
+    Signature(re.compile(r"(?:Local node IP|node_ip_address|distributed_init_method|init_method|dist_url|"
+        r"Using IP address of)"
+                         r"['\"]?[:= ]{1,3}['\"]?(?:tcp://)?(?P<address>[\d.]{7,15})"), _advertised),
 )  # fmt: skip

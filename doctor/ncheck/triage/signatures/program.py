@@ -12,15 +12,18 @@ _BEFORE = r"(?:^|[\]\)>|:] ?|\d(?:Z|[+-]\d\d:?\d\d)? |ERROR ?-? ?|[\w/.-]\s)"
 
 # Exceptions of connections and of other processes: another rank ended first, or the network failed.
 _ECHOES = re.compile(
-    r"Connection|BrokenPipe|EOFError|Timeout|ChildFailed|CalledProcess|ProcessRaised|ProcessExited|DistBackend|DistStore|"
-    r"DistNetwork|HorovodInternal|WorkerCrashed|ActorDied|RayActor|RayTask|EngineDead|Interrupt|SystemExit|StopIteration|"
+    r"Connection|BrokenPipe|EOFError|Timeout|ChildFailed|CalledProcess|ProcessRaised|ProcessExited|DistBackend|"
+    r"DistStore|"
+    r"DistNetwork|HorovodInternal|WorkerCrashed|ActorDied|RayActor|RayTask|EngineDead|Interrupt|SystemExit|"
+    r"StopIteration|"
     r"Cancelled|SignalException"
 )
 
 
 # Exceptions that Python itself raises for the program's own mistakes and for the machine.
 _OWN = re.compile(
-    r"(?:Value|Key|Index|Type|Attribute|Assertion|Name|UnboundLocal|UnicodeDecode|UnicodeEncode|ZeroDivision|JSONDecode|"
+    r"(?:Value|Key|Index|Type|Attribute|Assertion|Name|UnboundLocal|UnicodeDecode|UnicodeEncode|ZeroDivision|"
+    r"JSONDecode|"
     r"NotImplemented|Recursion|Syntax|Indentation|Overflow|FloatingPoint|Lookup|FileNotFound|FileExists|IsADirectory|"
     r"NotADirectory|Permission|ModuleNotFound|Import|Memory)Error$"
 )
@@ -53,7 +56,7 @@ SIGNATURES = (
     row(r"\[Errno 12\] Cannot allocate memory", "rank_crashed", Grade.LIKELY, "memlock_limit", kind="memory",
         passing=True, meaning="a rank could not allocate host memory", fix="free -h"),
     # Memory cgroup out of memory: Killed process 4021 (python3) total-vm:9000kB
-    row(r"[Mm]emory cgroup out of memory|oom_kill_process|invoked oom-killer|memory\.max|reached its memory limit",
+    row(r"[Mm]emory cgroup out of memory|oom_kill_process|invoked oom-killer|reached its memory limit",
         "rank_crashed", Grade.CERTAIN, "gpu_oom", kind="memory",
         meaning="the machine or its container ran out of memory and killed a rank", fix="sudo journalctl -k -g oom"),
     # NaN detected in loss, aborting
@@ -79,7 +82,7 @@ SIGNATURES = (
         "rank_crashed", Grade.LIKELY, kind="file", passing=True, meaning="a rank does not find a file", fix="df -h"),
     # PermissionError: [Errno 13] Permission denied: '/scratch/out'
     row(r"PermissionError: |\[Errno 13\] Permission denied|\[Errno 1\] Operation not permitted|"
-        r"\[Errno 30\] Read-only file system",
+        r"\[Errno 30\] |[Rr]ead-only file system|只读文件系统",
         "rank_crashed", Grade.LIKELY, kind="permission", passing=True,
         meaning="a rank has no permission for a file", fix="id"),
     # bash: ./train.sh: Permission denied
@@ -89,7 +92,7 @@ SIGNATURES = (
         meaning="the program may not be executed", fix="ls -l"),
     # bash: line 1: python3: command not found
     row(r"(?:bash|sh|zsh|env|slurm_script|execve\(\)|timeout|nohup)['\"]?: (?:line \d+: |\d+: )?(?!orted|prted|hydra|"
-        r"/\S{1,200}(?:orted|prted))['\"‘]?[\w./+-]{1,200}['\"’]?: (?:command not found|not found|"
+        r"/\S{1,200}(?:orted|prted))\W?[\w./+-]{1,200}\W?: (?:command not found|not found|"
         r"No such file or directory|未找到命令|没有那个文件或目录)",
         "rank_crashed", Grade.LIKELY, "mpi_daemon_missing", kind="file", meaning="a program or file of the job was not "
         "found on a node: another PATH, or no such path there", fix="command -v python3"),
@@ -105,8 +108,8 @@ SIGNATURES = (
         meaning="a quota is used up", fix="quota -s"),
     # RuntimeError: [enforce fail at inline_container.cc:424] . unexpected pos 64 vs 0
     row(r"inline_container\.cc:\d+\]|PytorchStreamWriter failed writing file|PytorchStreamReader failed reading|"
-        r"SafetensorError|unexpected EOF, expected \d+ more bytes|file may be corrupted|[Cc]heckpoint .{0,100}"
-        r"(?:is corrupt|corrupted)\b",
+        r"SafetensorError|unexpected EOF, expected \d+ more bytes|file may be corrupted|"
+        r"(?<!no )[Cc]heckpoint .{0,100}\bis corrupt(?:ed)?\b",
         "rank_crashed", Grade.LIKELY, "disk_full", kind="file", passing=True,
         meaning="a checkpoint or data file could not be written or read", fix="df -h ."),
     # OSError: [Errno 5] Input/output error
@@ -123,7 +126,7 @@ SIGNATURES = (
     row(r"Fatal Python error: (?!Aborted)", "rank_crashed", Grade.LIKELY, "software_bug", "version_mismatch",
         kind="segfault", meaning="the Python interpreter of a rank crashed", fix="export PYTHONFAULTHANDLER=1"),
     # 段错误 (核心已转储)
-    row(r"段错误|段错误（吐核）|浮点数例外|总线错误|已放弃（吐核）|\(core dumped\)|Illegal instruction|"
+    row(r"段错误|浮点数例外|总线错误|吐核|\(core dumped\)|Illegal instruction|"
         r"[Ff]loating point exception",
         "rank_crashed", Grade.LIKELY, "software_bug", "arch_unsupported", kind="segfault",
         meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault"),
@@ -142,7 +145,8 @@ SIGNATURES = (
     row(r"Error\(s\) in loading state_dict|size mismatch for [\w.]{1,200}: copying a param|Missing key\(s\) in state_"
         r"dict|mat1 and mat2 shapes cannot be multiplied|The size of tensor a \(\d+\) must match|"
         r"Expected all tensors to be on the same device|element \d+ of tensors does not require grad|"
-        r"Trying to backward through the graph a second time|Expected to have finished reduction in the prior iteration|"
+        r"Trying to backward through the graph a second time|"
+        r"Expected to have finished reduction in the prior iteration|"
         r"one of the variables needed for gradient computation has been modified|Input type \([\w.]{1,60}\) and weight",
         "rank_crashed", Grade.LIKELY, kind="exception", passing=True,
         meaning="a rank stopped with an error in its own program", fix="export TORCH_DISTRIBUTED_DEBUG=DETAIL"),

@@ -10,7 +10,8 @@ _NODE = r"(?P<node>[A-Za-z0-9][\w.-]{0,252})"
 
 
 _SIGKILL = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), kind="killed",
-                   meaning="a rank was killed, usually because memory ran out", fix="sudo journalctl -k -g oom")  # fmt: skip
+                   meaning="a rank was killed, usually because memory ran out",
+                   fix="sudo journalctl -k -g oom")  # fmt: skip
 
 
 _SIGSEGV = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
@@ -44,7 +45,8 @@ def _task(match: re.Match[str]) -> Reading:
 SIGNATURES = (
     # srun: error: node03: task 12: Killed
     # srun: error: node03: tasks 8-15: Exited with exit code 1
-    Signature(re.compile(rf"srun: error: {_NODE}: tasks? (?P<rank>\d{{1,6}})[\d,-]{{0,200}}: (?P<end>.{{1,80}})"), _task),
+    Signature(re.compile(rf"srun: error: {_NODE}: tasks? (?P<rank>\d{{1,6}})[\d,-]{{0,200}}: (?P<end>.{{1,80}})"),
+              _task),
     # slurmstepd: error: Detected 1 oom_kill event in StepId=812.0. Some of the step tasks have been OOM Killed.
     row(r"[Dd]etected \d+ oom.kill events? in|tasks have been OOM Killed|exceeded (?:job|step) memory limit|"
         r"[Jj]ob \d+ exceeded memory limit|OUT_OF_MEMORY",
@@ -60,7 +62,8 @@ SIGNATURES = (
         r"spot (?:instance )?(?:interruption|termination)",
         "job_ended", Grade.CERTAIN, kind="preempted", meaning="a job of higher priority took the nodes"),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE SLURMCTLD LOG
-    row(rf"(?:ON {_NODE} )?CANCELLED AT \S{{1,40}} DUE TO (?:NODE FAILURE|JOB REQUEUE)|Node failure on {_NODE.replace('node', 'name')}|"
+    row(rf"(?:ON {_NODE} )?CANCELLED AT \S{{1,40}} DUE TO (?:NODE FAILURE|JOB REQUEUE)|"
+    rf"Node failure on {_NODE.replace('node', 'name')}|"
         r"\bNODE_FAIL\b|allocation \d+ has been revoked due to node failure",
         "node_failed", Grade.CERTAIN),
     # slurmstepd: error: *** STEP 812.0 ON node01 CANCELLED AT 2026-01-02T03:04:05 ***
@@ -85,8 +88,10 @@ SIGNATURES = (
         "firewall", Grade.POSSIBLE, "node_failed", "launcher_mismatch",
         meaning="srun cannot reach the daemon of a node"),
     # error: Munge decode failed: Invalid credential
-    row(r"Munge (?:encode|decode) failed: (?!Expired|Rewound)|Protocol authentication error|Invalid credential", "ssh_auth",
-        Grade.LIKELY, "clock_skew", meaning="munge on a node refuses the credentials of another one", fix="munge -n | unmunge"),
+    row(r"Munge (?:encode|decode) failed: (?!Expired|Rewound)|Protocol authentication error|"
+    r"Invalid credential", "ssh_auth",
+        Grade.LIKELY, "clock_skew", meaning="munge on a node refuses the credentials of another one",
+        fix="munge -n | unmunge"),
     # nfs: server 10.1.0.9 not responding, still trying
     row(r"nfs: server \S{1,255} not responding|Lustre: .{0,300}(?:was lost; in progress|timed out)|"
         r"LustreError: .{0,300}(?:timed out|-110)|GPFS .{0,200}(?:lost|expel)|ceph: .{0,100}(?:hung|session lost)|"

@@ -30,15 +30,21 @@ def _gloo_pair(match: re.Match[str]) -> Reading:
 _WAITS = frozenset({"waits"})
 
 
+_SEGFAULT = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
+                    meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault")  # fmt: skip
+
+
+_KILLED = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), kind="killed",
+                  meaning="a rank was killed, usually because the"
+                  " machine or its container ran out of memory", fix="sudo journalctl -k -g oom")  # fmt: skip
+
+
 _SIGNALS = {
     -6: Reading("", Grade.ECHO, tag="gone"),  # SIGABRT: how the watchdog ends a process
     -15: Reading("", Grade.ECHO, tag="gone"),  # SIGTERM: the launcher ends the ranks after one has failed
+    **dict.fromkeys((-11, -4, -8), _SEGFAULT),
     -7: Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",)),  # SIGBUS: the file system ran out of memory
 }
-
-
-_KILLED = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), meaning="a rank was killed, usually because the"
-                  " machine or its container ran out of memory", fix="sudo journalctl -k -g oom")  # fmt: skip
 
 
 _EXITED = Reading("rank_crashed", Grade.ECHO)
@@ -139,12 +145,14 @@ SIGNATURES = (
         meaning="one rank works alone for longer than the timeout of the others"),
     # [W ProcessGroupNCCL.cpp:1745] [PG 0 Rank 1] Failed to check the "should dump" flag on TCPStore
     row(r"Failed to check the .{0,20}should.?dump.{0,5} flag|TCPStore server has shut down too early|"
-        r"(?:recvValue|sendBytes|recvBytes|recvVector|recvString|waitForInput|sendValue|getStore|check)\w* failed on Socket"
+        r"(?:recvValue|sendBytes|recvBytes|recvVector|recvString|waitForInput|sendValue|getStore|"
+        r"check)\w* failed on Socket"
         r"|failed to recv, got 0 bytes|Failed to recv, got 0 bytes|"
         r"failed to (?:shutdown the rendezvous|send a keep-alive heartbeat)|keep-alive heartbeat .{0,80}failed due to",
         "rank_crashed", Grade.ECHO, "firewall", tag="gone"),
     # [E ProcessGroupNCCL.cpp:690] Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA
-    row(r"Some NCCL operations have failed or timed out|To avoid data inconsistency, we are taking the entire process down|"
+    row(r"Some NCCL operations have failed or timed out|"
+    r"To avoid data inconsistency, we are taking the entire process down|"
         r"watchdog got stuck for \d+ ?(?:ms|s|seconds|milliseconds)|Received a (?:dump|global timeout) signal|"
         r"Observed (?:flight recorder dump|.{0,30}timeout) signal from another rank|"
         r"failure detected by watchdog at work sequence|detected by watchdog at work: \d+",
@@ -171,17 +179,20 @@ SIGNATURES = (
         "rendezvous_misconfig", Grade.LIKELY, "container_isolation", "hostname_loopback",
         meaning="rank 0 does not have the rendezvous address: it is that of another machine", fix="ip -br address"),
     # [../third_party/gloo/gloo/transport/tcp/pair.cc:534] writev [10.1.0.3]:4021: Connection reset by peer
-    row(r"(?:writev|readv|read|write) \[[^\]]{1,80}\]:\d+: (?:Connection|Broken|Success|No)", "rank_crashed", Grade.ECHO,
+    row(r"(?:writev|readv|read|write) \[[^\]]{1,80}\]:\d+: (?:Connection|Broken|Success|"
+    r"No)", "rank_crashed", Grade.ECHO,
         "firewall", tag="gone"),
     # torch.multiprocessing.spawn.ProcessExitedException: process 3 terminated with signal SIGKILL
     row(r"process \d+ terminated with signal SIGKILL", "rank_crashed", Grade.LIKELY, "gpu_oom", kind="killed",
         meaning="a rank was killed, usually because memory ran out", fix="sudo journalctl -k -g oom"),
     # torch.multiprocessing.spawn.ProcessRaisedException: -- Process 3 terminated with the following error:
-    row(r"[Pp]rocess (?P<rank>\d{1,6}) terminated with (?:the following error|exit code \d+)", "rank_crashed", Grade.ECHO,
+    row(r"[Pp]rocess (?P<rank>\d{1,6}) terminated with (?:the following error|"
+    r"exit code \d+)", "rank_crashed", Grade.ECHO,
         tag="gone"),
     # CPU/gloo: RuntimeError: No backend type associated with device type cpu
     row(r"No backend type associated with device type|Tensors must be (?:CUDA and dense|contiguous)|"
-        r"ProcessGroup\w+ does not support|is not (?:supported|implemented) (?:for|by) (?:backend )?(?:gloo|nccl|mpi)\b|"
+        r"ProcessGroup\w+ does not support|is not (?:supported|implemented) (?:for|by) (?:backend )?(?:gloo|nccl|"
+        r"mpi)\b|"
         r"Invalid (?:scalar|data) type|Unconvertible NCCL type",
         "rank_crashed", Grade.LIKELY, "collective_mismatch", kind="exception",
         meaning="a collective was called with a tensor that the backend cannot send"),
