@@ -45,8 +45,8 @@ def print_triage(report: LogReport, stream: TextIO, environ: Mapping[str, str]) 
         for command in found.next if number == 0 else ():
             page.verbatim(f"  look: {printable(command, 300)}")
     page.gap()
-    for line in _notes(report):
-        page.say(printable(line, 600), style="dim")
+    for note in _notes(report):
+        page.say(printable(note, 600), style="dim")
     page.say(Text(_headline(report), f"bold {color}"))
 
 

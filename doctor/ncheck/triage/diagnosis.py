@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
@@ -177,8 +177,10 @@ def _diagnosis(hits: list[Hit], scan: Scan) -> Diagnosis:
     hits = _best_first(hits, _clock(hits))
     best = hits[0].reading
     cause = CAUSES[best.cause] if best.cause else SYMPTOM
-    evidence: Mapping[str, Line] = {shown(hit.line): hit.line for hit in reversed(hits)}
-    lines = tuple(line for _, line in islice(reversed(evidence.items()), MOST_EVIDENCE))
+    evidence: dict[str, Line] = {}
+    for hit in hits:
+        evidence.setdefault(shown(hit.line), hit.line)
+    lines = tuple(islice(evidence.values(), MOST_EVIDENCE))
     failed = [hit for hit in hits if hit.reading.grade is best.grade and hit.reading.kind == best.kind]
     echo = best.grade is Grade.ECHO
     own = [] if echo or best.tag in _WAITING else failed  # who waits, or lost another rank, did not fail itself

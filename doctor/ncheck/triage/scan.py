@@ -86,8 +86,9 @@ _CONNECTED = re.compile(r"nccl info (?:channel|ring) .* via ")
 # step 512 loss nan
 # FATAL: checkpoint is corrupt
 _BAD = re.compile(
-    r"\b(?:abort(?:s|ed|ing)?|fatal|panic|diverged|traceback|terminat(?:ed|ing)|killed|giving up|nan)\b|"
-    r"\b\w*(?:error|exception)\b(?=:|\s*$)"
+    r"\b(?:abort(?:s|ed|ing)?|fatal(?!: not a git)|panic|diverged|traceback|terminat(?:ed|ing)|killed|giving up)\b"
+    r"|\bnan\b(?! (?:iterations|checks?|count|steps))"
+    r"|\b(?!dlerror)\w*(?:error|exception)\b(?=:\s*[^\s.,-]|\s*$)"
 )
 
 
@@ -230,7 +231,9 @@ class Scan:
         known = self._templates
         new = {template[:LONGEST] for template in templates}.difference(known)
         if len(known) + len(new) > _MOST_TEMPLATES:
-            kept = {template: found for template, found in known.items() if found and found.tail}
+            kept: dict[bytes, _Template | None] = {
+                template: found for template, found in known.items() if found and found.tail
+            }
             self._templates = known = kept
             new = {template[:LONGEST] for template in templates}.difference(known)
         for template in new:

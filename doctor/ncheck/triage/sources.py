@@ -11,11 +11,11 @@ import shutil
 import stat
 import subprocess
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from ncheck.errors import NcheckError
 from ncheck.text import printable, size
@@ -141,7 +141,7 @@ def _after(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield from chunks
 
 
-def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
     read = getattr(stream, "read1", stream.read)
     try:
         while chunk := read(_AT_ONCE):
@@ -211,7 +211,7 @@ def _limited(chunks: Iterator[bytes], packed: str) -> Iterator[bytes]:
             raise UnreadableError(f"{packed}: only the first {size(MOST_UNPACKED)} of its content were read")
 
 
-def _gzip(_name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _gzip(_name: str, chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
     """Unpack gzip: also several of them in one file."""
     unpacker = zlib.decompressobj(wbits=31)
     whole = True
@@ -231,7 +231,7 @@ def _gzip(_name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
         raise UnreadableError("gzip: the end is missing; what is there was read")
 
 
-def _xz(_name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _xz(_name: str, chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
     import lzma
 
     def fresh() -> lzma.LZMADecompressor:
@@ -253,7 +253,7 @@ def _xz(_name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
                     break
 
 
-def _bzip2(_name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _bzip2(_name: str, chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
     import bz2
 
     unpacker = bz2.BZ2Decompressor()
@@ -272,7 +272,7 @@ def _bzip2(_name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
                     break
 
 
-def _zstd(name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _zstd(name: str, chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
     """Unpack zstd with the program of this name: the standard library has none before Python 3.14."""
     program = shutil.which("zstd")
     if program is None or name == "-":
@@ -292,6 +292,6 @@ def _zstd(name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
             unpacker.kill()
 
 
-_UNPACK: dict[str, Callable[[str, Iterator[bytes]], Iterator[bytes]]] = {
+_UNPACK: dict[str, Callable[[str, Iterator[bytes]], Generator[bytes, None, None]]] = {
     "gzip": _gzip, "bzip2": _bzip2, "xz": _xz, "zstd": _zstd,
 }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.triage import diagnose
+from ncheck.triage import diagnose, trouble_at_the_end
 
 FAILURES = [
     # host memory
@@ -45,8 +45,8 @@ FAILURES = [
     ("AssertionError: expected 8 groups", "rank_crashed", "assertion"),
     ("[rank3]: my.package.errors.DataError: no more data", "rank_crashed", "exception"),
     # schedulers
-    ("slurmstepd: error: *** JOB 8 ON n1 CANCELLED AT 2026-01-02T03:04 DUE TO TIME LIMIT ***", "job_ended", "time-limit"),
-    ("slurmstepd: error: *** JOB 8 ON n1 CANCELLED AT 2026-01-02T03:04 DUE TO PREEMPTION ***", "job_ended", "preempted"),
+    ("slurmstepd: error: *** JOB 8 ON n1 CANCELLED AT 2026-01-02 DUE TO TIME LIMIT ***", "job_ended", "time-limit"),
+    ("slurmstepd: error: *** JOB 8 ON n1 CANCELLED AT 2026-01-02 DUE TO PREEMPTION ***", "job_ended", "preempted"),
     ("slurmstepd: error: *** STEP 8.0 ON n1 CANCELLED AT 2026-01-02T03:04 DUE TO NODE FAILURE,", "node_failed", ""),
     ("srun: error: Node failure on node03", "node_failed", ""),
     ("nfs: server 10.1.0.9 not responding, still trying", "storage_hang", ""),
@@ -117,3 +117,16 @@ def test_a_line_that_only_looks_like_a_failure_is_none(line: str) -> None:
 )  # fmt: skip
 def test_an_address_that_leads_nowhere_explains_why_nobody_answers(lines: tuple[str, ...], cause: str) -> None:
     assert diagnose(lines)[0].cause == cause
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "iteration 10/ 500 | lm loss: 1.2E+01 | number of skipped iterations: 0 | number of nan iterations: 0 |",
+        "validation error: 0.0123, test error: 0.0456",
+        "W dso_loader.cc:64] Could not load dynamic library 'libnvinfer.so.7'; dlerror: libnvinfer.so.7: cannot open",
+        "fatal: not a git repository (or any of the parent directories): .git",
+    ],
+)
+def test_a_line_of_a_healthy_job_is_no_trouble(line: str) -> None:
+    assert trouble_at_the_end([line]) == ""

@@ -139,7 +139,7 @@ SIGNATURES = (
     row(r"Loaded runtime CuDNN library: .{0,60}but source was compiled|CUDNN_STATUS_(?:VERSION_MISMATCH|"
     r"NOT_INITIALIZED)|"
         r"cuDNN (?:version incompatibility|error: CUDNN_STATUS_NOT_INITIALIZED)|CUBLAS_STATUS_NOT_INITIALIZED|"
-        r"libcudnn\S{0,40}: cannot open|Could not load (?:library|dynamic library) '?lib\S{1,60}",
+        r"libcudnn\S{0,40}: cannot open",
         "version_mismatch", Grade.POSSIBLE, "gpu_oom", "driver_insufficient",
         meaning="a CUDA library does not start: another version, or no GPU memory is left"),
     # PreconditionNotMetError: The third-party dynamic library (libnccl.so) that Paddle depends on is not configured

@@ -113,7 +113,8 @@ SIGNATURES = (
     # NCCL WARN NET/IB: read failed in ncclIbRoceGetVersionNum: Invalid argument
     row(r"ncclIbRoceGetVersionNum", "software_bug", Grade.LIKELY, "container_isolation", "roce_gid"),
     # OSError: libibverbs.so.1: cannot open shared object file: No such file or directory
-    row(r"lib(?:ibverbs|mlx[45]|rdmacm|efa|bnxt_re|ib\w{1,8})\S{0,40}: cannot open shared object file|"
+    row(r"lib(?:ibverbs|mlx[45]|rdmacm|efa|bnxt_re|ib\w{1,8})\S{0,40}: cannot open "
+        r"shared object file(?!.{0,80}\(ignored\))|"
         r"libibverbs: Fatal: |librdmacm: Fatal: |couldn't read uverbs ABI version|"
         r"couldn't open config directory '/etc/libibverbs|Failed to open libmlx5|"
         r"ibverbs (?:library )?(?:is )?not (?:found|available|installed)",

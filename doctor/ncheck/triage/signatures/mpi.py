@@ -128,7 +128,7 @@ SIGNATURES = (
         meaning="a rank was killed, usually because memory ran out", fix="sudo journalctl -k -g oom"),
     # MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD
     row(r"MPI_ABORT was invoked on rank (?P<rank>\d{1,6})|application called MPI_Abort\([^)]{1,80}\) - process "
-        r"(?P<other>\d{1,6})|Abort\(\d+\) on node \d+ \(rank \d+ in comm",
+        r"(?P<other>\d{1,6})|Abort\(\d+\) on node \d+ \(rank \d+ in comm \d+\): (?!Fatal error in)",
         "rank_crashed", Grade.POSSIBLE, "collective_mismatch", kind="exit",
         meaning="the program of a rank ended the job itself: its own message is above"),
     # Primary job  terminated normally, but 1 process returned
@@ -201,7 +201,7 @@ SIGNATURES = (
         "ib_wrong_hca", Grade.LIKELY, "no_interface", "container_isolation", "ibverbs_missing",
         meaning="UCX does not have the device or transport that UCX_NET_DEVICES or UCX_TLS names", fix="ucx_info -d"),
     # OFI fi_getinfo() failed (ofi_init.c:2684:MPIDI_OFI_mpi_init_hook:No data available)
-    row(r"OFI (?:addrinfo|fi_getinfo|getinfo)\(\) failed|fi_getinfo\(?\)?:? .{0,60}(?:No data|-61)|"
+    row(r"OFI (?:\w{1,20} ){0,2}\w{1,20}(?:\(\))? fail(?:ed|ure)|fi_getinfo\(?\)?:? .{0,60}(?:No data|-61)|"
         r"OFI_?\w* .{0,60}provider .{0,60}(?:not found|failed)|libfabric:\d+:.{0,120}(?:unable to|failed to) (?:open|"
         r"load)",
         "net_plugin", Grade.POSSIBLE, "no_interface", "ib_fabric",
@@ -212,4 +212,10 @@ SIGNATURES = (
         r"无法解析主机名|未知的名称或服务|域名解析暂时失败|"
         r"getaddrinfo\(?\)?:? .{0,60}(?:Name or service|Temporary failure)",
         "dns_failure", Grade.CERTAIN, "rendezvous_misconfig"),
+    # sshd[77]: Authentication refused: bad ownership or modes for directory /root/.ssh
+    row(r"Authentication refused: bad ownership or modes|Failed (?:publickey|password) for |"
+        r"Connection (?:closed|reset) by .{0,100}\[preauth\]|userauth_pubkey: .{0,100}not in PubkeyAccepted|"
+        r"Load key \"[^\"]{1,200}\": |UNPROTECTED PRIVATE KEY FILE|no mutual signature algorithm|"
+        r"no matching (?:host key type|key exchange method) found",
+        "ssh_auth", Grade.LIKELY),
 )  # fmt: skip

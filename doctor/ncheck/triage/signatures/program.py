@@ -117,7 +117,7 @@ SIGNATURES = (
         "disk_full", "rank_crashed", kind="disk", meaning="a file system failed: a disk, or the server of a mount",
         fix="dmesg | tail"),
     # python3: malloc.c:2617: sysmalloc: Assertion `(old_top == initial_top (av)' failed.
-    row(r"Assertion [`'\"].{0,300} failed\b|Assertion failed: |Assertion `|assertion failed: |"
+    row(r"Assertion [`'\"].{0,300} failed\b|Assertion failed(?:: | in file )|Assertion `|assertion failed: |"
         r"corrupted (?:size vs\. prev_size|double-linked list)|double free or corruption|free\(\): invalid|"
         r"malloc\(\): |munmap_chunk\(\)|stack smashing detected|pure virtual method called",
         "rank_crashed", Grade.LIKELY, "software_bug", "version_mismatch", kind="assertion",

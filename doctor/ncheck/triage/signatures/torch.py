@@ -131,7 +131,7 @@ SIGNATURES = (
     # ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 3 (pid: 974) of binary: ...
     Signature(re.compile(r"\bexitcode ?: (-?\d{1,5})\b"), _exit),
     # [E ProcessGroupNCCL.cpp:475] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, ...)
-    row(r"(?:Watchdog caught|caught) collective operation timeout|Timeout at NCCL work|timed out in blocking wait",
+    row(r"[Cc]aught collective operation timeout|Timeout at NCCL work|timed out in blocking wait",
         "slow_rank_timeout", Grade.ECHO, "rank_crashed", "collective_mismatch", tag="waits"),
     # [E ProcessGroupNCCL.cpp:1414] [PG 0 Rank 5] Heartbeat monitor timed out!
     row(r"Heartbeat monitor timed out|RuntimeError: Socket Timeout|wait timeout after \d+ms", "slow_rank_timeout",
