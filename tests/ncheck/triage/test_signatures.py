@@ -54,13 +54,19 @@ def test_every_cause_is_in_the_closed_list() -> None:
     assert all(reading.cause not in reading.others for reading in readings())
 
 
+def test_every_cause_is_explained_and_has_a_command_that_shows_it() -> None:
+    assert [name for name, cause in CAUSES.items() if not (cause.about and cause.look)] == ["diverged", "healthy"]
+    assert [name for name, cause in CAUSES.items() if not cause.about] == []
+
+
 def test_a_possible_cause_names_other_causes() -> None:
     alone = [reading for reading in readings() if reading.grade is Grade.POSSIBLE and not reading.others]
     assert {reading.cause for reading in alone} <= {"port_in_use", "rank_crashed", "gpudirect_rdma"}
 
 
 def test_every_fix_is_one_valid_shell_command() -> None:
-    fixes = {cause.fix for cause in CAUSES.values()} | {reading.fix for reading in readings() if reading.fix}
+    fixes = {cause.fix for cause in CAUSES.values()} | {cause.look for cause in CAUSES.values()}
+    fixes |= {reading.fix for reading in readings() if reading.fix}
     for fix in fixes:
         assert "\n" not in fix
         assert "{" not in fix

@@ -11,7 +11,9 @@ _SECONDARY = 45  # "preemptive cleanup, due to previous errors"
 
 
 def _xid(match: re.Match[str]) -> Reading | None:
-    number = int(match[1])
+    number = int(match["previous"] or match["number"])
+    if match["links"]:  # it is an event of a link that goes on
+        return None
     if number in HARMLESS or number == _SECONDARY:
         return None
     if number in FATAL:
@@ -101,7 +103,10 @@ SIGNATURES = (
     # CUDA error: uncorrectable NVLink error detected during the execution
     row(r"uncorrectable NVLink error|cudaErrorNvlinkUncorrectable|hardware stack error", "gpu_fault", Grade.CERTAIN),
     # NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
-    Signature(re.compile(r"NVRM: Xid \([^)]*\): (\d+)"), _xid),
+    # NVRM: Xid (PCI:0000:dc:00): 45, pid=77, name=python3, Ch 00000001 caused by previous Xid 149
+    # NVRM: Xid (PCI:0018:01:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)
+    Signature(re.compile(r"NVRM: Xid \([^)]*\): (?P<number>\d{1,4})(?:.{0,200}(?:caused by previous Xid "
+                         r"(?P<previous>\d{1,4})|(?P<links>\bNonfatal)))?"), _xid),
     # NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.
     row(r"has fallen off the bus|GPU is lost\.|SXid \([^)]*\): \d+, Fatal", "gpu_fault", Grade.CERTAIN,
         fix="sudo journalctl -k -g NVRM"),
