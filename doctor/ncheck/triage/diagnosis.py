@@ -114,9 +114,12 @@ def shown(line: Line) -> str:
 
 def _not_outlived(hits: list[Hit], logs: list[Log]) -> list[Hit]:
     """Return the hits after which the job of their log did not go on or finish."""
-    kept = []
-    for log in logs:
-        own = [hit for hit in hits if hit.line.order[0] == log.index]
+    kept: list[Hit] = []
+    by_log: dict[int, list[Hit]] = {}
+    for hit in hits:
+        by_log.setdefault(hit.line.order[0], []).append(hit)
+    for index, own in by_log.items():
+        log = logs[index]
         if log.done and all(hit.line.number < log.done or hit.reading.passing or hit.reading.context for hit in own):
             continue
         kept += [hit for hit in own if not (hit.reading.passing and _went_on(hit, log))]

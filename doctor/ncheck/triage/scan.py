@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from ncheck.triage.across_lines import WORDS as WORDS_ACROSS_LINES
@@ -20,7 +20,7 @@ from ncheck.triage.signature import Reading, Signature
 CHUNK = 2**19  # bytes that are searched at once
 
 
-AT_EACH_END = 1000  # hits of one kind that are kept, from the beginning and from the end
+AT_EACH_END = 500  # hits of one kind that are kept, from the beginning and from the end
 
 
 _FIRST, _LAST = 2000, 200  # lines of one template that are read: what they say is in their words, not in their numbers
@@ -30,6 +30,9 @@ _MOST_TEMPLATES = 100_000
 
 
 _MOST_CONTEXT = 20_000  # lines for what several lines show
+
+
+_KEPT = 600  # characters of a line
 
 
 _LOOK_BACK = 100  # lines in which a line without a time looks for the time of a line before it
@@ -151,7 +154,6 @@ class Log:
     connected: bool = False
     ignored: bool = False  # Python reported an exception that it ignores, and not yet its last line
     trouble: Line | None = None  # the first line since the last progress that sounds like a failure
-    empty: bool = True
 
 
 class Scan:
@@ -162,6 +164,7 @@ class Scan:
         self.known = False  # whether a line of a known program was among them
         self._index = _index()
         self._templates: dict[bytes, _Template | None] = {}
+        self._seen: list[_Template] = []  # in the log that is read now
         self._first: dict[tuple[object, ...], list[Hit]] = {}
         self._last: dict[tuple[object, ...], deque[Hit]] = {}
         self._context: list[Line] = []
@@ -188,8 +191,10 @@ class Scan:
         """Read one log, in chunks of any size."""
         log = Log(name, len(self.logs), rank_of_file(name))
         self.logs.append(log)
+        part = b"\n"
         for part in _whole_lines(chunks):
             self._read(log, part)
+        log.lines += not part.endswith(b"\n")  # the last line has no end
         self._read_tails(log)
         return log
 
@@ -225,17 +230,13 @@ class Scan:
                 timed = self._line(log, found, number, raw, at, timed)
         log.moment = timed[1]
         log.lines += part.count(b"\n")
-        log.empty = log.empty and not part.strip()
 
     def _learn(self, templates: list[bytes]) -> None:
         known = self._templates
         new = {template[:LONGEST] for template in templates}.difference(known)
         if len(known) + len(new) > _MOST_TEMPLATES:
-            kept: dict[bytes, _Template | None] = {
-                template: found for template, found in known.items() if found and found.tail
-            }
-            self._templates = known = kept
-            new = {template[:LONGEST] for template in templates}.difference(known)
+            self._templates = known = {}
+            new = {template[:LONGEST] for template in templates}
         for template in new:
             known[template] = self._template(template)
 
@@ -284,6 +285,8 @@ class Scan:
         if not found.matters:
             return timed
         found.seen += 1
+        if found.seen == 1:
+            self._seen.append(found)
         if found.seen > _FIRST:
             found.tail.append((number, raw[at][: 4 * LONGEST]))
             return timed
@@ -293,12 +296,13 @@ class Scan:
 
     def _read_tails(self, log: Log) -> None:
         """Read the lines that were put off; templates start anew with the next log."""
-        for found in filter(None, self._templates.values()):
+        for found in self._seen:
             for number, raw in found.tail:
                 text = _text(raw)
                 self._take(log, found, number, text, moment_of(text))
             found.tail.clear()
             found.seen = 0
+        self._seen.clear()
 
     def _take(self, log: Log, found: _Template, number: int, text: str, moment: Moment | None) -> None:
         line = _line(log, number, text, moment)
@@ -306,7 +310,7 @@ class Scan:
             self._rank_of_process[match[1], match[2]] = match[3]
         if found.context:
             kept = self._context if len(self._context) < _MOST_CONTEXT else self._late_context
-            kept.append(line)
+            kept.append(_short(line))
         if found.ignored:
             log.ignored = True
         for reading in _readings(found.signatures, line.text):
@@ -316,7 +320,7 @@ class Scan:
             kind = reading.cause, reading.grade, reading.tag, reading.kind
             early = self._first.setdefault(kind, [])
             hits = early if len(early) < AT_EACH_END else self._last.setdefault(kind, deque(maxlen=AT_EACH_END))
-            hits.append(Hit(reading, line))
+            hits.append(Hit(reading, _short(line)))
 
 
 # node01:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0; most INFO lines report no trouble
@@ -334,6 +338,11 @@ def _readings(signatures: Iterable[Signature], text: str) -> Iterator[Reading]:
 def _line(log: Log, number: int, text: str, moment: Moment | None) -> Line:
     rank = rank_of(text) if "ank" in text or "<std" in text or ": " in text[:12] else ""
     return Line(number, text, host_of(text), rank or log.rank, log.name, (log.index, number), moment)
+
+
+def _short(line: Line) -> Line:
+    """Return the line with as much of its text as evidence needs."""
+    return line if len(line.text) <= _KEPT else replace(line, text=line.text[:_KEPT])
 
 
 def _text(raw: bytes) -> str:

@@ -194,3 +194,9 @@ def test_a_flood_of_one_line_hides_no_other(tmp_path: Path) -> None:
     oom = "n3:1:1 [0] include/alloc.h:178 NCCL WARN Cuda failure 2 'out of memory'\n"
     found = best(tmp_path, flood + oom + flood)
     assert (found.cause, found.evidence[0].line) == ("gpu_oom", 9001)
+
+
+def test_a_last_line_without_an_end_is_a_line(tmp_path: Path) -> None:
+    found = report(tmp_path, {"job.log": "start\nMemoryError"})
+    assert (found.lines, found.diagnoses[0].evidence[0].line) == (2, 2)
+    assert report(tmp_path, {"job.log": "MemoryError"}).lines == 1

@@ -12,10 +12,10 @@ _SECONDARY = 45  # "preemptive cleanup, due to previous errors"
 
 def _xid(match: re.Match[str]) -> Reading | None:
     number = int(match["previous"] or match["number"])
-    if match["links"]:  # it is an event of a link that goes on
-        return None
     if number in HARMLESS or number == _SECONDARY:
         return None
+    if match["links"]:  # NVLink may recover
+        return Reading("gpu_fault", Grade.LIKELY, ("fabric_manager",), passing=True, fix="sudo journalctl -k -g Xid")
     if number in FATAL:
         return Reading("gpu_fault", Grade.CERTAIN, ("fabric_manager",), fix="sudo journalctl -k -g Xid")
     return Reading("rank_crashed", Grade.POSSIBLE, ("gpu_fault", "software_bug"), fix="sudo journalctl -k -g Xid")
