@@ -191,9 +191,13 @@ def _diagnosis(hits: list[Hit], scan: Scan) -> Diagnosis:
         hit.line.rank or scan.rank_of_process(hit.line) for hit in own if not hit.reading.rank
     ]
     nodes = [hit.reading.node for hit in failed] + [hit.line.host for hit in own if not hit.reading.node]
+    meaning = best.meaning or cause.meaning
+    if best.tag == "waits" and (silent := _silent(hits, scan.world_size)):
+        meaning += f"; look first at rank {', '.join(silent)}, which did not time out"
+        ranks += silent
     return Diagnosis(
         best.cause,
-        best.meaning or cause.meaning,
+        meaning,
         tuple(shown(line) for line in lines),
         _CONFIDENCE.get(best.grade, Confidence.LOW),
         best.fix or cause.fix,
@@ -204,6 +208,16 @@ def _diagnosis(hits: list[Hit], scan: Scan) -> Diagnosis:
         tuple(filter(None, dict.fromkeys(nodes)))[:MOST_RANKS],
         lines,
     )
+
+
+def _silent(hits: Iterable[Hit], world_size: int) -> list[str]:
+    """Return the ranks that did not time out where nearly all others did: those wait for them."""
+    waiting = {hit.line.rank for hit in hits if hit.reading.tag == "waits"}
+    silent = [str(rank) for rank in range(world_size) if str(rank) not in waiting]
+    return silent if len(silent) <= world_size // _FEW else []
+
+
+_FEW = 4  # at most one in so many ranks is late; otherwise their logs are missing
 
 
 _WAITING = frozenset({"waits", "stall", "store", "gone"})

@@ -69,10 +69,12 @@ _STARTED = re.compile(r"init complete|launch mode parallel")
 
 # Epoch: [0][ 20/625]  Time  1.428 ( 1.972)  Loss 6.9
 # iteration       10/  500000 | consumed samples:  5120 | lm loss: 1.1E+01
+# INFO:root:Epoch[0] Batch [20] Speed: 26.81 samples/sec accuracy=0.109747
 # {'loss': 2.51, 'grad_norm': 1.1, 'learning_rate': 5e-05, 'epoch': 0.02}
 #     8388608       2097152     float     sum      -1    250.0   33.55   33.55      0
 _STEPS = re.compile(
-    r"\b(?:epoch|step|iter|iters|iterations?|batch)\b.{0,300}loss\b|\bloss\b.{0,100}\b(?:epoch|step|iter)\b"
+    r"\b(?:epoch|step|iter|iters|iterations?|batch)\b.{0,300}(?:loss|accuracy|samples/s|images/s|tokens/s)"
+    r"|\bloss\b.{0,100}\b(?:epoch|step|iter)\b"
     r"|^[\s.:\[\]a-z_-]{0,40}\s(?:float|half|bfloat|double|u?int)\s{1,9}(?:sum|prod|min|max|avg|none)\s"
 )
 
@@ -97,7 +99,7 @@ _BAD = re.compile(
 
 # node01:77:80 [0] NCCL INFO comm 0x55d0 rank 3 nranks 16 cudaDev 3 busId 1a000 - Init COMPLETE
 _RANK_OF_PROCESS = re.compile(
-    r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):\d+ \[\d+\] NCCL INFO .{0,200}\brank (\d{1,6}) nranks "
+    r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):\d+ \[\d+\] NCCL INFO .{0,200}\brank (\d{1,6}) nranks (\d{1,6})\b"
 )
 
 
@@ -161,6 +163,7 @@ class Scan:
 
     def __init__(self) -> None:
         self.logs: list[Log] = []
+        self.world_size = 0  # of the largest communicator, 0 if no line says it
         self.known = False  # whether a line of a known program was among them
         self._index = _index()
         self._templates: dict[bytes, _Template | None] = {}
@@ -169,7 +172,7 @@ class Scan:
         self._last: dict[tuple[object, ...], deque[Hit]] = {}
         self._context: list[Line] = []
         self._late_context: deque[Line] = deque(maxlen=_MOST_CONTEXT)
-        self._rank_of_process: dict[tuple[str, str], str] = {}
+        self._rank_of_process: dict[tuple[str, str], tuple[int, str]] = {}  # in the largest communicator
 
     @property
     def hits(self) -> list[Hit]:
@@ -185,7 +188,7 @@ class Scan:
     def rank_of_process(self, line: Line) -> str:
         """Return the rank of the process that wrote a line of NCCL, if another line of it names its rank."""
         match = _PROCESS.search(line.text[:300])
-        return self._rank_of_process.get((match[1], match[2]), "") if match else ""
+        return self._rank_of_process.get((match[1], match[2]), (0, ""))[1] if match else ""
 
     def read(self, name: str, chunks: Iterable[bytes]) -> Log:
         """Read one log, in chunks of any size."""
@@ -307,7 +310,10 @@ class Scan:
     def _take(self, log: Log, found: _Template, number: int, text: str, moment: Moment | None) -> None:
         line = _line(log, number, text, moment)
         if found.ranks and (match := _RANK_OF_PROCESS.search(line.text)) and len(self._rank_of_process) < 10**5:
-            self._rank_of_process[match[1], match[2]] = match[3]
+            process, ranks = (match[1], match[2]), int(match[4])
+            self.world_size = max(self.world_size, ranks)
+            if ranks >= self._rank_of_process.get(process, (0, ""))[0]:  # smaller ones are parts of the job
+                self._rank_of_process[process] = ranks, match[3]
         if found.context:
             kept = self._context if len(self._context) < _MOST_CONTEXT else self._late_context
             kept.append(_short(line))

@@ -62,6 +62,7 @@ def test_a_traceback_has_the_time_of_the_line_before_it(tmp_path: Path) -> None:
 def test_nccls_process_has_the_rank_that_another_of_its_lines_names(tmp_path: Path) -> None:
     text = (
         "node02:4003:5003 [3] NCCL INFO ncclCommInitRank comm 0x1 rank 11 nranks 16 cudaDev 3 - Init START\n"
+        "node02:4003:5003 [3] NCCL INFO ncclCommInitRank comm 0x2 rank 1 nranks 2 cudaDev 3 - Init START\n"
         "node02:4003:5003 [3] include/alloc.h:178 NCCL WARN Cuda failure 2 'out of memory'\n"
     )
     found = best(tmp_path, text)
@@ -102,6 +103,16 @@ def test_a_rank_that_waits_is_not_the_one_that_failed(tmp_path: Path) -> None:
     assert (found.cause, found.ranks, found.confidence < SURE) == ("slow_rank_timeout", (), True)
 
 
+def test_the_rank_that_did_not_time_out_is_the_one_to_look_at(tmp_path: Path) -> None:
+    start = "n1:77:80 [0] NCCL INFO comm 0x1 rank 0 nranks 8 cudaDev 0 - Init COMPLETE\n"
+    log = start + "".join(WATCHDOG.format(rank) for rank in range(8) if rank != 5)
+    found = best(tmp_path, log)
+    assert (found.cause, found.ranks) == ("slow_rank_timeout", (5,))
+    assert found.meaning.endswith("look first at rank 5, which did not time out")
+    few = best(tmp_path, start + "".join(WATCHDOG.format(rank) for rank in range(3)))
+    assert few.ranks == ()
+
+
 def test_one_interface_name_that_does_not_fit_all_nodes_is_found(tmp_path: Path) -> None:
     text = (
         "node01:1:1 [0] NCCL INFO Bootstrap : Using eth0:10.1.0.1<0>\n"
@@ -123,6 +134,8 @@ def test_an_answer_that_is_not_sure_has_candidates_and_what_tells_them_apart(tmp
 
 def test_progress_and_an_end_are_healthy(tmp_path: Path) -> None:
     steps = "".join(f"step {step} loss 0.{step}\n" for step in range(5))
+    batches = "INFO:root:Epoch[0] Batch [20] Speed: 26.81 samples/sec accuracy=0.109747\n"
+    assert report(tmp_path, {"job.log": batches}).healthy
     assert report(tmp_path, {"job.log": steps}) == LogReport(
         (), healthy=True, summary="no failure: the job makes progress", files=1, lines=5, unread=()
     )

@@ -25,6 +25,7 @@ SIGNATURES = (
         "ssh_auth", Grade.LIKELY, "firewall"),
     # RuntimeError: Read data from KVStore server failed.
     row(r"HOROVOD_GLOO_\w+ (?:is )?not set|Gloo (?:context|rendezvous) .{0,100}timed out|"
+        r"Unable to meet other process at the rendezvous store|"
         r"Read data from KVStore server failed|Put data input KVStore server failed|"
         r"GET methods? .{0,80}KVStore",
         "rendezvous_misconfig", Grade.POSSIBLE, "firewall", "rank_crashed", tag="store"),

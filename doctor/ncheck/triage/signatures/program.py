@@ -164,5 +164,5 @@ SIGNATURES = (
     # my.package.errors.DataError
     Signature(re.compile(
         _BEFORE + r"(?P<exception>(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|Failure))"
-        r"(?:: |:?\s*$)"), _exception),
+        r"(?::|\s*$)"), _exception),
 )  # fmt: skip
