@@ -192,8 +192,8 @@ def _diagnosis(hits: list[Hit], scan: Scan) -> Diagnosis:
     ]
     nodes = [hit.reading.node for hit in failed] + [hit.line.host for hit in own if not hit.reading.node]
     meaning = best.meaning or cause.meaning
-    if best.tag == "waits" and (silent := _silent(hits, scan.world_size)):
-        meaning += f"; look first at rank {', '.join(silent)}, which did not time out"
+    if best.tag == "waits" and (silent := _silent(scan)):
+        meaning += f"; look first at rank {', '.join(silent[:MOST_EVIDENCE])}, which did not time out"
         ranks += silent
     return Diagnosis(
         best.cause,
@@ -210,11 +210,10 @@ def _diagnosis(hits: list[Hit], scan: Scan) -> Diagnosis:
     )
 
 
-def _silent(hits: Iterable[Hit], world_size: int) -> list[str]:
+def _silent(scan: Scan) -> list[str]:
     """Return the ranks that did not time out where nearly all others did: those wait for them."""
-    waiting = {hit.line.rank for hit in hits if hit.reading.tag == "waits"}
-    silent = [str(rank) for rank in range(world_size) if str(rank) not in waiting]
-    return silent if len(silent) <= world_size // _FEW else []
+    silent = [str(rank) for rank in range(scan.world_size) if str(rank) not in scan.timed_out]
+    return silent if len(silent) <= scan.world_size // _FEW else []
 
 
 _FEW = 4  # at most one in so many ranks is late; otherwise their logs are missing
@@ -233,7 +232,20 @@ def scores(diagnoses: tuple[Diagnosis, ...]) -> tuple[float, ...]:
     """Return how sure each diagnosis is, from 0 to 1: of those with 0.8 or more, nine in ten are right."""
     found = [_ECHO_SCORE if diagnosis.echo or not diagnosis.cause else _SCORES[diagnosis.confidence]
              for diagnosis in diagnoses]  # fmt: skip
-    return tuple(score if score == max(found) else min(score, 0.9 * max(found)) for score in found)
+    if len(found) > 1 and found[0] == found[1] and _undecided(*diagnoses[:2]):
+        found = [min(score, _RIVALS) for score in found]
+    return tuple(score if score == max(found) else round(min(score, 0.9 * max(found)), 2) for score in found)
+
+
+_RIVALS = 0.75  # two causes are equally clear, and nothing says which came first
+
+
+def _undecided(one: Diagnosis, other: Diagnosis) -> bool:
+    """Return whether nothing tells which of two came first: different logs, and lines without a time."""
+    if not one.lines or not other.lines or other.cause in one.others or one.cause in other.others:
+        return False
+    first, second = one.lines[0], other.lines[0]
+    return first.file != second.file and not (first.moment and second.moment)
 
 
 def candidates(diagnosis: Diagnosis) -> tuple[Diagnosis, ...]:

@@ -164,6 +164,7 @@ class Scan:
     def __init__(self) -> None:
         self.logs: list[Log] = []
         self.world_size = 0  # of the largest communicator, 0 if no line says it
+        self.timed_out: set[str] = set()  # ranks
         self.known = False  # whether a line of a known program was among them
         self._index = _index()
         self._templates: dict[bytes, _Template | None] = {}
@@ -323,6 +324,8 @@ class Scan:
             if log.ignored and reading.kind == "exception":
                 log.ignored = False
                 continue
+            if reading.tag == "waits" and line.rank:
+                self.timed_out.add(line.rank)
             kind = reading.cause, reading.grade, reading.tag, reading.kind
             early = self._first.setdefault(kind, [])
             hits = early if len(early) < AT_EACH_END else self._last.setdefault(kind, deque(maxlen=AT_EACH_END))

@@ -52,6 +52,16 @@ def test_of_two_failures_in_two_files_the_earlier_one_is_first(tmp_path: Path) -
     assert [candidate.cause for candidate in found] == ["gpu_oom", "gpu_mapping"]
 
 
+def test_two_failures_of_which_nothing_says_which_came_first_are_not_sure(tmp_path: Path) -> None:
+    oom = "n1:1:1 [0] NCCL WARN Cuda failure 2 'out of memory'\n"
+    twice = "n2:2:2 [0] NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on 1b\n"
+    found = report(tmp_path, {"a.log": oom, "b.log": twice}).diagnoses
+    assert [(candidate.cause, candidate.confidence) for candidate in found[:2]] == [
+        ("gpu_oom", 0.75), ("gpu_mapping", 0.75),
+    ]  # fmt: skip
+    assert best(tmp_path, oom + twice).confidence == 0.95
+
+
 def test_a_traceback_has_the_time_of_the_line_before_it(tmp_path: Path) -> None:
     one = "2026-01-01 10:00:09 step 1 loss 0.3\n" + TRACEBACK.replace("ValueError", "KeyError")
     other = "2026-01-01 10:00:01 loading\n" + TRACEBACK
