@@ -42,6 +42,7 @@ FAILURES = [
     ("failed (exitcode: -11) local_rank: 0 (pid: 77) of binary: /usr/bin/python3", "rank_crashed", "segfault"),
     ("=   EXIT CODE: 139", "rank_crashed", "segfault"),
     ("a.out: malloc.c:2617: sysmalloc: Assertion `(old_top == 0)' failed.", "rank_crashed", "assertion"),
+    ("F1122 13:50:47.079073 63928 user_op.cpp:299] Check failed: it != end()", "rank_crashed", "assertion"),
     ("AssertionError: expected 8 groups", "rank_crashed", "assertion"),
     ("[rank3]: my.package.errors.DataError: no more data", "rank_crashed", "exception"),
     # schedulers
@@ -111,6 +112,9 @@ def test_a_line_that_only_looks_like_a_failure_is_none(line: str) -> None:
         (("LoadServer 172.17.0.2 Failed at 3 times error_code 14 error_message failed to connect",), "wrong_nic"),
         (("van.cc:291: Bind to role=worker, ip=172.17.0.2, port=41231, is_recovery=0",
           "Stalled ranks: 3: [grad_1]"), "wrong_nic"),
+        (("LoadServer  gpu9 Failed at 3 times error_code 14 error_message DNS resolution failed",), "dns_failure"),
+        (("LoadServer 172.17.0.2 Failed at 0 times error_code 14 error_message failed to connect",
+          "Check failed: status (14 vs. 0) Machine 0 lost"), "wrong_nic"),
         (("Local node IP: 172.17.0.2", "connect: Connection refused"), "wrong_nic"),
         (("LoadServer 10.1.0.2 Failed at 3 times error_code 14 error_message Connection refused",), "rank_crashed"),
     ],

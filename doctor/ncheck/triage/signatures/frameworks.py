@@ -12,7 +12,8 @@ SIGNATURES = (
         "collective_mismatch", Grade.POSSIBLE, "slow_rank_timeout", "rank_crashed", tag="stall", passing=True,
         meaning="some ranks did not call a collective that the others wait for"),
     # Horovod has been shut down. This was caused by an exception on one of the ranks or an attempt to allreduce
-    row(r"Horovod has been shut down\.|HorovodInternalError|Horovod detected that one or more processes exited with",
+    row(r"Horovod has been shut down\.|\bMachine \d+ lost\b|Container rank (?P<rank>\d{1,6}) status failed|"
+        r"HorovodInternalError|Horovod detected that one or more processes exited with",
         "rank_crashed", Grade.ECHO, "firewall", tag="gone"),
     # ValueError: Not enough slots on the hosts to fulfill the 16 requested.
     row(r"Not enough slots on the hosts to fulfill|Requested more processes \(\d+\) than there are available slots|"

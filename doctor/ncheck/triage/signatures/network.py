@@ -113,6 +113,14 @@ def _by_retry(match: re.Match[str]) -> Reading:
 _OFTEN = 10  # tries, the last of them a second apart: by then every rank should have started
 
 
+def _load_server(match: re.Match[str]) -> Reading:
+    """Return the reading of OneFlow's retry: the first ones show only that the other process has not started yet."""
+    if "DNS" in match["error"]:
+        return Reading("dns_failure", Grade.LIKELY, ("rendezvous_misconfig",), "connect", passing=True)
+    reading = replace(_by_address(match), passing=True)
+    return reading if int(match["tries"]) > 1 else replace(reading, grade=Grade.ECHO)
+
+
 def _rendezvous(match: re.Match[str]) -> Reading:
     """Return the reading of a store that cannot be reached at the address of MASTER_ADDR or the endpoint."""
     return _INVALID_ADDRESS if _NO_ADDRESS.match(match["address"].strip("[]")) else _STORE
@@ -219,8 +227,8 @@ SIGNATURES = (
     Signature(re.compile(r"(?:Bind to|assign rank=\d+ to node|is connected to others|Node)? ?role=\w{1,12},.{0,40}\bip="
                          r"(?P<address>[\d.]{7,15}|[0-9a-f:]{2,39}), port="), _advertised),
     # LoadServer 172.17.0.2 Failed at 3 times error_code 14 error_message failed to connect to all addresses
-    Signature(re.compile(r"LoadServer (?P<address>[\w.:-]{1,255}) Failed at \d+ times(?P<error>.{0,300})"),
-              _by_address),
+    Signature(re.compile(r"LoadServer {1,3}(?P<address>[\w.:-]{1,255}) Failed at (?P<tries>\d{1,6}) times"
+                         r"(?P<error>.{0,300})"), _load_server),
     # Local node IP: 127.0.0.1
     Signature(re.compile(r"(?:Local node IP|node_ip_address|distributed_init_method|init_method|dist_url|"
         r"Using IP address of)"

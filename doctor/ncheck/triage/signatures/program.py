@@ -122,6 +122,11 @@ SIGNATURES = (
         r"malloc\(\): |munmap_chunk\(\)|stack smashing detected|pure virtual method called",
         "rank_crashed", Grade.LIKELY, "software_bug", "version_mismatch", kind="assertion",
         meaning="a rank stopped in native code: an assertion, or damaged memory", fix="ulimit -c unlimited"),
+    # F1122 13:50:47.079073 63928 user_op.cpp:299] Check failed: it != arg2tensor_desc_.end() Cannot find input
+    row(r"\bF\d{4,8} .{0,80}\] Check failed: (?!.{0,300}(?:Machine \d+ lost|nccl|cuda|CUDA))|"
+        r"terminate called after throwing an instance of '(?!c10|std::bad_alloc|gloo)",
+        "rank_crashed", Grade.POSSIBLE, "software_bug", kind="assertion",
+        meaning="a rank stopped in native code: a check of its own failed", fix="ulimit -c unlimited"),
     # Fatal Python error: Segmentation fault
     row(r"Fatal Python error: (?!Aborted)", "rank_crashed", Grade.LIKELY, "software_bug", "version_mismatch",
         kind="segfault", meaning="the Python interpreter of a rank crashed", fix="export PYTHONFAULTHANDLER=1"),
