@@ -3,8 +3,8 @@
     python release/docs.py            write what changed
     python release/docs.py --check    write nothing; list what is out of date, and end with 1 if anything is
 
-Whole files: docs/checks.md (the checks' pages), docs/ncheck.1 (the manual page, from the commands' help) and
-docs/demo.svg (a real `ncheck demo` in a terminal). In the other documents, a block between
+Whole files: docs/checks.md (the checks' pages), docs/causes.md (what triage answers), docs/ncheck.1 (the manual page,
+from the commands' help) and docs/demo.svg (a real `ncheck demo` in a terminal). In the other documents, a block between
 `<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
 
     replay CLUSTER TEXT ...      from `ncheck replay -v fixtures/CLUSTER`: the part that begins with the line with TEXT
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 TREE = Path(__file__).resolve().parents[1]
 WITH_BLOCKS = ("README.md", "docs/guide.md", "docs/api.md", "docs/integrations.md")
-CHECKS, DEMO, MANUAL = "docs/checks.md", "docs/demo.svg", "docs/ncheck.1"
+CHECKS, DEMO, MANUAL, CAUSES = "docs/checks.md", "docs/demo.svg", "docs/ncheck.1", "docs/causes.md"
 COLUMNS, ROWS = 100, 50
 
 _BLOCK = re.compile(r"(?P<begin><!-- make docs: (?P<words>[^>]+) -->\n).*?(?P<end><!-- end -->\n)", re.DOTALL)
@@ -52,6 +52,7 @@ def documents() -> dict[str, str]:
     texts = {path: (TREE / path).read_text(encoding="utf-8") for path in WITH_BLOCKS}
     return {
         CHECKS: checks_page(),
+        CAUSES: causes_page(),
         MANUAL: manual(),
         **{path: _BLOCK.sub(_filled, text) for path, text in texts.items()},
     }
@@ -90,6 +91,30 @@ def _check_section(check: Check) -> str:
     body = re.sub(r"^## (.*)$", r"**\1**\n", rest.strip(), flags=re.MULTILINE)
     head = f'<a id="{check.code.lower()}"></a>\n\n### {check.code} {check.name}\n'
     return f"{head}\n{title} ({check.severity.value}).\n\n{body}\n"
+
+
+# The causes
+
+
+def causes_page() -> str:
+    """Return docs/causes.md: what each cause means that triage names, the command that shows it, and its fix."""
+    from ncheck.triage.causes import CAUSES as ALL
+    from ncheck.triage.causes import SYMPTOM, UNKNOWN
+
+    head = (
+        "# Causes\n\n<!-- Written by make docs from doctor/ncheck/triage/causes.py: change them there. -->\n\n"
+        "What `ncheck triage` answers: `cause` of each diagnosis is one of these names, and one name is one repair. "
+        "`kind` says more of a program's failure: exception, assertion, import, file, permission, memory, killed, "
+        "segfault, disk, nan, exit, time-limit, preempted, cancelled.\n"
+    )
+    parts = [head]
+    for name, cause in {**ALL, UNKNOWN: SYMPTOM}.items():
+        look = f"- look: `{cause.look}`\n" if cause.look else ""
+        parts.append(
+            f'<a id="{name}"></a>\n\n## {name}\n\n{cause.meaning[:1].upper()}{cause.meaning[1:]}. {cause.about}\n\n'
+            f"{look}- fix: `{cause.fix}`\n"
+        )
+    return "\n".join(parts)
 
 
 # Output of the program

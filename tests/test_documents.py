@@ -57,6 +57,7 @@ def test_all_generated_documents_are_compared() -> None:
     assert sorted(generated()) == [
         "README.md",
         "docs/api.md",
+        "docs/causes.md",
         "docs/checks.md",
         "docs/guide.md",
         "docs/integrations.md",

@@ -1,7 +1,11 @@
-"""`ncheck read log` against real logs of failures: a floor under what is right, a ceiling over what is not."""
+"""`ncheck triage --logs` and `ncheck read log` against real logs of failures.
+
+A floor under what is right, a ceiling over what is not.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Mapping
@@ -10,9 +14,11 @@ from typing import Any
 
 import pytest
 from ncheck.parse.read import read_text
+from ncheck.triage.logs import SURE, LogReport, examine_logs
 
 FOLDER = Path(os.environ["NCHECK_CORPUS"]) / "hangs"
-LEAST_RIGHT, MOST_WRONG = 0.85, 0.05
+LEAST_RIGHT, MOST_WRONG = 0.85, 0.05  # among the lines of many ranks
+LEAST_FIRST, MOST_SURE = 0.98, 0.10  # of decidable cases the first answer is right, of others few are sure
 
 Row = Mapping[str, Any]
 
@@ -73,3 +79,24 @@ def test_every_answer_has_evidence_and_a_fix(row: Row) -> None:
     read = record(row)
     assert read["fix"]
     assert read["evidence"] or read["cause"] in ("healthy", None)
+
+
+def triage(row: Row) -> LogReport:
+    return examine_logs([str(FOLDER / row["case"] / "log.txt")], io.BytesIO())
+
+
+def test_the_first_answer_is_right_where_the_log_decides() -> None:
+    judged = [(row, triage(row)) for row in rows() if row["decidable_from_log"] and row["cause"] != "healthy"]
+    wrong = [row["case"] for row, found in judged if not (found.diagnoses and right(row, found.diagnoses[0].cause))]
+    assert len(wrong) <= (1 - LEAST_FIRST) * len(judged), wrong
+
+
+def test_where_the_log_does_not_decide_few_answers_are_sure_and_others_have_candidates() -> None:
+    judged = [(row, triage(row)) for row in rows() if not row["decidable_from_log"]]
+    sure = [row["case"] for row, found in judged if found.diagnoses and found.diagnoses[0].confidence >= SURE]
+    assert len(sure) <= MOST_SURE * len(judged), sure
+
+
+@pytest.mark.parametrize("row", [row for row in rows() if row["cause"] == "healthy"], ids=lambda row: row["case"])
+def test_a_healthy_job_gives_no_diagnosis(row: Row) -> None:
+    assert triage(row).diagnoses == ()

@@ -175,6 +175,53 @@ def verbs_missing(lines: Sequence[Line]) -> Detected:
         yield Reading("ibverbs_missing", Grade.LIKELY, ("container_isolation",)), (lacking, wanted)
 
 
+# node02:77:77 [0] NCCL WARN Bootstrap : no socket interface found
+_NO_INTERFACE = re.compile(r"no socket interface found|NET/Socket ?: no interface found")
+
+
+def names_differ(lines: Sequence[Line]) -> Detected:
+    """Yield that NCCL finds the interface on some nodes and not on others: one name does not fit all of them."""
+    lacking = {line.host: line for line in lines if line.host and _NO_INTERFACE.search(line.text)}
+    found = {line.host: line for line in lines if line.host and "sing" in line.text and _first_socket(line.text)}
+    others = [line for host, line in found.items() if host not in lacking]
+    if lacking and others:
+        reading = Reading("nic_names_differ", Grade.CERTAIN, ("no_interface",), explains=frozenset({"interface"}))
+        yield reading, (next(iter(lacking.values())), others[0])
+
+
+# Root Cause (first observed failure):
+_ROOT_CAUSE = "Root Cause (first observed failure)"
+
+
+#   host      : node03
+#   rank      : 12 (local_rank: 4)
+#   exitcode  : -9 (pid: 4021)
+_SUMMARY = re.compile(r"^\W{0,40}(?:\S{1,60} )?(?P<key>host|rank|exitcode) {1,8}: (?P<value>[A-Za-z0-9-][\w.-]{0,252})")
+
+
+_FIRST_TO_FAIL = Reading("rank_crashed", Grade.ECHO, meaning="a rank ended first; the log of that rank has the reason")
+
+
+def first_to_fail(lines: Sequence[Line]) -> Detected:
+    """Yield the rank and the node that torchrun names as the first to fail, from the lines below its headline."""
+    for at, line in enumerate(lines):
+        if _ROOT_CAUSE not in line.text:
+            continue
+        below = [other for other in lines[at + 1 : at + 12] if other.order[0] == line.order[0]]
+        matches = [(match, other) for other in below if (match := _SUMMARY.search(other.text))]
+        values = {match["key"]: match["value"] for match, _ in reversed(matches)}
+        if "rank" in values:
+            code = values.get("exitcode", "")
+            reading = replace(_FIRST_TO_FAIL, rank=values["rank"], node=values.get("host", ""))
+            if code in ("-9", "-11", "-4", "-8"):
+                killed = code == "-9"
+                reading = replace(reading, grade=Grade.LIKELY, kind="killed" if killed else "segfault",
+                                  meaning="a rank was killed, usually because memory ran out" if killed else
+                                  "a rank crashed in native code")  # fmt: skip
+            yield reading, (line, *(other for _, other in matches[:3]))
+            return
+
+
 # Prefixes of bridges, tunnels and USB network adapters. A veth may be all that a container has, and lead out of it.
 _VIRTUAL = ("docker", "virbr", "br-", "cni", "flannel", "cali", "tunl", "ip6tnl", "tailscale", "wg", "usb")
 
@@ -231,4 +278,14 @@ DETECTORS: tuple[Callable[[Sequence[Line]], Detected], ...] = (
     nodes_taken_for_one,
     tests_run_alone,
     local_interfaces,
+    names_differ,
+    first_to_fail,
 )
+
+
+# What a line must contain for a detector to look at it: in lower case, without digits.
+WORDS = (
+    "nccl version", "plugin", "using network", "worknccl(", " via pp/", "nthread", " pid ", "avg bus bandwidth",
+    "libibverbs", "bootstrap", "net/socket", "net : using", "net/ib", "nccl_ib_", "]ib", "]roce", "using ib",
+    "using roce", "socket interface found", "root cause (first", "host      : ", "rank      : ", "exitcode  : ",
+)  # fmt: skip

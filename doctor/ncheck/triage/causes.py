@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Cause:
-    """`meaning` follows "the job failed: "; `fix` is the command for it, unless the signature has one of its own."""
+    """`meaning` follows "the job failed: "; `fix` is the command for it, unless the signature has one of its own.
+
+    `look` is a command that shows whether it is this cause; `about` explains it in docs/causes.md.
+    """
 
     meaning: str
     fix: str
+    look: str = ""
+    about: str = ""
 
 
 _PLAN = "ncheck plan nodes.txt --for env"
@@ -20,7 +25,10 @@ _PLAN = "ncheck plan nodes.txt --for env"
 _CHECK = "ncheck nodes.txt"
 
 
-CAUSES: Mapping[str, Cause] = {
+UNKNOWN = "unknown"  # the slug of a failure whose cause no line shows
+
+
+_CAUSES: Mapping[str, Cause] = {
     # addresses, names, routes
     "wrong_nic": Cause("the job uses a network interface that does not lead to the other nodes", _PLAN),
     "no_interface": Cause("no network interface with an address matches the configured names", _PLAN),
@@ -94,7 +102,184 @@ CAUSES: Mapping[str, Cause] = {
     ),
     "slow_rank_timeout": Cause("a rank arrived later than the timeout of the others", "py-spy dump --pid PID"),
     "nofile_limit": Cause("a process reached its limit on open files", "ulimit -n 131072"),
+    # the program, and what ran it
+    "diverged": Cause("the loss became NaN or infinite", "export TORCH_SHOW_CPP_STACKTRACES=1"),
+    "disk_full": Cause("a disk is full, or a quota is used up", "df -h ."),
+    "storage_hang": Cause("a file system does not answer", "dmesg | grep -i 'not responding'"),
+    "job_ended": Cause(
+        "the scheduler ended the job: time limit, preemption, or cancelled by somebody",
+        "sacct -j JOBID --format=JobID,State,ExitCode,Elapsed,Timelimit",
+    ),
+    "node_failed": Cause("a node went down, or lost its connection to the scheduler", "sinfo -R"),
     "healthy": Cause("the log shows no failure", "export NCCL_DEBUG=INFO"),
+}
+
+
+# What shows whether it is this cause, and more about it than one sentence.
+_MORE: Mapping[str, tuple[str, str]] = {
+    "wrong_nic": (
+        _CHECK,
+        (
+            "NCCL, gloo and MPI pick an interface by name and order. docker0, virbr0, veth and loopback"
+            " have addresses that the other nodes cannot reach, or that every node has."
+        ),
+    ),
+    "no_interface": (
+        "ip -br address",
+        (
+            "NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME or btl_tcp_if_include names an"
+            " interface that does not exist on a node, or that has no address."
+        ),
+    ),
+    "nic_names_differ": (
+        _CHECK,
+        "One value of NCCL_SOCKET_IFNAME cannot fit all nodes. A list of both names, or /etc/nccl.conf per node, can.",
+    ),
+    "routing": (
+        "ip route get ADDRESS",
+        (
+            "The interface is right, and the kernel sends the packets elsewhere: a missing"
+            " route, overlapping subnets, or replies on another way that reverse-path filtering drops."
+        ),
+    ),
+    "firewall": (
+        _CHECK,
+        (
+            "A filter drops (time-out) or rejects (no route to host, refused) the ports. A job needs all"
+            " ports between its nodes, not only that of the rendezvous."
+        ),
+    ),
+    "container_isolation": (
+        "ip -br address",
+        "A bridge network, NAT, a missing /dev/infiniband or a private /dev/shm hides from the job what the node has.",
+    ),
+    "mtu_mismatch": ("ping -M do -s 8972 -c 3 NODE", "Connections succeed and the first large message hangs."),
+    "hostname_loopback": (
+        'getent hosts "$(hostname)"',
+        "/etc/hosts gives the node's own name the address 127.0.0.1 or 127.0.1.1, and a rank passes it on.",
+    ),
+    "gloo_bad_address": ("ip -br address", "Gloo binds to the address of the hostname or of GLOO_SOCKET_IFNAME."),
+    "dns_failure": (
+        "getent hosts NODE",
+        (
+            "MASTER_ADDR or a host of the list has no address, or not yet: pods of"
+            " Kubernetes get their names a little after they start."
+        ),
+    ),
+    "same_hostname": (
+        "hostname",
+        "NCCL takes ranks with one host name and boot id for one machine, and tries shared memory or P2P between them.",
+    ),
+    "port_in_use": ("sudo ss -lptn", "An earlier job still runs, or two jobs on one node have the same port."),
+    "rendezvous_misconfig": (
+        'echo "$RANK $WORLD_SIZE $MASTER_ADDR $MASTER_PORT"',
+        (
+            "Ranks missing, two ranks with one"
+            " number, another world size or address on some nodes, a store of an earlier run."
+        ),
+    ),
+    "launcher_mismatch": (
+        "mpirun --version",
+        "Options of Open MPI for MPICH's mpirun or the other way round, or a program that was built without MPI.",
+    ),
+    "ssh_auth": (
+        "ssh -o BatchMode=yes NODE true",
+        "Key, host key, user or sshd: mpirun needs a login without a question.",
+    ),
+    "mpi_daemon_missing": ("ssh NODE 'command -v orted prted'", "A login without a terminal has another PATH."),
+    "clock_skew": ("timedatectl status", "Certificates, credentials and stores refuse times from the future."),
+    "version_mismatch": (_CHECK, "Ranks of two images, or one process with libraries of two installations."),
+    "driver_insufficient": (
+        "nvidia-smi",
+        "The driver is older than CUDA needs, absent, or was updated without being loaded again.",
+    ),
+    "arch_unsupported": (
+        "nvidia-smi --query-gpu=name,compute_cap --format=csv",
+        "The build has no code for the GPU's compute capability.",
+    ),
+    "net_plugin": (_CHECK, "libnccl-net of another NCCL version, on some nodes only, or without its libraries."),
+    "software_bug": (_CHECK, "Search the message in the project's issues: another version may have the fix."),
+    "ib_fabric": ("ibstat", "Port down, cable, subnet manager, switch, or a rail without connection to the others."),
+    "roce_gid": ("show_gids", "RoCE needs the GID of the right address and version: NCCL_IB_GID_INDEX."),
+    "ib_wrong_hca": ("ibdev2netdev", "NCCL takes all HCAs unless NCCL_IB_HCA limits it, also those of storage."),
+    "ibverbs_missing": ("ldconfig -p | grep libibverbs", "Without libibverbs NCCL falls back to TCP."),
+    "memlock_limit": (
+        "ulimit -l",
+        "RDMA pins memory. The limit of the service that starts the job counts, not that of a login.",
+    ),
+    "gpudirect_rdma": (
+        "lsmod | grep -E 'nvidia_peermem|nv_peer_mem'",
+        "The HCA reads GPU memory by nvidia-peermem or DMA-BUF; ACS and the IOMMU can be in the way.",
+    ),
+    "shm_too_small": ("df -h /dev/shm", "Docker gives a container 64 MB. --shm-size or --ipc=host gives more."),
+    "p2p_acs_iommu": (
+        "sudo lspci -vvv | grep ACSCtl",
+        (
+            "With ACS or the IOMMU on, transfers between GPUs hang or"
+            " return wrong values. NCCL_P2P_DISABLE=1 shows whether it is that."
+        ),
+    ),
+    "p2p_unsupported": ("nvidia-smi topo -p2p r", "Some models report P2P and do not have it."),
+    "peer_limit": ("nvidia-smi -L", "CUDA maps the memory of 8 peers at most. One process per GPU does not need it."),
+    "gpu_mapping": ("nvidia-smi -L", "Local rank and CUDA_VISIBLE_DEVICES decide which GPU a rank uses."),
+    "gpu_fault": ("sudo journalctl -k -g Xid", "Xid, ECC, NVLink, off the bus: drain the node, reset or replace."),
+    "fabric_manager": (
+        "systemctl status nvidia-fabricmanager",
+        "Machines with NVSwitch need it, in the driver's version; multi-node NVLink also needs IMEX.",
+    ),
+    "nvls_failure": (
+        "nvidia-smi -q | grep -A 3 Fabric",
+        "Multicast over NVSwitch needs the fabric manager and its memory; NCCL_NVLS_ENABLE=0 goes without.",
+    ),
+    "gpu_oom": ("nvidia-smi", "A smaller batch, or another process that uses the GPU."),
+    "collective_mismatch": (
+        "export TORCH_DISTRIBUTED_DEBUG=DETAIL",
+        "A condition that differs by rank, an uneven last batch, another shape or dtype.",
+    ),
+    "rank_crashed": (
+        "sudo journalctl -k -g 'oom|segfault|Xid'",
+        (
+            "One rank ended first: an exception, a signal, host"
+            " memory. `kind` says which. The log of that rank has the reason, the others only lost it."
+        ),
+    ),
+    "slow_rank_timeout": (
+        "py-spy dump --pid PID",
+        (
+            "The ranks that time out wait. The late one loads data, writes a"
+            " checkpoint, evaluates alone or hangs: look at the rank without a time-out."
+        ),
+    ),
+    "nofile_limit": ("ulimit -n", "Each pair of ranks needs sockets, and data loaders need descriptors."),
+    "diverged": (
+        "",
+        (
+            "Look at the step before: learning rate, loss scale, data. Ranks that stop on it leave the others"
+            " in a collective."
+        ),
+    ),
+    "disk_full": (
+        "df -h . /tmp; df -i .; quota -s",
+        "Checkpoints and core files fill disks; a quota or the number of files can be the limit.",
+    ),
+    "storage_hang": (
+        "sudo journalctl -k -g 'not responding|blocked for more'",
+        "Processes in state D on a mount that does not answer; the others wait for them.",
+    ),
+    "job_ended": (
+        "sacct -j JOBID --format=JobID,State,ExitCode,Elapsed,Timelimit",
+        "Not a failure of the program: the scheduler or a person stopped it.",
+    ),
+    "node_failed": (
+        "scontrol show node NODE",
+        "The scheduler lost the node: power, kernel, network. Look at its console.",
+    ),
+    "healthy": ("", "The log shows an end or progress, and nothing that speaks of a failure."),
+}
+
+
+CAUSES: Mapping[str, Cause] = {
+    name: replace(cause, look=_MORE[name][0], about=_MORE[name][1]) for name, cause in _CAUSES.items()
 }
 
 
@@ -107,4 +292,9 @@ def only_shows(fix: str) -> bool:
     return not fix.startswith(_CHANGES) or "DEBUG" in fix
 
 
-SYMPTOM = Cause("the ranks failed, and the log does not show why", "export NCCL_DEBUG=INFO")
+SYMPTOM = Cause(
+    "the ranks failed, and the log does not show why",
+    "export NCCL_DEBUG=INFO",
+    about="The lines are consequences. Run the job again with NCCL_DEBUG=INFO and TORCH_DISTRIBUTED_DEBUG=INFO, and"
+    " give the logs of all ranks.",
+)  # fmt: skip

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections import deque
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import islice
 
 from ncheck.text import printable
+from ncheck.triage.across_lines import DETECTORS
 from ncheck.triage.causes import CAUSES, SYMPTOM
-from ncheck.triage.lines import Line, read_lines
-from ncheck.triage.signature import Grade, Reading
+from ncheck.triage.lines import Line
+from ncheck.triage.scan import Hit, Log, Scan
+from ncheck.triage.signature import Grade
 
 MOST_EVIDENCE = 6
 
 
+MOST_RANKS = 64
+
+
 _LONGEST_EVIDENCE = 300
-
-
-_AT_EACH_END = 1000  # hits of one kind that are kept, from the beginning of the log and from its end
 
 
 class Confidence(str, Enum):
@@ -37,7 +38,9 @@ _CONFIDENCE = {Grade.CERTAIN: Confidence.HIGH, Grade.LIKELY: Confidence.MEDIUM}
 class Diagnosis:
     """One cause that a log points to. `cause` is a name in causes.CAUSES, "" if the log shows only symptoms.
 
-    `evidence` are the log lines that point to it, `others` the causes that print the same lines, `fix` one command.
+    `evidence` are the log lines that point to it, `lines` the same with file and number; `others` are the causes that
+    print the same lines, `fix` is one command. `ranks` and `nodes` are those that failed, the first one first, as far
+    as the log names them; `kind` says more of a program's failure.
     `echo`: the lines show only the consequences of another rank's failure.
     """
 
@@ -48,12 +51,10 @@ class Diagnosis:
     fix: str
     others: tuple[str, ...] = ()
     echo: bool = False
-
-
-@dataclass(frozen=True)
-class _Hit:
-    reading: Reading
-    line: Line
+    kind: str = ""
+    ranks: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = field(default=(), compare=False)
 
 
 def diagnose(lines: Iterable[str]) -> tuple[Diagnosis, ...]:
@@ -61,96 +62,80 @@ def diagnose(lines: Iterable[str]) -> tuple[Diagnosis, ...]:
 
     The log may be of one rank or of many, in any order. It is untrusted: it is bounded, and only searched.
     """
-    read = _read(lines)
-    hits = _without_explained(_not_outlived(_hits(read), read))
-    causes: dict[str, list[_Hit]] = {}
+    return diagnoses_of(_scanned(lines))
+
+
+def diagnoses_of(scan: Scan) -> tuple[Diagnosis, ...]:
+    """Return the causes that all logs of a scan point to together, best first."""
+    hits = _without_explained(_not_outlived([*scan.hits, *_hits_across_lines(scan)], scan.logs))
+    causes: dict[str, list[Hit]] = {}
     for hit in hits:
         causes.setdefault(hit.reading.cause, []).append(hit)
-    diagnoses = tuple(_diagnosis(hits) for hits in _ranked(causes.values()))
+    diagnoses = tuple(_diagnosis(hits, scan) for hits in _ranked(causes.values()))
     return tuple(diagnosis for diagnosis in diagnoses if not diagnosis.echo) or diagnoses
 
 
-def _read(lines: Iterable[str]) -> list[Line]:
-    from ncheck.triage.signatures import may_match
+def _scanned(lines: Iterable[str]) -> Scan:
+    scan = Scan()
+    scan.read("", _chunks(iter(lines)))
+    return scan
 
-    return read_lines(lines, lambda text: may_match(text) or _shows_progress(text))
+
+def _chunks(lines: Iterator[str]) -> Iterator[bytes]:
+    while some := list(islice(lines, 5000)):
+        yield ("\n".join(some) + "\n").encode("utf-8", "replace")
 
 
-def _hits(lines: Sequence[Line]) -> list[_Hit]:
-    """Return the readings of single lines, then those of several lines together."""
-    from ncheck.triage.across_lines import DETECTORS
-    from ncheck.triage.signatures import readings
-
-    first: dict[tuple[str, Grade, str], list[_Hit]] = {}
-    last: dict[tuple[str, Grade, str], deque[_Hit]] = {}
-    for line in lines:
-        for reading in readings(line.text):
-            kind = reading.cause, reading.grade, reading.tag
-            early = first.setdefault(kind, [])
-            kept = early if len(early) < _AT_EACH_END else last.setdefault(kind, deque(maxlen=_AT_EACH_END))
-            kept.append(_Hit(reading, line))
-    hits = [hit for kept in (*first.values(), *last.values()) for hit in kept]
+def _hits_across_lines(scan: Scan) -> Iterator[Hit]:
+    context = scan.context
     for detect in DETECTORS:
-        hits.extend(_Hit(reading, line) for reading, members in detect(lines) for line in members[:MOST_EVIDENCE])
-    return hits
+        for reading, members in detect(context):
+            yield from (Hit(reading, line) for line in members[:MOST_EVIDENCE])
 
 
 def progress(lines: Iterable[str]) -> Confidence | None:
     """Return how sure it is that the job of this log works: HIGH if it finished, LOW if it ran, None for no sign."""
-    texts = [line.text for line in _read(lines)]
-    if any(map(_DONE.search, texts)):
+    (log,) = _scanned(lines).logs
+    if log.done:
         return Confidence.HIGH
-    return Confidence.LOW if any(_RUNNING.search(text) or _CONNECTED.search(text) for text in texts) else None
+    return Confidence.LOW if log.last_progress or log.connected else None
 
 
 def trouble_at_the_end(lines: Iterable[str]) -> str:
     """Return the line that sounds like a failure after the last sign of progress, or in it; "" if there is none."""
-    read = _read(lines)
-    progressed = [index for index, line in enumerate(read) if _shows_progress(line.text)]
-    rest = read[progressed[-1] :] if progressed else read
-    said = next((line.text for line in rest if _BAD_WORDS.search(line.text) and not line.text.startswith("#")), "")
-    return printable(said.strip(), _LONGEST_EVIDENCE)
+    (log,) = _scanned(lines).logs
+    return shown(log.trouble) if log.trouble else ""
 
 
-def _shows_progress(text: str) -> bool:
-    return bool(_DONE.search(text) or _RUNNING.search(text))
+def shown(line: Line) -> str:
+    """Return the text of a line as evidence: printable and bounded."""
+    return printable(line.text.strip(), _LONGEST_EVIDENCE)
 
 
-# NaN detected in loss, aborting
-# step 512 loss nan
-# FATAL: checkpoint is corrupt
-_BAD_WORDS = re.compile(
-    r"\b(?:abort(?:s|ed|ing)?|fatal|panic|diverged|traceback|terminat(?:ed|ing)|killed|giving up|nan)\b|"
-    r"\b\w*(?:error|exception)\b(?=:|\s*$)",
-    re.IGNORECASE,
-)
+def _not_outlived(hits: list[Hit], logs: list[Log]) -> list[Hit]:
+    """Return the hits after which the job of their log did not go on or finish."""
+    kept: list[Hit] = []
+    by_log: dict[int, list[Hit]] = {}
+    for hit in hits:
+        by_log.setdefault(hit.line.order[0], []).append(hit)
+    for index, own in by_log.items():
+        log = logs[index]
+        if log.done and all(hit.line.number < log.done or hit.reading.passing or hit.reading.context for hit in own):
+            continue
+        kept += [hit for hit in own if not (hit.reading.passing and _went_on(hit, log))]
+    return kept
 
 
-# node01:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0
-_CONNECTED = re.compile(r"NCCL INFO (?:Channel|Ring) .* via ")
+def _went_on(hit: Hit, log: Log) -> bool:
+    """Return whether the job went on after a line.
+
+    After a rank's own failure, other ranks may still print a line or two of progress.
+    """
+    enough = 3 if hit.reading.kind and not log.done > hit.line.number else 1
+    return sum(number > hit.line.number for number in log.last_progress) >= enough
 
 
-# # Avg bus bandwidth    : 9.0213
-_DONE = re.compile(r"# (?:Avg bus bandwidth|Out of bounds values : 0 OK)")
-
-
-# node01:77:80 [0] NCCL INFO comm 0x55d0 rank 0 nranks 16 cudaDev 0 busId 1a000 - Init COMPLETE
-# Epoch: [0][ 20/625]  Time  1.428 ( 1.972)
-_RUNNING = re.compile(r"Init COMPLETE|\b[Ee]poch\b.{0,300}\b[Ll]oss\b|\bstep\b.{0,300}\bloss\b|Launch mode Parallel")
-
-
-def _not_outlived(hits: list[_Hit], lines: Sequence[Line]) -> list[_Hit]:
-    """Return the hits after which the job did not go on or finish."""
-    if not hits:
-        return []
-    done = max((line.number for line in lines if _DONE.search(line.text)), default=-1)
-    running = max((line.number for line in lines if _RUNNING.search(line.text)), default=-1)
-    if done >= 0 and all(hit.line.number < done or hit.reading.passing or hit.reading.context for hit in hits):
-        return []
-    return [hit for hit in hits if not (hit.reading.passing and max(done, running) > hit.line.number)]
-
-
-def _without_explained(hits: list[_Hit]) -> list[_Hit]:
+def _without_explained(hits: list[Hit]) -> list[Hit]:
     """Return the hits without those that a context explains, and without contexts that explain nothing."""
     tags = {hit.reading.tag for hit in hits if hit.reading.tag}
     kept = [hit for hit in hits if not hit.reading.context or hit.reading.explains & tags]
@@ -158,34 +143,115 @@ def _without_explained(hits: list[_Hit]) -> list[_Hit]:
     return [hit for hit in kept if hit.reading.tag not in explained and (hit.reading.cause or not hit.reading.context)]
 
 
-def _ranked(causes: Collection[list[_Hit]]) -> list[list[_Hit]]:
+def _ranked(causes: Collection[list[Hit]]) -> list[list[Hit]]:
     """Return the causes by grade, highest first; equal ones by time if all their lines have one, else by line."""
-    best_hits = {id(hits): _best_first(hits)[0] for hits in causes}
-    timed = all(hit.line.time for hit in best_hits.values())
-
-    def order(hits: list[_Hit]) -> tuple[int, str, int]:
-        best = best_hits[id(hits)]
-        return -best.reading.grade, best.line.time if timed else "", best.line.number
-
-    return sorted(causes, key=order)
+    clock = _clock([hit for hits in causes for hit in hits])
+    best_hits = [(_best_first(hits, clock)[0], hits) for hits in causes]
+    timed = all(hit.line.moment for hit, _ in best_hits)
+    best_hits.sort(key=lambda pair: (-pair[0].reading.grade, clock(pair[0]) if timed else (), pair[0].line.order))
+    return [hits for _, hits in best_hits]
 
 
-def _best_first(hits: Iterable[_Hit]) -> list[_Hit]:
-    return sorted(hits, key=lambda hit: (-hit.reading.grade, hit.line.number))
+class _Clock:
+    """Orders lines by the day and time in them; by the time alone if some of them have no day."""
+
+    def __init__(self, *, days: bool) -> None:
+        self.days = days
+
+    def __call__(self, hit: Hit) -> tuple[float, ...]:
+        moment = hit.line.moment
+        if moment is None:
+            return ()
+        return (moment.day, moment.seconds) if self.days else (moment.seconds,)
 
 
-def _diagnosis(hits: list[_Hit]) -> Diagnosis:
+def _clock(hits: Collection[Hit]) -> _Clock:
+    return _Clock(days=all(hit.line.moment.day for hit in hits if hit.line.moment))
+
+
+def _best_first(hits: Iterable[Hit], clock: _Clock) -> list[Hit]:
+    hits = list(hits)
+    timed = all(hit.line.moment for hit in hits)
+    return sorted(hits, key=lambda hit: (-hit.reading.grade, clock(hit) if timed else (), hit.line.order))
+
+
+def _diagnosis(hits: list[Hit], scan: Scan) -> Diagnosis:
     """Return the diagnosis for all hits of one cause, in the words of the best of them."""
-    hits = _best_first(hits)
+    hits = _best_first(hits, _clock(hits))
     best = hits[0].reading
     cause = CAUSES[best.cause] if best.cause else SYMPTOM
-    evidence = dict.fromkeys(printable(hit.line.text.strip(), _LONGEST_EVIDENCE) for hit in hits)
+    evidence: dict[str, Line] = {}
+    for hit in hits:
+        evidence.setdefault(shown(hit.line), hit.line)
+    lines = tuple(islice(evidence.values(), MOST_EVIDENCE))
+    failed = [hit for hit in hits if hit.reading.grade is best.grade and hit.reading.kind == best.kind]
+    echo = best.grade is Grade.ECHO
+    own = [] if echo or best.tag in _WAITING else failed  # who waits, or lost another rank, did not fail itself
+    ranks = [hit.reading.rank for hit in failed] + [
+        hit.line.rank or scan.rank_of_process(hit.line) for hit in own if not hit.reading.rank
+    ]
+    nodes = [hit.reading.node for hit in failed] + [hit.line.host for hit in own if not hit.reading.node]
+    meaning = best.meaning or cause.meaning
+    if best.tag == "waits" and (silent := _silent(scan)):
+        meaning += f"; look first at rank {', '.join(silent[:MOST_EVIDENCE])}, which did not time out"
+        ranks += silent
     return Diagnosis(
         best.cause,
-        best.meaning or cause.meaning,
-        tuple(evidence)[:MOST_EVIDENCE],
+        meaning,
+        tuple(shown(line) for line in lines),
         _CONFIDENCE.get(best.grade, Confidence.LOW),
         best.fix or cause.fix,
         best.others,
-        best.grade is Grade.ECHO,
+        echo,
+        best.kind,
+        tuple(filter(None, dict.fromkeys(ranks)))[:MOST_RANKS],
+        tuple(filter(None, dict.fromkeys(nodes)))[:MOST_RANKS],
+        lines,
     )
+
+
+def _silent(scan: Scan) -> list[str]:
+    """Return the ranks that did not time out where nearly all others did: those wait for them."""
+    silent = [str(rank) for rank in range(scan.world_size) if str(rank) not in scan.timed_out]
+    return silent if len(silent) <= scan.world_size // _FEW else []
+
+
+_FEW = 4  # at most one in so many ranks is late; otherwise their logs are missing
+
+
+_WAITING = frozenset({"waits", "stall", "store", "gone"})
+
+
+_SCORES = {Confidence.HIGH: 0.95, Confidence.MEDIUM: 0.85, Confidence.LOW: 0.5}
+
+
+_ECHO_SCORE = 0.3  # a consequence of something that the log does not show
+
+
+def scores(diagnoses: tuple[Diagnosis, ...]) -> tuple[float, ...]:
+    """Return how sure each diagnosis is, from 0 to 1: of those with 0.8 or more, nine in ten are right."""
+    found = [_ECHO_SCORE if diagnosis.echo or not diagnosis.cause else _SCORES[diagnosis.confidence]
+             for diagnosis in diagnoses]  # fmt: skip
+    if len(found) > 1 and found[0] == found[1] and _undecided(*diagnoses[:2]):
+        found = [min(score, _RIVALS) for score in found]
+    return tuple(score if score == max(found) else round(min(score, 0.9 * max(found)), 2) for score in found)
+
+
+_RIVALS = 0.75  # two causes are equally clear, and nothing says which came first
+
+
+def _undecided(one: Diagnosis, other: Diagnosis) -> bool:
+    """Return whether nothing tells which of two came first: different logs, and lines without a time."""
+    if not one.lines or not other.lines or other.cause in one.others or one.cause in other.others:
+        return False
+    first, second = one.lines[0], other.lines[0]
+    return first.file != second.file and not (first.moment and second.moment)
+
+
+def candidates(diagnosis: Diagnosis) -> tuple[Diagnosis, ...]:
+    """Return the other causes that print the same lines as a diagnosis that is not sure, each as a diagnosis."""
+    return tuple(
+        replace(diagnosis, cause=name, meaning=CAUSES[name].meaning, fix=CAUSES[name].fix, others=(), kind="",
+                ranks=(), nodes=())
+        for name in diagnosis.others
+    )  # fmt: skip

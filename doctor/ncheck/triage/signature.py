@@ -25,6 +25,10 @@ class Reading:
     "waits"); a line that `explains` a tag replaces the lines of that tag. A `context` line is no trouble by itself: it
     counts only if it explains a line that is. A `passing` line is also printed by jobs that go on: it counts only if
     the log shows no progress after it.
+    `kind` says more of a program's failure: "exception", "memory", "import" and so on. A `fallback` counts only if no
+    other signature reads the line.
+    `rank` and `node` are those that failed, if the line names them: the pattern's groups of these names. They are not
+    those that wrote the line.
     `meaning` and `fix` replace those of the cause. `fix` is one command; {names} in it are groups of the pattern.
     """
 
@@ -35,6 +39,10 @@ class Reading:
     explains: frozenset[str] = frozenset()
     context: bool = False
     passing: bool = False
+    kind: str = ""
+    fallback: bool = False
+    rank: str = ""
+    node: str = ""
     meaning: str = ""
     fix: str = ""
 
@@ -63,6 +71,7 @@ def row(pattern: str, cause: str, grade: Grade = Grade.LIKELY, *others: str, **m
 def _with_names(reading: Reading, match: re.Match[str]) -> Reading:
     """Return the reading with the pattern's named groups filled into its fix: those match plain names only."""
     groups = {name: value for name, value in match.groupdict().items() if value}
-    if not groups or "{" not in reading.fix:
+    if not groups:
         return reading
-    return replace(reading, fix=reading.fix.format_map(groups))
+    fix = reading.fix.format_map(groups) if "{" in reading.fix else reading.fix
+    return replace(reading, fix=fix, rank=groups.get("rank", ""), node=groups.get("node", ""))

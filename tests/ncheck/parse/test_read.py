@@ -133,9 +133,11 @@ def test_a_log_without_an_end_or_progress_is_not_healthy() -> None:
 
 def test_a_log_whose_progress_ends_in_trouble_is_not_healthy() -> None:
     record = read_text("log", "step 1 loss 0.3\nstep 2 loss 0.2\nNaN detected in loss, aborting\n")
+    assert (record["cause"], record["evidence"]) == ("diverged", ["NaN detected in loss, aborting"])
+    record = read_text("log", "step 1 loss 0.3\nstep 2 loss 0.2\nFATAL: the tape is full\n")
     error = "no known failure message in the log, but a line that sounds like one"
     assert (record["cause"], record["error"]) == (None, error)
-    assert record["evidence"] == ["NaN detected in loss, aborting"]
+    assert record["evidence"] == ["FATAL: the tape is full"]
 
 
 def test_nccl_tests_table() -> None:

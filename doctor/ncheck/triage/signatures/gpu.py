@@ -11,9 +11,11 @@ _SECONDARY = 45  # "preemptive cleanup, due to previous errors"
 
 
 def _xid(match: re.Match[str]) -> Reading | None:
-    number = int(match[1])
+    number = int(match["previous"] or match["number"])
     if number in HARMLESS or number == _SECONDARY:
         return None
+    if match["links"]:  # NVLink may recover
+        return Reading("gpu_fault", Grade.LIKELY, ("fabric_manager",), passing=True, fix="sudo journalctl -k -g Xid")
     if number in FATAL:
         return Reading("gpu_fault", Grade.CERTAIN, ("fabric_manager",), fix="sudo journalctl -k -g Xid")
     return Reading("rank_crashed", Grade.POSSIBLE, ("gpu_fault", "software_bug"), fix="sudo journalctl -k -g Xid")
@@ -37,7 +39,8 @@ SIGNATURES = (
     # nThread 1 nGpus 16 minBytes 8 maxBytes 134217728 step: 2(factor)
     row(r"nThread \d+ nGpus (?:9|[1-9]\d) ", "peer_limit", Grade.LIKELY, "gpu_oom", context=True, explains=_MEMORY),
     # CUDA error at bandwidthTest.cu:256 code=802(cudaErrorSystemNotReady) "cudaSetDevice(currentDevice)"
-    row(r"system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY|(?:returned|code=|\() ?802\b",
+    row(r"system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY|(?:returned|code=|error|"
+    r"failure|status) ?\(?802\b",
         "fabric_manager", Grade.CERTAIN),
     # NCCL WARN MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX configuration
     row(r"MNNVL .*available but not (?:working|supported)", "fabric_manager", Grade.LIKELY, "nvls_failure",
@@ -91,7 +94,7 @@ SIGNATURES = (
     # NCCL INFO Proceeding without NVLS support.
     row(r"[Pp]roceeding without NVLS support", "", context=True, explains=frozenset({"nvls"})),
     # transport/nvls.cc:244 NCCL WARN Cuda failure 1 'invalid argument'
-    row(r"nvls\.cc:\d+ .*Cuda failure", "nvls_failure", Grade.CERTAIN, "fabric_manager", tag="nvls"),
+    row(r"nvls\.cc:\d+ .*Cuda failure", "nvls_failure", Grade.POSSIBLE, "fabric_manager", tag="nvls"),
     # NCCL WARN Cuda failure 401 'the operation cannot be performed in the present state'
     row(r"operation cannot be performed in the present state", "nvls_failure", Grade.LIKELY, "fabric_manager"),
     # RuntimeError: CUDA error: uncorrectable ECC error encountered
@@ -100,7 +103,10 @@ SIGNATURES = (
     # CUDA error: uncorrectable NVLink error detected during the execution
     row(r"uncorrectable NVLink error|cudaErrorNvlinkUncorrectable|hardware stack error", "gpu_fault", Grade.CERTAIN),
     # NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
-    Signature(re.compile(r"NVRM: Xid \([^)]*\): (\d+)"), _xid),
+    # NVRM: Xid (PCI:0000:dc:00): 45, pid=77, name=python3, Ch 00000001 caused by previous Xid 149
+    # NVRM: Xid (PCI:0018:01:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)
+    Signature(re.compile(r"NVRM: Xid \([^)]*\): (?P<number>\d{1,4})(?:.{0,200}(?:caused by previous Xid "
+                         r"(?P<previous>\d{1,4})|(?P<links>\bNonfatal)))?"), _xid),
     # NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.
     row(r"has fallen off the bus|GPU is lost\.|SXid \([^)]*\): \d+, Fatal", "gpu_fault", Grade.CERTAIN,
         fix="sudo journalctl -k -g NVRM"),
@@ -122,4 +128,20 @@ SIGNATURES = (
     # kernel: DMAR: [DMA Read] Request device [3b:00.0] fault addr 0x7f000000 [fault reason 06]
     row(r"DMAR: .{0,300}fault addr|AMD-Vi: .{0,300}IO_PAGE_FAULT", "p2p_acs_iommu", Grade.LIKELY, "gpudirect_rdma",
         fix="cat /proc/cmdline"),
+    # NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x24:0x65:1423)
+    row(r"[Rr]mInitAdapter failed|GPU requires reset|PCIe Bus Error: severity=Uncorrected|"
+        r"AER: .{0,80}Uncorrected \(Fatal\)|Reboot the system to recover this GPU|GPU recovery action changed|"
+        r"krcWatchdog.{0,60}GPU|[Nn]vidia-smi has failed because it couldn't communicate",
+        "gpu_fault", Grade.LIKELY, "driver_insufficient", fix="sudo journalctl -k -g NVRM"),
+    # Failed to initialize NVML: Unknown Error
+    row(r"Failed to initialize NVML: (?!Driver/library)|No devices were found\s*$|NVML: Driver Not Loaded|"
+        r"could not select device driver .{0,20} with capabilities: \[\[gpu\]\]|nvidia-container-cli: "
+        r"(?!requirement error).{0,60}error",
+        "driver_insufficient", Grade.POSSIBLE, "container_isolation", "gpu_fault",
+        meaning="the driver cannot be used there: not running, or the container lost its devices"),
+    # RuntimeError: cuMulticastCreate failed: CUDA_ERROR_NOT_SUPPORTED
+    row(r"cuMulticast(?:Create|AddDevice|Bind\w{1,8}|GetGranularity)\S{0,60}.{0,100}(?:fail|error|ERROR|not supported)|"
+        r"[Mm]ulticast (?:object|memory|binding).{0,60}(?:failed|error)|NVLS .{0,60}(?:failed|error|timed out)|"
+        r"NVLink SHARP .{0,60}(?:failed|error)",
+        "nvls_failure", Grade.LIKELY, "fabric_manager", "driver_insufficient", tag="nvls"),
 )  # fmt: skip

@@ -112,4 +112,16 @@ SIGNATURES = (
         Grade.LIKELY, "container_isolation", passing=True),
     # NCCL WARN NET/IB: read failed in ncclIbRoceGetVersionNum: Invalid argument
     row(r"ncclIbRoceGetVersionNum", "software_bug", Grade.LIKELY, "container_isolation", "roce_gid"),
+    # OSError: libibverbs.so.1: cannot open shared object file: No such file or directory
+    row(r"lib(?:ibverbs|mlx[45]|rdmacm|efa|bnxt_re|ib\w{1,8})\S{0,40}: cannot open "
+        r"shared object file(?!.{0,80}\(ignored\))|"
+        r"libibverbs: Fatal: |librdmacm: Fatal: |couldn't read uverbs ABI version|"
+        r"couldn't open config directory '/etc/libibverbs|Failed to open libmlx5|"
+        r"ibverbs (?:library )?(?:is )?not (?:found|available|installed)",
+        "ibverbs_missing", Grade.LIKELY, "container_isolation"),
+    # mlx5: node03: got completion with error:
+    row(r"mlx[45]: \S{1,255}: got completion with error|wc status .{0,40}(?:error|RETRY|FLUSH)|IBV_WC_RETRY_EXC_ERR|"
+        r"IBV_WC_(?:LOC|REM)_\w{1,20}_ERR|mlx5_poll_one.{0,80}error|"
+        r"ib_mlx5\S{0,40} .{0,100}(?:timed out|[Rr]emote (?:operation|access) error)",
+        "ib_fabric", Grade.POSSIBLE, "roce_gid", "rank_crashed", "gpudirect_rdma", tag="ib", fallback=True),
 )  # fmt: skip

@@ -24,29 +24,32 @@ SIGNATURES = (
     row(r"[Tt]oo many open files", "nofile_limit", Grade.CERTAIN, explains=frozenset({"port", "own-port"})),
     # kernel: Out of memory: Killed process 31337 (python3) total-vm:512000000kB
     row(r"Out of memory: Kill|oom-kill:|oom_reaper:|[Dd]etected \d+ oom.kill event|OOMKilled|out-of-memory handler",
-        "rank_crashed", Grade.CERTAIN, "gpu_oom", meaning="the machine ran out of memory and killed a rank",
+        "rank_crashed", Grade.CERTAIN, "gpu_oom", kind="memory",
+        meaning="the machine ran out of memory and killed a rank",
         fix="sudo journalctl -k -g oom"),
     # command terminated with exit code 137
-    row(r"exit(?:ed)?(?: with)?(?: status)?(?: code)?:? 137\b|signal 9\b|\bSIGKILL\b|signal: killed", "rank_crashed",
-        Grade.LIKELY, "gpu_oom", meaning="a rank was killed, usually because memory ran out",
-        fix="sudo journalctl -k -g oom"),
+    row(r"exit(?:ed)?(?: with)?(?: status)?(?: code)?:? 137\b|signal 9\b|\bSIGKILL\b(?! by OOM killer due to high)|"
+        r"signal: killed", "rank_crashed", Grade.LIKELY, "gpu_oom",
+        meaning="a rank was killed, usually because memory ran out", kind="killed", fix="sudo journalctl -k -g oom"),
     # [0]<stderr>:Killed
-    row(r"(?:^|[:\s])Killed\s*$", "rank_crashed", Grade.LIKELY, "gpu_oom", meaning="a rank was killed",
+    row(r"(?:^|[:\s])Killed\s*$", "rank_crashed", Grade.LIKELY, "gpu_oom", kind="killed",
+        meaning="a rank was killed",
         fix="sudo journalctl -k -g oom"),
     # python3[4021]: segfault at 10 ip 00007f3a sp 00007ffc error 4 in libnccl.so.2.18.3[7f3a+200000]
     row(r"segfault at .{0,300} in libnccl", "software_bug", Grade.POSSIBLE, "rank_crashed", "version_mismatch"),
     # [node03:04021] *** Process received signal: Segmentation fault (11)
-    row(r"Segmentation fault|\bsegfault at |Caught signal 11|\bSIGSEGV\b|signal 11\b", "rank_crashed", Grade.LIKELY,
-        "software_bug", "version_mismatch"),
-    # ModuleNotFoundError: No module named 'flash_attn'
-    row(r"(?:^|[\s:>])(?:ModuleNotFound|Import)Error: ", "rank_crashed", Grade.POSSIBLE,
-        meaning="the Python interpreter of a rank cannot import a module", fix="python3 -m pip check"),
-    # ValueError: could not convert string to float
-    row(r"(?:^|[\s:>])(?:Value|Key|Index|Type|Attribute|FileNotFound|Assertion|Name|Permission|UnicodeDecode|"
-        r"ZeroDivision|Memory|JSONDecode)Error: ",
-        "rank_crashed", Grade.POSSIBLE, meaning="a rank stopped with an error in its own program"),
+    row(r"Segmentation fault|\bsegfault at |Caught signal 11|\bSIGSEGV\b(?! or other)|"
+        r"signal 11\b", "rank_crashed", Grade.LIKELY,
+        "software_bug", "version_mismatch", kind="segfault"),
     # -> 10.1.0.3:6783 failed host clock skew of 33166s exceeds 900s limit
     row(r"clock skew of \d+|clock difference against peer|[Cc]lock skew too great|(?:Rewound|Expired) credential|"
         r"certificate .*is not yet valid", "clock_skew",
         Grade.CERTAIN),
+    # /var/spool/slurmd/job812/slurm_script: line 28:  8156 Killed                  python3 train.py
+    row(r"line \d+:\s{1,9}\d+ (?:Killed|已杀死)", "rank_crashed", Grade.LIKELY, "gpu_oom", kind="killed",
+        meaning="a rank was killed, usually because memory ran out", fix="sudo journalctl -k -g oom"),
+    # ./run.sh: line 28:  8156 Illegal instruction     (core dumped) ./train
+    row(r"line \d+:\s{1,9}\d+ (?:Illegal instruction|Aborted|已放弃|Trace/breakpoint trap)|SIGILL\b|signal 4 ",
+        "rank_crashed", Grade.LIKELY, "software_bug", "arch_unsupported", kind="segfault",
+        meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault"),
 )  # fmt: skip

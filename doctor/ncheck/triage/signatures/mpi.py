@@ -9,7 +9,18 @@ from ncheck.triage.signature import Grade, Reading, Signature, row
 _KILLED = Reading("rank_crashed", Grade.LIKELY, meaning="a rank was killed", fix="sudo journalctl -k -g oom")
 
 
+_SEGFAULT = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
+                    meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault")  # fmt: skip
+
+
+_BUS = Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",))
+
+
 _ENDED = Reading("", Grade.ECHO, tag="gone")  # SIGABRT and SIGTERM follow the failure of another rank
+
+
+def _signalled(number: str) -> Reading:
+    return {"6": _ENDED, "15": _ENDED, "11": _SEGFAULT, "4": _SEGFAULT, "8": _SEGFAULT, "7": _BUS}.get(number, _KILLED)
 
 
 _DAEMON = r"(?:prted|orted)(?: has detected| was|:)"
@@ -88,8 +99,9 @@ SIGNATURES = (
     row(r"pair of MPI processes are unable to reach each other", "wrong_nic", Grade.POSSIBLE, "routing", "firewall",
         "launcher_mismatch"),
     # mpirun noticed that process rank 3 with PID 0 on node n2 exited on signal 9 (Killed).
-    Signature(re.compile(r"exited on signal (\d+)|KILLED BY SIGNAL: (?P<other>\d+)"),
-              lambda match: _ENDED if (match[1] or match["other"]) in ("6", "15") else _KILLED),
+    Signature(re.compile(r"(?:process rank (?P<rank>\d{1,6}) with PID \d+ on node (?P<node>[A-Za-z0-9][\w.-]{0,252}) )?"
+                         r"exited on signal (?P<signal>\d+)|KILLED BY SIGNAL: (?P<other>\d+)"),
+              lambda match: _signalled(match["signal"] or match["other"])),
     # ERROR: Task 1 declared addresses {...}, but has connected from a different address 192.168.101.0.
     row(r"but has connected from a different address", "container_isolation", Grade.CERTAIN, "routing"),
     # Horovodrun was unable to connect to the task service #1 on any of the following addresses: {...}
@@ -104,4 +116,106 @@ SIGNATURES = (
     # One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting
     row(r"by subset of ranks and are waiting", "collective_mismatch", Grade.POSSIBLE, "slow_rank_timeout",
         "rank_crashed", passing=True),
+    # =   RANK 3 PID 4021 RUNNING AT node03
+    row(r"=\s{1,9}RANK (?P<rank>\d{1,6}) PID \d+ RUNNING AT (?P<node>[A-Za-z0-9][\w.-]{0,252})|"
+        r"=\s{1,9}PID \d+ RUNNING AT (?P<name>[A-Za-z0-9][\w.-]{0,252})|BAD TERMINATION OF ONE OF YOUR APPLICATION",
+        "rank_crashed", Grade.ECHO, tag="gone"),
+    # =   EXIT CODE: 139
+    row(r"=\s{1,9}EXIT CODE: (?:139|11)\b", "rank_crashed", Grade.LIKELY, "software_bug", kind="segfault",
+        meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault"),
+    # =   EXIT CODE: 9
+    row(r"=\s{1,9}EXIT CODE: (?:9|137)\b", "rank_crashed", Grade.LIKELY, "gpu_oom", kind="killed",
+        meaning="a rank was killed, usually because memory ran out", fix="sudo journalctl -k -g oom"),
+    # MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD
+    row(r"MPI_ABORT was invoked on rank (?P<rank>\d{1,6})|application called MPI_Abort\([^)]{1,80}\) - process "
+        r"(?P<other>\d{1,6})|Abort\(\d+\) on node \d+ \(rank \d+ in comm \d+\): (?!Fatal error in)",
+        "rank_crashed", Grade.POSSIBLE, "collective_mismatch", kind="exit",
+        meaning="the program of a rank ended the job itself: its own message is above"),
+    # Primary job  terminated normally, but 1 process returned
+    row(r"Primary job\s{1,3}terminated normally, but|detected that one or more processes exited with non-zero|"
+        r"MPI_ERRORS_ARE_FATAL|An error occurred in (?:MPI|PMPI)_|Fatal error in P?MPI_|"
+        r"peer process has unexpectedly disconnected|control_cb .{0,120}assert|HYDT_bscu_wait_for_completion|"
+        r"HYD_pmci_wait_for_completion|poll_wait_for_event",
+        "rank_crashed", Grade.ECHO, "firewall", tag="gone"),
+    # The application appears to have been direct launched using "srun",
+    row(r"appears to have been direct launched using|No PMIx server was reachable, but a PMI|PMI2_Init failed|"
+        r"not built with (?:SLURM's|Slurm's|SLURM|Slurm) PMI|PMI2 support|unrecognized (?:or unsupported )?(?:--)?mpi "
+        r"(?:type|plugin)|cannot (?:find|load) (?:mpi|pmix) plugin|mpi/pmix: .{0,120}(?:fail|not found)|"
+        r"PMIx_Init failed for the following reason",
+        "launcher_mismatch", Grade.CERTAIN, "version_mismatch",
+        meaning="this MPI was built without the interface by which this launcher starts ranks",
+        fix="srun --mpi=list"),
+    # mpirun was unable to find the specified executable file, and therefore did not launch the job.
+    row(r"unable to (?:find|launch) the specified (?:executable|application)|could not access\s{0,3}$|"
+    r"or find an executable|"
+        r"execvp error on file|error launching the executable|HYDU_create_process .{0,120}execvp error|"
+        r"tried to fork a new process via the .{0,3}execve.{0,3} system call but",
+        "rank_crashed", Grade.LIKELY, "mpi_daemon_missing", kind="file",
+        meaning="the program was not found, or may not be executed, on a node", fix="command -v python3"),
+    # All nodes which are allocated for this job are already filled.
+    row(r"All nodes which are allocated for this job are already filled|more processes than (?:the ppr|cpus in the "
+        r"resource)|would result in binding more processes than cpus|not enough (?:processing units|cpus) available|"
+        r"requested number of hosts .{0,60}(?:exceeds|greater)|Your job has requested more processes than",
+        "launcher_mismatch", Grade.LIKELY, "rendezvous_misconfig",
+        meaning="the hosts have fewer slots or CPUs than the launcher was asked to use"),
+    # Open RTE was unable to open the hostfile:
+    row(r"unable to open the hostfile|unable to (?:open|find|read) (?:the )?(?:host|machine) ?file|"
+        r"[Hh]ostfile .{0,200}(?:not found|does not exist|No such file)|could not (?:open|parse) (?:the )?(?:hostfile|"
+        r"machinefile)|which does not exist in the allocation|hosts .{0,60}not .{0,20}in the allocation|"
+        r"requested hosts were not included in the current allocation",
+        "launcher_mismatch", Grade.LIKELY, "rendezvous_misconfig",
+        meaning="the list of hosts cannot be read, or names nodes outside the allocation", fix="ls -l hostfile"),
+    # MPI_INIT has failed because at least one MPI process is unreachable
+    row(r"MPI_INIT has failed because at least one MPI process is unreachable|PML add procs failed|"
+        r"--> Returned \"Unreachable\"|UCX  ?ERROR no active messages transport to|"
+        r"PMIX ERROR: (?:PMIX_ERR_)?UNREACHABLE|"
+        r"unable to find any relevant network interfaces",
+        "wrong_nic", Grade.POSSIBLE, "container_isolation", "firewall", "launcher_mismatch",
+        meaning="the ranks have no transport that both ends can use"),
+    # WARNING: Open MPI accepted a TCP connection but did not receive the expected network identification
+    row(r"did not receive the\s*$|expected network identification|failed to handshake with a connecting peer|"
+        r"but it is from an IP address that is", "container_isolation", Grade.POSSIBLE, "wrong_nic", "version_mismatch",
+        "firewall", meaning="a connection came from an address or a program that Open MPI does not expect"),
+    # Read -1, expected 65536, errno = 1
+    row(r"Read -1, expected \d+, errno = (?:1|14)\b|process_vm_(?:readv|"
+    r"writev)\S{0,60}.{0,100}(?:Operation not permitted|"
+        r"EPERM)|CMA .{0,60}(?:permission|not permitted)|ptrace_scope",
+        "container_isolation", Grade.LIKELY, "p2p_unsupported",
+        meaning="a rank may not read the memory of another one on its machine: ptrace rights, or a user namespace",
+        fix="sysctl kernel.yama.ptrace_scope"),
+    # It appears as if there is not enough space for /tmp/ompi.n1.0/shared_mem_pool.n1 (the shared-memory backing file)
+    row(r"not enough space for (?!/dev/shm)\S{1,300} \(the shared-memory backing|"
+    r"could not create shared memory segment|"
+        r"opal_shmem_mmap: .{0,100}(?:error|fail)|Error creating shared memory object|"
+        r"shm_open\(?.{0,80}(?:failed|No space)|unable to allocate shared memory|"
+        r"Check whether .{0,20}enough space under",
+        "shm_too_small", Grade.LIKELY, "disk_full", "container_isolation"),
+    # WARNING: There is at least non-excluded one OpenFabrics device found, but there are no active ports detected
+    row(r"no active ports detected|there are no active ports|error initializing an OpenFabrics device|"
+        r"PSM2? (?:was )?unable to open an endpoint|hfi1?_?\S{0,20} .{0,60}(?:No such device|link is not active)|"
+        r"PSM2 .{0,60}can't open|assign_context command failed",
+        "ib_fabric", Grade.POSSIBLE, "memlock_limit", "container_isolation", passing=True, fix="ibstat"),
+    # UCX  WARN network device 'mlx5_9:1' is not available, please use one or more of: 'eth0'(tcp)
+    row(r"network device '[^']{1,60}' is not available, please use|no usable transports/devices|"
+        r"transport '[^']{1,60}' is not available, please use|no (?:auxiliary )?transport to <",
+        "ib_wrong_hca", Grade.LIKELY, "no_interface", "container_isolation", "ibverbs_missing",
+        meaning="UCX does not have the device or transport that UCX_NET_DEVICES or UCX_TLS names", fix="ucx_info -d"),
+    # OFI fi_getinfo() failed (ofi_init.c:2684:MPIDI_OFI_mpi_init_hook:No data available)
+    row(r"OFI (?:\w{1,20} ){0,2}\w{1,20}(?:\(\))? fail(?:ed|ure)|fi_getinfo\(?\)?:? .{0,60}(?:No data|-61)|"
+        r"OFI_?\w* .{0,60}provider .{0,60}(?:not found|failed)|libfabric:\d+:.{0,120}(?:unable to|failed to) (?:open|"
+        r"load)",
+        "net_plugin", Grade.POSSIBLE, "no_interface", "ib_fabric",
+        meaning="libfabric has no provider for this network", fix="fi_info -l"),
+    # [mpiexec@n1] HYDU_sock_gethostbyname (sock.c:201): unable to get host address for n2
+    row(r"unable to get host address for (?P<name>[A-Za-z0-9][\w.-]*)|"
+    r"gethostbyname failed, (?P<other>[A-Za-z0-9][\w.-]*)|"
+        r"无法解析主机名|未知的名称或服务|域名解析暂时失败|"
+        r"getaddrinfo\(?\)?:? .{0,60}(?:Name or service|Temporary failure)",
+        "dns_failure", Grade.CERTAIN, "rendezvous_misconfig"),
+    # sshd[77]: Authentication refused: bad ownership or modes for directory /root/.ssh
+    row(r"Authentication refused: bad ownership or modes|Failed (?:publickey|password) for |"
+        r"Connection (?:closed|reset) by .{0,100}\[preauth\]|userauth_pubkey: .{0,100}not in PubkeyAccepted|"
+        r"Load key \"[^\"]{1,200}\": |UNPROTECTED PRIVATE KEY FILE|no mutual signature algorithm|"
+        r"no matching (?:host key type|key exchange method) found",
+        "ssh_auth", Grade.LIKELY),
 )  # fmt: skip

@@ -33,7 +33,8 @@ SIGNATURES = (
     # NCCL WARN NET/Socket : peer 10.1.0.2<40001> message truncated : receiving 8192 bytes instead of 4096.
     row(r"message truncated : receiving \d+ bytes instead of", "collective_mismatch", Grade.LIKELY, "version_mismatch"),
     # NCCL WARN NET/IB : req 0/1 tag 7 peer 10.1.0.3<40111> collective mismatch error, local size 4096 remote size 8192
-    row(r"collective mismatch error", "collective_mismatch", Grade.LIKELY, "version_mismatch"),
+    row(r"collective mismatch error", "collective_mismatch", Grade.POSSIBLE, "version_mismatch",
+        meaning="two ranks do not expect the same number of bytes: another collective, or other NCCL variables"),
     # NCCL WARN Mismatched collective detected, please check your collective calls at and around rank 3.
     row(r"Mismatched collective detected|may be caused by a collective mismatch around rank",
         "collective_mismatch", Grade.CERTAIN),
@@ -42,7 +43,7 @@ SIGNATURES = (
         "slow_rank_timeout", "rank_crashed"),
     # NCCL WARN Bootstrap : no socket interface found
     row(r"Bootstrap ?: no socket interface found|NET/Socket ?: no interface found|NET/IB ?: No IP interface found",
-        "no_interface", Grade.CERTAIN, "nic_names_differ", "wrong_nic"),
+        "no_interface", Grade.CERTAIN, "nic_names_differ", "wrong_nic", tag="interface"),
     # NCCL WARN NET/Socket : No usable listening interface found
     row(r"No usable listening interface found", "no_interface", Grade.LIKELY, "container_isolation", "wrong_nic"),
     # NCCL WARN Net : No interface found in the same subnet as remote address 10.1.0.7<41000>
@@ -104,4 +105,113 @@ SIGNATURES = (
     row(r"unhandled system error|NCCL failure .*'internal error", "", Grade.ECHO, tag="system"),
     # torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:219, unhandled cuda error, NCCL version 2.17.1
     row(r"unhandled cuda error", "", Grade.ECHO, tag="cuda"),
+    # NCCL WARN NCCL version mismatch with remote peer 10.1.0.3<40001> (local: 22703, remote 22705)
+    row(r"NCCL version mismatch with remote peer|[Cc]ompile and runtime version mismatch|"
+        r"NCCL library is (?:too old|not backwards compatible)|compiled with too old version of NCCL|"
+        r"Detected memory sentinel mismatch|Retrieve \S{1,60} version \d+ failed with|XML (?:Topology|Graph) has wrong "
+        r"version|XML Mismatch :",
+        "version_mismatch", Grade.CERTAIN, "software_bug"),
+    # NCCL WARN Detected mixed local Net device counts across ranks (min 1, max 2). Set NCCL_IGNORE_NET_MISMATCH=1 to
+    row(r"Detected mixed local (?:Coll)?Net device counts across ranks", "ib_wrong_hca", Grade.LIKELY,
+        "ibverbs_missing", "container_isolation", "ib_fabric",
+        meaning="the ranks do not see the same number of network devices: an HCA is missing or down on a node",
+        fix="ibdev2netdev"),
+    # NCCL WARN Rank 3 requires NIC 1 but that NIC is not available for rank 5
+    row(r"[Rr]ank \d+ requires NIC \d+ but that NIC is not available|Could not find NIC for rank \d+ in NVLS graph|"
+        r"Could not find (?:NET|net) (?:with )?id [0-9a-f]+|Invalid number of network devices = ",
+        "ib_wrong_hca", Grade.LIKELY, "ibverbs_missing", "container_isolation", "software_bug",
+        meaning="the nodes do not have the same NICs for NCCL", fix="ibdev2netdev"),
+    # NCCL WARN no device found matching eth9, verify NCCL_OOB_NET_IFNAME
+    row(r"no device found (?:matching|after excluding) .{0,200}verify NCCL_OOB_NET_IFNAME|No GIN-capable devices found|"
+        r"Invalid NCCL_COMM_ID, please use format|No valid (?:<IPv4_or_hostname>|\[IPv6\]):<?port>? pair found",
+        "no_interface", Grade.LIKELY, "rendezvous_misconfig", "nic_names_differ"),
+    # NCCL WARN Net : error encountered when getting address info : Name or service not known
+    row(r"error encountered when getting address info", "dns_failure", Grade.CERTAIN, "rendezvous_misconfig",
+        fix="getent hosts NODE"),
+    # NCCL WARN Net : unsupported IP family
+    row(r"Net : unsupported IP family", "no_interface", Grade.LIKELY, "gloo_bad_address"),
+    # NCCL WARN nvmlInit_v2() failed: Driver/library version mismatch
+    row(r"nvmlInit\w*\(\) failed|Failed to open libnvidia-ml\.so|"
+    r"nvmlDeviceGet\w{1,40}(?:\([\d,A-Z_]{0,60}\))? failed: |"
+        r"NVML failure '|CUDA Driver version found is \d+\. Minimum requirement|cuDriverGetVersion failed|"
+        r"Failed to load CUDA missing symbol|due to old driver|Retrieve \S{1,60} failed with \d+ status",
+        "driver_insufficient", Grade.LIKELY, "gpu_fault", "container_isolation",
+        meaning="NCCL cannot use the NVIDIA driver: too old, not running, or not in the container"),
+    # NCCL WARN nvmlDeviceGetHandleByIndex(3) failed: GPU is lost
+    row(r"nvmlDeviceGet\w{1,60}.{0,40} failed: (?:GPU is lost|Unknown Error)|Failed to get PCI info from NVML|"
+        r"reported more devices \(\d+\) than the internal maximum",
+        "gpu_fault", Grade.LIKELY, "driver_insufficient"),
+    # NCCL WARN failed to peer with device 3(=3b000): 217 peer access is not supported between these two devices
+    row(r"failed to peer with device \d+|cudaIpc(?:Get|Open)MemHandle failed|Could not map \S{1,100} size|"
+        r"No transport found (?:for rank|!)|Error no transport for|has no transport for",
+        "p2p_unsupported", Grade.POSSIBLE, "p2p_acs_iommu", "container_isolation", "peer_limit",
+        meaning="two GPUs of a node cannot share memory, and NCCL has no other path between them"),
+    # NCCL WARN UDS: Sending data over socket /tmp/nccl-socket-3-1a2b failed : Connection refused (111)
+    row(r"UDS: (?:Binding to|Sending data over|Receiving data over) socket|UDS: Socket creation error|"
+        r"ncclProxy(?:CallBlockingUDS|ClientGetFd|ClientQueryFdBlocking|ClientConvertFd) call to",
+        "container_isolation", Grade.POSSIBLE, "same_hostname", "rank_crashed", tag="uds",
+        meaning="ranks that NCCL takes for one machine cannot reach each other's local socket: separate containers"),
+    # NCCL WARN Failed to determine local ranks rank 3 hostHash 1a2b pidHash 3c4d localRank 0 localRanks 0
+    row(r"Failed to determine (?:local|intra)\w* ?(?:proc )?ranks|not found in the list of system hostHashes|"
+        r"should be a diviser of the number of ranks in node|could not find rank for nvml dev",
+        "same_hostname", Grade.LIKELY, "software_bug", "container_isolation",
+        meaning="NCCL cannot tell which ranks are on one machine", fix="hostname"),
+    # NCCL WARN [Proxy service] Too many connections (256 max)
+    row(r"\[Proxy [Ss]ervice\] Too many connections", "nofile_limit", Grade.POSSIBLE, "software_bug", "peer_limit"),
+    # NCCL WARN Thread creation failed: Resource temporarily unavailable
+    row(r"Thread creation failed: |pthread_create failed|can't start new thread|unable to create (?:native )?thread|"
+        r"fork: (?:retry: )?Resource temporarily unavailable|资源暂时不可用|"
+        r"OpenBLAS blas_thread_init: pthread_create|cgroup: fork rejected by pids controller",
+        "nofile_limit", Grade.LIKELY, "rank_crashed",
+        meaning="a process reached its limit on threads or processes", fix="ulimit -u"),
+    # NCCL WARN Unrecoverable error detected: malloc(size=4096) returned null.
+    row(r"Unrecoverable error detected: malloc|Failed to malloc \d+ bytes|Intrusive address map .{0,60}returned null",
+        "rank_crashed", Grade.LIKELY, kind="memory", meaning="a rank could not allocate host memory", fix="free -h"),
+    # NCCL WARN Failed to CUDA host alloc 4194304 bytes
+    row(r"Failed to CUDA host alloc", "memlock_limit", Grade.POSSIBLE, "gpu_oom", "rank_crashed", fix="ulimit -l"),
+    # NCCL WARN Failed to CUDA malloc 4194304 bytes
+    row(r"Failed to CUDA (?:malloc|calloc async)", "gpu_oom", Grade.LIKELY, "rank_crashed", tag="memory"),
+    # NCCL WARN AllReduce : invalid root 8 (root should be in the 0..8 range)
+    row(r"invalid root \d+ \(root should be in the|invalid reduction operation \d|: invalid type \d|"
+        r"argument is NULL|is not a valid pointer|mismatchs with NCCL device|Data type supplied to user-created|"
+        r"Trying to (?:send|recv) to self without|peer \d+ is not within valid range of ranks|"
+        r"mixing different streams within a group|improper usage of ncclCommInitRank|"
+        r"Attempt to use communicator before the previous operation|has already been destroyed|"
+        r"corrupted comm object detected|invalid device count \(?\d+\)? requested|Invalid device count requested",
+        "collective_mismatch", Grade.POSSIBLE, "rank_crashed", "gpu_mapping", "software_bug",
+        meaning="the program calls NCCL with a wrong argument: rank, device, pointer or type"),
+    # NCCL WARN NET/IB : req 0/1 tag 3 peer 10.1.0.3<40001> posted incorrect receive info: size 4096 addr 7f rkeys[0]=0
+    row(r"posted incorrect receive info: size|symmetric registration check failed on rank|"
+        r"Elastic GIN: rank \d+ .{0,80}(?:another rank has|differs from)|Comm config netName .{0,80}does not match",
+        "collective_mismatch", Grade.POSSIBLE, "version_mismatch", "software_bug"),
+    # NCCL WARN NCCL cannot be captured in a graph if either it wasn't built with CUDA runtime >= 11.3
+    row(r"NCCL cannot be captured in a graph|CUMEM (?:Host is )?not supported prior to CUDA|"
+        r"FP8 reduction support begins with|requires CUDA driver \d+\.\d+ or later",
+        "driver_insufficient", Grade.LIKELY, "version_mismatch", "arch_unsupported"),
+    # NCCL WARN No algorithm/protocol available for function AllReduce with datatype ncclFloat32.
+    row(r"[Nn]o algorithm/protocol available|NCCL_ALGO=\w+ .{0,60}(?:not supported|ignoring)|"
+    r"Unknown pattern for collective|"
+        r"Could not find (?:intermediate GPU|any local path from gpu)|Internal error : tree already has",
+        "software_bug", Grade.POSSIBLE, "version_mismatch", "launcher_mismatch",
+        meaning="NCCL finds no algorithm for this machine: variables that limit it, or a bug", fix="env | grep NCCL_"),
+    # NCCL WARN NET/IB: Fatal error. Detected 1 failed devices out of 2 devices on the send communicator (comm=0x1).
+    row(r"NET/IB: (?:Fatal error\. Detected \d+ failed devices|Device \d+ marked as failed|The error is fatal)|"
+        r"async fatal event(?: on (?:QP|CQ|SRQ))?|NET/IB : .{0,80}GID table changed|"
+        r"Could not find a (?:functional device|replacement QP)",
+        "ib_fabric", Grade.LIKELY, "gpudirect_rdma", fix="ibstat"),
+    # NCCL WARN NET/IB : Unable to query port_num 1
+    row(r"NET/IB : Unable to query (?:device|port)", "ib_fabric", Grade.POSSIBLE, "container_isolation", "ib_wrong_hca",
+        fix="ibstat"),
+    # NCCL WARN gdr_pin_buffer(addr 7f0000, size 65536) failed: 22
+    row(r"\bgdr_(?:pin_buffer|map|open|get_info)\w{0,10}\(.{0,200}failed: |GDRCOPY failure \d|"
+        r"Peermem is not supported, and device \d+ does not support DMA-BUF",
+        "gpudirect_rdma", Grade.LIKELY, "driver_insufficient", fix="lsmod | grep -E 'gdrdrv|nvidia_peermem'"),
+    # NCCL WARN ncclOsSocketResetFd: socket() failed with error 24: Too many open files
+    row(r"socket\(\) failed with error", "nofile_limit", Grade.POSSIBLE, "no_interface", "rank_crashed", tag="port"),
+    # ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.
+    row(r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage|ncclInvalidArgument|"
+        r"NCCL communicator was aborted on rank \d+|NCCL communicator encountered error|"
+        r"(?:unhandled (?:nccl|NCCL) error|invalid usage|internal error|invalid argument), NCCL version|"
+        r"communicator encountered a fatal error|Comm 0x[0-9a-f]{1,16} is in abort state",
+        "", Grade.ECHO, tag="system"),
 )  # fmt: skip

@@ -113,6 +113,14 @@ def _by_retry(match: re.Match[str]) -> Reading:
 _OFTEN = 10  # tries, the last of them a second apart: by then every rank should have started
 
 
+def _load_server(match: re.Match[str]) -> Reading:
+    """Return the reading of OneFlow's retry: the first ones show only that the other process has not started yet."""
+    if "DNS" in match["error"]:
+        return Reading("dns_failure", Grade.LIKELY, ("rendezvous_misconfig",), "connect", passing=True)
+    reading = replace(_by_address(match), passing=True)
+    return reading if int(match["tries"]) > 1 else replace(reading, grade=Grade.ECHO)
+
+
 def _rendezvous(match: re.Match[str]) -> Reading:
     """Return the reading of a store that cannot be reached at the address of MASTER_ADDR or the endpoint."""
     return _INVALID_ADDRESS if _NO_ADDRESS.match(match["address"].strip("[]")) else _STORE
@@ -120,16 +128,25 @@ def _rendezvous(match: re.Match[str]) -> Reading:
 
 def _rendezvous_by_retry(match: re.Match[str]) -> Reading:
     reading = _rendezvous(match)
-    return replace(reading, grade=Grade.POSSIBLE, passing=True) if reading is _STORE else reading
+    return replace(reading, passing=True) if reading is _STORE else reading
 
 
 _STORE = Reading(
     "rendezvous_misconfig",
-    Grade.LIKELY,
+    Grade.POSSIBLE,
     ("firewall", "hostname_loopback", "dns_failure"),
     "store",
     meaning="no answer from the rendezvous address",
 )
+
+
+def _advertised(match: re.Match[str]) -> Reading | None:
+    """Return the reading of an address that a process tells the others: no fault on one machine, or by itself."""
+    address = match["address"]
+    if not (_LOOPBACK.match(address) or _BRIDGE.match(address)):
+        return None
+    reading = _LOOPBACK_ADDRESS if _LOOPBACK.match(address) else _BRIDGE_ADDRESS
+    return replace(reading, tag="", context=True, explains=frozenset({"connect", "waits", "gone", "store", "stall"}))
 
 
 SIGNATURES = (
@@ -169,8 +186,8 @@ SIGNATURES = (
     Signature(re.compile(r"(?:failed to connect to any network address of|failed to connect/validate to host) "
                          r"\(?(?P<address>[^,) ]*)"), _rendezvous),
     # RuntimeError: connect() timed out. Original timeout was 1800000 ms.
-    row(r"connect\(\) timed out\. Original timeout was|RendezvousConnectionError", "rendezvous_misconfig", Grade.LIKELY,
-        "firewall", "hostname_loopback", tag="store"),
+    row(r"connect\(\) timed out\. Original timeout was|RendezvousConnectionError", "rendezvous_misconfig",
+        Grade.POSSIBLE, "firewall", "hostname_loopback", tag="store"),
     # [proxy:0:0@n1] HYDU_sock_connect (sock.c:268): unable to connect from "n1" to "n2" (No route to host)
     row(r"HYDU_sock_connect .*(?:No route to host|Connection timed out)|check for firewalls!", "firewall", Grade.LIKELY,
         "routing"),
@@ -192,4 +209,28 @@ SIGNATURES = (
     # ssh: connect to host node07 port 22: No route to host
     row(r"ssh: connect to host \S+ port \d+: (?:No route to host|Connection timed out)", "firewall", Grade.LIKELY,
         "routing", "ssh_auth"),
+    # requests.exceptions.ConnectionError: [Errno 110] Connection timed out
+    row(r"Connection timed out|连接超时|[Oo]peration timed out", "firewall", Grade.POSSIBLE, "routing", "wrong_nic",
+        tag="connect", passing=True, fallback=True),
+    # ConnectionRefusedError: [Errno 111] Connection refused
+    row(r"Connection refused|拒绝连接|ECONNREFUSED", "rank_crashed", Grade.POSSIBLE, "firewall", "wrong_nic",
+        "rendezvous_misconfig", tag="connect", passing=True, fallback=True,
+        meaning="nothing listens at an address that a rank connects to"),
+    # connect: No route to host
+    row(r"No route to host|没有到主机的路由|EHOSTUNREACH", "firewall", Grade.POSSIBLE, "routing", "wrong_nic",
+        tag="connect", passing=True, fallback=True),
+    # write: Connection reset by peer
+    row(r"Connection reset by (?:peer|remote)|连接被对方重设|[Bb]roken pipe|断开的管道|ECONNRESET|EPIPE|"
+        r"Connection (?:aborted|was lost)|unexpectedly closed the connection|Transport endpoint is not connected",
+        "rank_crashed", Grade.ECHO, "firewall", tag="gone", passing=True, fallback=True),
+    # van.cc:291: Bind to role=worker, ip=172.17.0.2, port=41231, is_recovery=0
+    Signature(re.compile(r"(?:Bind to|assign rank=\d+ to node|is connected to others|Node)? ?role=\w{1,12},.{0,40}\bip="
+                         r"(?P<address>[\d.]{7,15}|[0-9a-f:]{2,39}), port="), _advertised),
+    # LoadServer 172.17.0.2 Failed at 3 times error_code 14 error_message failed to connect to all addresses
+    Signature(re.compile(r"LoadServer {1,3}(?P<address>[\w.:-]{1,255}) Failed at (?P<tries>\d{1,6}) times"
+                         r"(?P<error>.{0,300})"), _load_server),
+    # Local node IP: 127.0.0.1
+    Signature(re.compile(r"(?:Local node IP|node_ip_address|distributed_init_method|init_method|dist_url|"
+        r"Using IP address of)"
+                         r"['\"]?[:= ]{1,3}['\"]?(?:tcp://)?(?P<address>[\d.]{7,15})"), _advertised),
 )  # fmt: skip

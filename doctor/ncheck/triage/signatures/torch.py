@@ -30,15 +30,21 @@ def _gloo_pair(match: re.Match[str]) -> Reading:
 _WAITS = frozenset({"waits"})
 
 
+_SEGFAULT = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
+                    meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault")  # fmt: skip
+
+
+_KILLED = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), kind="killed",
+                  meaning="a rank was killed, usually because the"
+                  " machine or its container ran out of memory", fix="sudo journalctl -k -g oom")  # fmt: skip
+
+
 _SIGNALS = {
     -6: Reading("", Grade.ECHO, tag="gone"),  # SIGABRT: how the watchdog ends a process
     -15: Reading("", Grade.ECHO, tag="gone"),  # SIGTERM: the launcher ends the ranks after one has failed
+    **dict.fromkeys((-11, -4, -8), _SEGFAULT),
     -7: Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",)),  # SIGBUS: the file system ran out of memory
 }
-
-
-_KILLED = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), meaning="a rank was killed, usually because the"
-                  " machine or its container ran out of memory", fix="sudo journalctl -k -g oom")  # fmt: skip
 
 
 _EXITED = Reading("rank_crashed", Grade.ECHO)
@@ -125,7 +131,7 @@ SIGNATURES = (
     # ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 3 (pid: 974) of binary: ...
     Signature(re.compile(r"\bexitcode ?: (-?\d{1,5})\b"), _exit),
     # [E ProcessGroupNCCL.cpp:475] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, ...)
-    row(r"(?:Watchdog caught|caught) collective operation timeout|Timeout at NCCL work|timed out in blocking wait",
+    row(r"[Cc]aught collective operation timeout|Timeout at NCCL work|timed out in blocking wait",
         "slow_rank_timeout", Grade.ECHO, "rank_crashed", "collective_mismatch", tag="waits"),
     # [E ProcessGroupNCCL.cpp:1414] [PG 0 Rank 5] Heartbeat monitor timed out!
     row(r"Heartbeat monitor timed out|RuntimeError: Socket Timeout|wait timeout after \d+ms", "slow_rank_timeout",
@@ -137,4 +143,57 @@ SIGNATURES = (
         r"Building|Convert|Evaluat|Validat|Running tokenizer)[^|]{0,80}\d%\|",
         "slow_rank_timeout", Grade.LIKELY, context=True, explains=_WAITS,
         meaning="one rank works alone for longer than the timeout of the others"),
+    # [W ProcessGroupNCCL.cpp:1745] [PG 0 Rank 1] Failed to check the "should dump" flag on TCPStore
+    row(r"Failed to check the .{0,20}should.?dump.{0,5} flag|TCPStore server has shut down too early|"
+        r"(?:recvValue|sendBytes|recvBytes|recvVector|recvString|waitForInput|sendValue|getStore|"
+        r"check)\w* failed on Socket"
+        r"|failed to recv, got 0 bytes|Failed to recv, got 0 bytes|"
+        r"failed to (?:shutdown the rendezvous|send a keep-alive heartbeat)|keep-alive heartbeat .{0,80}failed due to",
+        "rank_crashed", Grade.ECHO, "firewall", tag="gone"),
+    # [E ProcessGroupNCCL.cpp:690] Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA
+    row(r"Some NCCL operations have failed or timed out|"
+    r"To avoid data inconsistency, we are taking the entire process down|"
+        r"watchdog got stuck for \d+ ?(?:ms|s|seconds|milliseconds)|Received a (?:dump|global timeout) signal|"
+        r"Observed (?:flight recorder dump|.{0,30}timeout) signal from another rank|"
+        r"failure detected by watchdog at work sequence|detected by watchdog at work: \d+",
+        "slow_rank_timeout", Grade.ECHO, "rank_crashed", "collective_mismatch", tag="waits"),
+    # [E] watchdog thread terminated with exception: NCCL error: remote process exited or there was a network error
+    row(r"remote process exited or there was a network error|"
+        r"[Ww]atchdog thread terminated with exception: (?!.{0,200}[Tt]imeout)", "rank_crashed", Grade.ECHO, "firewall",
+        "ib_fabric", tag="gone"),
+    #     - [3] joined but didn't finish collective #12 (count from 1)
+    row(r"\[(?P<rank>\d{1,6})[\d, ]{0,400}\] (?:never joined any|joined but didn't finish|finished) collectives?",
+        "slow_rank_timeout", Grade.POSSIBLE, "rank_crashed", "collective_mismatch",
+        meaning="a rank did not join the collective that the others wait in"),
+    # Rendezvous'ing worker group: The rendezvous state is corrupt. See inner exception for details.
+    row(r"rendezvous state is corrupt|RendezvousParameterError|[Ii]nvalid (?:value for )?--?-?rdzv|"
+        r"The (?:rdzv|rendezvous) endpoint .{0,80}(?:invalid|not valid|must)|"
+        r"--nnodes .{0,60}(?:invalid|must)|node_rank .{0,40}(?:should be|must be) less than",
+        "rendezvous_misconfig", Grade.LIKELY),
+    # torch.distributed.DistStoreError: use_libuv was requested but PyTorch was built without libuv support
+    row(r"use_libuv was requested but PyTorch was built without", "version_mismatch", Grade.CERTAIN,
+        "rendezvous_misconfig", fix="export USE_LIBUV=0"),
+    # [E socket.cpp] [c10d] The server could not be initialized on any address: Cannot assign requested address
+    row(r"(?:server could not be initialized|server socket).{0,200}(?:Cannot assign requested address|EADDRNOTAVAIL)|"
+        r"name: EADDRNOTAVAIL|\[c10d\].{0,200}Cannot assign requested address|无法指定被请求的地址",
+        "rendezvous_misconfig", Grade.LIKELY, "container_isolation", "hostname_loopback",
+        meaning="rank 0 does not have the rendezvous address: it is that of another machine", fix="ip -br address"),
+    # [../third_party/gloo/gloo/transport/tcp/pair.cc:534] writev [10.1.0.3]:4021: Connection reset by peer
+    row(r"(?:writev|readv|read|write) \[[^\]]{1,80}\]:\d+: (?:Connection|Broken|Success|"
+    r"No)", "rank_crashed", Grade.ECHO,
+        "firewall", tag="gone"),
+    # torch.multiprocessing.spawn.ProcessExitedException: process 3 terminated with signal SIGKILL
+    row(r"process \d+ terminated with signal SIGKILL", "rank_crashed", Grade.LIKELY, "gpu_oom", kind="killed",
+        meaning="a rank was killed, usually because memory ran out", fix="sudo journalctl -k -g oom"),
+    # torch.multiprocessing.spawn.ProcessRaisedException: -- Process 3 terminated with the following error:
+    row(r"[Pp]rocess (?P<rank>\d{1,6}) terminated with (?:the following error|"
+    r"exit code \d+)", "rank_crashed", Grade.ECHO,
+        tag="gone"),
+    # CPU/gloo: RuntimeError: No backend type associated with device type cpu
+    row(r"No backend type associated with device type|Tensors must be (?:CUDA and dense|contiguous)|"
+        r"ProcessGroup\w+ does not support|is not (?:supported|implemented) (?:for|by) (?:backend )?(?:gloo|nccl|"
+        r"mpi)\b|"
+        r"Invalid (?:scalar|data) type|Unconvertible NCCL type",
+        "rank_crashed", Grade.LIKELY, "collective_mismatch", kind="exception",
+        meaning="a collective was called with a tensor that the backend cannot send"),
 )  # fmt: skip

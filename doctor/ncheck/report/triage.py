@@ -1,0 +1,96 @@
+"""The answer of `ncheck triage` for people, and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TextIO
+
+from ncheck.report.json import without_delete
+from ncheck.text import printable
+
+if TYPE_CHECKING:
+    from ncheck.triage.logs import Candidate, LogReport
+
+_MOST_SHOWN = 3  # lines of a cause that is not the best
+
+
+def as_json(report: LogReport) -> str:
+    """Return the report as one JSON object; keys are those of LogReport."""
+    return without_delete(json.dumps(asdict(report), indent=2)) + "\n"
+
+
+def print_triage(report: LogReport, stream: TextIO, environ: Mapping[str, str]) -> None:
+    """Print the answer, its lines, what to type, what else it could be, and the answer again."""
+    from rich.text import Text
+
+    from ncheck.report.page import Page
+
+    page = Page(stream, environ)
+    color = "red" if report.diagnoses else "green" if report.healthy else "yellow"
+    page.say(Text(_headline(report), f"bold {color}"))
+    for number, found in enumerate(report.diagnoses):
+        page.gap()
+        if number == 1:
+            page.say("What else it could be:", style="bold")
+        lines = found.evidence if number == 0 else found.evidence[:_MOST_SHOWN]
+        if number:
+            page.say(f"{found.cause} ({_sure(found)}): {printable(found.meaning, 300)}{_who(found)}")
+            lines = () if found.evidence == report.diagnoses[0].evidence else lines
+        for line in lines:
+            place = f"{_name(line.file)}:{line.line}"
+            page.verbatim(f"  {printable(place, 300)}  {printable(line.text, 300)}", style="dim")
+        page.verbatim(f"  fix: {printable(found.fix, 300)}")
+        for command in found.next if number == 0 else ():
+            page.verbatim(f"  look: {printable(command, 300)}")
+    page.gap()
+    for note in _notes(report):
+        page.say(printable(note, 600), style="dim")
+    page.say(Text(_headline(report), f"bold {color}"))
+
+
+def _headline(report: LogReport) -> str:
+    if not report.diagnoses:
+        return _sentence(report.summary)
+    best = report.diagnoses[0]
+    return f"{best.cause} ({_sure(best)}): {printable(report.summary, 300)}{_who(best)}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _sure(found: Candidate) -> str:
+    return f"{found.confidence:.0%} sure" if found.confidence else "not sure"
+
+
+_MOST_NAMES = 8
+
+
+def _who(found: Candidate) -> str:
+    """Return the ranks and nodes that failed: " (rank 3 on node02)"."""
+    ranks = _names("rank", [str(rank) for rank in found.ranks])
+    nodes = _names("node", found.nodes)
+    return f" ({' on '.join(filter(None, (ranks, nodes)))})" if ranks or nodes else ""
+
+
+def _names(word: str, names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return (
+        f"{word}{'s' if len(names) > 1 else ''} {', '.join(printable(name, 80) for name in names[:_MOST_NAMES])}{more}"
+    )
+
+
+def _name(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
+def _notes(report: LogReport) -> Iterator[str]:
+    yield f"{report.files} {'log' if report.files == 1 else 'logs'}, {report.lines} lines read."
+    for missing in report.unread[:10]:
+        yield f"Not read: {_name(missing.name)}: {missing.reason}"
+    if len(report.unread) > 10:  # noqa: PLR2004  as above
+        yield f"Not read: {len(report.unread) - 10} more"

@@ -1,0 +1,164 @@
+"""`ncheck triage --logs`: all logs of a job, read together, to one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from ncheck.redact import redact
+from ncheck.text import shell_word
+from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN
+from ncheck.triage.diagnosis import Confidence, Diagnosis, candidates, diagnoses_of, scores, shown
+from ncheck.triage.lines import Line
+from ncheck.triage.scan import Log, Scan
+from ncheck.triage.sources import Source, Unreadable, UnreadableError, sources
+
+MOST_CANDIDATES, MOST_NEXT = 8, 4
+
+
+SURE = 0.8  # from here on, nine answers in ten are right
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A line of a log. `file` is as the user named it, "-" for standard input; `line` counts from 1."""
+
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A cause and how sure it is, from 0 to 1. `ranks` and `nodes` failed, the first one first.
+
+    `fix` is one command, `next` are commands that show whether it is this cause.
+    """
+
+    cause: str
+    confidence: float
+    meaning: str
+    kind: str
+    evidence: tuple[Evidence, ...]
+    ranks: tuple[int, ...]
+    nodes: tuple[str, ...]
+    fix: str
+    next: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LogReport:
+    """The answer. `healthy` needs a sign that the job ended well or goes on; `summary` says what was found.
+
+    `files` and `lines` were read; `unread` could not be read as a whole, each with its reason.
+    """
+
+    diagnoses: tuple[Candidate, ...]
+    healthy: bool
+    summary: str
+    files: int
+    lines: int
+    unread: tuple[Unreadable, ...]
+
+
+def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
+    """Read these logs and return what they show. Raises NcheckError for a path that does not exist."""
+    scan = Scan()
+    unread: list[Unreadable] = []
+    for source in list(sources(paths, stdin)):
+        if isinstance(source, Unreadable):
+            unread.append(source)
+        else:
+            _read(scan, source, unread)
+    diagnoses = _candidates(scan)
+    healthy = not diagnoses and any(log.steps or log.done for log in scan.logs)
+    summary = _summary(scan, diagnoses, healthy=healthy)
+    return LogReport(diagnoses, healthy, summary, len(scan.logs), sum(log.lines for log in scan.logs), tuple(unread))
+
+
+def _read(scan: Scan, source: Source, unread: list[Unreadable]) -> None:
+    """Read one log. What is no text is left out of a folder in silence, and reported if the user named it."""
+
+    def guarded(chunks: Iterator[bytes]) -> Iterator[bytes]:
+        try:
+            yield from chunks
+        except UnreadableError as error:
+            failed.append(str(error))
+
+    failed: list[str] = []
+    try:
+        with source.open() as chunks:
+            scan.read(source.name, guarded(chunks))
+    except UnreadableError as error:
+        failed.append(str(error))
+    if failed and (source.chosen or failed[0] != "is not text"):
+        unread.append(Unreadable(source.name, failed[0]))
+
+
+def _candidates(scan: Scan) -> tuple[Candidate, ...]:
+    """Return the diagnoses with what else prints the lines of the best one, best first."""
+    found = diagnoses_of(scan)
+    ranked = list(zip(scores(found), found, strict=True))
+    if ranked and ranked[0][0] < SURE:
+        score, best = ranked[0]
+        named = {diagnosis.cause for diagnosis in found}
+        ranked += [(round(score * 0.6, 2), other) for other in candidates(best) if other.cause not in named]
+    if not found:
+        ranked = [(0.3, _trouble(log.trouble)) for log in scan.logs if log.trouble and not _ended_well(log)][:1]
+    ranked.sort(key=lambda pair: -pair[0])
+    return tuple(_candidate(score, diagnosis) for score, diagnosis in ranked[:MOST_CANDIDATES])
+
+
+def _ended_well(log: Log) -> bool:
+    return bool(log.done and log.trouble and log.trouble.number < log.done)
+
+
+def _trouble(line: Line) -> Diagnosis:
+    """Return the diagnosis of a line that sounds like a failure and that no signature knows."""
+    unknown = Diagnosis("", "a line sounds like a failure, and it is none that ncheck knows", (shown(line),),
+                        Confidence.LOW, SYMPTOM.fix, lines=(line,))  # fmt: skip
+    return replace(unknown, ranks=(line.rank,) if line.rank else (), nodes=(line.host,) if line.host else ())
+
+
+def _fix(diagnosis: Diagnosis) -> str:
+    """Return the command for a diagnosis: for an exception, one that shows it in the log with what stands above it."""
+    line = diagnosis.lines[0] if diagnosis.lines else None
+    if line and diagnosis.kind in ("exception", "assertion") and line.file not in ("", "-"):
+        return f"less +{line.number} {shell_word(line.file)}"
+    return diagnosis.fix
+
+
+def _candidate(score: float, diagnosis: Diagnosis) -> Candidate:
+    causes = [CAUSES[name] for name in (diagnosis.cause, *diagnosis.others) if name]
+    fix = _fix(diagnosis)
+    looks = dict.fromkeys(cause.look for cause in causes if cause.look and cause.look != fix)
+    return Candidate(
+        diagnosis.cause or UNKNOWN,
+        score,
+        redact(diagnosis.meaning),
+        diagnosis.kind,
+        tuple(Evidence(line.file, line.number, redact(shown(line))) for line in diagnosis.lines),
+        tuple(map(int, diagnosis.ranks)),
+        diagnosis.nodes,
+        redact(fix),
+        tuple(looks)[:MOST_NEXT],
+    )
+
+
+def _summary(scan: Scan, diagnoses: tuple[Candidate, ...], *, healthy: bool) -> str:
+    """Return the answer in one sentence."""
+    if diagnoses:
+        best = diagnoses[0]
+        return best.meaning if best.confidence >= SURE else f"not certain: {best.meaning}"
+    if healthy and any(log.done for log in scan.logs):
+        return "no failure: the job finished"
+    if healthy:
+        return "no failure: the job makes progress"
+    if not any(log.lines for log in scan.logs):
+        return "nothing to read: the log is empty" if scan.logs else "no log was read"
+    if not scan.known:
+        return (
+            "no line of a program that ncheck knows: it reads logs of NCCL, PyTorch, MPI, Horovod, Slurm and the kernel"
+        )
+    return "no known failure, and no sign that the job made progress: if it hangs, these logs do not show why"

@@ -1,0 +1,415 @@
+"""Logs to what matters of them: lines that signatures read, lines that several together show something, progress.
+
+Most lines of a log differ from others only in their numbers. The template of a line is the line in lower case without
+digits; whether any pattern could match is decided once for each template, and the patterns are tried on few lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from ncheck.triage.across_lines import WORDS as WORDS_ACROSS_LINES
+from ncheck.triage.lines import LONGEST, Line, Moment, cleaned, host_of, moment_of, rank_of, rank_of_file
+from ncheck.triage.literals import Index, literals
+from ncheck.triage.signature import Reading, Signature
+
+CHUNK = 2**19  # bytes that are searched at once
+
+
+AT_EACH_END = 500  # hits of one kind that are kept, from the beginning and from the end
+
+
+_FIRST, _LAST = 2000, 200  # lines of one template that are read: what they say is in their words, not in their numbers
+
+
+_MOST_TEMPLATES = 100_000
+
+
+_MOST_CONTEXT = 20_000  # lines for what several lines show
+
+
+_KEPT = 600  # characters of a line
+
+
+_LOOK_BACK = 100  # lines in which a line without a time looks for the time of a line before it
+
+
+_LOWER = bytes(byte + 32 if 65 <= byte <= 90 else byte for byte in range(256))  # noqa: PLR2004  A to Z
+
+
+_LINE_ENDS = re.compile(rb"[\r\n]")
+
+
+# 0x55d0ab12f00: nothing that a template needs
+_HEX = re.compile(rb"0x[0-9a-f]+")
+
+
+_ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
+
+
+# What follows is searched in templates: in lower case, without digits.
+
+# # Avg bus bandwidth    : 9.0213
+# Training completed. Do not forget to share your model on huggingface.co/models
+# `Trainer.fit` stopped: `max_epochs=3` reached.
+_DONE = re.compile(
+    r"# (?:avg bus bandwidth|out of bounds values :  ok)"
+    r"|\btraining (?:is |has )?(?:complete\b|completed|finished|done\b)"
+    r"|\bfinished training\b|`trainer\.fit` stopped: `max_|'train_runtime':|\bcompleted successfully\b"
+)
+
+
+# node01:77:80 [0] NCCL INFO comm 0x55d0 rank 0 nranks 16 cudaDev 0 busId 1a000 - Init COMPLETE
+_STARTED = re.compile(r"init complete|launch mode parallel")
+
+
+# Epoch: [0][ 20/625]  Time  1.428 ( 1.972)  Loss 6.9
+# iteration       10/  500000 | consumed samples:  5120 | lm loss: 1.1E+01
+# INFO:root:Epoch[0] Batch [20] Speed: 26.81 samples/sec accuracy=0.109747
+# {'loss': 2.51, 'grad_norm': 1.1, 'learning_rate': 5e-05, 'epoch': 0.02}
+#     8388608       2097152     float     sum      -1    250.0   33.55   33.55      0
+_STEPS = re.compile(
+    r"\b(?:epoch|step|iter|iters|iterations?|batch)\b.{0,300}(?:loss|accuracy|samples/s|images/s|tokens/s)"
+    r"|\bloss\b.{0,100}\b(?:epoch|step|iter)\b"
+    r"|^[\s.:\[\]a-z_-]{0,40}\s(?:float|half|bfloat|double|u?int)\s{1,9}(?:sum|prod|min|max|avg|none)\s"
+)
+
+
+# step 512 loss nan
+_NAN = re.compile(r"\bloss\b[^a-z]{0,20}\bnan\b")
+
+
+# node01:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0
+_CONNECTED = re.compile(r"nccl info (?:channel|ring) .* via ")
+
+
+# NaN detected in loss, aborting
+# step 512 loss nan
+# FATAL: checkpoint is corrupt
+_BAD = re.compile(
+    r"\b(?:abort(?:s|ed|ing)?|fatal(?!: not a git)|panic|diverged|traceback|terminat(?:ed|ing)|killed|giving up)\b"
+    r"|\bnan\b(?! (?:iterations|checks?|count|steps))"
+    r"|\b(?!dlerror)\w*(?:error|exception)\b(?=:\s*[^\s.,-]|\s*$)"
+)
+
+
+# node01:77:80 [0] NCCL INFO comm 0x55d0 rank 3 nranks 16 cudaDev 3 busId 1a000 - Init COMPLETE
+_RANK_OF_PROCESS = re.compile(
+    r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):\d+ \[\d+\] NCCL INFO .{0,200}\brank (\d{1,6}) nranks (\d{1,6})\b"
+)
+
+
+# node01:4000:5000 [0] NCCL WARN Cuda failure 2 'out of memory'
+_PROCESS = re.compile(r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):\d+ \[\d+\]")
+
+
+# Words of programs that are known here: a log with none of them is of another program.
+_PROGRAMS = (
+    "nccl", "torch", "horovod", "mpirun", "mpiexec", "mpi_", "orte", "prte", "pmix", "hydra", "open mpi", "deepspeed",
+    "slurm", "srun", "kernel:", "nvrm", "traceback", "gloo", "raylet", "lightning", "cuda", "tensorflow", "mxnet",
+    "paddle", "oneflow", "ucx", "ssh:", "xla", "rank", "epoch", "nvidia", "accelerate",
+)  # fmt: skip
+
+
+@dataclass
+class Hit:
+    """A line and what it says."""
+
+    reading: Reading
+    line: Line
+
+
+@dataclass
+class _Template:
+    """What the lines of one template are good for. `tail` are the last of those that were not read at once."""
+
+    signatures: tuple[Signature, ...]
+    done: bool
+    steps: bool
+    progress: bool  # done, steps, or a job that started
+    connected: bool
+    bad: bool
+    context: bool
+    ranks: bool
+    ignored: bool  # the exception below it ended nothing
+    matters: bool  # whether its lines are to be looked at one by one
+    seen: int = 0
+    tail: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=_LAST))
+
+
+@dataclass
+class Log:
+    """What is known of one log: `lines` read, and the numbers of the lines that show that its job goes on."""
+
+    name: str
+    index: int
+    rank: str = ""
+    lines: int = 0
+    done: int = 0
+    last_progress: deque[int] = field(default_factory=lambda: deque(maxlen=3))
+    moment: Moment | None = None  # of the last line that was looked at
+    steps: bool = False
+    connected: bool = False
+    ignored: bool = False  # Python reported an exception that it ignores, and not yet its last line
+    trouble: Line | None = None  # the first line since the last progress that sounds like a failure
+
+
+class Scan:
+    """Reads logs one after another, and keeps what matters of them: `hits`, `context`, and each log's progress."""
+
+    def __init__(self) -> None:
+        self.logs: list[Log] = []
+        self.world_size = 0  # of the largest communicator, 0 if no line says it
+        self.timed_out: set[str] = set()  # ranks
+        self.known = False  # whether a line of a known program was among them
+        self._index = _index()
+        self._templates: dict[bytes, _Template | None] = {}
+        self._seen: list[_Template] = []  # in the log that is read now
+        self._first: dict[tuple[object, ...], list[Hit]] = {}
+        self._last: dict[tuple[object, ...], deque[Hit]] = {}
+        self._context: list[Line] = []
+        self._late_context: deque[Line] = deque(maxlen=_MOST_CONTEXT)
+        self._rank_of_process: dict[tuple[str, str], tuple[int, str]] = {}  # in the largest communicator
+
+    @property
+    def hits(self) -> list[Hit]:
+        """The readings of single lines: the first and the last of each kind, in the order of the lines."""
+        hits = [hit for kept in (*self._first.values(), *self._last.values()) for hit in kept]
+        return sorted(hits, key=lambda hit: hit.line.order)
+
+    @property
+    def context(self) -> list[Line]:
+        """Lines that say something only together with others, in their order."""
+        return sorted((*self._context, *self._late_context), key=lambda line: line.order)
+
+    def rank_of_process(self, line: Line) -> str:
+        """Return the rank of the process that wrote a line of NCCL, if another line of it names its rank."""
+        match = _PROCESS.search(line.text[:300])
+        return self._rank_of_process.get((match[1], match[2]), (0, ""))[1] if match else ""
+
+    def read(self, name: str, chunks: Iterable[bytes]) -> Log:
+        """Read one log, in chunks of any size."""
+        log = Log(name, len(self.logs), rank_of_file(name))
+        self.logs.append(log)
+        part = b"\n"
+        for part in _whole_lines(chunks):
+            self._read(log, part)
+        log.lines += not part.endswith(b"\n")  # the last line has no end
+        self._read_tails(log)
+        return log
+
+    def _read(self, log: Log, part: bytes) -> None:
+        if b"\x1b" in part:
+            part = _ESCAPE.sub(b"", part)
+        part = part.replace(b"\r\n", b"\n")
+        ends = _LINE_ENDS.findall(part) if b"\r" in part else None  # a progress bar is one line
+        lower = part.translate(_LOWER)
+        if b"0x" in lower:
+            lower = _HEX.sub(b"0x", lower)
+        templates = lower.translate(None, b"0123456789*").replace(b"\r", b"\n").split(b"\n")
+        self._learn(templates)
+        known = self._templates
+        raw: list[bytes] = []
+        number, upto, timed = log.lines + 1, 0, (-1, log.moment)
+        for at, found in enumerate([known[template[:LONGEST]] for template in templates]):
+            if found is None:
+                continue
+            if ends is None:
+                number = log.lines + 1 + at
+            else:
+                number += ends[upto:at].count(b"\n")
+                upto = at
+            if found.progress:
+                self._progress(log, found, number)
+                if not found.bad and not found.matters:
+                    continue
+            raw = raw or part.replace(b"\r", b"\n").split(b"\n")
+            if found.seen >= _FIRST and not found.bad:
+                found.tail.append((number, raw[at][: 4 * LONGEST]))
+            else:
+                timed = self._line(log, found, number, raw, at, timed)
+        log.moment = timed[1]
+        log.lines += part.count(b"\n")
+
+    def _learn(self, templates: list[bytes]) -> None:
+        known = self._templates
+        new = {template[:LONGEST] for template in templates}.difference(known)
+        if len(known) + len(new) > _MOST_TEMPLATES:
+            self._templates = known = {}
+            new = {template[:LONGEST] for template in templates}
+        for template in new:
+            known[template] = self._template(template)
+
+    def _template(self, template: bytes) -> _Template | None:
+        """Return what a template is good for; None if for nothing."""
+        candidates = self._index.candidates(template)
+        if not candidates:
+            return None
+        text = template.decode("utf-8", "replace")
+        signatures = tuple(candidate for candidate in candidates if isinstance(candidate, Signature))
+        marks = {candidate for candidate in candidates if isinstance(candidate, str)}
+        if signatures and "nccl info" in text and _HARMLESS_INFO.search(text):
+            signatures = ()
+        self.known = self.known or "program" in marks
+        done = "done" in marks and bool(_DONE.search(text))
+        steps = "steps" in marks and bool(_STEPS.search(text)) and not _NAN.search(text)
+        found = _Template(
+            signatures,
+            done,
+            steps,
+            progress=done or steps or ("started" in marks and bool(_STARTED.search(text))),
+            connected="connected" in marks and bool(_CONNECTED.search(text)),
+            bad="bad" in marks and bool(_BAD.search(text)) and not text.lstrip().startswith("#"),
+            context="context" in marks,
+            ranks="ranks" in marks,
+            ignored="ignored" in marks,
+            matters=bool(signatures) or not marks.isdisjoint(("context", "ranks", "ignored")),
+        )
+        return found if found.matters or found.progress or found.connected or found.bad else None
+
+    def _progress(self, log: Log, found: _Template, number: int) -> None:
+        log.last_progress.append(number)
+        log.trouble = None
+        if found.done:
+            log.done = number
+        elif found.steps:
+            log.steps = True
+
+    def _line(  # noqa: PLR0913, PLR0917  what is known of the place
+        self, log: Log, found: _Template, number: int, raw: list[bytes], at: int, timed: tuple[int, Moment | None]
+    ) -> tuple[int, Moment | None]:
+        """Take in one line; return where the last time was found, and that time."""
+        log.connected = log.connected or found.connected
+        if found.bad and log.trouble is None:
+            log.trouble = _line(log, number, _text(raw[at]), None)
+        if not found.matters:
+            return timed
+        found.seen += 1
+        if found.seen == 1:
+            self._seen.append(found)
+        if found.seen > _FIRST:
+            found.tail.append((number, raw[at][: 4 * LONGEST]))
+            return timed
+        timed = _timed(raw, at, timed)
+        self._take(log, found, number, _text(raw[at]), timed[1])
+        return timed
+
+    def _read_tails(self, log: Log) -> None:
+        """Read the lines that were put off; templates start anew with the next log."""
+        for found in self._seen:
+            for number, raw in found.tail:
+                text = _text(raw)
+                self._take(log, found, number, text, moment_of(text))
+            found.tail.clear()
+            found.seen = 0
+        self._seen.clear()
+
+    def _take(self, log: Log, found: _Template, number: int, text: str, moment: Moment | None) -> None:
+        line = _line(log, number, text, moment)
+        if found.ranks and (match := _RANK_OF_PROCESS.search(line.text)) and len(self._rank_of_process) < 10**5:
+            process, ranks = (match[1], match[2]), int(match[4])
+            self.world_size = max(self.world_size, ranks)
+            if ranks >= self._rank_of_process.get(process, (0, ""))[0]:  # smaller ones are parts of the job
+                self._rank_of_process[process] = ranks, match[3]
+        if found.context:
+            kept = self._context if len(self._context) < _MOST_CONTEXT else self._late_context
+            kept.append(_short(line))
+        if found.ignored:
+            log.ignored = True
+        for reading in _readings(found.signatures, line.text):
+            if log.ignored and reading.kind == "exception":
+                log.ignored = False
+                continue
+            if reading.tag == "waits" and line.rank:
+                self.timed_out.add(line.rank)
+            kind = reading.cause, reading.grade, reading.tag, reading.kind
+            early = self._first.setdefault(kind, [])
+            hits = early if len(early) < AT_EACH_END else self._last.setdefault(kind, deque(maxlen=AT_EACH_END))
+            hits.append(Hit(reading, _short(line)))
+
+
+# node01:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0; most INFO lines report no trouble
+_HARMLESS_INFO = re.compile(
+    r"nccl info (?!.*(?:fail|error|retry|disabled|progress|without|mismatch|wrong|closed|nable|refused))"
+)
+
+
+def _readings(signatures: Iterable[Signature], text: str) -> Iterator[Reading]:
+    """Yield the readings of one line; a fallback counts only if no other signature reads the line."""
+    found = [reading for signature in signatures if (reading := signature.read(text))]
+    return iter([reading for reading in found if not reading.fallback] or found)
+
+
+def _line(log: Log, number: int, text: str, moment: Moment | None) -> Line:
+    rank = rank_of(text) if "ank" in text or "<std" in text or ": " in text[:12] else ""
+    return Line(number, text, host_of(text), rank or log.rank, log.name, (log.index, number), moment)
+
+
+def _short(line: Line) -> Line:
+    """Return the line with as much of its text as evidence needs."""
+    return line if len(line.text) <= _KEPT else replace(line, text=line.text[:_KEPT])
+
+
+def _text(raw: bytes) -> str:
+    return cleaned(raw[: 4 * LONGEST].decode("utf-8", "replace"))
+
+
+def _timed(raw: list[bytes], at: int, last: tuple[int, Moment | None]) -> tuple[int, Moment | None]:
+    """Return the time of a line, or that of the nearest line before it that has one."""
+    for back in range(at, max(last[0], at - _LOOK_BACK, -1), -1):
+        moment = moment_of(raw[back][:300].decode("utf-8", "replace"))
+        if moment:
+            return at, moment
+    return at, last[1]
+
+
+def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield parts of about CHUNK that end at the end of a line; the rest of a line that is too long is left out."""
+    rest = b""
+    skipping = False
+    for chunk in chunks:
+        for start in range(0, len(chunk), CHUNK):
+            part = chunk[start : start + CHUNK]
+            if skipping:
+                _, newline, part = part.partition(b"\n")
+                skipping = not newline
+                if skipping:
+                    continue
+                part = newline + part
+            head, newline, tail = part.rpartition(b"\n")
+            if newline:
+                yield rest + head + newline
+                rest = tail
+            else:
+                rest += tail
+            if len(rest) > 2 * CHUNK:
+                yield rest[:CHUNK]
+                rest, skipping = b"", True
+    if rest:
+        yield rest
+
+
+def _any_of(*words: str) -> frozenset[tuple[str, ...]]:
+    return frozenset((word,) for word in words)
+
+
+@cache
+def _index() -> Index[Signature | str]:
+    """Return all that can matter in a line, by the words that the line needs for it. Compiling it takes a while."""
+    from ncheck.triage.signatures import SIGNATURES
+
+    marks = {
+        "done": literals(_DONE), "steps": literals(_STEPS), "started": literals(_STARTED), "bad": literals(_BAD),
+        "connected": _any_of(" via "), "ranks": _any_of(" nranks "), "ignored": _any_of("exception ignored in"),
+        "context": _any_of(*WORDS_ACROSS_LINES), "program": _any_of(*_PROGRAMS),
+    }  # fmt: skip
+    return Index(
+        [
+            *((literals(signature.pattern), signature) for signature in SIGNATURES),
+            *((alternatives, mark) for mark, alternatives in marks.items()),
+        ]
+    )

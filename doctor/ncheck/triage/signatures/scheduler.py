@@ -1,0 +1,124 @@
+"""The scheduler and the kernel: jobs that were ended, nodes that went down, tasks that failed, mounts that hang."""
+
+from __future__ import annotations
+
+import re
+
+from ncheck.triage.signature import Grade, Reading, Signature, row
+
+_NODE = r"(?P<node>[A-Za-z0-9][\w.-]{0,252})"
+
+
+_SIGKILL = Reading("rank_crashed", Grade.LIKELY, ("gpu_oom",), kind="killed",
+                   meaning="a rank was killed, usually because memory ran out",
+                   fix="sudo journalctl -k -g oom")  # fmt: skip
+
+
+_SIGSEGV = Reading("rank_crashed", Grade.LIKELY, ("software_bug", "version_mismatch"), kind="segfault",
+                   meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault")  # fmt: skip
+
+
+_SIGBUS = Reading("shm_too_small", Grade.LIKELY, ("rank_crashed",))
+
+
+_ENDED = Reading("", Grade.ECHO, tag="gone")
+
+
+_EXITED = Reading("rank_crashed", Grade.ECHO, kind="exit")
+
+
+_BY_WORDS = (
+    (re.compile(r"Killed|signal 9|137"), _SIGKILL),
+    (re.compile(r"Out Of Memory"), Reading("rank_crashed", Grade.CERTAIN, ("gpu_oom",), kind="memory",
+     meaning="Slurm killed a task that used more host memory than the job asked for", fix="seff JOBID")),
+    (re.compile(r"Segmentation|signal 11|139|Illegal"), _SIGSEGV),
+    (re.compile(r"Bus error|135"), _SIGBUS),
+    (re.compile(r"Terminated|Aborted|signal 6|134|143"), _ENDED),
+)  # fmt: skip
+
+
+def _task(match: re.Match[str]) -> Reading:
+    """Return the reading of srun's line about a task that ended."""
+    return next((reading for pattern, reading in _BY_WORDS if pattern.search(match["end"])), _EXITED)
+
+
+SIGNATURES = (
+    # srun: error: node03: task 12: Killed
+    # srun: error: node03: tasks 8-15: Exited with exit code 1
+    Signature(re.compile(rf"srun: error: {_NODE}: tasks? (?P<rank>\d{{1,6}})[\d,-]{{0,200}}: (?P<end>.{{1,80}})"),
+              _task),
+    # slurmstepd: error: Detected 1 oom_kill event in StepId=812.0. Some of the step tasks have been OOM Killed.
+    row(r"[Dd]etected \d+ oom.kill events? in|tasks have been OOM Killed|exceeded (?:job|step) memory limit|"
+        r"[Jj]ob \d+ exceeded memory limit|OUT_OF_MEMORY",
+        "rank_crashed", Grade.CERTAIN, "gpu_oom", kind="memory",
+        meaning="the job used more host memory than it asked for, and a rank was killed", fix="seff JOBID"),
+    # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***
+    row(r"CANCELLED AT \S{1,40} DUE TO TIME LIMIT|job killed: walltime \d+ exceeded|TERM_RUNLIMIT|"
+        r"DUE TO TIME LIMIT",
+        "job_ended", Grade.CERTAIN, kind="time-limit", meaning="the job reached its time limit",
+        fix="sacct -j JOBID --format=JobID,State,Elapsed,Timelimit"),
+    # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO PREEMPTION ***
+    row(r"DUE TO PREEMPTION|[Jj]ob \d+ has been (?:preempted|requeued)|was preempted|[Pp]reemption notice|"
+        r"spot (?:instance )?(?:interruption|termination)",
+        "job_ended", Grade.CERTAIN, kind="preempted", meaning="a job of higher priority took the nodes"),
+    # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE SLURMCTLD LOG
+    row(rf"(?:ON {_NODE} )?CANCELLED AT \S{{1,40}} DUE TO (?:NODE FAILURE|JOB REQUEUE)|"
+    rf"Node failure on {_NODE.replace('node', 'name')}|"
+        r"\bNODE_FAIL\b|allocation \d+ has been revoked due to node failure",
+        "node_failed", Grade.CERTAIN),
+    # slurmstepd: error: *** STEP 812.0 ON node01 CANCELLED AT 2026-01-02T03:04:05 ***
+    row(r"\*\*\* (?:STEP|JOB) \S{1,40} ON \S{1,255} CANCELLED AT \S{1,40} \*\*\*", "job_ended", Grade.ECHO,
+        "rank_crashed", tag="gone", kind="cancelled",
+        meaning="the job or the step was cancelled, by somebody or because a task failed"),
+    # srun: error: Node failure on node03
+    row(rf"srun: (?:error: )?(?:Node failure on {_NODE}|Job allocation \d+ has been revoked)", "node_failed",
+        Grade.LIKELY, "job_ended"),
+    # srun: error: Timed out waiting for job step to complete
+    row(r"Timed out waiting for job step to complete|srun: Job step aborted: Waiting up to \d+ seconds|"
+        r"srun: Terminating (?:job step|StepId)|First task exited \d+s ago", "", Grade.ECHO, tag="gone"),
+    # srun: error: Unable to confirm allocation for job 812: Invalid job id specified
+    row(r"srun: error: Unable to (?:create step|confirm allocation|allocate resources)|sbatch: error: |"
+        r"srun: error: (?:Unable to create TaskId|task launch failed|Invalid)|Requested node configuration is not"
+        r" available|More processors requested than permitted|Invalid (?:generic resource|partition|account)",
+        "launcher_mismatch", Grade.LIKELY, "rendezvous_misconfig",
+        meaning="the scheduler cannot start the job as it was asked for", fix="scontrol show job JOBID"),
+    # srun: error: Application launch failed: Communication connection failure
+    row(r"Application launch failed: |Task launch for (?:Step|step)\S{0,40} failed on node|"
+        r"slurm_receive_msgs?: .{0,120}(?:failed|timed out|Connection)|fwd_tree_thread: .{0,120}failed to forward",
+        "firewall", Grade.POSSIBLE, "node_failed", "launcher_mismatch",
+        meaning="srun cannot reach the daemon of a node"),
+    # error: Munge decode failed: Invalid credential
+    row(r"Munge (?:encode|decode) failed: (?!Expired|Rewound)|Protocol authentication error|"
+    r"Invalid credential", "ssh_auth",
+        Grade.LIKELY, "clock_skew", meaning="munge on a node refuses the credentials of another one",
+        fix="munge -n | unmunge"),
+    # nfs: server 10.1.0.9 not responding, still trying
+    row(r"nfs: server \S{1,255} not responding|Lustre: .{0,300}(?:was lost; in progress|timed out)|"
+        r"LustreError: .{0,300}(?:timed out|-110)|GPFS .{0,200}(?:lost|expel)|ceph: .{0,100}(?:hung|session lost)|"
+        r"mount\S{0,40}: .{0,200}stale file handle",
+        "storage_hang", Grade.LIKELY, "routing", passing=True, meaning="the server of a mount does not answer",
+        fix="sudo journalctl -k -g 'not responding'"),
+    # INFO: task python3:4021 blocked for more than 120 seconds.
+    row(r"task \S{1,60} blocked for more than \d+ seconds", "storage_hang", Grade.POSSIBLE, "gpu_fault",
+        "software_bug", meaning="a process waits in the kernel, usually for a disk, a mount or a driver", passing=True,
+        fix="sudo journalctl -k -g 'blocked for more'"),
+    # kernel: watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [python3:4021]
+    row(r"BUG: soft lockup|hard LOCKUP|Kernel panic|[Mm]achine [Cc]heck:? .{0,60}(?:[Ee]vents|[Ee]xception)|"
+        r"mce: \[Hardware Error\]|EXT4-fs error|XFS .{0,80}(?:corruption|Shutdown)|I/O error, dev \w+",
+        "node_failed", Grade.LIKELY, "gpu_fault", "storage_hang", meaning="the kernel reports a fault of the machine",
+        fix="sudo journalctl -k -p err"),
+    # kernel: bond0: (slave ens1f0): link status definitely down, disabling slave
+    row(r"link status definitely down|NIC Link is Down|eth\w*: [Ll]ink (?:is )?[Dd]own|\bLink is [Dd]own\b|"
+        r"carrier lost|NETDEV WATCHDOG: ", "ib_fabric", Grade.POSSIBLE, "node_failed", passing=True,
+        meaning="the link of a network interface went down", fix="ip -br link"),
+    # Warning  Evicted  pod/worker-3  The node was low on resource: memory.
+    row(r"The node was low on resource: (?:memory|ephemeral-storage)|reason: (?:Evicted|OOMKilled)|"
+        r"Pod ephemeral local storage usage exceeds|Container .{0,100} exceeded its local ephemeral storage",
+        "rank_crashed", Grade.CERTAIN, "disk_full", kind="memory",
+        meaning="Kubernetes evicted or killed a pod that used too much memory or disk", fix="kubectl describe pod POD"),
+    # Back-off pulling image "registry.example/train:1"
+    row(r"ErrImagePull|ImagePullBackOff|Back-off pulling image|pull access denied|manifest unknown|"
+        r"CreateContainerConfigError|RunContainerError",
+        "launcher_mismatch", Grade.LIKELY, "ssh_auth", meaning="a container cannot be started on a node",
+        fix="kubectl describe pod POD"),
+)  # fmt: skip

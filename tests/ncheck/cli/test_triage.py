@@ -1,0 +1,77 @@
+"""`ncheck triage --logs`: exit codes, the answer for people and for programs."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from ncheck.cli.main import main
+from ncheck.parse.read import read_text
+
+OOM = "node03:1:1 [0] include/alloc.h:178 NCCL WARN Cuda failure 2 'out of memory'\n"
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    code = main(["triage", *args])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [(OOM, 1), ("step 1 loss 0.2\n", 0), ("GET / HTTP/1.1\n", 0), ("", 0), ("step 1 loss 0.2\nPANIC\n", 1)],
+)
+def test_the_exit_code_says_whether_anything_is_wrong(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, code: int
+) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(text)
+    assert run(capsys, "--logs", str(path), "-o", "json")[0] == code
+
+
+def test_what_cannot_be_read_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "--logs", "/dev/null", "-o", "json")
+    assert (code, json.loads(out)["unread"]) == (1, [{"name": "/dev/null", "reason": "is a device, not a log"}])
+
+
+@pytest.mark.parametrize(
+    "args", [(), ("--logs",), ("nodes.txt",), ("--logs", "/does/not/exist"), ("--logs", "-o", "xml")]
+)
+def test_usage_errors_are_exit_code_2(capsys: pytest.CaptureFixture[str], args: tuple[str, ...]) -> None:
+    code, out, err = run(capsys, *args)
+    assert (code, out, err.startswith("ncheck: ")) == (2, "", True)
+
+
+def test_the_answer_for_people_is_first_and_last(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(OOM)
+    _, out, _ = run(capsys, "--logs", str(path))
+    answer = "gpu_oom (95% sure): a GPU's memory is full (node node03)"
+    assert out.splitlines() == [
+        answer, "", f"  {path}:1  {OOM.strip()}", "  fix: nvidia-smi",
+        "  look: sudo journalctl -k -g 'oom|segfault|Xid'", "", "1 log, 1 lines read.", answer,
+    ]  # fmt: skip
+
+
+def test_standard_input_is_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(OOM.encode())))
+    _, out, _ = run(capsys, "--logs", "-")
+    assert "standard input:1" in out
+
+
+def test_the_keys_of_the_json_are_for_life(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(OOM)
+    found = json.loads(run(capsys, "--logs", str(path), "-o", "json")[1])
+    assert list(found) == ["diagnoses", "healthy", "summary", "files", "lines", "unread"]
+    assert list(found["diagnoses"][0]) == [
+        "cause", "confidence", "meaning", "kind", "evidence", "ranks", "nodes", "fix", "next",
+    ]  # fmt: skip
+    assert found["diagnoses"][0]["evidence"] == [{"file": str(path), "line": 1, "text": OOM.strip()}]
+
+
+def test_read_log_keeps_its_keys() -> None:
+    assert list(read_text("log", OOM)) == ["cause", "meaning", "confidence", "evidence", "fix", "others", "error"]

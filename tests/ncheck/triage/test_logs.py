@@ -1,0 +1,225 @@
+"""All logs of a job together: the first failure counts, and health needs a sign of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from ncheck.triage.causes import UNKNOWN
+from ncheck.triage.logs import SURE, Candidate, Evidence, LogReport, examine_logs
+
+WATCHDOG = (
+    "[rank{0}]:[E822 10:30:00.1 ProcessGroupNCCL.cpp:607] [Rank {0}] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600034 ms\n"
+)
+TRACEBACK = "Traceback (most recent call last):\n  File 'train.py', line 7, in step\nValueError: no more data\n"
+
+
+def report(folder: Path, texts: Mapping[str, str]) -> LogReport:
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return examine_logs([str(folder / name) for name in texts], io.BytesIO())
+
+
+def best(folder: Path, text: str) -> Candidate:
+    return report(folder, {"job.log": text}).diagnoses[0]
+
+
+def test_the_traceback_of_one_rank_beats_the_watchdogs_of_the_others(tmp_path: Path) -> None:
+    texts = {f"rank{rank}.log": WATCHDOG.format(rank) for rank in (0, 1, 2)}
+    texts["rank3.log"] = TRACEBACK
+    found = report(tmp_path, texts)
+    path = str(tmp_path / "rank3.log")
+    assert found.diagnoses == (
+        Candidate(
+            "rank_crashed", 0.85, "a rank stopped with ValueError in its own program", "exception",
+            (Evidence(path, 3, "ValueError: no more data"),), (3,), (), f"less +3 {path}",
+            ("sudo journalctl -k -g 'oom|segfault|Xid'",),
+        ),
+    )  # fmt: skip
+    assert (found.healthy, found.files, found.lines) == (False, 4, 6)
+
+
+def test_of_two_failures_in_two_files_the_earlier_one_is_first(tmp_path: Path) -> None:
+    late = "[2026-04-22 21:47:29] n1:1:1 [0] NCCL WARN Cuda failure 2 'out of memory'\n"
+    early = "[2026-04-22 21:47:20] n2:2:2 [0] NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on 1b\n"
+    found = report(tmp_path, {"a.log": late, "b.log": early}).diagnoses
+    assert [candidate.cause for candidate in found] == ["gpu_mapping", "gpu_oom"]
+    midnight = "[2026-04-23 00:01:00] n2:2:2 [0] NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on 1b\n"
+    found = report(tmp_path, {"a.log": late, "b.log": midnight}).diagnoses
+    assert [candidate.cause for candidate in found] == ["gpu_oom", "gpu_mapping"]
+
+
+def test_two_failures_of_which_nothing_says_which_came_first_are_not_sure(tmp_path: Path) -> None:
+    oom = "n1:1:1 [0] NCCL WARN Cuda failure 2 'out of memory'\n"
+    twice = "n2:2:2 [0] NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on 1b\n"
+    found = report(tmp_path, {"a.log": oom, "b.log": twice}).diagnoses
+    assert [(candidate.cause, candidate.confidence) for candidate in found[:2]] == [
+        ("gpu_oom", 0.75), ("gpu_mapping", 0.75),
+    ]  # fmt: skip
+    assert best(tmp_path, oom + twice).confidence == 0.95
+
+
+def test_a_traceback_has_the_time_of_the_line_before_it(tmp_path: Path) -> None:
+    one = "2026-01-01 10:00:09 step 1 loss 0.3\n" + TRACEBACK.replace("ValueError", "KeyError")
+    other = "2026-01-01 10:00:01 loading\n" + TRACEBACK
+    found = report(tmp_path, {"rank0.log": one, "rank1.log": other}).diagnoses
+    assert (found[0].ranks, found[0].meaning) == ((1, 0), "a rank stopped with ValueError in its own program")
+
+
+def test_nccls_process_has_the_rank_that_another_of_its_lines_names(tmp_path: Path) -> None:
+    text = (
+        "node02:4003:5003 [3] NCCL INFO ncclCommInitRank comm 0x1 rank 11 nranks 16 cudaDev 3 - Init START\n"
+        "node02:4003:5003 [3] NCCL INFO ncclCommInitRank comm 0x2 rank 1 nranks 2 cudaDev 3 - Init START\n"
+        "node02:4003:5003 [3] include/alloc.h:178 NCCL WARN Cuda failure 2 'out of memory'\n"
+    )
+    found = best(tmp_path, text)
+    assert (found.cause, found.ranks, found.nodes) == ("gpu_oom", (11,), ("node02",))
+
+
+@pytest.mark.parametrize(
+    ("line", "ranks", "nodes"),
+    [
+        ("mpirun noticed that process rank 3 with PID 7 on node n2 exited on signal 9 (Killed).", (3,), ("n2",)),
+        ("srun: error: node03: task 12: Out Of Memory", (12,), ("node03",)),
+        ("[1,5]<stderr>:MemoryError", (5,), ()),
+        ("(Worker pid=7, ip=10.1.0.3) torch.OutOfMemoryError: CUDA out of memory. Tried", (), ("10.1.0.3",)),
+        (" 12: torch.OutOfMemoryError: CUDA out of memory.", (12,), ()),
+        ("Jan  2 03:04:05 node07 kernel: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", (), ("node07",)),
+    ],
+)
+def test_rank_and_node_are_those_that_the_line_names(
+    tmp_path: Path, line: str, ranks: tuple[int, ...], nodes: tuple[str, ...]
+) -> None:
+    found = best(tmp_path, line + "\n")
+    assert (found.ranks, found.nodes) == (ranks, nodes)
+
+
+def test_torchruns_summary_names_the_first_rank_and_its_node(tmp_path: Path) -> None:
+    text = (
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-01-02_03:04:05\n  host      : node03\n"
+        "  rank      : 12 (local_rank: 4)\n  exitcode  : 1 (pid: 14750)\n"
+    )
+    found = best(tmp_path, text)
+    assert (found.cause, found.ranks, found.nodes) == ("rank_crashed", (12,), ("node03",))
+    killed = best(tmp_path, text.replace(": 1 (", ": -9 ("))
+    assert (killed.kind, killed.ranks, killed.confidence >= SURE) == ("killed", (12,), True)
+
+
+def test_a_rank_that_waits_is_not_the_one_that_failed(tmp_path: Path) -> None:
+    found = best(tmp_path, "".join(WATCHDOG.format(rank) for rank in range(4)))
+    assert (found.cause, found.ranks, found.confidence < SURE) == ("slow_rank_timeout", (), True)
+
+
+def test_the_rank_that_did_not_time_out_is_the_one_to_look_at(tmp_path: Path) -> None:
+    start = "n1:77:80 [0] NCCL INFO comm 0x1 rank 0 nranks 8 cudaDev 0 - Init COMPLETE\n"
+    log = start + "".join(WATCHDOG.format(rank) for rank in range(8) if rank != 5)
+    found = best(tmp_path, log)
+    assert (found.cause, found.ranks) == ("slow_rank_timeout", (5,))
+    assert found.meaning.endswith("look first at rank 5, which did not time out")
+    few = best(tmp_path, start + "".join(WATCHDOG.format(rank) for rank in range(3)))
+    assert few.ranks == ()
+
+
+def test_one_interface_name_that_does_not_fit_all_nodes_is_found(tmp_path: Path) -> None:
+    text = (
+        "node01:1:1 [0] NCCL INFO Bootstrap : Using eth0:10.1.0.1<0>\n"
+        "node02:1:1 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found\n"
+    )
+    assert best(tmp_path, text).cause == "nic_names_differ"
+    assert best(tmp_path, text.partition("\n")[2]).cause == "no_interface"
+
+
+def test_an_answer_that_is_not_sure_has_candidates_and_what_tells_them_apart(tmp_path: Path) -> None:
+    text = "n1:1:1 [0] NCCL WARN NET/IB: Got completion from peer 10.0.1.23<4> with status=12 opcode=0 len=0\n"
+    found = report(tmp_path, {"job.log": text})
+    assert [(candidate.cause, candidate.confidence) for candidate in found.diagnoses] == [
+        ("ib_fabric", 0.5), ("roce_gid", 0.3), ("ib_wrong_hca", 0.3), ("routing", 0.3), ("rank_crashed", 0.3),
+    ]  # fmt: skip
+    assert found.diagnoses[0].next == ("show_gids", "ibdev2netdev", "ip route get ADDRESS",
+                                       "sudo journalctl -k -g 'oom|segfault|Xid'")  # fmt: skip
+
+
+def test_progress_and_an_end_are_healthy(tmp_path: Path) -> None:
+    steps = "".join(f"step {step} loss 0.{step}\n" for step in range(5))
+    batches = "INFO:root:Epoch[0] Batch [20] Speed: 26.81 samples/sec accuracy=0.109747\n"
+    assert report(tmp_path, {"job.log": batches}).healthy
+    assert report(tmp_path, {"job.log": steps}) == LogReport(
+        (), healthy=True, summary="no failure: the job makes progress", files=1, lines=5, unread=()
+    )
+    done = report(tmp_path, {"job.log": f"{steps}# Avg bus bandwidth    : 11.93\n"})
+    assert (done.healthy, done.summary) == (True, "no failure: the job finished")
+
+
+@pytest.mark.parametrize(
+    ("line", "cause", "kind"),
+    [
+        ("NaN detected in loss, aborting", "diverged", "nan"),
+        ("step 5 loss nan", "diverged", "nan"),
+        ("FATAL: the tape is full", UNKNOWN, ""),
+        ("MyOwnError: no more data", "rank_crashed", "exception"),
+    ],
+)
+def test_progress_that_ends_in_trouble_is_not_healthy(tmp_path: Path, line: str, cause: str, kind: str) -> None:
+    steps = "".join(f"step {step} loss 0.{step}\n" for step in range(5))
+    found = report(tmp_path, {"job.log": f"{steps}{line}\nbye\n"})
+    assert not found.healthy
+    assert (found.diagnoses[0].cause, found.diagnoses[0].kind, found.diagnoses[0].evidence[0].line) == (cause, kind, 6)
+
+
+def test_a_start_alone_is_neither_healthy_nor_a_failure(tmp_path: Path) -> None:
+    found = report(tmp_path, {"job.log": "n1:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 2 - Init COMPLETE\n"})
+    assert (found.diagnoses, found.healthy) == ((), False)
+
+
+def test_a_log_of_another_program_is_said_to_be_one(tmp_path: Path) -> None:
+    found = report(tmp_path, {"access.log": '10.1.0.3 - - "GET / HTTP/1.1" 200 12\n' * 5})
+    assert (found.diagnoses, found.healthy, found.unread) == ((), False, ())
+    assert found.summary.startswith("no line of a program that ncheck knows")
+    assert report(tmp_path, {"empty.log": ""}).summary == "nothing to read: the log is empty"
+
+
+def test_an_exception_that_python_ignores_is_no_failure(tmp_path: Path) -> None:
+    text = "Exception ignored in: <function Comm.__del__ at 0x7f>\nTraceback (most recent call last):\nKeyError: 'x'\n"
+    assert [found.cause for found in report(tmp_path, {"job.log": text}).diagnoses] == [UNKNOWN]
+    assert best(tmp_path, f"{text}ValueError: y\n").meaning == "a rank stopped with ValueError in its own program"
+
+
+def test_an_exception_that_the_job_survives_is_no_failure(tmp_path: Path) -> None:
+    steps = "".join(f"step {step} loss 0.{step}\n" for step in range(5))
+    assert report(tmp_path, {"job.log": TRACEBACK + steps}).healthy
+    assert best(tmp_path, f"{steps}{TRACEBACK}step 6 loss 0.1\n").cause == "rank_crashed"
+
+
+def test_secrets_and_escapes_are_not_repeated(tmp_path: Path) -> None:
+    found = best(tmp_path, "\x1b]0;owned\x07ValueError: HF_TOKEN=hf_abcdefghijklmnopqrstuvwx \x1b[31mis wrong\x1b[0m\n")
+    assert "hf_abc" not in found.evidence[0].text
+    assert found.evidence[0].text.isprintable()
+
+
+def test_line_numbers_count_line_feeds_only(tmp_path: Path) -> None:
+    bar = "".join(f"\r{done}%|###  | {done}/100" for done in range(50))
+    found = best(tmp_path, f"start\r\n{bar}\nok\n\rMemoryError\n")
+    assert (found.evidence[0].line, found.kind) == (4, "memory")
+
+
+def test_a_line_of_ten_megabytes_is_one_line(tmp_path: Path) -> None:
+    found = report(tmp_path, {"job.log": f"{'x' * 10_000_000}\nMemoryError\n{'y' * 3_000_000} KeyError: 1\n"})
+    assert [(item.line, item.text) for item in found.diagnoses[0].evidence] == [(2, "MemoryError")]
+    assert found.lines == 3
+
+
+def test_a_flood_of_one_line_hides_no_other(tmp_path: Path) -> None:
+    closed = "n1:1:1 [0] NCCL WARN socketProgress: Connection closed by remote peer n3"
+    flood = "".join(f"{closed}<{port}>\n" for port in range(9000))
+    oom = "n3:1:1 [0] include/alloc.h:178 NCCL WARN Cuda failure 2 'out of memory'\n"
+    found = best(tmp_path, flood + oom + flood)
+    assert (found.cause, found.evidence[0].line) == ("gpu_oom", 9001)
+
+
+def test_a_last_line_without_an_end_is_a_line(tmp_path: Path) -> None:
+    found = report(tmp_path, {"job.log": "start\nMemoryError"})
+    assert (found.lines, found.diagnoses[0].evidence[0].line) == (2, 2)
+    assert report(tmp_path, {"job.log": "MemoryError"}).lines == 1
