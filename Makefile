@@ -72,7 +72,7 @@ test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-pa
 	@$(PYTEST) -n 5 --dist loadgroup --flake-rule $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
 
 test-fast: $(STAMPS)/installed $(STAMPS)/dev
-	@$(PYTEST) -n 4 -m 'not (lab or ssh or network or slow)' $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
+	@$(PYTEST) -n 3 --dist loadgroup -m 'not (lab or ssh or network or slow)' $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
 
 lint: $(STAMPS)/installed $(STAMPS)/dev
 	@failed=

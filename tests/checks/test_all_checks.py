@@ -82,6 +82,10 @@ PROGRAMS = {
 }
 
 
+# The cases of each check are run once for all tests here, in the worker that has them all.
+pytestmark = pytest.mark.xdist_group("all_checks")
+
+
 def named(check: Check) -> str:
     return check.name
 
