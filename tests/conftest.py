@@ -39,7 +39,7 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-class ByFile(LoadScopeScheduling):
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Gives each worker whole files of tests: what the tests of one file share is made once. The lab's wait for long,
     and are given one at a time.
     """
