@@ -69,10 +69,10 @@ run: $(STAMPS)/installed
 # test after the other.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE NCHECK_INSTALLED=1 $(BIN)/pytest
 test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-packages
-	@$(PYTEST) -n 5 --dist loadgroup --flake-rule $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
+	@$(PYTEST) -n 5 --flake-rule $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
 
 test-fast: $(STAMPS)/installed $(STAMPS)/dev
-	@$(PYTEST) -n 4 -m 'not (lab or ssh or network or slow)' $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
+	@$(PYTEST) -n 3 -m 'not (lab or ssh or network or slow)' $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
 
 lint: $(STAMPS)/installed $(STAMPS)/dev
 	@failed=

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from . import flake_rule
 
@@ -21,7 +23,7 @@ CACHE = Path(os.environ.get("NCHECK_CACHE") or Path(__file__).parents[1] / ".cac
 LAB = Path(__file__).parent / "lab"
 # Markers of tests by what they use.
 MARKED_BY_FIXTURE = {"ssh": {"keys", "sshd", "empty_agent"}, "network": {"nccl_folder"}}
-FIRST = ("xdist_group", "lab", "ssh", "slow")  # a group is run by one worker: begun late, it would end last
+FIRST = ("lab", "ssh", "slow")
 _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")
 ENVIRON = dict(os.environ)  # as it was found: pip's settings may lie in a home
 IN_WHEEL = "nvidia/nccl/lib/libnccl.so.2"
@@ -37,12 +39,24 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by what they use, and begin with those that wait: at the end the others would wait for them.
-
-    It comes before xdist's own hook, which reads the groups.
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Gives each worker whole files of tests: what the tests of one file share is made once. The lab's wait for long,
+    and are given one at a time.
     """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if nodeid.startswith("tests/lab/") else nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    """Give out the tests in the order of collection; xdist's own would begin with the largest file."""
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by what they use, and begin with those that wait: at the end the others would wait for them."""
     for item in items:
         if LAB in item.path.parents:
             item.add_marker("lab")
@@ -50,8 +64,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, fixtures in MARKED_BY_FIXTURE.items():
             if fixtures.intersection(used):
                 item.add_marker(marker)
-        if "alone_in_shm" in used:  # one after the other in one worker, where others would wait for the lock
-            item.add_marker(pytest.mark.xdist_group("shm"))
     items.sort(key=_turn)
 
 

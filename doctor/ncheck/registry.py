@@ -6,6 +6,7 @@ import pkgutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -86,8 +87,7 @@ def load_checks(selected: tuple[str, ...] = ()) -> Registry:
     where there are plug-ins, whose codes are held against all of ours.
     """
     plug_ins = [one for one in entry_points(group=GROUP) if one.dist is None or one.dist.name != OUR_DISTRIBUTION]
-    packages = _our_packages(() if plug_ins else _topics(selected))
-    checks = {check.code: check for package in packages for module in _modules(package) for check in checks_of(module)}
+    checks = {check.code: check for check in _our_checks(() if plug_ins else _topics(selected))}
     broken: list[BrokenPlugIn] = []
     for entry in plug_ins:
         _add_plug_in(entry, checks, broken)
@@ -105,9 +105,11 @@ def checks_of(module: ModuleType) -> tuple[Check, ...]:
     return tuple(v for v in vars(module).values() if isinstance(v, Check) and v.module == module.__name__)
 
 
-def _our_packages(topics: tuple[str, ...]) -> list[ModuleType]:
-    """Return the packages that hold our checks of these topics; without any, the one that holds all."""
-    return [import_module(f"{OURS}.{topic}") for topic in topics] or [import_module(OURS)]
+@cache  # a program may examine many times, and our own checks stay the same
+def _our_checks(topics: tuple[str, ...]) -> tuple[Check, ...]:
+    """Return our checks of these topics; without any, all."""
+    packages = [import_module(f"{OURS}.{topic}") for topic in topics] or [import_module(OURS)]
+    return tuple(check for package in packages for module in _modules(package) for check in checks_of(module))
 
 
 def _modules(package: ModuleType) -> Iterator[ModuleType]:

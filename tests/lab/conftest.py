@@ -102,3 +102,9 @@ def healthy(running_lab: Lab) -> Run:
     run = ncheck(running_lab, *PATIENT, hard_limit=HANGS)
     assert run.exit_code == 0, f"the lab is not healthy, or this machine too busy: {run.report['findings']}"
     return run
+
+
+@pytest.fixture(scope="session")
+def wide_healthy(running_wide_lab: Lab) -> Run:
+    """Return what ncheck says of the lab of several NICs before anything is done to it."""
+    return ncheck(running_wide_lab, *PATIENT, hard_limit=HANGS)

@@ -24,11 +24,11 @@ def sshd_pid(node: Node) -> int:
     return int(node.path("/run/sshd.pid").read_text())
 
 
-def restart_sshd(node: Node, options: str = "") -> None:
+def restart_sshd(node: Node) -> None:
     """Let sshd read its configuration and host keys again."""
     stop_sshd(node)
     node.path("/run/sshd.pid").unlink(missing_ok=True)
-    node.sh(f"/usr/sbin/sshd {options} -E /run/sshd.log; until [ -s /run/sshd.pid ]; do sleep 0.005; done")
+    node.sh("/usr/sbin/sshd -r -E /run/sshd.log; until [ -s /run/sshd.pid ]; do sleep 0.005; done")
 
 
 def stop_sshd(node: Node) -> None:
@@ -128,8 +128,10 @@ def remove_python(node: Node) -> None:
 
 
 def shift_clock(node: Node, by: str) -> None:
-    """Let every program that starts on the node see another time: "+1h"."""
-    restart_sshd(node, "-r")  # no exec for each connection: sshd's own sandbox does not let libfaketime in
+    """Let every program that starts on the node see another time: "+1h".
+
+    sshd itself, which started before, does not: its sandbox does not let libfaketime in.
+    """
     (library,) = list(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")) or [Path("libfaketime-is-missing")]
     node.write("/etc/faketimerc", by + "\n")
     node.write("/etc/ld.so.preload", f"{library}\n")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from .command import begin, ncheck
+from .command import Run, begin
 from .hosts import Lab
 from .layers import ADA, ROOT, User
-from .promises import HANGS, PATIENT, examined, nothing_left
+from .promises import HANGS, examined, nothing_left
 
 
 @pytest.mark.parametrize("user", [ROOT, ADA], ids=lambda user: user.name)
 @pytest.mark.parametrize("port", [(), ("-p", "10001")], ids=["port 22", "port 10001"])
 @pytest.mark.parametrize("transport", ["auto", "openssh"])
-def test_a_healthy_cluster_ends_in_exit_0(lab: Lab, user: User, port: tuple[str, ...], transport: str) -> None:
+def test_a_healthy_cluster_ends_in_exit_0_and_only_what_needs_root_or_hardware_is_skipped(
+    lab: Lab, user: User, port: tuple[str, ...], transport: str
+) -> None:
     run = examined(lab, "--transport", transport, *port, user=user)
 
     assert run.report["findings"] == []
@@ -23,15 +25,10 @@ def test_a_healthy_cluster_ends_in_exit_0(lab: Lab, user: User, port: tuple[str,
     assert [(n["name"], n["reached"], n["user"], n["port"]) for n in run.report["nodes"]] == [
         (name, True, user.name, int(port[1]) if port else 22) for name in lab.names
     ]
-
-
-def test_only_what_needs_root_or_hardware_is_skipped(lab: Lab) -> None:
-    run = examined(lab, user=ADA)
-
     skipped = [verdict for verdict in run.report["verdicts"] if verdict["outcome"] == "skipped"]
-    assert {verdict["reason"].partition(": ")[0] for verdict in skipped if verdict["needs_root"]} == {
-        "only root can read the firewall rules", "this user cannot read the kernel log",
-    }  # fmt: skip
+    assert {verdict["reason"].partition(": ")[0] for verdict in skipped if verdict["needs_root"]} == (
+        {"only root can read the firewall rules", "this user cannot read the kernel log"} if user is ADA else set()
+    )
     assert {verdict["reason"] for verdict in skipped if not verdict["needs_root"]} == {
         "no Active InfiniBand or RoCE port on node[01-04]", "no InfiniBand or RoCE device", "no bond",
         "no interface was requested (--ifname)", "the planned launch opens no ssh from here to other nodes",
@@ -41,12 +38,11 @@ def test_only_what_needs_root_or_hardware_is_skipped(lab: Lab) -> None:
     }  # fmt: skip
 
 
-def test_each_verdict_is_there_once(lab: Lab) -> None:
-    run = examined(lab)
-
-    verdicts = [(v["code"], v["node"]) for v in run.report["verdicts"]]
+def test_each_verdict_is_there_once(healthy: Run) -> None:
+    verdicts = [(v["code"], v["node"]) for v in healthy.report["verdicts"]]
     assert len(verdicts) == len(set(verdicts))
-    assert set(verdicts) == {(code, node) for code, _ in verdicts for node in lab.names}
+    nodes = {node["name"] for node in healthy.report["nodes"]}
+    assert set(verdicts) == {(code, node) for code, _ in verdicts for node in nodes}
 
 
 def test_ssh_alone_starts_no_python_on_the_nodes(lab: Lab) -> None:
@@ -70,8 +66,8 @@ def test_a_recording_of_the_lab_replays_to_the_same_verdicts(lab: Lab) -> None:
     assert {path.stat().st_mode & 0o777 for path in (lab.root / "root/recording/healthy").glob("*.json")} == {0o600}
 
 
-def test_the_proposed_mpirun_line_runs_on_these_nodes(lab: Lab) -> None:
-    line = ncheck(lab, *PATIENT, hard_limit=HANGS).report["plan"]["lines"]["mpirun"]
+def test_the_proposed_mpirun_line_runs_on_these_nodes(lab: Lab, healthy: Run) -> None:
+    line = healthy.report["plan"]["lines"]["mpirun"]
 
     with nothing_left(lab):
         said = lab.nodes[0].sh(line.replace("python train.py", "hostname"))

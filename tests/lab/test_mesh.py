@@ -103,14 +103,15 @@ def test_a_port_that_is_taken_is_named_with_its_owner_and_one_that_is_closed_wit
     assert run.finding("NC318")["message"].startswith("port 10006 of node01 cannot be reached on 10.77.0.0/24 from ")
 
 
-def test_what_breaks_in_a_network_that_is_faster_than_the_one_that_carries_is_an_error(wide_lab: Lab) -> None:
-    before = examined(wide_lab)
+def test_what_breaks_in_a_network_that_is_faster_than_the_one_that_carries_is_an_error(
+    wide_lab: Lab, wide_healthy: Run
+) -> None:
     node = wide_lab.nodes[1]
     faults.firewall(node, f"iifname {node.nics[0]} tcp dport {MESH} {faults.SYN} drop")
 
     run = examined(wide_lab)
 
-    more = {code: nodes for code, nodes in red(run).items() if code not in red(before)}
+    more = {code: nodes for code, nodes in red(run).items() if code not in red(wide_healthy)}
     assert more == {"NC329": {node.name}}, run.told(node.name)
     finding = run.finding("NC329")
     assert finding["severity"] == "error"

@@ -54,16 +54,16 @@ def test_what_nccl_picks_is_told_by_itself_and_under_the_plan_it_picks_the_plann
     lab: Lab, nccl_folder: Folder, release: str
 ) -> None:
     real_nccl(lab, nccl_folder(release))
-    for node in lab.nodes:
+    for node in lab.nodes[:2]:
         compose_bridge_first(node)
 
-    run = examined(lab)
+    run = examined(lab, nodes=lab.names[:2])
 
-    assert run.finding("NC304")["nodes"] == list(lab.names)
+    assert run.finding("NC304")["nodes"] == ["node01", "node02"]
     assert run.finding("NC304")["message"].startswith("NCCL would pick br-5b1d7c3e9f20 (container-bridge)")
     assert run.finding("NC304")["evidence"] == [f"asked NCCL {release} itself"]
     assert run.report["plan"]["env"]["NCCL_SOCKET_IFNAME"]["value"] == "=eth0"
-    assert {run.verdicts()["NC324", name] for name in lab.names} == {"passed"}
+    assert {run.verdicts()["NC324", name] for name in lab.names[:2]} == {"passed"}
     assert sum(code == "NC304" for code in run.failed()) == 1
 
 
@@ -72,11 +72,11 @@ def test_where_nothing_is_in_the_way_nccl_is_right_by_itself_and_no_plan_is_trie
 ) -> None:
     real_nccl(lab, nccl_folder("2.28.3"))
 
-    run = examined(lab)
+    run = examined(lab, nodes=lab.names[:2])
 
     assert run.failed() == {}
-    assert {run.verdicts()["NC304", name] for name in lab.names} == {"passed"}
-    assert {run.verdicts()["NC324", name] for name in lab.names} == {"skipped"}
+    assert {run.verdicts()["NC304", name] for name in lab.names[:2]} == {"passed"}
+    assert {run.verdicts()["NC324", name] for name in lab.names[:2]} == {"skipped"}
     assert run.report["plan"]["env"]["NCCL_SOCKET_IFNAME"]["value"] is None
 
 

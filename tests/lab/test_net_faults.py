@@ -27,11 +27,6 @@ def others(run: Run) -> dict[str, set[str]]:
     return {code: nodes for code, nodes in run.failed().items() if code != "NC358"}
 
 
-@pytest.fixture
-def before(wide_lab: Lab) -> Run:
-    return examined(wide_lab)
-
-
 def test_a_node_whose_lo_is_down_is_named(lab: Lab) -> None:
     lab.nodes[1].sh("ip link set lo down")
 
@@ -81,18 +76,20 @@ def another_vlan(lab: Lab, node: Node) -> None:
     ],
 )
 def test_a_fault_in_the_fast_network_is_one_error(
-    wide_lab: Lab, before: Run, fault: Callable[[Lab, Node], None], code: str, named: set[str]
+    wide_lab: Lab, wide_healthy: Run, fault: Callable[[Lab, Node], None], code: str, named: set[str]
 ) -> None:
     fault(wide_lab, wide_lab.nodes[1])
 
     run = examined(wide_lab)
 
-    assert new(run, before) == {code: named}, run.told("node02")
+    assert new(run, wide_healthy) == {code: named}, run.told("node02")
     assert run.finding(code)["severity"] == "error"
     assert run.exit_code == 1
 
 
-def test_a_card_that_is_gone_is_an_error_even_where_another_network_is_as_fast(wide_lab: Lab, before: Run) -> None:
+def test_a_card_that_is_gone_is_an_error_even_where_another_network_is_as_fast(
+    wide_lab: Lab, wide_healthy: Run
+) -> None:
     no_card(wide_lab, wide_lab.nodes[1])
     wide_lab.head("ethtool", "-s", "wire0", "speed", "10000")
     try:
@@ -100,7 +97,7 @@ def test_a_card_that_is_gone_is_an_error_even_where_another_network_is_as_fast(w
     finally:
         wide_lab.head("ethtool", "-s", "wire0", "speed", "1000")
 
-    assert new(run, before) == {"NC326": {"node02"}}, run.told("node02")
+    assert new(run, wide_healthy) == {"NC326": {"node02"}}, run.told("node02")
     assert run.finding("NC326")["message"] == "node02 has fewer network cards in use than the others: 1 (eth0)"
     assert run.finding("NC326")["severity"] == "error"
 

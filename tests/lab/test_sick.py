@@ -69,66 +69,53 @@ def test_nvidia_smi_in_uninterruptible_sleep_holds_nothing_up(lab: Lab, healthy:
     others_whole(run, healthy, node.name)
 
 
-@pytest.mark.parametrize(
-    ("fault", "codes"),
-    [(faults.fill_disks, ("NC604", "NC606")), (faults.lock_disks, ("NC607", "NC609", "NC610", "NC611"))],
-)
-def test_a_full_or_read_only_disk_is_named_and_changes_no_other_verdict(
-    lab: Lab, healthy: Run, fault: Callable[[object], None], codes: tuple[str, ...]
-) -> None:
-    fault(lab.nodes[0])
+def test_a_full_or_read_only_disk_is_named_and_changes_no_other_verdict(lab: Lab, healthy: Run) -> None:
+    faults.fill_disks(lab.nodes[0])
+    faults.lock_disks(lab.nodes[2])
 
     run = examined(lab)
 
-    assert run.verdicts() == {**healthy.verdicts(), **dict.fromkeys(((code, "node01") for code in codes), "failed")}
+    failed = {"node01": ("NC604", "NC606"), "node03": ("NC607", "NC609", "NC610", "NC611")}
+    named = dict.fromkeys(((code, node) for node, codes in failed.items() for code in codes), "failed")
+    assert run.verdicts() == {**healthy.verdicts(), **named}
     assert run.exit_code == 1
 
 
 @pytest.mark.parametrize(
-    ("line", "code"),
+    "lines",
     [
-        ("ulimit -S -n 64", "NC605"),
-        ("ulimit -S -t 3600", "NC605"),
-        ("ulimit -S -v 4000000", "NC605"),
-        ("export TMPDIR=/proc/sys/tmp", "NC607"),
-        ("export TMPDIR=/nowhere/tmp", "NC608"),
-        ("export OMPI_MCA_btl_tcp_if_exclude=docker0", "NC212"),
-        ("export OMPI_MCA_btl_tcp_if_include=lo", "NC213"),
+        {"ulimit -S -n 64": "NC605", "export TMPDIR=/proc/sys/tmp": "NC607", "export TMPDIR=/nowhere/tmp": "NC608"},
+        {"ulimit -S -t 3600": "NC605", "export OMPI_MCA_btl_tcp_if_exclude=docker0": "NC212"},
+        {"ulimit -S -v 4000000": "NC605", "export OMPI_MCA_btl_tcp_if_include=lo": "NC213"},
     ],
+    ids=", ".join,
 )
-def test_what_a_start_up_file_does_to_a_launched_job_is_named(lab: Lab, healthy: Run, line: str, code: str) -> None:
-    faults.start_up_file(lab.nodes[1], line)
+def test_what_a_start_up_file_does_to_a_launched_job_is_named(lab: Lab, healthy: Run, lines: dict[str, str]) -> None:
+    codes = {}
+    for node, (line, code) in zip(lab.nodes[1:], lines.items(), strict=False):
+        faults.start_up_file(node, line)
+        codes[node.name] = code
 
     run = examined(lab)
 
-    assert run.failed() == {code: {"node02"}}, run.told("node02")
-    others_whole(run, healthy, "node02")
+    assert run.failed() == {code: {name} for name, code in codes.items()}, [run.told(name) for name in codes]
+    others_whole(run, healthy, *codes)
 
 
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("chmod 755 /tmp", "NC607"),
-        ("chmod 755 /dev/shm", "NC610"),
-        ("mount --bind /home/ada /home/ada; mount -o remount,bind,ro /home/ada", "NC611"),
-        ("sed -i 's/^ada:x:4242:/ada:x:4343:/' /etc/passwd; chown -R 4343 /home/ada", "NC612"),
-    ],
-)
-def test_what_an_ordinary_user_cannot_use_on_one_node_is_named(lab: Lab, line: str, code: str) -> None:
-    lab.nodes[1].sh(line)
+def test_what_an_ordinary_user_cannot_use_on_one_node_is_named(lab: Lab) -> None:
+    lines = {
+        "chmod 755 /tmp": "NC607",
+        "chmod 755 /dev/shm": "NC610",
+        "mount --bind /home/ada /home/ada; mount -o remount,bind,ro /home/ada": "NC611",
+        "sed -i 's/^ada:x:4242:/ada:x:4343:/' /etc/passwd; chown -R 4343 /home/ada": "NC612",
+    }
+    for node, line in zip(lab.nodes, lines, strict=True):
+        node.sh(line)
 
     run = examined(lab, user=ADA)
 
-    assert run.failed() == {code: {"node02"}}, run.told("node02")
-
-
-def test_a_daemon_without_libmpi_is_named(lab: Lab, healthy: Run) -> None:
-    lab.nodes[1].sh("rm /usr/lib/*-linux-gnu/libmpi.so* /usr/lib/*-linux-gnu/openmpi/lib/libmpi.so*")
-
-    run = examined(lab)
-
-    assert run.failed() == {"NC214": {"node02"}}, run.told("node02")
-    others_whole(run, healthy, "node02")
+    named = {code: {name} for name, code in zip(lab.names, lines.values(), strict=True)}
+    assert run.failed() == named, [run.told(name) for name in lab.names]
 
 
 def test_an_hca_in_use_without_libibverbs_is_named(lab: Lab) -> None:
@@ -157,41 +144,38 @@ def test_output_that_is_not_utf_8_is_no_crash(lab: Lab, healthy: Run) -> None:
     others_whole(run, healthy, node.name)
 
 
-def test_a_command_that_prints_1_gb_is_cut_off_and_unknown(lab: Lab, healthy: Run) -> None:
-    node = lab.nodes[0]
-    faults.program(node, "nvidia-smi", "head -c 1G /dev/zero | tr '\\0' x")
+def test_another_nccl_a_daemon_without_libmpi_and_a_clock_an_hour_off_are_named(lab: Lab, healthy: Run) -> None:
+    other, broken, early = lab.nodes[1:]
+    faults.nccl(other, "2.21.5")
+    broken.sh("rm /usr/lib/*-linux-gnu/libmpi.so* /usr/lib/*-linux-gnu/openmpi/lib/libmpi.so*")
+    faults.shift_clock(early, "+1h")
 
     run = examined(lab)
 
-    assert run.failed() == {"NC002": {node.name}}, run.told(node.name)
-    assert "too long" in run.finding("NC002")["message"]
-    assert run.unknown(node.name) == {"NC504"}, run.told(node.name)
-    assert len(run.stdout) < 1_000_000
-    others_whole(run, healthy, node.name)
-
-
-def test_a_clock_an_hour_off_is_named(lab: Lab, healthy: Run) -> None:
-    node = lab.nodes[3]
-    faults.shift_clock(node, "+1h")
-
-    run = examined(lab)
-
-    assert run.failed() == {"NC603": {node.name}}, run.told(node.name)
+    named = {"NC201": {other.name}, "NC214": {broken.name}, "NC603": {early.name}}
+    assert run.failed() == named, [run.told(node.name) for node in lab.nodes]
     # node04: 3599.9 s ahead
     (line,) = run.finding("NC603")["evidence"]
     seconds = [float(number) for number in re.findall(r"([0-9.]+) s", line)]
     assert seconds == [pytest.approx(3600, abs=60)], line
-    others_whole(run, healthy, node.name)
+    others_whole(run, healthy, other.name, broken.name, early.name)
 
 
-def test_one_node_with_another_nccl_is_named_and_the_rest_pass(lab: Lab, healthy: Run) -> None:
-    node = lab.nodes[1]
-    faults.nccl(node, "2.21.5")
+def test_a_command_that_prints_1_gb_is_unknown_and_a_node_without_nccl_fails(lab: Lab, healthy: Run) -> None:
+    node, without = lab.nodes[0], lab.nodes[1]
+    faults.program(node, "nvidia-smi", "head -c 1G /dev/zero | tr '\\0' x")
+    faults.remove_nccl(without)
 
     run = examined(lab)
 
-    assert run.failed() == {"NC201": {node.name}}, run.told(node.name)
-    others_whole(run, healthy, node.name)
+    assert run.failed() == {"NC002": {node.name}, "NC201": {without.name}}, (
+        run.told(node.name),
+        run.told(without.name),
+    )
+    assert "too long" in run.finding("NC002")["message"]
+    assert run.unknown(node.name) == {"NC504"}, run.told(node.name)
+    assert len(run.stdout) < 1_000_000
+    others_whole(run, healthy, node.name, without.name)
 
 
 def test_two_nodes_with_different_nccl_are_both_named_and_none_is_the_majority(lab: Lab) -> None:
@@ -200,16 +184,6 @@ def test_two_nodes_with_different_nccl_are_both_named_and_none_is_the_majority(l
     run = examined(lab, nodes=lab.names[:2])
 
     assert run.failed() == {"NC201": {"node01", "node02"}}
-
-
-def test_a_node_without_nccl_where_the_others_have_it_fails(lab: Lab, healthy: Run) -> None:
-    node = lab.nodes[1]
-    faults.remove_nccl(node)
-
-    run = examined(lab)
-
-    assert run.failed() == {"NC201": {node.name}}, run.told(node.name)
-    others_whole(run, healthy, node.name)
 
 
 def test_real_libraries_of_nccl_are_told_apart_by_their_own_word(

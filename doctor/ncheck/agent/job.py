@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 
 from ncheck.agent.commands import run
 
@@ -33,6 +34,7 @@ class Job:
         self.environment = dict(environment)
         self.path, self.how = None, "the search for python3 on PATH does not end"
         self.looking = True
+        self.said, self.asking = None, threading.Lock()  # the interpreter's own answer, asked for once
         self.start_seconds = 0.0  # what the interpreter needs before it does anything, once that is known
 
     def enter(self, timeout):
@@ -95,8 +97,6 @@ class _Collected:
     """Reads a pipe to its end in a thread, so that what writes there is never held up."""
 
     def __init__(self, number):
-        import threading
-
         self.number = number
         self.parts = []
         self.thread = threading.Thread(target=self._read, daemon=True)

@@ -182,7 +182,13 @@ def parse_script(script: str) -> tuple[str, int | None]:
     return halves[1] + halves[2], int(size[1]) if size else None
 
 
-_ON_REQUEST = frozenset({"pynvml"})  # one pure file; a node gets nothing else, whatever it requests
+# Modules of one pure file that a node may request, with the module of the agent that uses each.
+_ON_REQUEST = {"pynvml": ("ncheck.agent.answers", "gpus.py")}
+
+
+# @convertStrBytes
+# def nvmlDeviceGetName(handle):
+_PART = re.compile(r"^(?:@.*\n){0,4}(?:def|class) (\w+).*\n(?:(?:[ \t].*)?\n)*", re.MULTILINE)
 
 
 RANK_PROGRAM = "rank-program"
@@ -195,12 +201,35 @@ def module_text(name: str) -> str | None:
         return rank_program()
     if name not in _ON_REQUEST:
         return None
+    from importlib.resources import files
     from importlib.util import find_spec
 
     spec = find_spec(name)
     source = getattr(spec.loader, "get_source", None) if spec else None
     text = source(name) if source else None
-    return text if isinstance(text, str) else None
+    package, file = _ON_REQUEST[name]
+    return cut(text, (files(package) / file).read_text("utf-8")) if isinstance(text, str) else None
+
+
+def cut(text: str, user: str) -> str:
+    """Return a module's text with those functions and classes only that `user` leads to, by any word of its text.
+
+    A node compiles what it gets at each run: all of pynvml takes it longer than the start of a Python.
+    """
+    parts: dict[str, str] = {}
+    for part in _PART.finditer(text):
+        parts[part[1]] = parts.get(part[1], "") + part[0]
+    kept, new = set[str](), {user, _PART.sub("", text)}
+    while new:
+        named = {word for words in new for word in re.findall(r"\w+", words)} & parts.keys() - kept
+        kept |= named
+        new = {parts[name] for name in named}
+    shorter = _PART.sub(lambda part: part[0] if part[1] in kept else "", text)
+    try:
+        compile(shorter, "<cut>", "exec")
+    except SyntaxError:  # not laid out as expected
+        return text
+    return shorter
 
 
 _RANK_PACKAGE = "ncheck.agent.tasks.nccl_rank"

@@ -336,7 +336,7 @@ class Session:
         return lines[-1][:300] if lines else ""
 
 
-@lru_cache(maxsize=8)  # every node with a GPU requests the same text of 330 kB
+@lru_cache(maxsize=8)  # every node with a GPU requests the same text of 150 kB
 def _module_frame(name: str, text: str | None) -> bytes:
     frame: bytes = packed({"do": "module", "name": name, "text": text})
     return frame

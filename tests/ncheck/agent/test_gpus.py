@@ -1,4 +1,4 @@
-"""GPUs by the real pynvml over a stand-in for the driver's library, compiled here, whose functions fail to order."""
+"""GPUs by what travels of the real pynvml, over a stand-in for the driver's library whose functions fail to order."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ int nvmlDeviceGetPciInfo_v3(void *h, struct pci *p) {
 
 ASK = """
 import json
-import pynvml
-from ncheck.agent.answers.gpus import started, told
+from ncheck.agent.answers.gpus import _nvml, started, told
+from ncheck.fleet.bootstrap import module_text
 try:
-    print(json.dumps(told(started(pynvml), ["0000:0f:00.0", "0000:10:00.0"])))
+    print(json.dumps(told(started(_nvml(module_text)), ["0000:0f:00.0", "0000:10:00.0"])))
 except OSError as error:
     print(json.dumps(str(error)))
 """

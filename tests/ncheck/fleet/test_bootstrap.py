@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ncheck.fleet.bootstrap import Bootstrap, bootstrap, parse_script
+from ncheck.fleet.bootstrap import Bootstrap, bootstrap, cut, parse_script
 from ncheck.fleet.engine import REMOTE_COMMAND
 
 NONCE = "0f3a99bc12d4e5f6"
@@ -92,3 +92,36 @@ def test_a_server_can_tell_what_a_script_asks_for() -> None:
 
 def test_the_remote_command_reads_alike_in_every_login_shell() -> None:
     assert not set("\\\n!`") & set(REMOTE_COMMAND)
+
+
+MODULE = """\
+import os
+
+LIMIT = 5
+
+class Unused(object):
+    pass
+
+@staticmethod
+def asked(name):
+    '''Words.'''
+
+    return inner(name)
+
+def other():
+    return Unused()
+
+def inner(name): return name
+LAST = [LIMIT]
+"""
+
+
+def test_of_a_module_only_what_its_user_leads_to_is_sent() -> None:
+    unused = ("class Unused(object):\n    pass\n\n", "def other():\n    return Unused()\n\n")
+    assert cut(MODULE, "print(module.asked(1))") == MODULE.replace(unused[0], "").replace(unused[1], "")
+    assert cut(MODULE, "module.other()").count("def ") == 1
+
+
+def test_a_module_that_cannot_be_cut_is_sent_whole() -> None:
+    odd = "def unused(\n    name,\n):\n    return name\n"
+    assert cut(odd, "") == odd

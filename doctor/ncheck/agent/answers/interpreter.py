@@ -15,6 +15,7 @@ PACKAGES = (
 )  # fmt: skip
 
 # Runs in the job's interpreter, which may be old: 2.7 answers too. The folder that it starts in is no part of its path.
+# Whatever fails in its second half ends it: an interpreter that cannot look for torch is not one without torch.
 _ASK = r"""
 import sys, os, json, re
 sys.path = [p for p in sys.path if p]
@@ -30,6 +31,11 @@ for folder in sys.path:
         if m: found.setdefault(plain(m.group(1)), m.group(2))
 print("ncheck:" + json.dumps({"version": ".".join(map(str, sys.version_info[:3])), "path": sys.executable,
     "prefix": sys.prefix, "packages": dict((n, found[plain(n)]) for n in names if plain(n) in found)}))
+sys.stdout.flush()
+import importlib.util
+spec = importlib.util.find_spec("torch")
+torch = list(spec.submodule_search_locations)[0] if spec and spec.submodule_search_locations else None
+print("ncheck-layout:" + json.dumps({"path": sys.path, "prefix": sys.prefix, "torch": torch}))
 """
 
 READS = (
@@ -54,15 +60,24 @@ def answer(sources, arguments, timeout):
 
 
 def asked_of(job, timeout):
-    """Ask the interpreter itself, as the job would start it."""
-    reply = run([job.path, "-B", "-c", _ASK, *PACKAGES], timeout, job.environment)
-    # ncheck:{"version": "3.10.12", ...}     after whatever a sitecustomize prints
-    printed = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
-    if not printed:
-        words = reply.get("stderr", "").strip().splitlines()
-        why = words[-1] if words else reply.get("reason") or "no answer"
+    """Return what the interpreter says of itself; OSError where it does not run."""
+    said = printed(job, "ncheck:", timeout)
+    if said is None:
+        words = job.said.get("stderr", "").strip().splitlines()
+        why = words[-1] if words else job.said.get("reason") or "no answer"
         raise OSError("{} does not run: {}".format(job.path, why))
-    return json.loads(printed[-1][len("ncheck:") :])
+    return said
+
+
+def printed(job, mark, timeout):
+    """Return what the interpreter prints behind a mark, or None. It is asked once, as the job would start it."""
+    with job.asking:
+        if job.said is None:
+            job.said = run([job.path, "-B", "-c", _ASK, *PACKAGES], timeout, job.environment)
+            job.start_seconds = job.said.get("seconds", 0.0)
+    # ncheck:{"version": "3.10.12", ...}     after whatever a sitecustomize prints
+    lines = [line for line in job.said.get("stdout", "").splitlines() if line.startswith(mark + "{")]
+    return json.loads(lines[-1][len(mark) :]) if lines else None
 
 
 def container(environment):

@@ -35,6 +35,7 @@ class Asking:
     def __init__(self, job, ends):
         self.job = job
         self.ends = ends
+        self.known = {}  # what was asked before: the copy that the job loads is one of those that were found
 
     def copy(self, place):
         """Add version and CUDA version to a place where a copy lies."""
@@ -43,6 +44,10 @@ class Asking:
 
     def version(self, python, library, environment):
         """Let an interpreter open a library (a path, or a name for the loader). Return (version | {"error"}, path)."""
+        steered = frozenset(item for item in environment.items() if item[0] != "PATH")  # that one finds programs
+        question = (python, os.path.realpath(library), steered)
+        if question in self.known:
+            return self.known[question]
         left = max(0.1, min(_PATIENCE, self.ends - time.monotonic()))
         if python == self.job.path:
             left += self.job.start_seconds
@@ -50,7 +55,8 @@ class Asking:
         # ncheck:22105:/usr/lib/x86_64-linux-gnu/libnccl.so.2.21.5
         printed = re.search(r"^ncheck:(\d+):(.*)$", reply.get("stdout", ""), re.MULTILINE)
         if printed:
-            return spelled(int(printed.group(1))), os.path.realpath(printed.group(2) or library)
+            self.known[question] = spelled(int(printed.group(1))), os.path.realpath(printed.group(2) or library)
+            return self.known[question]
         words = reply.get("stderr", "").strip().splitlines()
         return {"error": words[-1] if words else reply.get("reason") or "it ended without an answer"}, ""
 

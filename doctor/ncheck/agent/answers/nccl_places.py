@@ -1,10 +1,10 @@
 """Where copies of libnccl lie: where the loader, the job's interpreter and the usual packages would put them."""
 
 import glob
-import json
 import os
 import re
 
+from ncheck.agent.answers.interpreter import printed
 from ncheck.agent.commands import run
 
 _COPY = re.compile(r"libnccl\.so(\.\d+)*$")  # libnccl.so.2.21.5, and not libnccl-net.so or libnccl-tuner.so
@@ -16,15 +16,6 @@ SYSTEM = (
     "/opt/nvidia/hpc_sdk/Linux_*/*/comm_libs/*/nccl/lib", "/usr/local/lib/python3*/dist-packages/nvidia/nccl/lib",
 )  # fmt: skip
 CONDA = ("/opt/conda/lib", "/opt/miniconda3/lib", "~/miniconda3/lib", "~/anaconda3/lib")
-
-# Whatever fails in it ends it: an interpreter that cannot look for torch is not one without torch.
-_ASK = r"""
-import sys, json, importlib.util
-sys.path = [p for p in sys.path if p]
-spec = importlib.util.find_spec("torch")
-torch = list(spec.submodule_search_locations)[0] if spec and spec.submodule_search_locations else None
-print("ncheck:" + json.dumps({"path": [p for p in sys.path if p], "prefix": sys.prefix, "torch": torch}))
-"""
 
 
 def found(job):
@@ -85,11 +76,6 @@ def loader_cache():
 
 
 def layout(job):
-    """Ask the job's interpreter for its path, its prefix and torch's folder, without importing torch."""
-    said = {"path": [], "prefix": None, "torch": None}
-    if job.path and not hasattr(job, "layout"):
-        reply = run([job.path, "-B", "-c", _ASK], 10.0, job.environment)
-        printed = [line for line in reply.get("stdout", "").splitlines() if line.startswith("ncheck:{")]
-        job.start_seconds = reply.get("seconds", 0.0)
-        job.layout = json.loads(printed[-1][len("ncheck:") :]) if printed else said
-    return getattr(job, "layout", said)
+    """Return what the job's interpreter says of its path, its prefix and torch's folder; torch is not imported."""
+    said = printed(job, "ncheck-layout:", 10.0) if job.path else None
+    return said or {"path": [], "prefix": None, "torch": None}
