@@ -21,6 +21,7 @@ from ncheck.cli.explain import allow, explain, list_checks, read, schema
 from ncheck.cli.launch import launch
 from ncheck.cli.options import files
 from ncheck.cli.plan import plan
+from ncheck.cli.verdict import verdict
 from ncheck.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
 from ncheck.redact import redact
 from ncheck.report import leave_quietly
@@ -121,7 +122,7 @@ def completion(shell: str) -> None:
 _COMPLETE = "_NCHECK_COMPLETE"  # set by the script when the shell asks for words; nothing is examined then
 
 
-for _command in (check, local, plan, launch, probe, replay, demo, explain, list_checks, read, schema, allow):
+for _command in (check, local, verdict, plan, launch, probe, replay, demo, explain, list_checks, read, schema, allow):
     commands.add_command(_command)
 for _command in (help_, version, completion):
     commands.add_command(_command)

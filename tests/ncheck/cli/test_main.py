@@ -52,6 +52,7 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
         "read",
         "replay",
         "schema",
+        "verdict",
         "version",
     ]
     assert all(f"\n  {name} " in out for name in commands.commands)
