@@ -27,6 +27,7 @@ REASON = "ncheck: NC402 ib-port-polling"
 
 def block(text: str) -> str:
     """Return the one code block of the page that has this text."""
+    found: str
     (found,) = [body for body in re.findall(r"^```\w+\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE) if text in body]
     return found
 

@@ -196,7 +196,7 @@ def _content(path: str) -> bytes:
 
 def _until_closed(pipe: int, end: float) -> bytes | None:
     """Return all that comes through the pipe, or None if its writer has not closed it in time."""
-    parts = []
+    parts: list[bytes] = []
     while (left := end - time.monotonic()) > 0:
         if not select.select([pipe], [], [], left)[0]:
             break

@@ -34,5 +34,21 @@ def test_the_job_starts_on_good_nodes_alone(lab: Lab, line: str) -> None:
     assert "NC111 connection-refused" in refused.said
 
 
+def test_the_job_script_of_slurm_starts_the_job_or_names_the_nodes_to_leave_out(lab: Lab) -> None:
+    (script,) = re.findall(r"^```sh\n(#!/bin/bash\n#SBATCH .*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    slurm = (
+        "export SLURM_JOB_ID=4711 SLURM_JOB_NODELIST='node[01-04]' SLURM_NNODES=4; srun() { echo started \"$@\"; }\n"
+    )
+    typed = slurm + script.replace("ncheck --slurm", f"{shlex.join(built())} --slurm")
+
+    done = launched(lab, typed, user=ADA)
+    assert (done.exit_code, "started python train.py" in done.said) == (0, True), done
+
+    faults.firewall(lab.nodes[1], "tcp dport 22 reject with tcp reset")
+    refused = launched(lab, typed, user=ADA)
+    assert (refused.exit_code, "started" in refused.said) == (1, False), refused
+    assert launched(lab, "cat bad-nodes.4711", user=ADA).said == "node02\n"
+
+
 def test_both_lines_of_the_page_are_tried() -> None:
     assert [line.split()[:2] for line in LINES] == [["ncheck", "nodes.txt"], ["ncheck", "launch"]]
