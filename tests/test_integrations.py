@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -10,10 +11,12 @@ import shlex
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
+import ncheck
 import pytest
 import yaml
 from ncheck.cli.main import commands
@@ -200,11 +203,20 @@ def test_the_job_script_starts_the_job_only_if_the_check_is_good(tmp_path: Path,
 @pytest.mark.parametrize("bad", [(), (POLLING,)])
 def test_the_function_for_nhc_marks_a_node_with_an_error(bin_: Path, bad: tuple[dict[str, object], ...]) -> None:
     report(bin_.parent / "run" / "local.json", *bad)
-    (check,) = re.findall(r"^\* \|\| (.*)$", block("* ||"), re.MULTILINE)
+    (check,) = re.findall(r"nhc\.conf: `\* \|\| (.*)`", PAGE)
     function = block("# /etc/nhc/scripts/ncheck.nhc")
     script = f'die() {{ printf "%s|" "$@"; exit "$1"; }}\n{function}\n{check}'  # NHC's own die ends the run like this
     done = run_as_slurmd(f"#!/bin/bash\n{script}\n", bin_)
     assert (done.returncode, done.stdout) == ((1, f"1|{REASON}|") if bad else (0, ""))
+
+
+@pytest.mark.slow
+def test_cron_writes_the_report_without_a_word(bin_: Path) -> None:
+    (line,) = re.findall(r"^\*/10 \* \* \* \* root (.*)$", block("# /etc/cron.d/ncheck"), re.MULTILINE)
+    assert "%" not in line  # cron would read it as the end of the line
+    done = run_as_slurmd(f"#!/bin/sh\n{line}\n", bin_)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert run_as_slurmd(PROLOG, bin_).stdout.startswith(f"ncheck: {HOST}: no error (")
 
 
 # Kubernetes
@@ -282,3 +294,74 @@ def test_the_mpijob_is_what_the_operator_takes() -> None:
     assert typed(launcher["command"])[:3] == ["ncheck", "launch", "/etc/mpi/hostfile"]
     listed = listed_line("train-worker-0.train.default.svc slots=8", "hostfile:1")  # as the operator writes it
     assert listed
+
+
+# Frameworks: two ranks of torchrun on CPUs run the snippet, then sum up by the process group that the framework made
+
+BEFORE = """
+import os, pathlib, ncheck, torch.distributed as dist
+real = ncheck.preflight
+def preflight():
+    assert not dist.is_initialized()
+    return real()
+ncheck.preflight = preflight
+"""
+AFTER = """
+import torch
+total = torch.ones(1)
+dist.all_reduce(total)
+pathlib.Path("rank" + os.environ["RANK"]).write_text(f"{dist.get_backend()} {total.item()}")
+dist.destroy_process_group()
+"""
+TRAINED = """
+import pytorch_lightning, torch
+class Model(pytorch_lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(2, 1)
+    def train_dataloader(self):
+        return torch.utils.data.DataLoader(torch.ones(4, 2))
+    def training_step(self, batch, index):
+        return self.layer(batch).sum()
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+trainer.fit(Model())
+"""
+SMALL = 'accelerator="cpu", devices=2, max_steps=1, logger=False, enable_checkpointing=False, enable_progress_bar=False'
+SNIPPETS = {
+    "accelerate": "# Accelerate\n",
+    "deepspeed": "# DeepSpeed\n",
+    "pytorch_lightning": "# Lightning, started by",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", SNIPPETS)
+def test_the_ranks_of_a_framework_pass_the_preflight_and_then_make_their_group(tmp_path: Path, framework: str) -> None:
+    if not find_spec("torch") or not find_spec(framework):
+        pytest.skip(f"{framework} is not installed beside the tests: make test TORCH=1")
+    snippet = block(SNIPPETS[framework]).replace("devices=8, num_nodes=4", SMALL)
+    after = (TRAINED if framework == "pytorch_lightning" else "") + AFTER
+    (tmp_path / "train.py").write_text(BEFORE + snippet + after)
+    torchrun = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    environ = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("NCHECK")},
+        "ACCELERATE_USE_CPU": "true", "DS_ACCELERATOR": "cpu", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+    }  # fmt: skip
+    done = subprocess.run(
+        [*torchrun, "train.py"], cwd=tmp_path, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [(tmp_path / f"rank{rank}").read_text() for rank in (0, 1)] == ["gloo 2.0", "gloo 2.0"]
+
+
+@pytest.mark.parametrize("framework", SNIPPETS)
+def test_a_snippet_calls_preflight_before_the_framework(framework: str) -> None:
+    called = [
+        ast.unparse(node.func) for node in ast.walk(ast.parse(block(SNIPPETS[framework]))) if isinstance(node, ast.Call)
+    ]
+    group = {"accelerate": "Accelerator", "deepspeed": "deepspeed.init_distributed", "pytorch_lightning": "Trainer"}
+    assert called == ["ncheck.preflight", group[framework]]
+    assert callable(ncheck.preflight)
