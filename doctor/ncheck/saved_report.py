@@ -22,7 +22,7 @@ from datetime import datetime
 
 from ncheck.text import printable
 
-SECONDS = 2.0  # for reading a local file, which takes a millisecond
+_SECONDS = 2.0  # for reading a local file, which takes a millisecond
 _LARGEST = 16 * 2**20  # bytes: a hundred times the report of a large node
 _MOST_CODES = 4
 _CLOCK_STEP = 60.0  # seconds by which a clock may be set back between the report and now
@@ -58,10 +58,10 @@ def now() -> Now:
     return Now(socket.gethostname(), moment, moment - time.clock_gettime(time.CLOCK_BOOTTIME))
 
 
-def saved_verdict(path: str, max_age: float, here: Now, seconds: float = SECONDS) -> SavedVerdict:
+def saved_verdict(path: str, max_age: float, here: Now) -> SavedVerdict:
     """Return what the report in this file says of this machine, if it is at most `max_age` seconds old."""
     try:
-        return verdict_in(read_within(path, seconds), max_age, here)
+        return verdict_in(read_within(path, _SECONDS), max_age, here)
     except UnusableReportError as error:
         return SavedVerdict("", f"no verdict on {printable(here.host)}: {printable(path, 300)}: {error}")
 
