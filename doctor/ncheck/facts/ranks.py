@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+
+TWICE, SIZE = "duplicate-rank", "world-size"  # kinds of trouble; the other ones are of a single connection
+
+
+@dataclass(frozen=True)
+class RankTrouble:
+    """What is wrong with ranks that came: two of one number, another WORLD_SIZE, a connection that broke."""
+
+    kind: str
+    ranks: tuple[int, ...]
+    text: str
 
 
 @dataclass(frozen=True)
@@ -13,10 +24,8 @@ class RanksFacts:
     `size` is the number of ranks that the launcher announced. `came` are this node's ranks that called preflight;
     `ended` maps those whose process ended before the verdict to its number; `missing` are ranks that should run here
     and did not come within `waited` seconds. `homeless` are missing ranks of the job whose host is not known.
-    `could_come`: ranks on other machines did come, or none had to, so the network does not explain who is missing.
-    `sizes` maps a rank of this node to the size that its launcher announced, where that is another one;
-    `doubles` are ranks of which more than one process came, one of them on this node.
-    `version` is the node's own ncheck; `ours` that of the process that judges.
+    `could_come`: the network does not explain who is missing, since others came by it, or all are on one machine.
+    `version` is the node's own ncheck, "" unknown; `ours` that of the process that judges.
     """
 
     size: int
@@ -25,14 +34,13 @@ class RanksFacts:
     ended: Mapping[int, int] = field(default_factory=dict)
     homeless: tuple[int, ...] = ()
     could_come: bool = True
-    sizes: Mapping[int, int] = field(default_factory=dict)
-    doubles: tuple[int, ...] = ()
+    troubles: tuple[RankTrouble, ...] = ()
     waited: float = 0.0
     version: str = ""
     ours: str = ""
 
 
-def ranks(numbers: tuple[int, ...]) -> str:
+def ranks_text(numbers: Collection[int]) -> str:
     """Return "rank 3", "ranks 3 and 5" or "ranks 0 to 7, 12 and 14", for people."""
     spans: list[list[int]] = []
     for number in sorted(set(numbers)):
@@ -43,7 +51,7 @@ def ranks(numbers: tuple[int, ...]) -> str:
     parts = [part for span in spans for part in _parts(span)]
     if len(parts) > _MOST:
         parts = [*parts[:_MOST], f"{len(parts) - _MOST} more"]
-    listed = ", ".join(parts[:-1]) + " and " * (len(parts) > 1) + parts[-1] if parts else "none"
+    listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
     return f"{'rank' if len(set(numbers)) == 1 else 'ranks'} {listed}"
 
 
