@@ -275,7 +275,7 @@ def _start_examiner(stack: ExitStack) -> tuple[Popen[bytes], socket.socket]:
 
 
 def _send(control: socket.socket, request: dict[str, Any], sockets: Mapping[str, socket.socket]) -> None:
-    """Send the examiner its request and the sockets. A file, since a socket holds less than the ranks of a large job."""
+    """Send the examiner its request and the sockets. It is a file: a socket holds less than a large job's."""
     numbers = [one.fileno() for one in sockets.values()]
     with os.fdopen(os.memfd_create("ncheck"), "wb") as file:
         file.write(json.dumps(request | {"sockets": list(sockets)}).encode())
