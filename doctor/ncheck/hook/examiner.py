@@ -124,7 +124,6 @@ def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: flo
         fail_on=("error", "unknown") if request["strict"] else ("error",),
         deadline=deadline,
         connect_timeout=deadline,
-        command_timeout=min(made.command_timeout, deadline),
         probe="auto" if quick else "none",
         probe_time=QUICK if quick else made.probe_time,
     )
