@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -18,7 +19,7 @@ KNOWN = own_questions()
 REFUSED = {"status": "failed", "reason": "the ncheck on this node does not know this question", "seconds": 0.0}
 
 
-def answered(source: dict[str, object]) -> dict[str, object]:
+def answered(source: Mapping[str, object]) -> dict[str, object]:
     """Return what comes back: the source itself, as it would be read, where it is answered."""
     return guarded_answers(lambda asked, _: dict(asked), KNOWN)(source, None)
 
@@ -27,7 +28,7 @@ def answered(source: dict[str, object]) -> dict[str, object]:
     "source", [SMI, DEVICES, LIMITS, replace(CONNECT, arguments={"targets": []}), replace(TASK, turn=3)]
 )
 def test_what_the_facts_ask_for_is_answered(source: Source) -> None:
-    wire = dict(on_the_wire(source))
+    wire: dict[str, object] = dict(on_the_wire(source))
     assert answered(wire) == wire
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import ncheck
 import pytest
@@ -131,7 +132,8 @@ def test_wrong_variables_are_refused_on_every_rank(variables: dict[str, str], sa
 
 
 def test_an_unknown_check_is_refused_with_the_same_words_on_every_rank() -> None:
-    for words in ({"select": "mtu-difers"}, {"ignore": "mtu-difers"}):
+    for setting in ("select", "ignore"):
+        words: dict[str, Any] = {setting: "mtu-difers"}
         ranks = run(2, **words)
         message = "no check is called 'mtu-difers': did you mean mtu-differs?"
         assert [rank.said for rank in ranks] == [{"raised": "SettingsError", "message": message}] * 2
