@@ -92,14 +92,14 @@ def verdict_in(text: bytes, max_age: float, here: Now) -> SavedVerdict:
     if host != here.host:
         raise UnusableReportError(f"it is of another machine, {printable(host)}")
     age = _age(begun, max_age, here)
+    if interrupted:
+        raise UnusableReportError(f"that run was interrupted ({age} ago)")
     names = {one["code"]: one["check"] for one in findings if isinstance(one, dict) and _is_text(one, "code", "check")}
     match bad:
         case [{"reached": True, "unknown": False, "codes": [_, *_] as codes, "reason": str(reason)}]:
             codes = [str(code) for code in codes]
             return SavedVerdict(drain_reason(codes, names), f"{here.host}: {printable(reason, 300)} ({age} ago)")
         case []:
-            if interrupted:
-                raise UnusableReportError(f"that run did not end ({age} ago)")
             return SavedVerdict("", f"{here.host}: no error ({age} ago)")
         case [{"reason": str(reason)}]:
             raise UnusableReportError(f"{printable(reason, 300)} ({age} ago)")

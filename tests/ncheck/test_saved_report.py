@@ -34,10 +34,6 @@ def test_an_error_on_this_node_is_the_reason_to_drain_it() -> None:
     assert verdict(FAULTY) == SavedVerdict("ncheck: NC402 ib-port-polling", message)
 
 
-def test_an_error_counts_although_the_run_was_cut_short() -> None:
-    assert verdict({**FAULTY, "interrupted": True}).drain == "ncheck: NC402 ib-port-polling"
-
-
 def test_a_node_without_an_error_keeps_its_jobs() -> None:
     assert verdict(HEALTHY) == SavedVerdict("", "gpu01: no error (4 min ago)")
 
@@ -63,7 +59,7 @@ def test_a_reason_is_short_and_has_nothing_that_a_shell_or_scontrol_would_read()
     ({**FAULTY, "bad": [{**POLLING, "codes": [], "reason": "?"}]}, "? (4 min ago)"),
     ({**FAULTY, "bad": [POLLING, POLLING]}, "it is not a report of this version of ncheck"),
     ({**FAULTY, "bad": ["NC402"]}, "it is not a report of this version of ncheck"),
-    ({**HEALTHY, "interrupted": True}, "that run did not end (4 min ago)"),
+    ({**HEALTHY, "interrupted": True}, "that run was interrupted (4 min ago)"),
     ([FAULTY], "it is not a report of this version of ncheck"),
     ({}, "it is not a report of this version of ncheck"),
 ])  # fmt: skip

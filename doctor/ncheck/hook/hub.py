@@ -1,0 +1,369 @@
+"""The side of rank 0: it takes attendance, has the nodes examined, and sends every rank the same verdict.
+
+It runs in the job's own process, in one loop with the link of rank 0, and never waits for a single peer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import socket
+import time
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from ncheck.hook.attendance import Attendance, Member, NotMet, Trouble, member_from
+from ncheck.hook.connection import ENDED, MISUSE, Connection
+from ncheck.hook.doors import Place, PortsTakenError, listen, one_machine, open_first, plain
+from ncheck.hook.examination import Examination
+from ncheck.hook.gate import Gate
+from ncheck.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from subprocess import Popen
+
+    from ncheck.hook.launchers import Rank
+
+    StartExaminer = Callable[[Attendance, Mapping[str, socket.socket], float], Popen[bytes]]
+
+_LEAST_ATTENDANCE = 2.0  # seconds, however little time the ranks that came first have left: they try twice a second
+_MASTER_PORT_AFTER = 3.0  # seconds without a rank of another machine
+_TO_OPEN_CHANNELS = 5.0
+_TO_HANG_UP = 1.0
+_TO_SETTLE = 2.0  # as many came as there are ranks, but not one of each: who else comes now?
+_MORE_ENTRIES = 64
+_OTHER_FILES = 24  # that the hub and the children need, beside one for each rank
+
+_ATTENDANCE, _CHANNELS, _EXAMINATION, _TELLING, _DONE = range(5)
+
+
+class _Peer:
+    """A rank that came, and its connection."""
+
+    def __init__(self, connection: Connection, member: Member) -> None:
+        self.connection, self.member = connection, member
+        self.ended = False
+        self.left = False  # it went on without a verdict, and said so
+
+
+class Hub:
+    """The meeting of one job. `tick` is called whenever something came, and at `wake` at the latest.
+
+    `room` is how many more files this process may open.
+    """
+
+    def __init__(  # noqa: PLR0913  the words of one call
+        self,
+        rank: Rank,
+        own: Member,
+        *,
+        token: bytes,
+        place: Place,
+        selector: selectors.BaseSelector,
+        timeout: float,
+        room: int,
+        start_examiner: StartExaminer,
+    ) -> None:
+        self._rank, self._own, self._place, self._selector = rank, own, place, selector
+        self._timeout, self._room, self._start_examiner = timeout, room, start_examiner
+        self._opened = time.monotonic()
+        self._deadline = self._opened + timeout  # the earliest of all ranks that came
+        self._until = 0.0  # the end of the stage, from the second one on
+        self._stage = _ATTENDANCE
+        self._gate = Gate(selector, token, self._introduce, room - rank.size - _OTHER_FILES)
+        self._peers: dict[Connection, _Peer] = {}  # all who are to be told
+        self._by_rank: dict[int, _Peer] = {}  # the attendance
+        self._extras = 0  # duplicates, and ranks that this job does not have
+        self._entries, self._entered = 0, 0.0  # how many came, and when the last one did
+        self._taken = False  # the attendance
+        self._troubles: list[Trouble] = []
+        self._ended_later: list[Member] = []
+        self._machines: dict[str, list[_Peer]] = {}  # of those who came, the lowest rank last
+        self._tickets: dict[str, _Peer] = {}  # who is asked to open its node's channel
+        self._channels: dict[str, socket.socket] = {}
+        self._reached_at = ""  # this host's address that ranks of other machines were seen to reach
+        self._remote_came = False
+        self._master_port_tried = False
+        self._examination: Examination | None = None
+        self._news = b""
+
+    # What runs the hub.
+
+    def adopt(self, sock: socket.socket) -> None:
+        """Take in rank 0 itself, by a socket pair."""
+        self._gate.adopt(sock, "")
+
+    @property
+    def done(self) -> bool:
+        return self._stage == _DONE
+
+    @property
+    def wake(self) -> float:
+        """When to call `tick` if nothing comes."""
+        times = [self._gate.wake]
+        if self._stage == _ATTENDANCE:
+            times.append(self._attendance_ends)
+            if self._wants_master_port:
+                times.append(self._master_port_at)
+        elif self._stage == _EXAMINATION and self._examination:
+            times.append(self._examination.wake)
+        elif self._stage == _TELLING and not self._peers:
+            times.append(self._attendance_ends)
+        else:
+            times.append(self._until)
+        return min(times)
+
+    def tick(self) -> None:
+        now = time.monotonic()
+        self._gate.tick(now)
+        if self._stage == _ATTENDANCE:
+            if self._wants_master_port and now >= self._master_port_at:
+                self._open_master_port()
+            if self._all_came or now >= self._attendance_ends:
+                self._take_attendance(now)
+        if self._stage == _CHANNELS and (not self._tickets or now >= self._until):
+            self._examine()
+        if self._stage == _EXAMINATION and self._examination:
+            self._examination.tick(now)
+            self._tell(self._examination.result)
+        if self._stage == _TELLING and self._all_told(now):
+            self._stage = _DONE
+
+    def close(self) -> None:
+        """Close everything and end the examiner."""
+        try:
+            for connection in self._peers:
+                connection.close()
+            self._gate.close()
+            for sock in self._channels.values():
+                sock.close()
+        finally:
+            if self._examination:
+                self._examination.close()
+
+    def break_off(self, outcome: NotMet) -> None:
+        """Tell the ranks why there will be no verdict, as far as that can be done without waiting."""
+        self._tell(outcome)
+
+    # Doors.
+
+    def _open(self) -> None:
+        """Open the first free port, now that rank 0 itself is there: nobody else can come before it."""
+        if self._rank.size == 1:
+            return
+        if self._room < self._rank.size + _OTHER_FILES:
+            words = f"rank 0 can open {self._room} more files, too few for {self._rank.size} ranks: raise ulimit -n"
+            self._tell(NotMet("files", words))
+        try:
+            self._gate.listen(open_first(self._place.ports))
+        except PortsTakenError as error:
+            self._tell(NotMet("ports", f"ncheck could open no port for the other ranks: {error}"))
+
+    @property
+    def _wants_master_port(self) -> bool:
+        """Whether to open the job's own port too: nobody came by ours, and a firewall may let only that one through."""
+        wanted = self._place.master_port is not None and not one_machine(self._rank)
+        return wanted and not self._remote_came and not self._master_port_tried
+
+    @property
+    def _master_port_at(self) -> float:
+        return self._opened + min(_MASTER_PORT_AFTER, self._timeout / 6)
+
+    def _open_master_port(self) -> None:
+        self._master_port_tried = True
+        with suppress(OSError):  # the launcher's own store has it
+            self._gate.listen(listen(self._place.master_port or 0))
+
+    # Attendance.
+
+    @property
+    def _all_came(self) -> bool:
+        return len(self._by_rank) == self._rank.size
+
+    @property
+    def _attendance_ends(self) -> float:
+        spare = min(5.0, self._timeout / 4)
+        ends = max(self._opened + min(_LEAST_ATTENDANCE, self._timeout / 2), self._deadline - spare)
+        if len(self._by_rank) + self._extras >= self._rank.size:  # one came in the place of another
+            return min(ends, self._entered + _TO_SETTLE)
+        return ends
+
+    @property
+    def _verdict_due(self) -> float:
+        return self._deadline - min(1.0, self._timeout / 10)
+
+    def _introduce(self, connection: Connection, address: str, message: object) -> None:
+        """Take in who proved that it is of this job: a rank, or the channel of a node's agent."""
+        try:
+            if not isinstance(message, dict):
+                raise ValueError("no message")  # noqa: TRY004, TRY301
+            if message.get("what") == "channel":
+                self._keep_channel(connection, str(message.get("ticket")))
+            else:
+                self._enter(connection, member_from(message.get("member"), address), message.get("seconds"))
+        except ValueError:
+            connection.close()
+
+    def _enter(self, connection: Connection, member: Member, seconds: object) -> None:
+        self._entries += 1
+        if self._entries > 2 * self._rank.size + _MORE_ENTRIES:
+            raise ValueError("many more ranks than there are")
+        if not isinstance(seconds, (int, float)) or not 0 <= seconds < 1e9:  # noqa: PLR2004
+            raise ValueError("no time")
+        self._entered = time.monotonic()
+        peer = self._peers[connection] = _Peer(connection, member)
+        connection.hand_to(self)
+        if not self._taken:
+            self._register(peer)
+            self._deadline = min(self._deadline, self._entered + seconds)
+        connection.say({"what": "welcome", "member": asdict(self._own)})
+        if self._stage >= _TELLING:
+            self._send([peer])
+        if member.address:
+            self._see_address(connection, member)
+        else:
+            self._open()
+
+    def _register(self, peer: _Peer) -> None:
+        member = peer.member
+        first = self._by_rank.setdefault(member.rank, peer) if member.rank < self._rank.size else None
+        if first is not peer:
+            self._extras += 1
+        if first and first is not peer:
+            words = f"rank {member.rank} came twice: {first.member.shown} and {member.shown}"
+            self._troubles.append(Trouble("duplicate-rank", (member.rank,), words))
+        if member.size != self._rank.size:
+            words = f"{member.shown} has WORLD_SIZE {member.size}, and {self._own.shown} has {self._rank.size}"
+            self._troubles.append(Trouble("world-size", (member.rank,), words))
+
+    def _see_address(self, connection: Connection, member: Member) -> None:
+        remote = member.machine != self._own.machine
+        if remote or not self._reached_at:
+            self._reached_at = plain(connection.own_address)
+        self._remote_came = self._remote_came or remote
+
+    # What the connections of ranks call.
+
+    def proved(self, connection: Connection) -> None:
+        """Do nothing: the gate saw that."""
+
+    def heard(self, connection: Connection, message: object) -> None:
+        """Let a rank go on without a verdict, which is all that it says. If its time was over, so do all."""
+        peer = self._peers[connection]
+        if isinstance(message, dict) and message.get("what") == "leave":
+            peer.left = True
+            if message.get("kind") == "overran":
+                words = f"the time of {peer.member.shown} was over before there was a verdict"
+                self._tell(NotMet("overran", words))
+
+    def over(self, connection: Connection, reason: str) -> None:
+        peer = self._peers.pop(connection)
+        for ticket in [ticket for ticket, leader in self._tickets.items() if leader is peer]:
+            del self._tickets[ticket]
+            self._ask_for_channel(peer.member.machine)
+        if peer.left or self._stage >= _TELLING:
+            return
+        if reason == ENDED:
+            peer.ended = True
+            if self._taken:
+                self._ended_later.append(peer.member)
+            return
+        misuse = reason == MISUSE
+        words = "sent what ncheck does not send" if misuse else "lost its connection to rank 0"
+        trouble = Trouble("misuse" if misuse else "lost", (peer.member.rank,), f"{peer.member.shown} {words}")
+        self._troubles.append(trouble)
+
+    # Channels to the nodes' agents.
+
+    def _take_attendance(self, now: float) -> None:
+        self._stage, self._until = _CHANNELS, now + min(_TO_OPEN_CHANNELS, max(0.0, self._verdict_due - now) / 3)
+        for _, peer in sorted(self._by_rank.items(), reverse=True):
+            self._machines.setdefault(peer.member.machine, []).append(peer)
+        for machine in self._machines:
+            self._ask_for_channel(machine)
+
+    def _ask_for_channel(self, machine: str) -> None:
+        """Ask the lowest rank of a machine that is still there for a channel to its node's agent."""
+        ranks = self._machines[machine]
+        while ranks:
+            leader = ranks.pop()
+            if leader.connection in self._peers:
+                ticket = os.urandom(16).hex()
+                self._tickets[ticket] = leader
+                leader.connection.say({"what": "open", "ticket": ticket})
+                return
+
+    def _keep_channel(self, connection: Connection, ticket: str) -> None:
+        leader = self._tickets.pop(ticket, None)
+        if leader is None:
+            raise ValueError("no such channel")
+        self._channels[leader.member.machine] = connection.detach()
+
+    # Examination.
+
+    def _examine(self) -> None:
+        self._stage, self._until, self._taken = _EXAMINATION, self._verdict_due, True
+        self._tickets.clear()
+        seconds = max(0.0, self._until - time.monotonic())
+        try:
+            process = self._start_examiner(self._attendance(), dict(self._channels), seconds)
+            self._examination = Examination(self._selector, process, self._until)
+        except Exception as error:  # noqa: BLE001  whatever it is, the job goes on
+            self._tell(NotMet("crashed", printable(f"the checks could not be started: {error!r}", 300)))
+        finally:
+            for sock in self._channels.values():
+                sock.close()
+            self._channels.clear()
+
+    def _attendance(self) -> Attendance:
+        here = [(number, peer) for number, peer in sorted(self._by_rank.items())]
+        return Attendance(
+            members=tuple(self._placed(peer.member) for _, peer in here),
+            missing=tuple(number for number in range(self._rank.size) if number not in self._by_rank),
+            ended=tuple(number for number, peer in here if peer.ended),
+            problems=tuple(self._troubles),
+            remote_came=self._remote_came,
+            doors=self._gate.doors,
+            evidence=self._evidence(),
+        )
+
+    def _placed(self, member: Member) -> Member:
+        """Give the ranks of this host the address that others were seen to reach."""
+        here = member.machine == self._own.machine
+        return replace(member, address=self._reached_at) if here and self._reached_at else member
+
+    def _evidence(self) -> str:
+        if one_machine(self._rank):
+            return "one-machine"
+        if self._remote_came:
+            return "remote-came"
+        return "master-port-open" if self._place.master_port in self._gate.doors else ""
+
+    # Telling.
+
+    def _tell(self, result: dict[str, Any] | NotMet | None) -> None:
+        if result is None or self._stage >= _TELLING:
+            return
+        self._stage = _TELLING
+        if isinstance(result, NotMet):
+            news = {"what": "no verdict", **asdict(result)}
+        else:
+            news = {"what": "verdict", "verdict": result, "ended": [asdict(one) for one in self._ended_later]}
+        self._news = json.dumps(news).encode()
+        self._send(list(self._peers.values()))
+
+    def _send(self, peers: list[_Peer]) -> None:
+        self._until = time.monotonic() + _TO_HANG_UP
+        for peer in peers:
+            peer.connection.say_text(self._news)
+
+    def _all_told(self, now: float) -> bool:
+        """Whether all ranks have hung up. Those that come late, to a meeting that was broken off, are told as well."""
+        if self._peers:
+            slow = any(connection.unsent for connection in self._peers)
+            self._until = self._deadline if slow and self._until < self._deadline else self._until
+            return now >= self._until
+        return self._all_came or not self._gate.doors or now >= self._attendance_ends
