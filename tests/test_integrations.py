@@ -299,7 +299,7 @@ def test_the_mpijob_is_what_the_operator_takes() -> None:
 # Frameworks: two ranks of torchrun on CPUs run the snippet, then sum up by the process group that the framework made
 
 BEFORE = """
-import os, pathlib, ncheck, torch.distributed as dist
+import pathlib, ncheck, torch.distributed as dist
 real = ncheck.preflight
 def preflight():
     assert not dist.is_initialized()
@@ -310,7 +310,7 @@ AFTER = """
 import torch
 total = torch.ones(1)
 dist.all_reduce(total)
-pathlib.Path("rank" + os.environ["RANK"]).write_text(f"{dist.get_backend()} {total.item()}")
+pathlib.Path(f"rank{dist.get_rank()}").write_text(f"{dist.get_backend()} {total.item()}")
 dist.destroy_process_group()
 """
 TRAINED = """
@@ -335,23 +335,30 @@ SNIPPETS = {
 }
 
 
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("framework", SNIPPETS)
-def test_the_ranks_of_a_framework_pass_the_preflight_and_then_make_their_group(tmp_path: Path, framework: str) -> None:
+@pytest.mark.parametrize(
+    ("framework", "launcher"), [*((framework, TORCHRUN) for framework in SNIPPETS), ("pytorch_lightning", ())]
+)
+def test_the_ranks_of_a_framework_pass_the_preflight_and_then_make_their_group(
+    tmp_path: Path, framework: str, launcher: tuple[str, ...]
+) -> None:
+    """Lightning without a launcher starts the second rank itself, after the preflight of the first."""
     if not find_spec("torch") or not find_spec(framework):
         pytest.skip(f"{framework} is not installed beside the tests: make test TORCH=1")
     snippet = block(SNIPPETS[framework]).replace("devices=8, num_nodes=4", SMALL)
     after = (TRAINED if framework == "pytorch_lightning" else "") + AFTER
     (tmp_path / "train.py").write_text(BEFORE + snippet + after)
-    torchrun = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     environ = {
         **{name: value for name, value in os.environ.items() if not name.startswith("NCHECK")},
         "ACCELERATE_USE_CPU": "true", "DS_ACCELERATOR": "cpu", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1",
         "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
     }  # fmt: skip
     done = subprocess.run(
-        [*torchrun, "train.py"], cwd=tmp_path, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=600, check=False,
+        [sys.executable, "-W", "ignore", *launcher, "train.py"], cwd=tmp_path, env=environ, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [(tmp_path / f"rank{rank}").read_text() for rank in (0, 1)] == ["gloo 2.0", "gloo 2.0"]
