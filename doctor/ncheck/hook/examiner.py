@@ -108,7 +108,7 @@ def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: flo
     from ncheck.registry import load_checks
     from ncheck.settings import make_settings
 
-    quick = request["probe"] == "quick" and seconds > 2 * QUICK
+    quick = request["probe"] == "quick" and seconds > QUICK + LEAST_BEFORE
     deadline = max(LEAST, seconds - _JUDGING - (QUICK if quick else 0.0))
     given = {"config": "none", "select": tuple(request["select"]), "ignore": tuple(request["ignore"])}
     made = make_settings(given, {}, Path("/"))
@@ -129,7 +129,8 @@ def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: flo
     )
 
 
-QUICK = 8.0  # seconds for a quick bandwidth test
+QUICK = 18.0  # seconds at most for a quick bandwidth test; a healthy one takes less than half
+LEAST_BEFORE = 6.0  # seconds for all else
 
 
 # What the launcher of a job is called in a plan. A job with bare variables needs no ssh and no MPI, as with torchrun.
