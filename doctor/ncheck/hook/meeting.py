@@ -53,7 +53,7 @@ def meet(  # noqa: PLR0913  the words of one call
     line of JSON, an object; if it also has its standard error on a pipe, the last line of that explains a crash.
     """
     place = place_of(rank, token, rendezvous)
-    if rank.rank != 0 and not place.host:
+    if rank.rank != 0 and not place.hosts:
         return NotMet("no-master", "the launcher's variables do not say where rank 0 is: set MASTER_ADDR")
     own = _own_member(rank)
     with ExitStack() as stack:

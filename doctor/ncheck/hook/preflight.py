@@ -181,6 +181,8 @@ def apply_plan(rank: Rank, verdict: Mapping[str, Any]) -> None:
 def _print(verdict: Mapping[str, Any]) -> None:
     if verdict["page"]:
         _say(str(verdict["page"]).rstrip("\n"), prefix="")
+    if verdict["note"]:
+        _say(str(verdict["note"]))
     if verdict["warning"]:
         _say(f"warning: {verdict['warning']}")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
 from ncheck.errors import SettingsError
@@ -42,8 +44,8 @@ def test_a_host_where_nobody_listens_is_an_error_if_the_jobs_own_port_refuses_to
     job = Job(2, timeout=1.5)
     assert job.meet(1) == NotMet(
         "refused",
-        "rank 0 was not found at MASTER_ADDR=127.0.0.1 within 2 s: it refuses the connections, and nothing listens on "
-        f"MASTER_PORT {job.fields['master_port']} either",
+        "rank 0 was not found at MASTER_ADDR=127.0.0.1 within 1.5 s: it refuses the connections, and nothing listens "
+        f"on MASTER_PORT {job.fields['master_port']} either",
         is_error=True,
     )
 
@@ -73,13 +75,30 @@ def test_it_is_a_warning_if_the_time_was_too_short_to_try_the_jobs_own_port() ->
     assert kind(Job(2, timeout=0.3).meet(1)) == ("refused", False)
 
 
+def test_another_program_on_one_of_the_ports_is_no_excuse_for_the_others() -> None:
+    job = Job(2, timeout=1.5)
+    with closing(socket.create_server(("127.0.0.1", job.ports[3]))) as other:
+        second = job.start(1)
+        sock, _ = other.accept()
+        with closing(sock):
+            sock.sendall(b"220 mail.example.org ESMTP\r\n")
+            other.close()
+            assert kind(second.result(10)) == ("refused", True)
+
+
+def test_a_port_that_says_nothing_may_be_rank_0_under_load() -> None:
+    job = Job(2, timeout=1.5)
+    with closing(socket.create_server(("127.0.0.1", job.ports[0]))):
+        assert kind(job.meet(1)) == ("foreign", False)
+
+
 def test_ports_without_an_answer_are_a_warning() -> None:
     job = Job(2, timeout=1.5, master_port=None)
     with silent(job.ports[0]):
         outcome = job.meet(1)
     assert outcome == NotMet(
         "filtered",
-        f"rank 0 was not found at MASTER_ADDR=127.0.0.1 within 2 s: no answer from its ports ({job.ports[0]} and 15 "
+        f"rank 0 was not found at MASTER_ADDR=127.0.0.1 within 1.5 s: no answer from its ports ({job.ports[0]} and 15 "
         "others), perhaps because of a firewall",
     )
 
@@ -90,10 +109,45 @@ def test_a_master_port_without_an_answer_is_no_error() -> None:
         assert kind(job.meet(1)) == ("refused", False)
 
 
+def test_a_host_without_a_route_is_a_warning() -> None:
+    outcome = Job(2, "255.255.255.255", timeout=0.5).meet(1)
+    words = "rank 0 was not found at MASTER_ADDR=255.255.255.255 within 0.5 s: there is no route to it"
+    assert outcome == NotMet("unreachable", words)
+
+
+def test_a_slow_name_server_is_not_asked_beyond_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def slow(*_: object, **__: object) -> object:
+        asked.append(1)
+        threading.Event().wait(0.7)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    outcome = Job(2, "gpu01", timeout=1.0).meet(1)
+    words = "MASTER_ADDR=gpu01 does not resolve on this host: Temporary failure in name resolution"
+    assert (outcome, len(asked)) == (NotMet("unresolved", words, is_error=True), 1)
+
+
 @pytest.mark.parametrize("name", ["no-such-host.invalid", "a" * 70, "a..b", "\udcff", " "])
 def test_a_master_that_does_not_resolve_is_an_error(name: str) -> None:
     outcome = Job(2, name, timeout=0.5).meet(1)
     assert kind(outcome) == ("unresolved", True)
+
+
+def test_a_name_that_the_job_does_not_use_is_no_error() -> None:
+    job = Job(2, timeout=0.5, node=1)
+    assert kind(job.meet(1, rendezvous="no-such-host.invalid")) == ("unresolved", False)
+    assert kind(job.meet(1, rendezvous="127.0.1.1")) == ("loopback", False)
+    job = Job(2, "no-such-host.invalid", timeout=0.5, named={"master": "SLURM_STEP_NODELIST=gpu[01-02]"})
+    assert kind(job.meet(1)) == ("unresolved", False)
+
+
+def test_the_launchers_addresses_of_rank_0s_host_are_tried_too() -> None:
+    job = Job(2, "no-such-host.invalid", addresses=("127.0.0.9", "127.0.0.1"))
+    assert job.outcomes(1, 0) == [TOLD, TOLD]
+    job = Job(2, "", addresses=("127.0.0.1",))
+    assert job.outcomes(0, 1) == [TOLD, TOLD]
 
 
 def test_a_master_that_is_loopback_on_another_machine_is_an_error() -> None:
@@ -178,7 +232,8 @@ def test_ranks_come_by_the_jobs_own_port_where_only_that_one_is_let_through() ->
 def test_the_jobs_own_port_is_free_after_the_meeting() -> None:
     job = Job(2, timeout=3.0)
     first = job.start(0)
-    with Bare(dial(job.fields["master_port"]), job.token) as second:
+    with closing(dial(job.fields["master_port"])) as early, Bare(dial(job.fields["master_port"]), job.token) as second:
+        early.sendall(bytes(200))  # a client of the job's own store, which is not there yet
         second.prove().enter(job.member(1))
         second.hear()
         second.sock.close()
@@ -212,6 +267,19 @@ def test_the_evidence_for_a_missing_rank() -> None:
     job = Job(3, timeout=1.0, master_port=None)
     assert job.outcomes(0, 1) == [TOLD, TOLD]
     assert (job.attendances[0].missing, job.attendances[0].evidence) == ((2,), "")
+
+
+def test_ranks_meet_where_there_is_no_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = socket.socket
+
+    def only_v4(family: int = socket.AF_INET, *words: Any, **more: Any) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+        return real(family, *words, **more)
+
+    monkeypatch.setattr("ncheck.hook.doors.socket.socket", only_v4)
+    with closing(listen(0)) as listener:
+        assert listener.family == socket.AF_INET
 
 
 def test_ranks_meet_over_ipv6() -> None:

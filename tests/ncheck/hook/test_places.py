@@ -21,7 +21,8 @@ def member(rank: int, host: str, machine: str, node: str = "", pid: int = 700) -
 
 
 def facts(came: tuple[int, ...], **other: Any) -> RanksFacts:
-    return RanksFacts(8, came, waited=25.0, version="0.1.0" if came else "", ours=ncheck.__version__, **other)
+    pids = tuple(700 + rank for rank in came)
+    return RanksFacts(8, came, pids, waited=25.0, version="0.1.0" if came else "", ours=ncheck.__version__, **other)
 
 
 def test_ranks_of_one_machine_are_one_node_in_the_order_of_ranks() -> None:
