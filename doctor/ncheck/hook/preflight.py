@@ -20,7 +20,7 @@ from ncheck.errors import NcheckError, SettingsError
 if TYPE_CHECKING:
     from subprocess import Popen
 
-    from ncheck.hook.attendance import Attendance, Outcome
+    from ncheck.hook.attendance import Attendance, Outcome, Told
     from ncheck.hook.launchers import Rank
     from ncheck.model.report import Report
 
@@ -136,23 +136,39 @@ def _shown(text: str) -> str:
     return printable(text, 60)
 
 
-def _checked(rank: Rank, options: _Options, began: float) -> Report:
-    from ncheck.hook.attendance import Told
+class _Last:
+    """The outcome of this process's last meeting: a script that calls preflight again, or that `python -m ncheck.hook`
+    runs, meets nobody a second time.
+    """
 
-    left = options.timeout - (time.monotonic() - began)
-    outcome = _met(rank, options, left)
-    if isinstance(outcome, Told):
-        return _decided(rank, options, outcome)
+    rank: Rank | None = None
+    outcome: Outcome | None = None
+
+
+def _checked(rank: Rank, options: _Options, began: float) -> Report:
+    from ncheck.hook.attendance import NotMet
+
+    first = rank != _Last.rank or _Last.outcome is None
+    if first:
+        _Last.outcome = _met(rank, options, options.timeout - (time.monotonic() - began))
+        _Last.rank = rank
+    outcome = _Last.outcome
+    assert outcome  # noqa: S101  it was set above
+    speaks = first and (rank.rank == 0 or rank.local_rank in (None, 0))
+    if not isinstance(outcome, NotMet):
+        return _decided(rank, options, outcome, speaks=first and rank.rank == 0)
     if outcome.is_error:
-        return _stopped(f"ncheck stopped this job before it started: {outcome.text}", None, options)
-    speaks = rank.rank == 0 or rank.local_rank in (None, 0)
+        return _stopped(f"{STOPPED}: {outcome.text}", None, options, speaks=speaks)
     return _went_wrong(f"the nodes of this job were not checked: {outcome.text}", options, speaks=speaks)
 
 
 # What a verdict means for this rank
 
 
-def _decided(rank: Rank, options: _Options, told: Any) -> Report:  # noqa: ANN401  a Told
+STOPPED = "ncheck stopped this job before it started"
+
+
+def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Report:
     verdict: dict[str, Any] = told.verdict
     if "refused" in verdict:
         raise SettingsError(str(verdict["refused"]))
@@ -161,13 +177,14 @@ def _decided(rank: Rank, options: _Options, told: Any) -> Report:  # noqa: ANN40
     report = unpacked(str(verdict["report"]))
     if options.apply:
         apply_plan(rank, verdict)
-    if rank.rank == 0:
+    if speaks:
         _print(verdict)
     if told.ended:
         who = ", ".join(member.shown for member in told.ended)
-        return _stopped(f"ncheck stopped this job before it started: {who} ended before the verdict", report, options)
+        words = f"{STOPPED}: {who} ended before the verdict\n  more: ncheck explain NC803"
+        return _stopped(words, report, options, speaks=speaks)
     if verdict["stop"] or (options.strict and verdict["unsure"]):
-        return _stopped(str(verdict["short"]), report, options)
+        return _stopped(str(verdict["short"]), report, options, speaks=False)
     return report
 
 
@@ -187,9 +204,11 @@ def _print(verdict: Mapping[str, Any]) -> None:
         _say(f"warning: {verdict['warning']}")
 
 
-def _stopped(message: str, report: Report | None, options: _Options) -> Report:
+def _stopped(message: str, report: Report | None, options: _Options, *, speaks: bool) -> Report:
     if options.raises:
         raise PreflightError(message, report)
+    if speaks:
+        _say(message, prefix="")
     return report or _no_report(message)
 
 
