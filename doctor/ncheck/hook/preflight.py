@@ -250,7 +250,14 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
 
     began = time.monotonic()
     with ExitStack() as stack:
+        # The first rank of a node is nearly always asked: its child gets ready while the ranks are awaited.
+        early = [_start_node_part(stack, left)] if rank.rank == 0 or rank.local_rank == 0 else []
         examiner = _start_examiner(stack) if rank.rank == 0 else None
+
+        def serve(connection: socket.socket) -> Popen[bytes]:
+            process, control = early.pop() if early else _start_node_part(stack, left)
+            socket.send_fds(control, [b"."], [connection.fileno()])
+            return process
 
         def examine(attendance: Attendance, sockets: Mapping[str, socket.socket], seconds: float) -> Popen[bytes]:
             assert examiner  # noqa: S101  rank 0 alone is asked to examine
@@ -264,33 +271,41 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
             rank,
             job_token(rank, os.environ.get("NCHECK_TOKEN", ""), str(os.getuid())),
             timeout=left,
-            start_node_part=lambda connection: _start_node_part(connection, options.timeout),
+            start_node_part=serve,
             start_examiner=examine,
             rendezvous=os.environ.get("NCHECK_RENDEZVOUS", ""),
         )
 
 
-def _start_node_part(connection: socket.socket, seconds: float) -> Popen[bytes]:
-    from ncheck.hook.children import start_child
+def _start_node_part(stack: ExitStack, seconds: float) -> tuple[Popen[bytes], socket.socket]:
+    from subprocess import DEVNULL
 
-    arguments = (str(os.getpid()), f"{seconds:.0f}")
-    call = "main(int(sys.argv[1]),float(sys.argv[2]))"
-    number = connection.fileno()
-    return start_child("ncheck.hook.node_part", call, arguments, stdin=number, stdout=number, site=False)
+    call, arguments = "main(int(sys.argv[1]),float(sys.argv[2]))", (str(os.getpid()), f"{seconds:.0f}")
+    return _started(stack, "ncheck.hook.node_part", call, arguments, stdout=DEVNULL, site=False)
 
 
 def _start_examiner(stack: ExitStack) -> tuple[Popen[bytes], socket.socket]:
-    """Start the examiner, which gets ready while the ranks are awaited. The stack ends it."""
     from subprocess import PIPE
 
+    call, arguments = "main(int(sys.argv[1]))", (str(os.getpid()),)
+    return _started(stack, "ncheck.hook.examiner", call, arguments, stdout=PIPE, stderr=PIPE)
+
+
+def _started(
+    stack: ExitStack,
+    module: str,
+    call: str,
+    arguments: tuple[str, ...],
+    **how: Any,  # noqa: ANN401
+) -> tuple[Popen[bytes], socket.socket]:
+    """Start a child that is ended with the stack, and return it with a socket that is its standard input."""
     from ncheck.hook.children import start_child
     from ncheck.hook.connection import Child
 
     ours, its = socket.socketpair()
     with its:
         stack.enter_context(ours)
-        call, number = "main(int(sys.argv[1]))", its.fileno()
-        process = start_child("ncheck.hook.examiner", call, (str(os.getpid()),), stdin=number, stdout=PIPE, stderr=PIPE)
+        process = start_child(module, call, arguments, stdin=its.fileno(), **how)
     stack.callback(Child(process).end, 0.0)
     return process, ours
 

@@ -69,6 +69,7 @@ said = {"own": report.nodes[0].interpreter.startswith(sys.executable), "how": re
     assert rank.said == {"own": True, "how": "ranks", "ranks": "passed", "ssh": "skipped", "limits": "passed"}
 
 
+@pytest.mark.slow
 def test_ranks_that_did_not_come_stop_the_others_with_the_same_words() -> None:
     first, last = run(3, 0, 2, select=RANKS, timeout=8)
     assert first.said == last.said == {"raised": "PreflightError", "message": STOPPED.format(host=HOST, seconds=6)}
@@ -79,6 +80,7 @@ def test_ranks_that_did_not_come_stop_the_others_with_the_same_words() -> None:
     assert first.stderr.count("NC801") == 1
 
 
+@pytest.mark.slow
 def test_on_problem_warn_prints_the_same_report_once_and_lets_the_job_go_on() -> None:
     said = {"findings": ["NC801"], "nodes": [HOST], "exit_code": 1}
     for variables, words in (({}, {"on_problem": "warn"}), ({"NCHECK": "warn"}, {})):
@@ -87,11 +89,13 @@ def test_on_problem_warn_prints_the_same_report_once_and_lets_the_job_go_on() ->
         assert first.stderr.count("NC801") == 1
 
 
+@pytest.mark.slow
 def test_a_check_that_is_ignored_stops_nothing() -> None:
     first, last = run(3, 0, 2, select=RANKS, timeout=8, ignore="rank-missing")
     assert first.said == last.said == {"findings": ["NC801"], "nodes": [HOST], "exit_code": 0}
 
 
+@pytest.mark.slow
 def test_a_second_call_meets_nobody_and_says_the_same() -> None:
     after = """
 again = ncheck.preflight(**words)
@@ -124,6 +128,7 @@ def test_ranks_that_disagree_about_the_size_of_the_job_are_stopped() -> None:
     assert "NC804 world-size-differs" in first.said["message"]
 
 
+@pytest.mark.slow
 def test_a_rank_that_ends_before_the_others_came_is_named_with_its_process() -> None:
     environ = job(3)
     before = "import threading, os; threading.Timer({}, os._exit, (9,)).start()"
