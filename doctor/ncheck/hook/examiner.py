@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _KILL = 9
 _JUDGING = 0.6  # seconds of the time that are kept for judging and for the verdict's way back
+_JUDGING_EACH = 0.005  # the same for each node
 LEAST = 0.5  # seconds for the nodes, however late it is
 
 
@@ -109,7 +110,7 @@ def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: flo
     from ncheck.settings import make_settings
 
     quick = request["probe"] == "quick" and seconds > QUICK + LEAST_BEFORE
-    deadline = max(LEAST, seconds - _JUDGING - (QUICK if quick else 0.0))
+    deadline = max(LEAST, seconds - _JUDGING - len(ranks) * _JUDGING_EACH - (QUICK if quick else 0.0))
     given = {"config": "none", "select": tuple(request["select"]), "ignore": tuple(request["ignore"])}
     made = make_settings(given, {}, Path("/"))
     registry = load_checks() if made.ignore else None
