@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-# -I: neither the current folder nor the script's, where a json.py of the user may lie, comes before the library.
+# Neither the current folder nor the script's, where a json.py of the user may lie, comes before the library.
 _START = "import sys;sys.path[:]=sys.argv.pop(1).split({separator!r});from {module} import main;{call}"
 
 
@@ -26,7 +26,8 @@ def start_child(  # noqa: PLR0913  words of one call
     `site` is for a child that must find plug-ins which are installed in some unusual way.
     """
     code = _START.format(separator=os.pathsep, module=module, call=call)
-    flags = ["-I", "-B"] if site else ["-I", "-B", "-S"]
+    alone = "-s" if os.environ.get("PYTHONHOME") else "-I"  # without that variable such a Python finds no library
+    flags = [alone, "-B"] if site else [alone, "-B", "-S"]
     return subprocess.Popen(
         [sys.executable or "python3", *flags, "-c", code, os.pathsep.join(_paths()), *arguments],
         stdin=stdin, stdout=stdout, stderr=None if os.environ.get("NCHECK_DEBUG") else stderr,

@@ -311,12 +311,11 @@ def _started(
 
 
 def _send(control: socket.socket, request: dict[str, Any], sockets: Mapping[str, socket.socket]) -> None:
-    """Send the examiner its request and the sockets. It is a file: a socket holds less than a large job's."""
+    """Send the examiner its request and the sockets. Blocks until it reads, where the job has thousands of ranks."""
+    text = json.dumps(request | {"sockets": list(sockets)}).encode()
     numbers = [one.fileno() for one in sockets.values()]
-    with os.fdopen(os.memfd_create("ncheck"), "wb") as file:
-        file.write(json.dumps(request | {"sockets": list(sockets)}).encode())
-        file.flush()
-        socket.send_fds(control, [b"request"], [file.fileno()])
+    control.settimeout(max(request["until"] - time.monotonic(), 0.1))
+    control.sendall(len(text).to_bytes(8, "big") + text)
     while numbers:
         socket.send_fds(control, [b"."], numbers[:_FDS])
         del numbers[:_FDS]

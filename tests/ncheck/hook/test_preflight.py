@@ -209,6 +209,12 @@ def test_a_plug_in_that_prints_disturbs_nothing(tmp_path: Path) -> None:
     assert run(2, variables=variables, select=RANKS) == [Ended(WELL, "")] * 2
 
 
+def test_modules_beside_the_script_with_names_of_the_library_disturb_nothing(tmp_path: Path) -> None:
+    for name in ("queue", "ipaddress", "pkgutil"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('it was imported')")
+    assert run(2, folder=tmp_path, select=RANKS) == [Ended(WELL, "")] * 2
+
+
 def test_an_examination_that_crashes_is_one_warning_and_strict_stops_for_it(tmp_path: Path) -> None:
     variables = plug_in(tmp_path, "import os; os._exit(9)")
     first, second = run(2, variables={**variables, "LOCAL_RANK": "0"}, select=RANKS)
