@@ -119,7 +119,7 @@ def test_every_option_that_a_page_names_is_there(page: str) -> None:
     assert named - known_options() == set()
 
 
-@pytest.mark.parametrize("name", ["check", "plan", "launch", "probe", "replay", "local"])
+@pytest.mark.parametrize("name", ["check", "plan", "launch", "probe", "replay", "local", "verdict"])
 def test_every_option_of_a_command_is_in_the_guide(name: str) -> None:
     command = commands.get_command(click.Context(commands), name)
     assert command

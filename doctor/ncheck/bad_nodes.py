@@ -30,7 +30,7 @@ def found_bad(report: Report, checks: Sequence[Check], settings: Settings) -> tu
     harmless = {
         check.code
         for check in checks
-        if mended(check, report) or no_use_for(check, settings.launcher) or not check.blames_node
+        if mended(check, report) or no_use_for(check, settings.launcher) or check.about_ncheck or not check.blames_node
     }
     for finding in report.findings:
         if finding.severity is Severity.ERROR and not finding.ignored and finding.code not in harmless:

@@ -27,6 +27,7 @@ def writable(path: str, option: str, nodes_file: str | None = None) -> None:
     try:
         if not folder.is_dir():
             raise SettingsError(f"{shown}: the folder {printable(str(folder))} does not exist")
+        _target(target, option)
         if target.exists():
             if nodes_file not in (None, "-") and Path(nodes_file or "").exists() and target.samefile(nodes_file or ""):
                 raise SettingsError(f"{shown} is the input list and is not overwritten: choose another file")
@@ -39,11 +40,15 @@ def writable(path: str, option: str, nodes_file: str | None = None) -> None:
 
 
 def write_whole(path: str, option: str, write: Callable[[TextIO], object]) -> None:
-    """Let `write` fill a file that replaces this one at once: a reader never sees half. Raises SettingsError."""
-    target = Path(path).resolve()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    """Let `write` fill a file that replaces this one at once: a reader never sees half. Raises SettingsError.
+
+    Only its owner can write to it, whatever the umask. In a folder where others can write, nothing is followed or
+    opened that they put there.
+    """
+    target = _target(Path(path), option)
+    temporary = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
     try:
-        with temporary.open("w", encoding="utf-8") as stream:
+        with open(temporary, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o644)) as stream:
             write(stream)
         temporary.replace(target)
     except OSError as error:
@@ -51,3 +56,12 @@ def write_whole(path: str, option: str, write: Callable[[TextIO], object]) -> No
     finally:
         with suppress(OSError):  # it is gone if it took its place
             temporary.unlink()
+
+
+def _target(path: Path, option: str) -> Path:
+    """Return the file that is replaced: what a link of this user or of root leads to. Raises SettingsError."""
+    if not path.is_symlink():
+        return path.parent.resolve() / path.name
+    if path.lstat().st_uid not in (0, os.geteuid()):
+        raise SettingsError(f"{option}: {printable(str(path))} is a symbolic link of another user: choose another file")
+    return path.resolve()

@@ -194,3 +194,12 @@ def test_the_report_says_which_nodes_are_bad_and_whether_that_is_known() -> None
     replayed_bad = [(bad.node, bad.codes, bad.reached) for bad in replayed("one-node-down", drop_bad=False).bad]
     assert replayed_bad == [("gpu03", ("NC111",), False)]
     assert replayed("healthy-4x8-h100").bad == ()
+
+
+def test_a_fault_of_ncheck_or_of_a_plug_in_is_no_fault_of_a_node() -> None:
+    broken = Finding("NC003", "plug-in-broken", Severity.ERROR, ("a", "b", "c"), "the plug-in x is broken", (), "")
+    crashed = Finding("NC004", "check-crashed", Severity.ERROR, ("c",), "the check gpu-count-differs crashed", (), "")
+    verdict = replace(UNKNOWN, outcome=Outcome.CRASHED, reason="ZeroDivisionError")
+    found = found_bad(report(broken, crashed, verdicts=(verdict,)), load_checks().select(()), Settings())
+    reason = "NC501 gpu-count-differs crashed: ZeroDivisionError"
+    assert found == (BadNode("c", reason, ("NC501",), unknown=True),)

@@ -63,3 +63,31 @@ def test_what_is_no_file_to_write_is_refused_before_any_node_is_asked(tmp_path: 
     ).items():
         with pytest.raises(SettingsError, match=why):
             writable(path, "--good-nodes")
+
+
+def test_only_the_owner_can_write_to_a_file_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        write_whole(str(tmp_path / "local.json"), "-o", lambda file: file.write("{}"))
+    finally:
+        os.umask(before)
+    assert (tmp_path / "local.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_link_of_ones_own_is_followed_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("report.json")
+    write_whole(str(tmp_path / "link"), "-o", lambda file: file.write("{}"))
+    assert ((tmp_path / "link").readlink(), (tmp_path / "report.json").read_text()) == (Path("report.json"), "{}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a link of another user")
+def test_a_link_that_another_user_planted_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "important").write_text("kept")
+    link = tmp_path / "report.json"
+    link.symlink_to(tmp_path / "important")
+    os.chown(link, 65534, -1, follow_symlinks=False)
+    with pytest.raises(SettingsError, match=r"^-o: .*/report.json is a symbolic link of another user: choose another"):
+        writable(str(link), "-o")
+    with pytest.raises(SettingsError, match="is a symbolic link of another user"):
+        write_whole(str(link), "-o", lambda file: file.write("{}"))
+    assert (tmp_path / "important").read_text() == "kept"

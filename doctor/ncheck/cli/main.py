@@ -22,6 +22,7 @@ from ncheck.cli.launch import launch
 from ncheck.cli.options import files
 from ncheck.cli.plan import plan
 from ncheck.cli.triage import triage
+from ncheck.cli.verdict import verdict
 from ncheck.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_USAGE, NcheckError
 from ncheck.redact import redact
 from ncheck.report import leave_quietly
@@ -123,9 +124,11 @@ def completion(shell: str) -> None:
 _COMPLETE = "_NCHECK_COMPLETE"  # set by the script when the shell asks for words; nothing is examined then
 
 
-for _command in (check, local, plan, launch, probe, replay, demo, triage, explain, list_checks, read, schema, allow):
-    commands.add_command(_command)
-for _command in (help_, version, completion):
+_COMMANDS = (
+    check, local, verdict, plan, launch, probe, replay, demo, triage, explain, list_checks, read, schema, allow,
+    help_, version, completion,
+)  # fmt: skip
+for _command in _COMMANDS:
     commands.add_command(_command)
 
 

@@ -64,6 +64,21 @@ def exempt_without_peers(cluster: Cluster, settings: Settings) -> dict[str, str]
     return dict.fromkeys(cluster.names, why) if why else {}
 
 
+def exempt_in_job(cluster: Cluster, settings: Settings) -> dict[str, str]:
+    """Exempt all nodes where ncheck runs inside a job: its launcher has done what this fact is about."""
+    return dict.fromkeys(cluster.names, "the job has been started already") if settings.ranks else {}
+
+
+def exempt_in_job_unless(launcher: str) -> Callable[[Cluster, Settings], Mapping[str, str]]:
+    """Return a function that exempts all nodes where ncheck runs inside a job that something else has started."""
+
+    def exempt(cluster: Cluster, settings: Settings) -> Mapping[str, str]:
+        other = settings.ranks and settings.launcher != launcher
+        return dict.fromkeys(cluster.names, f"the job was not started by {launcher}") if other else {}
+
+    return exempt
+
+
 def exempt_unprobed(cluster: Cluster, settings: Settings) -> dict[str, str]:
     """Exempt all nodes where nothing is measured."""
     return dict.fromkeys(cluster.names, "--probe none") if settings.probe == "none" else {}

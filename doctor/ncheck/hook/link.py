@@ -80,6 +80,11 @@ class Link:
             if self._child:
                 self._child.end()
 
+    def hang_up(self) -> None:
+        """Close the connection to the hub; the node's agent may go on."""
+        if self._hub:
+            self._hub.close()
+
     def leave(self, kind: str) -> None:
         """Say that this process lives, and goes on without a verdict."""
         if self._hub:

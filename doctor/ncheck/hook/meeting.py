@@ -80,8 +80,10 @@ def _run(selector: selectors.BaseSelector, link: Link, hub: Hub | None) -> Outco
             link.tick()
             if hub:
                 hub.tick()
-            if link.outcome is not None and (hub is None or hub.done):
-                return link.outcome
+            if link.outcome is not None:
+                if hub is None or hub.done:
+                    return link.outcome
+                link.hang_up()  # the hub waits for the other ranks only
             wake = min(link.wake, hub.wake) if hub else link.wake
             for key, events in selector.select(max(0.0, wake - time.monotonic())):
                 key.data(events)

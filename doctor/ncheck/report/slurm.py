@@ -16,8 +16,7 @@ from ncheck.report import text as words
 from ncheck.report.state import state_of
 from ncheck.report.summary import origin
 from ncheck.report.text import grouped
-
-_MOST_CODES = 4
+from ncheck.saved_report import drain_reason
 
 
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  a script has no colours
@@ -47,5 +46,4 @@ def _lines(report: Report) -> Iterator[str]:
 
 def _reason(bad: BadNode, names: Mapping[str, str]) -> str:
     """Return "ncheck: NC402 ib-port-polling, NC710 node-slow"."""
-    codes = words.joined([f"{code} {names[code]}" for code in bad.codes], _MOST_CODES)
-    return f"ncheck: {codes or 'not reached'}"
+    return drain_reason(bad.codes, names) if bad.codes else "ncheck: not reached"
