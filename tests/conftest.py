@@ -24,6 +24,7 @@ LAB = Path(__file__).parent / "lab"
 # Markers of tests by what they use.
 MARKED_BY_FIXTURE = {"ssh": {"keys", "sshd", "empty_agent"}, "network": {"nccl_folder"}}
 FIRST = ("lab", "ssh", "slow")
+SHARING_HOSTS = ("tests/lab/test_slurm.py", "tests/lab/test_preflight.py")
 _PIP_DOWNLOAD = (sys.executable, "-m", "pip", "download", "-qq", "--retries", "1", "--no-deps", "--only-binary=:all:")
 ENVIRON = dict(os.environ)  # as it was found: pip's settings may lie in a home
 IN_WHEEL = "nvidia/nccl/lib/libnccl.so.2"
@@ -41,11 +42,12 @@ def pytest_configure() -> None:
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Gives each worker whole files of tests: what the tests of one file share is made once. The lab's wait for long,
-    and are given one at a time.
+    and are given one at a time, but for those that share hosts.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid if nodeid.startswith("tests/lab/") else nodeid.partition("::")[0]
+        file = nodeid.partition("::")[0]
+        return nodeid if file.startswith("tests/lab/") and file not in SHARING_HOSTS else file
 
 
 @pytest.hookimpl(optionalhook=True)

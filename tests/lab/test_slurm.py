@@ -15,7 +15,6 @@ from .layers import ADA
 from .promises import HANGS, PATIENT, eventually, nothing_left
 from .slurm import Slurm
 
-pytestmark = pytest.mark.xdist_group("slurm")  # one lab for all of them
 PROGRAMS = ("slurmctld", "slurmd", "srun", "munged")
 OF_THE_LOGIN = {"transport", "port", "seconds"}
 OF_THE_RUN = {"command", "seconds", "time", "nodes", "verdicts"}
