@@ -165,7 +165,7 @@ def read_rank(environ: Mapping[str, str]) -> Rank:
     """
     present = [launcher for launcher in LAUNCHERS if launcher.started(_Variables(environ))]
     if not present:
-        _refuse_size_without_rank(_Variables(environ))
+        _Variables(environ).number("WORLD_SIZE", least=1)  # alone it is for ranks that this process will start
         return Rank(0, 1)
     inner, *outer = present
     rank = inner.read(_Variables(environ))
@@ -176,13 +176,6 @@ def read_rank(environ: Mapping[str, str]) -> Rank:
     if inner.rank == "RANK":  # it has no id of its own or one that users choose, and knows no hosts
         rank = _with_outer(rank, outer, environ)
     return _with_master_of_slurm(rank, _Variables(environ))
-
-
-def _refuse_size_without_rank(variables: _Variables) -> None:
-    """Refuse WORLD_SIZE alone, except with NODE_RANK: Lightning counts the ranks of such a job itself."""
-    size = variables.number("WORLD_SIZE", least=1)
-    if size is not None and size > 1 and not variables.all_set(["RANK"]) and not variables.all_set(["NODE_RANK"]):
-        raise LauncherVariablesError(f"RANK is not set, but {variables.shown('WORLD_SIZE')} is")
 
 
 def _counts_within(bare: Rank, around: Rank) -> bool:

@@ -253,6 +253,7 @@ NESTED: Mapping[str, tuple[Environment, str, int, int]] = {
         {**environments("open-mpi-4-by-node")[1], "RANK": "2", "WORLD_SIZE": "4"}, "variables", 2, 4,
     ),
     "Lightning's own variables": ({**MASTER, "WORLD_SIZE": "16", "NODE_RANK": "1"}, "", 0, 1),
+    "a script that will start its ranks itself": ({**MASTER, "WORLD_SIZE": "8", "RANK": ""}, "", 0, 1),
 }  # fmt: skip
 
 
@@ -363,8 +364,6 @@ def test_slurms_words_about_the_other_nodes_are_not_used_where_they_do_not_fit()
         ({"RANK": "0", "WORLD_SIZE": "\x1b[31m8"}, "WORLD_SIZE=?[31m8 is not a whole number"),
         ({"RANK": "-1", "WORLD_SIZE": "8"}, "RANK=-1 is too small: the minimum is 0"),
         ({"RANK": "8", "WORLD_SIZE": "8"}, "RANK=8 must be below WORLD_SIZE=8"),
-        ({"WORLD_SIZE": "8"}, "RANK is not set, but WORLD_SIZE=8 is"),
-        ({"RANK": "", "WORLD_SIZE": "8"}, "RANK is not set, but WORLD_SIZE=8 is"),
         ({"WORLD_SIZE": "many"}, "WORLD_SIZE=many is not a whole number"),
         (
             {"RANK": "2", "WORLD_SIZE": "8", "LOCAL_RANK": "4", "LOCAL_WORLD_SIZE": "4"},
