@@ -67,6 +67,8 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
     )
     if options.off:
         return _no_report("NCHECK=off")
+    if _imports_the_script_again():
+        return _no_report("a process that a rank started imports the script again")
     from ncheck.hook.launchers import LauncherVariablesError, read_rank
 
     try:
@@ -84,6 +86,14 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
             traceback.print_exc()
         words = f"the checks failed and were skipped: {type(error).__name__}: {error} (NCHECK_DEBUG=1 shows where)"
         return _went_wrong(words, options, speaks=_speaks_for_node(os.environ))
+
+
+def _imports_the_script_again() -> bool:
+    """Whether this is a child by multiprocessing's spawn, such as a data loader's worker, that runs the script's top
+    level once more. Afterwards `__main__` is `__mp_main__` there.
+    """
+    again = sys.modules.get("__mp_main__")
+    return again is not None and sys.modules.get("__main__") is not again
 
 
 class _Options:

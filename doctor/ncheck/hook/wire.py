@@ -44,9 +44,11 @@ class MisuseError(Exception):
 def job_token(rank: Rank, secret: str, user: str) -> bytes:
     """Return what the ranks of one attempt of one job share, and nobody else.
 
-    `secret` is NCHECK_TOKEN; "" is none: then it is as secret as the launcher's job id.
+    `secret` is NCHECK_TOKEN; "" is none: then it is as secret as the launcher's job id. `user` counts only where
+    nothing else tells the job from others: the ranks of one job may be of several users, as in containers.
     """
-    parts = (rank.job, str(rank.attempt), str(rank.master_port or ""), "" if secret else user)
+    own = secret or rank.job or rank.master_port
+    parts = (rank.job, str(rank.attempt), str(rank.master_port or ""), "" if own else user)
     return _code(secret.encode("utf-8", "surrogateescape"), "\0".join(parts).encode("utf-8", "surrogateescape"))
 
 

@@ -259,7 +259,7 @@ def test_the_jobs_own_port_is_free_after_the_meeting() -> None:
 def test_a_missing_rank_that_may_have_come_with_another_token_is_a_warning() -> None:
     job = Job(3, timeout=3.0)
     first = job.start(0)
-    second = job.start(1, token=job_token(job.rank(1), "", "another user"))
+    second = job.start(1, token=job_token(job.rank(1), "another secret", "user"))
     with Bare(dial(job.ports[0]), job.token) as third:
         third.prove().enter(job.member(2))
         third.hear()

@@ -6,6 +6,8 @@ import math
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -93,6 +95,27 @@ def test_on_problem_warn_prints_the_same_report_once_and_lets_the_job_go_on() ->
 def test_a_check_that_is_ignored_stops_nothing() -> None:
     first, last = run(3, 0, 2, select=RANKS, timeout=8, ignore="rank-missing")
     assert first.said == last.said == {"findings": ["NC801"], "nodes": [HOST], "exit_code": 0}
+
+
+def test_a_process_that_imports_the_script_again_is_no_rank(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"""
+import multiprocessing, ncheck
+report = ncheck.preflight(select={RANKS!r})
+
+def nodes(_):
+    return [node.name for node in report.nodes]
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(nodes(None), pool.map(nodes, [None]))
+""")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("NCHECK")}
+    process = subprocess.run(
+        [sys.executable, str(script)], env={**environ, **job(1), "RANK": "0"}, text=True, timeout=PATIENCE,
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert (process.stdout, process.stderr, process.returncode) == (f"[{HOST!r}] [[]]\n", "", 0)
 
 
 @pytest.mark.slow

@@ -71,21 +71,24 @@ def test_a_frame_without_its_code_is_refused(frame: bytes) -> None:
         carry(rank, hub, step=1)
 
 
-def test_a_token_differs_by_job_attempt_port_user_and_secret() -> None:
+def test_a_token_differs_by_job_attempt_port_and_secret() -> None:
     tokens = {
         job_token(Rank(0, 2, job="1", master_port=1), "", "ann"),
         job_token(Rank(0, 2, job="2", master_port=1), "", "ann"),
         job_token(Rank(0, 2, job="1", master_port=2), "", "ann"),
         job_token(Rank(0, 2, job="1", master_port=1, attempt=1), "", "ann"),
-        job_token(Rank(0, 2, job="1", master_port=1), "", "bob"),
         job_token(Rank(0, 2, job="1", master_port=1), "secret", "ann"),
     }
-    assert len(tokens) == 6
+    assert len(tokens) == 5
     assert {len(token) for token in tokens} == {32}
 
 
-def test_a_token_is_the_same_on_all_ranks() -> None:
+def test_a_token_differs_by_user_where_nothing_else_tells_jobs_apart() -> None:
+    assert job_token(Rank(0, 2), "", "ann") != job_token(Rank(0, 2), "", "bob")
+
+
+def test_a_token_is_the_same_on_all_ranks_whoever_runs_them() -> None:
     first = Rank(0, 2, job="1", master="gpu01", master_port=1, node_name="gpu01", local_rank=0)
     second = Rank(1, 2, job="1", master="10.0.0.1", master_port=1, node_name="gpu02", local_rank=0)
-    assert job_token(first, "", "ann") == job_token(second, "", "ann")
-    assert job_token(first, "secret", "ann") == job_token(second, "secret", "bob")
+    assert job_token(first, "", "ann") == job_token(second, "", "root")
+    assert job_token(first, "secret", "ann") == job_token(second, "secret", "root")
