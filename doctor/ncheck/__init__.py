@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ncheck.api import replay, run
+    from ncheck.hook.preflight import PreflightError, preflight
     from ncheck.hostlist import fold, is_name
     from ncheck.model.check import (
         HERE,
@@ -42,6 +43,7 @@ _HOMES = {
     "Finding": "ncheck.model.finding",
     "NotApplicable": "ncheck.model.check",
     "NodeView": "ncheck.model.cluster",
+    "PreflightError": "ncheck.hook.preflight",
     "Problem": "ncheck.model.check",
     "Report": "ncheck.model.report",
     "Severity": "ncheck.model.finding",
@@ -54,6 +56,7 @@ _HOMES = {
     "node_check": "ncheck.model.check",
     "nodes_by_value": "ncheck.parity",
     "parity_check": "ncheck.parity",
+    "preflight": "ncheck.hook.preflight",
     "replay": "ncheck.api",
     "run": "ncheck.api",
     "split": "ncheck.parity",
@@ -70,6 +73,7 @@ __all__ = [
     "Inconclusive",
     "NodeView",
     "NotApplicable",
+    "PreflightError",
     "Problem",
     "Report",
     "Severity",
@@ -83,6 +87,7 @@ __all__ = [
     "node_check",
     "nodes_by_value",
     "parity_check",
+    "preflight",
     "replay",
     "run",
     "split",

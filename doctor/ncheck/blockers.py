@@ -17,6 +17,7 @@ from ncheck.facts.mpi_daemon import MpiDaemonFacts
 from ncheck.facts.mpi_settings import MpiSettingsFacts
 from ncheck.facts.planned_pick import PlannedPickFacts
 from ncheck.facts.probe import ProbeFacts
+from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.ssh_peers import PeerSshFacts, SshFromHereFacts
 from ncheck.hostlist import fold
 from ncheck.judge import excused_pairs
@@ -70,6 +71,14 @@ def for_the_probe(check: Check, settings: Settings) -> bool:
 def no_use_for(check: Check, launcher: str | None) -> bool:
     """Whether the check is about an MPI that this launcher does without."""
     return launcher not in BY_MPI and not OF_MPI.isdisjoint((*check.reads, *check.also))
+
+
+def has_use(check: Check, settings: Settings) -> bool:
+    """Whether a run judges this check: outside a job none of its ranks, and inside a job none of what it lacks."""
+    if not settings.ranks:
+        return RanksFacts not in check.reads
+    by_mpi = settings.launcher in BY_MPI
+    return by_mpi or (not no_use_for(check, settings.launcher) and HorovodFacts not in check.reads)
 
 
 def relied_on(launcher: str | None) -> frozenset[FactType]:

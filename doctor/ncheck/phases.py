@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ncheck.facts.definition import ASKING_PEERS, COLLECTING, LISTENING, TRYING_PLAN, Fact
 from ncheck.facts.learning import ALWAYS, definition_of, sources_for
 from ncheck.judge import facts_wanted
 from ncheck.model.check import Check
 from ncheck.model.cluster import Cluster, FactType
+from ncheck.model.evidence import Source
 from ncheck.model.phase import NotAsked, Phase, Question, Questions
 from ncheck.plan import PLAN_FACTS
 from ncheck.settings import Settings
@@ -36,7 +37,7 @@ def collection_phases(cluster: Cluster, wanted: Collection[FactType], settings: 
     definitions = [one for fact in dict.fromkeys((*ALWAYS, *wanted)) if (one := definition_of(fact))]
     exempt = {one.record: one.exempt(cluster, settings) if one.exempt else {} for one in definitions}
     alike = sources_for(one.record for one in definitions if one.for_all_alike)
-    first = {name: (*alike, *_not_asked(definitions, exempt, name)) for name in cluster.names}
+    first = {name: _first_questions(definitions, exempt, alike, name) for name in cluster.names}
     phases = []
     for stage, until in UNTIL.items():
         asked = [one for one in definitions if one.questions and one.phase is stage and _asks(one, exempt, cluster)]
@@ -72,10 +73,22 @@ def _phase(  # noqa: PLR0913, PLR0917  each is a part of the phase
     return Phase(stage, frozenset(nodes), questions, until)
 
 
-def _not_asked(definitions: Iterable[Fact[object]], exempt: Exempt, name: str) -> Iterable[Question]:
+def _first_questions(
+    definitions: Iterable[Fact[object]], exempt: Exempt, alike: Sequence[Source], name: str
+) -> tuple[Question, ...]:
+    """Return what a node is asked first. A source that facts share is asked for, unless the fact is exempt that it is
+    the first source of, or all of them are.
+    """
+    not_asked: dict[str, NotAsked] = {}
+    wanted: set[str] = set()
     for one in definitions:
         if reason := exempt[one.record].get(name):
-            yield from (NotAsked(source, reason) for source in one.sources)
+            not_asked |= {source.key: NotAsked(source, reason) for source in one.sources}
+        else:
+            wanted |= {source.key for source in one.sources}
+    owned = {one.sources[0].key for one in definitions if one.sources and name in exempt[one.record]}
+    left_out = {key: one for key, one in not_asked.items() if key in owned or key not in wanted}
+    return (*(source for source in alike if source.key not in left_out), *left_out.values())
 
 
 def asked_later(phases: Iterable[Phase], cluster: Cluster) -> frozenset[str]:

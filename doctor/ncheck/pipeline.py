@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ncheck.bad_nodes import bad_nodes, found_bad
-from ncheck.blockers import blockers, for_the_probe, launcher_of_probe, measures
+from ncheck.blockers import blockers, for_the_probe, has_use, launcher_of_probe, measures
 from ncheck.conclude import conclude
 from ncheck.errors import RecordingError
 from ncheck.facts.learning import InterruptedLearningError, complete, learn, unheard
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.mpi import MpiFacts
 from ncheck.facts.probe import ProbeFacts
+from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.run import JobFacts, PlugInFacts
 from ncheck.facts.ssh_peers import SshFromHereFacts
 from ncheck.fleet.engines import engines
@@ -26,6 +27,7 @@ from ncheck.judge import facts_wanted
 from ncheck.local_host import read_local_host
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence, Reply, Status
+from ncheck.model.fact import Absent
 from ncheck.model.finding import Severity
 from ncheck.model.phase import Phase
 from ncheck.model.plan import LaunchPlan
@@ -38,6 +40,7 @@ from ncheck.registry import Registry, load_checks
 from ncheck.ssh_from_here import tried_from_here
 
 if TYPE_CHECKING:
+    from ncheck.fleet.engine import Engine
     from ncheck.fleet.fleet import Fleet
     from ncheck.fleet.recording import Recorder
     from ncheck.local_host import LocalHost
@@ -55,11 +58,16 @@ _NOT_RECORDED = Reply(Status.UNANSWERED, "the recording lacks it: ncheck asked l
 
 
 def examine(
-    settings: Settings, observer: Observer, clock: Clock = time.monotonic, listed: tuple[Node, ...] = ()
+    settings: Settings,
+    observer: Observer,
+    clock: Clock = time.monotonic,
+    listed: tuple[Node, ...] = (),
+    engine_for: Callable[[Node], Engine] | None = None,
 ) -> Report:
     """Examine the nodes that the settings name, and report. Raises NcheckError for what the user can mend.
 
-    `listed` are those nodes where the caller has read the inventory already.
+    `listed` are those nodes where the caller has read the inventory already. `engine_for` connects to them in place of
+    the engines that the settings choose.
     """
     nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     run = _Run.of(settings, load_checks(settings.select), observer, read_local_host(settings, os.environ))
@@ -68,7 +76,8 @@ def examine(
     recorder = _recorder(settings.record, nodes) if settings.record else None
     observer.started(nodes)
     kept, probe_time = (cluster.names, settings.probe_time) if run.probes else (asked_later(phases, cluster), 0.0)
-    with ConnectedFleet(nodes, settings, engines(settings), observer, kept=kept, probe_time=probe_time) as fleet:
+    engine_for = engine_for or engines(settings)
+    with ConnectedFleet(nodes, settings, engine_for, observer, kept=kept, probe_time=probe_time) as fleet:
         return run.through(fleet, cluster, phases, clock, recorder)
 
 
@@ -109,7 +118,8 @@ class _Run:
     def of(
         cls, settings: Settings, registry: Registry, observer: Observer, local_host: LocalHost | None = None
     ) -> _Run:
-        checks = registry.select(settings.select)
+        chosen = registry.select(settings.select)
+        checks = tuple(check for check in chosen if settings.select or has_use(check, settings))
         wanted = wanted_facts(checks, settings)
         return cls(settings, registry, checks, wanted, observer, local_host, read_origin(sys.argv))
 
@@ -123,7 +133,8 @@ class _Run:
             PlugInFacts: PlugInFacts(self.registry.broken),
             JobFacts: JobFacts(self.settings.ifname),
         }
-        return Cluster(nodes, {node.name: own for node in nodes})
+        outside, ranks = Absent("ncheck does not run inside a job"), self.settings.ranks
+        return Cluster(nodes, {node.name: {**own, RanksFacts: ranks.get(node.name, outside)} for node in nodes})
 
     def through(
         self,
@@ -259,7 +270,7 @@ class _Run:
 
             launcher = default_launcher(cluster)
         tree = launcher in (None, "mpirun") and all(mpi.implementation == "Open MPI" for mpi in mpis)
-        job = JobFacts(self.settings.ifname, launcher, tree)
+        job = JobFacts(self.settings.ifname, launcher, tree, running=bool(self.settings.ranks))
         return replace(cluster, known={name: {**facts, JobFacts: job} for name, facts in cluster.known.items()})
 
     def planned(self, cluster: Cluster) -> LaunchPlan:

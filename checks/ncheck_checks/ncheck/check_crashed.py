@@ -21,7 +21,7 @@ from ncheck import HERE, NodeView, Problem, Severity, node_check
 from ncheck.facts.run import CrashFacts
 
 
-@node_check("NC004", Severity.ERROR, CrashFacts, blocks_plan=True)
+@node_check("NC004", Severity.ERROR, CrashFacts, blocks_plan=True, about_ncheck=True)
 def check_crashed(node: NodeView) -> Iterator[Problem]:
     for crash in node[CrashFacts].crashes:
         message = f"the check {crash.check} ({crash.code}) crashed: {crash.why}"

@@ -64,6 +64,18 @@ def exempt_without_peers(cluster: Cluster, settings: Settings) -> dict[str, str]
     return dict.fromkeys(cluster.names, why) if why else {}
 
 
+def exempt_in_job(cluster: Cluster, settings: Settings) -> dict[str, str]:
+    """Exempt all nodes where ncheck runs inside a job: its launcher has done what this fact is about."""
+    return dict.fromkeys(cluster.names, "the job has been started already") if settings.ranks else {}
+
+
+def exempt_in_job_without_mpi(cluster: Cluster, settings: Settings) -> dict[str, str]:
+    """Exempt all nodes where ncheck runs inside a job that no MPI has started."""
+    by_mpi = settings.launcher in (None, "mpirun", "horovodrun")
+    why = f"the job was started by {settings.launcher}, not by MPI"
+    return dict.fromkeys(cluster.names, why) if settings.ranks and not by_mpi else {}
+
+
 def exempt_unprobed(cluster: Cluster, settings: Settings) -> dict[str, str]:
     """Exempt all nodes where nothing is measured."""
     return dict.fromkeys(cluster.names, "--probe none") if settings.probe == "none" else {}

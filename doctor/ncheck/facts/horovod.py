@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ncheck.facts.definition import Fact, trouble
+from ncheck.facts.definition import Fact, exempt_in_job_without_mpi, trouble
 from ncheck.facts.interpreter import INTERPRETER, packages
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
@@ -36,7 +36,7 @@ def horovod(evidence: Evidence) -> Read[HorovodFacts]:
     if reply.status is Status.MISSING:
         return _without_command(evidence, installed)
     why = trouble(CHECK_BUILD, reply)
-    if isinstance(why, Unread) and reply.status is not Status.OK:
+    if why and reply.status is not Status.OK:
         return why
     build = parse_build(reply.stdout + "\n" + reply.stderr)
     if why or build.error or build.version is None:
@@ -58,4 +58,4 @@ def _built(block: Mapping[str, bool]) -> frozenset[str]:
     return frozenset(name for name, there in block.items() if there)
 
 
-FACTS = (Fact(HorovodFacts, (CHECK_BUILD, INTERPRETER), horovod),)
+FACTS = (Fact(HorovodFacts, (CHECK_BUILD, INTERPRETER), horovod, exempt=exempt_in_job_without_mpi),)

@@ -445,6 +445,8 @@ def _needed(cluster: Cluster, settings: Settings) -> list[JsonValue]:
 
 
 def _needed_ports(cluster: Cluster, settings: Settings) -> tuple[int, ...]:
+    if settings.ranks:  # the launcher or the job itself may hold its port by now
+        return ()
     named = named_ports(settings)
     meeting = None if settings.master_port else _meeting_port(cluster, settings)
     return tuple(dict.fromkeys((*named, *([meeting] if meeting else []))))

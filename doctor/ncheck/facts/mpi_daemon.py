@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from posixpath import basename, dirname
 from typing import TypedDict, cast
 
-from ncheck.facts.definition import Fact, no_answer
+from ncheck.facts.definition import Fact, exempt_in_job, no_answer
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read
 from ncheck.parse.mpi_version import parse_mpi
@@ -195,4 +195,4 @@ def _place(name: str) -> str:
     return name
 
 
-FACTS = (Fact(MpiDaemonFacts, (MPI_DAEMON,), mpi_daemon),)
+FACTS = (Fact(MpiDaemonFacts, (MPI_DAEMON,), mpi_daemon, exempt=exempt_in_job),)

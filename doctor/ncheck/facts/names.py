@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal, TypedDict, cast, final
 
-from ncheck.facts.definition import LONGEST, Fact, exempt_without_peers, no_answer
+from ncheck.facts.definition import LONGEST, Fact, exempt_in_job, exempt_without_peers, no_answer
 from ncheck.facts.ssh_peers import launch_origin
 from ncheck.hostlist import is_v6, quoted
 from ncheck.model.evidence import Answer, Evidence, JsonValue
@@ -161,7 +161,12 @@ def _is_address(name: str) -> bool:
     return True
 
 
+def exempt_names(cluster: Cluster, settings: Settings) -> dict[str, str]:
+    """Exempt the nodes of a job that runs: its ranks have found each other, and their nodes may have no other name."""
+    return exempt_in_job(cluster, settings) or exempt_without_peers(cluster, settings)
+
+
 FACTS = (
     Fact(HostNameFacts, (HOST_NAME,), host_name),
-    Fact(NameFacts, (NAMES,), names, questions=ask_names, exempt=exempt_without_peers),
+    Fact(NameFacts, (NAMES,), names, questions=ask_names, exempt=exempt_names),
 )

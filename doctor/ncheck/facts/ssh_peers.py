@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from ncheck.facts.definition import ASKING_PEERS, ON_THIS_MACHINE, Fact, exempt_without_peers, trouble
+from ncheck.facts.definition import ASKING_PEERS, ON_THIS_MACHINE, Fact, exempt_in_job, exempt_without_peers, trouble
 from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import is_name, is_v6, quoted
 from ncheck.model.evidence import Answer, Cause, Evidence, JsonValue, Reply, Status
@@ -163,7 +163,8 @@ def exempt_peers(cluster: Cluster, settings: Settings) -> dict[str, str]:
     """Return the nodes from which no launch opens ssh, wherever it begins, each with the reason."""
     found = edges(len(cluster), settings.mesh, 0).keys() | edges(len(cluster), settings.mesh, None).keys()
     others = (node.name for number, node in enumerate(cluster.nodes) if number not in found)
-    return exempt_without_peers(cluster, settings) or dict.fromkeys(others, "no launch opens ssh from here")
+    all_exempt = exempt_in_job(cluster, settings) or exempt_without_peers(cluster, settings)
+    return all_exempt or dict.fromkeys(others, "no launch opens ssh from here")
 
 
 def ask_peers(cluster: Cluster, settings: Settings, left: float) -> Questions:

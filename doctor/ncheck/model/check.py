@@ -79,6 +79,7 @@ class Check:
     `matters_alone`: what `mended_by` avoids harms a job on one node, too.
     `says_unreached`: its finding is that a node was not reached. `explains_unreached`: its finding is the reason.
     `explains`: its finding may be the cause of a Problem that follows from this, such as SLOW_NETWORK.
+    `about_ncheck`: its finding is trouble of ncheck itself: no reason to stop a job that runs.
     `blames_node` False: its finding is about the machine that runs ncheck; leaving out the nodes does not help a job.
     """
 
@@ -99,6 +100,7 @@ class Check:
     says_unreached: bool = False
     explains_unreached: bool = False
     explains: str = ""
+    about_ncheck: bool = False
     blames_node: bool = True
     module: str = ""
 
@@ -130,6 +132,7 @@ class Declared(TypedDict, total=False):
     says_unreached: bool
     explains_unreached: bool
     explains: str
+    about_ncheck: bool
     blames_node: bool
 
 

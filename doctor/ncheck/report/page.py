@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Mapping
@@ -130,7 +131,17 @@ def _breaks(plain: str, room: int) -> list[int]:
     return breaks
 
 
+class Sheet(io.StringIO):
+    """Text for a terminal of another process, so many columns wide."""
+
+    def __init__(self, columns: int) -> None:
+        super().__init__()
+        self.columns = columns
+
+
 def _width(stream: TextIO) -> int:
+    if isinstance(stream, Sheet):
+        return max(NARROWEST, min(WIDEST, stream.columns))
     if not stream.isatty():
         return PIPED_WIDTH
     try:

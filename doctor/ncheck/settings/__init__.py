@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ncheck.errors import SettingsError
 from ncheck.hostlist import unfold
@@ -20,6 +20,9 @@ from ncheck.report import Output
 from ncheck.settings.file import FileSettings, read_settings_file
 from ncheck.settings.values import ENVIRONMENT, READ
 from ncheck.text import printable
+
+if TYPE_CHECKING:
+    from ncheck.facts.ranks import RanksFacts
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,8 @@ class Settings:
     good_nodes: str | None = None  # the file to write the nodes without errors to
     bad_nodes: str | None = None  # the file to write the others to
     force: bool = False  # use the plan although errors affect it
+    # Inside a job: ncheck.preflight()
+    ranks: Mapping[str, RanksFacts] = field(default_factory=dict)  # by node; the launcher has started them already
 
     @property
     def longest(self) -> float:

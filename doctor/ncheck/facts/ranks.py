@@ -1,0 +1,62 @@
+"""The ranks of a running job, as they came to the meeting of `ncheck.preflight()`: the run itself contributes them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+TWICE, SIZE = "duplicate-rank", "world-size"  # kinds of trouble; the other ones are of a single connection
+
+
+@dataclass(frozen=True)
+class RankTrouble:
+    """What is wrong with ranks that came: two of one number, another WORLD_SIZE, a connection that broke."""
+
+    kind: str
+    ranks: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class RanksFacts:
+    """The ranks of one node, and what is known of the whole job, which is the same on every node.
+
+    `size` is the number of ranks that the launcher announced. `came` are this node's ranks that called preflight;
+    `ended` maps those whose process ended before the verdict to its number; `missing` are ranks that should run here
+    and did not come within `waited` seconds. `homeless` are missing ranks of the job whose host is not known.
+    `could_come`: the network does not explain who is missing, since others came by it, or all are on one machine.
+    `version` is the node's own ncheck, "" unknown; `ours` that of the process that judges.
+    """
+
+    size: int
+    came: tuple[int, ...]
+    missing: tuple[int, ...] = ()
+    ended: Mapping[int, int] = field(default_factory=dict)
+    homeless: tuple[int, ...] = ()
+    could_come: bool = True
+    troubles: tuple[RankTrouble, ...] = ()
+    waited: float = 0.0
+    version: str = ""
+    ours: str = ""
+
+
+def ranks_text(numbers: Collection[int]) -> str:
+    """Return "rank 3", "ranks 3 and 5" or "ranks 0 to 7, 12 and 14", for people."""
+    spans: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1].append(number)
+        else:
+            spans.append([number])
+    parts = [part for span in spans for part in _parts(span)]
+    if len(parts) > _MOST:
+        parts = [*parts[:_MOST], f"{len(parts) - _MOST} more"]
+    listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    return f"{'rank' if len(set(numbers)) == 1 else 'ranks'} {listed}"
+
+
+_MOST = 12  # parts of a list of ranks
+
+
+def _parts(span: list[int]) -> list[str]:
+    return [f"{span[0]} to {span[-1]}"] if len(span) > 2 else [str(number) for number in span]  # noqa: PLR2004

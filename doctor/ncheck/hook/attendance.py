@@ -1,0 +1,134 @@
+"""Who came to the meeting, and how it ended: what the hub, the ranks, and those who examine and report share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ncheck.text import printable
+
+if TYPE_CHECKING:
+    from typing import Any
+
+_LONGEST = 255  # characters of a name
+
+
+@dataclass(frozen=True)
+class Member:
+    """One rank that came. Ranks with the same `machine` (boot id and network namespace) are on one node."""
+
+    rank: int
+    size: int  # its own WORLD_SIZE
+    local_rank: int | None
+    host_name: str
+    node_name: str
+    machine: str
+    pid: int
+    address: str  # as the hub sees it
+    version: str  # of its ncheck
+
+    @property
+    def shown(self) -> str:
+        """As a message names it: rank 3 (pid 4711 on gpu02)."""
+        return f"rank {self.rank} (pid {self.pid} on {self.node_name or self.host_name})"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What is wrong with the ranks themselves. `kind`: "duplicate-rank", "world-size", "misuse" or "lost"."""
+
+    kind: str
+    ranks: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Attendance:
+    """What the hub knows when the examination begins."""
+
+    members: tuple[Member, ...]  # by rank; those that ended are among them
+    missing: tuple[int, ...]
+    ended: tuple[int, ...]  # came, and their process ended
+    problems: tuple[Trouble, ...]
+    remote_came: bool  # a rank of another machine came: the port can be reached
+    doors: tuple[int, ...]  # ports that were open; the job's own MASTER_PORT among them or not
+    evidence: str  # why the missing could have come: "one-machine", "remote-came", "master-port-open"; "" is none
+
+    @property
+    def missing_is_error(self) -> bool:
+        """Whether a missing rank is an error: without evidence that it could have come, it is a warning."""
+        return bool(self.evidence)
+
+
+@dataclass(frozen=True)
+class Told:
+    """The examiner's verdict, as every rank gets it. `ended`: the ranks whose process ended while it examined."""
+
+    verdict: dict[str, Any]
+    ended: tuple[Member, ...] = ()
+
+
+@dataclass(frozen=True)
+class NotMet:
+    """There is no verdict. `kind` is one of KINDS; `is_error`: the job could not run either."""
+
+    kind: str
+    text: str
+    is_error: bool = False
+
+
+KINDS = (
+    "no-master",  # the launcher's variables do not say where rank 0 is
+    "ports",  # rank 0 could open no port
+    "unresolved",  # the master's name has no address
+    "loopback",  # the master's name is this machine, and rank 0 is on another
+    "refused",  # nobody listens
+    "filtered",  # no answer: a firewall, or the host is off
+    "unreachable",  # no route
+    "foreign",  # somebody else holds the ports
+    "lost",  # the connection to rank 0 broke
+    "ended",  # the process of rank 0 ended
+    "crashed",  # the examiner ended without a verdict
+    "overran",  # no verdict in time
+)
+
+Outcome = Told | NotMet
+
+
+def member_from(value: object, address: str) -> Member:
+    """Return the member that a rank says it is. Raises ValueError."""
+    if not isinstance(value, Mapping):
+        raise ValueError("no member")  # noqa: TRY004  one error for all that comes from outside
+    local = value.get("local_rank")
+    return Member(
+        rank=_number(value.get("rank")),
+        size=_number(value.get("size")),
+        local_rank=None if local is None else _number(local),
+        host_name=_text(value.get("host_name")),
+        node_name=_text(value.get("node_name")),
+        machine=_text(value.get("machine")),
+        pid=_number(value.get("pid")),
+        address=address,
+        version=_text(value.get("version")),
+    )
+
+
+def not_met_from(value: Mapping[str, object]) -> NotMet:
+    """Return what the hub said. Raises ValueError."""
+    kind = _text(value.get("kind"))
+    if kind not in KINDS or not isinstance(text := value.get("text"), str):
+        raise ValueError("not an outcome")
+    return NotMet(kind, printable(text, 2000), value.get("is_error") is True)
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 32:
+        raise ValueError("no number")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("no text")  # noqa: TRY004
+    return printable(value, _LONGEST)

@@ -1,0 +1,45 @@
+"""The children of a rank: another Python with the same modules."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+# -I: neither the current folder nor the script's, where a json.py of the user may lie, comes before the library.
+_START = "import sys;sys.path.extend(sys.argv.pop(1).split({separator!r}));from {module} import main;{call}"
+
+
+def start_child(  # noqa: PLR0913  words of one call
+    module: str,
+    call: str,
+    arguments: Sequence[str],
+    *,
+    stdin: int,
+    stdout: int,
+    pass_fds: Sequence[int] = (),
+    site: bool = True,
+) -> subprocess.Popen[bytes]:
+    """Start a module's main in a Python like this one, in a session of its own. Raises OSError.
+
+    `site` is for a child that must find plug-ins which are installed in some unusual way.
+    """
+    code = _START.format(separator=os.pathsep, module=module, call=call)
+    flags = ["-I", "-B"] if site else ["-I", "-B", "-S"]
+    return subprocess.Popen(
+        [sys.executable or "python3", *flags, "-c", code, os.pathsep.join(_paths()), *arguments],
+        stdin=stdin, stdout=stdout, stderr=None if os.environ.get("NCHECK_DEBUG") else subprocess.DEVNULL,
+        pass_fds=pass_fds, start_new_session=True, cwd="/",
+    )  # fmt: skip
+
+
+def _paths() -> list[str]:
+    """Return where this process finds modules, less the folder of the script and the current one."""
+    import ncheck
+
+    own = os.path.dirname(os.path.dirname(os.path.abspath(ncheck.__file__)))  # noqa: PTH100, PTH120  cheap at start
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    script = os.path.dirname(os.path.abspath(main)) if main else ""  # noqa: PTH100, PTH120
+    skipped = {"", script, os.getcwd()} - {own}  # noqa: PTH109
+    return [own, *(path for path in sys.path if os.path.isabs(path) and path not in skipped)]  # noqa: PTH117

@@ -1,0 +1,183 @@
+"""The examination of a running job: a child of rank 0, with a connection to the part of ncheck on each node.
+
+It reads a request from standard input and writes the verdict, each one JSON object:
+
+    {"members": [[rank, host name, node name, machine, pid, address, version]], "sockets": {machine: fd},
+     "missing": {rank: the host where it should be, or ""}, "ended": [rank], "problems": [[kind, ranks, text]],
+     "could_come": bool, "launcher": its name, "size": int, "waited": seconds, "seconds": that it may take,
+     "select": [...], "ignore": [...], "strict": bool, "apply": bool, "probe": "none"|"quick",
+     "variables": [names that rank 0's environment sets], "columns": of its terminal}
+
+What the pipeline or a plug-in prints goes nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ncheck.agent.guard import PR_SET_PDEATHSIG, prctl
+
+if TYPE_CHECKING:
+    from ncheck.model.node import Node
+    from ncheck.settings import Settings
+
+_KILL = 9
+_JUDGING = 0.6  # seconds of the time that are kept for judging and for the verdict's way back
+LEAST = 0.5  # seconds for the nodes, however late it is
+
+
+def main(parent: int) -> None:
+    """Read the request, examine, write the verdict."""
+    prctl(PR_SET_PDEATHSIG, _KILL)
+    if os.getppid() != parent:
+        return
+    began = time.monotonic()
+    out = os.dup(1)
+    empty = os.open(os.devnull, os.O_RDWR)
+    os.dup2(empty, 1)
+    with os.fdopen(0, "rb", closefd=False) as file:
+        request = json.load(file)
+    verdict = json.dumps(examined(request, began), separators=(",", ":")).encode()
+    with os.fdopen(out, "wb") as file:
+        file.write(verdict + b"\n")
+
+
+def examined(request: Mapping[str, Any], began: float) -> dict[str, Any]:
+    """Return the verdict on the job; {"refused": why} where the user's settings are wrong."""
+    from ncheck.errors import NcheckError
+    from ncheck.hook.places import place
+    from ncheck.hook.verdict import verdict_of
+    from ncheck.observer import Silent
+    from ncheck.pipeline import examine
+    from ncheck.registry import load_checks
+
+    places = place(request)
+    try:
+        settings = _settings(request, places.ranks, request["seconds"] - (time.monotonic() - began))
+        sockets = {name: socket.socket(fileno=number) for name, number in places.sockets.items()}
+        engine = RanksEngine(sockets, places.why)
+        report = examine(settings, Silent(), listed=places.nodes, engine_for=lambda _: engine)
+    except NcheckError as error:
+        return {"refused": str(error)}
+    return verdict_of(report, load_checks().checks, places.ranks, request)
+
+
+def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: float) -> Settings:
+    """Return the settings of a run inside a job. Raises SettingsError for a check that does not exist."""
+    from dataclasses import replace
+    from pathlib import Path
+
+    from ncheck.registry import load_checks
+    from ncheck.settings import make_settings
+
+    deadline = max(LEAST, seconds - _JUDGING)
+    given = {"config": "none", "select": tuple(request["select"]), "ignore": tuple(request["ignore"])}
+    made = make_settings(given, {}, Path("/"))
+    registry = load_checks() if made.ignore else None
+    for ignore in made.ignore:
+        assert registry  # noqa: S101  loaded for this loop
+        registry.one(ignore.check)
+    quick = request["probe"] == "quick"
+    return replace(
+        made,
+        hosts=",".join(ranks),
+        launcher=LAUNCHER.get(request["launcher"], "torchrun"),
+        ranks=ranks,
+        fail_on=("error", "unknown") if request["strict"] else ("error",),
+        deadline=deadline,
+        connect_timeout=deadline,
+        command_timeout=min(made.command_timeout, deadline),
+        probe="auto" if quick else "none",
+        probe_time=QUICK if quick else made.probe_time,
+    )
+
+
+QUICK = 5.0  # seconds for a quick bandwidth test
+
+
+# What the launcher of a job is called in a plan. A job with bare variables needs no ssh and no MPI, as with torchrun.
+LAUNCHER: Mapping[str, str] = {
+    "Open MPI": "mpirun", "MPICH": "mpirun", "Intel MPI": "mpirun", "horovodrun": "horovodrun", "srun": "srun",
+    "deepspeed": "deepspeed", "accelerate": "accelerate", "paddle": "paddle", "oneflow": "oneflow",
+}  # fmt: skip
+
+
+class RanksEngine:
+    """Nodes by the connections that ranks of the job have opened; `why` a node has none, by name."""
+
+    name = "ranks"
+
+    def __init__(self, sockets: Mapping[str, socket.socket], why: Mapping[str, str]) -> None:
+        self.sockets, self.why = sockets, why
+
+    def connect(self, node: Node, timeout: float) -> SocketStream:  # noqa: ARG002  it is connected
+        """Return the stream of a node. Raises LoginFailedError where no rank of it came."""
+        from ncheck.fleet.engine import LoginFailedError
+        from ncheck.model.evidence import Cause, Login
+
+        if node.name not in self.sockets:
+            why = self.why.get(node.name, "ncheck could not start its part on this node")
+            raise LoginFailedError(Login(reached=False, cause=Cause.DEADLINE, detail=why, transport=self.name))
+        return SocketStream(self.sockets[node.name])
+
+
+class SocketStream:
+    """One node's connection. That it breaks is ncheck's own trouble: the rank itself is watched by the meeting."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        from ncheck.model.evidence import Login
+
+        self.connection = connection
+        self.login = Login(reached=True, transport=RanksEngine.name, address=_peer(connection))
+
+    def send(self, data: bytes, timeout: float) -> None:
+        self.connection.settimeout(max(timeout, 0.001))
+        self.connection.sendall(data)
+
+    def receive(self, timeout: float) -> bytes:
+        self.connection.settimeout(max(timeout, 0.001))
+        try:
+            data = self.connection.recv(1 << 16)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise self._ended(str(error)) from None
+        if not data:
+            raise self._ended("the connection ended")
+        return data
+
+    def stderr(self) -> bytes:
+        return b""
+
+    def exit_status(self, timeout: float) -> int | None:  # noqa: ARG002
+        return None
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+        self.connection.close()
+
+    def _ended(self, why: str) -> Exception:
+        from ncheck.fleet.session import SessionEndedError
+        from ncheck.model.evidence import Cause
+
+        return SessionEndedError(Cause.TRANSPORT, f"ncheck's part on this node ended: {why}")
+
+
+def _peer(connection: socket.socket) -> str:
+    try:
+        address = connection.getpeername()
+    except OSError:
+        return ""
+    return str(address[0]) if isinstance(address, tuple) else ""
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,126 @@
+"""How the ranks of a job meet and get one verdict: the first rank is the hub, every rank is a link to it.
+
+`meet` runs in the job's own process. It starts no thread, changes nothing of the process, and leaves nothing behind:
+no socket, no child, however it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import ncheck
+from ncheck.hook.attendance import Attendance, Member, NotMet, Outcome, Told, Trouble
+from ncheck.hook.doors import place_of
+from ncheck.hook.hub import Hub
+from ncheck.hook.link import Link
+from ncheck.hook.wire import job_token
+from ncheck.text import printable
+
+if TYPE_CHECKING:
+    from ncheck.hook.hub import StartExaminer
+    from ncheck.hook.launchers import Rank
+    from ncheck.hook.link import StartNodePart
+
+__all__ = ["Attendance", "Member", "NotMet", "Outcome", "Told", "Trouble", "job_token", "meet"]
+
+
+def meet(  # noqa: PLR0913  the words of one call
+    rank: Rank,
+    token: bytes,
+    *,
+    timeout: float,
+    start_node_part: StartNodePart,
+    start_examiner: StartExaminer,
+    rendezvous: str = "",
+) -> Outcome:
+    """Meet the other ranks, and return the verdict on the job: the same one on every rank, within `timeout` seconds.
+
+    `token` comes from `job_token`. `rendezvous` is NCHECK_RENDEZVOUS: HOST or HOST:PORT; SettingsError if it is not.
+
+    `start_node_part(socket)` is called on the lowest rank of each node, `start_examiner(attendance, sockets, seconds)`
+    on rank 0; the sockets, by `Member.machine`, are the other ends. Both start a child with `start_new_session=True`
+    and `pass_fds`, and leave the sockets to the caller. The examiner has its standard output on a pipe and writes one
+    line of JSON, an object; if it also has its standard error on a pipe, the last line of that explains a crash.
+    """
+    place = place_of(rank, token, rendezvous)
+    if rank.rank != 0 and not place.host:
+        return NotMet("no-master", "the launcher's variables do not say where rank 0 is: set MASTER_ADDR")
+    own = _own_member(rank)
+    with ExitStack() as stack:
+        stack.callback(_close_all, _hold_standard_files())
+        selector = stack.enter_context(selectors.DefaultSelector())
+        link = Link(own, selector, timeout, start_node_part)
+        stack.callback(link.close)
+        if rank.rank != 0:
+            link.search(rank, token, place)
+            return _run(selector, link, None)
+        hub = Hub(
+            rank=rank, own=own, token=token, place=place, selector=selector, timeout=timeout,
+            start_examiner=start_examiner,
+        )  # fmt: skip
+        stack.callback(hub.close)
+        link.call(_pair_with(hub), token, lambda: _pair_with(hub))
+        return _run(selector, link, hub)
+
+
+def _run(selector: selectors.BaseSelector, link: Link, hub: Hub | None) -> Outcome:
+    try:
+        while True:
+            link.tick()
+            if hub:
+                hub.tick()
+            if link.outcome is not None and (hub is None or hub.done):
+                return link.outcome
+            wake = min(link.wake, hub.wake) if hub else link.wake
+            for key, events in selector.select(max(0.0, wake - time.monotonic())):
+                key.data(events)
+    except Exception as error:
+        link.leave("crashed")
+        if hub:
+            hub.break_off(NotMet("crashed", printable(f"ncheck failed on rank 0: {error!r}", 300)))
+        raise
+
+
+def _pair_with(hub: Hub) -> socket.socket:
+    """Connect this process to its own hub, with no port and no network."""
+    ours, its = socket.socketpair()
+    ours.setblocking(False)  # noqa: FBT003
+    hub.adopt(its, "")
+    return ours
+
+
+def _own_member(rank: Rank) -> Member:
+    host_name = socket.gethostname()
+    return Member(
+        rank.rank, rank.size, rank.local_rank, host_name, rank.node_name, _machine(host_name), os.getpid(), "",
+        ncheck.__version__,
+    )  # fmt: skip
+
+
+def _machine(host_name: str) -> str:
+    """Return what tells this machine, and this network namespace on it, from any other."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123  pathlib costs 5 ms
+            boot_id = file.read().strip()
+        return f"{boot_id} {os.readlink('/proc/self/ns/net')}"  # noqa: PTH115
+    except OSError:
+        return host_name
+
+
+def _hold_standard_files() -> list[int]:
+    """Hold what of 0, 1 and 2 is closed: else a socket would get the number, and with it what the job prints."""
+    held = []
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # noqa: PLR2004
+        held.append(number)
+    os.close(number)
+    return held
+
+
+def _close_all(numbers: list[int]) -> None:
+    for number in numbers:
+        os.close(number)

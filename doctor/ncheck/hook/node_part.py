@@ -1,0 +1,149 @@
+"""The part of the examination that runs on a node of the job: a child of one rank there, its connection on stdin.
+
+It answers the examiner as the agent of ncheck does over ssh, by the same code. But it runs no shell and executes
+nothing that it received: it answers only what the facts of its own ncheck would ask for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+
+from ncheck.agent.guard import PR_SET_PDEATHSIG, guarded, prctl
+from ncheck.agent.loop import serve
+from ncheck.agent.main import read_exactly, write_all
+from ncheck.agent.sources import Sources
+from ncheck.model.evidence import TURN
+
+_TERM = 15
+_LONGEST_SCRIPT = 65536  # bytes
+_LONGEST_ANSWER = 60.0  # seconds that one source may take, whatever is asked
+HOW = "the job's own"
+
+Respond = Callable[[Mapping[str, object], object], dict[str, object]]
+
+
+def main(parent: int, seconds: float) -> None:
+    """Serve until the examiner is done or gone, the rank that started this ends, or the time is over. Never returns."""
+    for number in (0, 1):
+        os.set_blocking(number, True)
+    prctl(PR_SET_PDEATHSIG, _TERM)
+    if os.getppid() == parent:
+        guarded(_serve, seconds)
+    os._exit(1)
+
+
+def _serve() -> None:
+    from ncheck.fleet.bootstrap import parse_script
+
+    script = b""
+    while not script.endswith(b"\n") and len(script) < _LONGEST_SCRIPT and (byte := os.read(0, 1)):
+        script += byte
+    marker, size = parse_script(script.decode("utf-8", "replace"))
+    write_all(_greeting(marker).encode("utf-8", "backslashreplace"))
+    if size is None or len(read_exactly(size)) != size:  # the agent as text, of which nothing is used
+        return
+    sources = Sources()
+    serve(read_exactly, write_all, guarded_answers(sources.respond), _start(sources))
+    sources.end()
+
+
+def _greeting(marker: str) -> str:
+    """Return what a shell would have said before the agent starts."""
+    from ncheck.fleet.engine import COMMAND_NAME
+
+    lines = (
+        f"command {COMMAND_NAME}",
+        f"host {os.uname().nodename}",
+        f"boot {_text('/proc/sys/kernel/random/boot_id')}",
+        f"net {_link('/proc/self/ns/net')}",
+        f"uid {os.getuid()}",
+        "end",
+        f"go {'.'.join(map(str, sys.version_info[:3]))} {sys.executable}",
+    )
+    return f"\n{marker} hello\n" + "".join(f"{marker} {line}\n" for line in lines)
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:  # noqa: PTH123  pathlib costs a start of this process
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)  # noqa: PTH115
+    except OSError:
+        return ""
+
+
+def _start(sources: Sources) -> Callable[[Mapping[str, object]], dict[str, str]]:
+    """Return what the start message does: the environment is the rank's own, whatever the message says of it."""
+
+    def start(message: Mapping[str, object]) -> dict[str, str]:
+        timeout = message.get("command_timeout")
+        limit = min(timeout, _LONGEST_ANSWER) if isinstance(timeout, int | float) and timeout > 0 else None
+        said: dict[str, str] = sources.start({
+            "command_timeout": limit, "environment": {"python": sys.executable} if sys.executable else {},
+        })  # fmt: skip
+        sources.job.how = HOW
+        return said
+
+    return start
+
+
+def guarded_answers(respond: Respond) -> Respond:
+    """Return a function that answers what this ncheck's own facts ask for, and refuses all else."""
+    known = own_questions()
+
+    def answer(source: Mapping[str, object], fetch: object) -> dict[str, object]:
+        if not is_own(source, known):
+            return {"status": "failed", "reason": "the ncheck on this node does not know this question", "seconds": 0.0}
+        return respond(_bounded(source), fetch)
+
+    return answer
+
+
+def own_questions() -> dict[str, dict[str, object]]:
+    """Return what the facts ask for, by key, as it is on the wire."""
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    from ncheck import facts
+    from ncheck.fleet.framing import on_the_wire
+
+    modules = [import_module(f"{facts.__name__}.{found.name}") for found in iter_modules(facts.__path__)]
+    sources = (source for module in modules for fact in getattr(module, "FACTS", ()) for source in fact.sources)
+    return {source.key: dict(on_the_wire(source)) for source in sources}
+
+
+NEVER = frozenset({"ssh-peers"})  # answers that are of no use inside a job
+_FREE: Mapping[object, frozenset[str]] = {"answer": frozenset({"key", "timeout", "arguments", "turn"})}
+
+
+def is_own(source: Mapping[str, object], known: Mapping[str, Mapping[str, object]]) -> bool:
+    """Tell whether a source that came is one of the known questions, word for word; those for answers have arguments.
+
+    An answer that is asked in turns has the turn in its key.
+    """
+    if not isinstance(source, dict) or source.get("name") in NEVER:
+        return False
+    key = str(source.get("key"))
+    own = known.get(key) or known.get(key.partition(TURN)[0])
+    if own is None or source.keys() != own.keys():
+        return False
+    free = _FREE.get(own["kind"], frozenset({"timeout"}))
+    return all(source[name] == own[name] for name in own if name not in free)
+
+
+def _bounded(source: Mapping[str, object]) -> dict[str, object]:
+    timeout = source.get("timeout")
+    limit = min(timeout, _LONGEST_ANSWER) if isinstance(timeout, int | float) and timeout > 0 else None
+    return {**source, "timeout": limit}
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), float(sys.argv[2]))

@@ -1,0 +1,306 @@
+"""`ncheck.preflight()`: called by every rank of a job before it begins to communicate.
+
+It runs in the job's own process: no thread, no module beside ncheck's own and the library's, nothing that outlives it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ncheck.errors import NcheckError, SettingsError
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from ncheck.hook.attendance import Attendance, Outcome
+    from ncheck.hook.launchers import Rank
+    from ncheck.model.report import Report
+
+MODES = ("off", "warn", "on", "strict")
+ON_PROBLEM = ("raise", "warn")
+PROBES = ("none", "quick")
+LONGEST = 3600.0  # seconds
+_PREFIX = "ncheck: "
+
+
+class PreflightError(NcheckError):
+    """The job would fail or hang. The message is the same on every rank; `report` is there if there is one."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, report: Report | None = None) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+def preflight(  # noqa: PLR0913, PLR0917  the words of one call
+    on_problem: str = "raise",
+    select: str | Iterable[str] = (),
+    ignore: str | Iterable[str] = (),
+    timeout: float = 30.0,
+    apply: bool = False,  # noqa: FBT001, FBT002
+    strict: bool = False,  # noqa: FBT001, FBT002
+    probe: str = "none",
+) -> Report:
+    """Check the nodes of this job from inside it, and return the report: the same one on every rank.
+
+    Every rank calls it, before `init_process_group`, `hvd.init()` or `MPI_Init`. It returns or raises within `timeout`
+    seconds. An error stops the job: every rank raises PreflightError with the same words, and rank 0 prints the report
+    on standard error; `on_problem="warn"` only prints. `select` and `ignore` name checks. `apply` sets the variables of
+    the launch plan in this process. `strict` also stops for what could not be checked, and for trouble of ncheck
+    itself. `probe="quick"` measures the bandwidth for a few seconds.
+
+    NCHECK=off, warn, on or strict in the environment wins over the arguments, NCHECK_TIMEOUT over `timeout`.
+    Raises SettingsError for arguments and variables that are wrong, and LauncherVariablesError for those of a launcher.
+    """
+    began = time.monotonic()
+    options = _Options(
+        on_problem, _words(select, "select"), _words(ignore, "ignore"), timeout, apply, strict, probe, os.environ
+    )
+    if options.off:
+        return _no_report("NCHECK=off")
+    from ncheck.hook.launchers import LauncherVariablesError, read_rank
+
+    try:
+        return _checked(read_rank(os.environ), options, began)
+    except (PreflightError, SettingsError):
+        raise
+    except LauncherVariablesError as error:
+        if options.raises:
+            raise
+        return _went_wrong(str(error), options, speaks=True)
+    except Exception as error:
+        if os.environ.get("NCHECK_DEBUG"):
+            raise
+        words = f"the checks failed and were skipped: {type(error).__name__}: {error} (NCHECK_DEBUG=1 shows where)"
+        return _went_wrong(words, options, speaks=_speaks_for_node(os.environ))
+
+
+class _Options:
+    """The arguments, with what the environment says. Raises SettingsError."""
+
+    def __init__(  # noqa: PLR0913, PLR0917  the words of one call
+        self,
+        on_problem: str,
+        select: tuple[str, ...],
+        ignore: tuple[str, ...],
+        timeout: float,
+        apply: bool,  # noqa: FBT001
+        strict: bool,  # noqa: FBT001
+        probe: str,
+        environ: Mapping[str, str],
+    ) -> None:
+        mode = environ.get("NCHECK", "").strip().lower()
+        if mode and mode not in MODES:
+            raise SettingsError(f"NCHECK={_shown(mode)} is not one of {', '.join(MODES)}")
+        self.off = mode == "off"
+        if on_problem not in ON_PROBLEM:
+            raise SettingsError(f"on_problem={on_problem!r} is not one of {', '.join(ON_PROBLEM)}")
+        if probe not in PROBES:
+            raise SettingsError(f"probe={probe!r} is not one of {', '.join(PROBES)}")
+        self.raises = mode in ("on", "strict") or (mode != "warn" and on_problem == "raise")
+        self.strict = mode == "strict" or (mode != "warn" and bool(strict))
+        self.select, self.ignore, self.apply, self.probe = select, ignore, bool(apply), probe
+        given = environ.get("NCHECK_TIMEOUT", "").strip()
+        self.timeout = _seconds(given or timeout, "NCHECK_TIMEOUT" if given else "timeout")
+
+
+def _seconds(value: object, name: str) -> float:
+    try:
+        seconds = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else math.nan
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= LONGEST:
+        raise SettingsError(f"{name}={_shown(str(value))}: expected seconds above 0, at most {LONGEST:.0f}")
+    return seconds
+
+
+def _words(value: object, name: str) -> tuple[str, ...]:
+    words = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (None,)
+    if not all(isinstance(word, str) for word in words):
+        raise SettingsError(f"{name} expects names of checks, such as {name}=('NC3', 'mtu-differs')")
+    return words
+
+
+def _shown(text: str) -> str:
+    from ncheck.text import printable
+
+    return printable(text, 60)
+
+
+def _checked(rank: Rank, options: _Options, began: float) -> Report:
+    from ncheck.hook.attendance import Told
+
+    left = options.timeout - (time.monotonic() - began)
+    outcome = _met(rank, options, left)
+    if isinstance(outcome, Told):
+        return _decided(rank, options, outcome)
+    if outcome.is_error:
+        return _stopped(f"ncheck stopped this job before it started: {outcome.text}", None, options)
+    speaks = rank.rank == 0 or rank.local_rank in (None, 0)
+    return _went_wrong(f"the nodes of this job were not checked: {outcome.text}", options, speaks=speaks)
+
+
+# What a verdict means for this rank
+
+
+def _decided(rank: Rank, options: _Options, told: Any) -> Report:  # noqa: ANN401  a Told
+    verdict: dict[str, Any] = told.verdict
+    if "refused" in verdict:
+        raise SettingsError(str(verdict["refused"]))
+    from ncheck.hook.late_report import unpacked
+
+    report = unpacked(str(verdict["report"]))
+    if options.apply:
+        _apply(rank, verdict)
+    if rank.rank == 0:
+        _print(verdict)
+    if told.ended:
+        who = ", ".join(member.shown for member in told.ended)
+        return _stopped(f"ncheck stopped this job before it started: {who} ended before the verdict", report, options)
+    if verdict["stop"] or (options.strict and verdict["unsure"]):
+        return _stopped(str(verdict["short"]), report, options)
+    return report
+
+
+def _apply(rank: Rank, verdict: Mapping[str, Any]) -> None:
+    """Set the plan's variables in this process: those that nobody has set."""
+    own = next((node for node, ranks in verdict["nodes"].items() if rank.rank in ranks), "")
+    for name, value in {**verdict["env"], **verdict["per_node"].get(own, {})}.items():
+        os.environ.setdefault(name, value)
+
+
+def _print(verdict: Mapping[str, Any]) -> None:
+    if verdict["page"]:
+        _say(str(verdict["page"]).rstrip("\n"), prefix="")
+    if verdict["warning"]:
+        _say(f"warning: {verdict['warning']}")
+
+
+def _stopped(message: str, report: Report | None, options: _Options) -> Report:
+    if options.raises:
+        raise PreflightError(message, report)
+    return report or _no_report(message)
+
+
+def _went_wrong(message: str, options: _Options, *, speaks: bool) -> Report:
+    """Note that the nodes were not checked: no reason to stop a job, unless nothing unchecked may start."""
+    if options.strict and options.raises:
+        raise PreflightError(f"ncheck could not check this job, and strict is set: {message}")
+    if speaks:
+        _say(f"warning: {message}")
+    return _no_report(message)
+
+
+def _say(text: str, prefix: str = _PREFIX) -> None:
+    """Print on standard error, which a job may have closed."""
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"{prefix}{text}\n")
+        sys.stderr.flush()
+
+
+def _speaks_for_node(environ: Mapping[str, str]) -> bool:
+    """Whether this process is the first on its node, as far as one can tell where even the launcher was not read."""
+    names = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID", "HOROVOD_LOCAL_RANK")
+    return next((environ[name] for name in names if environ.get(name)), "0") == "0"
+
+
+def _no_report(reason: str) -> Report:
+    from ncheck import __version__
+    from ncheck.model.plan import LaunchPlan
+    from ncheck.model.report import Probe, Report
+
+    return Report(0, (), (), (), LaunchPlan(notes=(reason,)), (), Probe(ran=False, reason=reason), __version__, 0.0, ())
+
+
+# The children
+
+
+def _met(rank: Rank, options: _Options, left: float) -> Outcome:
+    from ncheck.hook.meeting import job_token, meet
+
+    began = time.monotonic()
+
+    def start_examiner(attendance: Attendance, sockets: Mapping[str, socket.socket], seconds: float) -> Popen[bytes]:
+        return _start_examiner(_request(rank, options, attendance, time.monotonic() - began), sockets, seconds)
+
+    return meet(
+        rank,
+        job_token(rank, os.environ.get("NCHECK_TOKEN", ""), _user()),
+        timeout=left,
+        start_node_part=lambda connection: _start_node_part(connection, options.timeout),
+        start_examiner=start_examiner,
+        rendezvous=os.environ.get("NCHECK_RENDEZVOUS", ""),
+    )
+
+
+def _user() -> str:
+    return str(os.getuid())
+
+
+def _start_node_part(connection: socket.socket, seconds: float) -> Popen[bytes]:
+    from ncheck.hook.children import start_child
+
+    arguments = (str(os.getpid()), f"{seconds:.0f}")
+    call = "main(int(sys.argv[1]),float(sys.argv[2]))"
+    number = connection.fileno()
+    return start_child("ncheck.hook.node_part", call, arguments, stdin=number, stdout=number, site=False)
+
+
+def _start_examiner(request: dict[str, Any], sockets: Mapping[str, socket.socket], seconds: float) -> Popen[bytes]:
+    from subprocess import PIPE
+
+    from ncheck.hook.children import start_child
+
+    request |= {"sockets": {machine: one.fileno() for machine, one in sockets.items()}, "seconds": seconds}
+    number = os.memfd_create("ncheck")  # a pipe holds less than the ranks of a large job
+    try:
+        with os.fdopen(number, "wb", closefd=False) as file:
+            file.write(json.dumps(request).encode())
+        os.lseek(number, 0, os.SEEK_SET)
+        return start_child(
+            "ncheck.hook.examiner", "main(int(sys.argv[1]))", (str(os.getpid()),), stdin=number, stdout=PIPE,
+            pass_fds=tuple(request["sockets"].values()),
+        )  # fmt: skip
+    finally:
+        os.close(number)
+
+
+def _request(rank: Rank, options: _Options, attendance: Attendance, waited: float) -> dict[str, Any]:
+    """Return what the examiner is to know of the job: see there."""
+    return {
+        "members": [
+            [one.rank, one.host_name, one.node_name or rank.host_of(one.rank), one.machine, one.pid, one.address,
+             one.version]
+            for one in attendance.members
+        ],
+        "missing": {number: rank.host_of(number) for number in attendance.missing},
+        "ended": list(attendance.ended),
+        "problems": [[one.kind, list(one.ranks), one.text] for one in attendance.problems],
+        "could_come": attendance.missing_is_error,
+        "launcher": rank.launcher,
+        "size": rank.size,
+        "waited": waited,
+        "select": list(options.select),
+        "ignore": list(options.ignore),
+        "strict": options.strict,
+        "apply": options.apply,
+        "probe": options.probe,
+        "variables": sorted(name for name in os.environ if name.startswith(("NCCL_", "GLOO_", "TP_"))),
+        "columns": _columns(),
+    }  # fmt: skip
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(2).columns or 80
+    except OSError:
+        return 80
