@@ -13,7 +13,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ncheck
 from ncheck.__main__ import current_folder, current_folder_last
@@ -58,7 +58,7 @@ class Job(NamedTuple):
 
     words: list[str]
     is_command: bool
-    settings: dict[str, object]
+    settings: dict[str, Any]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -77,8 +77,11 @@ def main(argv: Sequence[str]) -> int:
         if job.is_command:
             return become(job.words[0], job.words, {**started, **applied})
         return become(interpreter(), [argv[0], *options, *job.words], {**started, **applied})
-    except NcheckError as error:
+    except ncheck.PreflightError as error:
         _say(str(error))
+        return error.exit_code
+    except NcheckError as error:
+        _say(f"ncheck: {error}")
         return error.exit_code
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -108,7 +111,7 @@ def split_command_line(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 def read_job(words: Sequence[str]) -> Job:
     """Read the hook's own words, up to the script; what comes after it belongs to the script."""
     lists: dict[str, list[str]] = {"select": [], "ignore": []}
-    settings: dict[str, object] = {}
+    settings: dict[str, Any] = {}
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -133,7 +136,7 @@ def read_job(words: Sequence[str]) -> Job:
     raise UsageError(f"no script to run. Usage: python -m {HOOK} train.py ARGS; python -m {HOOK} -h")
 
 
-def check(settings: Mapping[str, object]) -> None:
+def check(settings: Mapping[str, Any]) -> None:
     """Run the check; a failure of the check itself is no failure of the job."""
     try:
         ncheck.preflight(**settings)
@@ -143,7 +146,7 @@ def check(settings: Mapping[str, object]) -> None:
         words = f"the check of the cluster failed: {type(error).__name__}: {error}"
         if os.environ.get("NCHECK") == "strict":
             raise CrashError(words) from error
-        _say(f"{words}; the job goes on")
+        _say(f"ncheck: warning: {words}; the job goes on")
 
 
 def environment_at_start() -> Environment:
@@ -184,13 +187,13 @@ def become(file: str, argv: Sequence[str], environment: Environment) -> int:
     try:
         os.execvpe(file, argv, environment)  # noqa: S606  this is what the hook is for
     except OSError as error:
-        _say(f"cannot run {file}: {error.strerror}")
+        _say(f"ncheck: cannot run {file}: {error.strerror}")
         return EXIT_NOT_FOUND if isinstance(error, FileNotFoundError) else EXIT_CANNOT_RUN
 
 
 def _say(words: str) -> None:
     if sys.stderr:
-        sys.stderr.write(f"ncheck: {words}\n")
+        sys.stderr.write(f"{words}\n")
 
 
 if __name__ == "__main__":

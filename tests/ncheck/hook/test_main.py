@@ -11,6 +11,7 @@ import pty
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import zipfile
@@ -73,6 +74,8 @@ CASES = {
     "a command": Case(("--", sys.executable, "-u", "train.py", "--", "--apply")),
     "a command by PATH": Case(("--", "python", "train.py"), environ={"PATH": f"{Path(sys.executable).parent}:/bin"}),
     "options of the hook": Case(hook=(*HOOK, "--apply", "--probe=quick", "--select", "NC1", "--ignore=NC2")),
+    "checked, and healthy": Case(hook=(*HOOK, "--select", "NC201"), environ={"NCHECK": "on"}),
+    "checked, with -W error": Case(options=["-Werror"], hook=(*HOOK, "--select", "NC201"), environ={"NCHECK": "on"}),
     "-u": Case(options=["-u"]),
     "-m in one word": Case(options=["-B"], hook=("-mncheck.hook",)),
     "-O": Case(options=["-O"]),
@@ -256,7 +259,7 @@ def test_files_of_the_current_folder_shadow_nothing_of_ours(folder: Path) -> Non
     (folder / "train.py").write_text("print('here')")
 
     assert ended(folder, [*HOOK, "train.py"]) == (0, "here\n", "")
-    assert ended(folder, [*HOOK, "train.py"], NCHECK="on") == (0, "here\n", "")
+    assert ended(folder, [*HOOK, "--select", "NC201", "train.py"], NCHECK="on") == (0, "here\n", "")
 
 
 @pytest.mark.parametrize(
@@ -275,6 +278,39 @@ def test_files_of_the_current_folder_shadow_nothing_of_ours(folder: Path) -> Non
 )
 def test_bad_usage_is_one_line_and_nothing_runs(folder: Path, words: list[str], message: str) -> None:
     assert ended(folder, [*HOOK, *words]) == (2, "", f"ncheck: {message}\n")
+
+
+SECOND = {"NCHECK": "on", "RANK": "1", "WORLD_SIZE": "2", "MASTER_PORT": "29500"}
+
+
+def test_variables_that_contradict_each_other_end_the_job_with_one_line(folder: Path) -> None:
+    assert ended(folder, [*HOOK, "train.py"], **{**SECOND, "WORLD_SIZE": "1"}) == (
+        2, "", "ncheck: RANK=1 does not fit WORLD_SIZE=1: it must be from 0 to 0 (variables)\n",
+    )  # fmt: skip
+
+
+def test_a_check_that_is_not_there_ends_the_job_with_one_line(folder: Path) -> None:
+    assert ended(folder, [*HOOK, "--select", "nosuch", "train.py"], NCHECK="on") == (
+        2, "", "ncheck: no check is called 'nosuch': ncheck list shows them all\n",
+    )  # fmt: skip
+
+
+def test_an_error_of_the_cluster_ends_the_job_with_its_words_and_no_traceback(folder: Path) -> None:
+    code, out, errors = ended(folder, [*HOOK, "train.py"], **SECOND, MASTER_ADDR="no.invalid", NCHECK_TIMEOUT="1")
+
+    assert (code, out) == (1, "")
+    assert errors.startswith("ncheck stopped this job before it started: MASTER_ADDR=no.invalid does not resolve")
+    assert errors.count("\n") == 1
+
+
+def test_an_interrupt_during_the_check_ends_the_process_as_an_interrupt_does(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = f"127.0.0.1:{server.getsockname()[1]}"
+        with started(folder, [sys.executable, *HOOK, "train.py"], **SECOND, NCHECK_RENDEZVOUS=place) as process:
+            server.accept()[0].close()
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=20) == ("", "")
+    assert process.returncode == -signal.SIGINT
 
 
 def test_help_is_printed(folder: Path) -> None:
