@@ -60,3 +60,29 @@ _MOST = 12  # parts of a list of ranks
 
 def _parts(span: list[int]) -> list[str]:
     return [f"{span[0]} to {span[-1]}"] if len(span) > 2 else [str(number) for number in span]  # noqa: PLR2004
+
+
+@dataclass(frozen=True)
+class MissingRanks:
+    """Who did not come, for people; `nodes` are those where they should be, or all others where that is not known."""
+
+    message: str
+    nodes: tuple[str, ...]
+    evidence: tuple[str, ...]
+
+
+def missing_ranks(known: Mapping[str, RanksFacts], *, could_come: bool) -> MissingRanks | None:
+    """Return the ranks that did not come and that could, or could not; None where there are none."""
+    nodes = {name: facts for name, facts in known.items() if facts.could_come == could_come}
+    placed = {name: facts.missing for name, facts in nodes.items() if facts.missing}
+    homeless = next((facts.homeless for facts in nodes.values()), ())
+    everyone = [*homeless, *(rank for ranks in placed.values() for rank in ranks)]
+    if not everyone:
+        return None
+    seconds = max(facts.waited for facts in nodes.values())
+    evidence = [f"{ranks_text(ranks)} should be on {name}" for name, ranks in placed.items()]
+    if homeless:
+        evidence.append(f"the launcher's variables do not say on which host {ranks_text(homeless)} should be")
+    came = (name for name, facts in nodes.items() if facts.came)
+    message = f"{ranks_text(everyone)} did not call ncheck.preflight() within {seconds:.0f} s"
+    return MissingRanks(message, tuple(placed or came), tuple(evidence))

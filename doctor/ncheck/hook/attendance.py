@@ -81,6 +81,7 @@ class NotMet:
 KINDS = (
     "no-master",  # the launcher's variables do not say where rank 0 is
     "ports",  # rank 0 could open no port
+    "files",  # rank 0 may not open enough files for so many ranks
     "unresolved",  # the master's name has no address
     "loopback",  # the master's name is this machine, and rank 0 is on another
     "refused",  # nobody listens

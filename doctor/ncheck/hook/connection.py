@@ -22,7 +22,7 @@ _CHUNK = 256 * 1024
 _READS = 16  # in a row from one peer, before the others have their turn
 _UNREACHABLE = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EACCES, errno.EPERM}
 _OWN_END = 0.5  # seconds in which a child may end by itself
-_AFTER_TERM = 0.3
+_AFTER_TERM = 1.0  # seconds in which it may end what it started in sessions of their own
 _UNENDING = 1.0
 _STEP = 0.005
 
@@ -72,7 +72,10 @@ class Connection:
 
     @property
     def own_address(self) -> str:
-        return str(self._socket.getsockname()[0]) if self._socket.family != socket.AF_UNIX else ""
+        with suppress(OSError):
+            if self._socket.family != socket.AF_UNIX:
+                return str(self._socket.getsockname()[0])
+        return ""
 
     @property
     def unsent(self) -> bool:
@@ -87,6 +90,9 @@ class Connection:
             self._end.say(text)
             self._take_outgoing()
             self._flush()
+
+    def hand_to(self, listener: Listener) -> None:
+        self._listener = listener
 
     def close(self) -> None:
         if self._open:

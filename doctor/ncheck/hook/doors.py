@@ -46,8 +46,7 @@ def place_of(rank: Rank, token: bytes, rendezvous: str = "") -> Place:
     if rank.master:
         name = rank.named.get("master", "").partition("=")[0]
         return Place(rank.master, ports, rank.master_port, name)
-    alone = rank.local_size == rank.size or rank.nodes == 1
-    return Place(rank.host_of(0) or ("127.0.0.1" if alone else ""), ports, rank.master_port)
+    return Place(rank.host_of(0) or ("127.0.0.1" if one_machine(rank) else ""), ports, rank.master_port)
 
 
 def parse_rendezvous(text: str) -> tuple[str, int | None]:
@@ -155,6 +154,11 @@ def resolve(host: str) -> tuple[Address, ...]:
         if family in inet
     )
     return tuple(unique)[:_MOST_ADDRESSES]
+
+
+def one_machine(rank: Rank) -> bool:
+    """Tell whether the launcher's variables show that all ranks are on one machine."""
+    return rank.local_size == rank.size or rank.nodes == 1
 
 
 def on_another_machine(rank: Rank) -> bool:

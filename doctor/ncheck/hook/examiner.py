@@ -1,10 +1,12 @@
 """The examination of a running job: a child of rank 0, with a connection to the part of ncheck on each node.
 
-It reads a request from standard input and writes the verdict, each one JSON object:
+It is started while the ranks are awaited. Then a request comes over the socket that is its standard input, as an open
+file, and it writes the verdict; each is one JSON object:
 
-    {"members": [[rank, host name, node name, machine, pid, address, version]], "sockets": {machine: fd},
+    {"members": [[rank, host name, node name, machine, pid, address, version]], "sockets": [machine] (their file
+     descriptors follow),
      "missing": {rank: the host where it should be, or ""}, "ended": [rank], "problems": [[kind, ranks, text]],
-     "could_come": bool, "launcher": its name, "size": int, "waited": seconds, "seconds": that it may take,
+     "could_come": bool, "launcher": its name, "size": int, "waited": seconds, "until": by time.monotonic(),
      "select": [...], "ignore": [...], "strict": bool, "apply": bool, "probe": "none"|"quick",
      "variables": [names that rank 0's environment sets], "columns": of its terminal}
 
@@ -34,22 +36,50 @@ LEAST = 0.5  # seconds for the nodes, however late it is
 
 
 def main(parent: int) -> None:
-    """Read the request, examine, write the verdict."""
+    """Get ready, wait for the request, examine, write the verdict."""
     prctl(PR_SET_PDEATHSIG, _KILL)
     if os.getppid() != parent:
         return
-    began = time.monotonic()
     out = os.dup(1)
-    empty = os.open(os.devnull, os.O_RDWR)
-    os.dup2(empty, 1)
-    with os.fdopen(0, "rb", closefd=False) as file:
-        request = json.load(file)
-    verdict = json.dumps(examined(request, began), separators=(",", ":")).encode()
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+    _get_ready()
+    with socket.socket(fileno=0) as control:
+        request = received(control)
+    if request is None:
+        return
+    verdict = json.dumps(examined(request), separators=(",", ":")).encode()
     with os.fdopen(out, "wb") as file:
         file.write(verdict + b"\n")
 
 
-def examined(request: Mapping[str, Any], began: float) -> dict[str, Any]:
+def _get_ready() -> None:
+    """Import what an examination needs, while the ranks are still awaited."""
+    from ncheck.registry import load_checks
+
+    load_checks()
+
+
+MOST_AT_ONCE = 253  # file descriptors in one message
+
+
+def received(control: socket.socket) -> dict[str, Any] | None:
+    """Return the request, with the sockets in it as numbers of this process; None where there is none."""
+    data, (number, *_), _, _ = socket.recv_fds(control, 16, 1)
+    if not data:
+        return None
+    with os.fdopen(number, "rb") as file:
+        file.seek(0)
+        request: dict[str, Any] = json.load(file)
+    numbers: list[int] = []
+    while len(numbers) < len(request["sockets"]):
+        data, more, _, _ = socket.recv_fds(control, 1, MOST_AT_ONCE)
+        if not data:
+            return None
+        numbers += more
+    return request | {"sockets": dict(zip(request["sockets"], numbers, strict=True))}
+
+
+def examined(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the verdict on the job; {"refused": why} where the user's settings are wrong."""
     from ncheck.errors import NcheckError
     from ncheck.hook.places import place
@@ -60,7 +90,7 @@ def examined(request: Mapping[str, Any], began: float) -> dict[str, Any]:
 
     places = place(request)
     try:
-        settings = _settings(request, places.ranks, request["seconds"] - (time.monotonic() - began))
+        settings = _settings(request, places.ranks, request["until"] - time.monotonic())
         sockets = {name: socket.socket(fileno=number) for name, number in places.sockets.items()}
         engine = RanksEngine(sockets, places.why)
         report = examine(settings, Silent(), listed=places.nodes, engine_for=lambda _: engine)

@@ -86,6 +86,11 @@ class Link:
             if self._child:
                 self._child.end()
 
+    def hang_up(self) -> None:
+        """Close the connection to the hub; the node's agent may go on."""
+        if self._hub:
+            self._hub.close()
+
     def leave(self, kind: str) -> None:
         """Say that this process lives, and goes on without a verdict."""
         if self._hub:
@@ -94,11 +99,17 @@ class Link:
     def _give_up(self) -> None:
         if self._hub_member:
             self.leave("overran")
-            self.outcome = NotMet("overran", f"rank 0 sent no verdict within {self._timeout:.3g} s")
+            self._finish(NotMet("overran", f"rank 0 sent no verdict within {self._timeout:.3g} s"))
         elif self._search:
-            self.outcome = self._search.failure()
+            self._finish(self._search.failure())
         else:
-            self.outcome = NotMet("overran", f"no verdict within {self._timeout:.3g} s")
+            self._finish(NotMet("overran", f"no verdict within {self._timeout:.3g} s"))
+
+    def _finish(self, outcome: Outcome) -> None:
+        """Hang up: the hub waits for that, so that the port is free when it goes on."""
+        self.outcome = outcome
+        if self._hub:
+            self._hub.close()
 
     # What a Connection calls.
 
@@ -127,7 +138,7 @@ class Link:
             elif what == "verdict":
                 self._take_verdict(message)
             elif what == "no verdict":
-                self.outcome = not_met_from(message)
+                self._finish(not_met_from(message))
         except ValueError:
             connection.close()
             self.over(connection, FOREIGN)
@@ -140,15 +151,15 @@ class Link:
                 self._hub = None  # it turned us away, perhaps for want of room: the search goes on
             elif reason == ENDED:
                 who = self._hub_member.shown if self._hub_member else "rank 0"
-                self.outcome = NotMet("ended", f"{who} ended before there was a verdict", is_error=True)
+                self._finish(NotMet("ended", f"{who} ended before there was a verdict", is_error=True))
             else:
-                self.outcome = NotMet("lost", "the connection to rank 0 broke")
+                self._finish(NotMet("lost", "the connection to rank 0 broke"))
 
     def _take_verdict(self, message: dict[str, object]) -> None:
         verdict, ended = message.get("verdict"), message.get("ended")
         if not isinstance(verdict, dict) or not isinstance(ended, list):
             raise ValueError("no verdict")  # noqa: TRY004
-        self.outcome = Told(verdict, tuple(member_from(one, str(one.get("address", ""))) for one in ended))
+        self._finish(Told(verdict, tuple(member_from(one, "") for one in ended)))
 
     # The channel of this node's agent.
 

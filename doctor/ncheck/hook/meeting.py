@@ -7,6 +7,7 @@ no socket, no child, however it ends.
 from __future__ import annotations
 
 import os
+import resource
 import selectors
 import socket
 import time
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from ncheck.hook.hub import StartExaminer
     from ncheck.hook.launchers import Rank
     from ncheck.hook.link import StartNodePart
+
+_PLENTY = 1 << 20
+_USUAL = 64  # open files of a process
+_STRANGERS = 320  # files for those who have not yet proved who they are, and for the hub itself
 
 __all__ = ["Attendance", "Member", "NotMet", "Outcome", "Told", "Trouble", "job_token", "meet"]
 
@@ -59,8 +64,9 @@ def meet(  # noqa: PLR0913  the words of one call
         if rank.rank != 0:
             link.search(rank, token, place)
             return _run(selector, link, None)
+        room = _room_for(rank.size, stack)
         hub = Hub(
-            rank=rank, own=own, token=token, place=place, selector=selector, timeout=timeout,
+            rank, own, token=token, place=place, selector=selector, timeout=timeout, room=room,
             start_examiner=start_examiner,
         )  # fmt: skip
         stack.callback(hub.close)
@@ -74,8 +80,10 @@ def _run(selector: selectors.BaseSelector, link: Link, hub: Hub | None) -> Outco
             link.tick()
             if hub:
                 hub.tick()
-            if link.outcome is not None and (hub is None or hub.done):
-                return link.outcome
+            if link.outcome is not None:
+                if hub is None or hub.done:
+                    return link.outcome
+                link.hang_up()  # the hub waits for the other ranks only
             wake = min(link.wake, hub.wake) if hub else link.wake
             for key, events in selector.select(max(0.0, wake - time.monotonic())):
                 key.data(events)
@@ -86,11 +94,25 @@ def _run(selector: selectors.BaseSelector, link: Link, hub: Hub | None) -> Outco
         raise
 
 
+def _room_for(ranks: int, stack: ExitStack) -> int:
+    """Return how many more files this process may open: if need be more, up to its hard limit, until the stack ends."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _PLENTY
+    used = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else _USUAL  # noqa: PTH112, PTH208
+    wanted = used + ranks + _STRANGERS
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if most > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+    return max(soft, most) - used
+
+
 def _pair_with(hub: Hub) -> socket.socket:
     """Connect this process to its own hub, with no port and no network."""
     ours, its = socket.socketpair()
     ours.setblocking(False)  # noqa: FBT003
-    hub.adopt(its, "")
+    hub.adopt(its)
     return ours
 
 

@@ -37,6 +37,7 @@ def main(parent: int, seconds: float) -> None:
 def _serve() -> None:
     from ncheck.fleet.bootstrap import parse_script
 
+    known = own_questions()  # while the examiner starts, too
     script = b""
     while not script.endswith(b"\n") and len(script) < _LONGEST_SCRIPT and (byte := os.read(0, 1)):
         script += byte
@@ -45,7 +46,7 @@ def _serve() -> None:
     if size is None or len(read_exactly(size)) != size:  # the agent as text, of which nothing is used
         return
     sources = Sources()
-    serve(read_exactly, write_all, guarded_answers(sources.respond), _start(sources))
+    serve(read_exactly, write_all, guarded_answers(sources.respond, known), _start(sources))
     sources.end()
 
 
@@ -95,9 +96,8 @@ def _start(sources: Sources) -> Callable[[Mapping[str, object]], dict[str, str]]
     return start
 
 
-def guarded_answers(respond: Respond) -> Respond:
-    """Return a function that answers what this ncheck's own facts ask for, and refuses all else."""
-    known = own_questions()
+def guarded_answers(respond: Respond, known: Mapping[str, Mapping[str, object]]) -> Respond:
+    """Return a function that answers the known questions, and refuses all else."""
 
     def answer(source: Mapping[str, object], fetch: object) -> dict[str, object]:
         if not is_own(source, known):

@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from ncheck.errors import NcheckError, SettingsError
@@ -228,22 +228,25 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
     from ncheck.hook.meeting import job_token, meet
 
     began = time.monotonic()
+    with ExitStack() as stack:
+        examiner = _start_examiner(stack) if rank.rank == 0 else None
 
-    def start_examiner(attendance: Attendance, sockets: Mapping[str, socket.socket], seconds: float) -> Popen[bytes]:
-        return _start_examiner(_request(rank, options, attendance, time.monotonic() - began), sockets, seconds)
+        def examine(attendance: Attendance, sockets: Mapping[str, socket.socket], seconds: float) -> Popen[bytes]:
+            assert examiner  # noqa: S101  rank 0 alone is asked to examine
+            process, control = examiner
+            now = time.monotonic()
+            request = _request(rank, options, attendance, waited=now - began, until=now + seconds)
+            _send(control, request, sockets)
+            return process
 
-    return meet(
-        rank,
-        job_token(rank, os.environ.get("NCHECK_TOKEN", ""), _user()),
-        timeout=left,
-        start_node_part=lambda connection: _start_node_part(connection, options.timeout),
-        start_examiner=start_examiner,
-        rendezvous=os.environ.get("NCHECK_RENDEZVOUS", ""),
-    )
-
-
-def _user() -> str:
-    return str(os.getuid())
+        return meet(
+            rank,
+            job_token(rank, os.environ.get("NCHECK_TOKEN", ""), str(os.getuid())),
+            timeout=left,
+            start_node_part=lambda connection: _start_node_part(connection, options.timeout),
+            start_examiner=examine,
+            rendezvous=os.environ.get("NCHECK_RENDEZVOUS", ""),
+        )
 
 
 def _start_node_part(connection: socket.socket, seconds: float) -> Popen[bytes]:
@@ -255,26 +258,38 @@ def _start_node_part(connection: socket.socket, seconds: float) -> Popen[bytes]:
     return start_child("ncheck.hook.node_part", call, arguments, stdin=number, stdout=number, site=False)
 
 
-def _start_examiner(request: dict[str, Any], sockets: Mapping[str, socket.socket], seconds: float) -> Popen[bytes]:
+def _start_examiner(stack: ExitStack) -> tuple[Popen[bytes], socket.socket]:
+    """Start the examiner, which gets ready while the ranks are awaited. The stack ends it."""
     from subprocess import PIPE
 
     from ncheck.hook.children import start_child
+    from ncheck.hook.connection import Child
 
-    request |= {"sockets": {machine: one.fileno() for machine, one in sockets.items()}, "seconds": seconds}
-    number = os.memfd_create("ncheck")  # a pipe holds less than the ranks of a large job
-    try:
-        with os.fdopen(number, "wb", closefd=False) as file:
-            file.write(json.dumps(request).encode())
-        os.lseek(number, 0, os.SEEK_SET)
-        return start_child(
-            "ncheck.hook.examiner", "main(int(sys.argv[1]))", (str(os.getpid()),), stdin=number, stdout=PIPE,
-            pass_fds=tuple(request["sockets"].values()),
-        )  # fmt: skip
-    finally:
-        os.close(number)
+    ours, its = socket.socketpair()
+    with its:
+        stack.enter_context(ours)
+        call, number = "main(int(sys.argv[1]))", its.fileno()
+        process = start_child("ncheck.hook.examiner", call, (str(os.getpid()),), stdin=number, stdout=PIPE)
+    stack.callback(Child(process).end, 0.0)
+    return process, ours
 
 
-def _request(rank: Rank, options: _Options, attendance: Attendance, waited: float) -> dict[str, Any]:
+def _send(control: socket.socket, request: dict[str, Any], sockets: Mapping[str, socket.socket]) -> None:
+    """Send the examiner its request and the sockets. It is a file: a socket holds less than a large job's."""
+    numbers = [one.fileno() for one in sockets.values()]
+    with os.fdopen(os.memfd_create("ncheck"), "wb") as file:
+        file.write(json.dumps(request | {"sockets": list(sockets)}).encode())
+        file.flush()
+        socket.send_fds(control, [b"request"], [file.fileno()])
+    while numbers:
+        socket.send_fds(control, [b"."], numbers[:_FDS])
+        del numbers[:_FDS]
+
+
+_FDS = 200  # file descriptors in one message: the kernel takes 253
+
+
+def _request(rank: Rank, options: _Options, attendance: Attendance, *, waited: float, until: float) -> dict[str, Any]:
     """Return what the examiner is to know of the job: see there."""
     return {
         "members": [
@@ -289,6 +304,7 @@ def _request(rank: Rank, options: _Options, attendance: Attendance, waited: floa
         "launcher": rank.launcher,
         "size": rank.size,
         "waited": waited,
+        "until": until,
         "select": list(options.select),
         "ignore": list(options.ignore),
         "strict": options.strict,

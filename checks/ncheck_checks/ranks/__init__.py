@@ -1,0 +1,3 @@
+"""The host itself: clock and limits."""
+
+from __future__ import annotations

@@ -1,0 +1,139 @@
+"""The open ports of the hub: whoever connects is a stranger until it proves that it knows the job's token.
+
+A stranger costs a file descriptor and 100 bytes for a few seconds. There is room for so many; where more come at once
+(a scanner, or a job of a thousand ranks), the kernel's queue holds them until the oldest is gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import selectors
+import socket
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ncheck.hook.connection import Connection
+from ncheck.hook.doors import plain
+from ncheck.hook.wire import End
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Introduce = Callable[[Connection, str, object], None]
+
+_MOST_STRANGERS = 256
+_FEWEST_STRANGERS = 16
+_TO_PROVE = 3.0  # seconds that a stranger may take: a rank needs a round trip
+_TO_PROVE_WHEN_FULL = 0.25
+_AT_ONCE = 64  # accepted in a row, before those who are in have their turn
+_PAUSE = 0.1  # seconds without accepting anyone, where no file descriptor is left
+_FULL = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+class Gate:
+    """Listens, and calls `introduce(connection, address, message)` with the first message of who proved itself."""
+
+    def __init__(self, selector: selectors.BaseSelector, token: bytes, introduce: Introduce, room: int) -> None:
+        self._selector, self._token, self._introduce = selector, token, introduce
+        self._room = min(_MOST_STRANGERS, max(_FEWEST_STRANGERS, room))
+        self._listeners: list[socket.socket] = []
+        self._strangers: dict[Connection, tuple[str, float]] = {}  # address, since when: the oldest first
+        self._paused_until = 0.0
+
+    @property
+    def doors(self) -> tuple[int, ...]:
+        """The ports that are open."""
+        return tuple(listener.getsockname()[1] for listener in self._listeners)
+
+    def listen(self, listener: socket.socket) -> None:
+        self._listeners.append(listener)
+        if not self._paused_until:
+            self._watch(listener)
+
+    def adopt(self, sock: socket.socket, address: str) -> None:
+        """Take in somebody who connected."""
+        sock.setblocking(False)  # noqa: FBT003
+        connection = Connection(self._selector, sock, End(self._token, hub=True), self)
+        self._strangers[connection] = address, time.monotonic()
+
+    @property
+    def wake(self) -> float:
+        """When to call `tick` if nothing comes."""
+        oldest = min(self._oldest + _TO_PROVE, float("inf"))
+        return min(self._paused_until, oldest) if self._paused_until else oldest
+
+    def tick(self, now: float) -> None:
+        for connection, (_, since) in list(self._strangers.items()):
+            if now < since + _TO_PROVE:
+                break
+            self._drop(connection)
+        if self._paused_until and (now >= self._paused_until or len(self._strangers) < self._room // 2):
+            self._paused_until = 0.0
+            for listener in self._listeners:
+                self._watch(listener)
+
+    def close(self) -> None:
+        for sock in self._listeners:
+            with suppress(KeyError, ValueError, OSError):
+                self._selector.unregister(sock)
+            sock.close()
+        self._listeners.clear()
+        for connection in list(self._strangers):
+            self._drop(connection)
+
+    # What a Connection calls.
+
+    def proved(self, connection: Connection) -> None:
+        """Wait for the first message."""
+
+    def heard(self, connection: Connection, message: object) -> None:
+        address, _ = self._strangers.pop(connection)
+        self._introduce(connection, address, message)
+
+    def over(self, connection: Connection, reason: str) -> None:  # noqa: ARG002  whatever it was
+        self._strangers.pop(connection, None)
+
+    def _watch(self, listener: socket.socket) -> None:
+        self._selector.register(listener, selectors.EVENT_READ, lambda _: self._accept(listener))
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            if self._paused_until or not self._has_room():
+                return
+            try:
+                sock, address = listener.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in _FULL:
+                    self._pause(time.monotonic() + _PAUSE)
+                continue  # that one hung up before it was accepted
+            with suppress(OSError):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.adopt(sock, plain(str(address[0])))
+
+    def _has_room(self) -> bool:
+        """Make room for one more, if need be by dropping the oldest; pause if that one is too young for it."""
+        if len(self._strangers) < self._room:
+            return True
+        patience = self._oldest + _TO_PROVE_WHEN_FULL
+        if time.monotonic() < patience:
+            self._pause(patience)
+            return False
+        self._drop(next(iter(self._strangers)))
+        return True
+
+    def _pause(self, until: float) -> None:
+        self._paused_until = until
+        for listener in self._listeners:
+            with suppress(KeyError):
+                self._selector.unregister(listener)
+
+    @property
+    def _oldest(self) -> float:
+        return next((since for _, since in self._strangers.values()), float("inf"))
+
+    def _drop(self, connection: Connection) -> None:
+        del self._strangers[connection]
+        connection.close()

@@ -1,0 +1,90 @@
+"""How the ranks of a job meet: every one gets the same verdict, and nothing is left behind."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from ncheck.hook.attendance import Told
+
+from tests.ncheck.hook.gathering import VERDICT, Bare, Job, children, dial, files
+
+TOLD = Told(VERDICT)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    before = files(), children(), set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before[2]:
+        thread.join(10)
+    assert (files(), children(), set(threading.enumerate())) == before
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
+def test_ranks_that_come_in_any_order_get_the_same_verdict(order: tuple[int, ...]) -> None:
+    job = Job(4)
+    assert job.outcomes(*order) == [TOLD] * 4
+    (attendance,) = job.attendances
+    assert [member.rank for member in attendance.members] == [0, 1, 2, 3]
+    assert (attendance.missing, attendance.ended, attendance.problems) == ((), (), ())
+    assert attendance.doors == (job.ports[0],)
+
+
+def test_a_job_of_one_rank_opens_no_port() -> None:
+    job = Job(1, master="", master_port=None)
+    assert job.outcomes(0) == [TOLD]
+    assert job.attendances[0].doors == ()
+
+
+def test_sixty_four_ranks_meet() -> None:
+    job = Job(64, timeout=20.0)
+    order = random.sample(range(64), 64)
+    assert job.outcomes(*order) == [TOLD] * 64
+    assert len(job.attendances[0].members) == 64
+
+
+def test_one_rank_of_each_machine_opens_a_channel() -> None:
+    job = Job(4)
+    futures = [job.start(number) for number in (0, 1)]
+    with Bare(dial(job.ports[0]), job.token) as third, Bare(dial(job.ports[0]), job.token) as fourth:
+        third.prove().enter(job.member(2, machine="far"))
+        fourth.prove().enter(job.member(3, machine="far"))
+        opened = third.hear()
+        assert opened["what"] == "open"
+        with Bare(dial(job.ports[0]), job.token) as channel:
+            channel.prove().say({"what": "channel", "ticket": opened["ticket"]})
+            assert third.hear() == fourth.hear() == {"what": "verdict", "verdict": VERDICT, "ended": []}
+    assert [future.result(10) for future in futures] == [TOLD, TOLD]
+    own = job.attendances[0].members[0].machine
+    assert [set(machines) for machines in job.machines] == [{own, "far"}]
+    assert job.attendances[0].remote_came
+
+
+def test_a_missing_rank_is_named_at_the_end_of_the_attendance() -> None:
+    job = Job(3, timeout=2.0)
+    assert job.outcomes(0, 2) == [TOLD] * 2
+    assert job.attendances[0].missing == (1,)
+    assert job.attendances[0].evidence == "master-port-open"
+
+
+def test_a_rank_that_ends_during_the_meeting_is_named() -> None:
+    job = Job(3)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as second:
+        second.prove().enter(job.member(1))
+    assert job.outcomes(2) == [TOLD]
+    assert first.result(10) == TOLD
+    attendance = job.attendances[0]
+    assert (attendance.ended, attendance.missing) == ((1,), ())
+    assert attendance.members[1].shown == "rank 1 (pid 1001 on host1)"
+
+
+def test_rank_fields_reach_the_examiner() -> None:
+    job = Job(1)
+    job.meet(0, rank=replace(job.rank(0), node_name="gpu01", local_rank=0))
+    member = job.attendances[0].members[0]
+    assert (member.node_name, member.local_rank, member.size) == ("gpu01", 0, 1)
