@@ -177,7 +177,7 @@ def interpreter() -> str:
         return sys.executable or running
 
 
-def become(file: str, argv: Sequence[str], environment: Environment) -> int:
+def become(file: str, argv: list[str], environment: Environment) -> int:
     """Run this program in the place of this process; return the exit code if that cannot be done."""
     for stream in (sys.stdout, sys.stderr):
         if stream:

@@ -55,7 +55,9 @@ def interpreter() -> dict[str, object]:
         "importers": sorted(sys.path_importer_cache),
         "hooks": [repr(hook.__name__) for hook in (sys.excepthook, sys.displayhook, sys.unraisablehook)],
         "meta_path": [str(finder).partition(" at 0x")[0] for finder in sys.meta_path],
-        "streams": [(s.encoding, s.errors, s.line_buffering, s.write_through, s.isatty()) for s in streams],
+        "streams": [
+            (s.encoding, s.errors, s.line_buffering, getattr(s, "write_through", None), s.isatty()) for s in streams
+        ],
         "terminals": [termios.tcgetattr(s.fileno())[:4] for s in streams if s.isatty()],
         "locale": [locale.setlocale(locale.LC_ALL), sys.getfilesystemencoding(), sys.getdefaultencoding()],
         "gc": [gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()],

@@ -51,7 +51,7 @@ class Case:
     options: Sequence[str] = ()
     hook: Sequence[str] = HOOK
     python: str = sys.executable
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: dict[str, str] = field(default_factory=dict)
     front: Sequence[str] = ()
     stdin: str = "typed\n"
 
@@ -118,7 +118,7 @@ def test_a_script_sees_what_it_sees_without_the_hook(folder: Path, case: Case) -
 
 
 def seen(folder: Path, case: Case, *, hooked: bool) -> dict[str, Any]:
-    with started(folder, case.argv(hooked=hooked), **case.environ) as process:
+    with started(folder, case.argv(hooked=hooked), OFF | case.environ) as process:
         out, errors = process.communicate(case.stdin, 20)
     assert process.returncode == 0, errors
     (line,) = out.splitlines()
@@ -128,10 +128,10 @@ def seen(folder: Path, case: Case, *, hooked: bool) -> dict[str, Any]:
 
 
 @contextmanager
-def started(folder: Path, argv: Sequence[str], **environ: str) -> Iterator[subprocess.Popen[str]]:
-    """Run this with the check turned off, unless `environ` says otherwise."""
+def started(folder: Path, argv: Sequence[str], environ: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """Run this in the folder; it does not outlive the block."""
     with subprocess.Popen(
-        argv, cwd=folder, env={**os.environ, "NCHECK": "off", "PYTHONUNBUFFERED": "", **environ}, text=True,
+        argv, cwd=folder, env={**os.environ, "PYTHONUNBUFFERED": "", **environ}, text=True,
         errors="surrogateescape", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         try:
@@ -193,9 +193,11 @@ def test_processes_that_a_script_starts_find_its_classes(folder: Path, words: li
     assert (with_hook[0], with_hook[2], with_hook[1].count("True")) == (0, "", 3)
 
 
-def ended(folder: Path, words: Sequence[str], number: int = 0, **environ: str) -> tuple[int, str, str]:
+def ended(
+    folder: Path, words: Sequence[str], environ: Mapping[str, str] = OFF, *, number: int = 0
+) -> tuple[int, str, str]:
     """Run to the end; `number` is a signal that is sent when the script has said a line."""
-    with started(folder, [sys.executable, *words], **environ) as process:
+    with started(folder, [sys.executable, *words], environ) as process:
         assert process.stdout
         said = process.stdout.readline() if number else ""
         if number:
@@ -235,7 +237,7 @@ ENDINGS = {
 def test_a_script_ends_as_it_ends_without_the_hook(folder: Path, code: str, number: int, status: int) -> None:
     (folder / "train.py").write_text(f"import os, signal, sys, threading\n{code}\n")
 
-    with_hook, without = (ended(folder, [*hook, "train.py"], number) for hook in (HOOK, ()))
+    with_hook, without = (ended(folder, [*hook, "train.py"], number=number) for hook in (HOOK, ()))
 
     assert with_hook == without
     assert with_hook[0] == status
@@ -259,7 +261,7 @@ def test_files_of_the_current_folder_shadow_nothing_of_ours(folder: Path) -> Non
     (folder / "train.py").write_text("print('here')")
 
     assert ended(folder, [*HOOK, "train.py"]) == (0, "here\n", "")
-    assert ended(folder, [*HOOK, "--select", "NC201", "train.py"], NCHECK="on") == (0, "here\n", "")
+    assert ended(folder, [*HOOK, "--select", "NC201", "train.py"], {}) == (0, "here\n", "")
 
 
 @pytest.mark.parametrize(
@@ -280,23 +282,25 @@ def test_bad_usage_is_one_line_and_nothing_runs(folder: Path, words: list[str], 
     assert ended(folder, [*HOOK, *words]) == (2, "", f"ncheck: {message}\n")
 
 
-SECOND = {"NCHECK": "on", "RANK": "1", "WORLD_SIZE": "2", "MASTER_PORT": "29500"}
+SECOND = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_PORT": "29500"}
 
 
 def test_variables_that_contradict_each_other_end_the_job_with_one_line(folder: Path) -> None:
-    assert ended(folder, [*HOOK, "train.py"], **{**SECOND, "WORLD_SIZE": "1"}) == (
+    assert ended(folder, [*HOOK, "train.py"], SECOND | {"WORLD_SIZE": "1"}) == (
         2, "", "ncheck: RANK=1 does not fit WORLD_SIZE=1: it must be from 0 to 0 (variables)\n",
     )  # fmt: skip
 
 
 def test_a_check_that_is_not_there_ends_the_job_with_one_line(folder: Path) -> None:
-    assert ended(folder, [*HOOK, "--select", "nosuch", "train.py"], NCHECK="on") == (
+    assert ended(folder, [*HOOK, "--select", "nosuch", "train.py"], {}) == (
         2, "", "ncheck: no check is called 'nosuch': ncheck list shows them all\n",
     )  # fmt: skip
 
 
 def test_an_error_of_the_cluster_ends_the_job_with_its_words_and_no_traceback(folder: Path) -> None:
-    code, out, errors = ended(folder, [*HOOK, "train.py"], **SECOND, MASTER_ADDR="no.invalid", NCHECK_TIMEOUT="1")
+    environ = SECOND | {"MASTER_ADDR": "no.invalid", "NCHECK_TIMEOUT": "1"}
+
+    code, out, errors = ended(folder, [*HOOK, "train.py"], environ)
 
     assert (code, out) == (1, "")
     assert errors.startswith("ncheck stopped this job before it started: MASTER_ADDR=no.invalid does not resolve")
@@ -306,7 +310,7 @@ def test_an_error_of_the_cluster_ends_the_job_with_its_words_and_no_traceback(fo
 def test_an_interrupt_during_the_check_ends_the_process_as_an_interrupt_does(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         place = f"127.0.0.1:{server.getsockname()[1]}"
-        with started(folder, [sys.executable, *HOOK, "train.py"], **SECOND, NCHECK_RENDEZVOUS=place) as process:
+        with started(folder, [sys.executable, *HOOK, "train.py"], SECOND | {"NCHECK_RENDEZVOUS": place}) as process:
             server.accept()[0].close()
             process.send_signal(signal.SIGINT)
             assert process.communicate(timeout=20) == ("", "")
