@@ -8,7 +8,8 @@ resolve. Debian and Ubuntu write such a line into /etc/hosts: "127.0.1.1 NAME".
 gloo, and with it torch.distributed on CPUs, looks up its own hostname and sends the address to all other ranks. They
 then connect to themselves: one rank stops with "Connection refused", and the others wait past their timeouts.
 MASTER_ADDR=$(hostname) fails in the same way. NCCL and Open MPI read addresses from the interfaces and are not
-affected. The launch plan uses an IP address for MASTER_ADDR and sets GLOO_SOCKET_IFNAME, which is enough.
+affected. The launch plan uses an IP address for MASTER_ADDR and sets GLOO_SOCKET_IFNAME, which is enough; nodes whose
+environment sets it are not judged.
 
 ## What to type
 `ncheck plan nodes.txt` prints the command that starts the job, with GLOO_SOCKET_IFNAME where gloo is used. Or change
@@ -20,23 +21,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from ncheck import HERE, Cluster, Inconclusive, Problem, Severity, cluster_check
+from ncheck import HERE, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check
+from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.names import HostNameFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.nccl.choice import PLAN
 from ncheck.network.link_faults import ADDRESS_FACTS, best_addresses
 
+GLOO = "GLOO_SOCKET_IFNAME"
 LOOKUP = "getent ahosts $(hostname)"
 
 
-@cluster_check("NC360", Severity.WARNING, HostNameFacts, also=(NicFacts, *ADDRESS_FACTS))
-def host_name_is_loopback(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
+@cluster_check("NC360", Severity.WARNING, HostNameFacts, also=(NicFacts, EnvironmentFacts, *ADDRESS_FACTS))
+def host_name_is_loopback(cluster: Cluster) -> Iterator[Problem | Inconclusive | NotApplicable]:
     best = best_addresses(cluster)
     for node in cluster:
         resolved, addresses, own = node[HostNameFacts].leads_to, best[node.name], (node.name,)
         # The plan sets what gloo needs; without an address to use, there is only the lookup to see.
         fix = partial(Problem, fix=PLAN, where=HERE) if addresses else partial(Problem, fix=LOOKUP, look=True)
-        if resolved.late:
+        environment = node.maybe(EnvironmentFacts)
+        if isinstance(environment, EnvironmentFacts) and environment.variables.get(GLOO):
+            yield NotApplicable(f"{GLOO} is set, so gloo does not look up the hostname", own)
+        elif resolved.late:
             yield Inconclusive("the lookup of its own hostname did not finish in time", own)
         elif resolved.error:
             yield fix(f"its hostname does not resolve there: {resolved.error}", nodes=own)

@@ -20,7 +20,7 @@ from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.ranks import RanksFacts, ranks_text
 
 
-@node_check("NC803", Severity.ERROR, RanksFacts)
+@node_check("NC803", Severity.ERROR, RanksFacts, blocks_plan=True)
 def rank_ended(node: NodeView) -> Iterator[Problem]:
     if ended := node[RanksFacts].ended:
         pids = ", ".join(f"pid {pid}" for pid in ended.values())

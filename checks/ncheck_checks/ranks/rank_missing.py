@@ -23,7 +23,7 @@ from ncheck import HERE, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.ranks import RanksFacts, missing_ranks
 
 
-@cluster_check("NC801", Severity.ERROR, RanksFacts, alone=True)
+@cluster_check("NC801", Severity.ERROR, RanksFacts, alone=True, blocks_plan=True)
 def rank_missing(cluster: Cluster) -> Iterator[Problem]:
     if missing := missing_ranks(cluster.facts(RanksFacts), could_come=True):
         yield Problem(

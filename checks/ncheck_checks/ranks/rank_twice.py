@@ -19,7 +19,7 @@ from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.ranks import TWICE, RanksFacts
 
 
-@node_check("NC805", Severity.ERROR, RanksFacts)
+@node_check("NC805", Severity.ERROR, RanksFacts, blocks_plan=True)
 def rank_twice(node: NodeView) -> Iterator[Problem]:
     texts = tuple(one.text for one in node[RanksFacts].troubles if one.kind == TWICE)
     if texts:

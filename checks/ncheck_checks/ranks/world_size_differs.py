@@ -21,7 +21,7 @@ from ncheck.facts.ranks import SIZE, RanksFacts
 LOOK = "env | grep -E 'RANK|SIZE|NNODES'"
 
 
-@node_check("NC804", Severity.ERROR, RanksFacts)
+@node_check("NC804", Severity.ERROR, RanksFacts, blocks_plan=True)
 def world_size_differs(node: NodeView) -> Iterator[Problem]:
     texts = tuple(one.text for one in node[RanksFacts].troubles if one.kind == SIZE)
     if texts:

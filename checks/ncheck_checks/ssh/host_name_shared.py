@@ -8,7 +8,8 @@ one-machine-twice reports two names of one machine.
 Launchers and libraries use the hostname to find local ranks. Horovod and nccl-tests then number the ranks of both
 machines as one host's and use GPUs that do not exist; Open MPI confuses the two daemons. NCCL hashes the hostname with
 the boot id: containers of one host have the same boot id, so the hash is the same too, and NCCL sends data through
-shared memory that they do not share. NCCL_HOSTID fixes that for NCCL only.
+shared memory that they do not share. NCCL_HOSTID fixes that for NCCL only. Inside a job that MPI and Horovod did not
+start, only containers of one host are reported.
 
 ## What to type
 Give each machine its own name, `sudo hostnamectl set-hostname NAME` on it, or `docker run --hostname NAME` for a
@@ -23,9 +24,10 @@ from shlex import quote
 
 from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check, fold, is_name
 from ncheck.facts.login import IdentityFacts
+from ncheck.facts.run import JobFacts
 
 
-@cluster_check("NC103", Severity.ERROR, IdentityFacts, blocks_plan=True)
+@cluster_check("NC103", Severity.ERROR, IdentityFacts, also=(JobFacts,), blocks_plan=True)
 def host_name_shared(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     named: dict[str, dict[str, IdentityFacts]] = defaultdict(dict)
     for node, identity in cluster.facts(IdentityFacts).items():
@@ -39,8 +41,15 @@ def host_name_shared(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
             yield Inconclusive(
                 f"{fold(nodes)} have the same hostname and may be one machine or several", nodes=tuple(nodes)
             )
-        elif len({identity.machine for identity in nodes.values()}) > 1:
+        elif len({identity.machine for identity in nodes.values()}) > 1 and not _harmless(cluster, nodes):
             yield _shared(host_name, nodes)
+
+
+def _harmless(cluster: Cluster, nodes: Mapping[str, IdentityFacts]) -> bool:
+    """Whether a job that runs does not mind: it was not started by host names, and NCCL tells the kernels apart."""
+    jobs = cluster.facts(JobFacts).values()
+    by_name = any(not job.running or job.launcher in ("mpirun", "horovodrun") for job in jobs) or not jobs
+    return not by_name and len({identity.boot_id for identity in nodes.values()}) == len(nodes)
 
 
 def _shared(host_name: str, nodes: Mapping[str, IdentityFacts]) -> Problem:

@@ -3,7 +3,8 @@
 ## What it finds
 Nodes where CUDA_VISIBLE_DEVICES, in the job's environment, shows fewer GPUs than the node has: a line left in a
 start-up file, or a value that names no GPU and so ends the list. If the node list gives slots, slots-and-gpus-disagree
-compares these with the visible GPUs instead. Nodes whose variable names MIG instances are not judged.
+compares these with the visible GPUs instead. Nodes whose variable names MIG instances are not judged, nor is the
+environment of a rank, inside a job: its launcher may show it GPUs of its own.
 
 ## Why it matters
 Programs see only the remaining GPUs, numbered from 0. Launchers that start a rank per GPU start fewer ranks here than
@@ -22,13 +23,17 @@ from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import ListingFacts
+from ncheck.facts.run import JobFacts
 from ncheck.topology.gpus import VARIABLE, visible_gpus
 
 
-@node_check("NC211", Severity.WARNING, GpuFacts, ListingFacts, EnvironmentFacts)
+@node_check("NC211", Severity.WARNING, GpuFacts, ListingFacts, EnvironmentFacts, also=(JobFacts,))
 def gpus_hidden(node: NodeView) -> Iterator[Problem | NotApplicable]:
     total, visible = len(node[GpuFacts].gpus), visible_gpus(node[GpuFacts], node[EnvironmentFacts])
-    if visible is None or node[ListingFacts].slots is not None:
+    job = node.maybe(JobFacts)
+    if isinstance(job, JobFacts) and job.running:
+        yield NotApplicable("the job's launcher may show each rank GPUs of its own")
+    elif visible is None or node[ListingFacts].slots is not None:
         yield NotApplicable("MIG instances are named" if visible is None else "the node list gives the number of slots")
     elif visible < total:
         value = node[EnvironmentFacts].variables[VARIABLE]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CHUNK = 256 * 1024
 _READS = 16  # in a row from one peer, before the others have their turn
 _UNREACHABLE = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EACCES, errno.EPERM}
-_OWN_END = 0.5  # seconds in which a child may end by itself
+OWN_END = 0.5  # seconds in which a child may end by itself
 _AFTER_TERM = 1.0  # seconds in which it may end what it started in sessions of their own
 _UNENDING = 1.0
 _STEP = 0.005
@@ -200,19 +200,21 @@ class Child:
         except ChildProcessError:
             return True  # this process ignores SIGCHLD, or reaps all its children itself
 
-    def end(self, patience: float = _OWN_END) -> None:
+    def end(self, patience: float = OWN_END) -> None:
         """Let it end by itself for a moment, then end it and everything in its process group."""
         with suppress(OSError, ValueError):
             if self._process.stdin:
                 self._process.stdin.close()
-        if not self._await(patience):
-            self._signal(signal.SIGTERM)
-            self._await(_AFTER_TERM)
-        self._signal(signal.SIGKILL)
-        self._reap()
-        for pipe in (self._process.stdout, self._process.stderr):
-            if pipe:
-                pipe.close()
+        try:
+            if not self._await(patience):
+                self._signal(signal.SIGTERM)
+                self._await(_AFTER_TERM)
+        finally:  # ^C while this waits ends the waiting
+            self._signal(signal.SIGKILL)
+            self._reap()
+            for pipe in (self._process.stdout, self._process.stderr):
+                if pipe:
+                    pipe.close()
 
     def _reap(self) -> None:
         from subprocess import TimeoutExpired

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
 from ncheck.hook.attendance import NotMet
-from ncheck.hook.connection import Child
+from ncheck.hook.connection import OWN_END, Child
 from ncheck.hook.wire import LARGEST_FROM_HUB
 from ncheck.text import printable
 
@@ -56,7 +56,7 @@ class Examination:
     def close(self) -> None:
         for pipe in self._pipes:
             self._forget(pipe)
-        self._child.end()
+        self._child.end(0.0 if isinstance(self.result, NotMet) else OWN_END)
 
     def _read(self, pipe: IO[bytes]) -> None:
         """Take what was written. The report is over at the end of its line, whoever holds the pipe after that."""

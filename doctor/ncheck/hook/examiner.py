@@ -7,7 +7,7 @@ file, and it writes the verdict; each is one JSON object:
      descriptors follow),
      "missing": {rank: the host where it should be, or ""}, "ended": [rank], "problems": [[kind, ranks, text]],
      "could_come": bool, "launcher": its name, "size": int, "waited": seconds, "until": by time.monotonic(),
-     "select": [...], "ignore": [...], "strict": bool, "apply": bool, "probe": "none"|"quick",
+     "select": [...], "ignore": [...], "strict": bool, "apply": bool, "probe": "none"|"quick", "argv": [the job's],
      "variables": [names that rank 0's environment sets], "columns": of its terminal}
 
 What the pipeline or a plug-in prints goes nowhere.
@@ -89,6 +89,7 @@ def examined(request: Mapping[str, Any]) -> dict[str, Any]:
     from ncheck.registry import load_checks
 
     places = place(request)
+    sys.argv = [str(word) for word in request["argv"]]  # the report names the job's command
     try:
         settings = _settings(request, places.ranks, request["until"] - time.monotonic())
         sockets = {name: socket.socket(fileno=number) for name, number in places.sockets.items()}
@@ -123,7 +124,6 @@ def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: flo
         fail_on=("error", "unknown") if request["strict"] else ("error",),
         deadline=deadline,
         connect_timeout=deadline,
-        command_timeout=min(made.command_timeout, deadline),
         probe="auto" if quick else "none",
         probe_time=QUICK if quick else made.probe_time,
     )

@@ -33,6 +33,7 @@ _LEAST_ATTENDANCE = 2.0  # seconds, however little time the ranks that came firs
 _MASTER_PORT_AFTER = 3.0  # seconds without a rank of another machine
 _TO_OPEN_CHANNELS = 5.0
 _TO_HANG_UP = 1.0
+_TO_SETTLE = 2.0  # as many came as there are ranks, but not one of each: who else comes now?
 _MORE_ENTRIES = 64
 _OTHER_FILES = 24  # that the hub and the children need, beside one for each rank
 
@@ -76,11 +77,12 @@ class Hub:
         self._peers: dict[Connection, _Peer] = {}  # all who are to be told
         self._by_rank: dict[int, _Peer] = {}  # the attendance
         self._extras = 0  # duplicates, and ranks that this job does not have
-        self._entries = 0
+        self._entries, self._entered = 0, 0.0  # how many came, and when the last one did
         self._taken = False  # the attendance
         self._troubles: list[Trouble] = []
         self._ended_later: list[Member] = []
-        self._tickets: dict[str, str] = {}  # of a leader's agent channel -> its machine
+        self._machines: dict[str, list[_Peer]] = {}  # of those who came, the lowest rank last
+        self._tickets: dict[str, _Peer] = {}  # who is asked to open its node's channel
         self._channels: dict[str, socket.socket] = {}
         self._reached_at = ""  # this host's address that ranks of other machines were seen to reach
         self._remote_came = False
@@ -179,12 +181,15 @@ class Hub:
 
     @property
     def _all_came(self) -> bool:
-        return len(self._by_rank) + self._extras >= self._rank.size
+        return len(self._by_rank) == self._rank.size
 
     @property
     def _attendance_ends(self) -> float:
         spare = min(5.0, self._timeout / 4)
-        return max(self._opened + min(_LEAST_ATTENDANCE, self._timeout / 2), self._deadline - spare)
+        ends = max(self._opened + min(_LEAST_ATTENDANCE, self._timeout / 2), self._deadline - spare)
+        if len(self._by_rank) + self._extras >= self._rank.size:  # one came in the place of another
+            return min(ends, self._entered + _TO_SETTLE)
+        return ends
 
     @property
     def _verdict_due(self) -> float:
@@ -208,11 +213,12 @@ class Hub:
             raise ValueError("many more ranks than there are")
         if not isinstance(seconds, (int, float)) or not 0 <= seconds < 1e9:  # noqa: PLR2004
             raise ValueError("no time")
+        self._entered = time.monotonic()
         peer = self._peers[connection] = _Peer(connection, member)
         connection.hand_to(self)
         if not self._taken:
             self._register(peer)
-            self._deadline = min(self._deadline, time.monotonic() + seconds)
+            self._deadline = min(self._deadline, self._entered + seconds)
         connection.say({"what": "welcome", "member": asdict(self._own)})
         if self._stage >= _TELLING:
             self._send([peer])
@@ -255,6 +261,9 @@ class Hub:
 
     def over(self, connection: Connection, reason: str) -> None:
         peer = self._peers.pop(connection)
+        for ticket in [ticket for ticket, leader in self._tickets.items() if leader is peer]:
+            del self._tickets[ticket]
+            self._ask_for_channel(peer.member.machine)
         if peer.left or self._stage >= _TELLING:
             return
         if reason == ENDED:
@@ -270,22 +279,28 @@ class Hub:
     # Channels to the nodes' agents.
 
     def _take_attendance(self, now: float) -> None:
-        """Ask the lowest rank of each machine for a channel to its node's agent."""
         self._stage, self._until = _CHANNELS, now + min(_TO_OPEN_CHANNELS, max(0.0, self._verdict_due - now) / 3)
-        leaders: dict[str, _Peer] = {}
-        for _, peer in sorted(self._by_rank.items()):
-            if peer.connection in self._peers:
-                leaders.setdefault(peer.member.machine, peer)
-        for machine, peer in leaders.items():
-            ticket = os.urandom(16).hex()
-            self._tickets[ticket] = machine
-            peer.connection.say({"what": "open", "ticket": ticket})
+        for _, peer in sorted(self._by_rank.items(), reverse=True):
+            self._machines.setdefault(peer.member.machine, []).append(peer)
+        for machine in self._machines:
+            self._ask_for_channel(machine)
+
+    def _ask_for_channel(self, machine: str) -> None:
+        """Ask the lowest rank of a machine that is still there for a channel to its node's agent."""
+        ranks = self._machines[machine]
+        while ranks:
+            leader = ranks.pop()
+            if leader.connection in self._peers:
+                ticket = os.urandom(16).hex()
+                self._tickets[ticket] = leader
+                leader.connection.say({"what": "open", "ticket": ticket})
+                return
 
     def _keep_channel(self, connection: Connection, ticket: str) -> None:
-        machine = self._tickets.pop(ticket, None)
-        if machine is None:
+        leader = self._tickets.pop(ticket, None)
+        if leader is None:
             raise ValueError("no such channel")
-        self._channels[machine] = connection.detach()
+        self._channels[leader.member.machine] = connection.detach()
 
     # Examination.
 

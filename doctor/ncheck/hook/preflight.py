@@ -311,6 +311,7 @@ def _request(rank: Rank, options: _Options, attendance: Attendance, *, waited: f
         "apply": options.apply,
         "probe": options.probe,
         "variables": sorted(name for name in os.environ if name.startswith(("NCCL_", "GLOO_", "TP_"))),
+        "argv": list(sys.argv),
         "columns": _columns(),
     }  # fmt: skip
 

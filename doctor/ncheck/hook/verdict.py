@@ -14,38 +14,41 @@ import base64
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from textwrap import wrap
 from typing import Any
 
 from ncheck.blockers import mended
 from ncheck.facts.ranks import RanksFacts
 from ncheck.model.check import Check
 from ncheck.model.finding import Finding, Outcome, Severity
-from ncheck.model.plan import Setting
+from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.model.report import Report
 from ncheck.report.json import as_json
 from ncheck.report.summary import unreached_and_unknown, urgency
-from ncheck.report.text import FoldedFinding, fold_findings, line, node_set
+from ncheck.report.text import FoldedFinding, count, fix_label, fold_findings, line, node_set
 from ncheck.text import export_line
 
 MOST_BYTES = 4 * 1024 * 1024  # of the packed report: every rank gets it
 WIDTH, MOST_LINES, WHOLE = 100, 12, 3  # of the short text: columns, lines, findings that are shown with their fix
+LONGEST_FIX = 200  # characters: a fix is never cut, it could not be copied
+STOPPED = "ncheck stopped this job before it started"
 
 
 def verdict_of(
     report: Report, checks: Sequence[Check], ranks: Mapping[str, RanksFacts], request: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return what all ranks are to know."""
+    report = _with_fixes(report, checks)
     applied = _applied(report, checks, request)
     errors = [one for one in report.findings if one.severity is Severity.ERROR and not one.ignored]
     own = {check.code for check in checks if check.about_ncheck or check.says_unreached or check.explains_unreached}
     harmless = {check.code for check in checks if _harmless(check, report)}
     stopping = [one for one in errors if one.code not in own | harmless and one.code not in applied]
     unsure = bool(request["strict"]) and report.exit_code != 0
-    fixes = _fixes(report, checks)
     return {
         "stop": bool(stopping),
         "unsure": unsure,
-        "short": _short(report, stopping, fixes) if stopping or unsure else "",
+        "short": _short(report, stopping) if stopping or unsure else "",
         "warning": _warning(report, stopping, applied),
         "page": _page(report, int(request["columns"])) if stopping or unsure else "",
         "env": _values(report.plan.env),
@@ -70,39 +73,42 @@ def _values(settings: Mapping[str, Setting]) -> dict[str, str]:
     return {name: one.value for name, one in settings.items() if one.value is not None and one.decided}
 
 
-def _fixes(report: Report, checks: Sequence[Check]) -> dict[str, str]:
-    """Return the line that mends what a check finds, where the plan has the variable for it."""
+def _with_fixes(report: Report, checks: Sequence[Check]) -> Report:
+    """Return the report with the line that sets a variable of the plan, where a fix would print the plan."""
     env = _values(report.plan.env)
-    return {
-        check.code: export_line(check.mended_by, env[check.mended_by]) for check in checks if check.mended_by in env
-    }
+    variables = {check.code: check.mended_by for check in checks if check.mended_by in env}
+
+    def with_fix(finding: Finding) -> Finding:
+        name = variables.get(finding.code)
+        if name and finding.fix.startswith("ncheck plan"):
+            return replace(finding, fix=export_line(name, env[name]))
+        return finding
+
+    return replace(report, findings=tuple(map(with_fix, report.findings)))
 
 
 # The short text
 
 
-def _short(report: Report, stopping: Sequence[Finding], fixes: Mapping[str, str]) -> str:
+def _short(report: Report, stopping: Sequence[Finding]) -> str:
     found = sorted(fold_findings(stopping), key=urgency)
-    count = f"{len(found)} error{'s' * (len(found) != 1)}" if found else "not verified (strict)"
-    lines = [_cut(f"ncheck stopped this job before it started: {count}")]
+    lines = [f"{STOPPED}: {count(len(found), 'error') if found else 'not verified, and strict is set'}"]
     for one in found[:WHOLE]:
-        lines += _of_finding(one, fixes)
+        lines += _of_finding(one)
     if len(found) > WHOLE:
         codes = ", ".join(dict.fromkeys(one.code for one in found[WHOLE:]))
-        lines.append(_cut(f"and {len(found) - WHOLE} more: {codes}"))
+        lines += _wrapped(f"and {len(found) - WHOLE} more: {codes}")
     if not found:
         lines += _of_unknown(report)
     return "\n".join(lines[:MOST_LINES])
 
 
-def _of_finding(one: FoldedFinding, fixes: Mapping[str, str]) -> list[str]:
-    fix = fixes.get(one.code) or one.fix
-    where = "" if one.code in fixes or not one.where or one.where == "here" else f" (on {one.where})"
-    shown = fix if len(fix) <= 2 * WIDTH else f"ncheck explain {one.code}"
+def _of_finding(one: FoldedFinding) -> list[str]:
+    fix = one.fix if len(one.fix) <= LONGEST_FIX else f"ncheck explain {one.code}"
     return [
-        _cut(f"{one.code} {one.check} on {node_set(one.nodes)}: {line(one.message)}"),
-        f"  {'look' if one.kind == 'look' and one.code not in fixes else 'fix'}: {shown}{where}",
-        f"  more: ncheck explain {one.code}",
+        *_wrapped(f"{one.code} {one.check} on {node_set(one.nodes)}: {line(one.message)}"),
+        f"  {fix_label(one)}: {fix}",
+        *([] if fix.startswith("ncheck explain") else [f"  more: ncheck explain {one.code}"]),
     ]
 
 
@@ -112,29 +118,36 @@ def _of_unknown(report: Report) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for one in (*unknown, *lost):
         reasons.setdefault(one.reason, []).append(one.node)
-    nodes = [_cut(f"unknown on {node_set(dict.fromkeys(names))}: {line(why)}") for why, names in reasons.items()]
-    found = [_cut(f"{one.code} {one.check}: {line(one.message)}") for one in report.findings if not one.ignored]
-    return [*found, *nodes]
+    nodes = [f"unknown on {node_set(dict.fromkeys(names))}: {line(why)}" for why, names in reasons.items()]
+    found = [f"{one.code} {one.check}: {line(one.message)}" for one in report.findings if not one.ignored]
+    return [row for text in (*found, *nodes) for row in _wrapped(text)]
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."
+def _wrapped(text: str) -> list[str]:
+    """Return the text in two lines at most."""
+    return wrap(text, WIDTH, subsequent_indent="  ", max_lines=2, placeholder=" ...", break_on_hyphens=False)
 
 
 def _warning(report: Report, stopping: Sequence[Finding], applied: Mapping[str, str]) -> str:
-    """Return one line on what is wrong and stops no job: findings, and checks that crashed."""
+    """Return one line on what is wrong and stops no job: findings, and what could not be checked."""
     told = {one.code for one in stopping}
     found = [one for one in report.findings if not one.ignored and one.severity is not Severity.INFO]
     rest = sorted(fold_findings([one for one in found if one.code not in told]), key=urgency)
-    crashed = sorted({one.code for one in report.verdicts if one.outcome is Outcome.CRASHED})
     parts = [f"{one.code} {one.check} on {node_set(one.nodes)}: {line(one.message)}" for one in rest[:1]]
-    parts += [f"and {', '.join(sorted({one.code for one in rest[1:]}))}"] if rest[1:] else []
-    if rest and rest[0].code in applied:
-        parts.append(f"{applied[rest[0].code]} is set for this job")
-    if crashed and not rest:
-        parts.append(f"checks crashed: {', '.join(crashed)}")
-    more = f"; ncheck explain {rest[0].code}" if rest else ""
-    return "; ".join(parts) + more if parts else ""
+    parts += [f"{applied[rest[0].code]} is set for this job"] if rest and rest[0].code in applied else []
+    parts += [f"also {', '.join(dict.fromkeys(one.code for one in rest[1:]))}"] if rest[1:] else []
+    parts += [f"ncheck explain {rest[0].code}"] if rest else _not_checked(report)
+    return "; ".join(parts)
+
+
+def _not_checked(report: Report) -> list[str]:
+    """Return which nodes were not checked, or not wholly, and the first reason."""
+    lost, unknown = unreached_and_unknown(report)
+    missed = [*lost, *unknown]
+    if not missed:
+        return []
+    nodes, checks = dict.fromkeys(one.node for one in missed), {one.code for one in missed}
+    return [f"{count(len(checks), 'check')} could not run on {node_set(nodes)}: {line(missed[0].reason)}"]
 
 
 def _page(report: Report, columns: int) -> str:
@@ -142,7 +155,7 @@ def _page(report: Report, columns: int) -> str:
     from ncheck.report.page import Sheet
 
     sheet = Sheet(columns)
-    print_brief(report, sheet, {"TERM": "dumb"}, color=False)
+    print_brief(replace(report, plan=LaunchPlan()), sheet, {"TERM": "dumb"}, color=False)
     return sheet.getvalue()
 
 

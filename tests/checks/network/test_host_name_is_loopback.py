@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.links import LinkFacts
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.names import HostNameFacts, Resolved
@@ -18,6 +19,7 @@ ETH0 = Interface("eth0", 2, Kind.PHYSICAL, up=True, running=True, mtu=1500, addr
 
 def facts(resolved: Resolved, *nics: Interface) -> Facts:
     return {
+        EnvironmentFacts: EnvironmentFacts({}, {}),
         HostNameFacts: HostNameFacts("gpu5", resolved),
         LinkFacts: Absent("not asked"),
         IdentityFacts: Absent("not asked"),
@@ -38,6 +40,16 @@ def test_debians_default_is_named_with_the_interface_for_gloo() -> None:
         Finding("NC360", "host-name-is-loopback", Severity.WARNING, ("n1",),
                 "its hostname resolves to 127.0.1.1 there", (), "ncheck plan nodes.txt", where="here"),
     ]  # fmt: skip
+
+
+def test_it_is_silent_where_gloo_is_told_which_interface_to_use() -> None:
+    told = {**facts(Resolved(("127.0.1.1",))), EnvironmentFacts: EnvironmentFacts({"GLOO_SOCKET_IFNAME": "eth0"}, {})}
+    judgement = judge([host_name_is_loopback], {"n1": told, "n2": facts(Resolved(("10.1.0.6",)), OTHER)})
+    assert judgement.findings == []
+    assert [(one.outcome, one.reason) for one in judgement.verdicts] == [
+        (Outcome.SKIPPED, "GLOO_SOCKET_IFNAME is set, so gloo does not look up the hostname"),
+        (Outcome.PASSED, ""),
+    ]
 
 
 def test_loopback_of_ipv6_is_named_too() -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from ncheck.facts.login import IdentityFacts
+from ncheck.facts.run import JobFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.ssh.host_name_shared import host_name_shared
 
 
-def machine(host_name: str, boot_id: str, namespace: str = "net:[1]") -> Facts:
-    return {IdentityFacts: IdentityFacts(host_name, boot_id, namespace, 0)}
+def machine(host_name: str, boot_id: str, namespace: str = "net:[1]", job: JobFacts | None = None) -> Facts:
+    return {IdentityFacts: IdentityFacts(host_name, boot_id, namespace, 0), JobFacts: job or JobFacts()}
 
 
 def test_two_machines_of_one_name_are_an_error_that_names_both() -> None:
@@ -38,6 +39,13 @@ def test_a_node_listed_by_address_gets_a_name_that_is_free() -> None:
     assert [finding.fix for finding in judge([host_name_shared], nodes).findings] == [
         "sudo hostnamectl set-hostname worker-2"
     ]
+
+
+def test_a_job_that_no_launcher_of_hosts_started_minds_only_containers_of_one_kernel() -> None:
+    for launcher, boot_id, found in (("torchrun", "b2", 0), ("torchrun", "b1", 1), ("mpirun", "b2", 1)):
+        job = JobFacts(launcher=launcher, running=True)
+        nodes = {"c1": machine("worker", "b1", "net:[1]", job), "c2": machine("worker", boot_id, "net:[2]", job)}
+        assert len(judge([host_name_shared], nodes).findings) == found, (launcher, boot_id)
 
 
 def test_two_names_of_one_machine_are_not_two_machines_of_one_name() -> None:

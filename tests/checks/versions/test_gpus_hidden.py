@@ -6,6 +6,7 @@ import pytest
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import ListingFacts
+from ncheck.facts.run import JobFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
@@ -17,13 +18,16 @@ from ncheck_checks.versions.gpus_hidden import gpus_hidden
 CARDS = tuple(Gpu(index, "NVIDIA H100 80GB HBM3", f"GPU-{index}f00") for index in range(4))
 
 
-def node(shown: str | None, slots: int | None = None, cards: tuple[Gpu, ...] = CARDS) -> dict[str, Facts]:
+def node(
+    shown: str | None, slots: int | None = None, cards: tuple[Gpu, ...] = CARDS, *, running: bool = False
+) -> dict[str, Facts]:
     variables = {} if shown is None else {"CUDA_VISIBLE_DEVICES": shown}
     return {
         "n1": {
             GpuFacts: GpuFacts(cards, "550.54", "12.4", "nvml") if cards else Absent("no NVIDIA GPU"),
             ListingFacts: ListingFacts(("nodes.txt:1",), slots),
             EnvironmentFacts: EnvironmentFacts(variables, {}),
+            JobFacts: JobFacts(running=running),
         }
     }
 
@@ -53,3 +57,11 @@ def test_it_is_silent_and_skipped_where_slots_say_what_is_wanted_or_no_gpu_is_th
 def test_the_variable_is_read_as_cuda_reads_it(shown: str, count: int | None) -> None:
     environment = EnvironmentFacts({"CUDA_VISIBLE_DEVICES": shown}, {})
     assert visible_gpus(GpuFacts(CARDS, "550.54", "12.4", "nvml"), environment) == count
+
+
+def test_what_the_launcher_of_a_running_job_shows_each_rank_is_not_judged() -> None:
+    judgement = judge([gpus_hidden], node("2", running=True))
+    assert judgement.findings == []
+    assert [(one.outcome, one.reason) for one in judgement.verdicts] == [
+        (Outcome.SKIPPED, "the job's launcher may show each rank GPUs of its own")
+    ]

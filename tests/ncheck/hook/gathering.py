@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing, suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from typing import Any
 
+import pytest
 from ncheck.hook.attendance import Attendance, Outcome
 from ncheck.hook.doors import candidates
 from ncheck.hook.launchers import Rank
@@ -174,8 +176,6 @@ class Bare:
 
 def dial(port: int, host: str = "127.0.0.1") -> socket.socket:
     """Connect, as soon as somebody listens there."""
-    import time
-
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -194,16 +194,36 @@ def files() -> dict[str, str]:
     return found
 
 
+def all_ended(leaders: list[Popen[bytes]]) -> bool:
+    """Wait until nothing is left of these process groups."""
+    groups, deadline = {process.pid for process in leaders}, time.monotonic() + PATIENCE
+    while any(group in groups and state != "Z" for _, state, _, group in processes()):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
 def children() -> set[int]:
     """Return the children of this process, ended ones too."""
-    return {pid for pid, parent, _ in processes() if parent == os.getpid()}
+    return {pid for pid, _, parent, _ in processes() if parent == os.getpid()}
 
 
-def processes() -> Iterator[tuple[int, int, int]]:
-    """Yield pid, parent and process group of every process."""
+def processes() -> Iterator[tuple[int, str, int, int]]:
+    """Yield pid, state, parent and process group of every process."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
                 # 4711 (tmux: server) S 1 4711 4711 0 -1 ...
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                yield int(entry.name), int(fields[1]), int(fields[2])
+                yield int(entry.name), fields[0], int(fields[1]), int(fields[2])
+
+
+@pytest.fixture
+def nothing_left() -> Iterator[None]:
+    """Expect that the test leaves no socket, no child and no thread."""
+    before = files(), children(), set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before[2]:
+        thread.join(PATIENCE)
+    assert (files(), children(), set(threading.enumerate())) == before

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from ncheck.hook.attendance import Told
 
-from tests.ncheck.hook.gathering import VERDICT, Bare, Job, children, dial, files
+from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, nothing_left  # noqa: F401  a fixture
 
 TOLD = Told(VERDICT)
 
 
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    before = files(), children(), set(threading.enumerate())
-    yield
-    for thread in set(threading.enumerate()) - before[2]:
-        thread.join(10)
-    assert (files(), children(), set(threading.enumerate())) == before
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])

@@ -1,0 +1,410 @@
+"""Strangers, forgers and broken ranks: the honest ranks meet all the same, and in time."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, closing, suppress
+
+import pytest
+from ncheck.hook.attendance import NotMet, Outcome, Told, Trouble
+from ncheck.hook.doors import listen
+from ncheck.hook.launchers import Rank
+from ncheck.hook.wire import GREETING, ForeignError, job_token
+
+from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, nothing_left  # noqa: F401  a fixture
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+TOLD = Told(VERDICT)
+
+
+class Held:
+    """A job of two whose rank 0 waits for rank 1."""
+
+    def __init__(self, timeout: float = 20.0) -> None:
+        self.job = Job(2, timeout=timeout)
+        self.first: Future[Outcome] = self.job.start(0)
+
+    def stranger(self) -> socket.socket:
+        sock = dial(self.job.ports[0])
+        sock.settimeout(20)
+        return sock
+
+    def proved(self) -> Bare:
+        return Bare(self.stranger(), self.job.token).prove()
+
+    def ends_well(self) -> None:
+        began = time.monotonic()
+        assert self.job.meet(1) == TOLD
+        assert self.first.result(20) == TOLD
+        assert time.monotonic() - began < 5.0
+        assert [member.rank for member in self.job.attendances[0].members] == [0, 1]
+
+
+@pytest.fixture
+def held() -> Iterator[Held]:
+    held = Held()
+    yield held
+    if not held.first.done():  # the test failed
+        held.job.meet(1)
+
+
+def test_a_stranger_gets_nothing_but_the_greeting(held: Held) -> None:
+    for garbage in (b"GET / HTTP/1.1\r\nHost: gpu01\r\n\r\n" * 4, b"\x16\x03\x01" * 40, b"\0" * 64, os.urandom(4096)):
+        with closing(held.stranger()) as sock:
+            sock.sendall(garbage)
+            answer = b""
+            with suppress(ConnectionResetError):
+                while data := sock.recv(65536):
+                    answer += data
+            assert answer in {b"", GREETING + answer[len(GREETING) :]}
+            assert len(answer) <= len(GREETING) + 32
+    held.ends_well()
+
+
+def test_a_stranger_that_says_nothing_is_dropped(held: Held) -> None:
+    with closing(held.stranger()) as sock:
+        began = time.monotonic()
+        while sock.recv(65536):
+            pass
+        assert 2.0 < time.monotonic() - began < 6.0
+    held.ends_well()
+
+
+def test_a_stranger_that_sends_byte_by_byte_is_dropped(held: Held) -> None:
+    with closing(held.stranger()) as sock, suppress(ConnectionError):
+        sock.settimeout(0.05)
+        began = time.monotonic()
+        while time.monotonic() - began < 8.0:
+            sock.send(b"x")
+            with suppress(TimeoutError):
+                if sock.recv(4096) == b"":
+                    break
+        assert time.monotonic() - began < 6.0
+    held.ends_well()
+
+
+def test_a_rank_that_knows_another_token_is_turned_away(held: Held) -> None:
+    other = job_token(Rank(1, 2, job="another"), "", "user")
+    with Bare(held.stranger(), other) as forger, pytest.raises(AssertionError, match="hung up before the proof"):
+        forger.prove()
+    held.ends_well()
+
+
+def test_a_rank_of_an_earlier_attempt_is_turned_away(held: Held) -> None:
+    earlier = job_token(held.job.rank(1, attempt=1), "", "user")
+    assert earlier != held.job.token
+    with Bare(held.stranger(), earlier) as late, pytest.raises(AssertionError, match="hung up before the proof"):
+        late.prove()
+    held.ends_well()
+
+
+def test_a_proof_cannot_be_used_again(held: Held) -> None:
+    with Bare(held.stranger(), held.job.token) as honest:
+        said: list[bytes] = []
+        flush = honest.flush
+
+        def record() -> None:
+            said.extend(honest.end.outgoing)
+            flush()
+
+        honest.flush = record  # type: ignore[method-assign]
+        honest.prove()
+    with closing(held.stranger()) as sock:
+        sock.sendall(b"".join(said))
+        answer = b""
+        with suppress(ConnectionResetError):
+            while data := sock.recv(65536):
+                answer += data
+        assert len(answer) <= len(GREETING) + 32
+    held.ends_well()
+
+
+def test_a_scanner_with_two_thousand_connections_keeps_nobody_out(held: Held) -> None:
+    with ExitStack() as stack:
+        for _ in range(2000):
+            sock = stack.enter_context(socket.socket())
+            sock.setblocking(False)  # noqa: FBT003
+            sock.connect_ex(("127.0.0.1", held.job.ports[0]))
+        held.ends_well()
+
+
+def test_half_open_peers_keep_nobody_out(held: Held) -> None:
+    for _ in range(50):
+        sock = held.stranger()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.close()
+    held.ends_well()
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        b"",
+        b"{",
+        b"7",
+        b"[" * 16000,
+        b'{"a":' * 3000,
+        b"\xff\xfe",
+        b"{}",
+        b'{"what": "rank"}',
+        b'{"what": "rank", "member": {"rank": -1}, "seconds": 1}',
+        b'{"what": "rank", "member": [], "seconds": 1}',
+        b'{"what": ["rank"], "member": {}, "seconds": null}',
+        b"1" * 16000,
+    ],
+)
+def test_nonsense_of_a_proved_peer_is_dropped(held: Held, hello: bytes) -> None:
+    with held.proved() as peer:
+        peer.end.say(hello)
+        peer.flush()
+        assert peer.is_closed()
+    held.ends_well()
+
+
+@pytest.mark.parametrize("field", ["rank", "size", "pid", "host_name", "machine", "local_rank"])
+@pytest.mark.parametrize("value", [True, -1, 1 << 40, 1.5, {"a": []}, ["x"], "\x1b[2J" * 10])
+def test_a_member_of_wrong_types_is_dropped_or_cleaned(held: Held, field: str, value: object) -> None:
+    with held.proved() as peer:
+        peer.say({"what": "rank", "member": held.job.member(1, **{field: value}), "seconds": 30})
+        if isinstance(value, str) and field in {"host_name", "machine"}:
+            assert peer.hear()["what"] == "welcome"
+        else:
+            assert peer.is_closed()
+            held.ends_well()
+            return
+    assert held.first.result(20) == TOLD
+    assert getattr(held.job.attendances[0].members[1], field) == "?[2J" * 10
+
+
+@pytest.mark.parametrize("seconds", [None, "30", -1, 1e300, [], float("nan")])
+def test_a_wrong_time_is_dropped(held: Held, seconds: object) -> None:
+    with held.proved() as peer:
+        peer.say({"what": "rank", "member": held.job.member(1), "seconds": seconds})
+        assert peer.is_closed()
+    held.ends_well()
+
+
+def test_a_proved_peer_that_sends_a_gigabyte_is_dropped(held: Held) -> None:
+    with held.proved() as peer:
+        peer.sock.sendall(struct.pack(">I", 1 << 30))
+        with suppress(ConnectionError):
+            for _ in range(1024):
+                peer.sock.sendall(bytes(1 << 20))
+        assert peer.is_closed()
+    held.ends_well()
+
+
+def test_a_proved_peer_that_changes_a_frame_is_dropped(held: Held) -> None:
+    with held.proved() as peer:
+        peer.end.say(json.dumps({"what": "rank", "member": held.job.member(1), "seconds": 30}).encode())
+        frame = bytearray(b"".join(peer.end.outgoing))
+        frame[-3] ^= 1
+        peer.sock.sendall(frame)
+        assert peer.is_closed()
+    held.ends_well()
+
+
+def test_a_frame_cannot_be_sent_again(held: Held) -> None:
+    with held.proved() as peer:
+        peer.end.say(json.dumps({"what": "rank", "member": held.job.member(5), "seconds": 30}).encode())
+        frame = b"".join(peer.end.outgoing)
+        peer.flush()
+        assert peer.hear()["what"] == "welcome"
+        peer.sock.sendall(frame)
+        assert peer.is_closed()
+    assert held.first.result(20) == TOLD
+    shown = "rank 5 (pid 1005 on host5)"
+    assert held.job.attendances[0].problems == (Trouble("misuse", (5,), f"{shown} sent what ncheck does not send"),)
+
+
+def test_a_rank_that_sends_a_million_frames_is_dropped() -> None:
+    job = Job(3)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as peer:
+        peer.prove().enter(job.member(1))
+        with suppress(ConnectionError):
+            for _ in range(1_000_000):
+                peer.say({"what": "chatter"})
+        assert peer.is_closed()
+    assert job.outcomes(2) == [TOLD]
+    assert first.result(10) == TOLD
+    words = "rank 1 (pid 1001 on host1) sent what ncheck does not send"
+    assert job.attendances[0].problems == (Trouble("misuse", (1,), words),)
+
+
+def test_a_rank_that_comes_twice_is_named_with_both_places_and_all_are_told() -> None:
+    job = Job(3)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as one, Bare(dial(job.ports[0]), job.token) as two:
+        one.prove().enter(job.member(2, machine="m"))
+        two.prove().enter(job.member(2, pid=7, host_name="other", machine="m"))
+        second = job.start(1)
+        told = {"what": "verdict", "verdict": VERDICT, "ended": []}
+        ticket = one.hear()["ticket"]
+        with Bare(dial(job.ports[0]), job.token) as channel:
+            channel.prove().say({"what": "channel", "ticket": ticket})
+            assert one.hear() == told
+            assert two.hear() == told
+    assert [first.result(10), second.result(10)] == [TOLD, TOLD]
+    words = "rank 2 came twice: rank 2 (pid 1002 on host2) and rank 2 (pid 7 on other)"
+    assert job.attendances[0].problems == (Trouble("duplicate-rank", (2,), words),)
+    assert job.attendances[0].missing == ()
+
+
+def test_a_duplicate_stands_in_for_the_rank_that_cannot_come() -> None:
+    job = Job(3)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as one:
+        one.prove().enter(job.member(1, machine="m"))
+        with Bare(dial(job.ports[0]), job.token) as two:
+            two.prove().enter(job.member(1, pid=7, host_name="other", machine="m"))
+            ticket = one.hear()["ticket"]
+            with Bare(dial(job.ports[0]), job.token) as channel:
+                channel.prove().say({"what": "channel", "ticket": ticket})
+                assert two.hear()["what"] == "verdict"
+    assert first.result(10) == TOLD
+    (attendance,) = job.attendances
+    words = "rank 1 came twice: rank 1 (pid 1001 on host1) and rank 1 (pid 7 on other)"
+    assert attendance.problems == (Trouble("duplicate-rank", (1,), words),)
+    assert attendance.missing == (2,)
+
+
+def test_another_world_size_is_named() -> None:
+    job = Job(2)
+    first = job.start(0)
+    second = job.meet(1, rank=job.rank(1, size=4))
+    assert [first.result(10), second] == [TOLD, TOLD]
+    (attendance,) = job.attendances
+    zero, one = (member.shown for member in attendance.members)
+    assert attendance.problems == (Trouble("world-size", (1,), f"{one} has WORLD_SIZE 4, and {zero} has 2"),)
+    assert attendance.missing == ()
+
+
+def test_a_rank_beyond_the_world_size_is_named() -> None:
+    job = Job(2)
+    first = job.start(0)
+    assert [job.meet(3, rank=job.rank(3, size=4)), first.result(10)] == [TOLD, TOLD]
+    (attendance,) = job.attendances
+    assert [trouble.kind for trouble in attendance.problems] == ["world-size"]
+    assert attendance.problems[0].ranks == (3,)
+    assert attendance.missing == (1,)
+
+
+def test_ranks_without_end_are_turned_away(held: Held) -> None:
+    job = held.job
+    with ExitStack() as stack:
+        peers = [stack.enter_context(held.proved()) for _ in range(80)]
+        for peer in peers:
+            with suppress(ConnectionError, AssertionError, TypeError):
+                peer.say({"what": "rank", "member": job.member(0), "seconds": 30})
+        assert held.first.result(20) == TOLD
+    assert len(job.attendances[0].problems) <= 80
+
+
+# Hubs that are none.
+
+
+@pytest.fixture
+def foreign() -> Iterator[tuple[Job, socket.socket]]:
+    """Return a job whose first port somebody else has."""
+    job = Job(2, timeout=2.0)
+    with closing(listen(job.ports[0])) as listener:
+        listener.setblocking(True)  # noqa: FBT003
+        listener.settimeout(20)
+        yield job, listener
+
+
+@pytest.mark.parametrize(
+    "words",
+    [b"", b"SSH-2.0-OpenSSH_9.2\r\n", GREETING, GREETING + bytes(32), b"\0" * 1000, GREETING * 9],
+    ids=["nothing", "ssh", "half", "whole", "zeros", "again"],
+)
+def test_a_stranger_on_the_port_is_told_nothing_and_harms_no_rank(
+    foreign: tuple[Job, socket.socket], words: bytes
+) -> None:
+    job, listener = foreign
+    second = job.start(1)
+    sock, _ = listener.accept()
+    with closing(sock):
+        sock.sendall(words)
+        outcome = second.result(10)
+        assert isinstance(outcome, NotMet)
+        assert (outcome.kind, outcome.is_error) == ("foreign", False)
+        sock.settimeout(5)
+        said = b""
+        with suppress(ConnectionResetError):
+            while data := sock.recv(4096):
+                said += data
+        assert len(said) == (64 if words.startswith(GREETING) and len(words) >= len(GREETING) + 32 else 0)
+
+
+def test_a_job_finds_its_hub_behind_a_stranger(foreign: tuple[Job, socket.socket]) -> None:
+    job, _ = foreign
+    job.timeout = 10.0
+    assert job.outcomes(1, 0) == [TOLD, TOLD]
+    assert job.attendances[0].doors == (job.ports[1],)
+
+
+def test_a_hub_that_knows_no_token_is_left(foreign: tuple[Job, socket.socket]) -> None:
+    job, listener = foreign
+    second = job.start(1)
+    sock, _ = listener.accept()
+    with Bare(sock, b"another", hub=True) as hub:
+        hub.flush()
+        with pytest.raises(ForeignError):
+            hub.prove()
+    assert isinstance(second.result(10), NotMet)
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        7,
+        {"what": "verdict", "verdict": 7, "ended": []},
+        {"what": "verdict", "verdict": {}, "ended": [7]},
+        {"what": "no verdict", "kind": "delete everything", "text": "", "is_error": True},
+        {"what": "no verdict", "kind": "crashed", "text": 7, "is_error": True},
+        {"what": "welcome", "member": 7},
+    ],
+)
+def test_a_hub_that_talks_nonsense_harms_no_rank(foreign: tuple[Job, socket.socket], news: object) -> None:
+    job, listener = foreign
+    second = job.start(1)
+    sock, _ = listener.accept()
+    with Bare(sock, job.token, hub=True) as hub:
+        hub.prove()
+        assert hub.hear()["what"] == "rank"
+        hub.say({"what": "welcome", "member": job.member(0)})
+        hub.say(news)
+        assert second.result(10) == NotMet("lost", "the connection to rank 0 broke")
+
+
+def test_a_hub_that_never_decides_is_left_when_the_time_is_over(foreign: tuple[Job, socket.socket]) -> None:
+    job, listener = foreign
+    second = job.start(1)
+    sock, _ = listener.accept()
+    with Bare(sock, job.token, hub=True) as hub:
+        hub.prove()
+        assert hub.hear()["what"] == "rank"
+        hub.say({"what": "welcome", "member": job.member(0)})
+        assert second.result(10) == NotMet("overran", "rank 0 sent no verdict within 2 s")
+        assert hub.hear() == {"what": "leave", "kind": "overran"}
+
+
+def test_a_hub_that_ends_is_named(foreign: tuple[Job, socket.socket]) -> None:
+    job, listener = foreign
+    second = job.start(1)
+    sock, _ = listener.accept()
+    with Bare(sock, job.token, hub=True) as hub:
+        hub.prove()
+        assert hub.hear()["what"] == "rank"
+        hub.say({"what": "welcome", "member": job.member(0)})
+    words = "rank 0 (pid 1000 on host0) ended before there was a verdict"
+    assert second.result(10) == NotMet("ended", words, is_error=True)

@@ -1,0 +1,251 @@
+"""Why a rank does not find rank 0, and when that is an error: only where the job could not meet either."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from ncheck.errors import SettingsError
+from ncheck.hook.attendance import NotMet, Told
+from ncheck.hook.doors import listen
+
+from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, free_port, nothing_left  # noqa: F401  a fixture
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+TOLD = Told(VERDICT)
+
+
+@contextmanager
+def silent(port: int) -> Iterator[socket.socket]:
+    """Hold a port whose queue is full: who connects gets no answer, as behind a firewall."""
+    with closing(socket.socket()) as listener, closing(socket.socket()) as first, closing(socket.socket()) as second:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(0)
+        first.connect(("127.0.0.1", port))
+        second.setblocking(False)  # noqa: FBT003
+        second.connect_ex(("127.0.0.1", port))
+        yield listener
+
+
+def kind(outcome: object) -> tuple[str, bool]:
+    assert isinstance(outcome, NotMet)
+    return outcome.kind, outcome.is_error
+
+
+def test_a_host_where_nobody_listens_is_an_error_if_the_jobs_own_port_refuses_too() -> None:
+    job = Job(2, timeout=1.5)
+    assert job.meet(1) == NotMet(
+        "refused",
+        "rank 0 was not found at MASTER_ADDR=127.0.0.1 within 2 s: it refuses the connections, and nothing listens on "
+        f"MASTER_PORT {job.fields['master_port']} either",
+        is_error=True,
+    )
+
+
+def test_it_is_a_warning_if_the_jobs_own_port_is_open() -> None:
+    job = Job(2, timeout=1.5)
+    with closing(socket.create_server(("127.0.0.1", job.fields["master_port"]))) as store:
+        assert kind(job.meet(1)) == ("refused", False)
+        store.setblocking(False)  # noqa: FBT003
+        sock, _ = store.accept()
+        with closing(sock):
+            assert sock.recv(100) == b""  # the job's own store was told nothing
+
+
+def test_it_is_a_warning_if_the_master_was_guessed() -> None:
+    job = Job(2, timeout=1.5, named={"master": "SLURM_STEP_NODELIST=gpu[01-02]"})
+    assert kind(job.meet(1)) == ("refused", False)
+    job = Job(2, "", timeout=1.5, hosts=("127.0.0.1", "b"), layout=(0, 1), named={})
+    assert kind(job.meet(1)) == ("refused", False)
+
+
+def test_it_is_a_warning_if_there_is_no_master_port() -> None:
+    assert kind(Job(2, timeout=1.5, master_port=None).meet(1)) == ("refused", False)
+
+
+def test_it_is_a_warning_if_the_time_was_too_short_to_try_the_jobs_own_port() -> None:
+    assert kind(Job(2, timeout=0.3).meet(1)) == ("refused", False)
+
+
+def test_ports_without_an_answer_are_a_warning() -> None:
+    job = Job(2, timeout=1.5, master_port=None)
+    with silent(job.ports[0]):
+        outcome = job.meet(1)
+    assert outcome == NotMet(
+        "filtered",
+        f"rank 0 was not found at MASTER_ADDR=127.0.0.1 within 2 s: no answer from its ports ({job.ports[0]} and 15 "
+        "others), perhaps because of a firewall",
+    )
+
+
+def test_a_master_port_without_an_answer_is_no_error() -> None:
+    job = Job(2, timeout=1.6)
+    with silent(job.fields["master_port"]):
+        assert kind(job.meet(1)) == ("refused", False)
+
+
+@pytest.mark.parametrize("name", ["no-such-host.invalid", "a" * 70, "a..b", "\udcff", " "])
+def test_a_master_that_does_not_resolve_is_an_error(name: str) -> None:
+    outcome = Job(2, name, timeout=0.5).meet(1)
+    assert kind(outcome) == ("unresolved", True)
+
+
+def test_a_master_that_is_loopback_on_another_machine_is_an_error() -> None:
+    outcome = Job(2, "127.0.1.1", timeout=0.5, node=1, nodes=2).meet(1)
+    words = "MASTER_ADDR=127.0.1.1 is 127.0.1.1 on this host, but rank 0 is on another one"
+    assert outcome == NotMet("loopback", words, is_error=True)
+
+
+def test_loopback_that_leads_to_rank_0_all_the_same_is_fine() -> None:
+    job = Job(2, node=1, nodes=2)
+    assert job.outcomes(0, 1) == [TOLD, TOLD]
+
+
+def test_a_rank_without_a_master_says_so_at_once() -> None:
+    outcome = Job(2, "", timeout=30.0, named={}).meet(1)
+    assert outcome == NotMet("no-master", "the launcher's variables do not say where rank 0 is: set MASTER_ADDR")
+
+
+def test_ranks_of_one_machine_need_no_master() -> None:
+    job = Job(2, "", master_port=None, local_size=2, named={})
+    assert job.outcomes(1, 0) == [TOLD, TOLD]
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1", "127.0.0.1:{port}", "[127.0.0.1]:{port}", "localhost"])
+def test_a_given_rendezvous_counts(text: str) -> None:
+    port = free_port()
+    job = Job(2, "no-such-host.invalid")
+    assert job.outcomes(1, 0, rendezvous=text.format(port=port)) == [TOLD, TOLD]
+    assert job.attendances[0].doors == ((port,) if "{port}" in text else job.ports[:1])
+
+
+@pytest.mark.parametrize("text", ["host:", "host:0", "host:70000", "host:x", "[::1]x", ":29400", "[]:1", "host:\u0663"])
+def test_a_wrong_rendezvous_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"is not HOST or HOST:PORT$"):
+        Job(2).meet(0, rendezvous=text)
+
+
+def test_a_given_port_that_is_taken_is_told_by_rank_0() -> None:
+    with closing(listen(port := free_port())):
+        outcome = Job(2).meet(0, rendezvous=f"127.0.0.1:{port}")
+    words = f"ncheck could open no port for the other ranks: port {port}: Address already in use"
+    assert outcome == NotMet("ports", words)
+
+
+def test_a_taken_port_moves_the_meeting_to_the_next() -> None:
+    job = Job(2)
+    with closing(listen(job.ports[0])), closing(listen(job.ports[1])):
+        assert job.outcomes(1, 0) == [TOLD, TOLD]
+    assert job.attendances[0].doors == (job.ports[2],)
+
+
+def test_two_jobs_with_one_master_port_do_not_meet() -> None:
+    port = free_port()
+    jobs = [Job(3, master_port=port) for _ in range(2)]
+    futures = [job.start(number) for number in (2, 0, 1) for job in jobs]
+    assert [future.result(20) for future in futures] == [TOLD] * 6
+    assert [[member.rank for member in job.attendances[0].members] for job in jobs] == [[0, 1, 2]] * 2
+    assert [job.attendances[0].problems for job in jobs] == [(), ()]
+
+
+def test_an_earlier_attempt_that_still_waits_is_left_alone() -> None:
+    earlier = Job(2, timeout=3.0)
+    waiting = earlier.start(0)
+    with closing(dial(earlier.ports[0])):  # it is open
+        later = Job(**{**earlier.fields, "attempt": 1})
+        assert later.outcomes(0, 1) == [TOLD, TOLD]
+        assert not waiting.done()
+    assert waiting.result(10) == TOLD
+    assert earlier.attendances[0].missing == (1,)
+
+
+def test_ranks_come_by_the_jobs_own_port_where_only_that_one_is_let_through() -> None:
+    job = Job(2, timeout=6.0)
+    first = job.start(0)
+    with Bare(dial(job.fields["master_port"]), job.token) as second:  # it opens a second later
+        second.prove().enter(job.member(1))
+        assert second.hear()["what"] == "open"
+    assert first.result(10) == TOLD
+    assert job.attendances[0].doors == (job.ports[0], job.fields["master_port"])
+
+
+def test_the_jobs_own_port_is_free_after_the_meeting() -> None:
+    job = Job(2, timeout=3.0)
+    first = job.start(0)
+    with Bare(dial(job.fields["master_port"]), job.token) as second:
+        second.prove().enter(job.member(1))
+        second.hear()
+        second.sock.close()
+    assert first.result(10) == TOLD
+    with closing(socket.socket()) as store:  # not even SO_REUSEADDR is needed
+        store.bind(("", job.fields["master_port"]))
+
+
+def test_the_evidence_for_a_missing_rank() -> None:
+    job = Job(2, timeout=1.0)
+    job.meet(0)
+    assert (job.attendances[0].evidence, job.attendances[0].missing_is_error) == ("master-port-open", True)
+
+    job = Job(2, timeout=1.0)
+    with closing(listen(job.fields["master_port"])):
+        job.meet(0)
+    assert (job.attendances[0].evidence, job.attendances[0].missing_is_error) == ("", False)
+
+    job = Job(2, timeout=1.0, nodes=1)
+    job.meet(0)
+    assert (job.attendances[0].evidence, job.attendances[0].doors) == ("one-machine", job.ports[:1])
+
+    job = Job(3, timeout=1.0, master_port=None)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as second:
+        second.prove().enter(job.member(1))
+        second.hear()
+    assert first.result(10) == TOLD
+    assert job.attendances[0].evidence == "remote-came"
+
+    job = Job(3, timeout=1.0, master_port=None)
+    assert job.outcomes(0, 1) == [TOLD, TOLD]
+    assert (job.attendances[0].missing, job.attendances[0].evidence) == ((2,), "")
+
+
+def test_ranks_meet_over_ipv6() -> None:
+    job = Job(3, "::1")
+    assert job.outcomes(2, 0, 1) == [TOLD] * 3
+    assert [member.address for member in job.attendances[0].members] == ["::1"] * 3
+
+
+def test_all_addresses_of_a_name_are_tried_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive = ("127.0.0.1", 0)
+    dead = [("127.0.0.2", 0), ("192.0.2.1", 0), ("0.0.0.0", 0)]  # noqa: S104
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", numbers) for numbers in [*dead, alive]]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [*found, *found])
+    assert Job(2, "several").outcomes(1, 0) == [TOLD, TOLD]
+
+
+def test_a_name_may_resolve_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve, asked = socket.getaddrinfo, threading.Event()
+
+    def late(*words: object, **more: object) -> object:
+        if not asked.is_set():
+            asked.set()
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return resolve("127.0.0.1", *words[1:], **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", late)
+    job = Job(2, "pod-0.job")
+    second = job.start(1)
+    assert asked.wait(10)
+    assert job.meet(0) == TOLD
+    assert second.result(10) == TOLD
+
+
+def test_a_machine_name_is_not_taken_for_an_error_without_proof() -> None:
+    host = os.uname().nodename
+    outcome = Job(2, "127.0.0.1", timeout=1.5, hosts=(host, host), layout=(0, 1), node_name=host).meet(1)
+    assert kind(outcome) == ("refused", True)
