@@ -1,32 +1,35 @@
 """Which rank this process is, from the variables that its launcher set.
 
-The innermost launcher wins: LAUNCHERS lists those that start others' processes last, so the first one whose variables
-are all there is the one that started this process. Standard library only: this runs inside the training job.
+The innermost launcher wins: LAUNCHERS lists them from the innermost to the outermost. RANK and WORLD_SIZE that no
+launcher of the list set count only where no launcher around them started more processes than WORLD_SIZE says.
+
+Standard library only: this runs inside the job. docs/integrations.md has the table; what is in it was read from the
+environments of real processes (see tests/ncheck/hook/environments).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from ncheck.errors import NcheckError
+from ncheck.hostlist import is_name, split_list
 from ncheck.text import printable
 
 LARGEST = 1 << 20  # ranks, nodes
 
 _LAST_PORT = 65535
-_LAST_STEP = 0xFFFFFFF0  # Slurm's steps above this number are no steps of srun: batch script, extern, interactive shell
 
 
 class LauncherVariablesError(NcheckError):
-    """The launcher's variables are incomplete, wrong or contradict each other. The message names them."""
+    """The launcher's variables are wrong, incomplete or contradict each other. The message names them."""
 
 
 @dataclass(frozen=True)
 class Rank:
-    """What a process knows about its place in the job. None, "" and () are what the launcher does not tell."""
+    """The place of a process in its job. None, "" and () stand for what the launcher does not say."""
 
     rank: int  # 0 <= rank < size
     size: int
@@ -38,25 +41,64 @@ class Rank:
     hosts: tuple[str, ...] = ()  # in the order of ranks
     master: str = ""  # name or address where rank 0 is
     master_port: int | None = None
+    addresses: tuple[str, ...] = ()  # of the host where rank 0 is, as the launcher itself uses them
     launcher: str = ""  # "" is a single process that no launcher started
-    job: str = ""  # the same on all ranks, and another in another job
-    attempt: int = 0
+    job: str = ""  # the same on all ranks, and different in another job
+    attempt: int = 0  # restarts, where that number is the same on all ranks
     named: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # field -> "RANK=3"
-    layout: tuple[int, ...] = ()  # index into `hosts` for each rank; () unknown
+    layout: tuple[int, ...] = ()  # for each rank the index of its host in `hosts`, where the launcher says it
 
     def host_of(self, rank: int) -> str:
-        """Return the host on which that rank should be; "" if the variables do not say so with certainty."""
-        if len(self.hosts) == 1 and (self.nodes == 1 or self.local_size == self.size):
-            return self.hosts[0]
+        """Return the host on which that rank should be; "" if the variables do not say it."""
         return self.hosts[self.layout[rank]] if 0 <= rank < len(self.layout) else ""
+
+
+class _Variables:
+    """The environment of this process; remembers which variable a field came from."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self.named: dict[str, str] = {}
+
+    def text(self, name: str, key: str = "") -> str:
+        """Return a variable's value, "" if it is not set; it is what `key` comes from."""
+        value = self._environ.get(name, "").strip()
+        if value and key:
+            self.named[key] = self.shown(name)
+        return value
+
+    def number(self, name: str, key: str = "", least: int = 0, most: int = LARGEST) -> int | None:
+        """Return a variable's number, None if it is not set. Raises LauncherVariablesError if it is none, or wrong."""
+        text = self.text(name, key)
+        if not text:
+            return None
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdecimal()):
+            raise LauncherVariablesError(f"{self.shown(name)} is not a whole number")
+        number = int(text) if len(digits) <= len(str(1 << 64)) else most + 1
+        if text[0] == "-" or number < least:
+            raise LauncherVariablesError(f"{self.shown(name)} is too small: the minimum is {least}")
+        if number > most:
+            raise LauncherVariablesError(f"{self.shown(name)} is too large: the maximum is {most}")
+        return number
+
+    def shown(self, name: str) -> str:
+        """Return "RANK=3"."""
+        return f"{name}={printable(self._environ.get(name, ''), 60)}"
+
+    def all_set(self, names: Sequence[str]) -> bool:
+        return all(self.text(name) for name in names)
+
+
+def _nothing_more(rank: Rank, _: _Variables) -> Rank:
+    return rank
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """The variables of a launcher. Where several are named, the first that is set counts."""
+    """Names of the variables that a launcher sets in each process that it starts; "" where it sets none."""
 
     name: str
-    marks: tuple[str, ...]  # all of them are set in each process that it starts
     rank: str
     size: str
     local_rank: str = ""
@@ -64,121 +106,66 @@ class Launcher:
     node: str = ""
     nodes: str = ""
     node_name: str = ""
-    master: tuple[str, ...] = ("MASTER_ADDR",)
-    master_port: tuple[str, ...] = ("MASTER_PORT",)
     job: tuple[str, ...] = ()
     attempt: str = ""
+    marks: tuple[str, ...] = ()  # what else is set, so that no other launcher is taken for this one
+    more: Callable[[Rank, _Variables], Rank] = _nothing_more
+
+    def started(self, variables: _Variables) -> bool:
+        """Return whether the environment is one of a process that this launcher started."""
+        return variables.all_set((self.rank, self.size, *self.marks))
+
+    def read(self, variables: _Variables) -> Rank:
+        """Return the rank by this launcher's variables."""
+        rank = variables.number(self.rank, "rank")
+        size = variables.number(self.size, "size", least=1)
+        assert rank is not None  # noqa: S101  both are set in what it started
+        assert size is not None  # noqa: S101
+        master = variables.text("MASTER_ADDR", "master")
+        found = Rank(
+            rank=rank,
+            size=size,
+            local_rank=variables.number(self.local_rank, "local_rank"),
+            local_size=variables.number(self.local_size, "local_size", least=1),
+            node=variables.number(self.node, "node"),
+            nodes=variables.number(self.nodes, "nodes", least=1),
+            node_name=variables.text(self.node_name, "node_name"),
+            master=master,
+            # Kubernetes sets MASTER_PORT=tcp://10.96.0.7:80 where a service is called "master".
+            master_port=variables.number("MASTER_PORT", "master_port", least=1, most=_LAST_PORT) if master else None,
+            launcher=self.name,
+            job=self.job_id(variables),
+            attempt=variables.number(self.attempt, "attempt") or 0,
+            named=variables.named,
+        )
+        _refuse_outside(found)
+        return _on_one_node(self.more(found, variables))
+
+    def job_id(self, variables: _Variables) -> str:
+        """Return the variables that tell this job from others; "" if none does."""
+        ids = (f"{name}={value}" for name in self.job if (value := variables.text(name)) not in _NO_ID)
+        return " ".join(ids)
 
 
-_TORCH = Launcher(
-    "torchrun",
-    ("TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE"),
-    "RANK",
-    "WORLD_SIZE",
-    "LOCAL_RANK",
-    "LOCAL_WORLD_SIZE",
-    "GROUP_RANK",
-    "GROUP_WORLD_SIZE",
-    job=("TORCHELASTIC_RUN_ID",),
-    attempt="TORCHELASTIC_RESTART_COUNT",
-)
+_NO_ID = ("", "none")  # torchrun's where the user gave no --rdzv-id
 
-_VARIABLES = Launcher(
-    "variables", ("RANK", "WORLD_SIZE"), "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "NNODES"
-)
 
-_SRUN = Launcher(
-    "srun",
-    ("SLURM_PROCID", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"),
-    "SLURM_PROCID",
-    "SLURM_STEP_NUM_TASKS",
-    "SLURM_LOCALID",
-    "",
-    "SLURM_NODEID",
-    "SLURM_STEP_NUM_NODES",
-    "SLURMD_NODENAME",
-    job=("SLURM_JOB_ID", "SLURM_STEP_ID"),
-    attempt="SLURM_RESTART_COUNT",
-)
+def _refuse_outside(rank: Rank) -> None:
+    for index, count in (("rank", "size"), ("local_rank", "local_size"), ("node", "nodes")):
+        number, limit = getattr(rank, index), getattr(rank, count)
+        if number is not None and limit is not None and number >= limit:
+            raise LauncherVariablesError(f"{rank.named[index]} must be below {rank.named[count]}")
+    if rank.local_size is not None and rank.local_size > rank.size:
+        raise LauncherVariablesError(f"{rank.named['local_size']} is more than {rank.named['size']}")
 
-# From the innermost to the outermost.
-LAUNCHERS: tuple[Launcher, ...] = (
-    replace(_TORCH, name="accelerate", marks=("ACCELERATE_MIXED_PRECISION", *_TORCH.marks)),
-    _TORCH,
-    Launcher(
-        "paddle",
-        ("PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM"),
-        "PADDLE_TRAINER_ID",
-        "PADDLE_TRAINERS_NUM",
-        "PADDLE_RANK_IN_NODE",
-        "PADDLE_LOCAL_SIZE",
-        "",
-        "PADDLE_NNODES",
-        master=("PADDLE_MASTER", "MASTER_ADDR"),
-        job=("PADDLE_JOB_ID",),
-    ),
-    Launcher(
-        "deepspeed",
-        ("CROSS_RANK", "CROSS_SIZE", "LOCAL_SIZE", "RANK", "WORLD_SIZE"),
-        "RANK",
-        "WORLD_SIZE",
-        "LOCAL_RANK",
-        "LOCAL_SIZE",
-        "CROSS_RANK",
-        "CROSS_SIZE",
-    ),
-    replace(_VARIABLES, name="oneflow", marks=("GLOG_log_dir", *_VARIABLES.marks)),
-    _VARIABLES,
-    Launcher(
-        "horovodrun",
-        ("HOROVOD_RANK", "HOROVOD_SIZE"),
-        "HOROVOD_RANK",
-        "HOROVOD_SIZE",
-        "HOROVOD_LOCAL_RANK",
-        "HOROVOD_LOCAL_SIZE",
-        "HOROVOD_CROSS_RANK",
-        "HOROVOD_CROSS_SIZE",
-        "HOROVOD_HOSTNAME",
-        master=("MASTER_ADDR", "HOROVOD_GLOO_RENDEZVOUS_ADDR"),
-        master_port=("MASTER_PORT", "HOROVOD_GLOO_RENDEZVOUS_PORT"),
-    ),
-    Launcher(
-        "Open MPI",
-        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-        "OMPI_COMM_WORLD_RANK",
-        "OMPI_COMM_WORLD_SIZE",
-        "OMPI_COMM_WORLD_LOCAL_RANK",
-        "OMPI_COMM_WORLD_LOCAL_SIZE",
-        "",
-        "OMPI_MCA_orte_num_nodes",
-        "PMIX_HOSTNAME",
-        job=("OMPI_MCA_orte_precondition_transports", "PMIX_NAMESPACE"),
-    ),
-    Launcher(
-        "Intel MPI",
-        ("I_MPI_HYDRA_UUID", "MPI_LOCALNRANKS", "PMI_RANK", "PMI_SIZE"),
-        "PMI_RANK",
-        "PMI_SIZE",
-        "MPI_LOCALRANKID",
-        "MPI_LOCALNRANKS",
-        "HYDRA_BSTRAP_NODE_ID",
-        "",
-        "HYDRA_BSTRAP_LOCALHOST",
-        job=("I_MPI_HYDRA_UUID",),
-    ),
-    Launcher(
-        "MPICH",
-        ("MPI_LOCALNRANKS", "PMI_RANK", "PMI_SIZE"),
-        "PMI_RANK",
-        "PMI_SIZE",
-        "MPI_LOCALRANKID",
-        "MPI_LOCALNRANKS",
-        "",
-        "",
-        "PMI_HOSTNAME",
-    ),
-    _SRUN,
-)
+
+def _on_one_node(rank: Rank) -> Rank:
+    """Complete the place of a rank whose job has only one node."""
+    if rank.local_size != rank.size and rank.nodes != 1:
+        return rank
+    hosts = rank.hosts or ((rank.node_name,) if rank.node_name else ())
+    layout = (0,) * rank.size if len(hosts) == 1 else ()
+    return replace(rank, node=0, nodes=1, local_size=rank.size, hosts=hosts, layout=layout)
 
 
 def read_rank(environ: Mapping[str, str]) -> Rank:
@@ -186,200 +173,323 @@ def read_rank(environ: Mapping[str, str]) -> Rank:
 
     Raises LauncherVariablesError if the variables of its launcher are wrong, incomplete or contradict each other.
     """
-    present = [launcher for launcher in LAUNCHERS if _started(launcher, environ)]
+    present = [launcher for launcher in LAUNCHERS if launcher.started(_Variables(environ))]
     if not present:
-        _refuse_half(environ)
+        _refuse_size_without_rank(_Variables(environ))
         return Rank(0, 1)
-    inner = present[0]
-    if inner is _VARIABLES:
-        outer = next((launcher for launcher in present[1:] if _number(environ, launcher.size, least=1) > 1), None)
-        if outer and _number(environ, "WORLD_SIZE", least=1) == 1:
-            inner = outer  # a job of one rank is no claim: these are left from another one
-        elif outer:
-            _refuse_contradiction(environ, outer)
-    return _read(environ, inner)
+    inner, *outer = present
+    rank = inner.read(_Variables(environ))
+    if inner is _VARIABLES and outer:
+        around = outer[0].read(_Variables(environ))
+        if not _counts(rank, around):
+            return _with_master_of_slurm(around, _Variables(environ))
+    if inner.rank == "RANK":
+        rank = replace(rank, job=" ".join(filter(None, [rank.job, *_outer_job_ids(rank, outer, environ)])))
+    return _with_master_of_slurm(rank, _Variables(environ))
 
 
-def _started(launcher: Launcher, environ: Mapping[str, str]) -> bool:
-    if not all(environ.get(name) for name in launcher.marks):
-        return False
-    return launcher is not _SRUN or _number(environ, "SLURM_STEP_ID", most=0xFFFFFFFF) < _LAST_STEP
+def _refuse_size_without_rank(variables: _Variables) -> None:
+    """Refuse WORLD_SIZE alone, except with NODE_RANK: Lightning counts the ranks of such a job itself."""
+    size = variables.number("WORLD_SIZE", least=1)
+    if size is not None and size > 1 and not variables.all_set(["RANK"]) and not variables.all_set(["NODE_RANK"]):
+        raise LauncherVariablesError(f"RANK is not set, but {variables.shown('WORLD_SIZE')} is")
 
 
-def _refuse_half(environ: Mapping[str, str]) -> None:
-    """Refuse a RANK without WORLD_SIZE, and the other way round, where no launcher says more."""
-    for given, missing in (("WORLD_SIZE", "RANK"), ("RANK", "WORLD_SIZE")):
-        if environ.get(given) and not environ.get(missing) and _number(environ, given) > (given == "WORLD_SIZE"):
-            raise LauncherVariablesError(f"{missing} is not set, but {_shown(environ, given)} is")
+def _counts(bare: Rank, around: Rank) -> bool:
+    """Return whether bare RANK and WORLD_SIZE count, and not those of the launcher around them.
 
-
-def _refuse_contradiction(environ: Mapping[str, str], outer: Launcher) -> None:
-    """Refuse bare RANK and WORLD_SIZE that cannot be of the same job as the launcher's.
-
-    A WORLD_SIZE above the launcher's size is legal: a script that starts several ranks per task sets it.
+    More ranks than the launcher started: a script that starts one process per GPU. Fewer: they are of the node, or left
+    from another job. As many, but counted node by node where the launcher counts otherwise: legal too.
     """
-    rank, size = _number(environ, "RANK"), _number(environ, "WORLD_SIZE", least=1)
-    outer_rank, outer_size = _number(environ, outer.rank), _number(environ, outer.size, least=1)
-    if size == outer_size and rank != outer_rank:
-        names = ("RANK", outer.rank)
-    elif size < outer_size and rank == outer_rank:
-        names = ("WORLD_SIZE", outer.size)
-    else:
-        return
-    first, second = (_shown(environ, name) for name in names)
-    raise LauncherVariablesError(f"{first} contradicts {second} of {outer.name}: unset {names[0]}, or set both alike")
-
-
-def _read(environ: Mapping[str, str], launcher: Launcher) -> Rank:
-    named: dict[str, str] = {}
-
-    def text(key: str, names: Iterable[str]) -> str:
-        name = next((name for name in names if name and environ.get(name)), "")
-        if name:
-            named[key] = _shown(environ, name)
-        return environ[name] if name else ""
-
-    def number(key: str, name: str, least: int = 0, most: int = LARGEST) -> int | None:
-        if not text(key, (name,)):
-            return None
-        return _number(environ, name, least, most)
-
-    rank, size = number("rank", launcher.rank), number("size", launcher.size, least=1)
-    assert rank is not None  # noqa: S101  a mark of every launcher
-    assert size is not None  # noqa: S101  the same
-    master = text("master", launcher.master)
-    port_name = next((name for name in launcher.master_port if environ.get(name)), "")
-    found = Rank(
-        rank=rank,
-        size=size,
-        local_rank=number("local_rank", launcher.local_rank),
-        local_size=number("local_size", launcher.local_size, least=1),
-        node=number("node", launcher.node),
-        nodes=number("nodes", launcher.nodes, least=1),
-        node_name=text("node_name", (launcher.node_name,)),
-        master=master,
-        master_port=number("master_port", port_name, least=1, most=_LAST_PORT),
-        launcher=launcher.name,
-        job=" ".join(f"{name}={environ[name]}" for name in launcher.job if _tells(environ, name)),
-        attempt=number("attempt", launcher.attempt) or 0,
-        named=named,
+    if bare.size != around.size or bare.rank == around.rank:
+        return bare.size > around.size
+    if around.local_size is not None and bare.rank % around.local_size == around.local_rank:
+        return True
+    one, other = bare.named["rank"], around.named["rank"]
+    name = one.partition("=")[0]
+    raise LauncherVariablesError(
+        f"{one} contradicts {other} ({around.launcher}) in a job of {bare.size} ranks: unset {name} or make them equal"
     )
-    if launcher is _SRUN:
-        found = _with_slurm_hosts(found, environ, named)
-    _refuse_outside(found, named)
-    return found
 
 
-def _tells(environ: Mapping[str, str], name: str) -> bool:
-    """Return whether a job id tells one job from another: torchrun says "none" where the user gave no --rdzv-id."""
-    return bool(environ.get(name)) and not (name == "TORCHELASTIC_RUN_ID" and environ[name] == "none")
+def _outer_job_ids(rank: Rank, outer: Sequence[Launcher], environ: Mapping[str, str]) -> list[str]:
+    """Return the job ids of the launchers that started the whole job, with one process per rank or per node.
+
+    Others started only a part of it, for example one srun for each node, and then all ranks differ in their ids.
+    """
+    variables = _Variables(environ)
+    around = (launcher for launcher in outer if rank.nodes == 1 or variables.number(launcher.size) in _parts(rank))
+    return [launcher.job_id(variables) for launcher in around]
 
 
-def _refuse_outside(rank: Rank, named: Mapping[str, str]) -> None:
-    pairs = (("rank", "size"), ("local_rank", "local_size"), ("node", "nodes"))
-    for index, count in pairs:
-        number, limit = getattr(rank, index), getattr(rank, count)
-        if number is not None and limit is not None and number >= limit:
-            raise LauncherVariablesError(
-                f"{named[index]} does not fit {named[count]}: it must be from 0 to {limit - 1} ({rank.launcher})"
-            )
+def _parts(rank: Rank) -> tuple[int, ...]:
+    return (rank.size,) if rank.nodes is None else (rank.size, rank.nodes)
 
 
-def _with_slurm_hosts(rank: Rank, environ: Mapping[str, str], named: dict[str, str]) -> Rank:
-    """Add what Slurm says of the other nodes. What contradicts this rank's own place is left out."""
-    hosts = slurm_hosts(environ.get("SLURM_STEP_NODELIST", ""))
-    if not hosts or len(hosts) != (rank.nodes or len(hosts)):
+def _with_master_of_slurm(rank: Rank, variables: _Variables) -> Rank:
+    """Take rank 0 to be on the first node of the Slurm allocation, where the launcher does not say it."""
+    if rank.master or rank.nodes == 1:
         return rank
-    named["hosts"] = _shown(environ, "SLURM_STEP_NODELIST")
-    counts = slurm_counts(environ.get("SLURM_STEP_TASKS_PER_NODE", ""))
-    if rank.node is not None and rank.node < len(counts) == len(hosts):
-        named["local_size"] = _shown(environ, "SLURM_STEP_TASKS_PER_NODE")
-        rank = replace(rank, local_size=counts[rank.node])
-    master = rank.master or hosts[0]
-    named.setdefault("master", named["hosts"])
-    layout = _layout(counts, environ.get("SLURM_DISTRIBUTION", ""))
-    if len(counts) != len(hosts) or len(layout) != rank.size or layout[rank.rank] != rank.node:
-        layout = ()
-    return replace(rank, hosts=hosts, master=master, layout=layout)
+    hosts = hosts_of_slurm(variables.text("SLURM_JOB_NODELIST"))
+    if not hosts or variables.text("SLURM_DISTRIBUTION") == "arbitrary":
+        return rank
+    named = {**rank.named, "master": variables.shown("SLURM_JOB_NODELIST")}
+    return replace(rank, master=hosts[0], named=named)
 
 
-def _layout(counts: tuple[int, ...], distribution: str) -> tuple[int, ...]:
-    """Return the index of the node of each rank. "" is block, or cyclic with one task per node, which is the same."""
+# torchrun
+
+
+def _torch(rank: Rank, _: _Variables) -> Rank:
+    """Drop the number of restarts in a job of several agents.
+
+    Each agent counts its own: in a job of two that restarted because a rank of one died, one said 1 and the other 0
+    (torch 2.13). All else is as it was before the restart.
+    """
+    return rank if rank.nodes == 1 else replace(rank, attempt=0)
+
+
+# srun
+
+
+def _srun(rank: Rank, variables: _Variables) -> Rank:
+    """Add the hosts and the tasks on each. What does not fit this task's own place is not used."""
+    hosts = hosts_of_slurm(variables.text("SLURM_STEP_NODELIST"))
+    counts = counts_of_slurm(variables.text("SLURM_STEP_TASKS_PER_NODE"))
+    distribution = variables.text("SLURM_DISTRIBUTION")
+    if rank.node is None or len(hosts) != rank.nodes or len(counts) != rank.nodes or sum(counts) != rank.size:
+        return rank
+    variables.text("SLURM_STEP_TASKS_PER_NODE", "local_size")
+    rank = replace(rank, local_size=counts[rank.node])
+    if distribution == "arbitrary" or variables.text("SLURM_HET_SIZE"):  # hosts are listed in another order
+        return rank
+    variables.text("SLURM_STEP_NODELIST", "hosts")
+    if not rank.master:
+        variables.text("SLURM_STEP_NODELIST", "master")
+    layout = _layout(counts, _at_once(distribution, variables))
+    known = layout and layout[rank.rank] == rank.node
+    return replace(rank, hosts=hosts, master=rank.master or hosts[0], layout=layout if known else ())
+
+
+def _at_once(distribution: str, variables: _Variables) -> int:
+    """Return how many consecutive tasks a node gets before the next node's turn; 0 unknown."""
     kind = re.split("[:,]", distribution.lower(), maxsplit=1)[0]
-    if kind in {"", "block", "*"}:
-        return tuple(node for node, count in enumerate(counts) for _ in range(count))
-    if kind == "cyclic":
-        turns = range(max(counts, default=0))
-        return tuple(node for turn in turns for node, count in enumerate(counts) if turn < count)
-    return ()
+    if kind == "plane":
+        return variables.number("SLURM_DIST_PLANESIZE") or 0
+    return {"": LARGEST, "block": LARGEST, "cyclic": 1}.get(kind, 0)
 
 
-# as in 4(x2)
+def _layout(counts: tuple[int, ...], at_once: int) -> tuple[int, ...]:
+    """Return for each task the index of its node."""
+    left, layout = list(counts), list[int]()
+    while at_once and any(left):
+        for node, count in enumerate(left):
+            turn = min(count, at_once)
+            layout += [node] * turn
+            left[node] -= turn
+    return tuple(layout)
+
+
+# as in 4(x2),3
 _COUNT = re.compile(r"(?P<count>\d{1,7})(?:\(x(?P<times>\d{1,7})\))?", re.ASCII)
 
-# node[01-16,20] in rack1-node[01-16,20],login
-_PART = re.compile(r"(?:[^\[\],]|\[[^\[\]]*\])+")
 
-# [01-16,20]
+def counts_of_slurm(text: str) -> tuple[int, ...]:
+    """Return the tasks on each node: "4(x2),3" is (4, 4, 3). () if it is anything else."""
+    counts: list[int] = []
+    for part in text.split(","):
+        found = _COUNT.fullmatch(part)
+        times = int(found["times"] or 1) if found else 0
+        if not found or len(counts) + times > LARGEST:
+            return ()
+        counts += [int(found["count"])] * times
+    return tuple(counts) if sum(counts) <= LARGEST else ()
+
+
+def hosts_of_slurm(text: str) -> tuple[str, ...]:
+    """Return the names in a node list of Slurm, in its order: "node[01-03,07],login". () if it is anything else.
+
+    (ncheck.hostlist sorts, and takes 20 ms for it.)
+    """
+    names: list[str] = []
+    for part in split_list(text):
+        names += _unfolded(part)
+        if len(names) > LARGEST:
+            return ()
+    return tuple(names) if all(is_name(name) for name in names) else ()
+
+
+# node[01-16,20]-ib
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 # 01-16
 _RANGE = re.compile(r"(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?", re.ASCII)
 
 
-def slurm_counts(text: str) -> tuple[int, ...]:
-    """Return the tasks on each node: "4(x2),3" is (4, 4, 3). () if it is anything else."""
-    counts: list[int] = []
-    for part in text.split(","):
-        found = _COUNT.fullmatch(part)
-        if not found or len(counts) + int(found["times"] or 1) > LARGEST:
-            return ()
-        counts += [int(found["count"])] * int(found["times"] or 1)
-    return tuple(counts) if sum(counts) <= LARGEST else ()
-
-
-def slurm_hosts(text: str) -> tuple[str, ...]:
-    """Return the names in Slurm's node list, in its order: "node[01-03,07],login". () if it is anything else.
-
-    (ncheck.hostlist reads more forms, sorts them, and costs 20 ms.)
-    """
-    names: list[str] = []
-    for part in _PART.findall(text):
-        names += _unfolded(part)
-        if len(names) > LARGEST:
-            return ()
-    return tuple(names)
-
-
 def _unfolded(part: str) -> list[str]:
+    """Return the names of one part of a node list; what is no range makes a name that is none."""
     found = _BRACKETS.search(part)
     if not found:
-        return [part.strip()]
-    numbers: list[str] = []
-    for text in found[1].split(","):
-        ends = _RANGE.fullmatch(text)
-        if not ends:
-            return []
-        first, last = ends["first"], ends["last"] or ends["first"]
-        if int(last) - int(first) > LARGEST:
-            return []
-        numbers += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
+        return [part]
+    ends = [_RANGE.fullmatch(text) for text in found[1].split(",")]
     rest = _unfolded(part[found.end() :])
+    numbers = [number for end in ends for number in (_numbers(end) if end else ["?"])]
     if len(numbers) * len(rest) > LARGEST:
-        return []
+        return ["?"]
     return [part[: found.start()] + number + end for number in numbers for end in rest]
 
 
-def _number(environ: Mapping[str, str], name: str, least: int = 0, most: int = LARGEST) -> int:
-    text = environ.get(name, "").strip()
-    digits = text.removeprefix("-")
-    if not digits.isdecimal() or not digits.isascii():
-        raise LauncherVariablesError(f"{_shown(environ, name)} is not a whole number")
-    number = int(text) if len(text) <= len(str(1 << 64)) else most + 1
-    if not least <= number <= most:
-        raise LauncherVariablesError(f"{_shown(environ, name)} must be from {least} to {most}")
-    return number
+def _numbers(ends: re.Match[str]) -> list[str]:
+    first, last = ends["first"], ends["last"] or ends["first"]
+    if int(last) - int(first) > LARGEST:
+        return ["?"]
+    return [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
 
 
-def _shown(environ: Mapping[str, str], name: str) -> str:
-    return f"{name}={printable(environ.get(name, ''), 60)}"
+# Open MPI
+
+
+# 843579392.2;tcp://10.20.0.2:33605 (4.1), prterun-node01-24282@0.2;tcp4://127.0.0.1:59233 (5.0): the third daemon
+_DAEMON = re.compile(r"[^;]*[.@](?:0\.)?(?P<index>\d{1,7});", re.ASCII)
+
+# 843579392.0;tcp://10.20.0.1,172.17.0.1:46271;tcp6://[fd00::1]:33177
+_ADDRESSES = re.compile(r";tcp://(?P<addresses>[0-9.,]+):\d+", re.ASCII)
+
+# prterun-gpu-node01-24282@1
+_NAMESPACE = re.compile(r"prterun-(?P<host>[A-Za-z0-9_.-]+)-\d+@\d+", re.ASCII)
+
+
+def _open_mpi(rank: Rank, variables: _Variables) -> Rank:
+    """Add where rank 0 is: the daemon that is as many nodes before this one's as there are nodes with lower ranks.
+
+    mpirun is daemon 0, on the host where it was typed, with or without ranks.
+    """
+    source = next((name for name in _DAEMONS if variables.text(name)), "")
+    found = _DAEMON.match(variables.text(source))
+    before = _nodes_before(rank, variables)
+    if rank.master or not found or before is None or before > int(found["index"]):
+        return rank
+    first = int(found["index"]) - before
+    if not before:
+        master, source = rank.node_name, "PMIX_HOSTNAME"
+    else:
+        master, source = _host_of_daemon(first, variables)
+    addresses = _ADDRESSES.search(variables.text("OMPI_MCA_orte_hnp_uri")) if first == 0 else None
+    if master:
+        variables.text(source, "master")
+    return replace(
+        rank, master=master, addresses=tuple(dict.fromkeys(addresses["addresses"].split(","))) if addresses else ()
+    )
+
+
+_DAEMONS = ("OMPI_MCA_orte_local_daemon_uri", "PMIX_SERVER_URI2")
+
+
+def _nodes_before(rank: Rank, variables: _Variables) -> int | None:
+    """Return how many nodes have only lower ranks or, by node, a lower first rank; None unknown."""
+    if rank.local_rank is None or rank.local_size is None:
+        return None
+    if variables.text("OMPI_MCA_rmaps_base_mapping_policy").lower().startswith("node"):
+        before = rank.rank - rank.local_rank * (rank.nodes or 0)
+        return before if 0 <= before < (rank.nodes or 0) else None
+    before, rest = divmod(rank.rank - rank.local_rank, rank.local_size)
+    return before if rest == 0 else None
+
+
+def _host_of_daemon(index: int, variables: _Variables) -> tuple[str, str]:
+    """Return the host of Open MPI's daemon of this index and the variable that says it; "" unknown."""
+    name = "OMPI_MCA_orte_node_regex"  # gpu[2:1-2,7],login@0(4): the hosts of all daemons, then their hardware
+    if text := variables.text(name).partition("@")[0]:
+        hosts = hosts_of_slurm(_WIDTH.sub(_with_zeros, text))
+        return (hosts[index] if index < len(hosts) else ""), name
+    found = _NAMESPACE.fullmatch(variables.text("PMIX_NAMESPACE")) if index == 0 else None
+    return (found["host"] if found else ""), "PMIX_NAMESPACE"
+
+
+# [2:1-2,7]
+_WIDTH = re.compile(r"\[(?P<width>\d):(?P<ranges>[^\[\]]*)\]", re.ASCII)
+
+
+def _with_zeros(found: re.Match[str]) -> str:
+    """Return [2:1-2,7] as [01-02,07]."""
+    width = int(found["width"])
+    return "[" + re.sub(r"\d+", lambda number: number[0].zfill(width), found["ranges"]) + "]"
+
+
+# horovodrun, paddle
+
+
+def _horovod(rank: Rank, variables: _Variables) -> Rank:
+    """Take rank 0 to be on the host where horovodrun was typed."""
+    return rank if rank.master else replace(rank, master=variables.text("HOROVOD_GLOO_RENDEZVOUS_ADDR", "master"))
+
+
+def _paddle(rank: Rank, variables: _Variables) -> Rank:
+    """Add the hosts: each rank has one endpoint, such as 10.20.0.1:6070, and they are listed in the order of ranks."""
+    names = [_host_and_port(endpoint) for endpoint in variables.text("PADDLE_TRAINER_ENDPOINTS", "hosts").split(",")]
+    if len(names) != rank.size:
+        return rank
+    hosts = tuple(dict.fromkeys(host for host, _ in names))
+    index = {host: number for number, host in enumerate(hosts)}
+    layout = tuple(index[host] for host, _ in names)
+    source = "PADDLE_MASTER" if variables.text("PADDLE_MASTER") else "PADDLE_TRAINER_ENDPOINTS"
+    master, port = _host_and_port(variables.text(source, "master").partition(",")[0])
+    return replace(
+        rank, node=layout[rank.rank], node_name=hosts[layout[rank.rank]], hosts=hosts, layout=layout,
+        master=master, master_port=port,
+    )  # fmt: skip
+
+
+def _host_and_port(endpoint: str) -> tuple[str, int | None]:
+    host, _, port = endpoint.rpartition(":")
+    number = int(port) if port.isascii() and port.isdecimal() and len(port) <= len(str(_LAST_PORT)) else 0
+    return host.strip("[]"), number if 1 <= number <= _LAST_PORT else None
+
+
+_TORCHRUN = Launcher(
+    "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE",
+    job=("TORCHELASTIC_RUN_ID",), attempt="TORCHELASTIC_RESTART_COUNT", marks=("TORCHELASTIC_RUN_ID",), more=_torch,
+)  # fmt: skip
+
+_VARIABLES = Launcher("variables", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+
+_HYDRA = Launcher(
+    "MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", node_name="PMI_HOSTNAME",
+    job=("SLURM_JOB_ID",), marks=("MPI_LOCALNRANKS",),
+)  # fmt: skip
+
+LAUNCHERS: tuple[Launcher, ...] = (
+    replace(_TORCHRUN, name="accelerate", marks=(*_TORCHRUN.marks, "ACCELERATE_MIXED_PRECISION")),
+    _TORCHRUN,
+    Launcher(
+        "deepspeed", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE",
+        marks=("LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE"),
+    ),
+    Launcher(
+        "paddle", "PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM", "PADDLE_RANK_IN_NODE", "PADDLE_LOCAL_SIZE",
+        nodes="PADDLE_NNODES", job=("PADDLE_TRAINER_ENDPOINTS",), marks=("PADDLE_TRAINER_ENDPOINTS",), more=_paddle,
+    ),
+    _VARIABLES,  # also those of oneflow, which sets nothing else
+    Launcher(
+        "horovodrun", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",
+        node_name="HOROVOD_HOSTNAME", job=("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT"),
+        more=_horovod,
+    ),
+    Launcher(
+        "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", nodes="OMPI_MCA_orte_num_nodes",
+        node_name="PMIX_HOSTNAME", job=("OMPI_MCA_orte_precondition_transports", "PMIX_NAMESPACE"), more=_open_mpi,
+    ),
+    replace(
+        _HYDRA, name="Intel MPI", node="HYDRA_BSTRAP_NODE_ID", node_name="HYDRA_BSTRAP_LOCALHOST",
+        job=("I_MPI_HYDRA_UUID",), marks=(*_HYDRA.marks, "I_MPI_HYDRA_UUID"),
+    ),
+    _HYDRA,
+    Launcher(
+        "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", node="SLURM_NODEID",
+        nodes="SLURM_STEP_NUM_NODES", node_name="SLURMD_NODENAME",
+        job=("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"), attempt="SLURM_RESTART_COUNT",
+        marks=("SLURM_STEP_ID",), more=_srun,  # a batch script has no step
+    ),
+    Launcher("PMI", "PMI_RANK", "PMI_SIZE", job=("PALS_APID",)),  # other process managers, such as HPE's
+)  # fmt: skip
