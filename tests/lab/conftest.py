@@ -15,7 +15,7 @@ import ncheck as ncheck_package
 import ncheck_checks
 import pytest
 
-from . import hosts
+from . import hosts, layers
 from .command import Run, ncheck
 from .hosts import Lab
 from .namespaces import INIT
@@ -91,12 +91,18 @@ def this_interpreter() -> dict[str, Path]:
     return {str(place).lstrip("/"): place for place in prefixes | outside}
 
 
+def prepare_jobs(lab: Lab) -> None:
+    """Give all nodes this interpreter, an NCCL for it, and a job to run with it."""
+    lab.remake(*lab.nodes, real=this_interpreter())
+    for node in lab.nodes:
+        node.write("/run/job.py", (layers.STANDINS / "job.py").read_text())
+        layers.nccl(node.path("/run/site"), "2.20.5")
+
+
 @pytest.fixture
 def job_lab(lab: Lab) -> Lab:
-    """Give three nodes this interpreter and a job to run with it."""
-    lab.remake(*lab.nodes[:3], real=this_interpreter())
-    for node in lab.nodes[:3]:
-        node.write("/run/job.py", (Path(__file__).parent / "standins/job.py").read_text())
+    """Yield the lab, prepared for jobs."""
+    prepare_jobs(lab)
     return lab
 
 
