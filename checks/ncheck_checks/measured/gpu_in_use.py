@@ -2,7 +2,8 @@
 
 ## What it finds
 GPUs with more than 3 % of their memory and more than 1 GiB in use before the job starts; the driver itself uses less.
-Measurements on such a GPU are too low. Above 10 % ncheck measures nothing on GPUs, except with --force.
+Measurements on such a GPU are too low. Above 10 % ncheck measures nothing on GPUs, except with --force. Inside a job,
+what its own ranks use does not count.
 
 ## Why it matters
 A rank that shares its GPU is slow or runs out of memory, and all others wait for it or end with it. Often a process of
@@ -19,12 +20,15 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.gpus import GpuFacts
-from ncheck.topology.gpus import in_use, share_in_use
+from ncheck.facts.ranks import RanksFacts
+from ncheck.topology.gpus import in_use, share_in_use, used_by_others
 
 
-@node_check("NC730", Severity.WARNING, GpuFacts)
+@node_check("NC730", Severity.WARNING, GpuFacts, also=(RanksFacts,))
 def gpu_in_use(node: NodeView) -> Iterator[Problem]:
-    shares = {gpu.index: share_in_use(gpu) or 0.0 for gpu in in_use(node[GpuFacts])}
+    ranks = node.maybe(RanksFacts)
+    gpus = used_by_others(node[GpuFacts], ranks.pids) if isinstance(ranks, RanksFacts) else node[GpuFacts]
+    shares = {gpu.index: share_in_use(gpu) or 0.0 for gpu in in_use(gpus)}
     if shares:
         used = ", ".join(f"{share:.0%} of GPU {index}" for index, share in shares.items())
         yield Problem(

@@ -32,7 +32,7 @@ class GpuFacts:
 
 
 class NvmlGpu(TypedDict):
-    """One GPU as NVML shows it; memory in bytes."""
+    """One GPU as NVML shows it; memory in bytes. `processes`: the number and the memory of each that computes."""
 
     index: int
     name: str
@@ -40,6 +40,7 @@ class NvmlGpu(TypedDict):
     pci: str | None
     memory_total: int | None
     memory_used: int | None
+    processes: list[tuple[int, int | None]] | None
 
 
 class NvmlAnswer(TypedDict):
@@ -177,7 +178,7 @@ def _none_found(value: NvmlAnswer) -> Unread | Absent:
 
 
 def _gpu(one: NvmlGpu) -> Gpu:
-    pci = one.get("pci")
+    pci, processes = one.get("pci"), one.get("processes")
     return Gpu(
         index=one["index"],
         name=one["name"],
@@ -185,6 +186,7 @@ def _gpu(one: NvmlGpu) -> Gpu:
         pci=pci_address(pci) if pci else "",
         memory_total=one.get("memory_total"),
         memory_used=one.get("memory_used"),
+        processes=None if processes is None else dict(processes),
     )
 
 

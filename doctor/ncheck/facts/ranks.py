@@ -21,15 +21,16 @@ class RankTrouble:
 class RanksFacts:
     """The ranks of one node, and what is known of the whole job, which is the same on every node.
 
-    `size` is the number of ranks that the launcher announced. `came` are this node's ranks that called preflight;
-    `ended` maps those whose process ended before the verdict to its number; `missing` are ranks that should run here
-    and did not come within `waited` seconds. `homeless` are missing ranks of the job whose host is not known.
+    `size` is the number of ranks that the launcher announced. `came` are this node's ranks that called preflight, and
+    `pids` their processes; `ended` maps those whose process ended before the verdict to its number; `missing` are ranks
+    that should run here and did not come within `waited` seconds. `homeless` are missing ranks of no known host.
     `could_come`: the network does not explain who is missing, since others came by it, or all are on one machine.
     `version` is the node's own ncheck, "" unknown; `ours` that of the process that judges.
     """
 
     size: int
     came: tuple[int, ...]
+    pids: tuple[int, ...] = ()
     missing: tuple[int, ...] = ()
     ended: Mapping[int, int] = field(default_factory=dict)
     homeless: tuple[int, ...] = ()

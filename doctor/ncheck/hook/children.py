@@ -18,6 +18,7 @@ def start_child(  # noqa: PLR0913  words of one call
     *,
     stdin: int,
     stdout: int,
+    stderr: int = subprocess.DEVNULL,
     pass_fds: Sequence[int] = (),
     site: bool = True,
 ) -> subprocess.Popen[bytes]:
@@ -29,7 +30,7 @@ def start_child(  # noqa: PLR0913  words of one call
     flags = ["-I", "-B"] if site else ["-I", "-B", "-S"]
     return subprocess.Popen(
         [sys.executable or "python3", *flags, "-c", code, os.pathsep.join(_paths()), *arguments],
-        stdin=stdin, stdout=stdout, stderr=None if os.environ.get("NCHECK_DEBUG") else subprocess.DEVNULL,
+        stdin=stdin, stdout=stdout, stderr=None if os.environ.get("NCHECK_DEBUG") else stderr,
         pass_fds=pass_fds, start_new_session=True, cwd="/",
     )  # fmt: skip
 

@@ -125,7 +125,7 @@ class Connection:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
-                self._over(_reason(error))
+                self._over(reason_of(error))
                 return
             except (ForeignError, MisuseError) as error:
                 self._over(FOREIGN if isinstance(error, ForeignError) else MISUSE)
@@ -159,7 +159,7 @@ class Connection:
         except OSError as error:
             self._waiting.clear()
             if error.errno not in {errno.EPIPE, errno.ECONNRESET}:  # these are read, after what came before them
-                self._over(_reason(error))
+                self._over(reason_of(error))
                 return
         self._watch()
 
@@ -174,7 +174,8 @@ class Connection:
         self._listener.over(self, reason)
 
 
-def _reason(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
+    """Return why a connection is over."""
     if error.errno == errno.ECONNREFUSED:
         return REFUSED
     if error.errno in {errno.ECONNRESET, errno.EPIPE}:
@@ -193,15 +194,15 @@ class Child:
     @property
     def is_over(self) -> bool:
         """Whether it ended. It is not reaped: until then no other process can have its number."""
-        if self._process.returncode is not None:
-            return True
         try:
             return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:
             return True  # this process ignores SIGCHLD, or reaps all its children itself
 
     def end(self, patience: float = OWN_END) -> None:
-        """Let it end by itself for a moment, then end it and everything in its process group."""
+        """Let it end by itself for a moment, then end it and everything in its process group. Once is enough."""
+        if self._process.returncode is not None:
+            return  # its number may be another's by now
         with suppress(OSError, ValueError):
             if self._process.stdin:
                 self._process.stdin.close()
@@ -234,7 +235,7 @@ class Child:
         try:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:  # it has no group of its own, or all of it ended
-            if self._process.returncode is None and not self.is_over:
+            if not self.is_over:
                 os.kill(self._process.pid, number)
         except PermissionError:
             pass  # the group has only processes of another user

@@ -88,6 +88,7 @@ class Hub:
         self._remote_came = False
         self._master_port_tried = False
         self._examination: Examination | None = None
+        self._result: dict[str, Any] | NotMet | None = None
         self._news = b""
 
     # What runs the hub.
@@ -109,7 +110,7 @@ class Hub:
             if self._wants_master_port:
                 times.append(self._master_port_at)
         elif self._stage == _EXAMINATION and self._examination:
-            times.append(self._examination.wake)
+            times.append(self._examination.wake if self._result is None else 0.0)
         elif self._stage == _TELLING and not self._peers:
             times.append(self._attendance_ends)
         else:
@@ -127,8 +128,9 @@ class Hub:
         if self._stage == _CHANNELS and (not self._tickets or now >= self._until):
             self._examine()
         if self._stage == _EXAMINATION and self._examination:
+            self._tell(self._result)  # of the last tick: who ended before it is known by now
             self._examination.tick(now)
-            self._tell(self._examination.result)
+            self._result = self._examination.result
         if self._stage == _TELLING and self._all_told(now):
             self._stage = _DONE
 

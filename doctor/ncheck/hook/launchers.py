@@ -1,10 +1,9 @@
 """Which rank this process is, from the variables that its launcher set.
 
-The innermost launcher wins: LAUNCHERS lists them from the innermost to the outermost. RANK and WORLD_SIZE that no
-launcher of the list set count only where no launcher around them started more processes than WORLD_SIZE says.
+The innermost launcher counts: LAUNCHERS lists them from the innermost to the outermost. docs/integrations.md has the
+same table for users; tests/ncheck/hook/environments has the variables of real jobs that it was made from.
 
-Standard library only: this runs inside the job. docs/integrations.md has the table; what is in it was read from the
-environments of real processes (see tests/ncheck/hook/environments).
+Standard library only: this runs inside the job.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from ncheck.errors import NcheckError
-from ncheck.hostlist import is_name, split_list
+from ncheck.hostlist import is_name, is_v6, split_list
 from ncheck.text import printable
 
 LARGEST = 1 << 20  # ranks, nodes
@@ -41,12 +40,12 @@ class Rank:
     hosts: tuple[str, ...] = ()  # in the order of ranks
     master: str = ""  # name or address where rank 0 is
     master_port: int | None = None
-    addresses: tuple[str, ...] = ()  # of the host where rank 0 is, as the launcher itself uses them
     launcher: str = ""  # "" is a single process that no launcher started
     job: str = ""  # the same on all ranks, and different in another job
     attempt: int = 0  # restarts, where that number is the same on all ranks
     named: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # field -> "RANK=3"
     layout: tuple[int, ...] = ()  # for each rank the index of its host in `hosts`, where the launcher says it
+    addresses: tuple[str, ...] = ()  # of the host where rank 0 is, as the launcher itself uses them
 
     def host_of(self, rank: int) -> str:
         """Return the host on which that rank should be; "" if the variables do not say it."""
@@ -117,14 +116,10 @@ class Launcher:
 
     def read(self, variables: _Variables) -> Rank:
         """Return the rank by this launcher's variables."""
-        rank = variables.number(self.rank, "rank")
-        size = variables.number(self.size, "size", least=1)
-        assert rank is not None  # noqa: S101  both are set in what it started
-        assert size is not None  # noqa: S101
         master = variables.text("MASTER_ADDR", "master")
         found = Rank(
-            rank=rank,
-            size=size,
+            rank=variables.number(self.rank, "rank") or 0,  # both are set in what it started
+            size=variables.number(self.size, "size", least=1) or 1,
             local_rank=variables.number(self.local_rank, "local_rank"),
             local_size=variables.number(self.local_size, "local_size", least=1),
             node=variables.number(self.node, "node"),
@@ -181,10 +176,10 @@ def read_rank(environ: Mapping[str, str]) -> Rank:
     rank = inner.read(_Variables(environ))
     if inner is _VARIABLES and outer:
         around = outer[0].read(_Variables(environ))
-        if not _counts(rank, around):
+        if not _counts_within(rank, around):
             return _with_master_of_slurm(around, _Variables(environ))
-    if inner.rank == "RANK":
-        rank = replace(rank, job=" ".join(filter(None, [rank.job, *_outer_job_ids(rank, outer, environ)])))
+    if inner.rank == "RANK":  # it works inside another launcher, and has no id of its own or one that users choose
+        rank = replace(rank, job=" ".join([*filter(None, [rank.job]), *_outer_ids(rank, outer, _Variables(environ))]))
     return _with_master_of_slurm(rank, _Variables(environ))
 
 
@@ -195,8 +190,8 @@ def _refuse_size_without_rank(variables: _Variables) -> None:
         raise LauncherVariablesError(f"RANK is not set, but {variables.shown('WORLD_SIZE')} is")
 
 
-def _counts(bare: Rank, around: Rank) -> bool:
-    """Return whether bare RANK and WORLD_SIZE count, and not those of the launcher around them.
+def _counts_within(bare: Rank, around: Rank) -> bool:
+    """Return whether bare RANK and WORLD_SIZE count inside of a launcher, and not its own.
 
     More ranks than the launcher started: a script that starts one process per GPU. Fewer: they are of the node, or left
     from another job. As many, but counted node by node where the launcher counts otherwise: legal too.
@@ -212,18 +207,14 @@ def _counts(bare: Rank, around: Rank) -> bool:
     )
 
 
-def _outer_job_ids(rank: Rank, outer: Sequence[Launcher], environ: Mapping[str, str]) -> list[str]:
+def _outer_ids(rank: Rank, outer: Sequence[Launcher], variables: _Variables) -> list[str]:
     """Return the job ids of the launchers that started the whole job, with one process per rank or per node.
 
-    Others started only a part of it, for example one srun for each node, and then all ranks differ in their ids.
+    Others started only a part of it, for example one srun for each node; their ids differ between the ranks.
     """
-    variables = _Variables(environ)
-    around = (launcher for launcher in outer if rank.nodes == 1 or variables.number(launcher.size) in _parts(rank))
-    return [launcher.job_id(variables) for launcher in around]
-
-
-def _parts(rank: Rank) -> tuple[int, ...]:
-    return (rank.size,) if rank.nodes is None else (rank.size, rank.nodes)
+    wholes = {rank.size} if rank.launcher == _VARIABLES.name else {rank.size, rank.nodes}
+    ids = (launcher.job_id(variables) for launcher in outer if variables.number(launcher.size) in wholes)
+    return [text for text in ids if text]
 
 
 def _with_master_of_slurm(rank: Rank, variables: _Variables) -> Rank:
@@ -257,18 +248,20 @@ def _srun(rank: Rank, variables: _Variables) -> Rank:
     hosts = hosts_of_slurm(variables.text("SLURM_STEP_NODELIST"))
     counts = counts_of_slurm(variables.text("SLURM_STEP_TASKS_PER_NODE"))
     distribution = variables.text("SLURM_DISTRIBUTION")
-    if rank.node is None or len(hosts) != rank.nodes or len(counts) != rank.nodes or sum(counts) != rank.size:
+    fitting = len(hosts) == len(counts) == rank.nodes and sum(counts) == rank.size
+    if rank.node is not None and fitting:
+        variables.text("SLURM_STEP_TASKS_PER_NODE", "local_size")
+        rank = replace(rank, local_size=counts[rank.node])
+    if distribution == "arbitrary" or not hosts:
         return rank
-    variables.text("SLURM_STEP_TASKS_PER_NODE", "local_size")
-    rank = replace(rank, local_size=counts[rank.node])
-    if distribution == "arbitrary" or variables.text("SLURM_HET_SIZE"):  # hosts are listed in another order
-        return rank
-    variables.text("SLURM_STEP_NODELIST", "hosts")
     if not rank.master:
         variables.text("SLURM_STEP_NODELIST", "master")
-    layout = _layout(counts, _at_once(distribution, variables))
-    known = layout and layout[rank.rank] == rank.node
-    return replace(rank, hosts=hosts, master=rank.master or hosts[0], layout=layout if known else ())
+        rank = replace(rank, master=hosts[0])
+    layout = _layout(counts, _at_once(distribution, variables)) if fitting else ()
+    if not layout or layout[rank.rank] != rank.node or variables.text("SLURM_HET_SIZE"):  # each component has its own
+        return rank
+    variables.text("SLURM_STEP_NODELIST", "hosts")
+    return replace(rank, hosts=hosts, layout=layout)
 
 
 def _at_once(distribution: str, variables: _Variables) -> int:
@@ -326,37 +319,35 @@ _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?", re.ASCII)
 
 
+_MOST_BRACKETS = 4  # in one name
+
+
 def _unfolded(part: str) -> list[str]:
     """Return the names of one part of a node list; what is no range makes a name that is none."""
     found = _BRACKETS.search(part)
     if not found:
         return [part]
-    ends = [_RANGE.fullmatch(text) for text in found[1].split(",")]
-    rest = _unfolded(part[found.end() :])
-    numbers = [number for end in ends for number in (_numbers(end) if end else ["?"])]
-    if len(numbers) * len(rest) > LARGEST:
+    ranges = [_RANGE.fullmatch(text) for text in found[1].split(",")]
+    spans = [(ends["first"], ends["last"] or ends["first"]) for ends in ranges if ends]
+    lengths = [int(last) - int(first) + 1 for first, last in spans]
+    rest = _unfolded(part[found.end() :]) if part.count("[") <= _MOST_BRACKETS else []
+    if len(spans) < len(ranges) or min(lengths) < 1 or not 0 < sum(lengths) * len(rest) <= LARGEST:
         return ["?"]
+    numbers = [str(n).zfill(len(first)) for first, last in spans for n in range(int(first), int(last) + 1)]
     return [part[: found.start()] + number + end for number in numbers for end in rest]
-
-
-def _numbers(ends: re.Match[str]) -> list[str]:
-    first, last = ends["first"], ends["last"] or ends["first"]
-    if int(last) - int(first) > LARGEST:
-        return ["?"]
-    return [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
 
 
 # Open MPI
 
 
 # 843579392.2;tcp://10.20.0.2:33605 (4.1), prterun-node01-24282@0.2;tcp4://127.0.0.1:59233 (5.0): the third daemon
-_DAEMON = re.compile(r"[^;]*[.@](?:0\.)?(?P<index>\d{1,7});", re.ASCII)
+_DAEMON = re.compile(r"[^;]*\.(?P<index>\d{1,7});", re.ASCII)
 
 # 843579392.0;tcp://10.20.0.1,172.17.0.1:46271;tcp6://[fd00::1]:33177
 _ADDRESSES = re.compile(r";tcp://(?P<addresses>[0-9.,]+):\d+", re.ASCII)
 
 # prterun-gpu-node01-24282@1
-_NAMESPACE = re.compile(r"prterun-(?P<host>[A-Za-z0-9_.-]+)-\d+@\d+", re.ASCII)
+_NAMESPACE = re.compile(r"prte(?:run)?-(?P<host>[A-Za-z0-9_.-]+)-\d+@\d+", re.ASCII)
 
 
 def _open_mpi(rank: Rank, variables: _Variables) -> Rank:
@@ -364,25 +355,17 @@ def _open_mpi(rank: Rank, variables: _Variables) -> Rank:
 
     mpirun is daemon 0, on the host where it was typed, with or without ranks.
     """
-    source = next((name for name in _DAEMONS if variables.text(name)), "")
-    found = _DAEMON.match(variables.text(source))
+    found = _DAEMON.match(variables.text("OMPI_MCA_orte_local_daemon_uri") or variables.text("PMIX_SERVER_URI2"))
     before = _nodes_before(rank, variables)
     if rank.master or not found or before is None or before > int(found["index"]):
         return rank
     first = int(found["index"]) - before
-    if not before:
-        master, source = rank.node_name, "PMIX_HOSTNAME"
-    else:
-        master, source = _host_of_daemon(first, variables)
-    addresses = _ADDRESSES.search(variables.text("OMPI_MCA_orte_hnp_uri")) if first == 0 else None
+    master, source = _host_of_daemon(first, variables) if before else (rank.node_name, "PMIX_HOSTNAME")
     if master:
         variables.text(source, "master")
-    return replace(
-        rank, master=master, addresses=tuple(dict.fromkeys(addresses["addresses"].split(","))) if addresses else ()
-    )
-
-
-_DAEMONS = ("OMPI_MCA_orte_local_daemon_uri", "PMIX_SERVER_URI2")
+    addresses = _ADDRESSES.search(variables.text("OMPI_MCA_orte_hnp_uri")) if first == 0 else None
+    unique = dict.fromkeys(addresses["addresses"].split(",")) if addresses else ()
+    return replace(rank, master=master, addresses=tuple(unique))
 
 
 def _nodes_before(rank: Rank, variables: _Variables) -> int | None:
@@ -427,7 +410,7 @@ def _horovod(rank: Rank, variables: _Variables) -> Rank:
 def _paddle(rank: Rank, variables: _Variables) -> Rank:
     """Add the hosts: each rank has one endpoint, such as 10.20.0.1:6070, and they are listed in the order of ranks."""
     names = [_host_and_port(endpoint) for endpoint in variables.text("PADDLE_TRAINER_ENDPOINTS", "hosts").split(",")]
-    if len(names) != rank.size:
+    if len(names) != rank.size or not all(is_name(host) or is_v6(host) for host, _ in names):
         return rank
     hosts = tuple(dict.fromkeys(host for host, _ in names))
     index = {host: number for number, host in enumerate(hosts)}

@@ -140,9 +140,10 @@ def is_own(source: Mapping[str, object], known: Mapping[str, Mapping[str, object
 
 
 def _bounded(source: Mapping[str, object]) -> dict[str, object]:
+    """Return the source with no more time than any of ours needs."""
     timeout = source.get("timeout")
-    limit = min(timeout, _LONGEST_ANSWER) if isinstance(timeout, int | float) and timeout > 0 else None
-    return {**source, "timeout": limit}
+    longest = {"timeout": _LONGEST_ANSWER} if isinstance(timeout, int | float) and timeout > _LONGEST_ANSWER else {}
+    return {**source, **longest}
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ def place(request: Mapping[str, Any]) -> Places:
         return RanksFacts(
             size=request["size"],
             came=tuple(one.rank for one in here),
+            pids=tuple(one.pid for one in here),
             missing=tuple(sorted(missing.get(name, ()))),
             ended={one.rank: one.pid for one in here if one.rank in request["ended"]},
             homeless=homeless,

@@ -160,7 +160,7 @@ def _decided(rank: Rank, options: _Options, told: Any) -> Report:  # noqa: ANN40
 
     report = unpacked(str(verdict["report"]))
     if options.apply:
-        _apply(rank, verdict)
+        apply_plan(rank, verdict)
     if rank.rank == 0:
         _print(verdict)
     if told.ended:
@@ -171,7 +171,7 @@ def _decided(rank: Rank, options: _Options, told: Any) -> Report:  # noqa: ANN40
     return report
 
 
-def _apply(rank: Rank, verdict: Mapping[str, Any]) -> None:
+def apply_plan(rank: Rank, verdict: Mapping[str, Any]) -> None:
     """Set the plan's variables in this process: those that nobody has set."""
     own = next((node for node, ranks in verdict["nodes"].items() if rank.rank in ranks), "")
     for name, value in {**verdict["env"], **verdict["per_node"].get(own, {})}.items():
@@ -269,7 +269,7 @@ def _start_examiner(stack: ExitStack) -> tuple[Popen[bytes], socket.socket]:
     with its:
         stack.enter_context(ours)
         call, number = "main(int(sys.argv[1]))", its.fileno()
-        process = start_child("ncheck.hook.examiner", call, (str(os.getpid()),), stdin=number, stdout=PIPE)
+        process = start_child("ncheck.hook.examiner", call, (str(os.getpid()),), stdin=number, stdout=PIPE, stderr=PIPE)
     stack.callback(Child(process).end, 0.0)
     return process, ours
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -13,7 +13,10 @@ from ncheck.parse.capture import lines_of
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU; memory in bytes, the PCI address as "0000:0f:00.0"."""
+    """One GPU; memory in bytes, the PCI address as "0000:0f:00.0".
+
+    `processes` maps each process that computes there to its memory, None where that is not known.
+    """
 
     index: int
     name: str
@@ -21,6 +24,7 @@ class Gpu:
     pci: str = ""
     memory_total: int | None = None
     memory_used: int | None = None
+    processes: Mapping[int, int | None] | None = None
 
 
 QUERY = ("index", "name", "uuid", "pci.bus_id", "memory.total", "memory.used", "driver_version")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpus import GpuFacts
@@ -51,6 +52,18 @@ IDLE_SHARE, IDLE_BYTES = 0.03, 2**30
 def share_in_use(gpu: Gpu) -> float | None:
     """Return the share of the memory that is in use; None if the driver does not report it."""
     return gpu.memory_used / gpu.memory_total if gpu.memory_total and gpu.memory_used is not None else None
+
+
+def used_by_others(gpus: GpuFacts, pids: Collection[int]) -> GpuFacts:
+    """Return the GPUs with the memory that processes other than these use; None where these cannot be told apart."""
+
+    def others(gpu: Gpu) -> int | None:
+        if gpu.processes is None:
+            return None
+        found = [used for pid, used in gpu.processes.items() if pid not in pids]
+        return None if None in found else sum(used or 0 for used in found)
+
+    return replace(gpus, gpus=tuple(replace(gpu, memory_used=others(gpu)) for gpu in gpus.gpus))
 
 
 def busy(gpus: GpuFacts) -> Iterator[Gpu]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ncheck.facts.ranks import RanksFacts
 from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
 from ncheck_checks.ranks.rank_ended import rank_ended
 
 
 def test_ranks_that_ended_are_named_with_their_processes() -> None:
-    nodes = {"gpu01": {RanksFacts: RanksFacts(4, (0, 1), ended={0: 711, 1: 712})}}
+    nodes: dict[str, Facts] = {"gpu01": {RanksFacts: RanksFacts(4, (0, 1), ended={0: 711, 1: 712})}}
     assert judge([rank_ended], nodes).findings == [
         Finding(
             "NC803", "rank-ended", Severity.ERROR, ("gpu01",),

@@ -9,7 +9,7 @@ from ncheck_checks.ranks.rank_missing import rank_missing
 
 
 def facts(came: tuple[int, ...], missing: tuple[int, ...] = (), **other: object) -> dict[type[object], object]:
-    return {RanksFacts: RanksFacts(16, came, missing, waited=30.2, **other)}  # type: ignore[arg-type]
+    return {RanksFacts: RanksFacts(16, came, missing=missing, waited=30.2, **other)}  # type: ignore[arg-type]
 
 
 def finding(nodes: tuple[str, ...], message: str, *evidence: str) -> Finding:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from ncheck.facts.ranks import RanksFacts
 from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Severity
 from ncheck_checks.ranks.rank_not_met import rank_not_met
 
 
 def test_ranks_whose_way_may_be_blocked_are_named() -> None:
-    nodes = {
+    nodes: dict[str, Facts] = {
         "gpu01": {RanksFacts: RanksFacts(4, (0, 1), could_come=False, waited=25.0)},
-        "gpu02": {RanksFacts: RanksFacts(4, (), (2, 3), could_come=False, waited=25.0)},
+        "gpu02": {RanksFacts: RanksFacts(4, (), missing=(2, 3), could_come=False, waited=25.0)},
     }
     assert judge([rank_not_met], nodes).findings == [
         Finding(
@@ -25,4 +26,4 @@ def test_ranks_whose_way_may_be_blocked_are_named() -> None:
 
 def test_it_is_silent_where_all_came_and_where_the_ranks_could_come() -> None:
     assert judge([rank_not_met], {"a": {RanksFacts: RanksFacts(2, (0, 1), could_come=False)}}).findings == []
-    assert judge([rank_not_met], {"a": {RanksFacts: RanksFacts(2, (0,), (1,))}}).findings == []
+    assert judge([rank_not_met], {"a": {RanksFacts: RanksFacts(2, (0,), missing=(1,))}}).findings == []

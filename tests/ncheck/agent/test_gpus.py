@@ -36,6 +36,11 @@ struct memory { unsigned long long total, free, used; };
 int nvmlDeviceGetMemoryInfo(void *h, struct memory *m) {
   m->total = 85899345920ULL; m->used = 1024; m->free = m->total - m->used; return fails("nvmlDeviceGetMemoryInfo");
 }
+struct process { unsigned pid; unsigned long long used; unsigned instances[2]; };
+int nvmlDeviceGetComputeRunningProcesses_v3(void *h, unsigned *count, struct process *p) {
+  if (!*count) { *count = 1; return 7; }
+  *count = 1; p->pid = 4711; p->used = 1024; return 0;
+}
 struct pci { char legacy[16]; unsigned domain, bus, device, id, subsystem; char text[32]; };
 int nvmlDeviceGetPciInfo_v3(void *h, struct pci *p) {
   memset(p, 0, sizeof *p); snprintf(p->text, 32, "00000000:%02lX:00.0", 14 + (long)h); return 0;
@@ -70,10 +75,15 @@ def asked(driver: Path, fails: str = "") -> JsonValue:
     return said
 
 
+# Inside a container the numbers of NVML mean others.
+PROCESSES: JsonValue = [[4711, 1024]] if str(Path("/proc/self/ns/pid").readlink()) == "pid:[4026531836]" else None
+
+
 def gpu(index: int, memory: int | None = 85899345920) -> JsonValue:
     return {
         "index": index, "name": "NVIDIA H100 80GB HBM3", "uuid": f"GPU-{index + 1}",
         "pci": f"0000:{15 + index:02x}:00.0", "memory_total": memory, "memory_used": None if memory is None else 1024,
+        "processes": PROCESSES,
     }  # fmt: skip
 
 

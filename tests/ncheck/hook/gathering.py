@@ -131,7 +131,8 @@ class Bare:
 
     def flush(self) -> None:
         data, self.end.outgoing[:] = b"".join(self.end.outgoing), []
-        self.sock.sendall(data)
+        if data:
+            self.sock.sendall(data)
 
     def step(self) -> bool:
         """Read once; return whether the other side is still there."""

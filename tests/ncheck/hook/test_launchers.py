@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from ncheck.hook.launchers import (
 
 Environment = Mapping[str, str]
 
+PATHS = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 FOLDER = Path(__file__).with_name("environments")
 DOCS = Path(__file__).parents[3] / "docs" / "integrations.md"
 
@@ -299,6 +301,38 @@ def test_rank_0_is_taken_to_be_on_the_first_node_of_the_allocation() -> None:
     assert (rank.master, rank.named["master"]) == ("node01", "SLURM_JOB_NODELIST=node[01-03]")
 
 
+def test_rank_0_of_a_step_is_on_its_first_node_and_not_on_that_of_the_allocation() -> None:
+    parts = {"SLURM_STEP_NODELIST": "node[02-03]", "SLURM_STEP_TASKS_PER_NODE": "garbled"}
+    rank = read_rank({**step(1, 2), "SLURM_JOB_NODELIST": "node[01-03]", **parts})
+    assert (rank.master, rank.hosts) == ("node02", ())
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    [
+        {"OMPI_MCA_orte_local_daemon_uri": "x"},
+        {"OMPI_MCA_orte_local_daemon_uri": "699400192.0;tcp://10.20.0.12:54477"},  # rank 3 is not on mpirun's host
+        {"OMPI_MCA_orte_local_daemon_uri": "699400192.9;tcp://10.20.0.12:54477"},
+        {"OMPI_MCA_orte_node_regex": "node[2:1-"},
+        {"OMPI_COMM_WORLD_LOCAL_SIZE": "3"},
+    ],
+)
+def test_a_master_that_open_mpi_does_not_say_is_unknown(garbled: Environment) -> None:
+    rank = read_rank({**MPI, **garbled})
+    assert (rank.rank, rank.size, rank.master) == (3, 4, "")
+
+
+@pytest.mark.parametrize("endpoints", ["10.20.0.11:41231", "a:1,b:2,c:3,;:4", ":1,:2,:3,:4", ",,,"])
+def test_endpoints_of_paddle_that_are_none_are_not_used(endpoints: str) -> None:
+    rank = read_rank({**environments("paddle")[3], "PADDLE_TRAINER_ENDPOINTS": endpoints})
+    assert (rank.rank, rank.size, rank.hosts, rank.master) == (3, 4, (), "")
+
+
+def test_the_first_endpoint_of_paddle_is_its_master_where_it_names_none() -> None:
+    rank = read_rank({**environments("paddle")[3], "PADDLE_MASTER": ""})
+    assert (rank.master, rank.master_port) == ("10.20.0.11", 41231)
+
+
 def test_a_master_port_without_a_master_is_kubernetes_own() -> None:
     assert read_rank({**MPI, "MASTER_PORT": "tcp://10.96.0.7:80"}).master_port is None
 
@@ -361,6 +395,25 @@ def test_wrong_variables_are_named_with_their_values(environ: Environment, messa
     assert str(raised.value) == message
 
 
+GARBLED = (
+    "-1", "0", "7", "1048577", "9" * 400, "1e3", "x", " ", "::", ",", "[", "node[", "node[9-1]", "1(x", "\x00\x1b",
+    "é٣", "a.b;c", "@", "1." * 50,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAST)
+def test_a_garbled_variable_is_refused_or_makes_no_more_than_an_unknown(name: str) -> None:
+    for environ in environments(name):
+        for variable, text in product(environ, GARBLED):
+            try:
+                rank = read_rank({**environ, variable: text})
+            except LauncherVariablesError as error:
+                assert variable in str(error)  # noqa: PT017  it may pass as well
+                continue
+            assert 0 <= rank.rank < rank.size
+            assert {rank.host_of(number) for number in range(min(rank.size, 20))} <= {"", *rank.hosts}
+
+
 @pytest.mark.parametrize(
     ("text", "hosts"),
     [
@@ -376,6 +429,11 @@ def test_wrong_variables_are_named_with_their_values(environ: Environment, messa
         ("node[3-1]", ()),
         ("n[0-999]m[0-9999]", ()),
         ("node01;reboot", ()),
+        ("n[" + ",".join(["0-999999"] * 5000) + "]", ()),
+        ("n" + "[0]" * 50000, ()),
+        ("n[9999999-0,0-9999999]", ()),
+        ("n[,]", ()),
+        ("n[]", ()),
     ],
 )
 def test_a_node_list_of_slurm_keeps_its_order(text: str, hosts: tuple[str, ...]) -> None:
@@ -392,9 +450,8 @@ def test_tasks_per_node_of_slurm(text: str, counts: tuple[int, ...]) -> None:
 
 def test_nothing_heavy_is_imported() -> None:
     program = "import sys, ncheck.hook.launchers; print(*sys.modules)"
-    paths = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     bare = (sys.executable, "-S", "-c", program)
-    names = subprocess.run(bare, check=True, capture_output=True, text=True, env=paths).stdout.split()
+    names = subprocess.run(bare, check=True, capture_output=True, text=True, env=PATHS).stdout.split()
     others = {name for name in names if name.partition(".")[0] not in sys.stdlib_module_names} - {"__main__"}
     light = {"ncheck", "ncheck.errors", "ncheck.hook", "ncheck.hook.launchers", "ncheck.hostlist", "ncheck.text"}
     assert others == light
@@ -411,14 +468,8 @@ FIELDS = (
 
 def started_by(*argv: str) -> list[str]:
     """Return what each process prints that a real launcher starts here, sorted."""
-    found = subprocess.run(
-        argv,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={"PATH": os.environ["PATH"], "HOME": "/tmp"},  # noqa: S108
-    )
+    environ = {**PATHS, "PATH": os.environ["PATH"], "HOME": str(Path.home())}
+    found = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60, env=environ)
     return sorted(found.stdout.splitlines())
 
 

@@ -42,8 +42,8 @@ def test_a_host_where_nobody_listens_is_an_error_if_the_jobs_own_port_refuses_to
     job = Job(2, timeout=1.5)
     assert job.meet(1) == NotMet(
         "refused",
-        "rank 0 was not found at MASTER_ADDR=127.0.0.1 within 2 s: it refuses the connections, and nothing listens on "
-        f"MASTER_PORT {job.fields['master_port']} either",
+        "rank 0 was not found at MASTER_ADDR=127.0.0.1 within 1.5 s: it refuses the connections, and nothing listens "
+        f"on MASTER_PORT {job.fields['master_port']} either",
         is_error=True,
     )
 
@@ -73,13 +73,30 @@ def test_it_is_a_warning_if_the_time_was_too_short_to_try_the_jobs_own_port() ->
     assert kind(Job(2, timeout=0.3).meet(1)) == ("refused", False)
 
 
+def test_another_program_on_one_of_the_ports_is_no_excuse_for_the_others() -> None:
+    job = Job(2, timeout=1.5)
+    with closing(socket.create_server(("127.0.0.1", job.ports[3]))) as other:
+        second = job.start(1)
+        sock, _ = other.accept()
+        with closing(sock):
+            sock.sendall(b"220 mail.example.org ESMTP\r\n")
+            other.close()
+            assert kind(second.result(10)) == ("refused", True)
+
+
+def test_a_port_that_says_nothing_may_be_rank_0_under_load() -> None:
+    job = Job(2, timeout=1.5)
+    with closing(socket.create_server(("127.0.0.1", job.ports[0]))):
+        assert kind(job.meet(1)) == ("foreign", False)
+
+
 def test_ports_without_an_answer_are_a_warning() -> None:
     job = Job(2, timeout=1.5, master_port=None)
     with silent(job.ports[0]):
         outcome = job.meet(1)
     assert outcome == NotMet(
         "filtered",
-        f"rank 0 was not found at MASTER_ADDR=127.0.0.1 within 2 s: no answer from its ports ({job.ports[0]} and 15 "
+        f"rank 0 was not found at MASTER_ADDR=127.0.0.1 within 1.5 s: no answer from its ports ({job.ports[0]} and 15 "
         "others), perhaps because of a firewall",
     )
 
@@ -88,6 +105,26 @@ def test_a_master_port_without_an_answer_is_no_error() -> None:
     job = Job(2, timeout=1.6)
     with silent(job.fields["master_port"]):
         assert kind(job.meet(1)) == ("refused", False)
+
+
+def test_a_host_without_a_route_is_a_warning() -> None:
+    outcome = Job(2, "255.255.255.255", timeout=0.5).meet(1)
+    words = "rank 0 was not found at MASTER_ADDR=255.255.255.255 within 0.5 s: there is no route to it"
+    assert outcome == NotMet("unreachable", words)
+
+
+def test_a_slow_name_server_is_not_asked_beyond_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def slow(*_: object, **__: object) -> object:
+        asked.append(1)
+        threading.Event().wait(0.7)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    outcome = Job(2, "gpu01", timeout=1.0).meet(1)
+    words = "MASTER_ADDR=gpu01 does not resolve on this host: Temporary failure in name resolution"
+    assert (outcome, len(asked)) == (NotMet("unresolved", words, is_error=True), 1)
 
 
 @pytest.mark.parametrize("name", ["no-such-host.invalid", "a" * 70, "a..b", "\udcff", " "])

@@ -17,7 +17,8 @@ interfaces   {"interfaces": [{"name", "index": int, "flags": int, "up": bool, "r
                   "hca": str|null (mlx5_0)}],              in the kernel's order (by index), every one
               "default_routes": [names, lowest metric first], "source": "getifaddrs"|"psutil"|"netifaces"}
 gpus         {"driver", "cuda": "12.4", "gpus": [{"index", "name", "uuid", "pci": "0000:0f:00.0",
-                  "memory_total": bytes|null, "memory_used": bytes|null}], "errors": {function: "words"},
+                  "memory_total": bytes|null, "memory_used": bytes|null, "processes":
+                  [[pid, bytes|null]]|null (inside a container)}], "errors": {function: "words"},
               "devices": how many NVIDIA GPUs PCI shows}. A node with no NVIDIA device at all: status missing.
               A device and no working NVML: status failed, the function and its words in `reason`.
 interpreter  {"path", "real_path", "version": "3.10.12", "prefix", "how": "--python"|"active venv"|"active conda"|

@@ -14,6 +14,7 @@ _DISPLAY = ("0x0300", "0x0302")  # VGA and 3D controllers: PCI classes of GPUs
 READS = (
     "/sys/bus/pci/devices/*/{vendor,class}, /dev/nvidiactl, /proc/driver/nvidia",
     "NVML through pynvml, which is sent to nodes with an NVIDIA device: driver, CUDA, name, UUID, PCI address, memory",
+    "NVML: the processes that compute on a GPU, by their numbers",
 )
 
 
@@ -81,7 +82,7 @@ def told(nvml, devices):
 
     cuda = ask("nvmlSystemGetCudaDriverVersion_v2") or ask("nvmlSystemGetCudaDriverVersion")
     count = _called("nvmlDeviceGetCount", nvml.nvmlDeviceGetCount, nvml.NVMLError)
-    gpus = [_gpu(index, ask) for index in range(count)]
+    gpus = [_gpu(index, ask, nvml) for index in range(count)]
     return {
         "driver": ask("nvmlSystemGetDriverVersion") or "",
         "cuda": "{}.{}".format(cuda // 1000, cuda % 1000 // 10) if cuda else "",
@@ -91,7 +92,7 @@ def told(nvml, devices):
     }
 
 
-def _gpu(index, ask):
+def _gpu(index, ask, nvml):
     handle = ask("nvmlDeviceGetHandleByIndex", index)
     if handle is None:
         return None
@@ -99,7 +100,25 @@ def _gpu(index, ask):
     return {
         "index": index, "name": ask("nvmlDeviceGetName", handle) or "", "uuid": ask("nvmlDeviceGetUUID", handle) or "",
         "pci": _address(pci), "memory_total": memory and memory.total, "memory_used": memory and memory.used,
+        "processes": _processes(nvml, handle),
     }  # fmt: skip
+
+
+def _processes(nvml, handle):
+    """Return [pid, bytes or None] of each process that computes there; None where they cannot be told.
+
+    NVML numbers processes as the host does: inside a container these numbers mean others, or nobody.
+    """
+    try:
+        if os.readlink("/proc/self/ns/pid") != _FIRST_NAMESPACE:
+            return None
+        running = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+    except Exception:  # noqa: BLE001  pynvml raises all sorts where a driver is older than itself
+        return None
+    return [[one.pid, one.usedGpuMemory] for one in running]
+
+
+_FIRST_NAMESPACE = "pid:[4026531836]"  # the kernel's PROC_PID_INIT_INO
 
 
 def _address(pci):

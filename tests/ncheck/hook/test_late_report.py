@@ -1,0 +1,41 @@
+"""The report that every rank gets: packed once, and unpacked only where somebody looks."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import ncheck
+import pytest
+from ncheck.hook.late_report import unpacked
+from ncheck.hook.verdict import packed
+from ncheck.model.report import Report
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+
+
+@pytest.mark.parametrize(
+    "folder", sorted(path for path in FIXTURES.iterdir() if path.is_dir()), ids=lambda path: path.name
+)
+def test_a_report_comes_back_as_it_was(folder: Path) -> None:
+    report = ncheck.replay(folder)
+    late = unpacked(packed(report))
+    assert late.exit_code == report.exit_code
+    assert type(late) is Report
+    assert late == report
+
+
+def test_nothing_is_unpacked_before_somebody_looks() -> None:
+    late = unpacked("no report at all")
+    assert isinstance(late, Report)
+    with pytest.raises(ValueError, match=r"base64|padding|header"):
+        late.findings  # noqa: B018  the look
+
+
+def test_a_report_that_nobody_has_looked_at_compares_prints_and_pickles_like_any_other() -> None:
+    report = ncheck.replay(FIXTURES / "healthy-4x8-h100")
+    text = packed(report)
+    assert unpacked(text) == report
+    assert report == unpacked(text)
+    assert repr(unpacked(text)).startswith("Report(exit_code=0, nodes=(NodeSummary(name=")
+    assert pickle.loads(pickle.dumps(unpacked(text))) == report  # noqa: S301  our own

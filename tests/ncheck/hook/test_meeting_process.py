@@ -1,0 +1,275 @@
+"""A meeting runs in the job's own process and leaves it as it was, however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+
+import pytest
+from ncheck.hook.attendance import NotMet, Told
+
+from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, nothing_left  # noqa: F401  a fixture
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+TOLD = Told(VERDICT)
+ROOT = Path(__file__).parents[3]
+
+STATE = """
+import json, logging, os, resource, signal, socket, sys, threading
+
+def state():
+    return {
+        "signals": {str(number): str(signal.getsignal(number)) for number in signal.valid_signals()},
+        "mask": sorted(map(str, signal.pthread_sigmask(signal.SIG_BLOCK, ()))),
+        "wakeup": signal.set_wakeup_fd(-1),
+        "environment": dict(os.environ),
+        "folder": os.getcwd(),
+        "log": [logging.root.level, len(logging.root.handlers), sorted(logging.root.manager.loggerDict)],
+        "files": sorted(os.listdir("/proc/self/fd")),
+        "open files": resource.getrlimit(resource.RLIMIT_NOFILE),
+        "timeout": socket.getdefaulttimeout(),
+        "threads": threading.active_count(),
+        "mode": os.umask(0o22),
+        "group": os.getpgrp(),
+    }
+"""
+
+MEET = """
+from tests.ncheck.hook.gathering import Job, VERDICT
+from ncheck.hook.attendance import Told
+
+def meet(size=3, **words):
+    job = Job(size, **words)
+    others = [job.start(number) for number in range(1, size)]
+    assert job.meet(0) == Told(VERDICT), "rank 0"
+    assert [other.result(20) for other in others] == [Told(VERDICT)] * (size - 1)
+    import threading
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread():
+            thread.join()
+"""
+
+
+def run(program: str, **words: object) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-c", program]
+    return subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False, **words)  # type: ignore[call-overload,no-any-return]
+
+
+def test_nothing_of_the_process_changes() -> None:
+    done = run(f"{STATE}{MEET}\nbefore = state(); meet(); print(json.dumps([before, state()]))")
+    assert done.returncode == 0, done.stderr
+    before, after = json.loads(done.stdout)
+    assert after == before
+
+
+@pytest.mark.parametrize("closed", [(0,), (1, 2), (0, 1, 2)])
+def test_it_works_with_standard_files_closed(closed: tuple[int, ...], tmp_path: Path) -> None:
+    close = "".join(f"os.close({number}); " for number in closed)
+    program = (
+        f"import os, sys\n{MEET}\n{close}\nmeet()\n"
+        f"left = sorted(os.listdir('/proc/self/fd'))\nopen({str(tmp_path / 'left')!r}, 'w').write(' '.join(left))"
+    )
+    run(program)
+    left = (tmp_path / "left").read_text().split()
+    assert set(left) == {"0", "1", "2"} - {str(number) for number in closed} | {str(closed[0])}  # that is the folder
+
+
+def test_it_works_where_a_broken_pipe_ends_the_process() -> None:
+    done = run(
+        f"import signal\n{MEET}\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
+        "import socket; from tests.ncheck.hook.gathering import Bare, dial\n"
+        "job = Job(3); first = job.start(0)\n"
+        "with Bare(dial(job.ports[0]), job.token) as peer: peer.prove().enter(job.member(1))\n"
+        "assert job.meet(2) == first.result(20) == Told(VERDICT)\n"
+        "print(signal.getsignal(signal.SIGPIPE) == signal.SIG_DFL)"
+    )
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+
+
+def test_it_works_where_children_are_reaped_by_the_kernel() -> None:
+    done = run(f"import signal\n{MEET}\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nmeet()\nprint('met')")
+    assert (done.stdout, done.returncode) == ("met\n", 0), done.stderr
+
+
+def test_it_works_while_signals_come_all_the_time() -> None:
+    done = run(
+        f"import signal\n{MEET}\nseen = []\nsignal.signal(signal.SIGALRM, lambda *_: seen.append(1))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)\nmeet()\nsignal.setitimer(signal.ITIMER_REAL, 0)\n"
+        "print(len(seen) > 5)"
+    )
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+
+
+def test_it_works_with_a_default_timeout_for_sockets() -> None:
+    done = run(f"import socket\n{MEET}\nsocket.setdefaulttimeout(0.001)\nmeet()\nprint(socket.getdefaulttimeout())")
+    assert (done.stdout, done.returncode) == ("0.001\n", 0), done.stderr
+
+
+def test_it_works_whatever_the_clock_says() -> None:
+    jump = "clock = itertools.cycle([0.0, 4e9])\ntime.time = lambda: next(clock)"
+    done = run(f"import itertools, time\n{MEET}\n{jump}\nmeet()")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_limit_of_open_files_is_raised_while_many_ranks_are_to_come() -> None:
+    limits = (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    program = (
+        f"import resource, sys\nfrom tests.ncheck.hook.gathering import Job\n"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, {limits})\njob = Job(512, timeout=1.0)\nseen = []\n"
+        "def examine(*words):\n"
+        "    seen.append(resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n    return job.examine(*words)\n"
+        "job.meet(0, start_examiner=examine)\nprint(seen[0] > 800, resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
+    done = run(program)
+    assert (done.stdout, done.returncode) == ("True 64\n", 0), done.stderr
+
+
+def test_too_low_a_limit_of_open_files_is_told_to_all() -> None:
+    program = (
+        "import resource\nfrom tests.ncheck.hook.gathering import Job\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\njob = Job(512, timeout=1.0)\nother = job.start(1)\n"
+        "print(job.meet(0).kind, other.result(20).kind)"
+    )
+    done = run(program)
+    assert (done.stdout, done.returncode) == ("files files\n", 0), done.stderr
+
+
+def test_a_child_inherits_only_its_own_socket() -> None:
+    job = Job(2)
+    seen: list[str] = []
+
+    def start(sock: socket.socket) -> Popen[bytes]:
+        process = child("ls", "/proc/self/fd", stdout=PIPE, pass_fds=(sock.fileno(),))
+        assert process.stdout
+        seen.extend(process.stdout.read().decode().split())
+        return job.keep(process)
+
+    with open(os.devnull), closing(socket.socket()):  # noqa: PTH123
+        assert job.outcomes(0, 1, start_node_part=start) == [TOLD, TOLD]
+    assert len(seen) == 5  # the three standard files, the socket, and the folder
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interrupted_rank_leaves_nothing_and_is_named(error: type[BaseException]) -> None:
+    job = Job(3)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as second:
+        second.prove().enter(job.member(1))
+
+        def interrupt(_: object) -> Popen[bytes]:
+            raise error
+
+        third = job.start(2, rank=job.rank(2), start_node_part=interrupt)
+        second.hear()
+    assert first.result(10) == third.result(10) == TOLD
+    assert job.attendances[0].ended == (1,)
+
+
+def test_a_rank_0_that_is_interrupted_is_named_to_all() -> None:
+    job = Job(2)
+
+    def interrupt(*_: object) -> Popen[bytes]:
+        raise KeyboardInterrupt
+
+    first, second = job.start(0, start_examiner=interrupt), job.start(1)
+    with pytest.raises(KeyboardInterrupt):
+        first.result(10)
+    outcome = second.result(10)
+    assert isinstance(outcome, NotMet)
+    assert (outcome.kind, outcome.is_error) == ("ended", True)
+    assert outcome.text.startswith(f"rank 0 (pid {os.getpid()} on ")
+
+
+def test_a_signal_in_the_middle_leaves_nothing() -> None:
+    """A handler that raises, as those of launchers do."""
+
+    def stop(*_: object) -> None:
+        raise SystemExit(15)
+
+    job = Job(2)
+    before = signal.signal(signal.SIGTERM, stop)
+    entered = threading.Event()
+
+    def kill() -> None:
+        with closing(dial(job.ports[0])):  # rank 0 waits
+            entered.set()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        with pytest.raises(SystemExit):
+            job.meet(0)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        killer.join()
+    assert entered.is_set()
+
+
+def test_a_rank_that_is_killed_during_the_checks_is_named_to_all() -> None:
+    job = Job(3)
+    program = "import json, sys\nfrom tests.ncheck.hook.gathering import Job\nJob(**json.loads(sys.argv[1])).meet(1)\n"
+    argv = [sys.executable, "-c", program, json.dumps({**job.fields, "timeout": 30.0})]
+
+    def kill(*words: Any) -> Popen[bytes]:
+        victim.kill()
+        victim.wait()
+        return job.examine(*words)
+
+    with subprocess.Popen(argv, cwd=ROOT) as victim:
+        outcomes = job.outcomes(0, 2, start_examiner=kill)
+    member = replace(job.attendances[0].members[1], address="")
+    assert member.pid == victim.pid
+    assert outcomes == [Told(VERDICT, ended=(member,))] * 2
+
+
+def test_it_works_at_the_last_moment() -> None:
+    """All ranks come when the attendance is about to end, again and again around that moment."""
+    for late in (0.70, 0.74, 0.75, 0.76, 0.80):
+        job = Job(2, timeout=1.0)
+        first = job.start(0)
+        with closing(dial(job.ports[0])) as sock:
+            began = time.monotonic()
+            with Bare(sock, job.token) as second:
+                second.prove()
+                threading.Event().wait(late - (time.monotonic() - began))
+                second.say({"what": "rank", "member": job.member(1), "seconds": 1.0})
+                messages: list[str] = []
+                while "verdict" not in messages and (message := second.hear()):
+                    messages.append(message["what"])
+        assert messages in (["welcome", "open", "verdict"], ["welcome", "verdict"], [])
+        assert first.result(10) == TOLD
+
+
+@pytest.mark.slow
+def test_five_hundred_ranks_meet() -> None:
+    size = threading.stack_size(256 * 1024)
+    try:
+        job = Job(512, timeout=60.0)
+        futures = [job.start(number) for number in range(512)]
+        assert [future.result(60) for future in futures] == [TOLD] * 512
+    finally:
+        threading.stack_size(size)
+    assert job.attendances[0].missing == ()
+
+
+def test_the_import_is_fast_and_thin() -> None:
+    heavy = "paramiko, rich, click, ClusterShell, mashumaro, subprocess, asyncio, threading, ipaddress, inspect"
+    program = (
+        "import sys\nbefore = set(sys.modules)\nimport ncheck.hook.meeting\n"
+        f"print(sorted(set({heavy!r}.split(', ')) & (set(sys.modules) - before)))"
+    )
+    assert run(program).stdout == "['inspect']\n"  # dataclasses needs it

@@ -1,0 +1,60 @@
+"""The part of ncheck on a node of a job answers what its own facts ask for, and executes nothing that it received."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from ncheck.facts.gpus import DEVICES, SMI
+from ncheck.facts.limits import LIMITS
+from ncheck.facts.links import CONNECT
+from ncheck.facts.probe import TASK
+from ncheck.facts.ssh_peers import PEERS
+from ncheck.fleet.framing import on_the_wire
+from ncheck.hook.node_part import guarded_answers, own_questions
+from ncheck.model.evidence import Answer, Command, File, Source
+
+KNOWN = own_questions()
+REFUSED = {"status": "failed", "reason": "the ncheck on this node does not know this question", "seconds": 0.0}
+
+
+def answered(source: Mapping[str, object]) -> dict[str, object]:
+    """Return what comes back: the source itself, as it would be read, where it is answered."""
+    return guarded_answers(lambda asked, _: dict(asked), KNOWN)(source, None)
+
+
+@pytest.mark.parametrize(
+    "source", [SMI, DEVICES, LIMITS, replace(CONNECT, arguments={"targets": []}), replace(TASK, turn=3)]
+)
+def test_what_the_facts_ask_for_is_answered(source: Source) -> None:
+    wire: dict[str, object] = dict(on_the_wire(source))
+    assert answered(wire) == wire
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Command(("sh", "-c", "reboot")),
+        Command((*SMI.argv, "-r")),
+        replace(SMI, root=True),
+        replace(SMI, job=True),
+        File("/root/.ssh/id_rsa"),
+        replace(DEVICES, patterns=(*DEVICES.patterns, "/root/*")),
+        Answer("meet-me"),
+        replace(PEERS, arguments={"peers": []}),
+    ],
+)
+def test_anything_else_is_refused(source: Source) -> None:
+    assert answered(dict(on_the_wire(source))) == REFUSED
+
+
+@pytest.mark.parametrize(
+    "source", [None, [], {}, {"key": 7}, {"key": SMI.key}, {**on_the_wire(SMI), "argv": ["reboot"]}]
+)
+def test_what_is_no_question_is_refused(source: object) -> None:
+    assert answered(source) == REFUSED  # type: ignore[arg-type]
+
+
+def test_no_question_may_take_longer_than_a_minute() -> None:
+    assert answered(dict(on_the_wire(replace(SMI, timeout=1e9))))["timeout"] == 60.0

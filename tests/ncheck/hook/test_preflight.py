@@ -1,0 +1,198 @@
+"""ncheck.preflight() in the ranks of a real job: one verdict for all, and nothing of it is left in the process."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import ncheck
+import pytest
+from ncheck.errors import SettingsError
+
+from tests.ncheck.hook.ranks import PATIENCE, Ended, ended, job, plug_in, run, start
+
+HOST = socket.gethostname()
+WELL = {"findings": [], "nodes": [HOST], "exit_code": 0}
+RANKS = "NC8"  # checks that cost nothing
+
+STOPPED = """\
+ncheck stopped this job before it started: 1 error
+NC801 rank-missing on {host}: rank 1 did not call ncheck.preflight() within {seconds} s
+  fix here: export NCHECK_TIMEOUT=120
+  more: ncheck explain NC801"""
+
+UNCHANGED = """
+import os, sys, threading, signal
+def state():
+    return {
+        "files": sorted(os.listdir("/proc/self/fd")), "threads": threading.active_count(), "argv": sys.argv,
+        "folder": os.getcwd(), "variables": dict(os.environ), "path": sys.path,
+        "signals": [str(signal.getsignal(number)) for number in signal.valid_signals()],
+    }
+before, modules = state(), set(sys.modules)
+"""
+COMPARED = """
+said["changed"] = [name for name, value in state().items() if value != before[name]]
+new = {name.split(".")[0] for name in set(sys.modules) - modules}
+said["modules"] = sorted(new - sys.stdlib_module_names)
+try:
+    os.waitpid(-1, os.WNOHANG)
+    said["children"] = True
+except ChildProcessError:
+    said["children"] = False
+"""
+
+
+def test_a_single_process_is_checked_alone_and_keeps_nothing_of_it() -> None:
+    (rank,) = run(1, before=UNCHANGED, after=COMPARED, select=RANKS)
+    assert rank == Ended({**WELL, "changed": [], "modules": ["ncheck"], "children": False}, "")
+
+
+def test_the_ranks_of_a_healthy_job_get_the_same_report_and_print_nothing() -> None:
+    ranks = run(3, before=UNCHANGED, after=COMPARED, select=RANKS)
+    assert ranks == [Ended({**WELL, "changed": [], "modules": ["ncheck"], "children": False}, "")] * 3
+
+
+def test_all_checks_of_this_machine_run_from_inside_a_job() -> None:
+    (rank,) = run(1, timeout=60, on_problem="warn", before="import os", after="""
+outcomes = {one.code: one.outcome.value for one in report.verdicts}
+said = {"own": report.nodes[0].interpreter.startswith(sys.executable), "how": report.nodes[0].transport,
+        "ranks": outcomes["NC801"], "ssh": outcomes["NC134"], "limits": outcomes["NC605"]}
+""".replace("sys.", "__import__('sys')."))  # fmt: skip
+    assert rank.said == {"own": True, "how": "ranks", "ranks": "passed", "ssh": "skipped", "limits": "passed"}
+
+
+def test_ranks_that_did_not_come_stop_the_others_with_the_same_words() -> None:
+    first, last = run(3, 0, 2, select=RANKS, timeout=8)
+    assert first.said == last.said == {"raised": "PreflightError", "message": STOPPED.format(host=HOST, seconds=6)}
+    assert last.stderr == ""
+    lines = first.stderr.splitlines()
+    assert lines[0] == f"x Not ready: {HOST}: ranks did not start"
+    assert "x error NC801 rank-missing" in first.stderr
+    assert first.stderr.count("NC801") == 1
+
+
+def test_on_problem_warn_prints_the_same_report_once_and_lets_the_job_go_on() -> None:
+    said = {"findings": ["NC801"], "nodes": [HOST], "exit_code": 1}
+    for variables, words in (({}, {"on_problem": "warn"}), ({"NCHECK": "warn"}, {})):
+        first, last = run(3, 0, 2, variables=variables, select=RANKS, timeout=8, **words)
+        assert (first.said, last) == (said, Ended(said, ""))
+        assert first.stderr.count("NC801") == 1
+
+
+def test_a_check_that_is_ignored_stops_nothing() -> None:
+    first, last = run(3, 0, 2, select=RANKS, timeout=8, ignore="rank-missing")
+    assert first.said == last.said == {"findings": ["NC801"], "nodes": [HOST], "exit_code": 0}
+
+
+def test_off_does_nothing_at_all() -> None:
+    after = "import sys; said['loaded'] = 'ncheck.hook.meeting' in sys.modules or 'subprocess' in sys.modules"
+    (rank,) = run(2, 1, variables={"NCHECK": "off"}, after=after)
+    assert rank == Ended({"findings": [], "nodes": [], "exit_code": 0, "loaded": False}, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"timeout": 0}, "timeout=0: expected seconds above 0, at most 3600"),
+        ({"timeout": -1}, "timeout=-1: expected seconds above 0, at most 3600"),
+        ({"timeout": math.nan}, "timeout=nan: expected seconds above 0, at most 3600"),
+        ({"timeout": "soon"}, "timeout=soon: expected seconds above 0, at most 3600"),
+        ({"timeout": True}, "timeout=True: expected seconds above 0, at most 3600"),
+        ({"on_problem": "cry"}, "on_problem='cry' is not one of raise, warn"),
+        ({"probe": "long"}, "probe='long' is not one of none, quick"),
+        ({"select": 7}, "select expects names of checks, such as select=('NC3', 'mtu-differs')"),
+        ({"ignore": [1]}, "ignore expects names of checks, such as ignore=('NC3', 'mtu-differs')"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_opened(words: dict[str, object], message: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        ncheck.preflight(**words)  # type: ignore[arg-type]
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"NCHECK": "maybe"}, "NCHECK=maybe is not one of off, warn, on, strict"),
+        ({"NCHECK_TIMEOUT": "0"}, "NCHECK_TIMEOUT=0: expected seconds above 0, at most 3600"),
+        ({"WORLD_SIZE": "four"}, "WORLD_SIZE=four is not a whole number"),
+    ],
+)
+def test_wrong_variables_are_refused_on_every_rank(variables: dict[str, str], said: str) -> None:
+    ranks = run(2, variables=variables)
+    assert [rank.said["message"] for rank in ranks] == [said, said]
+
+
+def test_an_unknown_check_is_refused_with_the_same_words_on_every_rank() -> None:
+    for setting in ("select", "ignore"):
+        words: dict[str, Any] = {setting: "mtu-difers"}
+        ranks = run(2, **words)
+        message = "no check is called 'mtu-difers': did you mean mtu-differs?"
+        assert [rank.said for rank in ranks] == [{"raised": "SettingsError", "message": message}] * 2
+
+
+@pytest.mark.parametrize("text", ["raise OSError('no brush')", "import sys; sys.exit(3)"])
+def test_a_broken_plug_in_is_one_warning_and_strict_stops_for_it(tmp_path: Path, text: str) -> None:
+    variables = plug_in(tmp_path, text)
+    first, second = run(2, variables=variables, select="NC0")
+    assert first.said == second.said == {"findings": ["NC003"], "nodes": [HOST], "exit_code": 1}
+    assert (first.stderr.count("\n"), second.stderr) == (1, "")
+    assert first.stderr.startswith(f"ncheck: warning: NC003 plug-in-broken on {HOST}: the plug-in strange-checks is ")
+
+    strict = run(2, variables={**variables, "NCHECK": "strict"}, select="NC0")
+    assert {rank.said["raised"] for rank in strict} == {"PreflightError"}
+    assert strict[0].said == strict[1].said
+
+
+def test_a_plug_in_that_prints_disturbs_nothing(tmp_path: Path) -> None:
+    variables = plug_in(tmp_path, "import os; print('hello'); os.system('echo hello')")
+    assert run(2, variables=variables, select=RANKS) == [Ended(WELL, "")] * 2
+
+
+def test_an_examination_that_crashes_is_one_warning_and_strict_stops_for_it(tmp_path: Path) -> None:
+    variables = plug_in(tmp_path, "import os; os._exit(9)")
+    first, second = run(2, variables={**variables, "LOCAL_RANK": "0"}, select=RANKS)
+    assert first.said == second.said == {"findings": [], "nodes": [], "exit_code": 0}
+    warning = "ncheck: warning: the nodes of this job were not checked: the checks ended without a report\n"
+    assert first.stderr == warning
+
+    message = "ncheck could not check this job, and strict is set: the nodes of this job were not checked: the checks "
+    strict = run(2, variables=variables, select=RANKS, strict=True)
+    assert [rank.said["message"] for rank in strict] == [message + "ended without a report"] * 2
+
+
+def test_a_job_that_is_killed_leaves_no_child_behind() -> None:
+    environ = job(2)
+    marker = f"NCHECK_TEST_MARK={os.urandom(8).hex()}"
+    name, _, value = marker.partition("=")
+    rank = start(0, {**environ, name: value}, timeout=30)
+    wait_for(lambda: len(marked(marker)) > 1)
+    rank.send_signal(signal.SIGKILL)
+    ended([rank])
+    wait_for(lambda: not marked(marker))
+
+
+def wait_for(came: Callable[[], bool]) -> None:
+    """Wait for an event that nobody announces: look again and again."""
+    until = time.monotonic() + PATIENCE
+    while not came():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def marked(marker: str) -> list[str]:
+    """Return the processes that have a variable in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if marker.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(folder.name)
+    return found

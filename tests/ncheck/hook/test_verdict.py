@@ -1,0 +1,155 @@
+"""What a report means for the ranks of a job: what stops it, in few words, and what every rank sets."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ncheck
+import pytest
+from ncheck.facts.ranks import RanksFacts
+from ncheck.hook.launchers import Rank
+from ncheck.hook.preflight import apply_plan
+from ncheck.hook.verdict import MOST_LINES, WIDTH, verdict_of
+from ncheck.model.finding import Finding, Severity
+from ncheck.model.plan import LaunchPlan, Setting
+from ncheck.model.report import Report
+from ncheck.registry import load_checks
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+CHECKS = load_checks().checks
+HEALTHY = ncheck.replay(FIXTURES / "healthy-4x8-h100")
+
+
+def verdict(report: Report, **request: Any) -> dict[str, Any]:
+    ranks = {node.name: RanksFacts(4, (number,)) for number, node in enumerate(report.nodes)}
+    asked = {"strict": False, "apply": False, "variables": [], "columns": 80, **request}
+    return verdict_of(report, CHECKS, ranks, asked)
+
+
+def with_findings(*findings: tuple[str, Severity, str], report: Report = HEALTHY) -> Report:
+    made = tuple(
+        Finding(code, load_checks().one(code).name, severity, ("gpu01",), message, (), "true")
+        for code, severity, message in findings
+    )
+    return replace(report, findings=made)
+
+
+def decision(**words: Any) -> tuple[Any, ...]:
+    return tuple(words[name] for name in ("stop", "unsure", "short", "warning", "page"))
+
+
+def test_a_healthy_job_goes_on_without_a_word() -> None:
+    assert decision(**verdict(HEALTHY)) == (False, False, "", "", "")
+    assert decision(**verdict(HEALTHY, strict=True)) == (False, False, "", "", "")
+
+
+def test_an_error_stops_the_job_with_the_worst_first_its_fix_and_where_to_read_more() -> None:
+    report = with_findings(
+        ("NC301", Severity.ERROR, "no interface has an address " + "that a job could use " * 20),
+        ("NC360", Severity.WARNING, "its hostname resolves to 127.0.1.1 there"),
+    )
+    found = verdict(report)
+    assert found["stop"]
+    assert found["short"].splitlines() == [
+        "ncheck stopped this job before it started: 1 error",
+        "NC301 no-usable-interface on gpu01: no interface has an address that a job could use that a job",
+        "  could use that a job could use that a job could use that a job could use that a job could use ...",
+        "  fix on gpu01: true",
+        "  more: ncheck explain NC301",
+    ]
+    assert found["warning"] == (
+        "NC360 host-name-is-loopback on gpu01: its hostname resolves to 127.0.1.1 there; ncheck explain NC360"
+    )
+    assert found["page"].startswith("x Not ready: gpu01: no usable interface")
+
+
+def test_however_many_errors_there_are_the_text_is_short() -> None:
+    codes = [check.code for check in CHECKS if check.severity is Severity.ERROR]
+    found = verdict(with_findings(*((code, Severity.ERROR, "it is broken " * 30) for code in codes)))
+    lines = found["short"].splitlines()
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= WIDTH
+
+
+def test_trouble_of_ncheck_itself_is_a_warning() -> None:
+    for code in ("NC001", "NC003", "NC004", "NC113"):
+        found = verdict(with_findings((code, Severity.ERROR, "it went wrong")))
+        assert (found["stop"], found["short"], found["page"]) == (False, "", "")
+        assert found["warning"].startswith(f"{code} ")
+
+
+def test_a_finding_that_is_ignored_is_none() -> None:
+    report = with_findings(("NC301", Severity.ERROR, "it is broken"))
+    ignored = replace(report, findings=tuple(replace(one, ignored=True) for one in report.findings))
+    assert decision(**verdict(ignored)) == (False, False, "", "", "")
+
+
+def test_what_only_networks_between_nodes_suffer_from_stops_no_job_on_one_node() -> None:
+    report = with_findings(("NC304", Severity.ERROR, "NCCL would pick docker0"))
+    assert verdict(report)["stop"]
+    assert not verdict(replace(report, nodes=report.nodes[:1]))["stop"]
+
+
+def test_strict_stops_for_what_is_unknown() -> None:
+    report = replace(ncheck.replay(FIXTURES / "one-node-down"), findings=(), exit_code=1)
+    loose = verdict(report)
+    assert (loose["stop"], loose["unsure"], loose["short"]) == (False, False, "")
+    assert "could not run on" in loose["warning"]
+    strict = verdict(report, strict=True)
+    assert (strict["stop"], strict["unsure"]) == (False, True)
+    assert strict["short"].startswith(
+        "ncheck stopped this job before it started: not verified, and strict is set\nunknown on "
+    )
+
+
+PLANNED = LaunchPlan(
+    {
+        "NCCL_SOCKET_IFNAME": Setting("=eth0", "the network of the job"),
+        "NCCL_IB_HCA": Setting(None, "it differs"),
+        "GLOO_SOCKET_IFNAME": Setting("eth0", "not sure", decided=False),
+    },
+    per_node={
+        HEALTHY.nodes[0].name: {"NCCL_IB_HCA": Setting("mlx5_0", "rail 0")},
+        HEALTHY.nodes[1].name: {"NCCL_IB_HCA": Setting("mlx5_1", "rail 1")},
+    },
+)
+
+
+def test_what_the_plan_sets_is_no_reason_to_stop_where_the_ranks_set_it() -> None:
+    report = replace(with_findings(("NC304", Severity.ERROR, "NCCL would pick docker0")), plan=PLANNED)
+    report = replace(report, findings=tuple(replace(one, fix="ncheck plan -H gpu01,gpu02") for one in report.findings))
+    stopped = verdict(report)
+    assert stopped["stop"]
+    assert "\n  fix on gpu01: export NCCL_SOCKET_IFNAME='=eth0'\n" in stopped["short"]
+
+    applied = verdict(report, apply=True)
+    assert not applied["stop"]
+    assert applied["warning"] == (
+        "NC304 nccl-would-pick-virtual on gpu01: NCCL would pick docker0; NCCL_SOCKET_IFNAME is set for this job; "
+        "ncheck explain NC304"
+    )
+    assert verdict(report, apply=True, variables=["NCCL_SOCKET_IFNAME"])["stop"]
+
+
+def test_apply_sets_what_was_decided_for_all_or_for_this_node_and_nothing_that_somebody_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in PLANNED.env:
+        monkeypatch.delenv(name, raising=False)
+    report = replace(
+        HEALTHY,
+        plan=PLANNED,
+        nodes=tuple(
+            replace(node, name=name) for node, name in zip(HEALTHY.nodes, ("gpu01", "gpu02", "c", "d"), strict=True)
+        ),
+    )
+    monkeypatch.setattr(os, "environ", {"PATH": "/bin"})
+    apply_plan(Rank(1, 4), verdict(report))
+    assert os.environ == {"PATH": "/bin", "NCCL_SOCKET_IFNAME": "=eth0", "NCCL_IB_HCA": "mlx5_1"}
+
+    monkeypatch.setattr(os, "environ", {"NCCL_SOCKET_IFNAME": "eth7"})
+    apply_plan(Rank(3, 4), verdict(report))
+    assert os.environ == {"NCCL_SOCKET_IFNAME": "eth7"}
