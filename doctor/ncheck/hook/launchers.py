@@ -37,7 +37,7 @@ class Rank:
     node: int | None = None  # index of this node in the job
     nodes: int | None = None
     node_name: str = ""  # the launcher's own name of this host
-    hosts: tuple[str, ...] = ()  # in the order of ranks
+    hosts: tuple[str, ...] = ()  # of the whole job; which rank is where only `layout` says
     master: str = ""  # name or address where rank 0 is
     master_port: int | None = None
     launcher: str = ""  # "" is a single process that no launcher started
@@ -129,17 +129,12 @@ class Launcher:
             # Kubernetes sets MASTER_PORT=tcp://10.96.0.7:80 where a service is called "master".
             master_port=variables.number("MASTER_PORT", "master_port", least=1, most=_LAST_PORT) if master else None,
             launcher=self.name,
-            job=self.job_id(variables),
+            job=" ".join(f"{name}={value}" for name in self.job if (value := variables.text(name)) not in _NO_ID),
             attempt=variables.number(self.attempt, "attempt") or 0,
             named=variables.named,
         )
         _refuse_outside(found)
         return _on_one_node(self.more(found, variables))
-
-    def job_id(self, variables: _Variables) -> str:
-        """Return the variables that tell this job from others; "" if none does."""
-        ids = (f"{name}={value}" for name in self.job if (value := variables.text(name)) not in _NO_ID)
-        return " ".join(ids)
 
 
 _NO_ID = ("", "none")  # torchrun's where the user gave no --rdzv-id
@@ -178,8 +173,8 @@ def read_rank(environ: Mapping[str, str]) -> Rank:
         around = outer[0].read(_Variables(environ))
         if not _counts_within(rank, around):
             return _with_master_of_slurm(around, _Variables(environ))
-    if inner.rank == "RANK":  # it works inside another launcher, and has no id of its own or one that users choose
-        rank = replace(rank, job=" ".join([*filter(None, [rank.job]), *_outer_ids(rank, outer, _Variables(environ))]))
+    if inner.rank == "RANK":  # it has no id of its own or one that users choose, and knows no hosts
+        rank = _with_outer(rank, outer, environ)
     return _with_master_of_slurm(rank, _Variables(environ))
 
 
@@ -207,14 +202,24 @@ def _counts_within(bare: Rank, around: Rank) -> bool:
     )
 
 
-def _outer_ids(rank: Rank, outer: Sequence[Launcher], variables: _Variables) -> list[str]:
-    """Return the job ids of the launchers that started the whole job, with one process per rank or per node.
+def _with_outer(rank: Rank, outer: Sequence[Launcher], environ: Mapping[str, str]) -> Rank:
+    """Add ids and hosts of the launchers that started the whole job, with one process per rank or per node.
 
     Others started only a part of it, for example one srun for each node; their ids differ between the ranks.
     """
     wholes = {rank.size} if rank.launcher == _VARIABLES.name else {rank.size, rank.nodes}
-    ids = (launcher.job_id(variables) for launcher in outer if variables.number(launcher.size) in wholes)
-    return [text for text in ids if text]
+    for launcher in outer:
+        around = launcher.read(_Variables(environ))
+        if around.size in wholes:
+            added = {key: text for key, text in around.named.items() if key in ("hosts", "node_name")}
+            rank = replace(
+                rank,
+                job=" ".join(filter(None, (rank.job, around.job))),
+                hosts=rank.hosts or around.hosts,
+                node_name=rank.node_name or around.node_name,
+                named={**added, **rank.named},
+            )
+    return _on_one_node(rank)
 
 
 def _with_master_of_slurm(rank: Rank, variables: _Variables) -> Rank:
@@ -409,14 +414,18 @@ def _horovod(rank: Rank, variables: _Variables) -> Rank:
 
 def _paddle(rank: Rank, variables: _Variables) -> Rank:
     """Add the hosts: each rank has one endpoint, such as 10.20.0.1:6070, and they are listed in the order of ranks."""
-    names = [_host_and_port(endpoint) for endpoint in variables.text("PADDLE_TRAINER_ENDPOINTS", "hosts").split(",")]
+    names = [_host_and_port(endpoint) for endpoint in variables.text("PADDLE_TRAINER_ENDPOINTS").split(",")]
     if len(names) != rank.size or not all(is_name(host) or is_v6(host) for host, _ in names):
         return rank
     hosts = tuple(dict.fromkeys(host for host, _ in names))
     index = {host: number for number, host in enumerate(hosts)}
     layout = tuple(index[host] for host, _ in names)
     source = "PADDLE_MASTER" if variables.text("PADDLE_MASTER") else "PADDLE_TRAINER_ENDPOINTS"
-    master, port = _host_and_port(variables.text(source, "master").partition(",")[0])
+    master, port = _host_and_port(variables.text(source).partition(",")[0])
+    for key in ("hosts", "node", "node_name"):
+        variables.text("PADDLE_TRAINER_ENDPOINTS", key)
+    for key in ("master", "master_port"):
+        variables.text(source, key)
     return replace(
         rank, node=layout[rank.rank], node_name=hosts[layout[rank.rank]], hosts=hosts, layout=layout,
         master=master, master_port=port,
