@@ -92,6 +92,7 @@ KINDS = (
     "ended",  # the process of rank 0 ended
     "crashed",  # the examiner ended without a verdict
     "overran",  # no verdict in time
+    "ranks",  # crashed or overran, and ranks have ended or are missing
 )
 
 Outcome = Told | NotMet

@@ -143,9 +143,9 @@ def _checked(rank: Rank, options: _Options, began: float) -> Report:
     outcome = _met(rank, options, left)
     if isinstance(outcome, Told):
         return _decided(rank, options, outcome)
-    if outcome.is_error:
-        return _stopped(f"ncheck stopped this job before it started: {outcome.text}", None, options)
     speaks = rank.rank == 0 or rank.local_rank in (None, 0)
+    if outcome.is_error:
+        return _stopped(f"ncheck stopped this job before it started: {outcome.text}", None, options, speaks=speaks)
     return _went_wrong(f"the nodes of this job were not checked: {outcome.text}", options, speaks=speaks)
 
 
@@ -161,13 +161,12 @@ def _decided(rank: Rank, options: _Options, told: Any) -> Report:  # noqa: ANN40
     report = unpacked(str(verdict["report"]))
     if options.apply:
         apply_plan(rank, verdict)
-    if rank.rank == 0:
-        _print(verdict)
     if told.ended:
         who = ", ".join(member.shown for member in told.ended)
-        return _stopped(f"ncheck stopped this job before it started: {who} ended before the verdict", report, options)
+        message = f"ncheck stopped this job before it started: {who} ended before the verdict"
+        return _stopped(message, report, options, speaks=rank.rank == 0)
     if verdict["stop"] or (options.strict and verdict["unsure"]):
-        return _stopped(str(verdict["short"]), report, options)
+        return _stopped(str(verdict["short"]), report, options, speaks=False)
     return report
 
 
@@ -179,15 +178,18 @@ def apply_plan(rank: Rank, verdict: Mapping[str, Any]) -> None:
 
 
 def _print(verdict: Mapping[str, Any]) -> None:
-    if verdict["page"]:
+    if verdict.get("page"):
         _say(str(verdict["page"]).rstrip("\n"), prefix="")
-    if verdict["warning"]:
+    if verdict.get("warning"):
         _say(f"warning: {verdict['warning']}")
 
 
-def _stopped(message: str, report: Report | None, options: _Options) -> Report:
+def _stopped(message: str, report: Report | None, options: _Options, *, speaks: bool) -> Report:
+    """Stop the job, or only say so: `speaks` is for what no report shows."""
     if options.raises:
         raise PreflightError(message, report)
+    if speaks:
+        _say(f"warning: {message}")
     return report or _no_report(message)
 
 
@@ -246,6 +248,7 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
             start_node_part=lambda connection: _start_node_part(connection, options.timeout),
             start_examiner=examine,
             rendezvous=os.environ.get("NCHECK_RENDEZVOUS", ""),
+            show=_print,
         )
 
 

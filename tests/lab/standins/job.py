@@ -17,7 +17,7 @@ def connected() -> socket.socket:
     while True:
         try:
             return socket.create_connection(place, 5)
-        except ConnectionRefusedError:
+        except ConnectionRefusedError:  # noqa: PERF203
             if time.monotonic() > end:
                 raise
             time.sleep(0.05)
