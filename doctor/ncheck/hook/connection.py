@@ -8,6 +8,7 @@ import os
 import selectors
 import signal
 import socket
+import struct
 import time
 from collections import deque
 from contextlib import suppress
@@ -90,6 +91,11 @@ class Connection:
             self._end.say(text)
             self._take_outgoing()
             self._flush()
+
+    def linger(self) -> None:
+        """Let what was sent arrive, even if this side closes first."""
+        with suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
 
     def hand_to(self, listener: Listener) -> None:
         self._listener = listener

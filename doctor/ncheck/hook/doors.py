@@ -29,24 +29,29 @@ class PortsTakenError(Exception):
 class Place:
     """Where rank 0 is to be found. `master_port` is the job's own port, the last door; None: there is none."""
 
-    host: str
+    hosts: tuple[str, ...]  # names and addresses of its host; () unknown
     ports: tuple[int, ...]
     master_port: int | None
     given: str = ""  # the variable that names the host, "" if it was guessed
+
+    @property
+    def jobs_own(self) -> bool:
+        """Whether the job itself meets there: where that cannot work, the job cannot either."""
+        return self.given in {"MASTER_ADDR", "PADDLE_MASTER"}
 
 
 def place_of(rank: Rank, token: bytes, rendezvous: str = "") -> Place:
     """Return where the ranks of this job meet. Raises SettingsError if `rendezvous` is not HOST or HOST:PORT."""
     host, port = parse_rendezvous(rendezvous) if rendezvous else ("", None)
     if port is not None:
-        return Place(host, (port,), None, "NCHECK_RENDEZVOUS")
+        return Place((host,), (port,), None, "NCHECK_RENDEZVOUS")
     ports = candidates(token, rank.master_port)
     if host:
-        return Place(host, ports, None, "NCHECK_RENDEZVOUS")
-    if rank.master:
-        name = rank.named.get("master", "").partition("=")[0]
-        return Place(rank.master, ports, rank.master_port, name)
-    return Place(rank.host_of(0) or ("127.0.0.1" if one_machine(rank) else ""), ports, rank.master_port)
+        return Place((host,), ports, None, "NCHECK_RENDEZVOUS")
+    local = "127.0.0.1" if one_machine(rank) and not rank.addresses else ""
+    host = rank.master or rank.host_of(0) or local
+    hosts = tuple(dict.fromkeys(name for name in (host, *rank.addresses) if name))
+    return Place(hosts, ports, rank.master_port, rank.named.get("master", "").partition("=")[0])
 
 
 def parse_rendezvous(text: str) -> tuple[str, int | None]:

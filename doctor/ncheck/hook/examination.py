@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LOOK = 0.1  # seconds between two looks at the child: others may hold its pipe when it is gone
 _CHUNK = 1 << 20  # bytes
-_LARGEST = LARGEST_FROM_HUB // 2
+_LARGEST = LARGEST_FROM_HUB // 4  # in another spelling it may be longer
 _LOG_KEPT = 4096  # bytes of its standard error
 
 

@@ -108,14 +108,14 @@ def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: flo
     from ncheck.registry import load_checks
     from ncheck.settings import make_settings
 
-    deadline = max(LEAST, seconds - _JUDGING)
+    quick = request["probe"] == "quick" and seconds > QUICK + LEAST_BEFORE
+    deadline = max(LEAST, seconds - _JUDGING - (QUICK if quick else 0.0))
     given = {"config": "none", "select": tuple(request["select"]), "ignore": tuple(request["ignore"])}
     made = make_settings(given, {}, Path("/"))
     registry = load_checks() if made.ignore else None
     for ignore in made.ignore:
         assert registry  # noqa: S101  loaded for this loop
         registry.one(ignore.check)
-    quick = request["probe"] == "quick"
     return replace(
         made,
         hosts=",".join(ranks),
@@ -129,7 +129,8 @@ def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: flo
     )
 
 
-QUICK = 5.0  # seconds for a quick bandwidth test
+QUICK = 18.0  # seconds at most for a quick bandwidth test; a healthy one takes less than half
+LEAST_BEFORE = 6.0  # seconds for all else
 
 
 # What the launcher of a job is called in a plan. A job with bare variables needs no ssh and no MPI, as with torchrun.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import selectors
 import socket
+import struct
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ _TO_PROVE = 3.0  # seconds that a stranger may take: a rank needs a round trip
 _TO_PROVE_WHEN_FULL = 0.25
 _AT_ONCE = 64  # accepted in a row, before those who are in have their turn
 _PAUSE = 0.1  # seconds without accepting anyone, where no file descriptor is left
+_AT_ONCE_GONE = struct.pack("ii", 1, 0)  # a port that strangers left is not kept by the kernel for a minute
 _FULL = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
@@ -89,6 +91,7 @@ class Gate:
 
     def heard(self, connection: Connection, message: object) -> None:
         address, _ = self._strangers.pop(connection)
+        connection.linger()
         self._introduce(connection, address, message)
 
     def over(self, connection: Connection, reason: str) -> None:  # noqa: ARG002  whatever it was
@@ -111,6 +114,7 @@ class Gate:
                 continue  # that one hung up before it was accepted
             with suppress(OSError):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE_GONE)
             self.adopt(sock, plain(str(address[0])))
 
     def _has_room(self) -> bool:

@@ -59,7 +59,7 @@ def meet(  # noqa: PLR0913  the words of one call
     the others.
     """
     place = place_of(rank, token, rendezvous)
-    if rank.rank != 0 and not place.host:
+    if rank.rank != 0 and not place.hosts:
         return NotMet("no-master", "the launcher's variables do not say where rank 0 is: set MASTER_ADDR")
     own = _own_member(rank)
     with ExitStack() as stack:

@@ -97,14 +97,24 @@ def _start(sources: Sources) -> Callable[[Mapping[str, object]], dict[str, str]]
 
 
 def guarded_answers(respond: Respond, known: Mapping[str, Mapping[str, object]]) -> Respond:
-    """Return a function that answers the known questions, and refuses all else."""
+    """Return a function that answers the known questions, and refuses all else.
 
-    def answer(source: Mapping[str, object], fetch: object) -> dict[str, object]:
+    Modules that an answer needs (pynvml, the program of a rank) are this machine's own, not the examiner's.
+    """
+
+    def answer(source: Mapping[str, object], _fetch: object) -> dict[str, object]:
         if not is_own(source, known):
             return {"status": "failed", "reason": "the ncheck on this node does not know this question", "seconds": 0.0}
-        return respond(_bounded(source), fetch)
+        return respond(_bounded(source), own_text)
 
     return answer
+
+
+def own_text(name: str, timeout: float = 0.0) -> str | None:  # noqa: ARG001  as the agent's loop has it
+    """Return the text of a module by this machine's own ncheck; None where it has none."""
+    from ncheck.fleet.bootstrap import module_text
+
+    return module_text(name)
 
 
 def own_questions() -> dict[str, dict[str, object]]:

@@ -180,6 +180,8 @@ def apply_plan(rank: Rank, verdict: Mapping[str, Any]) -> None:
 def _print(verdict: Mapping[str, Any]) -> None:
     if verdict.get("page"):
         _say(str(verdict["page"]).rstrip("\n"), prefix="")
+    if verdict.get("note"):
+        _say(str(verdict["note"]))
     if verdict.get("warning"):
         _say(f"warning: {verdict['warning']}")
 

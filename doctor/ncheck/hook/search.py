@@ -96,13 +96,14 @@ class Search:
 
     def failure(self) -> NotMet:
         """Return why there was no meeting, and whether the job could not meet there either."""
-        host, place = printable(self._place.host, 100), self._place
-        named = f"{place.given}={host}" if place.given else host
+        place, host = self._place, printable(self._place.hosts[0], 100)
+        named = f"{place.given}={host}" if place.jobs_own or place.given == "NCHECK_RENDEZVOUS" else host
         if not self._addresses:
-            return NotMet("unresolved", f"{named} does not resolve on this host: {self._problem}", is_error=True)
+            words = f"{named} does not resolve on this host: {self._problem}"
+            return NotMet("unresolved", words, is_error=place.jobs_own)
         if all(address.loopback for address in self._addresses) and on_another_machine(self._rank):
             words = f"{named} is {self._addresses[0].text} on this host, but rank 0 is on another one"
-            return NotMet("loopback", words, is_error=True)
+            return NotMet("loopback", words, is_error=place.jobs_own)
         for door, (call, _) in self._calls.items():
             self._last[door] = _SILENT if call.connected else FILTERED
         own = {reason for (_, port), reason in self._last.items() if port != place.master_port}
@@ -114,7 +115,7 @@ class Search:
             named = f"{named} ({addresses})"
         waited = f"rank 0 was not found at {named} within {self._deadline - self._started:.3g} s"
         if own - {FOREIGN} == {REFUSED}:
-            both = masters == {REFUSED} and self._place.given == "MASTER_ADDR"
+            both = masters == {REFUSED} and self._place.jobs_own
             also = f", and nothing listens on MASTER_PORT {self._place.master_port} either" if both else ""
             return NotMet("refused", f"{waited}: it refuses the connections{also}", is_error=both)
         others = len(self._place.ports) - 1
@@ -132,10 +133,13 @@ class Search:
         if now + self._lookup > self._deadline:
             return
         self._resolved = now
-        try:
-            self._addresses = resolve(self._place.host)
-        except OSError as error:
-            self._problem = error.strerror or str(error)
+        found: list[Address] = []
+        for host in self._place.hosts:
+            try:
+                found += resolve(host)
+            except OSError as error:  # noqa: PERF203
+                self._problem = self._problem or error.strerror or str(error)
+        self._addresses = tuple(dict.fromkeys(found)) or self._addresses
         self._lookup = time.monotonic() - now
 
     def _give_up_old(self, now: float) -> None:

@@ -1,7 +1,8 @@
 """The verdict on a job: what its report means for the ranks, as a small record of JSON that every rank gets.
 
     {"stop": an error of the job was found, "unsure": with strict, the report is not clean,
-     "short": lines for an exception, "warning": one line or "", "page": the report for rank 0, "" where all is well,
+     "short": lines for an exception, "warning": one line or "",
+     "note": what a quick bandwidth test measured, "page": the report for rank 0, "" where all is well,
      "env": {variable: value} of the plan, "per_node": {node: {variable: value}}, "nodes": {node: [its ranks]},
      "report": zlib over the report's JSON, in base64}
 
@@ -17,7 +18,7 @@ from dataclasses import replace
 from textwrap import wrap
 from typing import Any
 
-from ncheck.blockers import mended
+from ncheck.blockers import measures, mended
 from ncheck.facts.ranks import RanksFacts
 from ncheck.model.check import Check
 from ncheck.model.finding import Finding, Outcome, Severity
@@ -41,15 +42,15 @@ def verdict_of(
     report = _with_fixes(report, checks)
     applied = _applied(report, checks, request)
     errors = [one for one in report.findings if one.severity is Severity.ERROR and not one.ignored]
-    own = {check.code for check in checks if check.about_ncheck or check.says_unreached or check.explains_unreached}
     harmless = {check.code for check in checks if _harmless(check, report)}
-    stopping = [one for one in errors if one.code not in own | harmless and one.code not in applied]
+    stopping = [one for one in errors if one.code not in harmless and one.code not in applied]
     unsure = bool(request["strict"]) and report.exit_code != 0
     return {
         "stop": bool(stopping),
         "unsure": unsure,
         "short": _short(report, stopping) if stopping or unsure else "",
-        "warning": _warning(report, stopping, applied),
+        "warning": _warning(_unmeasured(report, checks), stopping, applied),
+        "note": _measured(report) if request["probe"] == "quick" else "",
         "page": _page(report, int(request["columns"])) if stopping or unsure else "",
         "env": _values(report.plan.env),
         "per_node": {node: _values(settings) for node, settings in report.plan.per_node.items()},
@@ -59,8 +60,14 @@ def verdict_of(
 
 
 def _harmless(check: Check, report: Report) -> bool:
-    """Whether what the check finds does no harm to a job on one node, which needs no network between nodes."""
-    return len(report.nodes) == 1 and bool(check.mended_by) and not check.matters_alone
+    """Whether an error of this check is no reason to stop a job that runs.
+
+    That is trouble of ncheck itself and of its connections; what was measured in a hurry, while the ranks start; and on
+    one node a choice among networks, of which it needs none.
+    """
+    own = check.about_ncheck or check.says_unreached or check.explains_unreached
+    alone = len(report.nodes) == 1 and bool(check.mended_by) and not check.matters_alone
+    return own or alone or measures(check)
 
 
 def _applied(report: Report, checks: Sequence[Check], request: Mapping[str, Any]) -> dict[str, str]:
@@ -140,6 +147,13 @@ def _warning(report: Report, stopping: Sequence[Finding], applied: Mapping[str, 
     return "; ".join(parts)
 
 
+def _unmeasured(report: Report, checks: Sequence[Check]) -> Report:
+    """Return the report without what could not be measured: the note says it."""
+    codes = {check.code for check in checks if measures(check)}
+    kept = (one for one in report.verdicts if one.code not in codes or one.outcome is not Outcome.UNKNOWN)
+    return replace(report, verdicts=tuple(kept))
+
+
 def _not_checked(report: Report) -> list[str]:
     """Return which nodes were not checked, or not wholly, and the first reason."""
     lost, unknown = unreached_and_unknown(report)
@@ -148,6 +162,16 @@ def _not_checked(report: Report) -> list[str]:
         return []
     nodes, checks = dict.fromkeys(one.node for one in missed), {one.code for one in missed}
     return [f"{count(len(checks), 'check')} could not run on {node_set(nodes)}: {line(missed[0].reason)}"]
+
+
+def _measured(report: Report) -> str:
+    """Return one line on the bandwidth test that the job asked for: the last measurement is that of most nodes."""
+    measured = [one for one in report.measurements if one.measured is not None]
+    if not measured:
+        return line(report.probe.reason)
+    last = measured[-1]
+    expected = "" if last.expected is None else f", {last.expected:.3g} expected"
+    return line(f"{last.what}: {last.measured:.3g} {last.unit}{expected} ({last.by})")
 
 
 def _page(report: Report, columns: int) -> str:

@@ -35,17 +35,19 @@ def test_a_rendezvous_is_read(text: str, host: str, port: int | None) -> None:
 def test_the_place_says_which_variable_names_the_host() -> None:
     torch = Rank(1, 2, master="gpu01", master_port=29500, named={"master": "MASTER_ADDR=gpu01"})
     place = place_of(torch, b"token")
-    assert (place.host, place.master_port, place.given) == ("gpu01", 29500, "MASTER_ADDR")
+    assert (place.hosts, place.master_port, place.given) == (("gpu01",), 29500, "MASTER_ADDR")
     assert place.ports == candidates(b"token", 29500)
 
     place = place_of(torch, b"token", "head")
-    assert (place.host, place.master_port, place.given) == ("head", None, "NCHECK_RENDEZVOUS")
+    assert (place.hosts, place.master_port, place.given) == (("head",), None, "NCHECK_RENDEZVOUS")
     assert place_of(torch, b"token", "head:1234").ports == (1234,)
 
     guessed = Rank(1, 2, hosts=("gpu01", "gpu02"), layout=(0, 1))
-    assert (place_of(guessed, b"token").host, place_of(guessed, b"token").given) == ("gpu01", "")
-    assert place_of(Rank(1, 2), b"token").host == ""
-    assert place_of(Rank(1, 2, nodes=1), b"token").host == "127.0.0.1"
+    assert (place_of(guessed, b"token").hosts, place_of(guessed, b"token").given) == (("gpu01",), "")
+    assert place_of(Rank(1, 2), b"token").hosts == ()
+    assert place_of(Rank(1, 2, nodes=1), b"token").hosts == ("127.0.0.1",)
+    known = Rank(1, 2, master="gpu01", addresses=("10.0.0.1", "172.17.0.1"))
+    assert place_of(known, b"token").hosts == ("gpu01", "10.0.0.1", "172.17.0.1")
 
 
 @pytest.mark.parametrize(

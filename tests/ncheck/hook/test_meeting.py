@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import replace
+from subprocess import PIPE
+from typing import Any
 
 import pytest
 from ncheck.hook.attendance import Told
 
-from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, nothing_left  # noqa: F401  a fixture
+from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, nothing_left  # noqa: F401  a fixture
 
 TOLD = Told(VERDICT)
 
@@ -80,3 +83,30 @@ def test_rank_fields_reach_the_examiner() -> None:
     job.meet(0, rank=replace(job.rank(0), node_name="gpu01", local_rank=0))
     member = job.attendances[0].members[0]
     assert (member.node_name, member.local_rank, member.size) == ("gpu01", 0, 1)
+
+
+def large(job: Job, size: int) -> dict[str, Any]:
+    """Make the examiner of a job write a report of so many bytes."""
+    text = f'printf \'{{"a":"%0{size}d"}}\\n\' 0'
+    return {"start_examiner": lambda *_: job.keep(child("sh", "-c", text, stdout=PIPE))}
+
+
+def test_a_large_report_reaches_all_ranks() -> None:
+    job = Job(6)
+    assert job.outcomes(*range(6), **large(job, 3_000_000)) == [Told({"a": "0" * 3_000_000})] * 6
+
+
+def test_a_rank_that_reads_slowly_delays_the_report_of_nobody_else() -> None:
+    job = Job(3, timeout=3.0)
+    first = job.start(0, **large(job, 7_000_000))
+    with Bare(dial(job.ports[0]), job.token) as slow:
+        slow.prove().enter(job.member(2))
+        second = job.start(1)
+        opened = slow.hear()
+        with Bare(dial(job.ports[0]), job.token) as channel:
+            channel.prove().say({"what": "channel", "ticket": opened["ticket"]})
+            began = time.monotonic()
+            assert second.result(10) == Told({"a": "0" * 7_000_000})
+            assert time.monotonic() - began < 2.0
+        assert first.result(10) == Told({"a": "0" * 7_000_000})
+        assert time.monotonic() - began < 4.0

@@ -71,8 +71,9 @@ def test_a_stranger_gets_nothing_but_the_greeting(held: Held) -> None:
 def test_a_stranger_that_says_nothing_is_dropped(held: Held) -> None:
     with closing(held.stranger()) as sock:
         began = time.monotonic()
-        while sock.recv(65536):
-            pass
+        with suppress(ConnectionResetError):
+            while sock.recv(65536):
+                pass
         assert 2.0 < time.monotonic() - began < 6.0
     held.ends_well()
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
 from ncheck.errors import SettingsError
@@ -133,6 +135,21 @@ def test_a_master_that_does_not_resolve_is_an_error(name: str) -> None:
     assert kind(outcome) == ("unresolved", True)
 
 
+def test_a_name_that_the_job_does_not_use_is_no_error() -> None:
+    job = Job(2, timeout=0.5, node=1)
+    assert kind(job.meet(1, rendezvous="no-such-host.invalid")) == ("unresolved", False)
+    assert kind(job.meet(1, rendezvous="127.0.1.1")) == ("loopback", False)
+    job = Job(2, "no-such-host.invalid", timeout=0.5, named={"master": "SLURM_STEP_NODELIST=gpu[01-02]"})
+    assert kind(job.meet(1)) == ("unresolved", False)
+
+
+def test_the_launchers_addresses_of_rank_0s_host_are_tried_too() -> None:
+    job = Job(2, "no-such-host.invalid", addresses=("127.0.0.9", "127.0.0.1"))
+    assert job.outcomes(1, 0) == [TOLD, TOLD]
+    job = Job(2, "", addresses=("127.0.0.1",))
+    assert job.outcomes(0, 1) == [TOLD, TOLD]
+
+
 def test_a_master_that_is_loopback_on_another_machine_is_an_error() -> None:
     outcome = Job(2, "127.0.1.1", timeout=0.5, node=1, nodes=2).meet(1)
     words = "MASTER_ADDR=127.0.1.1 is 127.0.1.1 on this host, but rank 0 is on another one"
@@ -215,7 +232,8 @@ def test_ranks_come_by_the_jobs_own_port_where_only_that_one_is_let_through() ->
 def test_the_jobs_own_port_is_free_after_the_meeting() -> None:
     job = Job(2, timeout=3.0)
     first = job.start(0)
-    with Bare(dial(job.fields["master_port"]), job.token) as second:
+    with closing(dial(job.fields["master_port"])) as early, Bare(dial(job.fields["master_port"]), job.token) as second:
+        early.sendall(bytes(200))  # a client of the job's own store, which is not there yet
         second.prove().enter(job.member(1))
         second.hear()
         second.sock.close()
@@ -249,6 +267,19 @@ def test_the_evidence_for_a_missing_rank() -> None:
     job = Job(3, timeout=1.0, master_port=None)
     assert job.outcomes(0, 1) == [TOLD, TOLD]
     assert (job.attendances[0].missing, job.attendances[0].evidence) == ((2,), "")
+
+
+def test_ranks_meet_where_there_is_no_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = socket.socket
+
+    def only_v4(family: int = socket.AF_INET, *words: Any, **more: Any) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+        return real(family, *words, **more)
+
+    monkeypatch.setattr("ncheck.hook.doors.socket.socket", only_v4)
+    with closing(listen(0)) as listener:
+        assert listener.family == socket.AF_INET
 
 
 def test_ranks_meet_over_ipv6() -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -246,10 +246,11 @@ def test_it_works_at_the_last_moment() -> None:
             with Bare(sock, job.token) as second:
                 second.prove()
                 threading.Event().wait(late - (time.monotonic() - began))
-                second.say({"what": "rank", "member": job.member(1), "seconds": 1.0})
                 messages: list[str] = []
-                while "verdict" not in messages and (message := second.hear()):
-                    messages.append(message["what"])
+                with suppress(ConnectionError):  # nobody is there any more
+                    second.say({"what": "rank", "member": job.member(1), "seconds": 1.0})
+                    while "verdict" not in messages and (message := second.hear()):
+                        messages.append(message["what"])
         assert messages in (["welcome", "open", "verdict"], ["welcome", "verdict"], [])
         assert first.result(10) == TOLD
 

@@ -11,6 +11,7 @@ from ncheck.facts.limits import LIMITS
 from ncheck.facts.links import CONNECT
 from ncheck.facts.probe import TASK
 from ncheck.facts.ssh_peers import PEERS
+from ncheck.fleet.bootstrap import module_text
 from ncheck.fleet.framing import on_the_wire
 from ncheck.hook.node_part import guarded_answers, own_questions
 from ncheck.model.evidence import Answer, Command, File, Source
@@ -54,6 +55,19 @@ def test_anything_else_is_refused(source: Source) -> None:
 )
 def test_what_is_no_question_is_refused(source: object) -> None:
     assert answered(source) == REFUSED  # type: ignore[arg-type]
+
+
+def test_modules_come_from_this_machine_and_never_from_the_examiner() -> None:
+    def read(_source: Mapping[str, object], fetch: object) -> dict[str, object]:
+        assert callable(fetch)
+        return {name: fetch(name) for name in ("pynvml", "rank-program", "os")}
+
+    def from_the_wire(_name: str) -> str:
+        raise AssertionError("it was asked for")
+
+    texts = guarded_answers(read, KNOWN)(dict(on_the_wire(SMI)), from_the_wire)
+    assert texts == {name: module_text(name) for name in ("pynvml", "rank-program", "os")}
+    assert texts["os"] is None
 
 
 def test_no_question_may_take_longer_than_a_minute() -> None:

@@ -25,7 +25,7 @@ HEALTHY = ncheck.replay(FIXTURES / "healthy-4x8-h100")
 
 def verdict(report: Report, **request: Any) -> dict[str, Any]:
     ranks = {node.name: RanksFacts(4, (number,)) for number, node in enumerate(report.nodes)}
-    asked = {"strict": False, "apply": False, "variables": [], "columns": 80, **request}
+    asked = {"strict": False, "apply": False, "variables": [], "columns": 80, "probe": "none", **request}
     return verdict_of(report, CHECKS, ranks, asked)
 
 
@@ -74,8 +74,8 @@ def test_however_many_errors_there_are_the_text_is_short() -> None:
     assert max(map(len, lines)) <= WIDTH
 
 
-def test_trouble_of_ncheck_itself_is_a_warning() -> None:
-    for code in ("NC001", "NC003", "NC004", "NC113"):
+def test_trouble_of_ncheck_itself_and_what_was_measured_in_a_hurry_is_a_warning() -> None:
+    for code in ("NC001", "NC003", "NC004", "NC113", "NC701"):
         found = verdict(with_findings((code, Severity.ERROR, "it went wrong")))
         assert (found["stop"], found["short"], found["page"]) == (False, "", "")
         assert found["warning"].startswith(f"{code} ")
