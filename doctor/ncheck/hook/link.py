@@ -34,7 +34,8 @@ class Link:
     ) -> None:
         self._own, self._selector, self._start_node_part = own, selector, start_node_part
         self._timeout, self._deadline = timeout, time.monotonic() + timeout
-        self._hub: Connection | None = None
+        self._calling: Connection | None = None  # the hub of this process
+        self._hub: Connection | None = None  # since it proved that it is
         self._hub_member: Member | None = None  # since it said welcome
         self._channel: tuple[Connection, str] | None = None
         self._child: Child | None = None
@@ -46,7 +47,7 @@ class Link:
     def call(self, sock: socket.socket, token: bytes, call_again: Callable[[], socket.socket]) -> None:
         """Meet the hub of this process."""
         self._token, self._call_again = token, call_again
-        Connection(self._selector, sock, End(token, hub=False), self)
+        self._calling = Connection(self._selector, sock, End(token, hub=False), self)
 
     def search(self, rank: Rank, token: bytes, place: Place) -> None:
         """Meet the hub of another process."""
@@ -70,7 +71,7 @@ class Link:
     def close(self) -> None:
         """Close everything and end the node's agent."""
         try:
-            for connection in (self._hub, self._channel[0] if self._channel else None):
+            for connection in (self._calling, self._hub, self._channel[0] if self._channel else None):
                 if connection:
                     connection.close()
             if self._search:

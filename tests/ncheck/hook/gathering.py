@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import subprocess
 import threading
@@ -23,6 +24,7 @@ from ncheck.hook.meeting import job_token, meet
 from ncheck.hook.wire import End
 
 VERDICT = {"problems": [], "summary": "all is well"}
+_MANY = 8192
 PATIENCE = 20.0  # seconds after which a test that waits for an event has failed
 
 StartExaminer = Callable[[Attendance, Mapping[str, socket.socket], float], Popen[bytes]]
@@ -228,3 +230,14 @@ def nothing_left() -> Iterator[None]:
     for thread in set(threading.enumerate()) - before[2]:
         thread.join(PATIENCE)
     assert (files(), children(), set(threading.enumerate())) == before
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Let this process open many files, as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MANY if hard == resource.RLIM_INFINITY else min(_MANY, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -17,7 +17,7 @@ from ncheck.hook.doors import listen
 from ncheck.hook.launchers import Rank
 from ncheck.hook.wire import GREETING, ForeignError, job_token
 
-from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, nothing_left  # noqa: F401  a fixture
+from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, many_files, nothing_left  # noqa: F401  fixtures
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -68,6 +68,7 @@ def test_a_stranger_gets_nothing_but_the_greeting(held: Held) -> None:
     held.ends_well()
 
 
+@pytest.mark.slow
 def test_a_stranger_that_says_nothing_is_dropped(held: Held) -> None:
     with closing(held.stranger()) as sock:
         began = time.monotonic()
@@ -78,6 +79,7 @@ def test_a_stranger_that_says_nothing_is_dropped(held: Held) -> None:
     held.ends_well()
 
 
+@pytest.mark.slow
 def test_a_stranger_that_sends_byte_by_byte_is_dropped(held: Held) -> None:
     with closing(held.stranger()) as sock, suppress(ConnectionError):
         sock.settimeout(0.05)
@@ -127,6 +129,8 @@ def test_a_proof_cannot_be_used_again(held: Held) -> None:
     held.ends_well()
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("many_files")
 def test_a_scanner_with_two_thousand_connections_keeps_nobody_out(held: Held) -> None:
     with ExitStack() as stack:
         for _ in range(2000):
@@ -298,6 +302,7 @@ def test_a_rank_beyond_the_world_size_is_named() -> None:
     assert attendance.missing == (1,)
 
 
+@pytest.mark.slow
 def test_ranks_without_end_are_turned_away(held: Held) -> None:
     job = held.job
     with ExitStack() as stack:
@@ -315,7 +320,7 @@ def test_ranks_without_end_are_turned_away(held: Held) -> None:
 @pytest.fixture
 def foreign() -> Iterator[tuple[Job, socket.socket]]:
     """Return a job whose first port somebody else has."""
-    job = Job(2, timeout=2.0)
+    job = Job(2, timeout=1.0)
     with closing(listen(job.ports[0])) as listener:
         listener.setblocking(True)  # noqa: FBT003
         listener.settimeout(20)
@@ -395,7 +400,7 @@ def test_a_hub_that_never_decides_is_left_when_the_time_is_over(foreign: tuple[J
         hub.prove()
         assert hub.hear()["what"] == "rank"
         hub.say({"what": "welcome", "member": job.member(0)})
-        assert second.result(10) == NotMet("overran", "rank 0 sent no verdict within 2 s")
+        assert second.result(10) == NotMet("overran", "rank 0 sent no verdict within 1 s")
         assert hub.hear() == {"what": "leave", "kind": "overran"}
 
 

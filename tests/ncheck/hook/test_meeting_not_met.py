@@ -60,6 +60,7 @@ def test_it_is_a_warning_if_the_jobs_own_port_is_open() -> None:
             assert sock.recv(100) == b""  # the job's own store was told nothing
 
 
+@pytest.mark.slow
 def test_it_is_a_warning_if_the_master_was_guessed() -> None:
     job = Job(2, timeout=1.5, named={"master": "SLURM_STEP_NODELIST=gpu[01-02]"})
     assert kind(job.meet(1)) == ("refused", False)
@@ -208,6 +209,7 @@ def test_two_jobs_with_one_master_port_do_not_meet() -> None:
     assert [job.attendances[0].problems for job in jobs] == [(), ()]
 
 
+@pytest.mark.slow
 def test_an_earlier_attempt_that_still_waits_is_left_alone() -> None:
     earlier = Job(2, timeout=3.0)
     waiting = earlier.start(0)
@@ -242,6 +244,7 @@ def test_the_jobs_own_port_is_free_after_the_meeting() -> None:
         store.bind(("", job.fields["master_port"]))
 
 
+@pytest.mark.slow
 def test_the_evidence_for_a_missing_rank() -> None:
     job = Job(2, timeout=1.0)
     job.meet(0)

@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 from ncheck.hook.attendance import NotMet, Told
+from ncheck.hook.hub import Hub
 
-from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, nothing_left  # noqa: F401  a fixture
+from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, many_files, nothing_left  # noqa: F401  fixtures
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -124,6 +125,7 @@ def test_it_works_whatever_the_clock_says() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_limit_of_open_files_is_raised_while_many_ranks_are_to_come() -> None:
     limits = (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     program = (
@@ -193,6 +195,52 @@ def test_a_rank_0_that_is_interrupted_is_named_to_all() -> None:
     assert outcome.text.startswith(f"rank 0 (pid {os.getpid()} on ")
 
 
+def test_a_bug_on_rank_0_lets_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(2)
+
+    def fail(_: object) -> None:
+        raise RuntimeError("a bug of ncheck")
+
+    monkeypatch.setattr(Hub, "_attendance", fail)
+    monkeypatch.setattr(Hub, "_examine", lambda hub: hub._attendance())
+    first, second = job.start(0), job.start(1)
+    with pytest.raises(RuntimeError):
+        first.result(10)
+    words = "ncheck failed on rank 0: RuntimeError('a bug of ncheck')"
+    assert second.result(10) == NotMet("crashed", words)
+
+
+def test_a_rank_on_which_ncheck_fails_has_not_ended() -> None:
+    job = Job(3)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as second:
+        second.prove().enter(job.member(1)).say({"what": "leave", "kind": "crashed"})
+    assert job.outcomes(2) == [TOLD]
+    assert first.result(10) == TOLD
+    assert (job.attendances[0].ended, job.attendances[0].missing) == ((), ())
+
+
+def test_a_rank_whose_time_is_over_takes_the_others_along() -> None:
+    job = Job(3)
+    first, third = job.start(0), job.start(2)
+    with Bare(dial(job.ports[0]), job.token) as second:
+        second.prove().enter(job.member(1, machine="m"))
+        assert second.hear()["what"] == "open"
+        second.say({"what": "leave", "kind": "overran"})
+        words = "the time of rank 1 (pid 1001 on host1) was over before there was a verdict"
+        assert first.result(10) == third.result(10) == NotMet("overran", words)
+
+
+def test_those_who_come_late_to_a_meeting_that_was_broken_off_are_told_too() -> None:
+    job = Job(3)
+    first = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as second:
+        second.prove().enter(job.member(1)).say({"what": "leave", "kind": "overran"})
+        assert second.hear()["what"] == "no verdict"
+    assert not first.done()
+    assert job.meet(2) == first.result(10)
+
+
 def test_a_signal_in_the_middle_leaves_nothing() -> None:
     """A handler that raises, as those of launchers do."""
 
@@ -236,6 +284,7 @@ def test_a_rank_that_is_killed_during_the_checks_is_named_to_all() -> None:
     assert outcomes == [Told(VERDICT, ended=(member,))] * 2
 
 
+@pytest.mark.slow
 def test_it_works_at_the_last_moment() -> None:
     """All ranks come when the attendance is about to end, again and again around that moment."""
     for late in (0.70, 0.74, 0.75, 0.76, 0.80):
@@ -256,6 +305,7 @@ def test_it_works_at_the_last_moment() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("many_files")
 def test_five_hundred_ranks_meet() -> None:
     size = threading.stack_size(256 * 1024)
     try:
