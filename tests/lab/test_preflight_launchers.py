@@ -64,11 +64,14 @@ def torchrun(lab: Lab, words: str) -> list[Launched]:
     return list(typed(lab, by_node).values())
 
 
-def test_torchrun_stops_a_job_whose_gloo_would_hang(torch_lab: Lab) -> None:
+def test_torchrun_ends_a_job_that_would_hang_with_the_reason_on_each_node(torch_lab: Lab) -> None:
     with nothing_left(torch_lab):
         done = torchrun(torch_lab, "-m ncheck.hook /run/sums.py 60")
 
-    print(done)
+    assert [run.exit_code for run in done] == [1, 1], done
+    for run in done:
+        assert f"{STOPPED}1 error\nNC304 nccl-would-pick-virtual on node[01-02]: " in run.said, run
+        assert "8388608 bytes" not in run.said
 
 
 def test_torchrun_starts_a_job_anew_while_a_rank_still_waits_and_it_runs_with_the_plans_variables(
@@ -77,6 +80,6 @@ def test_torchrun_starts_a_job_anew_while_a_rank_still_waits_and_it_runs_with_th
     with nothing_left(torch_lab):
         done = torchrun(torch_lab, "--max-restarts=1 --no-python bash /run/start.sh")
 
-    print(done)
     assert [run.exit_code for run in done] == [0, 0], done
+    assert any("failed (exitcode: 1)" in run.said for run in done)
     assert sorted(line for run in done for line in run.said.splitlines() if line.startswith("rank ")) == SUMMED
