@@ -54,6 +54,7 @@ class Attendance:
     remote_came: bool  # a rank of another machine came: the port can be reached
     doors: tuple[int, ...]  # ports that were open; the job's own MASTER_PORT among them or not
     evidence: str  # why the missing could have come: "one-machine", "remote-came", "master-port-open"; "" is none
+    strangers: tuple[str, ...] = ()  # addresses from which ranks with another token came: perhaps the missing ones
 
     @property
     def missing_is_error(self) -> bool:

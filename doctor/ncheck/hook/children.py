@@ -7,8 +7,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-# -I: neither the current folder nor the script's, where a json.py of the user may lie, comes before the library.
-_START = "import sys;sys.path.extend(sys.argv.pop(1).split({separator!r}));from {module} import main;{call}"
+# Neither the current folder nor the script's, where a json.py of the user may lie, comes before the library.
+_START = "import sys;sys.path[:]=sys.argv.pop(1).split({separator!r});from {module} import main;{call}"
 
 
 def start_child(  # noqa: PLR0913  words of one call
@@ -19,7 +19,6 @@ def start_child(  # noqa: PLR0913  words of one call
     stdin: int,
     stdout: int,
     stderr: int = subprocess.DEVNULL,
-    pass_fds: Sequence[int] = (),
     site: bool = True,
 ) -> subprocess.Popen[bytes]:
     """Start a module's main in a Python like this one, in a session of its own. Raises OSError.
@@ -27,11 +26,12 @@ def start_child(  # noqa: PLR0913  words of one call
     `site` is for a child that must find plug-ins which are installed in some unusual way.
     """
     code = _START.format(separator=os.pathsep, module=module, call=call)
-    flags = ["-I", "-B"] if site else ["-I", "-B", "-S"]
+    alone = "-s" if os.environ.get("PYTHONHOME") else "-I"  # without that variable such a Python finds no library
+    flags = [alone, "-B"] if site else [alone, "-B", "-S"]
     return subprocess.Popen(
         [sys.executable or "python3", *flags, "-c", code, os.pathsep.join(_paths()), *arguments],
         stdin=stdin, stdout=stdout, stderr=None if os.environ.get("NCHECK_DEBUG") else stderr,
-        pass_fds=pass_fds, start_new_session=True, cwd="/",
+        start_new_session=True, cwd="/",
     )  # fmt: skip
 
 
@@ -43,4 +43,5 @@ def _paths() -> list[str]:
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     script = os.path.dirname(os.path.abspath(main)) if main else ""  # noqa: PTH100, PTH120
     skipped = {"", script, os.getcwd()} - {own}  # noqa: PTH109
-    return [own, *(path for path in sys.path if os.path.isabs(path) and path not in skipped)]  # noqa: PTH117
+    paths = [path for path in sys.path if os.path.isabs(path) and path not in skipped]  # noqa: PTH117
+    return paths if own in paths else [*paths, own]

@@ -1,7 +1,7 @@
 """The examination of a running job: a child of rank 0, with a connection to the part of ncheck on each node.
 
-It is started while the ranks are awaited. Then a request comes over the socket that is its standard input, as an open
-file, and it writes the verdict; each is one JSON object:
+It is started while the ranks are awaited. Then a request comes over the socket that is its standard input, and it
+writes the verdict; each is one JSON object:
 
     {"members": [[rank, host name, node name, machine, pid, address, version]], "sockets": [machine] (their file
      descriptors follow),
@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import struct
 import sys
 import time
 from collections.abc import Mapping
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _KILL = 9
 _JUDGING = 0.6  # seconds of the time that are kept for judging and for the verdict's way back
+_JUDGING_EACH = 0.005  # the same for each node
 LEAST = 0.5  # seconds for the nodes, however late it is
 
 
@@ -59,17 +61,16 @@ def _get_ready() -> None:
     load_checks()
 
 
+HEADER = struct.Struct(">Q")  # bytes of the request, before it
 MOST_AT_ONCE = 253  # file descriptors in one message
 
 
 def received(control: socket.socket) -> dict[str, Any] | None:
     """Return the request, with the sockets in it as numbers of this process; None where there is none."""
-    data, (number, *_), _, _ = socket.recv_fds(control, 16, 1)
-    if not data:
+    header = _exactly(control, HEADER.size)
+    if not header:
         return None
-    with os.fdopen(number, "rb") as file:
-        file.seek(0)
-        request: dict[str, Any] = json.load(file)
+    request: dict[str, Any] = json.loads(_exactly(control, *HEADER.unpack(header)))
     numbers: list[int] = []
     while len(numbers) < len(request["sockets"]):
         data, more, _, _ = socket.recv_fds(control, 1, MOST_AT_ONCE)
@@ -77,6 +78,14 @@ def received(control: socket.socket) -> dict[str, Any] | None:
             return None
         numbers += more
     return request | {"sockets": dict(zip(request["sockets"], numbers, strict=True))}
+
+
+def _exactly(control: socket.socket, size: int) -> bytes:
+    parts = []
+    while size and (data := control.recv(min(size, 1 << 20))):
+        parts.append(data)
+        size -= len(data)
+    return b"" if size else b"".join(parts)
 
 
 def examined(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,7 +118,7 @@ def _settings(request: Mapping[str, Any], ranks: Mapping[str, Any], seconds: flo
     from ncheck.settings import make_settings
 
     quick = request["probe"] == "quick" and seconds > QUICK + LEAST_BEFORE
-    deadline = max(LEAST, seconds - _JUDGING - (QUICK if quick else 0.0))
+    deadline = max(LEAST, seconds - _JUDGING - len(ranks) * _JUDGING_EACH - (QUICK if quick else 0.0))
     given = {"config": "none", "select": tuple(request["select"]), "ignore": tuple(request["ignore"])}
     made = make_settings(given, {}, Path("/"))
     registry = load_checks() if made.ignore else None

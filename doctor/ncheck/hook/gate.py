@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ncheck.hook.connection import Connection
+from ncheck.hook.connection import FOREIGN, Connection
 from ncheck.hook.doors import plain
 from ncheck.hook.wire import End
 
@@ -28,6 +28,7 @@ _FEWEST_STRANGERS = 16
 _TO_PROVE = 3.0  # seconds that a stranger may take: a rank needs a round trip
 _TO_PROVE_WHEN_FULL = 0.25
 _AT_ONCE = 64  # accepted in a row, before those who are in have their turn
+_MOST_REMEMBERED = 16  # addresses
 _PAUSE = 0.1  # seconds without accepting anyone, where no file descriptor is left
 _AT_ONCE_GONE = struct.pack("ii", 1, 0)  # a port that strangers left is not kept by the kernel for a minute
 _FULL = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
@@ -42,6 +43,7 @@ class Gate:
         self._listeners: list[socket.socket] = []
         self._strangers: dict[Connection, tuple[str, float]] = {}  # address, since when: the oldest first
         self._paused_until = 0.0
+        self.turned_away: dict[str, None] = {}  # addresses of those who tried to prove themselves, with another token
 
     @property
     def doors(self) -> tuple[int, ...]:
@@ -94,8 +96,10 @@ class Gate:
         connection.linger()
         self._introduce(connection, address, message)
 
-    def over(self, connection: Connection, reason: str) -> None:  # noqa: ARG002  whatever it was
-        self._strangers.pop(connection, None)
+    def over(self, connection: Connection, reason: str) -> None:
+        address, _ = self._strangers.pop(connection)
+        if reason == FOREIGN and len(self.turned_away) < _MOST_REMEMBERED:
+            self.turned_away[address] = None
 
     def _watch(self, listener: socket.socket) -> None:
         self._selector.register(listener, selectors.EVENT_READ, lambda _: self._accept(listener))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     StartExaminer = Callable[[Attendance, Mapping[str, socket.socket], float], Popen[bytes]]
 
 _LEAST_ATTENDANCE = 2.0  # seconds, however little time the ranks that came first have left: they try twice a second
-_MASTER_PORT_AFTER = 3.0  # seconds without a rank of another machine
+_MASTER_PORT_AFTER = 3.0  # seconds in which ranks that can come by our port have come, if they started together
 _TO_OPEN_CHANNELS = 5.0
 _TO_HANG_UP = 1.0
 _TO_SETTLE = 2.0  # as many came as there are ranks, but not one of each: who else comes now?
@@ -169,9 +169,11 @@ class Hub:
 
     @property
     def _wants_master_port(self) -> bool:
-        """Whether to open the job's own port too: nobody came by ours, and a firewall may let only that one through."""
-        wanted = self._place.master_port is not None and not one_machine(self._rank)
-        return wanted and not self._remote_came and not self._master_port_tried
+        """Whether to open the job's own port too: a firewall may let only that one through.
+
+        Also, ranks that have another token know no other port of this job: it shows that they are there.
+        """
+        return self._place.master_port is not None and not one_machine(self._rank) and not self._master_port_tried
 
     @property
     def _master_port_at(self) -> float:
@@ -333,6 +335,7 @@ class Hub:
             remote_came=self._remote_came,
             doors=self._gate.doors,
             evidence=self._evidence(),
+            strangers=tuple(self._gate.turned_away),
         )
 
     def _placed(self, member: Member) -> Member:
@@ -341,6 +344,8 @@ class Hub:
         return replace(member, address=self._reached_at) if here and self._reached_at else member
 
     def _evidence(self) -> str:
+        if self._gate.turned_away:
+            return ""  # the missing may be those: NCHECK_TOKEN or the user differs, and the job does not mind
         if one_machine(self._rank):
             return "one-machine"
         if self._remote_came:

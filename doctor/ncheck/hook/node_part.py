@@ -1,12 +1,14 @@
-"""The part of the examination that runs on a node of the job: a child of one rank there, its connection on stdin.
+"""The part of the examination that runs on a node of the job: a child of one rank there.
 
-It answers the examiner as the agent of ncheck does over ssh, by the same code. But it runs no shell and executes
-nothing that it received: it answers only what the facts of its own ncheck would ask for.
+It is started while the ranks are awaited, and then gets the connection to the examiner. It answers as the agent of
+ncheck does over ssh, by the same code. But it runs no shell and executes nothing that it received: it answers only what
+the facts of its own ncheck would ask for.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Callable, Mapping
 
@@ -25,19 +27,33 @@ Respond = Callable[[Mapping[str, object], object], dict[str, object]]
 
 
 def main(parent: int, seconds: float) -> None:
-    """Serve until the examiner is done or gone, the rank that started this ends, or the time is over. Never returns."""
-    for number in (0, 1):
-        os.set_blocking(number, True)
+    """Get ready, wait for the connection, and serve until the examiner is done or gone, the rank that started this
+    ends, or the time is over. Never returns.
+    """
     prctl(PR_SET_PDEATHSIG, _TERM)
-    if os.getppid() == parent:
-        guarded(_serve, seconds)
+    known = own_questions()
+    if os.getppid() == parent and _connected():
+        guarded(lambda: _serve(known), seconds)
     os._exit(1)
 
 
-def _serve() -> None:
+def _connected() -> bool:
+    """Take the connection, which comes as a file descriptor over standard input, and let it be standard input."""
+    with socket.socket(fileno=os.dup(0)) as control:
+        data, numbers, _, _ = socket.recv_fds(control, 1, 1)
+    if not data:
+        return False
+    (number,) = numbers
+    os.set_blocking(number, True)
+    os.dup2(number, 0)
+    os.dup2(number, 1)
+    os.close(number)
+    return True
+
+
+def _serve(known: Mapping[str, Mapping[str, object]]) -> None:
     from ncheck.fleet.bootstrap import parse_script
 
-    known = own_questions()  # while the examiner starts, too
     script = b""
     while not script.endswith(b"\n") and len(script) < _LONGEST_SCRIPT and (byte := os.read(0, 1)):
         script += byte

@@ -65,7 +65,8 @@ def place(request: Mapping[str, Any]) -> Places:
     known |= {name: facts(name, "", ()) for name in missing if name not in known}
     sockets = {names[machine]: int(number) for machine, number in request["sockets"].items() if machine in names}
     why = {name: _absent(one) for name, one in known.items() if not one.came}
-    return Places(tuple(map(Node, known)), known, sockets, why)
+    places = ("local",) if len(known) == 1 else ()  # a single machine needs no network
+    return Places(tuple(Node(name, places=places) for name in known), known, sockets, why)
 
 
 def _absent(facts: RanksFacts) -> str:

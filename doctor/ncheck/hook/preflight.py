@@ -20,7 +20,7 @@ from ncheck.errors import NcheckError, SettingsError
 if TYPE_CHECKING:
     from subprocess import Popen
 
-    from ncheck.hook.attendance import Attendance, Outcome
+    from ncheck.hook.attendance import Attendance, Outcome, Told
     from ncheck.hook.launchers import Rank
     from ncheck.model.report import Report
 
@@ -136,23 +136,39 @@ def _shown(text: str) -> str:
     return printable(text, 60)
 
 
-def _checked(rank: Rank, options: _Options, began: float) -> Report:
-    from ncheck.hook.attendance import Told
+class _Last:
+    """The outcome of this process's last meeting: a script that calls preflight again, or that `python -m ncheck.hook`
+    runs, meets nobody a second time.
+    """
 
-    left = options.timeout - (time.monotonic() - began)
-    outcome = _met(rank, options, left)
-    if isinstance(outcome, Told):
-        return _decided(rank, options, outcome)
-    speaks = rank.rank == 0 or rank.local_rank in (None, 0)
+    rank: Rank | None = None
+    outcome: Outcome | None = None
+
+
+def _checked(rank: Rank, options: _Options, began: float) -> Report:
+    from ncheck.hook.attendance import NotMet
+
+    first = rank != _Last.rank or _Last.outcome is None
+    if first:
+        _Last.outcome = _met(rank, options, options.timeout - (time.monotonic() - began))
+        _Last.rank = rank
+    outcome = _Last.outcome
+    assert outcome  # noqa: S101  it was set above
+    speaks = first and (rank.rank == 0 or rank.local_rank in (None, 0))
+    if not isinstance(outcome, NotMet):
+        return _decided(rank, options, outcome, speaks=first and rank.rank == 0)
     if outcome.is_error:
-        return _stopped(f"ncheck stopped this job before it started: {outcome.text}", None, options, speaks=speaks)
+        return _stopped(f"{STOPPED}: {outcome.text}", None, options, speaks=speaks)
     return _went_wrong(f"the nodes of this job were not checked: {outcome.text}", options, speaks=speaks)
 
 
 # What a verdict means for this rank
 
 
-def _decided(rank: Rank, options: _Options, told: Any) -> Report:  # noqa: ANN401  a Told
+STOPPED = "ncheck stopped this job before it started"
+
+
+def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Report:
     verdict: dict[str, Any] = told.verdict
     if "refused" in verdict:
         raise SettingsError(str(verdict["refused"]))
@@ -163,8 +179,8 @@ def _decided(rank: Rank, options: _Options, told: Any) -> Report:  # noqa: ANN40
         apply_plan(rank, verdict)
     if told.ended:
         who = ", ".join(member.shown for member in told.ended)
-        message = f"ncheck stopped this job before it started: {who} ended before the verdict"
-        return _stopped(message, report, options, speaks=rank.rank == 0)
+        words = f"{STOPPED}: {who} ended before the verdict\n  more: ncheck explain NC803"
+        return _stopped(words, report, options, speaks=speaks)
     if verdict["stop"] or (options.strict and verdict["unsure"]):
         return _stopped(str(verdict["short"]), report, options, speaks=False)
     return report
@@ -187,11 +203,10 @@ def _print(verdict: Mapping[str, Any]) -> None:
 
 
 def _stopped(message: str, report: Report | None, options: _Options, *, speaks: bool) -> Report:
-    """Stop the job, or only say so: `speaks` is for what no report shows."""
     if options.raises:
         raise PreflightError(message, report)
     if speaks:
-        _say(f"warning: {message}")
+        _say(message, prefix="")
     return report or _no_report(message)
 
 
@@ -233,7 +248,14 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
 
     began = time.monotonic()
     with ExitStack() as stack:
+        # The first rank of a node is nearly always asked: its child gets ready while the ranks are awaited.
+        early = [_start_node_part(stack, left)] if rank.rank == 0 or rank.local_rank == 0 else []
         examiner = _start_examiner(stack) if rank.rank == 0 else None
+
+        def serve(connection: socket.socket) -> Popen[bytes]:
+            process, control = early.pop() if early else _start_node_part(stack, left)
+            socket.send_fds(control, [b"."], [connection.fileno()])
+            return process
 
         def examine(attendance: Attendance, sockets: Mapping[str, socket.socket], seconds: float) -> Popen[bytes]:
             assert examiner  # noqa: S101  rank 0 alone is asked to examine
@@ -247,45 +269,52 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
             rank,
             job_token(rank, os.environ.get("NCHECK_TOKEN", ""), str(os.getuid())),
             timeout=left,
-            start_node_part=lambda connection: _start_node_part(connection, options.timeout),
+            start_node_part=serve,
             start_examiner=examine,
             rendezvous=os.environ.get("NCHECK_RENDEZVOUS", ""),
             show=_print,
         )
 
 
-def _start_node_part(connection: socket.socket, seconds: float) -> Popen[bytes]:
-    from ncheck.hook.children import start_child
+def _start_node_part(stack: ExitStack, seconds: float) -> tuple[Popen[bytes], socket.socket]:
+    from subprocess import DEVNULL
 
-    arguments = (str(os.getpid()), f"{seconds:.0f}")
-    call = "main(int(sys.argv[1]),float(sys.argv[2]))"
-    number = connection.fileno()
-    return start_child("ncheck.hook.node_part", call, arguments, stdin=number, stdout=number, site=False)
+    call, arguments = "main(int(sys.argv[1]),float(sys.argv[2]))", (str(os.getpid()), f"{seconds:.0f}")
+    return _started(stack, "ncheck.hook.node_part", call, arguments, stdout=DEVNULL, site=False)
 
 
 def _start_examiner(stack: ExitStack) -> tuple[Popen[bytes], socket.socket]:
-    """Start the examiner, which gets ready while the ranks are awaited. The stack ends it."""
     from subprocess import PIPE
 
+    call, arguments = "main(int(sys.argv[1]))", (str(os.getpid()),)
+    return _started(stack, "ncheck.hook.examiner", call, arguments, stdout=PIPE, stderr=PIPE)
+
+
+def _started(
+    stack: ExitStack,
+    module: str,
+    call: str,
+    arguments: tuple[str, ...],
+    **how: Any,  # noqa: ANN401
+) -> tuple[Popen[bytes], socket.socket]:
+    """Start a child that is ended with the stack, and return it with a socket that is its standard input."""
     from ncheck.hook.children import start_child
     from ncheck.hook.connection import Child
 
     ours, its = socket.socketpair()
     with its:
         stack.enter_context(ours)
-        call, number = "main(int(sys.argv[1]))", its.fileno()
-        process = start_child("ncheck.hook.examiner", call, (str(os.getpid()),), stdin=number, stdout=PIPE, stderr=PIPE)
+        process = start_child(module, call, arguments, stdin=its.fileno(), **how)
     stack.callback(Child(process).end, 0.0)
     return process, ours
 
 
 def _send(control: socket.socket, request: dict[str, Any], sockets: Mapping[str, socket.socket]) -> None:
-    """Send the examiner its request and the sockets. It is a file: a socket holds less than a large job's."""
+    """Send the examiner its request and the sockets. Blocks until it reads, where the job has thousands of ranks."""
+    text = json.dumps(request | {"sockets": list(sockets)}).encode()
     numbers = [one.fileno() for one in sockets.values()]
-    with os.fdopen(os.memfd_create("ncheck"), "wb") as file:
-        file.write(json.dumps(request | {"sockets": list(sockets)}).encode())
-        file.flush()
-        socket.send_fds(control, [b"request"], [file.fileno()])
+    control.settimeout(max(request["until"] - time.monotonic(), 0.1))
+    control.sendall(len(text).to_bytes(8, "big") + text)
     while numbers:
         socket.send_fds(control, [b"."], numbers[:_FDS])
         del numbers[:_FDS]

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ncheck.hook.attendance import NotMet
-from ncheck.hook.connection import FILTERED, FOREIGN, REFUSED, UNREACHABLE, Connection, Listener, reason_of
+from ncheck.hook.connection import ENDED, FILTERED, FOREIGN, REFUSED, UNREACHABLE, Connection, Listener, reason_of
 from ncheck.hook.doors import Address, Place, on_another_machine, resolve
 from ncheck.hook.wire import End
 from ncheck.text import printable
@@ -52,6 +52,7 @@ class Search:
         self._problem = ""  # with the name
         self._calls: dict[tuple[Address, int], tuple[Connection, float]] = {}
         self._last: dict[tuple[Address, int], str] = {}  # how the last call there ended
+        self._answered = False  # somebody was at the job's own port, or at one of ours and is no longer
 
     @property
     def wake(self) -> float:
@@ -79,6 +80,7 @@ class Search:
         """Hang up everywhere but there."""
         self._calls = {door: call for door, call in self._calls.items() if call[0] is not hub}
         self.close()
+        self._answered = True
 
     def proved(self, connection: Connection) -> None:
         self._owner.proved(connection)
@@ -90,7 +92,7 @@ class Search:
         for door, (call, _) in list(self._calls.items()):
             if call is connection:
                 del self._calls[door]
-                self._last[door] = reason
+                self._note(door, reason)
                 return
         self._owner.over(connection, reason)
 
@@ -105,7 +107,7 @@ class Search:
             words = f"{named} is {self._addresses[0].text} on this host, but rank 0 is on another one"
             return NotMet("loopback", words, is_error=place.jobs_own)
         for door, (call, _) in self._calls.items():
-            self._last[door] = _SILENT if call.connected else FILTERED
+            self._note(door, _SILENT if call.connected else FILTERED)
         own = {reason for (_, port), reason in self._last.items() if port != place.master_port}
         masters = {reason for (_, port), reason in self._last.items() if port == place.master_port}
         return self._failure(named, own, masters)
@@ -115,7 +117,7 @@ class Search:
             named = f"{named} ({addresses})"
         waited = f"rank 0 was not found at {named} within {self._deadline - self._started:.3g} s"
         if own - {FOREIGN} == {REFUSED}:
-            both = masters == {REFUSED} and self._place.jobs_own
+            both = masters == {REFUSED} and self._place.jobs_own and not self._answered
             also = f", and nothing listens on MASTER_PORT {self._place.master_port} either" if both else ""
             return NotMet("refused", f"{waited}: it refuses the connections{also}", is_error=both)
         others = len(self._place.ports) - 1
@@ -125,6 +127,12 @@ class Search:
         if own <= {UNREACHABLE, FILTERED, REFUSED}:
             return NotMet("unreachable", f"{waited}: there is no route to it")
         return NotMet("foreign", f"{waited}: other programs answer on its ports ({ports})")
+
+    def _note(self, door: tuple[Address, int], reason: str) -> None:
+        """Keep how a call ended."""
+        self._last[door] = reason
+        there = {ENDED, FOREIGN, _SILENT} if door[1] == self._place.master_port else {ENDED}
+        self._answered = self._answered or reason in there
 
     def _resolve(self, now: float) -> None:
         """Look the name up, unless that would take longer than there is time."""

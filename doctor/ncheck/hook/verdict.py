@@ -20,6 +20,7 @@ from typing import Any
 
 from ncheck.blockers import measures, mended
 from ncheck.facts.ranks import RanksFacts
+from ncheck.hook.preflight import STOPPED
 from ncheck.model.check import Check
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.plan import LaunchPlan, Setting
@@ -32,7 +33,6 @@ from ncheck.text import export_line
 MOST_BYTES = 4 * 1024 * 1024  # of the packed report: every rank gets it
 WIDTH, MOST_LINES, WHOLE = 100, 12, 3  # of the short text: columns, lines, findings that are shown with their fix
 LONGEST_FIX = 200  # characters: a fix is never cut, it could not be copied
-STOPPED = "ncheck stopped this job before it started"
 
 
 def verdict_of(

@@ -45,7 +45,8 @@ def test_inside_a_job_only_what_others_use_is_told() -> None:
 
 
 def test_inside_a_job_its_own_ranks_are_no_one_else() -> None:
-    for processes in ({711: 30 * GIB}, {711: None}, {}, None, {4000: None}):
+    cases: tuple[dict[int, int | None] | None, ...] = ({711: 30 * GIB}, {711: None}, {}, None, {4000: None})
+    for processes in cases:
         assert judge([gpu_in_use], node(40 * GIB, processes=processes, pids=(711,))).findings == []
 
 

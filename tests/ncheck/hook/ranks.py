@@ -41,13 +41,17 @@ class Ended:
 
 
 def start(
-    number: int, environ: dict[str, str], before: str = "", after: str = "", **words: Any
+    number: int, environ: dict[str, str], before: str = "", after: str = "", folder: Path | None = None, **words: Any
 ) -> subprocess.Popen[str]:
-    """Start one rank."""
+    """Start one rank; its script is a file in the folder, if there is one."""
     script = SCRIPT.format(words=json.dumps(words), before=before, after=after)
+    program = ["-c", script]
+    if folder:
+        (folder / "train.py").write_text(script)
+        program = [str(folder / "train.py")]
     bare = {name: value for name, value in os.environ.items() if not name.startswith("NCHECK")}
     return subprocess.Popen(
-        [sys.executable, "-c", script], env={**bare, **environ, "RANK": str(number)}, text=True,
+        [sys.executable, *program], env={**bare, **environ, "RANK": str(number)}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 

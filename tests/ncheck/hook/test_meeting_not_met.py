@@ -14,6 +14,7 @@ import pytest
 from ncheck.errors import SettingsError
 from ncheck.hook.attendance import NotMet, Told
 from ncheck.hook.doors import listen
+from ncheck.hook.wire import job_token
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, free_port, nothing_left  # noqa: F401  a fixture
 
@@ -74,6 +75,17 @@ def test_it_is_a_warning_if_there_is_no_master_port() -> None:
 
 def test_it_is_a_warning_if_the_time_was_too_short_to_try_the_jobs_own_port() -> None:
     assert kind(Job(2, timeout=0.3).meet(1)) == ("refused", False)
+
+
+def test_a_rank_that_comes_when_the_meeting_ends_is_warned() -> None:
+    job = Job(2, timeout=2.0)
+    with closing(listen(job.ports[0])) as hub:
+        hub.setblocking(True)  # noqa: FBT003
+        second = job.start(1)
+        sock, _ = hub.accept()
+        with Bare(sock, job.token, hub=True) as last:
+            last.prove()
+    assert kind(second.result(10)) == ("refused", False)
 
 
 def test_another_program_on_one_of_the_ports_is_no_excuse_for_the_others() -> None:
@@ -242,6 +254,22 @@ def test_the_jobs_own_port_is_free_after_the_meeting() -> None:
     assert first.result(10) == TOLD
     with closing(socket.socket()) as store:  # not even SO_REUSEADDR is needed
         store.bind(("", job.fields["master_port"]))
+
+
+def test_a_missing_rank_that_may_have_come_with_another_token_is_a_warning() -> None:
+    job = Job(3, timeout=3.0)
+    first = job.start(0)
+    second = job.start(1, token=job_token(job.rank(1), "", "another user"))
+    with Bare(dial(job.ports[0]), job.token) as third:
+        third.prove().enter(job.member(2))
+        third.hear()
+    assert first.result(10) == TOLD
+    outcome = second.result(10)
+    assert isinstance(outcome, NotMet)
+    assert not outcome.is_error
+    (attendance,) = job.attendances
+    assert attendance.remote_came
+    assert (attendance.missing, attendance.evidence, attendance.strangers) == ((1,), "", ("127.0.0.1",))
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from typing import Any
 import ncheck
 from ncheck.facts.ranks import RanksFacts, RankTrouble
 from ncheck.hook.places import place
+from ncheck.model.node import Node
 
 
 def request(*members: list[object], **other: Any) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def test_ranks_of_one_machine_are_one_node_in_the_order_of_ranks() -> None:
         request(member(2, "gpu02", "b"), member(0, "gpu01", "a"), member(1, "gpu01", "a"), sockets={"b": 7, "a": 5})
     )
     assert places.ranks == {"gpu01": facts((0, 1)), "gpu02": facts((2,))}
-    assert [node.name for node in places.nodes] == ["gpu01", "gpu02"]
+    assert places.nodes == (Node("gpu01"), Node("gpu02"))
     assert (places.sockets, places.why) == ({"gpu02": 7, "gpu01": 5}, {})
 
 
@@ -75,3 +76,7 @@ def test_ranks_that_ended_and_trouble_with_ranks_belong_to_their_node() -> None:
         "gpu01": facts((0,), troubles=(RankTrouble("world-size", (9,), "rank 9 has 16"),)),
         "gpu02": facts((1,), ended={1: 701}, troubles=(RankTrouble("duplicate-rank", (1,), "rank 1 came twice"),)),
     }
+
+
+def test_a_job_on_one_machine_needs_no_network() -> None:
+    assert place(request(member(0, "laptop", "a"))).nodes == (Node("laptop", places=("local",)),)

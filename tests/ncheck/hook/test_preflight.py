@@ -69,6 +69,7 @@ said = {"own": report.nodes[0].interpreter.startswith(sys.executable), "how": re
     assert rank.said == {"own": True, "how": "ranks", "ranks": "passed", "ssh": "skipped", "limits": "passed"}
 
 
+@pytest.mark.slow
 def test_ranks_that_did_not_come_stop_the_others_with_the_same_words() -> None:
     first, last = run(3, 0, 2, select=RANKS, timeout=8)
     assert first.said == last.said == {"raised": "PreflightError", "message": STOPPED.format(host=HOST, seconds=6)}
@@ -79,6 +80,7 @@ def test_ranks_that_did_not_come_stop_the_others_with_the_same_words() -> None:
     assert first.stderr.count("NC801") == 1
 
 
+@pytest.mark.slow
 def test_on_problem_warn_prints_the_same_report_once_and_lets_the_job_go_on() -> None:
     said = {"findings": ["NC801"], "nodes": [HOST], "exit_code": 1}
     for variables, words in (({}, {"on_problem": "warn"}), ({"NCHECK": "warn"}, {})):
@@ -87,9 +89,59 @@ def test_on_problem_warn_prints_the_same_report_once_and_lets_the_job_go_on() ->
         assert first.stderr.count("NC801") == 1
 
 
+@pytest.mark.slow
 def test_a_check_that_is_ignored_stops_nothing() -> None:
     first, last = run(3, 0, 2, select=RANKS, timeout=8, ignore="rank-missing")
     assert first.said == last.said == {"findings": ["NC801"], "nodes": [HOST], "exit_code": 0}
+
+
+@pytest.mark.slow
+def test_a_second_call_meets_nobody_and_says_the_same() -> None:
+    after = """
+again = ncheck.preflight(**words)
+said["again"] = again == report
+"""
+    assert run(2, after=after, select=RANKS) == [Ended({**WELL, "again": True}, "")] * 2
+    after = """
+try:
+    ncheck.preflight(**words)
+except NcheckError as error:
+    said["again"] = str(error) == said["message"]
+"""
+    ranks = run(3, 0, 2, after=after, select=RANKS, timeout=8)
+    assert [rank.said.get("again") for rank in ranks] == [True, True], ranks
+    assert ranks[0].stderr.count("NC801") == 1
+
+
+def test_two_processes_with_one_rank_stop_the_job() -> None:
+    found = run(3, 0, 1, 1, select=RANKS, timeout=20)
+    assert found[0].said == found[1].said == found[2].said
+    assert [line[:5] for line in found[0].said["message"].splitlines() if line.startswith("NC")] == ["NC801", "NC805"]
+
+
+def test_ranks_that_disagree_about_the_size_of_the_job_are_stopped() -> None:
+    environ = job(2)
+    first, second = ended([
+        start(0, environ, select=RANKS, timeout=20), start(1, {**environ, "WORLD_SIZE": "3"}, select=RANKS, timeout=20),
+    ])  # fmt: skip
+    assert first.said == second.said
+    assert "NC804 world-size-differs" in first.said["message"]
+
+
+@pytest.mark.slow
+def test_a_rank_that_ends_before_the_others_came_is_named_with_its_process() -> None:
+    environ = job(3)
+    before = "import threading, os; threading.Timer({}, os._exit, (9,)).start()"
+    doomed = start(1, environ, select=RANKS, timeout=20, before=before.format(2.0))
+    first = start(0, environ, select=RANKS, timeout=20)
+    doomed.wait(PATIENCE)
+    last = start(2, environ, select=RANKS, timeout=20)
+    found = ended([first, last])
+    doomed.communicate()
+    assert found[0].said == found[1].said
+    assert (
+        f"NC803 rank-ended on {HOST}: rank 1 ended before the job began (pid {doomed.pid})" in found[0].said["message"]
+    )
 
 
 def test_off_does_nothing_at_all() -> None:
@@ -155,6 +207,12 @@ def test_a_broken_plug_in_is_one_warning_and_strict_stops_for_it(tmp_path: Path,
 def test_a_plug_in_that_prints_disturbs_nothing(tmp_path: Path) -> None:
     variables = plug_in(tmp_path, "import os; print('hello'); os.system('echo hello')")
     assert run(2, variables=variables, select=RANKS) == [Ended(WELL, "")] * 2
+
+
+def test_modules_beside_the_script_with_names_of_the_library_disturb_nothing(tmp_path: Path) -> None:
+    for name in ("queue", "ipaddress", "pkgutil"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('it was imported')")
+    assert run(2, folder=tmp_path, select=RANKS) == [Ended(WELL, "")] * 2
 
 
 def test_an_examination_that_crashes_is_one_warning_and_strict_stops_for_it(tmp_path: Path) -> None:
