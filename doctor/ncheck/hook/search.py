@@ -113,7 +113,7 @@ class Search:
         return self._failure(named, own, masters)
 
     def _failure(self, named: str, own: set[str], masters: set[str]) -> NotMet:
-        if addresses := ", ".join(address.text for address in self._addresses if address.text != self._place.host):
+        if addresses := ", ".join(address.text for address in self._addresses if address.text not in self._place.hosts):
             named = f"{named} ({addresses})"
         waited = f"rank 0 was not found at {named} within {self._deadline - self._started:.3g} s"
         if own - {FOREIGN} == {REFUSED}:
