@@ -74,11 +74,17 @@ def no_use_for(check: Check, launcher: str | None) -> bool:
 
 
 def has_use(check: Check, settings: Settings) -> bool:
-    """Whether a run judges this check: outside a job none of its ranks, and inside a job none of what it lacks."""
+    """Whether a run judges this check: outside a job none of its ranks; inside a job none of programs that have done
+    their work by then, such as mpirun and its daemons, and none of a library that its launcher does without.
+    """
+    facts = frozenset((*check.reads, *check.also))
     if not settings.ranks:
         return RanksFacts not in check.reads
-    by_mpi = settings.launcher in BY_MPI
-    return by_mpi or (not no_use_for(check, settings.launcher) and HorovodFacts not in check.reads)
+    if HorovodFacts in facts:
+        return settings.launcher == "horovodrun"
+    if MpiSettingsFacts in facts:
+        return settings.launcher == "mpirun"
+    return OF_MPI.isdisjoint(check.reads) and (settings.launcher == "mpirun" or OF_MPI.isdisjoint(facts))
 
 
 def relied_on(launcher: str | None) -> frozenset[FactType]:

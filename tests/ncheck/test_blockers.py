@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Absent, NodeView, Problem, Severity, Unread, node_check
-from ncheck.blockers import blockers, launcher_of_probe
+from ncheck.blockers import blockers, has_use, launcher_of_probe
 from ncheck.conclude import conclude
 from ncheck.facts.clock import ClockFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.mpi import MpiFacts
+from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.run import JobFacts
 from ncheck.facts.ssh_peers import PeerSsh, PeerSshFacts, SshFromHereFacts
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.plan import Blocker, LaunchCommand, LaunchPlan, Setting
+from ncheck.registry import load_checks
 from ncheck.settings import Ignore, Settings
 from ncheck_checks.ssh.node_to_node_ssh_fails import node_to_node_ssh_fails
 
@@ -160,3 +162,19 @@ def test_a_missing_mpi_daemon_does_not_if_the_line_names_its_prefix() -> None:
 def test_where_nccl_would_lead_matters_to_no_node_that_is_alone() -> None:
     assert found(BAD, checks=(pick_is_astray,), alone=True) == ()
     assert len(found(BAD, checks=(pick_is_none,), alone=True)) == 1
+
+
+RANKS = {f"NC80{number}" for number in range(1, 8)}
+OF_LAUNCHERS = {"NC203", "NC204", "NC205", "NC209", "NC210", "NC212", "NC213", "NC214"}
+
+
+def test_checks_of_ranks_have_no_use_outside_a_job_and_those_of_launchers_none_inside_one() -> None:
+    def useless(launcher: str | None, *, inside: bool) -> set[str]:
+        ranks = {"a": RanksFacts(1, (0,))} if inside else {}
+        settings = Settings(launcher=launcher, ranks=ranks)
+        return {check.code for check in load_checks().checks if not has_use(check, settings)}
+
+    assert useless(None, inside=False) == useless("torchrun", inside=False) == RANKS
+    assert useless("torchrun", inside=True) == useless("srun", inside=True) == OF_LAUNCHERS
+    assert useless("mpirun", inside=True) == OF_LAUNCHERS - {"NC212", "NC213", "NC214"}
+    assert useless("horovodrun", inside=True) == OF_LAUNCHERS - {"NC204", "NC205"}

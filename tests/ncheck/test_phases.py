@@ -7,13 +7,21 @@ from importlib import import_module
 
 import ncheck.facts
 from ncheck.facts.definition import MEASURING, ON_THIS_MACHINE, Fact
+from ncheck.facts.environment import ENVIRONMENT
+from ncheck.facts.horovod import CHECK_BUILD
+from ncheck.facts.interpreter import INTERPRETER
 from ncheck.facts.learning import definition_of
 from ncheck.facts.links import LinkFacts, ListenFacts
 from ncheck.facts.login import IdentityFacts, LoginFacts
+from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH
+from ncheck.facts.mpi_daemon import MPI_DAEMON
+from ncheck.facts.names import NAMES
 from ncheck.facts.nics import NicFacts
 from ncheck.facts.planned_pick import PlannedPickFacts
-from ncheck.facts.ssh_peers import PeerSshFacts
+from ncheck.facts.ranks import RanksFacts
+from ncheck.facts.ssh_peers import PEERS, PeerSshFacts
 from ncheck.model.cluster import Cluster
+from ncheck.model.phase import Answered, NotAsked
 from ncheck.phases import UNTIL, asked_later, collection_phases, with_needs
 from ncheck.settings import Settings
 
@@ -61,3 +69,42 @@ def test_while_links_are_tried_every_connection_stays_open() -> None:
     phases = collection_phases(cluster, with_needs([LinkFacts]), Settings())
     assert [phase.stage for phase in phases if phase.questions] == ["collecting", "listening", "asking its peers"]
     assert asked_later(phases, cluster) == {"a", "b"}
+
+
+IN_A_JOB = {"a": RanksFacts(2, (0,)), "b": RanksFacts(2, (1,))}
+
+
+def questions(launcher: str | None, ranks: dict[str, RanksFacts]) -> tuple[set[str], dict[str, str]]:
+    """Return what a node is asked in the first phase, and what it is not asked, with the reason."""
+    cluster = Cluster.of({"a": {}, "b": {}})
+    wanted = with_needs([one.record for one in DEFINITIONS if one.phase in UNTIL])
+    first, *_ = collection_phases(cluster, wanted, Settings(launcher=launcher, ranks=ranks))
+    assert first.questions
+    asked = first.questions(cluster, 10.0)["a"]
+    left_out = {one.source.key: one.reason for one in asked if isinstance(one, NotAsked)}
+    return {one.key for one in asked if not isinstance(one, NotAsked | Answered)}, left_out
+
+
+def test_a_job_that_runs_is_not_asked_what_its_launcher_has_done() -> None:
+    asked, left_out = questions("torchrun", IN_A_JOB)
+    assert {
+        CHECK_BUILD.key: "the job was not started by horovodrun",
+        MPIRUN.key: "the job was not started by mpirun",
+    } | {source.key: "the job has been started already" for source in (PEERS, NAMES, MPI_DAEMON)} == {
+        key: reason for key, reason in left_out.items() if key not in (MPIEXEC.key, REAL_PATH.key)
+    }
+    assert asked.isdisjoint(left_out)
+    assert {INTERPRETER.key, ENVIRONMENT.key} <= asked
+
+
+def test_a_job_of_mpirun_is_asked_for_its_mpi_and_one_of_horovodrun_for_its_horovod() -> None:
+    for launcher, source in (("mpirun", MPIRUN), ("horovodrun", CHECK_BUILD)):
+        asked, left_out = questions(launcher, IN_A_JOB)
+        assert source.key in asked
+        assert MPI_DAEMON.key in left_out
+
+
+def test_outside_a_job_everything_is_asked() -> None:
+    asked, left_out = questions("torchrun", {})
+    assert {CHECK_BUILD.key, MPIRUN.key, MPI_DAEMON.key} <= asked
+    assert left_out == {}

@@ -69,11 +69,14 @@ def exempt_in_job(cluster: Cluster, settings: Settings) -> dict[str, str]:
     return dict.fromkeys(cluster.names, "the job has been started already") if settings.ranks else {}
 
 
-def exempt_in_job_without_mpi(cluster: Cluster, settings: Settings) -> dict[str, str]:
-    """Exempt all nodes where ncheck runs inside a job that no MPI has started."""
-    by_mpi = settings.launcher in (None, "mpirun", "horovodrun")
-    why = f"the job was started by {settings.launcher}, not by MPI"
-    return dict.fromkeys(cluster.names, why) if settings.ranks and not by_mpi else {}
+def exempt_in_job_unless(launcher: str) -> Callable[[Cluster, Settings], Mapping[str, str]]:
+    """Return a function that exempts all nodes where ncheck runs inside a job that something else has started."""
+
+    def exempt(cluster: Cluster, settings: Settings) -> Mapping[str, str]:
+        other = settings.ranks and settings.launcher != launcher
+        return dict.fromkeys(cluster.names, f"the job was not started by {launcher}") if other else {}
+
+    return exempt
 
 
 def exempt_unprobed(cluster: Cluster, settings: Settings) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ncheck.facts.definition import Fact, exempt_in_job_without_mpi, trouble
+from ncheck.facts.definition import Fact, exempt_in_job_unless, trouble
 from ncheck.facts.interpreter import INTERPRETER, packages
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
@@ -58,4 +58,4 @@ def _built(block: Mapping[str, bool]) -> frozenset[str]:
     return frozenset(name for name, there in block.items() if there)
 
 
-FACTS = (Fact(HorovodFacts, (CHECK_BUILD, INTERPRETER), horovod, exempt=exempt_in_job_without_mpi),)
+FACTS = (Fact(HorovodFacts, (CHECK_BUILD, INTERPRETER), horovod, exempt=exempt_in_job_unless("horovodrun")),)

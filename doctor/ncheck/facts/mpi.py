@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ncheck.facts.definition import Fact, exempt_in_job_without_mpi, trouble
+from ncheck.facts.definition import Fact, exempt_in_job_unless, trouble
 from ncheck.facts.mpi_daemon import MPI_DAEMON, PLAIN, MpiDaemonFacts, mpi_daemon
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Absent, Read, Unread
@@ -77,4 +77,4 @@ def _line(evidence: Evidence, command: Command) -> str:
     return reply.stdout.strip() if reply.succeeded else ""
 
 
-FACTS = (Fact(MpiFacts, (MPIRUN, MPIEXEC, REAL_PATH, MPI_DAEMON), mpi, exempt=exempt_in_job_without_mpi),)
+FACTS = (Fact(MpiFacts, (MPIRUN, MPIEXEC, REAL_PATH, MPI_DAEMON), mpi, exempt=exempt_in_job_unless("mpirun")),)
