@@ -157,8 +157,8 @@ def _checked(rank: Rank, options: _Options, began: float) -> Report:
     speaks = first and (rank.rank == 0 or rank.local_rank in (None, 0))
     if not isinstance(outcome, NotMet):
         return _decided(rank, options, outcome, speaks=first and rank.rank == 0)
-    chosen = outcome.kind == "ranks" and bool(options.select or options.ignore)  # perhaps not the check of missing ranks
-    if outcome.is_error and not chosen:
+    chosen = options.select or options.ignore  # perhaps the check of missing ranks is not among them
+    if outcome.is_error and not (outcome.kind == "ranks" and chosen):
         return _stopped(f"{STOPPED}: {outcome.text}", None, options, speaks=speaks)
     return _went_wrong(f"the nodes of this job were not checked: {outcome.text}", options, speaks=speaks)
 
