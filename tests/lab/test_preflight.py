@@ -21,7 +21,7 @@ from .hosts import Lab
 from .launching import Launched
 from .layers import ADA
 from .promises import eventually, nothing_left
-from .ranks import PORT, Started, everywhere, ran
+from .ranks import JOB, PORT, Started, everywhere, ran
 
 pytestmark = pytest.mark.xdist_group("preflight")  # those that wait do so side by side, in one worker
 
@@ -174,7 +174,8 @@ def jobs(running_lab: Lab) -> Iterator[Jobs]:
             MASTER_ADDR="10.77.0.3", WORLD_SIZE="2", MASTER_PORT="29505",
         ),
         "hanging": of(
-            "hanging", Started(0, 1), Started(1, 4), WORLD_SIZE="2", MASTER_PORT="29506", NCHECK_TIMEOUT="20"
+            "hanging", Started(0, 1, words=("--select", "NC5", *JOB)), Started(1, 4), WORLD_SIZE="2",
+            MASTER_PORT="29506", NCHECK_TIMEOUT="25",
         ),
     }  # fmt: skip
     with nothing_left(running_lab), ThreadPoolExecutor(len(asked)) as pool:
@@ -239,4 +240,4 @@ def test_a_node_whose_collection_hangs_is_named_in_time(jobs: Jobs) -> None:
     text = stopped(jobs["hanging"])
 
     assert text.startswith(f"{STOPPED}1 error\nNC505 nvidia-smi-hangs on node04: "), text
-    assert max(rank.seconds for rank in jobs["hanging"]) < 30
+    assert max(rank.seconds for rank in jobs["hanging"]) < 40

@@ -94,6 +94,7 @@ KINDS = (
     "crashed",  # the examiner ended without a verdict
     "overran",  # no verdict in time
     "ranks",  # crashed or overran, and ranks have ended or are missing
+    "late",  # the last ranks came when the others were examined
 )
 
 Outcome = Told | NotMet

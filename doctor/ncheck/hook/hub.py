@@ -358,8 +358,8 @@ class Hub:
         if result is None or self._stage >= _TELLING:
             return
         self._stage = _TELLING
-        if isinstance(result, NotMet) and self._taken:
-            result = self._even_unchecked(result)
+        if self._taken:
+            result = self._with_late_ranks(result)
         if isinstance(result, NotMet):
             news = {"what": "no verdict", **asdict(result)}
         else:
@@ -368,17 +368,28 @@ class Hub:
         self._news = json.dumps(news).encode()
         self._send(list(self._peers.values()))
 
-    def _even_unchecked(self, outcome: NotMet) -> NotMet:
-        """Return why the job cannot run although nobody knows more: ranks have ended, or are missing and could come."""
+    def _with_late_ranks(self, result: dict[str, Any] | NotMet) -> dict[str, Any] | NotMet:
+        """Correct what is known of missing ranks: those that came meanwhile are not, and others stop the job whatever
+        became of the checks.
+        """
+        attendance, here = self._attendance(), {peer.member.rank for peer in self._peers.values()}
+        missing = [number for number in attendance.missing if number not in here]
+        if isinstance(result, NotMet):
+            return self._even_unchecked(result, missing if attendance.missing_is_error else [])
+        if attendance.missing and not missing:
+            late = ", ".join(f"rank {number}" for number in attendance.missing[:_SHOWN])
+            return NotMet("late", f"{late} came too late to be checked: set NCHECK_TIMEOUT to more seconds")
+        return result
+
+    def _even_unchecked(self, outcome: NotMet, missing: list[int]) -> NotMet:
+        """Return why the job cannot run, although nobody knows more: ranks have ended or are missing."""
         ended = [*(peer.member for peer in self._by_rank.values() if peer.ended), *self._ended_later]
-        attendance = self._attendance()
-        missing = attendance.missing if attendance.missing_is_error else ()
         words = [f"{member.shown} ended" for member in ended[:_SHOWN]]
         words += [f"rank {number} did not come{self._where(number)}" for number in missing[:_SHOWN]]
         if not words:
             return outcome
         more = len(ended[_SHOWN:]) + len(missing[_SHOWN:])
-        words += [f"so did {more} more"] if more else []
+        words += [f"and {more} more"] if more else []
         return NotMet("ranks", printable(f"{', '.join(words)}; {outcome.text}", 1000), is_error=True)
 
     def _where(self, number: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Mapping
 from subprocess import PIPE, Popen
@@ -77,6 +78,28 @@ def test_a_rank_that_is_missing_is_an_error_although_the_checks_crashed() -> Non
         "the checks ended without a report"
     )
     assert outcomes == [NotMet("ranks", words, is_error=True)] * 2
+
+
+def test_a_rank_that_comes_while_the_others_are_checked_is_not_missing() -> None:
+    job = Job(2, timeout=4.0, local_size=2)
+    begun, (read, written) = threading.Event(), os.pipe()
+
+    def examine(*_: object) -> Popen[bytes]:
+        begun.set()
+        return job.keep(child("sh", "-c", f"read _; echo '{LINE}'", stdin=read, stdout=PIPE))
+
+    first = job.start(0, start_examiner=examine)
+    assert begun.wait(PATIENCE)
+    with Bare(dial(job.ports[0]), job.token) as late:
+        late.prove().enter(job.member(1))
+        os.write(written, b"\n")
+        told = late.hear()
+
+    words = "rank 1 came too late to be checked: set NCHECK_TIMEOUT to more seconds"
+    assert (told["kind"], told["text"], told["is_error"]) == ("late", words, False)
+    assert first.result(PATIENCE) == NotMet("late", words)
+    os.close(read)
+    os.close(written)
 
 
 def test_the_verdict_is_shown_before_a_rank_has_it() -> None:
