@@ -164,7 +164,7 @@ def late_jobs(made: BareHosts, count: int, at_once: int, random_: random.Random)
         print(one, flush=True)
     return (
         f"{len(jobs)} healthy jobs of two ranks on two hosts, in real time, up to {at_once} side by side, the second "
-        f"rank up to {LATEST:.0f} s after the first: {len(stopped)} stopped, {len(unchecked)} not or not wholly checked; "
+        f"rank up to {LATEST:.0f} s after the first: {len(stopped)} stopped, {len(unchecked)} not wholly checked; "
         f"{median(one.seconds for one in jobs):.2f} s from the last call to the verdict on both (median). The machine "
         f"started the ranks of {len(later)} others more than {LATEST:.0f} s apart."
     )

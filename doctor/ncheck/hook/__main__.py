@@ -13,6 +13,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import ncheck
@@ -110,29 +111,26 @@ def split_command_line(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def read_job(words: Sequence[str]) -> Job:
     """Read the hook's own words, up to the script; what comes after it belongs to the script."""
-    lists: dict[str, list[str]] = {"select": [], "ignore": []}
     settings: dict[str, Any] = {}
     rest = list(words)
     while rest:
         word = rest.pop(0)
         name, equals, value = word.partition("=")
+        if word in ("--", "-m") and not rest:
+            raise UsageError(f"nothing to run after {word}")
+        if word == "--":
+            return Job(rest, is_command=True, settings=settings)
+        if word in ("-", "-m") or not word.startswith("-"):
+            return Job([word, *rest], is_command=False, settings=settings)
         if word == "--apply":
             settings["apply"] = True
-        elif name in ("--probe", "--select", "--ignore"):
-            if not (equals or rest):
-                raise UsageError(f"{name} needs a value")
-            value = value if equals else rest.pop(0)
-            if name == "--probe":
-                settings["probe"] = value
-            else:
-                lists[name[2:]].append(value)
-        elif word == "--" or not word.startswith("-") or word in ("-", "-m"):
-            job = {"--": rest, "-m": [word, *rest]}.get(word, [word, *rest])
-            if word in ("--", "-m") and not rest:
-                raise UsageError(f"nothing to run after {word}")
-            return Job(job, word == "--", {**settings, **{key: tuple(value) for key, value in lists.items() if value}})
-        else:
+            continue
+        if name not in ("--probe", "--select", "--ignore"):
             raise UsageError(f"no such option: {word}. The script's own options follow the script; python -m {HOOK} -h")
+        if not equals and not rest:
+            raise UsageError(f"{name} needs a value")
+        value = value if equals else rest.pop(0)
+        settings[name[2:]] = value if name == "--probe" else (*settings.get(name[2:], ()), value)
     raise UsageError(f"no script to run. Usage: python -m {HOOK} train.py ARGS; python -m {HOOK} -h")
 
 
@@ -144,7 +142,7 @@ def check(settings: Mapping[str, Any]) -> None:
         raise
     except Exception as error:  # whatever it is, it is not the job's
         words = f"the check of the cluster failed: {type(error).__name__}: {error}"
-        if os.environ.get("NCHECK") == "strict":
+        if os.environ.get("NCHECK", "").strip().lower() == "strict":
             raise CrashError(words) from error
         _say(f"ncheck: warning: {words}; the job goes on")
 
@@ -179,9 +177,8 @@ def interpreter() -> str:
 
 def become(file: str, argv: list[str], environment: Environment) -> int:
     """Run this program in the place of this process; return the exit code if that cannot be done."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream:
-            stream.flush()
+    with suppress(OSError, ValueError, AttributeError):  # closed, or nobody reads it: the job will see
+        sys.stderr.flush()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what it executes would too
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -192,7 +189,7 @@ def become(file: str, argv: list[str], environment: Environment) -> int:
 
 
 def _say(words: str) -> None:
-    if sys.stderr:
+    with suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"{words}\n")
 
 
