@@ -220,6 +220,10 @@ class Hub:
             raise ValueError("many more ranks than there are")
         if not isinstance(seconds, (int, float)) or not 0 <= seconds < 1e9:  # noqa: PLR2004
             raise ValueError("no time")
+        earlier = self._by_rank.get(member.rank)
+        same = earlier and (earlier.member.pid, earlier.member.machine) == (member.pid, member.machine)
+        if same and self._stage >= _TELLING:
+            raise ValueError("it was told, and executed a program since that looks for its own meeting")
         self._entered = time.monotonic()
         peer = self._peers[connection] = _Peer(connection, member)
         connection.hand_to(self)

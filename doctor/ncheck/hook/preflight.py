@@ -77,9 +77,11 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
         if options.raises:
             raise
         return _went_wrong(str(error), options, speaks=True)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever it is, the job is to go on
         if os.environ.get("NCHECK_DEBUG"):
-            raise
+            import traceback
+
+            traceback.print_exc()
         words = f"the checks failed and were skipped: {type(error).__name__}: {error} (NCHECK_DEBUG=1 shows where)"
         return _went_wrong(words, options, speaks=_speaks_for_node(os.environ))
 

@@ -111,3 +111,19 @@ def test_a_rank_that_reads_slowly_delays_the_report_of_nobody_else() -> None:
             assert time.monotonic() - began < 2.0
         assert first.result(10) == Told({"a": "0" * 7_000_000})
         assert time.monotonic() - began < 4.0
+
+
+def test_a_process_that_was_told_and_meets_again_is_turned_away_from_the_meeting_that_ends() -> None:
+    """It has executed another program: what it looks for is the next meeting, which rank 0 has not opened yet."""
+    job = Job(3)
+    future = job.start(0)
+    with Bare(dial(job.ports[0]), job.token) as second:
+        second.prove().enter(job.member(2))
+        with Bare(dial(job.ports[0]), job.token) as first:
+            first.prove().enter(job.member(1))
+            assert [one.hear()["what"] for one in (first, second)] == ["open", "open"]
+            assert [one.hear()["what"] for one in (first, second)] == ["verdict", "verdict"]
+        with Bare(dial(job.ports[0]), job.token) as again:
+            again.prove().say({"what": "rank", "member": job.member(1), "seconds": 10.0})
+            assert again.hear() is None
+    assert future.result(10) == TOLD

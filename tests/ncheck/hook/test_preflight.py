@@ -113,6 +113,18 @@ except NcheckError as error:
     assert ranks[0].stderr.count("NC801") == 1
 
 
+def test_processes_that_execute_another_program_meet_again(tmp_path: Path) -> None:
+    """As with python -m ncheck.hook and a script that calls preflight itself: the pids stay the same."""
+    after = """
+import os, sys
+turn = int(os.environ.get("TURN", "0"))
+if turn < 4:
+    os.environ["TURN"] = str(turn + 1)
+    os.execv(sys.executable, [sys.executable, *sys.argv])
+"""
+    assert run(3, folder=tmp_path, after=after, select=RANKS, timeout=20) == [Ended(WELL, "")] * 3
+
+
 def test_two_processes_with_one_rank_stop_the_job() -> None:
     found = run(3, 0, 1, 1, select=RANKS, timeout=20)
     assert found[0].said == found[1].said == found[2].said
