@@ -88,6 +88,7 @@ bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
 	@$(BIN)/python bench/srun.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/search.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/probe.py $(filter --write,$(ARGS))
+	@$(BIN)/python bench/hook.py $(filter --write,$(ARGS))
 
 # tomli is for Python 3.10 alone, which this one may not be; its pure wheel serves all.
 pyz: $(STAMPS)/installed

@@ -14,7 +14,7 @@ def main() -> int:
     if sys.argv[1:] == ["--version"]:
         print(f"ncheck {ncheck.__version__}")  # noqa: T201  the one answer that needs nothing else
         return 0
-    current_folder_last(sys.path, _current_folder(), os.path.dirname(os.path.dirname(ncheck.__file__)))  # noqa: PTH120
+    current_folder_last(sys.path, current_folder(), os.path.dirname(os.path.dirname(ncheck.__file__)))  # noqa: PTH120
     from ncheck.cli.process import collect_garbage_rarely
 
     collect_garbage_rarely()
@@ -35,10 +35,11 @@ def current_folder_last(path: list[str], folder: str, home: str) -> None:
         path.sort(key=lambda entry: entry in ("", folder))
 
 
-def _current_folder() -> str:
+def current_folder() -> str:
+    """Return the current folder; nothing if it was removed."""
     try:
         return os.getcwd()  # noqa: PTH109  pathlib is dear
-    except FileNotFoundError:  # it was removed under us
+    except FileNotFoundError:
         return ""
 
 

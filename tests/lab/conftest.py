@@ -11,9 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
+import ncheck as ncheck_package
+import ncheck_checks
 import pytest
 
-from . import hosts
+from . import hosts, layers
 from .command import Run, ncheck
 from .hosts import Lab
 from .namespaces import INIT
@@ -81,13 +83,35 @@ def wide_lab(running_wide_lab: Lab) -> Iterator[Lab]:
     running_wide_lab.heal()
 
 
+def this_interpreter() -> dict[str, Path]:
+    """Map the folders of this interpreter and of the ncheck under test, as a node names them, to themselves."""
+    prefixes = {Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve()} - {Path("/usr")}
+    roots = {Path(package.__file__ or "").resolve().parents[1] for package in (ncheck_package, ncheck_checks)}
+    outside = {root for root in roots if not any(root.is_relative_to(prefix) for prefix in prefixes)}
+    return {str(place).lstrip("/"): place for place in prefixes | outside}
+
+
+def prepare_jobs(lab: Lab) -> None:
+    """Give all nodes this interpreter, an NCCL for it, and a job to run with it."""
+    lab.remake(*lab.nodes, real=this_interpreter())
+    for node in lab.nodes:
+        node.write("/run/job.py", (layers.STANDINS / "job.py").read_text())
+        layers.nccl(node.path("/run/site"), "2.20.5")
+
+
+@pytest.fixture
+def job_lab(lab: Lab) -> Lab:
+    """Yield the lab, prepared for jobs."""
+    prepare_jobs(lab)
+    return lab
+
+
 @pytest.fixture
 def torch_lab(wide_lab: Lab) -> Lab:
     """Give all nodes this interpreter with its torch, a torchrun of it, and 127.0.1.1 for their own names."""
     if not find_spec("torch"):
         cannot("torch is not installed beside the tests: make test TORCH=1")
-    places = {Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve()} - {Path("/usr")}
-    wide_lab.remake(*wide_lab.nodes, real={str(place).lstrip("/"): place for place in places})
+    wide_lab.remake(*wide_lab.nodes, real=this_interpreter())
     for node in wide_lab.nodes:
         node.write(
             "/usr/local/bin/torchrun", f'#!/bin/sh\nexec {sys.executable} -m torch.distributed.run "$@"\n', 0o755

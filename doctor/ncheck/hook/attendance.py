@@ -93,6 +93,8 @@ KINDS = (
     "ended",  # the process of rank 0 ended
     "crashed",  # the examiner ended without a verdict
     "overran",  # no verdict in time
+    "ranks",  # crashed or overran, and ranks have ended or are missing
+    "late",  # the last ranks came when the others were examined
 )
 
 Outcome = Told | NotMet

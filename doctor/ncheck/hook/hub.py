@@ -35,6 +35,7 @@ _TO_OPEN_CHANNELS = 5.0
 _TO_HANG_UP = 1.0
 _TO_SETTLE = 2.0  # as many came as there are ranks, but not one of each: who else comes now?
 _MORE_ENTRIES = 64
+_SHOWN = 8  # ranks in a message
 _OTHER_FILES = 24  # that the hub and the children need, beside one for each rank
 
 _ATTENDANCE, _CHANNELS, _EXAMINATION, _TELLING, _DONE = range(5)
@@ -66,9 +67,11 @@ class Hub:
         timeout: float,
         room: int,
         start_examiner: StartExaminer,
+        show: Callable[[Mapping[str, Any]], None],
     ) -> None:
         self._rank, self._own, self._place, self._selector = rank, own, place, selector
-        self._timeout, self._room, self._start_examiner = timeout, room, start_examiner
+        self._timeout, self._room = timeout, room
+        self._start_examiner, self._show = start_examiner, show
         self._opened = time.monotonic()
         self._deadline = self._opened + timeout  # the earliest of all ranks that came
         self._until = 0.0  # the end of the stage, from the second one on
@@ -359,12 +362,43 @@ class Hub:
         if result is None or self._stage >= _TELLING:
             return
         self._stage = _TELLING
+        if self._taken:
+            result = self._with_late_ranks(result)
         if isinstance(result, NotMet):
             news = {"what": "no verdict", **asdict(result)}
         else:
+            self._show(result)
             news = {"what": "verdict", "verdict": result, "ended": [asdict(one) for one in self._ended_later]}
         self._news = json.dumps(news).encode()
         self._send(list(self._peers.values()))
+
+    def _with_late_ranks(self, result: dict[str, Any] | NotMet) -> dict[str, Any] | NotMet:
+        """Correct what is known of missing ranks: those that came meanwhile are not, and others stop the job whatever
+        became of the checks.
+        """
+        attendance, here = self._attendance(), {peer.member.rank for peer in self._peers.values()}
+        missing = [number for number in attendance.missing if number not in here]
+        if isinstance(result, NotMet):
+            return self._even_unchecked(result, missing if attendance.missing_is_error else [])
+        if attendance.missing and not missing:
+            late = ", ".join(f"rank {number}" for number in attendance.missing[:_SHOWN])
+            return NotMet("late", f"{late} came too late to be checked: set NCHECK_TIMEOUT to more seconds")
+        return result
+
+    def _even_unchecked(self, outcome: NotMet, missing: list[int]) -> NotMet:
+        """Return why the job cannot run, although nobody knows more: ranks have ended or are missing."""
+        ended = [*(peer.member for peer in self._by_rank.values() if peer.ended), *self._ended_later]
+        words = [f"{member.shown} ended" for member in ended[:_SHOWN]]
+        words += [f"rank {number} did not come{self._where(number)}" for number in missing[:_SHOWN]]
+        if not words:
+            return outcome
+        more = len(ended[_SHOWN:]) + len(missing[_SHOWN:])
+        words += [f"and {more} more"] if more else []
+        return NotMet("ranks", printable(f"{', '.join(words)}; {outcome.text}", 1000), is_error=True)
+
+    def _where(self, number: int) -> str:
+        host = self._rank.host_of(number)
+        return f" (it should be on {host})" if host else ""
 
     def _send(self, peers: list[_Peer]) -> None:
         self._until = time.monotonic() + _TO_HANG_UP

@@ -12,7 +12,7 @@ import selectors
 import socket
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ncheck
 from ncheck.hook.attendance import Attendance, Member, NotMet, Outcome, Told, Trouble
@@ -23,6 +23,8 @@ from ncheck.hook.wire import job_token
 from ncheck.text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from ncheck.hook.hub import StartExaminer
     from ncheck.hook.launchers import Rank
     from ncheck.hook.link import StartNodePart
@@ -42,6 +44,7 @@ def meet(  # noqa: PLR0913  the words of one call
     start_node_part: StartNodePart,
     start_examiner: StartExaminer,
     rendezvous: str = "",
+    show: Callable[[Mapping[str, Any]], None] = lambda _: None,
 ) -> Outcome:
     """Meet the other ranks, and return the verdict on the job: the same one on every rank, within `timeout` seconds.
 
@@ -51,6 +54,9 @@ def meet(  # noqa: PLR0913  the words of one call
     on rank 0; the sockets, by `Member.machine`, are the other ends. Both start a child with `start_new_session=True`
     and `pass_fds`, and leave the sockets to the caller. The examiner has its standard output on a pipe and writes one
     line of JSON, an object; if it also has its standard error on a pipe, the last line of that explains a crash.
+
+    `show(verdict)` is called on rank 0 before a rank gets the verdict: as soon as the first rank has ended, mpirun ends
+    the others.
     """
     place = place_of(rank, token, rendezvous)
     if rank.rank != 0 and not place.hosts:
@@ -67,7 +73,7 @@ def meet(  # noqa: PLR0913  the words of one call
         room = _room_for(rank.size, stack)
         hub = Hub(
             rank, own, token=token, place=place, selector=selector, timeout=timeout, room=room,
-            start_examiner=start_examiner,
+            start_examiner=start_examiner, show=show,
         )  # fmt: skip
         stack.callback(hub.close)
         link.call(_pair_with(hub), token, lambda: _pair_with(hub))

@@ -169,7 +169,8 @@ def _checked(rank: Rank, options: _Options, began: float) -> Report:
     speaks = first and (rank.rank == 0 or rank.local_rank in (None, 0))
     if not isinstance(outcome, NotMet):
         return _decided(rank, options, outcome, speaks=first and rank.rank == 0)
-    if outcome.is_error:
+    chosen = options.select or options.ignore  # perhaps the check of missing ranks is not among them
+    if outcome.is_error and not (outcome.kind == "ranks" and chosen):
         return _stopped(f"{STOPPED}: {outcome.text}", None, options, speaks=speaks)
     return _went_wrong(f"the nodes of this job were not checked: {outcome.text}", options, speaks=speaks)
 
@@ -189,8 +190,6 @@ def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Repo
     report = unpacked(str(verdict["report"]))
     if options.apply:
         apply_plan(rank, verdict)
-    if speaks:
-        _print(verdict)
     if told.ended:
         who = ", ".join(member.shown for member in told.ended)
         words = f"{STOPPED}: {who} ended before the verdict\n  more: ncheck explain NC803"
@@ -208,11 +207,11 @@ def apply_plan(rank: Rank, verdict: Mapping[str, Any]) -> None:
 
 
 def _print(verdict: Mapping[str, Any]) -> None:
-    if verdict["page"]:
+    if verdict.get("page"):
         _say(str(verdict["page"]).rstrip("\n"), prefix="")
-    if verdict["note"]:
+    if verdict.get("note"):
         _say(str(verdict["note"]))
-    if verdict["warning"]:
+    if verdict.get("warning"):
         _say(f"warning: {verdict['warning']}")
 
 
@@ -286,6 +285,7 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
             start_node_part=serve,
             start_examiner=examine,
             rendezvous=os.environ.get("NCHECK_RENDEZVOUS", ""),
+            show=_print,
         )
 
 

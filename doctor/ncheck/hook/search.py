@@ -113,6 +113,8 @@ class Search:
         return self._failure(named, own, masters)
 
     def _failure(self, named: str, own: set[str], masters: set[str]) -> NotMet:
+        if addresses := ", ".join(address.text for address in self._addresses if address.text not in self._place.hosts):
+            named = f"{named} ({addresses})"
         waited = f"rank 0 was not found at {named} within {self._deadline - self._started:.3g} s"
         if own - {FOREIGN} == {REFUSED}:
             both = masters == {REFUSED} and self._place.jobs_own and not self._answered
