@@ -47,8 +47,9 @@ def start(
     script = SCRIPT.format(words=json.dumps(words), before=before, after=after)
     program = ["-c", script]
     if folder:
-        (folder / "train.py").write_text(script)
-        program = [str(folder / "train.py")]
+        own = folder / f"train{number}.py"  # a file that is written again could be read empty by a rank that starts
+        own.write_text(script)
+        program = [str(own)]
     bare = {name: value for name, value in os.environ.items() if not name.startswith("NCHECK")}
     return subprocess.Popen(
         [sys.executable, *program], env={**bare, **environ, "RANK": str(number)}, text=True,
