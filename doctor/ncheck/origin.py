@@ -6,7 +6,7 @@ import os
 import pwd
 import shlex
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -32,13 +32,18 @@ def read_origin(argv: Sequence[str]) -> Origin:
 
 def command_line(argv: Sequence[str]) -> str:
     """Return the command as it can be typed again, without secrets; the program without its folder."""
-    program = Path(argv[0]).name if argv and argv[0] else "python"
-    words = ["ncheck" if program == "__main__.py" else program, *argv[1:]]
+    path = Path(argv[0] if argv else "")
+    words = [*_MODULES.get(path.parts[-2:], (path.name or "python",)), *argv[1:]]
     # Each word before it is quoted: a secret may have spaces. Then all together: what follows an option.
     hidden = [
         REDACTED if _is_secret(before) else redact(word) for before, word in zip(["", *words[:-1]], words, strict=True)
     ]
     return redact(shlex.join(hidden))
+
+
+_MODULES: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("ncheck", "__main__.py"): ("ncheck",), ("hook", "__main__.py"): ("python", "-m", "ncheck.hook"),
+}  # fmt: skip
 
 
 def _is_secret(option: str) -> bool:

@@ -27,6 +27,7 @@ def test_the_time_has_its_zone_and_host_and_user_are_those_of_this_process() -> 
     [
         (["/opt/venv/bin/ncheck", "my nodes.txt", "-p", "10001"], "ncheck 'my nodes.txt' -p 10001"),
         (["/opt/lib/ncheck/__main__.py", "local"], "ncheck local"),
+        (["/opt/lib/ncheck/hook/__main__.py", "train.py"], "python -m ncheck.hook train.py"),
         (["", "x"], "python x"),
         ([], "python"),
         (["ncheck", "launch", "n", "--", "train.py", "--api-key", "two words"],
