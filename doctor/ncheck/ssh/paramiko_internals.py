@@ -295,6 +295,7 @@ class ParamikoStream:
 
     def send(self, data: bytes, timeout: float) -> None:
         self._channel.settimeout(timeout)
+        self._link.clear_to_send_timeout = timeout
         try:
             self._channel.sendall(data)
         except TimeoutError:
@@ -309,9 +310,14 @@ class ParamikoStream:
         while True:
             self._came.clear()
             ended = self._channel.eof_received or self._channel.closed  # read first: what came before it is still read
-            self._drain_stderr()
-            if self._channel.recv_ready():
-                return self._channel.recv(CHUNK)
+            # The server is told how much was read. While keys are renewed that waits, by default for half a minute.
+            self._link.clear_to_send_timeout = max(0.0, end - time.monotonic())
+            try:
+                self._drain_stderr()
+                if self._channel.recv_ready():
+                    return self._channel.recv(CHUNK)
+            except paramiko.SSHException as error:
+                raise TimeoutError(str(error)) from None
             if ended:
                 return self._at_end()
             remaining = end - time.monotonic()
@@ -319,12 +325,14 @@ class ParamikoStream:
                 raise TimeoutError(f"nothing came for {timeout:.0f} s")
 
     def stderr(self) -> bytes:
-        self._drain_stderr()
+        self._link.clear_to_send_timeout = 0.0
+        with contextlib.suppress(paramiko.SSHException):
+            self._drain_stderr()
         return self._stderr
 
     def exit_status(self, timeout: float) -> int | None:
         self._channel.status_event.wait(timeout)
-        self._drain_stderr()
+        self.stderr()
         status = self._channel.exit_status
         return status if status >= 0 else None
 
