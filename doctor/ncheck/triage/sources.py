@@ -55,12 +55,23 @@ def sources(paths: Iterable[str], stdin: BinaryIO) -> Iterator[Source | Unreadab
     for path in paths:
         if path == "-":
             yield Source("-", lambda: _unpacked("-", _chunks(stdin), end=None))
-        elif not os.path.lexists(path):
-            raise NcheckError(f"{printable(path, 400)}: no such file or folder")
+        elif problem := _refused(path):
+            yield Unreadable(path, problem)
         elif Path(path).is_dir():
             yield from _in_folder(path)
         else:
             yield Source(path, _opener(path))
+
+
+def _refused(path: str) -> str:
+    """Return why nobody can tell what this is, "" if one can. Raises NcheckError if there is no such path."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise NcheckError(f"{printable(path, 400)}: no such file or folder") from None
+    except OSError as error:
+        return error.strerror or "cannot be read"
+    return ""
 
 
 # Files next to logs that are none: their text would be taken for messages.
