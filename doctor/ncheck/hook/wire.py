@@ -45,10 +45,9 @@ def job_token(rank: Rank, secret: str, user: str) -> bytes:
     """Return what the ranks of one attempt of one job share, and nobody else.
 
     `secret` is NCHECK_TOKEN; "" is none: then it is as secret as the launcher's job id. `user` counts only where
-    nothing else tells the job from others: the ranks of one job may be of several users, as in containers.
+    there is neither: ranks of one job may be of several users, as in containers, and two may take one MASTER_PORT.
     """
-    own = secret or rank.job or rank.master_port
-    parts = (rank.job, str(rank.attempt), str(rank.master_port or ""), "" if own else user)
+    parts = (rank.job, str(rank.attempt), str(rank.master_port or ""), "" if secret or rank.job else user)
     return _code(secret.encode("utf-8", "surrogateescape"), "\0".join(parts).encode("utf-8", "surrogateescape"))
 
 

@@ -83,8 +83,8 @@ def test_a_token_differs_by_job_attempt_port_and_secret() -> None:
     assert {len(token) for token in tokens} == {32}
 
 
-def test_a_token_differs_by_user_where_nothing_else_tells_jobs_apart() -> None:
-    assert job_token(Rank(0, 2), "", "ann") != job_token(Rank(0, 2), "", "bob")
+def test_a_token_differs_by_user_where_the_job_has_no_id() -> None:
+    assert job_token(Rank(0, 2, master_port=1), "", "ann") != job_token(Rank(0, 2, master_port=1), "", "bob")
 
 
 def test_a_token_is_the_same_on_all_ranks_whoever_runs_them() -> None:
