@@ -55,7 +55,7 @@ $(STAMPS)/dev: $(STAMPS)/venv pyproject.toml
 	@$(PIP) install --group dev
 	@touch $@
 
-$(STAMPS)/torch: $(STAMPS)/venv
+$(STAMPS)/torch: $(STAMPS)/venv Makefile
 	@echo "make: installing torch, Accelerate and Lightning"
 	@$(PIP) install torch==2.13.0 accelerate==1.15.0 pytorch-lightning==2.6.6
 	@touch $@

@@ -20,6 +20,7 @@ _TOPICS = {
     "NC5": "GPUs",
     "NC6": "Hosts",
     "NC7": "Measured",
+    "NC8": "Ranks of a job",
 }
 
 
