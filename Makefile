@@ -64,7 +64,7 @@ run: $(STAMPS)/installed
 	@$(BIN)/ncheck $(if $(NODES),$(NODES),demo) $(ARGS)
 
 # The lab waits more than it works, so there are more workers than cores. What pytest compiles is kept, whatever the
-# environment says: compiling takes half of a start. A lab or ssh test that fails runs again at the
+# environment says: compiling takes half of a start. A lab, ssh or slow test that fails runs again at the
 # end, alone (tests/flake_rule.py). ARGS='-k name' may leave no test, which is exit code 5; ARGS='-n 0 --pdb' runs one
 # test after the other.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE NCHECK_INSTALLED=1 $(BIN)/pytest

@@ -1,4 +1,4 @@
-"""The flake rule, under `pytest --flake-rule`: a lab or ssh test that failed runs once more at the end, alone.
+"""The flake rule, under `pytest --flake-rule`: a lab, ssh or slow test that failed runs once more at the end, alone.
 
 If it passes then, it is flaky: listed with both outputs, and counted as passed. More than three flaky tests are
 failures, because the cause is then more than a busy machine. No other test is run again.
@@ -16,7 +16,7 @@ from textwrap import indent
 import pytest
 from _pytest.terminal import TerminalReporter
 
-MARKERS = ("lab", "ssh")  # tests with real processes on real networks, on a machine that may be busy
+MARKERS = ("lab", "ssh", "slow")  # tests with real processes on real networks, on a machine that may be busy
 MOST_FLAKY = 3  # in one run
 MOST_AGAIN = 10  # where more fail, something is broken: none runs again
 LONGEST = 600  # seconds that a test may take when it runs again

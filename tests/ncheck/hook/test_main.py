@@ -25,6 +25,8 @@ import ncheck
 import pytest
 from ncheck.hook.__main__ import UsageError, read_job, split_command_line
 
+pytestmark = pytest.mark.slow  # ranks as real processes, or meetings that wait
+
 SEEN = Path(__file__).with_name("seen.py")
 HOME = str(Path(ncheck.__file__).parent.parent)
 HOOK = ("-m", "ncheck.hook")

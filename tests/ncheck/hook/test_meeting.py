@@ -16,7 +16,8 @@ from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, nothing
 TOLD = Told(VERDICT)
 
 
-pytestmark = pytest.mark.usefixtures("nothing_left")
+# Ranks as real processes, or meetings that wait.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nothing_left")]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
@@ -96,7 +97,6 @@ def test_a_large_report_reaches_all_ranks() -> None:
     assert job.outcomes(*range(6), **large(job, 3_000_000)) == [Told({"a": "0" * 3_000_000})] * 6
 
 
-@pytest.mark.slow
 def test_a_rank_that_reads_slowly_delays_the_report_of_nobody_else() -> None:
     job = Job(3, timeout=3.0)
     first = job.start(0, **large(job, 7_000_000))

@@ -25,7 +25,8 @@ from tests.ncheck.hook.gathering import (
     nothing_left,  # noqa: F401  a fixture
 )
 
-pytestmark = pytest.mark.usefixtures("nothing_left")
+# Ranks as real processes, or meetings that wait.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nothing_left")]
 
 TOLD = Told(VERDICT)
 LINE = json.dumps(VERDICT)

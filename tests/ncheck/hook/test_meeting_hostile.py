@@ -19,7 +19,8 @@ from ncheck.hook.wire import GREETING, ForeignError, job_token
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, many_files, nothing_left  # noqa: F401  fixtures
 
-pytestmark = pytest.mark.usefixtures("nothing_left")
+# Ranks as real processes, or meetings that wait.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nothing_left")]
 
 TOLD = Told(VERDICT)
 
@@ -68,7 +69,6 @@ def test_a_stranger_gets_nothing_but_the_greeting(held: Held) -> None:
     held.ends_well()
 
 
-@pytest.mark.slow
 def test_a_stranger_that_says_nothing_is_dropped(held: Held) -> None:
     with closing(held.stranger()) as sock:
         began = time.monotonic()
@@ -79,7 +79,6 @@ def test_a_stranger_that_says_nothing_is_dropped(held: Held) -> None:
     held.ends_well()
 
 
-@pytest.mark.slow
 def test_a_stranger_that_sends_byte_by_byte_is_dropped(held: Held) -> None:
     with closing(held.stranger()) as sock, suppress(ConnectionError):
         sock.settimeout(0.05)
@@ -129,7 +128,6 @@ def test_a_proof_cannot_be_used_again(held: Held) -> None:
     held.ends_well()
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("many_files")
 def test_a_scanner_with_two_thousand_connections_keeps_nobody_out(held: Held) -> None:
     with ExitStack() as stack:
@@ -302,7 +300,6 @@ def test_a_rank_beyond_the_world_size_is_named() -> None:
     assert attendance.missing == (1,)
 
 
-@pytest.mark.slow
 def test_ranks_without_end_are_turned_away(held: Held) -> None:
     job = held.job
     with ExitStack() as stack:

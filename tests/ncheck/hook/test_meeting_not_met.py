@@ -18,7 +18,8 @@ from ncheck.hook.wire import job_token
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, dial, free_port, nothing_left  # noqa: F401  a fixture
 
-pytestmark = pytest.mark.usefixtures("nothing_left")
+# Ranks as real processes, or meetings that wait.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nothing_left")]
 
 TOLD = Told(VERDICT)
 
@@ -61,7 +62,6 @@ def test_it_is_a_warning_if_the_jobs_own_port_is_open() -> None:
             assert sock.recv(100) == b""  # the job's own store was told nothing
 
 
-@pytest.mark.slow
 def test_it_is_a_warning_if_the_master_was_guessed() -> None:
     job = Job(2, timeout=1.5, named={"master": "SLURM_STEP_NODELIST=gpu[01-02]"})
     assert kind(job.meet(1)) == ("refused", False)
@@ -221,7 +221,6 @@ def test_two_jobs_with_one_master_port_do_not_meet() -> None:
     assert [job.attendances[0].problems for job in jobs] == [(), ()]
 
 
-@pytest.mark.slow
 def test_an_earlier_attempt_that_still_waits_is_left_alone() -> None:
     earlier = Job(2, timeout=3.0)
     waiting = earlier.start(0)
@@ -272,7 +271,6 @@ def test_a_missing_rank_that_may_have_come_with_another_token_is_a_warning() -> 
     assert (attendance.missing, attendance.evidence, attendance.strangers) == ((1,), "", ("127.0.0.1",))
 
 
-@pytest.mark.slow
 def test_the_evidence_for_a_missing_rank() -> None:
     job = Job(2, timeout=1.0)
     job.meet(0)

@@ -20,6 +20,8 @@ from ncheck.errors import SettingsError
 
 from tests.ncheck.hook.ranks import PATIENCE, Ended, ended, job, plug_in, run, start
 
+pytestmark = pytest.mark.slow  # ranks as real processes, or meetings that wait
+
 HOST = socket.gethostname()
 WELL = {"findings": [], "nodes": [HOST], "exit_code": 0}
 RANKS = "NC8"  # checks that cost nothing
@@ -71,7 +73,6 @@ said = {"own": report.nodes[0].interpreter.startswith(sys.executable), "how": re
     assert rank.said == {"own": True, "how": "ranks", "ranks": "passed", "ssh": "skipped", "limits": "passed"}
 
 
-@pytest.mark.slow
 def test_ranks_that_did_not_come_stop_the_others_with_the_same_words() -> None:
     first, last = run(3, 0, 2, select=RANKS, timeout=8)
     assert first.said == last.said == {"raised": "PreflightError", "message": STOPPED.format(host=HOST, seconds=6)}
@@ -82,7 +83,6 @@ def test_ranks_that_did_not_come_stop_the_others_with_the_same_words() -> None:
     assert first.stderr.count("NC801") == 1
 
 
-@pytest.mark.slow
 def test_on_problem_warn_prints_the_same_report_once_and_lets_the_job_go_on() -> None:
     said = {"findings": ["NC801"], "nodes": [HOST], "exit_code": 1}
     for variables, words in (({}, {"on_problem": "warn"}), ({"NCHECK": "warn"}, {})):
@@ -91,7 +91,6 @@ def test_on_problem_warn_prints_the_same_report_once_and_lets_the_job_go_on() ->
         assert first.stderr.count("NC801") == 1
 
 
-@pytest.mark.slow
 def test_a_check_that_is_ignored_stops_nothing() -> None:
     first, last = run(3, 0, 2, select=RANKS, timeout=8, ignore="rank-missing")
     assert first.said == last.said == {"findings": ["NC801"], "nodes": [HOST], "exit_code": 0}
@@ -118,7 +117,6 @@ if __name__ == "__main__":
     assert (process.stdout, process.stderr, process.returncode) == (f"[{HOST!r}] [[]]\n", "", 0)
 
 
-@pytest.mark.slow
 def test_a_second_call_meets_nobody_and_says_the_same() -> None:
     after = """
 again = ncheck.preflight(**words)
@@ -163,7 +161,6 @@ def test_ranks_that_disagree_about_the_size_of_the_job_are_stopped() -> None:
     assert "NC804 world-size-differs" in first.said["message"]
 
 
-@pytest.mark.slow
 def test_a_rank_that_ends_before_the_others_came_is_named_with_its_process() -> None:
     environ = job(3)
     before = "import threading, os; threading.Timer({}, os._exit, (9,)).start()"
