@@ -130,4 +130,4 @@ class FlakeRule:
 
 
 def _names() -> str:
-    return " and ".join(MARKERS)
+    return ", ".join(MARKERS)

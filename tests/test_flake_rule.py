@@ -136,7 +136,7 @@ def test_three_flakes_are_green_and_four_are_red(run: Run, count: int, ended: Re
 def test_where_many_fail_none_runs_again(run: Run) -> None:
     code, output = run(*(flaky(f"number{number}") for number in range(11)))
     assert (code, closing_line(output)) == (1, "11 failed"), output
-    assert "11 lab and ssh tests failed: too many to run again" in output
+    assert "11 lab, ssh, slow tests failed: too many to run again" in output
 
 
 def test_without_the_option_nothing_runs_again(run: Run) -> None:
