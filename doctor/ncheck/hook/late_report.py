@@ -72,7 +72,10 @@ Read = Callable[[Any], Any]
 
 @cache
 def _reader(declared: Any) -> Read:  # noqa: ANN401, PLR0911  one for each kind of type
-    """Return the function that makes values of a declared type from JSON. The report is ncheck's own: no doubt."""
+    """Return the function that makes values of a declared type from JSON. The report is ncheck's own: no doubt.
+
+    A library for this would be imported late, when modules beside the job's script may hide those that it needs.
+    """
     origin, inner = get_origin(declared), get_args(declared)
     if origin in (Union, types.UnionType):
         (one,) = (_reader(part) for part in inner if part is not type(None))
