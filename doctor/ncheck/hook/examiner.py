@@ -3,8 +3,8 @@
 It is started while the ranks are awaited. Then a request comes over the socket that is its standard input, and it
 writes the verdict; each is one JSON object:
 
-    {"members": [[rank, host name, node name, machine, pid, address, version]], "sockets": [machine] (their file
-     descriptors follow),
+    {"members": [the fields of a Member of ncheck.hook.attendance],
+     "sockets": [machine] (their file descriptors follow),
      "missing": {rank: the host where it should be, or ""}, "ended": [rank], "problems": [[kind, ranks, text]],
      "could_come": bool, "launcher": its name, "size": int, "waited": seconds, "until": by time.monotonic(),
      "select": [...], "ignore": [...], "strict": bool, "apply": bool, "probe": "none"|"quick", "argv": [the job's],

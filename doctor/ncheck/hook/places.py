@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import ncheck
 from ncheck.facts.ranks import RanksFacts, RankTrouble, ranks_text
+from ncheck.hook.attendance import Member
 from ncheck.hostlist import is_name
 from ncheck.model.node import Node
-
-
-class Member(NamedTuple):
-    """A process that came; see ncheck.hook.attendance."""
-
-    rank: int
-    host_name: str
-    node_name: str
-    machine: str
-    pid: int
-    address: str
-    version: str
 
 
 @dataclass(frozen=True)
@@ -35,9 +24,9 @@ class Places:
 
 
 def place(request: Mapping[str, Any]) -> Places:
-    """Return the nodes of a job, from who came and who did not: see ncheck.hook.examiner for the request."""
+    """Return the nodes of a job, from who came, in the order of ranks, and who did not: see ncheck.hook.examiner."""
     machines: dict[str, list[Member]] = {}
-    for member in sorted(Member(*row) for row in request["members"]):
+    for member in (Member(**fields) for fields in request["members"]):
         machines.setdefault(member.machine, []).append(member)
     names = _names(machines)
     hosts = {int(rank): str(host) for rank, host in request["missing"].items()}

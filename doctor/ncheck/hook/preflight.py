@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from ncheck.errors import NcheckError, SettingsError
@@ -187,7 +188,8 @@ def _decided(rank: Rank, options: _Options, told: Told, *, speaks: bool) -> Repo
         raise SettingsError(str(verdict["refused"]))
     from ncheck.hook.late_report import unpacked
 
-    report = unpacked(str(verdict["report"]))
+    packed = str(verdict["report"])
+    report = unpacked(packed) if packed else _no_report("the report is too large to be sent to every rank")
     if options.apply:
         apply_plan(rank, verdict)
     if told.ended:
@@ -340,9 +342,7 @@ def _request(rank: Rank, options: _Options, attendance: Attendance, *, waited: f
     """Return what the examiner is to know of the job: see there."""
     return {
         "members": [
-            [one.rank, one.host_name, one.node_name or rank.host_of(one.rank), one.machine, one.pid, one.address,
-             one.version]
-            for one in attendance.members
+            asdict(replace(one, node_name=one.node_name or rank.host_of(one.rank))) for one in attendance.members
         ],
         "missing": {number: rank.host_of(number) for number in attendance.missing},
         "ended": list(attendance.ended),

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import ncheck
 from ncheck.facts.ranks import RanksFacts, RankTrouble
+from ncheck.hook.attendance import Member
 from ncheck.hook.places import place
 from ncheck.model.node import Node
 
 
-def request(*members: list[object], **other: Any) -> dict[str, Any]:
+def request(*members: Member, **other: Any) -> dict[str, Any]:
     return {
-        "members": members, "sockets": {}, "missing": {}, "ended": [], "problems": [], "could_come": True, "size": 8,
+        "members": [asdict(one) for one in sorted(members, key=lambda one: one.rank)],
+        "sockets": {}, "missing": {}, "ended": [], "problems": [], "could_come": True, "size": 8,
         "waited": 25.0, **other,
     }  # fmt: skip
 
 
-def member(rank: int, host: str, machine: str, node: str = "", pid: int = 700) -> list[object]:
-    return [rank, host, node, machine, pid + rank, f"10.0.0.{len(host)}", "0.1.0"]
+def member(rank: int, host: str, machine: str, node: str = "", pid: int = 700) -> Member:
+    return Member(rank, 8, None, host, node, machine, pid + rank, f"10.0.0.{len(host)}", "0.1.0")
 
 
 def facts(came: tuple[int, ...], **other: Any) -> RanksFacts:

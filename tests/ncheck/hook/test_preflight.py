@@ -44,7 +44,7 @@ before, modules = state(), set(sys.modules)
 """
 COMPARED = """
 said["changed"] = [name for name, value in state().items() if value != before[name]]
-new = {name.split(".")[0] for name in set(sys.modules) - modules}
+new = {name.split(".")[0] for name in loaded - modules}
 said["modules"] = sorted(new - sys.stdlib_module_names)
 try:
     os.waitpid(-1, os.WNOHANG)
