@@ -23,6 +23,7 @@ from ncheck.text import printable
 
 if TYPE_CHECKING:
     from ncheck.facts.ranks import RanksFacts
+    from ncheck.model.job import Target
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ class Settings:
     bad_nodes: str | None = None  # the file to write the others to
     force: bool = False  # use the plan although errors affect it
     # Inside a job: ncheck.preflight()
+    target: Target | None = None  # the job that triage is asked about
     ranks: Mapping[str, RanksFacts] = field(default_factory=dict)  # by node; the launcher has started them already
 
     @property

@@ -96,6 +96,11 @@ turn         this node's part in one step of the probe; asked and answered once 
                   "failure": {"step", "words", "rank": int|null, "code": int|null, "late": bool}|null,
                   "start": seconds to the first collective|null, "left": [what had to be ended or removed, or
                   may be left]}.
+processes    asked as {"rank_variables": [names], "match": regular expression|null}; says {"processes": [{"pid",
+                  "parent", "started": clock ticks since boot, "state": "S", "name", "argv": [words], "user": int,
+                  "inner_pid", "namespace": "net:[4026531840]"|"", "variables": {NAME: value}|null (not readable),
+                  "secret": [names], "devices": ["nvidia0"]}], "left_out": int,
+                  "hidden": processes that this user cannot look into}
 sweep        asked after a step whose ranks a launcher started, as {"segments": {path: inode}} that ranks of this node
                  had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """
@@ -123,6 +128,7 @@ MODULES = {
     "meeting": "meeting",
     "turn": "turn",
     "sweep": "sweep",
+    "processes": "processes",
 }
 
 

@@ -1,0 +1,314 @@
+"""The processes of jobs on a node, and the job that triage is asked about, put together from all nodes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypedDict, cast
+
+from ncheck.errors import SettingsError
+from ncheck.facts.definition import Fact, no_answer
+from ncheck.hook.launchers import LAUNCHERS, LauncherVariablesError, Rank, read_rank
+from ncheck.model.evidence import Answer, Evidence, JsonValue
+from ncheck.model.fact import Read
+from ncheck.model.job import Job, Process, RankProcess, Target
+from ncheck.text import printable
+
+if TYPE_CHECKING:
+    from ncheck.model.cluster import Cluster
+    from ncheck.model.phase import Questions
+    from ncheck.settings import Settings
+
+
+@dataclass(frozen=True)
+class ProcessesFacts:
+    """The processes of a node that may be a job's. `hidden`: so many others cannot be looked into by this user.
+
+    `gpus`: the device files that a process holds, by pid.
+    """
+
+    processes: tuple[Process, ...]
+    gpus: Mapping[int, tuple[str, ...]]
+    hidden: int = 0
+
+
+class ProcessAnswer(TypedDict):
+    pid: int
+    parent: int
+    started: int
+    state: str
+    name: str
+    argv: list[str]
+    user: int
+    inner_pid: int
+    namespace: str
+    variables: Mapping[str, str] | None
+    secret: list[str]
+    devices: list[str]
+
+
+class ProcessesAnswer(TypedDict):
+    """`left_out`: processes beyond the most that one answer holds."""
+
+    processes: list[ProcessAnswer]
+    left_out: int
+    hidden: int
+
+
+PROCESSES = Answer("processes", shape=ProcessesAnswer)
+
+
+def processes(evidence: Evidence) -> Read[ProcessesFacts]:
+    """Read the processes."""
+    reply = evidence.reply(PROCESSES)
+    if why := no_answer(PROCESSES, reply):
+        return why
+    answer = cast("ProcessesAnswer", reply.value)
+    read = tuple(
+        Process(
+            one["pid"], one["parent"], one["started"], one["state"], one["name"], tuple(one["argv"]), one["user"],
+            one["inner_pid"], one["namespace"], one["variables"],
+        )
+        for one in answer["processes"]
+    )  # fmt: skip
+    gpus = {one["pid"]: tuple(one["devices"]) for one in answer["processes"] if one["devices"]}
+    return ProcessesFacts(read, gpus, answer["hidden"])
+
+
+def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
+    target = settings.target or Target()
+    variables: list[JsonValue] = [*sorted({one.rank for one in LAUNCHERS})]
+    arguments: JsonValue = {"rank_variables": variables, "match": target.match}
+    return {name: (replace(PROCESSES, arguments=arguments),) for name in cluster.names}
+
+
+FACTS = (Fact(ProcessesFacts, (PROCESSES,), processes, questions=_questions),)
+
+
+def ask_of_ranks(
+    source: Answer, more: Callable[[Job, str, Settings], Mapping[str, JsonValue] | None] = lambda *_: {}
+) -> Callable[[Cluster, Settings, float], Questions]:
+    """Return the questions of a fact about the job's ranks: each node that has some is asked about its own.
+
+    The agent gets {"ranks": [{"rank", "pid", "started", "inner_pid", "namespace", "children": [pids]}]} and what
+    `more(job, node, settings)` adds; where that is None the node is not asked.
+    """
+
+    def questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
+        job = job_of(cluster, settings.target or Target())
+        asked: Questions = {}
+        for node in job.nodes if job else ():
+            assert job  # noqa: S101  it has nodes
+            added = more(job, node, settings)
+            if added is not None:
+                ranks: JsonValue = [_argument(one) for one in job.on(node)]
+                asked[node] = (replace(source, arguments={"ranks": ranks, **added}),)
+        return asked
+
+    return questions
+
+
+def _argument(one: RankProcess) -> JsonValue:
+    return {
+        "rank": one.rank, "pid": one.pid, "started": one.process.started, "inner_pid": one.process.inner_pid,
+        "namespace": one.process.namespace, "children": [child.pid for child in one.children],
+    }  # fmt: skip
+
+
+class SeveralJobsError(SettingsError):
+    """More than one job runs on the nodes, and the target names none of them."""
+
+
+def job_of(cluster: Cluster, target: Target) -> Job | None:
+    """Return the job that is asked about; None if no process of one was found.
+
+    Raises SeveralJobsError where the target fits more than one.
+    """
+    chosen = [job for job in jobs_of(cluster) if _is_meant(job, target)]
+    if len(chosen) > 1:
+        listed = "; ".join(_described(job) for job in chosen[:_MOST_LISTED])
+        raise SeveralJobsError(
+            f"{len(chosen)} jobs run on these nodes: name one by --job PID or --match REGEX: {listed}"
+        )
+    return chosen[0] if chosen else None
+
+
+_MOST_LISTED = 8
+
+
+def _described(job: Job) -> str:
+    first = job.ranks[0]
+    return f"pid {first.pid} on {first.node} ({len(job.ranks)} processes): {printable(first.process.command, 100)}"
+
+
+def _is_meant(job: Job, target: Target) -> bool:
+    everyone = [*(one.process for one in job.ranks), *(it for one in job.ranks for it in one.children),
+                *(it for above in job.launchers.values() for it in above)]  # fmt: skip
+    if target.pid is not None:
+        return any(one.pid == target.pid for one in everyone)
+    if target.match is not None:
+        return any(re.search(target.match, one.command) for one in everyone)
+    if target.slurm is not None:
+        return any((one.variables or {}).get("SLURM_JOB_ID") == target.slurm for one in everyone)
+    return True
+
+
+def jobs_of(cluster: Cluster) -> tuple[Job, ...]:
+    """Return all jobs whose ranks run on the nodes."""
+    groups: dict[tuple[int, str], list[_Found]] = {}
+    for node, facts in cluster.facts(ProcessesFacts).items():
+        for found in _ranks_on(node, facts):
+            groups.setdefault((found.process.process.user, found.key), []).append(found)
+    return tuple(_job(group) for group in _joined(list(groups.values())))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A rank, and what says to which job it belongs: `key`, and the script that it runs."""
+
+    process: RankProcess
+    key: str
+    script: str
+    above: tuple[Process, ...]
+
+
+def _ranks_on(node: str, facts: ProcessesFacts) -> Iterator[_Found]:
+    table = {one.pid: one for one in facts.processes}
+    places = {pid: place for pid, one in table.items() if (place := _place(one))}
+    ranks = {pid for pid in places if _is_rank(pid, table, places)}
+    holders = {pid for pid in facts.gpus if pid in table and not {pid, *_above(pid, table)} & ranks}
+    for pid in sorted(ranks | holders):
+        one, place = table[pid], places.get(pid)
+        children = tuple(it for it in table.values() if it.pid != pid and pid in _above(it.pid, table))
+        above = tuple(table[it] for it in _above(pid, table))
+        known = place if isinstance(place, Rank) else None
+        found = RankProcess(
+            known.rank if known else None, node, one, known.size if known else None,
+            known.local_rank if known else None, known.launcher if known else "", children,
+        )  # fmt: skip
+        yield _Found(found, _key(one, known), _script(one), above)
+
+
+def _place(process: Process) -> Rank | LauncherVariablesError | None:
+    """Return a process's place by its variables; None if no launcher started it."""
+    try:
+        rank = read_rank(process.variables or {})
+    except LauncherVariablesError as error:
+        return error
+    return rank if rank.launcher else None
+
+
+def _above(pid: int, table: Mapping[int, Process]) -> list[int]:
+    """Return the processes above one, the nearest first."""
+    found: list[int] = []
+    while (pid := table[pid].parent) in table and pid not in found:
+        found.append(pid)
+    return found
+
+
+# What runs a rank and is none: shells, and programs that stay above what they start.
+_WRAPPERS = re.compile(
+    r"^(?:ba|da|z|k|tc|c|fi)?sh$|^(?:srun|timeout|nsys|ncu|strace|gdb|time|numactl|taskset|env|tini|dumb-init|bwrap|enroot"
+    r"|apptainer|singularity|conda|uv|orted|prted|mpirun|mpiexec|hydra_pmi_proxy|slurmstepd|torchrun|accelerate)$"
+)
+
+
+def _is_rank(pid: int, table: Mapping[int, Process], places: Mapping[int, Rank | LauncherVariablesError]) -> bool:
+    """Return whether a process that has a rank's variables is the rank itself.
+
+    All beneath a rank inherit its variables: the rank is the highest of them that is no shell. A launcher within a
+    launcher has the variables of the outer one, and above ranks of its own.
+    """
+    own = _identity(places[pid])
+    beneath = [places[it] for it in places if it != pid and pid in _above(it, table)]
+    if any(_identity(it) != own for it in beneath):
+        return False
+    alike = [it for it in _above(pid, table) if it in places and _identity(places[it]) == own]
+    higher = [it for it in alike if not _wraps(table[it])]
+    if _wraps(table[pid]):
+        lower = (it for it in places if pid in _above(it, table) and not _wraps(table[it]))
+        return not higher and not alike and not any(lower)
+    return not higher
+
+
+def _wraps(process: Process) -> bool:
+    return bool(_WRAPPERS.match(process.name))
+
+
+def _identity(place: Rank | LauncherVariablesError) -> object:
+    return (place.launcher, place.rank, place.size) if isinstance(place, Rank) else str(place)
+
+
+def _key(process: Process, rank: Rank | None) -> str:
+    """Return what all ranks of a job have in common, as far as one of them says it."""
+    variables = process.variables or {}
+    if rank and rank.job:
+        return rank.job
+    master = ":".join(filter(None, (variables.get("MASTER_ADDR", ""), variables.get("MASTER_PORT", ""))))
+    return f"MASTER={master}" if master else f"command {_script(process)}"
+
+
+# python -u -m torch.distributed.run | /opt/venv/bin/python3.11 train.py --lr 0.1
+_OPTION_WITH_VALUE = ("-m", "-W", "-X", "-c")
+
+
+def _script(process: Process) -> str:
+    """Return the script, module or program that a process runs."""
+    words = list(process.argv)
+    if not words:
+        return process.name
+    if not re.search(r"(?:^|/)python[\d.]*$", words[0]):
+        return words[0].rpartition("/")[2]
+    for at, word in enumerate(words[1:], 1):
+        if word in _OPTION_WITH_VALUE[:1] and at + 1 < len(words):
+            return f"-m {words[at + 1]}"
+        if word == "-c":
+            return "-c"
+        if not word.startswith("-") and words[at - 1] not in _OPTION_WITH_VALUE:
+            return word.rpartition("/")[2]
+    return words[0]
+
+
+def _joined(groups: Sequence[list[_Found]]) -> list[list[_Found]]:
+    """Return the groups with those put together that are parts of one job whose ranks disagree about it.
+
+    They run the same script for the same user, and no rank is in two of them: one that was given another master than
+    the others is a fault to be found, and no job of its own.
+    """
+    jobs: list[list[_Found]] = []
+    for group in sorted(groups, key=len, reverse=True):
+        into = next((job for job in jobs if _are_one(job, group)), None)
+        if into is None:
+            jobs.append(list(group))
+        else:
+            into.extend(group)
+    return jobs
+
+
+def _are_one(job: Sequence[_Found], part: Sequence[_Found]) -> bool:
+    first, second = job[0], part[0]
+    if (first.process.process.user, first.script) != (second.process.process.user, second.script):
+        return False
+    numbers = [{one.process.rank for one in group} for group in (job, part)]
+    if None in numbers[0] | numbers[1]:
+        return None in numbers[0] and None in numbers[1]
+    size = max((one.process.size or 0 for one in (*job, *part)), default=0)
+    return not numbers[0] & numbers[1] and len(job) + len(part) <= max(size, 1)
+
+
+def _job(group: Iterable[_Found]) -> Job:
+    found = sorted(group, key=_place_in_job)
+    sizes = Counter(one.process.size for one in found if one.process.size)
+    launchers: dict[str, dict[int, Process]] = {}
+    for one in found:
+        launchers.setdefault(one.process.node, {}).update({it.pid: it for it in one.above})
+    size = sizes.most_common(1)[0][0] if sizes else None
+    above = {node: tuple(table.values()) for node, table in launchers.items()}
+    return Job(found[0].key, tuple(one.process for one in found), size, above)
+
+
+def _place_in_job(one: _Found) -> tuple[bool, int, str, int]:
+    rank = one.process.rank
+    return rank is None, rank or 0, one.process.node, one.process.pid
