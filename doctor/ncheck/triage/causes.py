@@ -111,6 +111,16 @@ _CAUSES: Mapping[str, Cause] = {
         "sacct -j JOBID --format=JobID,State,ExitCode,Elapsed,Timelimit",
     ),
     "node_failed": Cause("a node went down, or lost its connection to the scheduler", "sinfo -R"),
+    # seen in a job that runs
+    "rank_stopped": Cause("a rank is stopped by a signal or a debugger", "kill -CONT PID"),
+    "rank_missing": Cause("a rank of the job is not there; the others wait for it", "ncheck nodes.txt"),
+    "host_memory": Cause("the memory of a node, or of the job's share of it, is exhausted", "free -g"),
+    "data_loader": Cause("a rank waits for its data loader", "py-spy dump --pid PID"),
+    "checkpoint_write": Cause("a rank is still writing a checkpoint; the others wait for it", "df -h ."),
+    "deadlock": Cause("a rank waits for a lock, or loops, in its own code", "py-spy dump --pid PID"),
+    "slow_rank": Cause("one rank is slower than the others, which wait for it", "py-spy dump --pid PID"),
+    "gpu_idle": Cause("a GPU of the job does nothing while the others work", "nvidia-smi"),
+    "network_stalled": Cause("data that was sent between two nodes does not arrive", "ncheck nodes.txt --mesh all"),
     "healthy": Cause("the log shows no failure", "export NCCL_DEBUG=INFO"),
 }
 
@@ -273,6 +283,48 @@ _MORE: Mapping[str, tuple[str, str]] = {
     "node_failed": (
         "scontrol show node NODE",
         "The scheduler lost the node: power, kernel, network. Look at its console.",
+    ),
+    "rank_stopped": (
+        "ps -o pid,stat,wchan,cmd -p PID",
+        "State T or t: SIGSTOP, ^Z, a debugger or a profiler. It goes on after SIGCONT, or once it is detached.",
+    ),
+    "rank_missing": (
+        "ps -ef | grep python",
+        "Fewer processes than the world size: one never started, or ended. Its log, or that of its launcher, says why.",
+    ),
+    "host_memory": (
+        "free -g; dmesg | grep -i oom",
+        "Swap and reclaim make a rank slow long before the kernel kills it. Data-loader workers are often the reason.",
+    ),
+    "data_loader": (
+        "py-spy dump --pid PID",
+        (
+            "The rank waits in the iterator of its data loader: workers died, hang on a file system, or are slower"
+            " than the GPU. Look at the workers beneath the rank."
+        ),
+    ),
+    "checkpoint_write": (
+        "py-spy dump --pid PID",
+        "The others wait in a collective. Write checkpoints asynchronously, or raise the timeout around them.",
+    ),
+    "deadlock": (
+        "py-spy dump --pid PID",
+        (
+            "A lock that no thread releases, or a loop without end, in the program itself, while others wait in a"
+            " collective."
+        ),
+    ),
+    "slow_rank": (
+        "py-spy dump --pid PID",
+        "The others spend most of their time waiting for it: a throttled GPU or CPU, a busy node, more data.",
+    ),
+    "gpu_idle": ("nvidia-smi", "Its rank waits for something else: look at the stack of that rank."),
+    "network_stalled": (
+        "ss -tino",
+        (
+            "The connection is there, and what is sent stays unacknowledged: packets are lost on the way, in one direction"
+            " perhaps."
+        ),
     ),
     "healthy": ("", "The log shows an end or progress, and nothing that speaks of a failure."),
 }
