@@ -26,13 +26,13 @@ from ncheck.inventory.read import read_inventory
 from ncheck.judge import facts_wanted
 from ncheck.local_host import read_local_host
 from ncheck.model.cluster import Cluster
-from ncheck.model.evidence import Evidence, Reply, Status
+from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Severity
 from ncheck.model.phase import Phase
 from ncheck.model.plan import LaunchPlan
 from ncheck.origin import Origin, read_origin
-from ncheck.phases import asked_later, collection_phases, wanted_facts
+from ncheck.phases import asked_later, collection_phases, wanted_facts, with_needs
 from ncheck.plan import PLAN_FACTS
 from ncheck.probe.steps import Assessment, cut_short, probe_steps
 from ncheck.redact import redact_record
@@ -102,6 +102,41 @@ def judge_again(
     return run.through(fleet, run.listed(fleet.nodes), (everything,), clock)
 
 
+def triage(settings: Settings, observer: Observer) -> tuple[Evidence, ...]:
+    """Look at the job that the settings name, and return what the nodes answered. Raises NcheckError.
+
+    The job is found first, on all nodes; then its ranks are watched, on the nodes that have some.
+    """
+    from ncheck.triage.live import facts_read
+
+    nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
+    cluster, wanted = Cluster(nodes, {}), with_needs(facts_read())
+    phases = collection_phases(cluster, wanted, settings)
+    answered = {node.name: Evidence(node.name, Login(reached=False)) for node in nodes}
+
+    def kept(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
+        for one in evidence:
+            answered[one.node] = replace(one, replies={**answered[one.node].replies, **one.replies})
+            yield one
+
+    observer.started(nodes)
+    engine_for = engines(settings, nodes=nodes)
+    try:
+        with ConnectedFleet(nodes, settings, engine_for, observer, kept=asked_later(phases, cluster)) as fleet:
+            for phase in phases:
+                cluster = learn(cluster, kept(_asked(fleet, phase, cluster)), wanted)
+            learn(cluster, kept(fleet.rest("the run's deadline passed")), wanted)
+    finally:
+        observer.finished()
+    return tuple(answered.values())
+
+
+def _asked(fleet: Fleet, phase: Phase, cluster: Cluster) -> Iterator[Evidence]:
+    """Ask a phase's questions, made from what is known by now."""
+    seconds = fleet.begin(phase)
+    return fleet.ask(phase, phase.questions(cluster, seconds) if phase.questions else {})
+
+
 @dataclass(frozen=True)
 class _Run:
     """What stays the same for the whole run."""
@@ -148,14 +183,14 @@ class _Run:
         began, interrupted = clock(), False
         try:
             first, *later = phases
-            cluster = self.learned(cluster, self.asked(fleet, first, cluster), recorder)
+            cluster = self.learned(cluster, _asked(fleet, first, cluster), recorder)
             if SshFromHereFacts in self.wanted and not fleet.recorded:
                 left = self.settings.deadline - (clock() - began)
                 cluster = self.learned(
                     cluster, tried_from_here(cluster, self.settings, self.local_host, left), recorder
                 )
             for phase in later:
-                cluster = self.learned(cluster, self.asked(fleet, phase, cluster), recorder)
+                cluster = self.learned(cluster, _asked(fleet, phase, cluster), recorder)
             if self.probes and not fleet.recorded:
                 cluster = self.measured(fleet, cluster, recorder)
         except KeyboardInterrupt as stop:
@@ -179,11 +214,6 @@ class _Run:
         self.observer.judged(report.findings)
         return report
 
-    def asked(self, fleet: Fleet, phase: Phase, cluster: Cluster) -> Iterator[Evidence]:
-        """Ask a phase's questions, made from what is known by now."""
-        seconds = fleet.begin(phase)
-        return fleet.ask(phase, phase.questions(cluster, seconds) if phase.questions else {})
-
     def learned(self, cluster: Cluster, evidence: Iterable[Evidence], recorder: Recorder | None) -> Cluster:
         return learn(cluster, self.saved(evidence, recorder) if recorder else evidence, self.wanted)
 
@@ -201,7 +231,7 @@ class _Run:
         steps = probe_steps(cluster, self.assessed, self.settings)
         step = next(steps, None)
         while step:
-            cluster = self.learned(cluster, self.asked(fleet, step, cluster), recorder)
+            cluster = self.learned(cluster, _asked(fleet, step, cluster), recorder)
             try:
                 step = steps.send(cluster)
             except StopIteration:

@@ -149,15 +149,21 @@ _WHICH, _SSH, _JOB, _LAUNCH, _TIME, _PROBE, _JUDGE, _OUT = (
 )  # fmt: skip
 
 
-WHICH = (
+HOSTS = (
     _option(_WHICH, "-H", "hosts", metavar="HOSTS", help="Node names: -H a:8,b:8 or -H 'node[01-16]'."),
-    _option(_WHICH, "--slurm", is_flag=True, default=None, help="Use the nodes of the current Slurm allocation."),
     _option(
         _WHICH,
         "--via",
         type=click.Choice(["ssh", "srun"]),
         help="How to reach the nodes. srun: as one step of the current Slurm allocation, without ssh.  [ssh]",
     ),
+)
+
+
+WHICH = (
+    HOSTS[0],
+    _option(_WHICH, "--slurm", is_flag=True, default=None, help="Use the nodes of the current Slurm allocation."),
+    HOSTS[1],
 )
 
 
@@ -250,10 +256,15 @@ KEPT = (
 )  # fmt: skip
 
 
-TIME = (
+PACE = (
     _option(_TIME, "--width", metavar="N", help="Number of nodes to connect to in parallel.  [64]"),
     _option(_TIME, "--connect-timeout", metavar="S", help="Time limit of one login in seconds.  [15]"),
     _option(_TIME, "--command-timeout", metavar="S", help="Time limit of one command on a node in seconds.  [10]"),
+)
+
+
+TIME = (
+    *PACE,
     _option(_TIME, "--deadline", metavar="S", help="Time limit of the whole run in seconds.  [50]"),
     _option(
         _TIME, "--mesh", type=click.Choice(["auto", "all", "none"]),

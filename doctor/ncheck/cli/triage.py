@@ -3,43 +3,150 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ncheck.cli.options import files
+from ncheck.cli.options import CONFIG, HOSTS, JOB, PACE, SSH, GroupedCommand, GroupedOption, files, options
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS
+from ncheck.model.job import Target
+
+if TYPE_CHECKING:
+    from ncheck.settings import Settings
+    from ncheck.triage.join import LiveReport
+    from ncheck.triage.logs import LogReport
+
+DEADLINE = 30.0  # seconds, unless --deadline or ncheck.toml says otherwise
 
 
-@click.command(short_help="Find the cause of a job that hangs or fails.")
-@click.argument("paths", nargs=-1, metavar="PATH...", shell_complete=files)
-@click.option("--logs", is_flag=True, help="Each PATH is a log, a folder with logs, or - for standard input.")
-@click.option(
-    "-o", "output", type=click.Choice(["console", "json"]), default="console", show_default=True, help="Output format."
+def _option(*names: str, heading: str = "Running job", **words: Any) -> Any:  # noqa: ANN401  click's own
+    return click.option(*names, cls=GroupedOption, heading=heading, **words)
+
+
+RUNNING = (
+    _option("--job", "pid", metavar="PID", type=click.IntRange(1), help="The job of this process, a rank or launcher."),
+    _option("--match", metavar="REGEX", help="The job with a command line that this regular expression matches."),
+    _option("--slurm", "slurm_job", metavar="JOBID", help="This job of Slurm; without NODES, on its own nodes."),
+    _option("--no-stacks", is_flag=True, help="Do not read the stacks of the ranks."),
+    _option("--native", is_flag=True, help="Native frames too: pauses each rank for some milliseconds."),
+    _option("--dump", is_flag=True, help="Ask PyTorch for a dump of its flight recorder, where it listens for that."),
+    _option("--save", metavar="FILE", help="Keep what was seen, for ncheck triage FILE.", shell_complete=files),
 )
-def triage(paths: tuple[str, ...], *, logs: bool, output: str) -> int:
-    """Find the cause of a job that hangs or fails in its logs: cause, rank, node, lines, fix.
+LOGS = _option("--logs", heading="Logs", is_flag=True, help="Each PATH is a log, a folder of logs, or - (stdin).")
+OUTPUT = _option(
+    "-o", "output", heading="Output", type=click.Choice(["console", "json"]), default="console",
+    help="Output format.  [console]",
+)  # fmt: skip
+LIMIT = _option(
+    "--deadline", heading="Limits", metavar="S", help=f"Time limit of the whole run in seconds.  [{DEADLINE:.0f}]"
+)
+
+
+@click.command(cls=GroupedCommand, short_help="Find the cause of a job that hangs or fails.")
+@click.argument("paths", nargs=-1, metavar="[NODES | FILE | PATH...]", shell_complete=files)
+@options(RUNNING, (LOGS,), HOSTS, SSH, JOB, PACE, (LIMIT,), CONFIG, (OUTPUT,))
+@click.pass_context
+def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, output: str, **given: Any) -> int:  # noqa: ANN401
+    """Find the cause of a job that hangs, fails or crawls: cause, rank, node, evidence, fix.
 
     \b
+    ncheck triage nodes.txt                         the job that runs on these nodes, looked at but not touched
+    ncheck triage nodes.txt --save hang.zip         and keep what was seen
+    ncheck triage hang.zip                          judge that again, anywhere
     ncheck triage --logs job.log                    one log, all ranks in it
     ncheck triage --logs logs/ slurm-812.out.gz     folders, and logs packed with gzip, bzip2, xz or zstd
     journalctl -k | ncheck triage --logs -
 
-    All logs are read together: of two failures the first one counts, and a rank that failed counts more than ranks
-    that only waited for it. docs/causes.md explains each cause.
+    Without NODES: the nodes of the Slurm allocation, or this machine. A running job is only looked at: nothing is
+    signalled, stopped or changed. All logs are read together: of two failures the first one counts, and a rank that
+    failed counts more than ranks that only waited for it. docs/causes.md explains each cause.
 
-    Exit codes: 0 nothing wrong found, 1 a diagnosis or a log that could not be read, 2 usage error.
+    Exit codes: 0 nothing wrong found, 1 a diagnosis or something that could not be looked at, 2 usage error.
     """  # noqa: D301  click ends a paragraph's folding at \b
-    if not logs:
-        raise click.UsageError("only logs can be examined: ncheck triage --logs PATH...")
-    if not paths:
-        raise click.UsageError("name a log, a folder with logs, or - for standard input")
+    report = _of_logs(paths, given) if logs else _of_job(context, paths, given)
     from ncheck.report.triage import as_json, print_triage
-    from ncheck.triage.logs import examine_logs
 
-    report = examine_logs(paths, sys.stdin.buffer)
     if output == "json":
         click.echo(as_json(report), nl=False)
     else:
         print_triage(report, sys.stdout, os.environ)
     return EXIT_FINDINGS if report.diagnoses or report.unread else EXIT_CLEAN
+
+
+def _of_logs(paths: tuple[str, ...], given: dict[str, Any]) -> LogReport:
+    if not paths:
+        raise click.UsageError("name a log, a folder with logs, or - for standard input")
+    if named := [name for name, value in given.items() if value not in (None, False)]:
+        raise click.UsageError(f"--logs reads files alone: {_flags(named)} is for a running job")
+    from ncheck.triage.logs import examine_logs
+
+    return examine_logs(paths, sys.stdin.buffer)
+
+
+def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any]) -> LiveReport:
+    from ncheck.cli.examine import nodes_file
+    from ncheck.fleet.archive import is_archive, load_archive, save_archive
+    from ncheck.triage.join import examine_job
+    from ncheck.triage.live import cluster_of
+
+    target, save = _target(given), given.pop("save")
+    if len(paths) == 1 and is_archive(paths[0]):
+        if named := [name for name, value in given.items() if value not in (None, False)]:
+            raise click.UsageError(f"{paths[0]} was saved before: {_flags(named)} is for a running job")
+        evidence, saved = load_archive(paths[0])
+        return examine_job(cluster_of(evidence), replace(saved, **_named(target)))
+    settings = replace(_settings(given, nodes_file(context, paths), target), target=target)
+    if save:
+        from ncheck.files import writable
+
+        writable(save, "--save", settings.nodes_file)
+    from ncheck.cli.process import prepare_fan_out
+    from ncheck.pipeline import triage as looked_at
+    from ncheck.report.progress import observer_for
+
+    prepare_fan_out(many=not settings.local and settings.via == "ssh")
+    evidence = looked_at(settings, observer_for(sys.stderr, os.environ, settings.deadline))
+    if save:
+        save_archive(save, evidence, target)
+    return examine_job(cluster_of(evidence), target)
+
+
+def _target(given: dict[str, Any]) -> Target:
+    """Take what names the job out of the options."""
+    pid, match, slurm = given.pop("pid"), given.pop("match"), given.pop("slurm_job")
+    if sum(one is not None for one in (pid, match, slurm)) > 1:
+        raise click.UsageError("--job, --match and --slurm name one job each: use only one of them")
+    if match is not None:
+        try:
+            re.compile(match)
+        except re.error as error:
+            raise click.UsageError(f"--match: not a regular expression: {error}") from None
+    if slurm is not None and not re.fullmatch(r"\d+(?:[_+]\d+)?", slurm, re.ASCII):
+        raise click.UsageError(f"--slurm: {slurm!r} is no job id of Slurm; to list yours: squeue --me")
+    return Target(pid, match, slurm, not given.pop("no_stacks"), given.pop("native"), given.pop("dump"))
+
+
+def _named(target: Target) -> dict[str, Any]:
+    """Return how a job is named, where it is."""
+    values = {"pid": target.pid, "match": target.match, "slurm": target.slurm}
+    return values if any(value is not None for value in values.values()) else {}
+
+
+def _settings(given: dict[str, Any], path: str | None, target: Target) -> Settings:
+    from ncheck.cli.examine import settings_of
+
+    given = {**given, "nodes_file": path}
+    if path is None and given.get("hosts") is None and target.slurm is not None:
+        from ncheck.inventory.slurm_job import nodes_of_job
+
+        given["hosts"] = nodes_of_job(target.slurm)
+    settings = settings_of(given)
+    return settings if given["deadline"] is not None else replace(settings, deadline=DEADLINE)
+
+
+def _flags(names: list[str]) -> str:
+    words = {"pid": "--job", "slurm_job": "--slurm", "hosts": "-H", "identity": "-i", "ssh_config": "-F"}
+    return ", ".join(words.get(name, "--" + name.replace("_", "-")) for name in names)

@@ -384,13 +384,18 @@ def load_trusted(directory: str) -> tuple[Evidence, ...]:
 
     Raises RecordingError, also for what no listing and no login can have: it would end up in commands to type.
     """
-    recorded = load(Path(directory))
-    for one in recorded:
+    return trusted(directory, load(Path(directory)))
+
+
+def trusted(where: str, recorded: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Return recorded nodes as load_trusted does; `where` they come from is for the words of a RecordingError."""
+    nodes = tuple(recorded)
+    for one in nodes:
         if not (is_name(one.node) or is_v6(one.node)):
-            raise RecordingError(f"{directory}: a node called {quoted(one.node)} is in no listing")
+            raise RecordingError(f"{where}: a node called {quoted(one.node)} is in no listing")
         if wrong := _impossible(one):
-            raise RecordingError(f"{directory}: {one.node} {wrong}")
-    return tuple(replace(one, login=replace(one.login, fix="", options=())) for one in recorded)
+            raise RecordingError(f"{where}: {one.node} {wrong}")
+    return tuple(replace(one, login=replace(one.login, fix="", options=())) for one in nodes)
 
 
 def _impossible(evidence: Evidence) -> str:

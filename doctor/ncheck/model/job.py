@@ -11,13 +11,15 @@ class Target:
     """Which job triage is asked about, and how far it may look. Nothing named: the only job that runs.
 
     `pid` is a process of the job on any node, `match` a regular expression for a command line, `slurm` a job id.
-    `stacks`: read the stacks of the ranks; `dump`: ask PyTorch for a dump of its flight recorder, where it listens.
+    `stacks`: read the stacks of the ranks; `native`: native frames too, which pauses each rank for some milliseconds;
+    `dump`: ask PyTorch for a dump of its flight recorder, where it listens.
     """
 
     pid: int | None = None
     match: str | None = None
     slurm: str | None = None
     stacks: bool = True
+    native: bool = False
     dump: bool = False
 
 

@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING, TextIO
 
 from ncheck.report.json import without_delete
 from ncheck.text import printable
+from ncheck.triage.logs import LogReport
 
 if TYPE_CHECKING:
-    from ncheck.triage.logs import Candidate, LogReport
+    from ncheck.triage.join import LiveReport
+    from ncheck.triage.logs import Candidate
+
+    TriageReport = LogReport | LiveReport
 
 _MOST_SHOWN = 3  # lines of a cause that is not the best
 
 
-def as_json(report: LogReport) -> str:
-    """Return the report as one JSON object; keys are those of LogReport."""
+def as_json(report: TriageReport) -> str:
+    """Return the report as one JSON object; keys are those of LogReport, or of LiveReport."""
     return without_delete(json.dumps(asdict(report), indent=2)) + "\n"
 
 
-def print_triage(report: LogReport, stream: TextIO, environ: Mapping[str, str]) -> None:
+def print_triage(report: TriageReport, stream: TextIO, environ: Mapping[str, str]) -> None:
     """Print the answer, its lines, what to type, what else it could be, and the answer again."""
     from rich.text import Text
 
@@ -39,7 +43,7 @@ def print_triage(report: LogReport, stream: TextIO, environ: Mapping[str, str]) 
             page.say(f"{found.cause} ({_sure(found)}): {printable(found.meaning, 300)}{_who(found)}")
             lines = () if found.evidence == report.diagnoses[0].evidence else lines
         for line in lines:
-            place = f"{_name(line.file)}:{line.line}"
+            place = f"{_name(line.file)}:{line.line}" if line.line else line.file
             page.verbatim(f"  {printable(place, 300)}  {printable(line.text, 300)}", style="dim")
         page.verbatim(f"  fix: {printable(found.fix, 300)}")
         for command in found.next if number == 0 else ():
@@ -50,7 +54,7 @@ def print_triage(report: LogReport, stream: TextIO, environ: Mapping[str, str]) 
     page.say(Text(_headline(report), f"bold {color}"))
 
 
-def _headline(report: LogReport) -> str:
+def _headline(report: TriageReport) -> str:
     if not report.diagnoses:
         return _sentence(report.summary)
     best = report.diagnoses[0]
@@ -88,9 +92,22 @@ def _name(file: str) -> str:
     return "standard input" if file == "-" else file
 
 
-def _notes(report: LogReport) -> Iterator[str]:
-    yield f"{report.files} {'log' if report.files == 1 else 'logs'}, {report.lines} lines read."
+def _notes(report: TriageReport) -> Iterator[str]:
+    yield _seen(report)
     for missing in report.unread[:10]:
         yield f"Not read: {_name(missing.name)}: {missing.reason}"
     if len(report.unread) > 10:  # noqa: PLR2004  as above
         yield f"Not read: {len(report.unread) - 10} more"
+    yield from getattr(report, "notes", ())
+
+
+def _seen(report: TriageReport) -> str:
+    """Return what was looked at."""
+    if isinstance(report, LogReport):
+        return f"{report.files} {'log' if report.files == 1 else 'logs'}, {report.lines} lines read."
+    if not report.ranks:
+        return "No process of a job was looked at."
+    ranks = _names("rank", [str(one.rank) for one in report.ranks if one.rank is not None])
+    nodes = _names("node", tuple(dict.fromkeys(one.node for one in report.ranks)))
+    found = ranks or f"{len(report.ranks)} processes without a rank"
+    return f"Job: {found}{f' of {report.size}' if report.size else ''} on {nodes}."

@@ -322,8 +322,8 @@ _MORE: Mapping[str, tuple[str, str]] = {
     "network_stalled": (
         "ss -tino",
         (
-            "The connection is there, and what is sent stays unacknowledged: packets are lost on the way, in one direction"
-            " perhaps."
+            "The connection is there, and what is sent stays unacknowledged: packets are lost on the way, perhaps"
+            " in one direction only."
         ),
     ),
     "healthy": ("", "The log shows an end or progress, and nothing that speaks of a failure."),

@@ -6,7 +6,7 @@ A fact that a node lacks is Unread or Absent there: the module says nothing of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ncheck.model.cluster import Cluster, FactType
+    from ncheck.model.evidence import Evidence
     from ncheck.model.job import Job
     from ncheck.triage.clue import Sign
 
@@ -31,3 +32,22 @@ def readers() -> tuple[Reader, ...]:
     """Return all readers of evidence, by name."""
     modules = (import_module(f"{__name__}.{one.name}") for one in iter_modules(__path__))
     return tuple(Reader(one.__name__.rpartition(".")[2], one.READS, one.signs) for one in modules)
+
+
+def facts_read() -> tuple[FactType, ...]:
+    """Return what must be read of the nodes: who runs there, and the facts of all readers."""
+    from ncheck.facts.processes import ProcessesFacts
+
+    return tuple(dict.fromkeys((ProcessesFacts, *(fact for reader in readers() for fact in reader.reads))))
+
+
+def cluster_of(evidence: Iterable[Evidence]) -> Cluster:
+    """Return the nodes with all that triage reads off their evidence: of a run that has just ended, or a saved one."""
+    from ncheck.facts.learning import learn
+    from ncheck.facts.login import LoginFacts
+    from ncheck.model.cluster import Cluster
+    from ncheck.model.node import Node
+
+    found = tuple(evidence)
+    nodes = tuple(Node(one.node, places=one.places) for one in found)
+    return learn(Cluster(nodes, {}), found, (LoginFacts, *facts_read()))

@@ -1,0 +1,324 @@
+"""From what all sources say of a running job to one answer: which rank, on which node, why, and how sure that is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from ncheck.facts.login import LoginFacts
+from ncheck.facts.processes import ProcessesFacts, job_of
+from ncheck.facts.ranks import ranks_text
+from ncheck.model.cluster import Cluster
+from ncheck.model.fact import Unread
+from ncheck.model.job import Job, Target
+from ncheck.redact import redact
+from ncheck.text import printable
+from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN
+from ncheck.triage.clue import Clue, Motion
+from ncheck.triage.live import Reader, readers
+from ncheck.triage.logs import MOST_CANDIDATES, MOST_NEXT, SURE, Candidate, Evidence
+from ncheck.triage.signature import Grade
+from ncheck.triage.sources import Unreadable
+
+MOST_EVIDENCE = 8
+
+
+class Work(Enum):
+    """What the job does, by all that was seen of its ranks."""
+
+    MOVES = "makes progress"
+    STILL = "stands still"
+    UNKNOWN = "could not be watched"
+
+
+@dataclass(frozen=True)
+class SeenRank:
+    """One rank of the job, as it was found."""
+
+    rank: int | None
+    node: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class LiveReport:
+    """The answer on a running job. `healthy` needs a sign of progress, and a look at every node.
+
+    `ranks` were found, `missing` are numbers that no process has. `unread` could not be looked at, with the reason;
+    `notes` are sources of evidence that this user or these nodes do not have.
+    """
+
+    diagnoses: tuple[Candidate, ...]
+    healthy: bool
+    summary: str
+    job: str
+    size: int | None
+    ranks: tuple[SeenRank, ...]
+    missing: tuple[int, ...]
+    unread: tuple[Unreadable, ...]
+    notes: tuple[str, ...] = ()
+
+
+def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | None = None) -> LiveReport:
+    """Return what the facts of a cluster say of its job; of some sources alone if they are named.
+
+    Raises SeveralJobsError where more than one job fits the target.
+    """
+    job = job_of(cluster, target)
+    unread = tuple(_unread(cluster))
+    if job is None:
+        return _no_job(target, unread)
+    signs, broken = _signs(job, cluster, sources)
+    motions = [sign for sign in signs if isinstance(sign, Motion)]
+    work = _work(motions)
+    clues = [one for one in signs if isinstance(one, Clue) and _counts(one, work)]
+    diagnoses = _diagnoses(clues, job, motions, work)
+    unread += broken
+    if work is Work.UNKNOWN and not diagnoses:
+        unread += (Unreadable("job", "nothing that could be read shows whether it makes progress"),)
+    healthy = work is Work.MOVES and not diagnoses and not unread
+    ranks = tuple(SeenRank(one.rank, one.node, one.pid) for one in job.ranks)
+    return LiveReport(
+        diagnoses, healthy, _summary(diagnoses, work), job.key, job.size, ranks, job.missing, unread,
+        tuple(_notes(cluster, job)),
+    )  # fmt: skip
+
+
+def _unread(cluster: Cluster) -> Iterator[Unreadable]:
+    """Yield the nodes whose processes could not be listed."""
+    logins = cluster.facts(LoginFacts)
+    for name in cluster.names:
+        facts = cluster.known.get(name, {}).get(ProcessesFacts)
+        if not isinstance(facts, ProcessesFacts):
+            login = logins[name].login if name in logins else None
+            why = login.detail if login and login.detail else getattr(facts, "reason", "it was not asked")
+            yield Unreadable(name, why)
+
+
+def _no_job(target: Target, unread: tuple[Unreadable, ...]) -> LiveReport:
+    named = [("--job", target.pid), ("--match", target.match), ("--slurm", target.slurm)]
+    wanted = next((f"{option} {value}" for option, value in named if value is not None), "")
+    summary = (
+        f"no job was found: no process of these nodes fits {wanted}" if wanted
+        else "no job was found: no process has a launcher's variables, and none holds a GPU"
+    )  # fmt: skip
+    missing = (Unreadable("job", summary),) if wanted else ()
+    return LiveReport(
+        (), healthy=False, summary=summary, job="", size=None, ranks=(), missing=(), unread=unread + missing
+    )
+
+
+def _signs(
+    job: Job, cluster: Cluster, sources: Collection[str] | None
+) -> tuple[list[Clue | Motion], tuple[Unreadable, ...]]:
+    signs: list[Clue | Motion] = []
+    broken = []
+    for reader in readers():
+        found = _read(reader, job, cluster)
+        if isinstance(found, Unreadable):
+            broken.append(found)
+        else:
+            signs += [one for one in found if sources is None or one.source in sources]
+    return signs, tuple(broken)
+
+
+def _read(reader: Reader, job: Job, cluster: Cluster) -> list[Clue | Motion] | Unreadable:
+    """Return what one reader says. One that breaks must not cost the others: our fault, and the report says so."""
+    try:
+        return list(reader.signs(job, cluster))
+    except Exception as error:  # noqa: BLE001  as above
+        return Unreadable(reader.name, f"a bug in ncheck: {type(error).__name__}: {error}")
+
+
+def _work(motions: Sequence[Motion]) -> Work:
+    """Return whether the job gets on with its work.
+
+    What is known of the whole job counts first: collectives that were completed, data that flows. Else it moves where
+    more than half of the ranks do. One that computes while all others wait is what they wait for.
+    """
+    if any(one.moves for one in motions if one.rank is None):
+        return Work.MOVES
+    ranks = {(one.node, one.rank) for one in motions if one.rank is not None}
+    moving = {(one.node, one.rank) for one in motions if one.rank is not None and one.moves and not one.waits}
+    if not ranks:
+        return Work.STILL if motions else Work.UNKNOWN
+    return Work.MOVES if 2 * len(moving) > len(ranks) else Work.STILL
+
+
+def _counts(clue: Clue, work: Work) -> bool:
+    """Return whether a clue means anything for a job that works, or that stands still."""
+    if work is Work.MOVES:
+        return not clue.still
+    return not clue.slow
+
+
+# How much one clue says, from 0 to 1. Clues of different sources that agree add up.
+_WEIGHTS = {Grade.CERTAIN: 0.95, Grade.LIKELY: 0.8, Grade.POSSIBLE: 0.5, Grade.ECHO: 0.2}
+_MOST_SURE = 0.97
+_RIVALS = 0.75  # two causes are equally clear, for different ranks
+
+
+# What follows from another cause where both are about the same ranks, or where these name no rank.
+_CONSEQUENCES = ("network_stalled", "slow_rank_timeout", "slow_rank", "gpu_idle", "firewall", "rank_missing")
+
+
+@dataclass(frozen=True)
+class _Theory:
+    """One cause, with the clues that name it and those that it explains."""
+
+    cause: str
+    clues: tuple[Clue, ...]
+    explained: tuple[Clue, ...] = ()
+
+    @property
+    def grade(self) -> Grade:
+        return max(clue.grade for clue in self.clues)
+
+    @property
+    def best(self) -> Clue:
+        return max(self.clues, key=lambda clue: clue.grade)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(rank for clue in self._named for rank in clue.ranks))
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(node for clue in self._named for node in clue.nodes))
+
+    @property
+    def _named(self) -> Iterable[Clue]:
+        """The clues that say who is at fault: the best ones."""
+        return [clue for clue in self.clues if clue.grade is self.grade] or self.clues
+
+    @property
+    def score(self) -> float:
+        """Return how sure it is: each source counts once, and what the cause explains counts half."""
+        by_source: dict[str, float] = {}
+        for clues, share in ((self.explained, 0.5), (self.clues, 1.0)):
+            for clue in clues:
+                weight = _WEIGHTS[clue.grade] * share
+                by_source[clue.source] = max(weight, by_source.get(clue.source, 0.0))
+        doubt = 1.0
+        for weight in by_source.values():
+            doubt *= 1 - weight
+        return round(min(1 - doubt, _MOST_SURE), 2)
+
+    def explains(self, other: _Theory) -> bool:
+        """Return whether another theory is a consequence of this one."""
+        if other.grade is Grade.ECHO and self.grade is not Grade.ECHO:
+            return True
+        about_the_same = not other.ranks or bool(set(self.ranks) & set(other.ranks))
+        if self.ranks and about_the_same and other.cause in _CONSEQUENCES and self.cause not in _CONSEQUENCES:
+            return self.grade >= Grade.POSSIBLE
+        return bool(set(self.ranks) & set(other.ranks)) and self.grade > other.grade
+
+
+def _diagnoses(clues: Sequence[Clue], job: Job, motions: Sequence[Motion], work: Work) -> tuple[Candidate, ...]:
+    by_cause: dict[str, list[Clue]] = {}
+    for clue in clues:
+        by_cause.setdefault(clue.cause, []).append(clue)
+    theories = [_Theory(cause, tuple(found)) for cause, found in by_cause.items()]
+    roots = [one for one in theories if not any(other.explains(one) for other in theories if other is not one)]
+    roots = [_with_explained(one, theories, roots) for one in roots or theories]
+    roots.sort(key=lambda one: (-one.grade, -one.score))
+    if not roots and work is Work.STILL:
+        return tuple(_unexplained(job, motions))
+    scores = [one.score for one in roots]
+    if len(roots) > 1 and roots[0].grade is roots[1].grade and not set(roots[0].ranks) & set(roots[1].ranks):
+        scores = [min(score, _RIVALS) for score in scores]
+    scores = [min(score, max(scores[: at + 1])) for at, score in enumerate(scores)]
+    found = [_candidate(one, score, job) for one, score in zip(roots, scores, strict=True)]
+    best = found[0] if found else None
+    if best and best.confidence < SURE:
+        named = {one.cause for one in found}
+        others = [name for name in dict.fromkeys(roots[0].best.others) if name not in named]
+        found += [
+            replace(best, cause=name, confidence=round(best.confidence * 0.6, 2), meaning=CAUSES[name].meaning,
+                    fix=_filled(CAUSES[name].fix, best.ranks, job), kind="", next=())
+            for name in others
+        ]  # fmt: skip
+    found.sort(key=lambda one: -one.confidence)
+    return tuple(found[:MOST_CANDIDATES])
+
+
+def _with_explained(theory: _Theory, theories: Iterable[_Theory], roots: Collection[_Theory]) -> _Theory:
+    explained = (one for one in theories if one not in roots and theory.explains(one))
+    return replace(theory, explained=tuple(clue for one in explained for clue in one.clues))
+
+
+def _unexplained(job: Job, motions: Sequence[Motion]) -> Iterator[Candidate]:
+    """Yield that the job stands still and nothing of what was seen says why, where all ranks were seen to wait."""
+    waiting = [one for one in motions if one.rank is not None and not one.moves]
+    if not waiting:
+        return
+    evidence = tuple(Evidence(_place(one.source, one.node), 0, redact(one.text)) for one in waiting[:MOST_EVIDENCE])
+    meaning = f"the job stands still, and nothing that was seen of {len(job.ranks)} processes shows why"
+    yield Candidate(UNKNOWN, 0.3, meaning, "", evidence, (), (), SYMPTOM.fix, ("ncheck triage --logs LOGS",))
+
+
+def _candidate(theory: _Theory, score: float, job: Job) -> Candidate:
+    cause, best = CAUSES.get(theory.cause, SYMPTOM), theory.best
+    ordered = sorted(theory.clues, key=lambda clue: -clue.grade) + list(theory.explained)
+    evidence = dict.fromkeys(
+        Evidence(_place(clue.source, *clue.nodes[:1]), 0, redact(printable(clue.text, 400))) for clue in ordered
+    )
+    looks = dict.fromkeys(filter(None, (*(word for clue in ordered for word in clue.next), cause.look)))
+    fix = _filled(best.fix or cause.fix, theory.ranks, job)
+    return Candidate(
+        theory.cause or UNKNOWN,
+        score,
+        redact(best.meaning or cause.meaning),
+        best.kind,
+        tuple(evidence)[:MOST_EVIDENCE],
+        theory.ranks,
+        theory.nodes or _nodes_of(theory.ranks, job),
+        redact(fix),
+        tuple(look for line in looks if (look := redact(_filled(line, theory.ranks, job))) != fix)[:MOST_NEXT],
+    )
+
+
+def _place(source: str, *nodes: str) -> str:
+    return ":".join((*filter(None, nodes), source))
+
+
+def _nodes_of(ranks: Iterable[int], job: Job) -> tuple[str, ...]:
+    found = (job.numbered(rank) for rank in ranks)
+    return tuple(dict.fromkeys(one.node for one in found if one))
+
+
+def _filled(command: str, ranks: Sequence[int], job: Job) -> str:
+    """Return a command with the process of the first rank at fault in the place of PID."""
+    one = next((found for rank in ranks if (found := job.numbered(rank))), None)
+    return re.sub(r"\bPID\b", str(one.pid), command) if one else command
+
+
+def _summary(diagnoses: Sequence[Candidate], work: Work) -> str:
+    if diagnoses:
+        best = diagnoses[0]
+        return best.meaning if best.confidence >= SURE else f"not certain: {best.meaning}"
+    return {
+        Work.MOVES: "nothing wrong: the job makes progress",
+        Work.STILL: "nothing wrong was seen, and no progress either: look again in a minute",
+        Work.UNKNOWN: "nothing wrong was seen; whether the job makes progress could not be watched",
+    }[work]
+
+
+_MOST_NOTES = 6
+
+
+def _notes(cluster: Cluster, job: Job) -> Iterator[str]:
+    """Yield which evidence could not be read, once for all nodes with the same reason."""
+    if job.missing:
+        yield f"{ranks_text(job.missing)} of {job.size} not found on the nodes that were looked at"
+    reasons: dict[str, list[str]] = {}
+    for reader in readers():
+        for fact in reader.reads:
+            for node in job.nodes:
+                held = cluster.known.get(node, {}).get(fact)
+                if isinstance(held, Unread):
+                    reasons.setdefault(f"{reader.name}: {held.reason}", []).append(node)
+    for reason, nodes in list(reasons.items())[:_MOST_NOTES]:
+        yield f"{', '.join(dict.fromkeys(nodes))}: {reason}"
