@@ -27,7 +27,7 @@ def _option(*names: str, heading: str = "Running job", **words: Any) -> Any:  # 
 
 
 RUNNING = (
-    _option("--job", "pid", metavar="PID", type=click.IntRange(1), help="The job of this process, a rank or launcher."),
+    _option("--job", metavar="PID", help="The job of this rank or launcher: 4711, or gpu02:4711."),
     _option("--match", metavar="REGEX", help="The job with a command line that this regular expression matches."),
     _option("--slurm", "slurm_job", metavar="JOBID", help="This job of Slurm; without NODES, on its own nodes."),
     _option("--no-stacks", is_flag=True, help="Do not read the stacks of the ranks."),
@@ -79,8 +79,7 @@ def triage(context: click.Context, /, paths: tuple[str, ...], *, logs: bool, out
 def _of_logs(paths: tuple[str, ...], given: dict[str, Any]) -> LogReport:
     if not paths:
         raise click.UsageError("name a log, a folder with logs, or - for standard input")
-    if named := [name for name, value in given.items() if value not in (None, False)]:
-        raise click.UsageError(f"--logs reads files alone: {_flags(named)} is for a running job")
+    _refuse("--logs reads files alone", given)
     from ncheck.triage.logs import examine_logs
 
     return examine_logs(paths, sys.stdin.buffer)
@@ -88,16 +87,16 @@ def _of_logs(paths: tuple[str, ...], given: dict[str, Any]) -> LogReport:
 
 def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any]) -> LiveReport:
     from ncheck.cli.examine import nodes_file
+    from ncheck.facts.processes import job_of
     from ncheck.fleet.archive import is_archive, load_archive, save_archive
     from ncheck.triage.join import examine_job
     from ncheck.triage.live import cluster_of
 
     target, save = _target(given), given.pop("save")
     if len(paths) == 1 and is_archive(paths[0]):
-        if named := [name for name, value in given.items() if value not in (None, False)]:
-            raise click.UsageError(f"{paths[0]} was saved before: {_flags(named)} is for a running job")
+        _refuse(f"{paths[0]} was saved before", given)
         evidence, saved = load_archive(paths[0])
-        return examine_job(cluster_of(evidence), replace(saved, **_named(target)))
+        return examine_job(cluster_of(evidence), target if target.names_one else saved)
     settings = replace(_settings(given, nodes_file(context, paths), target), target=target)
     if save:
         from ncheck.files import writable
@@ -109,15 +108,16 @@ def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any
 
     prepare_fan_out(many=not settings.local and settings.via == "ssh")
     evidence = looked_at(settings, observer_for(sys.stderr, os.environ, settings.deadline))
+    cluster = cluster_of(evidence)
     if save:
-        save_archive(save, evidence, target)
-    return examine_job(cluster_of(evidence), target)
+        save_archive(save, evidence, job_of(cluster, target))
+    return examine_job(cluster, target)
 
 
 def _target(given: dict[str, Any]) -> Target:
     """Take what names the job out of the options."""
-    pid, match, slurm = given.pop("pid"), given.pop("match"), given.pop("slurm_job")
-    if sum(one is not None for one in (pid, match, slurm)) > 1:
+    job, match, slurm = given.pop("job"), given.pop("match"), given.pop("slurm_job")
+    if sum(one is not None for one in (job, match, slurm)) > 1:
         raise click.UsageError("--job, --match and --slurm name one job each: use only one of them")
     if match is not None:
         try:
@@ -126,13 +126,13 @@ def _target(given: dict[str, Any]) -> Target:
             raise click.UsageError(f"--match: not a regular expression: {error}") from None
     if slurm is not None and not re.fullmatch(r"\d+(?:[_+]\d+)?", slurm, re.ASCII):
         raise click.UsageError(f"--slurm: {slurm!r} is no job id of Slurm; to list yours: squeue --me")
-    return Target(pid, match, slurm, not given.pop("no_stacks"), given.pop("native"), given.pop("dump"))
-
-
-def _named(target: Target) -> dict[str, Any]:
-    """Return how a job is named, where it is."""
-    values = {"pid": target.pid, "match": target.match, "slurm": target.slurm}
-    return values if any(value is not None for value in values.values()) else {}
+    node, _, pid = (job or "").rpartition(":")
+    if job is not None and not (pid.isascii() and pid.isdecimal() and 0 < int(pid[:20]) < 1 << 31):
+        raise click.UsageError(f"--job: {job!r} is no process; write its number, as in 4711 or gpu02:4711")
+    return Target(
+        int(pid) if job else None, node or None, match, slurm,
+        stacks=not given.pop("no_stacks"), native=given.pop("native"), dump=given.pop("dump"),
+    )  # fmt: skip
 
 
 def _settings(given: dict[str, Any], path: str | None, target: Target) -> Settings:
@@ -147,6 +147,10 @@ def _settings(given: dict[str, Any], path: str | None, target: Target) -> Settin
     return settings if given["deadline"] is not None else replace(settings, deadline=DEADLINE)
 
 
-def _flags(names: list[str]) -> str:
-    words = {"pid": "--job", "slurm_job": "--slurm", "hosts": "-H", "identity": "-i", "ssh_config": "-F"}
-    return ", ".join(words.get(name, "--" + name.replace("_", "-")) for name in names)
+def _refuse(why: str, given: dict[str, Any]) -> None:
+    """Refuse options that mean nothing where no node is asked."""
+    words = {"slurm_job": "--slurm", "hosts": "-H", "identity": "-i", "ssh_config": "-F"}
+    named = [name for name, value in given.items() if value not in (None, False) and name != "config"]
+    if named:
+        flags = ", ".join(words.get(name, "--" + name.replace("_", "-")) for name in named)
+        raise click.UsageError(f"{why}: {flags} is for a running job")

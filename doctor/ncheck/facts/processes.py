@@ -130,7 +130,7 @@ def job_of(cluster: Cluster, target: Target) -> Job | None:
     if len(chosen) > 1:
         listed = "; ".join(_described(job) for job in chosen[:_MOST_LISTED])
         raise SeveralJobsError(
-            f"{len(chosen)} jobs run on these nodes: name one by --job PID or --match REGEX: {listed}"
+            f"{len(chosen)} jobs run on these nodes: name one by --job NODE:PID or --match REGEX: {listed}"
         )
     return chosen[0] if chosen else None
 
@@ -140,18 +140,18 @@ _MOST_LISTED = 8
 
 def _described(job: Job) -> str:
     first = job.ranks[0]
-    return f"pid {first.pid} on {first.node} ({len(job.ranks)} processes): {printable(first.process.command, 100)}"
+    return f"{first.node}:{first.pid} ({len(job.ranks)} processes): {printable(first.process.command, 100)}"
 
 
 def _is_meant(job: Job, target: Target) -> bool:
-    everyone = [*(one.process for one in job.ranks), *(it for one in job.ranks for it in one.children),
-                *(it for above in job.launchers.values() for it in above)]  # fmt: skip
+    everyone = [(one.node, it) for one in job.ranks for it in (one.process, *one.children)]
+    everyone += [(node, it) for node, above in job.launchers.items() for it in above]
     if target.pid is not None:
-        return any(one.pid == target.pid for one in everyone)
+        return any(it.pid == target.pid and target.node in (None, node) for node, it in everyone)
     if target.match is not None:
-        return any(re.search(target.match, one.command) for one in everyone)
+        return any(re.search(target.match, it.command) for _, it in everyone)
     if target.slurm is not None:
-        return any((one.variables or {}).get("SLURM_JOB_ID") == target.slurm for one in everyone)
+        return any((it.variables or {}).get("SLURM_JOB_ID") == target.slurm for _, it in everyone)
     return True
 
 

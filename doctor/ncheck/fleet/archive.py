@@ -10,7 +10,6 @@ import json
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TextIO
 
@@ -19,8 +18,7 @@ from ncheck.errors import RecordingError
 from ncheck.files import write_whole
 from ncheck.fleet.recording import MAX_FILE, MAX_FOLDER, MAX_NODES, encode, loaded, trusted
 from ncheck.model.evidence import Evidence
-from ncheck.model.job import Target
-from ncheck.redact import redact
+from ncheck.model.job import Job, Target
 
 FORMAT = 1
 _HEADER = "triage.json"
@@ -36,10 +34,14 @@ def is_archive(path: str) -> bool:
         return False
 
 
-def save_archive(path: str, evidence: Sequence[Evidence], target: Target) -> None:
-    """Write an archive, whole or not at all. Raises NcheckError."""
-    named = {**asdict(target), "match": target.match and redact(target.match)}
-    header = {"ncheck_triage": FORMAT, "version": ncheck.__version__, "target": named}
+def save_archive(path: str, evidence: Sequence[Evidence], job: Job | None) -> None:
+    """Write an archive, whole or not at all. Raises NcheckError.
+
+    The job is named by a process of it: a regular expression from a stranger could keep a reader busy for ever.
+    """
+    first = next(iter(job.ranks), None) if job else None
+    named = {"node": first.node, "pid": first.pid} if first else {}
+    header = {"ncheck_triage": FORMAT, "version": ncheck.__version__, "job": named}
 
     def write(stream: TextIO) -> None:
         with zipfile.ZipFile(stream.buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -57,7 +59,7 @@ def load_archive(path: str) -> tuple[tuple[Evidence, ...], Target]:
             members = archive.infolist()
             if len(members) > MAX_NODES + 1:
                 raise RecordingError(f"{path}: more files than an archive of triage has")
-            evidence = loaded(_files(path, archive, members))
+            evidence = _nodes(path, archive, members)
             target = _target(path, _content(path, archive, archive.getinfo(_HEADER), _LARGEST_HEADER))
     except KeyError:
         raise RecordingError(f"{path}: not an archive that ncheck triage --save wrote") from None
@@ -65,7 +67,14 @@ def load_archive(path: str) -> tuple[tuple[Evidence, ...], Target]:
         raise RecordingError(f"{path}: damaged, or not an archive of ncheck triage: {str(error)[:200]}") from None
     except OSError as error:
         raise RecordingError(f"{path}: {error.strerror or error}") from None
-    return trusted(path, evidence), target
+    return evidence, target
+
+
+def _nodes(path: str, archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]) -> tuple[Evidence, ...]:
+    try:
+        return trusted(path, loaded(_files(path, archive, members)))
+    except RecordingError as error:
+        raise RecordingError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
 
 
 def _files(path: str, archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]) -> Iterator[tuple[str, bytes]]:
@@ -74,7 +83,7 @@ def _files(path: str, archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInf
         if member.filename != _HEADER:
             content = _content(path, archive, member, min(left, MAX_FILE))
             left -= len(content)
-            yield f"{path}:{member.filename[:80]}", content
+            yield member.filename[:80], content
 
 
 def _content(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> bytes:
@@ -92,12 +101,7 @@ def _target(path: str, content: bytes) -> Target:
         raise RecordingError(f"{path}: not an archive that ncheck triage --save wrote")
     if header["ncheck_triage"] > FORMAT:
         raise RecordingError(f"{path}: written by a newer ncheck; install that one")
-    given = header.get("target")
-    known = {field.name: field.type for field in fields(Target)}
-    if not isinstance(given, dict) or set(given) - set(known):
-        raise RecordingError(f"{path}: names its job in a way that this ncheck does not know")
-    kinds = {"pid": int, "match": str, "slurm": str}
-    for name, value in given.items():
-        if value is not None and type(value) is not kinds.get(name, bool):
-            raise RecordingError(f"{path}: its {name} is not of the right type")
-    return Target(**given)
+    job = header.get("job")
+    if not isinstance(job, dict) or (job and (type(job.get("pid")), type(job.get("node"))) != (int, str)):
+        raise RecordingError(f"{path}: does not name its job as an archive of triage does")
+    return Target(job["pid"], job["node"]) if job else Target()

@@ -10,17 +10,22 @@ from dataclasses import dataclass, field
 class Target:
     """Which job triage is asked about, and how far it may look. Nothing named: the only job that runs.
 
-    `pid` is a process of the job on any node, `match` a regular expression for a command line, `slurm` a job id.
+    `pid` is a process of the job, on `node` or on any; `match` a regular expression for a command line; `slurm` an id.
     `stacks`: read the stacks of the ranks; `native`: native frames too, which pauses each rank for some milliseconds;
     `dump`: ask PyTorch for a dump of its flight recorder, where it listens.
     """
 
     pid: int | None = None
+    node: str | None = None
     match: str | None = None
     slurm: str | None = None
     stacks: bool = True
     native: bool = False
     dump: bool = False
+
+    @property
+    def names_one(self) -> bool:
+        return any(one is not None for one in (self.pid, self.match, self.slurm))
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,8 @@ def _unread(cluster: Cluster) -> Iterator[Unreadable]:
 
 
 def _no_job(target: Target, unread: tuple[Unreadable, ...]) -> LiveReport:
-    named = [("--job", target.pid), ("--match", target.match), ("--slurm", target.slurm)]
+    process = target.pid and ":".join(filter(None, (target.node, str(target.pid))))
+    named = [("--job", process), ("--match", target.match), ("--slurm", target.slurm)]
     wanted = next((f"{option} {value}" for option, value in named if value is not None), "")
     summary = (
         f"no job was found: no process of these nodes fits {wanted}" if wanted

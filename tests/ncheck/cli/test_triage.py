@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -38,7 +42,22 @@ def test_what_cannot_be_read_is_exit_code_1(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(
-    "args", [(), ("--logs",), ("nodes.txt",), ("--logs", "/does/not/exist"), ("--logs", "-o", "xml")]
+    "args",
+    [
+        ("--logs",),
+        ("nodes.txt",),
+        ("--logs", "/does/not/exist"),
+        ("--logs", "-o", "xml"),
+        ("--logs", "x", "--dump"),
+        ("--job", "0"),
+        ("--job", "gpu01"),
+        ("--match", "("),
+        ("--slurm", "x;ls"),
+        ("--job", "7", "--match", "x"),
+        ("nodes.txt", "more.txt"),
+        ("--deadline", "0"),
+        ("--save", "/does/not/exist/x.zip"),
+    ],
 )
 def test_usage_errors_are_exit_code_2(capsys: pytest.CaptureFixture[str], args: tuple[str, ...]) -> None:
     code, out, err = run(capsys, *args)
@@ -75,3 +94,42 @@ def test_the_keys_of_the_json_are_for_life(capsys: pytest.CaptureFixture[str], t
 
 def test_read_log_keeps_its_keys() -> None:
     assert list(read_text("log", OOM)) == ["cause", "meaning", "confidence", "evidence", "fix", "others", "error"]
+
+
+SLEEPS = "import sys; print(1, flush=True); sys.stdin.readline()"
+
+
+@pytest.fixture
+def ranks() -> Iterator[list[subprocess.Popen[str]]]:
+    """Two processes that are ranks by their variables, and wait for a line."""
+    with ExitStack() as stack:
+        started = []
+        for rank in range(2):
+            variables = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}
+            one = stack.enter_context(
+                subprocess.Popen([sys.executable, "-c", SLEEPS, "needle-in-a-test"], env=variables, text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            )  # fmt: skip
+            assert one.stdout
+            one.stdout.readline()
+            started.append(one)
+        yield started
+        for one in started:
+            one.communicate("\n")
+
+
+@pytest.mark.slow
+def test_a_job_on_this_machine_is_found_and_what_was_saved_is_judged_alike(
+    ranks: list[subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    file = str(tmp_path / "hang.zip")
+    argv = [sys.executable, "-m", "ncheck", "triage", "--config", "none", "-o", "json"]
+    live = subprocess.run(
+        [*argv, "--match", "needle-in-a-test", "--save", file], capture_output=True, text=True, check=False
+    )
+    again = subprocess.run([*argv, file], capture_output=True, text=True, check=False)
+    assert json.loads(live.stdout) == json.loads(again.stdout)
+    report = json.loads(live.stdout)
+    found = [(one["rank"], one["pid"]) for one in report["ranks"]]
+    assert (found, report["size"], report["missing"]) == ([(at, one.pid) for at, one in enumerate(ranks)], 2, [])
+    assert all(one.poll() is None for one in ranks)

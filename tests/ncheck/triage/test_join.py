@@ -1,0 +1,178 @@
+"""Clues and motions to one answer: what outweighs what, how sure it is, and when nothing may be said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from ncheck.facts.login import LoginFacts
+from ncheck.facts.processes import ProcessesFacts
+from ncheck.model.cluster import Cluster
+from ncheck.model.evidence import Login
+from ncheck.model.fact import Unread
+from ncheck.model.job import Job, Target
+from ncheck.triage import join
+from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.join import LiveReport, examine_job
+from ncheck.triage.live import Reader
+from ncheck.triage.signature import Grade
+
+from tests.ncheck.triage.live.jobs import process
+
+RANKS = 4
+
+
+def cluster(**more: Any) -> Cluster:
+    """Two nodes with two ranks each."""
+    known: dict[str, Any] = {}
+    for node in range(2):
+        held = tuple(
+            process(4000 + rank, variables={"RANK": str(rank), "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "n0"})
+            for rank in (2 * node, 2 * node + 1)
+        )
+        known[f"n{node}"] = {ProcessesFacts: ProcessesFacts(held, {})}
+    return Cluster.of({**known, **more})
+
+
+def examined(
+    signs: Sequence[Sign], monkeypatch: pytest.MonkeyPatch, of: Cluster | None = None, **words: Any
+) -> LiveReport:
+    def said(_job: Job, _cluster: Cluster) -> Iterator[Sign]:
+        return iter(signs)
+
+    monkeypatch.setattr(join, "readers", lambda: (Reader("made", (), said),))
+    return examine_job(of or cluster(), Target(), **words)
+
+
+def motions(*moving: int, waits: bool = False) -> list[Sign]:
+    """Return what the stacks say of all ranks, of which these move."""
+    return [Motion("stacks", rank, f"n{rank // 2}", rank in moving, f"rank {rank}", waits) for rank in range(RANKS)]
+
+
+STILL = motions(waits=True)
+MOVING = motions(0, 1, 2, 3)
+
+
+def clue(cause: str, grade: Grade = Grade.LIKELY, *ranks: int, source: Any = "stacks", **more: Any) -> Clue:
+    return Clue(source, cause, grade, f"{cause} of {ranks}", ranks, **more)
+
+
+def answers(report: LiveReport) -> list[tuple[str, float, tuple[int, ...]]]:
+    return [(one.cause, one.confidence, one.ranks) for one in report.diagnoses]
+
+
+def test_a_job_that_moves_and_has_no_clue_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = examined(MOVING, monkeypatch)
+    assert (report.healthy, report.diagnoses, report.unread) == (True, (), ())
+    assert report.summary == "nothing wrong: the job makes progress"
+    assert [(one.rank, one.node, one.pid) for one in report.ranks] == [
+        (0, "n0", 4000), (1, "n0", 4001), (2, "n1", 4002), (3, "n1", 4003),
+    ]  # fmt: skip
+
+
+def test_what_matters_only_in_a_hang_accuses_nobody_in_a_job_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    hang = clue("deadlock", Grade.CERTAIN, 1)
+    assert answers(examined([*MOVING, hang], monkeypatch)) == []
+    assert answers(examined([*STILL, hang], monkeypatch)) == [("deadlock", 0.95, (1,))]
+
+
+def test_what_slows_a_job_down_counts_only_where_it_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = clue("slow_rank", Grade.LIKELY, 1, slow=True, still=False)
+    assert answers(examined([*MOVING, slow], monkeypatch)) == [("slow_rank", 0.8, (1,))]
+    assert [one.cause for one in examined([*STILL, slow], monkeypatch).diagnoses] == ["unknown"]
+
+
+def test_one_rank_that_computes_while_all_others_wait_does_not_move_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    signs = [*motions(1), clue("deadlock", Grade.LIKELY, 1)]
+    assert answers(examined(signs, monkeypatch)) == [("deadlock", 0.8, (1,))]
+
+
+def test_a_collective_that_was_completed_says_more_than_ranks_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Motion("ras", None, "n0", moves=True, text="AllReduce count went from 7 to 9")
+    assert examined([*STILL, whole], monkeypatch).healthy
+
+
+def test_a_job_that_nobody_could_watch_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = examined([], monkeypatch)
+    assert not report.healthy
+    assert [one.reason for one in report.unread] == ["nothing that could be read shows whether it makes progress"]
+
+
+def test_a_job_that_stands_still_for_no_reason_that_was_seen_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = examined(STILL, monkeypatch)
+    assert answers(report) == [("unknown", 0.3, ())]
+    assert report.summary == ("not certain: the job stands still, and nothing that was seen of 4 processes shows why")
+
+
+def test_sources_that_agree_are_surer_than_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (clue("data_loader", Grade.POSSIBLE, 2, source=source) for source in ("stacks", "processes"))
+    assert answers(examined([*STILL, one], monkeypatch)) == [("data_loader", 0.5, (2,))]
+    assert answers(examined([*STILL, one, one], monkeypatch)) == [("data_loader", 0.5, (2,))]
+    assert answers(examined([*STILL, one, other], monkeypatch)) == [("data_loader", 0.75, (2,))]
+
+
+def test_what_follows_from_a_cause_stands_beneath_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = clue("rank_stopped", Grade.CERTAIN, 2, source="processes")
+    late = clue("slow_rank_timeout", Grade.CERTAIN, 2, source="ras")
+    network = clue("network_stalled", Grade.LIKELY, source="sockets")
+    echo = clue("collective_mismatch", Grade.ECHO, source="logs")
+    (found,) = examined([*STILL, network, late, stopped, echo], monkeypatch).diagnoses
+    assert (found.cause, found.confidence, found.ranks, found.nodes) == ("rank_stopped", 0.97, (2,), ("n1",))
+    assert [(one.file, one.text) for one in found.evidence] == [
+        ("processes", "rank_stopped of (2,)"), ("sockets", "network_stalled of ()"),
+        ("ras", "slow_rank_timeout of (2,)"), ("logs", "collective_mismatch of ()"),
+    ]  # fmt: skip
+
+
+def test_two_culprits_that_are_equally_clear_are_both_uncertain(monkeypatch: pytest.MonkeyPatch) -> None:
+    signs = [*STILL, clue("deadlock", Grade.CERTAIN, 0), clue("data_loader", Grade.CERTAIN, 3)]
+    assert answers(examined(signs, monkeypatch)) == [("deadlock", 0.75, (0,)), ("data_loader", 0.75, (3,))]
+
+
+def test_causes_that_look_the_same_are_named_after_an_uncertain_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    signs = [*STILL, clue("network_stalled", Grade.POSSIBLE, 1, others=("gpu_fault",))]
+    assert answers(examined(signs, monkeypatch)) == [("network_stalled", 0.5, (1,)), ("gpu_fault", 0.3, (1,))]
+
+
+def test_a_fix_names_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = examined([*STILL, clue("rank_stopped", Grade.CERTAIN, 3)], monkeypatch).diagnoses
+    assert (found.fix, found.next) == ("kill -CONT 4003", ("ps -o pid,stat,wchan,cmd -p 4003",))
+
+
+def test_one_source_can_be_judged_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    signs = [*STILL, clue("deadlock", Grade.CERTAIN, 0), clue("disk_full", Grade.LIKELY, 0, source="logs")]
+    assert answers(examined(signs, monkeypatch, sources=("logs",))) == [("disk_full", 0.8, (0,))]
+
+
+def test_a_reader_that_breaks_costs_no_other_and_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(_job: Job, _cluster: Cluster) -> Iterator[Sign]:
+        raise RuntimeError("oops")
+
+    def moves(_job: Job, _cluster: Cluster) -> Iterator[Sign]:
+        return iter(MOVING)
+
+    monkeypatch.setattr(join, "readers", lambda: (Reader("one", (), breaks), Reader("two", (), moves)))
+    report = examine_job(cluster(), Target())
+    assert (report.healthy, [(one.name, one.reason) for one in report.unread]) == (
+        False, [("one", "a bug in ncheck: RuntimeError: oops")],
+    )  # fmt: skip
+
+
+def test_a_node_that_was_not_reached_keeps_the_job_from_being_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    login = LoginFacts(Login(reached=False, detail="connection refused"))
+    lost = {LoginFacts: login, ProcessesFacts: Unread("not reached")}
+    report = examined(MOVING, monkeypatch, cluster(n9=lost))
+    assert (report.healthy, [(one.name, one.reason) for one in report.unread]) == (
+        False,
+        [("n9", "connection refused")],
+    )
+
+
+def test_no_job_is_no_health(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = Cluster.of({"n0": {ProcessesFacts: ProcessesFacts((), {})}})
+    report = examined(MOVING, monkeypatch, empty)
+    assert (report.healthy, report.unread, report.ranks) == (False, (), ())
+    assert report.summary == "no job was found: no process has a launcher's variables, and none holds a GPU"
+    named = examine_job(empty, Target(pid=7, node="n0"))
+    assert [one.reason for one in named.unread] == ["no job was found: no process of these nodes fits --job n0:7"]
