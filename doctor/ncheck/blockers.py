@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from ncheck.facts.expected import ExpectedFacts
 from ncheck.facts.horovod import HorovodFacts
 from ncheck.facts.links import ListenFacts
 from ncheck.facts.mpi import MpiFacts
@@ -74,10 +75,13 @@ def no_use_for(check: Check, launcher: str | None) -> bool:
 
 
 def has_use(check: Check, settings: Settings) -> bool:
-    """Whether a run judges this check: outside a job none of its ranks; inside a job none of programs that have done
-    their work by then, such as mpirun and its daemons, and none of a library that its launcher does without.
+    """Whether a run judges this check. Without --expect none of expectations. Outside a job none of its ranks; inside a
+    job none of programs that have done their work by then, such as mpirun and its daemons, and none of a library that
+    its launcher does without.
     """
     facts = frozenset((*check.reads, *check.also))
+    if ExpectedFacts in facts and not settings.expected:
+        return False
     if not settings.ranks:
         return RanksFacts not in check.reads
     if HorovodFacts in facts:

@@ -13,6 +13,7 @@ from ncheck.bad_nodes import bad_nodes, found_bad
 from ncheck.blockers import blockers, for_the_probe, has_use, launcher_of_probe, measures
 from ncheck.conclude import conclude
 from ncheck.errors import RecordingError
+from ncheck.facts.expected import ExpectedFacts
 from ncheck.facts.learning import InterruptedLearningError, complete, learn, unheard
 from ncheck.facts.login import IdentityFacts
 from ncheck.facts.mpi import MpiFacts
@@ -167,6 +168,7 @@ class _Run:
         own = {
             PlugInFacts: PlugInFacts(self.registry.broken),
             JobFacts: JobFacts(self.settings.ifname),
+            ExpectedFacts: self.settings.expected or Absent("nothing is expected: --expect"),
         }
         outside, ranks = Absent("ncheck does not run inside a job"), self.settings.ranks
         return Cluster(nodes, {node.name: {**own, RanksFacts: ranks.get(node.name, outside)} for node in nodes})

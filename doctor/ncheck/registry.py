@@ -26,7 +26,7 @@ OURS = "ncheck_checks"
 # Where our checks of each hundred lie; a test holds every code to its folder.
 TOPICS = {
     "NC0": "ncheck", "NC1": "ssh", "NC2": "versions", "NC3": "network", "NC4": "infiniband", "NC5": "gpus",
-    "NC6": "host", "NC7": "measured", "NC8": "ranks",
+    "NC6": "host", "NC7": "measured", "NC8": "ranks", "NC9": "expected",
 }  # fmt: skip
 
 

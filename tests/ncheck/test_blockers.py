@@ -8,6 +8,7 @@ from ncheck import Absent, NodeView, Problem, Severity, Unread, node_check
 from ncheck.blockers import blockers, has_use, launcher_of_probe
 from ncheck.conclude import conclude
 from ncheck.facts.clock import ClockFacts
+from ncheck.facts.expected import ExpectedFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.mpi import MpiFacts
@@ -165,6 +166,7 @@ def test_where_nccl_would_lead_matters_to_no_node_that_is_alone() -> None:
 
 
 RANKS = {f"NC80{number}" for number in range(1, 8)}
+EXPECTED = {f"NC90{at}" for at in range(1, 6)}
 OF_LAUNCHERS = {"NC203", "NC204", "NC205", "NC209", "NC210", "NC212", "NC213", "NC214"}
 
 
@@ -174,7 +176,12 @@ def test_checks_of_ranks_have_no_use_outside_a_job_and_those_of_launchers_none_i
         settings = Settings(launcher=launcher, ranks=ranks)
         return {check.code for check in load_checks().checks if not has_use(check, settings)}
 
-    assert useless(None, inside=False) == useless("torchrun", inside=False) == RANKS
-    assert useless("torchrun", inside=True) == useless("srun", inside=True) == OF_LAUNCHERS
-    assert useless("mpirun", inside=True) == OF_LAUNCHERS - {"NC212", "NC213", "NC214"}
-    assert useless("horovodrun", inside=True) == OF_LAUNCHERS - {"NC204", "NC205"}
+    assert useless(None, inside=False) == useless("torchrun", inside=False) == RANKS | EXPECTED
+    assert useless("torchrun", inside=True) == useless("srun", inside=True) == OF_LAUNCHERS | EXPECTED
+    assert useless("mpirun", inside=True) == (OF_LAUNCHERS | EXPECTED) - {"NC212", "NC213", "NC214"}
+    assert useless("horovodrun", inside=True) == (OF_LAUNCHERS | EXPECTED) - {"NC204", "NC205"}
+
+
+def test_checks_of_what_is_expected_have_a_use_only_where_something_is() -> None:
+    settings = Settings(expected=ExpectedFacts(gpus=8))
+    assert {check.code for check in load_checks().checks if not has_use(check, settings)} == RANKS

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.errors import SettingsError
+from ncheck.facts.expected import ExpectedFacts
 from ncheck.report import Output
 from ncheck.settings import HostOverride, Ignore, JobEnvironment, Settings, make_settings
 
@@ -96,6 +97,32 @@ def test_the_probe_has_its_place_in_flags_and_in_the_file(tmp_path: Path) -> Non
     assert made(tmp_path, None, None, **flags) == told
 
 
+@pytest.mark.parametrize(
+    ("typed", "busbw", "expected"),
+    [
+        ("380", 380.0, None),
+        ("busbw=380", 380.0, None),
+        (
+            "gpus=8, nccl=2.21.5,driver>=550",
+            None,
+            ExpectedFacts(gpus=8, versions={"nccl": "2.21.5", "driver": ">=550"}),
+        ),
+        ({"gpu": "H100", "hcas": 8, "rate": 400, "busbw": 350}, 350.0, ExpectedFacts(gpu="H100", hcas=8, rate=400.0)),
+    ],
+)
+def test_what_is_expected_is_a_list_a_table_or_a_bandwidth(
+    tmp_path: Path, typed: object, busbw: float | None, expected: ExpectedFacts | None
+) -> None:
+    settings = made(tmp_path, expect=typed)
+    assert (settings.expect, settings.expected) == (busbw, expected)
+
+
+def test_a_table_of_the_file_says_what_is_expected(tmp_path: Path) -> None:
+    assert made(tmp_path, "[expect]\ngpus = 8\nnccl = '2.21.5'").expected == ExpectedFacts(
+        8, versions={"nccl": "2.21.5"}
+    )
+
+
 def test_every_key_of_the_file_has_its_place(tmp_path: Path) -> None:
     (tmp_path / "keys").mkdir()
     (tmp_path / "keys/id").touch()
@@ -157,6 +184,11 @@ def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> 
         ({"width": "1025"}, "--width: expected a whole number from 1 to 1024, not '1025'"),
         ({"width": "9" * 5000}, "--width: expected a whole number from 1 to 1024, not '" + "9" * 57 + "...'"),
         ({"port": 65536}, "--port: expected a whole number from 1 to 65535, not '65536'"),
+        ({"expect": "gpus"}, "--expect: expected a bus bandwidth in GB/s, as in 380, not 'gpus'"),
+        ({"expect": "gpus=x"}, "--expect: expected a whole number from 0 to 1024, not 'x'"),
+        ({"expect": "nccl=new"}, "--expect: nccl: expected a version, as in 2.21.5 or >=2.19, not 'new'"),
+        ({"expect": "gpu=;rm"}, "--expect: gpu: expected words of its name, as in H100, not ';rm'"),
+        ({"expect": "nccl=2,=3"}, "--expect: '=3' is not NAME=VALUE, as in nccl=2.21.5"),
         ({"deadline": 0}, "--deadline: expected a number of seconds above 0, not '0'"),
         ({"deadline": "0"}, "--deadline: expected a number of seconds above 0, not '0'"),
         ({"connect_timeout": "nan"}, "--connect-timeout: expected a number of seconds above 0, not 'nan'"),

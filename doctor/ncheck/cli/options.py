@@ -289,8 +289,9 @@ PROBE = (
         help="Bytes per rank: 8-1G for all powers of two, or 1M,64M,1G.  [a few sizes up to 1G, if memory allows]",
     ),
     _option(
-        _PROBE, "--expect", metavar="BUSBW",
-        help="Bus bandwidth in GB/s that all nodes together should reach, instead of ncheck's own estimate.",
+        _JUDGE, "--expect", metavar="NAME=VALUE,..",
+        help="What every node must have: gpus=8,nccl=2.21.5,driver>=550 (also gpu, hcas, rate, cuda, mpi, torch and others). "
+        "busbw=380, or a number alone: bus bandwidth in GB/s that all nodes together should reach.",
     ),
 )  # fmt: skip
 

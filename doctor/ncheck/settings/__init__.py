@@ -22,6 +22,7 @@ from ncheck.settings.values import ENVIRONMENT, MOST_AT_ONCE, READ
 from ncheck.text import printable
 
 if TYPE_CHECKING:
+    from ncheck.facts.expected import ExpectedFacts
     from ncheck.facts.ranks import RanksFacts
     from ncheck.model.job import Target
 
@@ -85,6 +86,7 @@ class Settings:
     probe_launcher: str = "agents"  # agents; mpirun: with the command line of the plan
     sizes: tuple[int, ...] = ()  # bytes per rank; (): a few sizes, as memory allows
     expect: float | None = None  # bus bandwidth in GB/s that the user expects
+    expected: ExpectedFacts | None = None  # what else the user expects of every node
     select: tuple[str, ...] = ()
     ignore: tuple[Ignore, ...] = ()
     fail_on: tuple[str, ...] = ("error", "unknown")
@@ -196,6 +198,8 @@ def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...]) ->
     own = {name: value for name, value in values.items() if name not in ENVIRONMENT}
     if "ignore" in own:
         own["ignore"] = tuple(Ignore(check, nodes) for check, nodes in own["ignore"])
+    if "expect" in own:
+        own["expect"], own["expected"] = own["expect"]
     settings = Settings(**own, environment=environment, overrides=overrides)
     _require_identity(settings.identity)
     _require_ssh_config(settings.ssh_config)

@@ -10,11 +10,14 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ncheck.hostlist import is_name, quoted, unfold
 from ncheck.model.plan import LAUNCHERS
 from ncheck.report import FORMATS, Output
+
+if TYPE_CHECKING:
+    from ncheck.facts.expected import ExpectedFacts
 
 Read = Callable[[object], object]
 
@@ -152,6 +155,54 @@ def _bandwidth(value: object) -> float:
     return number
 
 
+_VERSIONS = ("driver", "cuda", "nccl", "mpi", "horovod", "python")
+FRAMEWORKS = (
+    "torch", "tensorflow", "jax", "oneflow", "paddlepaddle", "paddlepaddle-gpu", "mxnet", "deepspeed", "mpi4py",
+    "accelerate", "lightning", "pytorch-lightning", "transformers", "megatron-core",
+)  # fmt: skip
+_MOST_OF_ONE = 1024  # GPUs or HCAs of a node
+
+
+def _expected(value: object) -> tuple[float | None, ExpectedFacts | None]:
+    """Read "gpus=8,nccl=2.21.5", a table of these, or a bus bandwidth alone."""
+    if isinstance(value, (int, float)) or (isinstance(value, str) and "=" not in value):
+        return _bandwidth(value), None
+    if isinstance(value, str):
+        value = dict(_named(part) for part in value.split(",") if part.strip())
+    if not isinstance(value, Mapping):
+        raise ValueError("expected NAME=VALUE, as in gpus=8,nccl=2.21.5,hcas=8,rate=400,driver=550")  # noqa: TRY004  a wrong value, reported like others
+    from ncheck.facts.expected import ExpectedFacts
+
+    read = {str(name): _expectation(str(name), one) for name, one in value.items()}
+    busbw = cast("float | None", read.pop("busbw", None))
+    own = {name: read.pop(name) for name in ("gpus", "gpu", "hcas", "rate") if name in read}
+    return busbw, ExpectedFacts(**own, versions=read) if own or read else None  # type: ignore[arg-type]  # each read by name
+
+
+def _named(part: str) -> tuple[str, str]:
+    """Part "driver=550", and "driver>=550" too."""
+    name, is_, value = part.partition("=")
+    if not (is_ and name.strip() and value.strip()):
+        raise ValueError(f"{quoted(part.strip())} is not NAME=VALUE, as in nccl=2.21.5")
+    least = name.endswith(">")
+    return name.removesuffix(">").strip(), (">=" if least else "") + value.strip()
+
+
+def _expectation(name: str, value: object) -> object:
+    text = "" if isinstance(value, bool) else str(value).strip()
+    patterns = {"gpu": r"[\w .+-]{1,80}", **dict.fromkeys((*_VERSIONS, *FRAMEWORKS), r"(?:>=)?\d[\w.+-]{0,60}")}
+    if name in ("gpus", "hcas"):
+        return _whole(0, _MOST_OF_ONE)(text)
+    if name in ("busbw", "rate"):
+        return _bandwidth(text)
+    if name not in patterns:
+        raise ValueError(f"{quoted(name)} cannot be expected; known: gpus, hcas, rate, busbw, {', '.join(patterns)}")
+    if not re.fullmatch(patterns[name], text, re.ASCII):
+        example = "words of its name, as in H100" if name == "gpu" else "a version, as in 2.21.5 or >=2.19"
+        raise ValueError(f"{name}: expected {example}, not {quoted(text)}")
+    return text
+
+
 def _one_of(*choices: str) -> Read:
     def read(value: object) -> str:
         if value not in choices:
@@ -281,7 +332,7 @@ READ: Mapping[str, Read] = {
     "probe_time": _at_most_a_day,
     "probe_launcher": _one_of("agents", "mpirun"),
     "sizes": _sizes,
-    "expect": _bandwidth,
+    "expect": _expected,
     "select": _words,
     "ignore": _ignore,
     "fail_on": _fail_on,

@@ -42,8 +42,10 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
         "check",
         "completion",
         "demo",
+        "diff",
         "explain",
         "help",
+        "init",
         "launch",
         "list",
         "local",
@@ -91,7 +93,7 @@ def test_each_setting_has_an_option_and_each_option_is_a_setting() -> None:
     job = {field.name for field in fields(JobEnvironment)}
     elsewhere = {
         "nodes_file", "environment", "overrides", "local", "rehearsal", "program", "drop_bad", "good_nodes",
-        "bad_nodes", "probe_wanted", "ranks",
+        "bad_nodes", "probe_wanted", "ranks", "expected", "target",
     }  # fmt: skip
     wanted = {field.name for field in fields(Settings)} - elsewhere | job
     assert options_of("check", "plan") - {"drop_bad", "good_nodes", "bad_nodes"} == wanted

@@ -56,7 +56,7 @@ def test_a_recording_of_some_checks_is_judged_by_these_and_by_others_where_they_
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nodes = load(FIXTURES / "healthy-4x8-h100")
-    save(tmp_path / "some", (replace(node, recorded=False, select=("NC201", "NC9", "\x1b[2J")) for node in nodes))
+    save(tmp_path / "some", (replace(node, recorded=False, select=("NC201", "NC00000", "\x1b[2J")) for node in nodes))
     assert main(["replay", str(tmp_path / "some"), "-o", "json"]) == 0
     assert {verdict["code"] for verdict in json.loads(capsys.readouterr().out)["verdicts"]} == {"NC201"}
     assert main(["replay", str(tmp_path / "some"), "-o", "json", "--select", "NC202"]) == 0

@@ -1,0 +1,3 @@
+"""What the user expects of every node, by --expect or [expect] in ncheck.toml."""
+
+from __future__ import annotations
