@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ncheck.api import replay, run
+    from ncheck.api import diagnose, replay, run
     from ncheck.hook.preflight import PreflightError, preflight
     from ncheck.hostlist import fold, is_name
     from ncheck.model.check import (
@@ -50,6 +50,7 @@ _HOMES = {
     "Split": "ncheck.parity",
     "Unread": "ncheck.model.fact",
     "cluster_check": "ncheck.model.check",
+    "diagnose": "ncheck.api",
     "export_line": "ncheck.text",
     "fold": "ncheck.hostlist",
     "is_name": "ncheck.hostlist",
@@ -81,6 +82,7 @@ __all__ = [
     "Unread",
     "__version__",
     "cluster_check",
+    "diagnose",
     "export_line",
     "fold",
     "is_name",

@@ -16,6 +16,9 @@ from ncheck.settings import make_settings
 
 if TYPE_CHECKING:
     from ncheck.settings import Settings
+    from ncheck.triage.join import LiveReport
+
+TRIAGE_DEADLINE = 30.0  # seconds
 
 
 def run(nodes: str | os.PathLike[str] | Sequence[str] | None = None, **settings: object) -> Report:
@@ -25,15 +28,9 @@ def run(nodes: str | os.PathLike[str] | Sequence[str] | None = None, **settings:
     are those of ncheck.toml by the same names: port=10001, select="versions,NC3", deadline=120, probe="none".
     Raises NcheckError (in ncheck.errors) for what the caller can mend: no such file, no such setting.
     """
-    if nodes is None:
-        named: dict[str, object] = {"local": True}
-    elif isinstance(nodes, str | os.PathLike):
-        named = {"nodes_file": os.fspath(nodes)}
-    else:
-        named = {"hosts": ",".join(nodes)}
     from ncheck.pipeline import examine
 
-    return examine(_settings({**named, **settings}), Silent())
+    return examine(_settings({**_nodes(nodes), **settings}), Silent())
 
 
 def replay(directory: str | os.PathLike[str], **settings: object) -> Report:
@@ -41,6 +38,40 @@ def replay(directory: str | os.PathLike[str], **settings: object) -> Report:
     from ncheck.pipeline import replay as replayed
 
     return replayed(os.fspath(directory), _settings({"local": True, **settings}), Silent())
+
+
+def diagnose(
+    nodes: str | os.PathLike[str] | Sequence[str] | None = None,
+    *,
+    job: str | None = None,
+    match: str | None = None,
+    slurm: str | None = None,
+    **settings: object,
+) -> LiveReport:
+    """Look at the job that runs on these nodes, as `ncheck triage` does, and return what is wrong with it.
+
+    `job` is a process of it ("4711", or "gpu02:4711"), `match` a regular expression for its command line, `slurm` its
+    number in Slurm; none is needed where only one job runs. Nothing of the job is changed. Raises NcheckError.
+    """
+    from dataclasses import replace
+
+    from ncheck.model.job import target_of
+    from ncheck.pipeline import triage
+    from ncheck.triage.join import examine_job
+    from ncheck.triage.live import cluster_of
+
+    target = target_of(job, match, slurm)
+    made = _settings({**_nodes(nodes), "deadline": TRIAGE_DEADLINE, **settings})
+    return examine_job(cluster_of(triage(replace(made, target=target), Silent())), target)
+
+
+def _nodes(nodes: str | os.PathLike[str] | Sequence[str] | None) -> dict[str, object]:
+    """Return the settings that name the nodes."""
+    if nodes is None:
+        return {"local": True}
+    if isinstance(nodes, str | os.PathLike):
+        return {"nodes_file": os.fspath(nodes)}
+    return {"hosts": ",".join(nodes)}
 
 
 def _settings(given: dict[str, object]) -> Settings:

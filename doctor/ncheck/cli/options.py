@@ -290,7 +290,7 @@ PROBE = (
     ),
     _option(
         _JUDGE, "--expect", metavar="NAME=VALUE,..",
-        help="What every node must have: gpus=8,nccl=2.21.5,driver>=550 (also gpu, hcas, rate, cuda, mpi, torch and others). "
+        help="What every node must have: gpus=8,nccl=2.21.5,driver>=550 (also gpu, hcas, rate, cuda, mpi, torch ...). "
         "busbw=380, or a number alone: bus bandwidth in GB/s that all nodes together should reach.",
     ),
 )  # fmt: skip

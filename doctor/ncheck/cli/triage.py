@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ncheck.api import TRIAGE_DEADLINE
 from ncheck.cli.options import CONFIG, HOSTS, JOB, PACE, SSH, GroupedCommand, GroupedOption, files, options
 from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS
-from ncheck.model.job import Target
+from ncheck.model.job import Target, target_of
 
 if TYPE_CHECKING:
     from ncheck.settings import Settings
     from ncheck.triage.join import LiveReport
     from ncheck.triage.logs import LogReport
-
-DEADLINE = 30.0  # seconds, unless --deadline or ncheck.toml says otherwise
 
 
 def _option(*names: str, heading: str = "Running job", **words: Any) -> Any:  # noqa: ANN401  click's own
@@ -41,7 +39,10 @@ OUTPUT = _option(
     help="Output format.  [console]",
 )  # fmt: skip
 LIMIT = _option(
-    "--deadline", heading="Limits", metavar="S", help=f"Time limit of the whole run in seconds.  [{DEADLINE:.0f}]"
+    "--deadline",
+    heading="Limits",
+    metavar="S",
+    help=f"Time limit of the whole run in seconds.  [{TRIAGE_DEADLINE:.0f}]",
 )
 
 
@@ -116,21 +117,8 @@ def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any
 
 def _target(given: dict[str, Any]) -> Target:
     """Take what names the job out of the options."""
-    job, match, slurm = given.pop("job"), given.pop("match"), given.pop("slurm_job")
-    if sum(one is not None for one in (job, match, slurm)) > 1:
-        raise click.UsageError("--job, --match and --slurm name one job each: use only one of them")
-    if match is not None:
-        try:
-            re.compile(match)
-        except re.error as error:
-            raise click.UsageError(f"--match: not a regular expression: {error}") from None
-    if slurm is not None and not re.fullmatch(r"\d+(?:[_+]\d+)?", slurm, re.ASCII):
-        raise click.UsageError(f"--slurm: {slurm!r} is no job id of Slurm; to list yours: squeue --me")
-    node, _, pid = (job or "").rpartition(":")
-    if job is not None and not (pid.isascii() and pid.isdecimal() and 0 < int(pid[:20]) < 1 << 31):
-        raise click.UsageError(f"--job: {job!r} is no process; write its number, as in 4711 or gpu02:4711")
-    return Target(
-        int(pid) if job else None, node or None, match, slurm,
+    return target_of(
+        given.pop("job"), given.pop("match"), given.pop("slurm_job"),
         stacks=not given.pop("no_stacks"), native=given.pop("native"), dump=given.pop("dump"),
     )  # fmt: skip
 
@@ -144,7 +132,7 @@ def _settings(given: dict[str, Any], path: str | None, target: Target) -> Settin
 
         given["hosts"] = nodes_of_job(target.slurm)
     settings = settings_of(given)
-    return settings if given["deadline"] is not None else replace(settings, deadline=DEADLINE)
+    return settings if given["deadline"] is not None else replace(settings, deadline=TRIAGE_DEADLINE)
 
 
 def _refuse(why: str, given: dict[str, Any]) -> None:

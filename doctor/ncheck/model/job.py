@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+
+from ncheck.errors import SettingsError
+from ncheck.hostlist import quoted
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,25 @@ class Target:
     @property
     def names_one(self) -> bool:
         return any(one is not None for one in (self.pid, self.match, self.slurm))
+
+
+def target_of(job: str | None, match: str | None, slurm: str | None, **how: bool) -> Target:
+    """Return the target that a user names. Raises SettingsError."""
+    if sum(one is not None for one in (job, match, slurm)) > 1:
+        raise SettingsError("--job, --match and --slurm name one job each: use only one of them")
+    node, _, pid = (job or "").rpartition(":")
+    if job is not None and not (pid.isascii() and pid.isdecimal() and 0 < int(pid[:20]) < _MOST_PROCESSES):
+        raise SettingsError(f"--job: {quoted(job)} is no process; write its number, as in 4711 or gpu02:4711")
+    try:
+        re.compile(match or "")
+    except re.error as error:
+        raise SettingsError(f"--match: not a regular expression: {error}") from None
+    if slurm is not None and not re.fullmatch(r"\d+(?:[_+]\d+)?", slurm, re.ASCII):
+        raise SettingsError(f"--slurm: {quoted(slurm)} is no job id of Slurm; to list yours: squeue --me")
+    return Target(int(pid) if job else None, node or None, match, slurm, **how)
+
+
+_MOST_PROCESSES = 1 << 31
 
 
 @dataclass(frozen=True)
