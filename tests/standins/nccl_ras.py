@@ -1,7 +1,7 @@
 """A stand-in for NCCL's RAS: what the releases print, and a server that sends it as they do, or as a broken one might.
 
 The layouts and the rules of what is listed were read in src/ras/client_support.cc of 2.24.3, 2.26.2, 2.28.3, 2.28.9,
-2.29.7 and 2.30.7, and of RCCL 2.27. Text of a verbose status is made.
+2.29.7 and 2.30.7, and of RCCL 2.27; that file of four releases, built alone, prints the same. A status is verbose.
 """
 
 from __future__ import annotations
