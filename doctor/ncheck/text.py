@@ -27,7 +27,7 @@ LONGEST = 120
 def printable(text: str, longest: int = LONGEST) -> str:
     """Return the text with control, escape and invisible characters as `?`, cut to `longest` characters."""
     cut = text if len(text) <= longest else text[: longest - 3] + "..."
-    return "".join(c if c.isprintable() else "?" for c in cut)
+    return cut if cut.isprintable() else "".join(c if c.isprintable() else "?" for c in cut)
 
 
 LONGEST_COMMAND = 8000  # characters: the names of a thousand nodes are shorter

@@ -31,6 +31,7 @@ RUNNING = (
     _option("--no-stacks", is_flag=True, help="Do not read the stacks of the ranks."),
     _option("--native", is_flag=True, help="Native frames too: pauses each rank for some milliseconds."),
     _option("--dump", is_flag=True, help="Ask PyTorch for a dump of its flight recorder, where it listens for that."),
+    _option("--ras", is_flag=True, help="Ask NCCL's RAS, too, where that can crash a job (2.26.2 to 2.29.1)."),
     _option("--save", metavar="FILE", help="Keep what was seen, for ncheck triage FILE.", shell_complete=files),
 )
 LOGS = _option("--logs", heading="Logs", is_flag=True, help="Each PATH is a log, a folder of logs, or - (stdin).")
@@ -119,7 +120,7 @@ def _target(given: dict[str, Any]) -> Target:
     """Take what names the job out of the options."""
     return target_of(
         given.pop("job"), given.pop("match"), given.pop("slurm_job"),
-        stacks=not given.pop("no_stacks"), native=given.pop("native"), dump=given.pop("dump"),
+        stacks=not given.pop("no_stacks"), native=given.pop("native"), dump=given.pop("dump"), ras=given.pop("ras"),
     )  # fmt: skip
 
 

@@ -16,7 +16,8 @@ class Target:
 
     `pid` is a process of the job, on `node` or on any; `match` a regular expression for a command line; `slurm` an id.
     `stacks`: read the stacks of the ranks; `native`: native frames too, which pauses each rank for some milliseconds;
-    `dump`: ask PyTorch for a dump of its flight recorder, where it listens.
+    `dump`: ask PyTorch for a dump of its flight recorder, where it listens. `ras`: ask NCCL's RAS, too, of a release
+    that a question can crash.
     """
 
     pid: int | None = None
@@ -26,6 +27,7 @@ class Target:
     stacks: bool = True
     native: bool = False
     dump: bool = False
+    ras: bool = False
 
     @property
     def names_one(self) -> bool:

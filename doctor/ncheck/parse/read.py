@@ -32,6 +32,7 @@ from ncheck.parse.infiniband import (
 from ncheck.parse.interfaces import data_nic, parse_interfaces
 from ncheck.parse.listed_interface import VIRTUAL, class_of
 from ncheck.parse.mpi_version import parse_mpi
+from ncheck.parse.nccl_ras import parse_ras
 from ncheck.parse.nccl_tests import parse_nccl_tests
 from ncheck.parse.nccl_version import NcclPackages, parse_log, parse_packages
 from ncheck.parse.nvidia_smi import Smi, parse_smi
@@ -344,6 +345,7 @@ _READERS: Mapping[str, Callable[[str], Record]] = {
     "smi": _smi,
     **dict.fromkeys(("log", "hangs"), _log),
     "nccl-tests": _nccl_tests,
+    "ras": lambda text: {**asdict(parse_ras(text if text.startswith("{") else f"{text}\n")), "error": None},
 }
 
 

@@ -101,6 +101,11 @@ processes    asked as {"rank_variables": [names], "match": regular expression|nu
                   "inner_pid", "namespace": "net:[4026531840]"|"", "variables": {NAME: value}|null (not readable),
                   "secret": [names], "devices": ["nvidia0"]}], "left_out": int,
                   "hidden": processes that this user cannot look into}
+ras          asked as {"ranks", "at": "host:port"|null (nothing is asked here), "spare": {"from", "to"}|null (releases
+                 that are not asked)}; says {"ranks": [{"pid", "path": of its NCCL|"", "version": "2.27.5+cuda12.9"|"",
+                 "error": why its libraries cannot be read|"gone"|""}], "addresses": [ip], "asked": [{"at": seconds
+                 after the first, "form": "json"|"text", "text", "whole": bool (the connection was closed by RAS),
+                 "silent": connections that were accepted only, "error": why there is no text|""}]}, twice if at all.
 sweep        asked after a step whose ranks a launcher started, as {"segments": {path: inode}} that ranks of this node
                  had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """
@@ -129,6 +134,7 @@ MODULES = {
     "turn": "turn",
     "sweep": "sweep",
     "processes": "processes",
+    "ras": "ras",
 }
 
 
