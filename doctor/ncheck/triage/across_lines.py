@@ -99,6 +99,80 @@ def collectives_differ(lines: Sequence[Line]) -> Detected:
             yield Reading("collective_mismatch", grade, ("slow_rank_timeout",)), tuple(by_collective.values())
 
 
+# [PG 0 Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1, Nu...
+_SIZES = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+), NumelIn=(\d+), NumelOut=(\d+),")
+
+
+# In these every rank passes the same number of elements, and none leaves before all have come.
+_SAME_SIZES = frozenset({"ALLREDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"})
+
+
+_OTHER_SIZE = Reading("collective_mismatch", Grade.LIKELY, ("slow_rank_timeout",),
+                      meaning="the ranks call the same collective with different sizes")  # fmt: skip
+
+
+_OTHER_NUMBER = Reading("collective_mismatch", Grade.POSSIBLE, ("slow_rank_timeout", "rank_crashed"),
+                        meaning="the ranks wait in different collectives: one called fewer of them")  # fmt: skip
+
+
+def sequences_differ(lines: Sequence[Line]) -> Detected:
+    """Yield a line for each sequence number, or each size under one of them, that ranks of one group time out at.
+
+    Without its group or its rank, a line is not compared: each group counts its own collectives.
+    """
+    by_group: dict[str, dict[str, tuple[str, tuple[str, ...], Line]]] = {}
+    for line in lines:
+        if not line.rank or "WorkNCCL(" not in line.text:
+            continue
+        match, group = _SIZES.search(line.text), _GROUP.search(line.text)
+        if match and group and match[2] in _SAME_SIZES:
+            by_group.setdefault(group[1], {}).setdefault(line.rank, (match[1], match.groups()[1:], line))
+    for by_rank in by_group.values():
+        numbers = {number: line for number, _, line in reversed(by_rank.values())}
+        works = {work: line for _, work, line in reversed(by_rank.values())}
+        if len(numbers) > 1:
+            behind = min(by_rank, key=lambda rank: int(by_rank[rank][0]))
+            yield replace(_OTHER_NUMBER, rank=behind), tuple(numbers.values())
+        elif len(works) > 1 and len({work[0] for work in works}) == 1:
+            yield _OTHER_SIZE, tuple(works.values())
+
+
+# Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/8
+# Training in distributed mode with multiple processes, 1 device per process. Process 0, total 8, device cuda:0.
+_JOINS = re.compile(r"GLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})|\. Process (\d{1,6}), total (\d{1,6})[,.]")
+
+
+_AT_ONCE = 200  # lines: what starts together; later, one process says it again for its next step
+
+
+_SAME_RANK = Reading("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch",), passing=True,
+                     meaning="several processes have the same rank, and other ranks do not exist")  # fmt: skip
+
+
+_OTHER_WORLD = Reading("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch",), passing=True,
+                       meaning="the processes do not agree on the number of ranks")  # fmt: skip
+
+
+def ranks_given_twice(lines: Sequence[Line]) -> Detected:
+    """Yield the lines of two processes with one rank, if ranks are missing, or of two with different world sizes."""
+    joined = [(line, match) for line in lines if "ember" in line.text.lower() or ", total " in line.text
+              if (match := _JOINS.search(line.text))]  # fmt: skip
+    first: dict[str, Line] = {}
+    worlds: dict[str, Line] = {}
+    twice: tuple[Line, ...] = ()
+    for line, match in joined:
+        rank, world = match[1] or match[3], match[2] or match[4]
+        before = first.setdefault(rank, line)
+        worlds.setdefault(world, line)
+        near = before.order[0] != line.order[0] or line.number - before.number <= _AT_ONCE
+        if before is not line and near and not twice:
+            twice = before, line
+    if len(worlds) > 1:
+        yield _OTHER_WORLD, tuple(worlds.values())
+    elif twice and len(first) < int(next(iter(worlds))):
+        yield _SAME_RANK, twice
+
+
 # node01:77:80 [6] NCCL INFO Channel 00 : 6[6] -> 10[2] via P2P/IPC
 _P2P = re.compile(r"\b(\d{1,5})\[(\d{1,2})\] -> (\d{1,5})\[(\d{1,2})\] via P2P/(?:IPC|CUMEM)")
 
@@ -189,6 +263,34 @@ def names_differ(lines: Sequence[Line]) -> Detected:
         yield reading, (next(iter(lacking.values())), others[0])
 
 
+_ADDRESS = re.compile(r"(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}$")
+
+
+_OTHER_NAMES = Reading(
+    "nic_names_differ",
+    Grade.LIKELY,
+    ("wrong_nic", "routing"),
+    context=True,
+    explains=frozenset({"connect", "waits", "gone", "system"}),
+    meaning="the nodes use interfaces of different names and networks",
+)
+
+
+def interfaces_differ(lines: Sequence[Line]) -> Detected:
+    """Yield a line for each interface that NCCL chose first, if names and networks differ between the nodes.
+
+    That is no fault by itself. Different names in one network are none at all.
+    """
+    by_host: dict[str, tuple[NetworkUse, Line]] = {}
+    for line in lines:
+        if line.host and "sing" in line.text and (use := _first_socket(line.text)) and not _is_local(use):
+            by_host.setdefault(line.host, (use, line))
+    networks = {match[1] for use, _ in by_host.values() if (match := _ADDRESS.match(use.address))}
+    by_name = {use.name: line for use, line in reversed(by_host.values())}
+    if len(by_name) > 1 and len(networks) > 1:
+        yield _OTHER_NAMES, tuple(by_name.values())
+
+
 # Root Cause (first observed failure):
 _ROOT_CAUSE = "Root Cause (first observed failure)"
 
@@ -275,10 +377,13 @@ DETECTORS: tuple[Callable[[Sequence[Line]], Detected], ...] = (
     plugins_differ,
     networks_differ,
     collectives_differ,
+    sequences_differ,
+    ranks_given_twice,
     nodes_taken_for_one,
     tests_run_alone,
     local_interfaces,
     names_differ,
+    interfaces_differ,
     first_to_fail,
 )
 
@@ -288,4 +393,5 @@ WORDS = (
     "nccl version", "plugin", "using network", "worknccl(", " via pp/", "nthread", " pid ", "avg bus bandwidth",
     "libibverbs", "bootstrap", "net/socket", "net : using", "net/ib", "nccl_ib_", "]ib", "]roce", "using ib",
     "using roce", "socket interface found", "root cause (first", "host      : ", "rank      : ", "exitcode  : ",
+    "global_rank: ", ". process , total ",
 )  # fmt: skip

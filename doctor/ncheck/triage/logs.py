@@ -157,8 +157,14 @@ def _summary(scan: Scan, diagnoses: tuple[Candidate, ...], *, healthy: bool) -> 
         return "no failure: the job makes progress"
     if not any(log.lines for log in scan.logs):
         return "nothing to read: the log is empty" if scan.logs else "no log was read"
+    return _no_answer(scan)
+
+
+def _no_answer(scan: Scan) -> str:
+    """Return what logs show that decide nothing: NCCL's start alone is no sign that the job goes on."""
     if not scan.known:
         return (
             "no line of a program that ncheck knows: it reads logs of NCCL, PyTorch, MPI, Horovod, Slurm and the kernel"
         )
-    return "no known failure, and no sign that the job made progress: if it hangs, these logs do not show why"
+    seen = "NCCL started; " if any(log.started for log in scan.logs) else ""
+    return f"{seen}no known failure, and no sign that the job made progress: if it hangs, these logs do not show why"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from ncheck.triage.across_lines import WORDS as WORDS_ACROSS_LINES
-from ncheck.triage.lines import LONGEST, Line, Moment, cleaned, host_of, moment_of, rank_of, rank_of_file
+from ncheck.triage.lines import LONGEST, Line, Moment, as_utf8, cleaned, host_of, moment_of, rank_of, rank_of_file
 from ncheck.triage.literals import Index, literals
 from ncheck.triage.signature import Reading, Signature
 
@@ -91,9 +91,10 @@ _CONNECTED = re.compile(r"nccl info (?:channel|ring) .* via ")
 # step 512 loss nan
 # FATAL: checkpoint is corrupt
 _BAD = re.compile(
-    r"\b(?:abort(?:s|ed|ing)?|fatal(?!: not a git)|panic|diverged|traceback|terminat(?:ed|ing)|killed|giving up)\b"
+    r"\b(?:abort(?:s|ed|ing)?(?! complete)|(?<!non-)fatal(?!: not a git)|panic|diverged|traceback"
+    r"|terminat(?:ed|ing)(?! normally)|killed(?!  )|giving up)\b"
     r"|\bnan\b(?! (?:iterations|checks?|count|steps))"
-    r"|\b(?!dlerror)\w*(?:error|exception)\b(?=:\s*[^\s.,-]|\s*$)"
+    r"|(?<!bus )\b(?!dlerror)\w*(?:error|exception)\b(?=:\s*[^\s.,-]|\s*$)"
 )
 
 
@@ -153,6 +154,7 @@ class Log:
     last_progress: deque[int] = field(default_factory=lambda: deque(maxlen=3))
     moment: Moment | None = None  # of the last line that was looked at
     steps: bool = False
+    started: bool = False  # NCCL initialised a communicator
     connected: bool = False
     ignored: bool = False  # Python reported an exception that it ignores, and not yet its last line
     trouble: Line | None = None  # the first line since the last progress that sounds like a failure
@@ -203,6 +205,7 @@ class Scan:
         return log
 
     def _read(self, log: Log, part: bytes) -> None:
+        part = as_utf8(part)
         if b"\x1b" in part:
             part = _ESCAPE.sub(b"", part)
         part = part.replace(b"\r\n", b"\n")
@@ -252,7 +255,8 @@ class Scan:
         text = template.decode("utf-8", "replace")
         signatures = tuple(candidate for candidate in candidates if isinstance(candidate, Signature))
         marks = {candidate for candidate in candidates if isinstance(candidate, str)}
-        if signatures and "nccl info" in text and _HARMLESS_INFO.search(text):
+        harmless = bool(_HARMLESS.search(text))
+        if harmless:
             signatures = ()
         self.known = self.known or "program" in marks
         done = "done" in marks and bool(_DONE.search(text))
@@ -263,7 +267,7 @@ class Scan:
             steps,
             progress=done or steps or ("started" in marks and bool(_STARTED.search(text))),
             connected="connected" in marks and bool(_CONNECTED.search(text)),
-            bad="bad" in marks and bool(_BAD.search(text)) and not text.lstrip().startswith("#"),
+            bad="bad" in marks and not harmless and bool(_BAD.search(text)) and not text.lstrip().startswith("#"),
             context="context" in marks,
             ranks="ranks" in marks,
             ignored="ignored" in marks,
@@ -278,6 +282,8 @@ class Scan:
             log.done = number
         elif found.steps:
             log.steps = True
+        else:
+            log.started = True
 
     def _line(  # noqa: PLR0913, PLR0917  what is known of the place
         self, log: Log, found: _Template, number: int, raw: list[bytes], at: int, timed: tuple[int, Moment | None]
@@ -333,8 +339,10 @@ class Scan:
 
 
 # node01:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0; most INFO lines report no trouble
-_HARMLESS_INFO = re.compile(
+# WARNING: Retrying (Retry(total=2)) after connection broken by 'NewConnectionError(...)': it is tried again
+_HARMLESS = re.compile(
     r"nccl info (?!.*(?:fail|error|retry|disabled|progress|without|mismatch|wrong|closed|nable|refused))"
+    r"|retrying \(retry\(total="
 )
 
 

@@ -144,4 +144,10 @@ SIGNATURES = (
         r"[Mm]ulticast (?:object|memory|binding).{0,60}(?:failed|error)|NVLS .{0,60}(?:failed|error|timed out)|"
         r"NVLink SHARP .{0,60}(?:failed|error)",
         "nvls_failure", Grade.LIKELY, "fabric_manager", "driver_insufficient", tag="nvls"),
+    # NCCL WARN Cuda failure 700 'something that no other signature knows'
+    row(r"NCCL WARN Cuda failure ", "", Grade.ECHO, tag="cuda", fallback=True),
+    # NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from
+    row(r"NV_ERR_(?:RESET_REQUIRED|GPU_IS_LOST|GPU_NOT_FULL_POWER|ECC_ERROR|INVALID_GPU_ERROR)|"
+        r"NVRM: .{0,120}(?:[Tt]imeout .{0,40}(?:GSP|RPC)|GSP .{0,60}(?:heartbeat|timed? ?out|failed))",
+        "gpu_fault", Grade.LIKELY, "driver_insufficient", "fabric_manager", fix="sudo journalctl -k -g NVRM"),
 )  # fmt: skip

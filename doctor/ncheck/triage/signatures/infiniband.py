@@ -108,8 +108,12 @@ SIGNATURES = (
     row(r"^\s*(?:State: Down\b|Physical state: (?:Polling|Disabled))", "ib_fabric", Grade.LIKELY,
         "ib_wrong_hca", context=True, explains=_IB),
     # libibverbs: Warning: couldn't load driver 'libmlx5-rdmav34.so': cannot open shared object file
-    row(r"libibverbs: Warning: (?:couldn't load driver|no userspace device-specific driver)", "ibverbs_missing",
-        Grade.LIKELY, "container_isolation", passing=True),
+    row(r"libibverbs: Warning: (?:couldn't load driver '(?:lib)?(?:mlx[45]|bnxt_re|efa|irdma|hns)\b|"
+        r"couldn't load driver '(?:lib)?(?:mlx[45]|bnxt_re|efa|irdma|hns)-)", "ibverbs_missing",
+        Grade.POSSIBLE, "container_isolation", passing=True),
+    # libibverbs: Warning: no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs0
+    row(r"libibverbs: Warning: no userspace device-specific driver found", "ibverbs_missing", Grade.LIKELY,
+        "container_isolation", passing=True),
     # NCCL WARN NET/IB: read failed in ncclIbRoceGetVersionNum: Invalid argument
     row(r"ncclIbRoceGetVersionNum", "software_bug", Grade.LIKELY, "container_isolation", "roce_gid"),
     # OSError: libibverbs.so.1: cannot open shared object file: No such file or directory
@@ -124,4 +128,12 @@ SIGNATURES = (
         r"IBV_WC_(?:LOC|REM)_\w{1,20}_ERR|mlx5_poll_one.{0,80}error|"
         r"ib_mlx5\S{0,40} .{0,100}(?:timed out|[Rr]emote (?:operation|access) error)",
         "ib_fabric", Grade.POSSIBLE, "roce_gid", "rank_crashed", "gpudirect_rdma", tag="ib", fallback=True),
+    # mlx5_core 0000:3b:00.0: Port module event[error]: module 0, Cable error, Cable is unplugged
+    row(r"Port module event\S{0,10}: .{0,60}(?:error|unplugged|shorted)|mlx5_core.{0,80}(?:device's health compromised|"
+        r"[Ff]atal error \d|health poll failed|Health issue observed)",
+        "ib_fabric", Grade.LIKELY, "node_failed", meaning="the kernel reports a fault of an HCA or of its cable",
+        fix="sudo journalctl -k -g mlx5"),
+    # mlx5_core 0000:3b:00.0: wait_func:1137:(pid 77): ACCESS_REG(0x805) timeout. Will cause a leak of a command
+    row(r"mlx5_core.{0,120}timeout\. Will cause a leak of a command", "ib_fabric", Grade.POSSIBLE, "node_failed",
+        fix="sudo journalctl -k -g mlx5"),
 )  # fmt: skip

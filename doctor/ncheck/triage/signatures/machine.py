@@ -52,4 +52,10 @@ SIGNATURES = (
     row(r"line \d+:\s{1,9}\d+ (?:Illegal instruction|Aborted|已放弃|Trace/breakpoint trap)|SIGILL\b|signal 4 ",
         "rank_crashed", Grade.LIKELY, "software_bug", "arch_unsupported", kind="segfault",
         meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault"),
+    # ./run.sh: 行 28:  8156 总线错误               (核心已转储) ./train
+    row(r"总线错误", "shm_too_small", Grade.LIKELY, "rank_crashed", "gpu_fault"),
+    # socket: 打开的文件过多
+    row(r"打开的文件过多", "nofile_limit", Grade.CERTAIN, explains=frozenset({"port", "own-port"})),
+    # bind: 地址已在使用
+    row(r"地址已在使用|地址已被使用", "port_in_use", Grade.LIKELY, tag="port"),
 )  # fmt: skip

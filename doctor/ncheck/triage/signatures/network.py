@@ -117,6 +117,9 @@ def _load_server(match: re.Match[str]) -> Reading:
     """Return the reading of OneFlow's retry: the first ones show only that the other process has not started yet."""
     if "DNS" in match["error"]:
         return Reading("dns_failure", Grade.LIKELY, ("rendezvous_misconfig",), "connect", passing=True)
+    if _LOOPBACK.match(match["address"]):  # right on one machine, where a proxy variable is a reason not to reach it
+        return replace(_LOOPBACK_ADDRESS, grade=Grade.POSSIBLE, others=("rendezvous_misconfig", "hostname_loopback"),
+                       passing=True)  # fmt: skip
     reading = replace(_by_address(match), passing=True)
     return reading if int(match["tries"]) > 1 else replace(reading, grade=Grade.ECHO)
 
@@ -233,4 +236,6 @@ SIGNATURES = (
     Signature(re.compile(r"(?:Local node IP|node_ip_address|distributed_init_method|init_method|dist_url|"
         r"Using IP address of)"
                          r"['\"]?[:= ]{1,3}['\"]?(?:tcp://)?(?P<address>[\d.]{7,15})"), _advertised),
+    # connect: 网络不可达
+    row(r"网络不可达", "routing", Grade.LIKELY, "wrong_nic", tag="connect"),
 )  # fmt: skip

@@ -62,8 +62,9 @@ SIGNATURES = (
     # NaN detected in loss, aborting
     row(r"\b(?:[Nn]a[Nn]|NAN|[Ii]nf(?:inite|inity)?|INF|non-finite|Non-finite)\b.{0,60}\b(?:detected|found|encountered|"
         r"in (?:the )?(?:loss|grad\w*|tensor|output|activations?))\b|"
-        r"\b[Ll]oss (?:is|became|diverged to|=|:|was)? ?(?:[Nn]a[Nn]|NAN|[Ii]nf(?:inity)?|non-finite)\b|"
-        r"\b[Ll]oss\W{1,4}(?:nan|NaN|inf)\b|"
+        r"(?<!best )(?<!val )\b[Ll]oss (?:is|became|diverged to|=|:|was)? ?"
+        r"(?:[Nn]a[Nn]|NAN|[Ii]nf(?:inity)?|non-finite)\b|"
+        r"(?<!best )(?<!best_)(?<!best_val_)(?<!val )\b[Ll]oss\W{1,4}(?:nan|NaN|inf)\b|"
         r"(?:returned|contains|has|have|got|produced) (?:nan|NaN)s?\b(?: values?)?|[Tt]raining (?:has )?diverged|"
         r"found NaN in (?:local )?(?:grad|loss)|Function '\w+' returned nan values in its",
         "diverged", Grade.LIKELY, "rank_crashed", kind="nan", passing=True),
@@ -113,11 +114,13 @@ SIGNATURES = (
         "rank_crashed", Grade.LIKELY, "disk_full", kind="file", passing=True,
         meaning="a checkpoint or data file could not be written or read", fix="df -h ."),
     # OSError: [Errno 5] Input/output error
-    row(r"\[Errno (?:5|116)\] |Stale file handle|Input/output error|\[Errno 70\]", "storage_hang", Grade.LIKELY,
+    row(r"\[Errno (?:5|116)\] |[Ss]tale (?:NFS )?file handle|过[时期]的文件句柄|失效文件句柄|输入/输出错误|"
+        r"Input/output error|\[Errno 70\]", "storage_hang", Grade.LIKELY,
         "disk_full", "rank_crashed", kind="disk", meaning="a file system failed: a disk, or the server of a mount",
         fix="dmesg | tail"),
     # python3: malloc.c:2617: sysmalloc: Assertion `(old_top == initial_top (av)' failed.
-    row(r"Assertion [`'\"].{0,300} failed\b|Assertion failed(?:: | in file )|Assertion `|assertion failed: |"
+    row(r"Assertion [`'\"].{0,300} failed\b|"
+        r"^(?!.{0,100}NVRM: ).{0,2000}Assertion failed(?:: | in file )|Assertion `|assertion failed: |"
         r"corrupted (?:size vs\. prev_size|double-linked list)|double free or corruption|free\(\): invalid|"
         r"malloc\(\): |munmap_chunk\(\)|stack smashing detected|pure virtual method called",
         "rank_crashed", Grade.LIKELY, "software_bug", "version_mismatch", kind="assertion",
@@ -131,7 +134,7 @@ SIGNATURES = (
     row(r"Fatal Python error: (?!Aborted)", "rank_crashed", Grade.LIKELY, "software_bug", "version_mismatch",
         kind="segfault", meaning="the Python interpreter of a rank crashed", fix="export PYTHONFAULTHANDLER=1"),
     # 段错误 (核心已转储)
-    row(r"段错误|浮点数例外|总线错误|吐核|\(core dumped\)|Illegal instruction|"
+    row(r"段错误|浮点数例外|吐核|(?<!总线错误 )\(核心已转储\)|(?<!Bus error )\(core dumped\)|Illegal instruction|"
         r"[Ff]loating point exception",
         "rank_crashed", Grade.LIKELY, "software_bug", "arch_unsupported", kind="segfault",
         meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault"),
