@@ -41,7 +41,7 @@ _LOOK_BACK = 100  # lines in which a line without a time looks for the time of a
 _LOWER = bytes(byte + 32 if 65 <= byte <= 90 else byte for byte in range(256))  # noqa: PLR2004  A to Z
 
 
-_LINE_ENDS = re.compile(rb"[\r\n]")
+_NO_LINE_ENDS = bytes(set(range(256)) - set(b"\r\n"))
 
 
 # 0x55d0ab12f00: nothing that a template needs
@@ -209,7 +209,7 @@ class Scan:
         if b"\x1b" in part:
             part = _ESCAPE.sub(b"", part)
         part = part.replace(b"\r\n", b"\n")
-        ends = _LINE_ENDS.findall(part) if b"\r" in part else None  # a progress bar is one line
+        ends = part.translate(None, _NO_LINE_ENDS) if b"\r" in part else None  # a progress bar is one line
         lower = part.translate(_LOWER)
         if b"0x" in lower:
             lower = _HEX.sub(b"0x", lower)

@@ -62,6 +62,8 @@ NEAR_MISSES = {
         "kernel: IPv6: ADDRCONF(NETDEV_CHANGE): eth2: link becomes ready",
         "Connecting to existing Ray cluster at address: 10.1.0.1:6379...",
         "timeout=1800",
+        "WARNING 01-01 Port 8000 is already in use, trying port 8001",
+        "TensorBoard: port 6006 is in use, using another one",
         "  connect_timeout: 30",
     ),
     "torch": (

@@ -26,7 +26,9 @@ _MEMORY = frozenset({"memory"})
 
 SIGNATURES = (
     # NCCL WARN Cuda failure 2 'out of memory'
-    row(r"Cuda failure (?:\d+ )?'out of memory'|CUDA out of memory|CUDA error: out of memory|OutOfMemoryError: CUDA",
+    row(r"Cuda failure (?:\d+ )?'out of memory'|CUDA out of memory|CUDA error: out of memory|OutOfMemoryError: CUDA|"
+        r"CUDA driver error: out of memory|cuda runtime error \(2\)|cudaMalloc (?:retry )?failed: out of memory|"
+        r"cupy\.\S{0,40}OutOfMemoryError",
         "gpu_oom", Grade.CERTAIN, "rank_crashed", tag="memory"),
     # NCCL WARN Failed to CUDA calloc 6291456 bytes
     row(r"Failed to CUDA calloc|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED|CUDA_ERROR_OUT_OF_MEMORY",
@@ -56,7 +58,8 @@ SIGNATURES = (
     row(r"unsatisfied condition: cuda|compiled with an unsupported toolchain|cudaErrorUnsupportedPtxVersion",
         "driver_insufficient", Grade.CERTAIN, "version_mismatch"),
     # CUDA error: forward compatibility was attempted on non supported HW
-    row(r"forward compatibility was attempted on non supported HW|cudaErrorCompatNotSupportedOnDevice",
+    row(r"system has unsupported display driver|cudaErrorSystemDriverMismatch|"
+        r"forward compatibility was attempted on non supported HW|cudaErrorCompatNotSupportedOnDevice",
         "driver_insufficient", Grade.CERTAIN, "version_mismatch"),
     # Failed to initialize NVML: Driver/library version mismatch
     row(r"Driver/library version mismatch|NVRM: API mismatch", "driver_insufficient", Grade.CERTAIN, "version_mismatch",
@@ -150,4 +153,11 @@ SIGNATURES = (
     row(r"NV_ERR_(?:RESET_REQUIRED|GPU_IS_LOST|GPU_NOT_FULL_POWER|ECC_ERROR|INVALID_GPU_ERROR)|"
         r"NVRM: .{0,120}(?:[Tt]imeout .{0,40}(?:GSP|RPC)|GSP .{0,60}(?:heartbeat|timed? ?out|failed))",
         "gpu_fault", Grade.LIKELY, "driver_insufficient", "fabric_manager", fix="sudo journalctl -k -g NVRM"),
+    # ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0.
+    row(r"only supports? (?:on )?(?:Ampere|Hopper|Turing|Volta) GPUs|only supported on GPUs with compute capability|"
+        r"[Rr]equires (?:a GPU with |device with )?(?:compute )?capability", "arch_unsupported", Grade.LIKELY,
+        "rank_crashed"),
+    # kernel: pcieport 0000:40:01.1: pciehp: Slot(3): Link Down
+    row(r"pciehp: Slot\(\S{1,20}\): (?:Link Down|Card not present)|DPC: containment event", "gpu_fault", Grade.POSSIBLE,
+        "node_failed", meaning="a device left the PCIe bus", fix="sudo journalctl -k -g pcieport"),
 )  # fmt: skip

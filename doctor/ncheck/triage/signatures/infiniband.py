@@ -25,8 +25,16 @@ _COMPLETIONS: Mapping[int, Reading] = {
 _ANY_COMPLETION = Reading("ib_fabric", Grade.POSSIBLE, ("roce_gid",), "ib")
 
 
+# NCCL names the GIDs for RoCE only: they are the first thing to look at.
+_NO_ANSWER_BY_ROCE = Reading("roce_gid", Grade.POSSIBLE, ("ib_fabric", "ib_wrong_hca", "routing", "rank_crashed"), "ib",
+                             meaning="the other NIC does not answer over RoCE: GID, VLAN or switch")  # fmt: skip
+
+
 def _completion(match: re.Match[str]) -> Reading:
-    return _COMPLETIONS.get(int(match[1]), _ANY_COMPLETION)
+    number = int(match[1])
+    if number == 12 and "localGid" in match.string:  # noqa: PLR2004  as above
+        return _NO_ANSWER_BY_ROCE
+    return _COMPLETIONS.get(number, _ANY_COMPLETION)
 
 
 # By errno or its text.
@@ -136,4 +144,10 @@ SIGNATURES = (
     # mlx5_core 0000:3b:00.0: wait_func:1137:(pid 77): ACCESS_REG(0x805) timeout. Will cause a leak of a command
     row(r"mlx5_core.{0,120}timeout\. Will cause a leak of a command", "ib_fabric", Grade.POSSIBLE, "node_failed",
         fix="sudo journalctl -k -g mlx5"),
+    # NCCL WARN Call to ibv_query_gid failed with error No such device
+    row(r"ibv_query_gid\S{0,4} failed", "roce_gid", Grade.POSSIBLE, "ib_wrong_hca", "container_isolation",
+        fix="show_gids"),
+    # kernel: IPv6: ADDRCONF(NETDEV_UP): ib0: link is not ready
+    row(r"\bib\w{1,12}: link is not ready|_do_madrpc failed", "ib_fabric", Grade.POSSIBLE, "ib_wrong_hca", passing=True,
+        fix="ibstat"),
 )  # fmt: skip

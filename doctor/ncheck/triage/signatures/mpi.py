@@ -262,4 +262,14 @@ SIGNATURES = (
         r"connection to proxy \d+ at host (?P<other>[A-Za-z0-9][\w.-]{0,252}) failed",
         "ssh_auth", Grade.POSSIBLE, "mpi_daemon_missing", "firewall", "dns_failure",
         meaning="mpiexec could not start its daemon on a node"),
+    # pdsh@n1: n2: ssh exited with exit code 255
+    row(r"ssh exited with exit code 255", "ssh_auth", Grade.POSSIBLE, "node_failed", "firewall", "dns_failure"),
+    # srun: error: Couldn't find the specified plugin name for mpi/pmix looking at all files
+    row(r"Couldn't find the specified plugin name for mpi/|OPAL ERROR: Not initialized in file \S{0,40}pmix",
+        "launcher_mismatch", Grade.LIKELY, "version_mismatch",
+        meaning="this MPI was built without the interface by which this launcher starts ranks", fix="srun --mpi=list"),
+    # OSError: libmpi.so.12: cannot open shared object file: No such file or directory
+    row(r"OSError: (?!lib(?:nccl|cuda|cudart|cublas|torch|c10|ibverbs|mlx|rdmacm|efa))lib[\w.+-]{1,80}: cannot open "
+        r"shared object", "version_mismatch", Grade.LIKELY, "rank_crashed", kind="import",
+        meaning="a program does not find a library that it needs", fix="ldconfig -p"),
 )  # fmt: skip

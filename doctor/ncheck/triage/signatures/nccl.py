@@ -253,4 +253,11 @@ SIGNATURES = (
     row(r"Symbol [`'].{1,120}' has different size in shared object", "version_mismatch", Grade.LIKELY, "software_bug",
         meaning="a program runs with another version of a library than it was built with",
         fix="ldd $(command -v mpirun)"),
+    # NCCL WARN NET/OFI aws-ofi-nccl initialization failed
+    row(r"NET/\w{2,12} .{0,120}(?:initialization failed|init failed|fi_\w{1,30}(?:\(\))? (?:call )?failed)|"
+        r"NET/OFI Couldn't open a fabric", "net_plugin", Grade.LIKELY, "no_interface", "memlock_limit",
+        fix="fi_info -l"),
+    # NCCL WARN NET/OFI Request completed with error. RC: 107
+    row(r"NET/OFI Request .{0,80}completed with error", "ib_fabric", Grade.POSSIBLE, "rank_crashed", "net_plugin",
+        tag="ib"),
 )  # fmt: skip

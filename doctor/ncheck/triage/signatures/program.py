@@ -40,7 +40,7 @@ def _exception(match: re.Match[str]) -> Reading | None:
                    meaning=f"a rank stopped with {name} in its own program")  # fmt: skip
 
 
-_SHM = r"(?!.{0,200}(?:/dev/shm|nccl-|torch_))"
+_SHM = r"(?!.{0,200}(?:/dev/shm|nccl-|torch_|inotify))"
 
 
 SIGNATURES = (
@@ -66,7 +66,9 @@ SIGNATURES = (
         r"(?:[Nn]a[Nn]|NAN|[Ii]nf(?:inity)?|non-finite)\b|"
         r"(?<!best )(?<!best_)(?<!best_val_)(?<!val )\b[Ll]oss\W{1,4}(?:nan|NaN|inf)\b|"
         r"(?:returned|contains|has|have|got|produced) (?:nan|NaN)s?\b(?: values?)?|[Tt]raining (?:has )?diverged|"
-        r"found NaN in (?:local )?(?:grad|loss)|Function '\w+' returned nan values in its",
+        r"found NaN in (?:local )?(?:forward )?(?:grad|loss)|"
+        r"probability tensor contains either .inf|found invalid values:.{0,40}\bnan|NanLossDuringTraining|"
+        r"Function '\w+' returned nan values in its",
         "diverged", Grade.LIKELY, "rank_crashed", kind="nan", passing=True),
     # FloatingPointError: Loss is infinite or NaN!
     row(r"FloatingPointError: .{0,100}(?:[Nn]a[Nn]|[Ii]nf)|[Ll]oss scale.{0,60}(?:minimum|too small|decreased to 1e)|"
@@ -108,7 +110,11 @@ SIGNATURES = (
     row(r"Disk quota exceeded|\[Errno 122\]|超出磁盘限额", "disk_full", Grade.CERTAIN, "rank_crashed", kind="disk",
         meaning="a quota is used up", fix="quota -s"),
     # RuntimeError: [enforce fail at inline_container.cc:424] . unexpected pos 64 vs 0
-    row(r"inline_container\.cc:\d+\]|PytorchStreamWriter failed writing file|PytorchStreamReader failed reading|"
+    row(r"\. unexpected pos \d+ vs \d+|PytorchStreamWriter failed writing", "disk_full", Grade.LIKELY, "rank_crashed",
+        kind="disk", passing=True, meaning="a checkpoint could not be written: usually the disk is full",
+        fix="df -h ."),
+    # RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory
+    row(r"inline_container\.cc:\d+\](?!.{0,40}unexpected pos)|PytorchStreamReader failed reading|"
         r"SafetensorError|unexpected EOF, expected \d+ more bytes|file may be corrupted|"
         r"(?<!no )[Cc]heckpoint .{0,100}\bis corrupt(?:ed)?\b",
         "rank_crashed", Grade.LIKELY, "disk_full", kind="file", passing=True,

@@ -72,7 +72,7 @@ SIGNATURES = (
     Signature(re.compile(rf"srun: error: {_NODE}: tasks? (?P<rank>\d{{1,6}})[\d,-]{{0,200}}: (?P<end>.{{1,80}})"),
               _task),
     # slurmstepd: error: Detected 1 oom_kill event in StepId=812.0. Some of the step tasks have been OOM Killed.
-    row(r"[Dd]etected \d+ oom.kill events? in|tasks have been OOM Killed|exceeded (?:job|step) memory limit|"
+    row(r"[Dd]etected \d+ oom.kill events? in|tasks have been OOM Killed|[Ee]xceeded (?:job|step) memory limit|"
         r"[Jj]ob \d+ exceeded memory limit|OUT_OF_MEMORY",
         "rank_crashed", Grade.CERTAIN, "gpu_oom", kind="memory",
         meaning="the job used more host memory than it asked for, and a rank was killed", fix="seff JOBID"),
@@ -83,8 +83,8 @@ SIGNATURES = (
         "job_ended", Grade.CERTAIN, kind="time-limit", meaning="the job reached its time limit",
         fix="sacct -j JOBID --format=JobID,State,Elapsed,Timelimit"),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO PREEMPTION ***
-    row(r"DUE TO PREEMPTION|[Jj]ob \d+ has been (?:preempted|requeued)|was preempted|[Pp]reemption notice|"
-        r"spot (?:instance )?(?:interruption|termination)",
+    row(r"DUE TO PREEMPTION|[Jj]ob \d+ has been (?:preempted|requeued)|was preempted|[Pp]reemption (?:notice|signal)|"
+        r"[Ss]pot (?:instance )?(?:interruption|termination)",
         "job_ended", Grade.CERTAIN, kind="preempted", meaning="a job of higher priority took the nodes"),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE SLURMCTLD LOG
     row(rf"(?:ON {_NODE} )?CANCELLED AT \S{{1,40}} DUE TO (?:NODE FAILURE|JOB REQUEUE)|"
@@ -124,7 +124,10 @@ SIGNATURES = (
         fix="munge -n | unmunge"),
     # nfs: server 10.1.0.9 not responding, still trying
     row(r"nfs: server \S{1,255} not responding|Lustre: .{0,300}(?:was lost; in progress|timed out)|"
-        r"LustreError: .{0,300}(?:timed out|-110)|GPFS .{0,200}(?:lost|expel)|ceph: .{0,100}(?:hung|session lost)|"
+        r"LustreError: .{0,300}(?:timed out|-110|failed: rc = -1[01]\d|evicted)|GPFS.{0,200}(?:lost|expel)|"
+        r"[Bb]ee[Gg][Ff][Ss].{0,100}(?:[Cc]ommunication error|Unable to connect|timed? ?out)|"
+        r"(?:cannot access|stat|open) .{1,300}: Transport endpoint is not connected|\[Errno 107\] .{0,80}: '/|"
+        r"ceph: .{0,100}(?:hung|session lost)|"
         r"mount\S{0,40}: .{0,200}stale file handle",
         "storage_hang", Grade.LIKELY, "routing", passing=True, meaning="the server of a mount does not answer",
         fix="sudo journalctl -k -g 'not responding'"),
@@ -170,4 +173,10 @@ SIGNATURES = (
     row(r"DUE TO JOB NOT ENDING WITH SIGNALS|Kill task failed", "storage_hang", Grade.POSSIBLE, "node_failed",
         "gpu_fault",
         meaning="a process of the job could not be killed: it waits in the kernel, for a mount or a driver"),
+    # srun: Force Terminated job 812
+    row(r"srun: (?:Force Terminated|forcing) job|scancel: Terminating job", "job_ended", Grade.POSSIBLE, "rank_crashed",
+        "node_failed", kind="cancelled", meaning="the job was cancelled, by somebody or because its nodes failed"),
+    # slurmctld: error: Nodes node03 not responding, setting DOWN
+    row(r"not responding, setting DOWN|\bNodeNotReady\b|node\.kubernetes\.io/(?:unreachable|not-ready)", "node_failed",
+        Grade.LIKELY, "firewall", passing=True),
 )  # fmt: skip

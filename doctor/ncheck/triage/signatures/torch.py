@@ -215,4 +215,14 @@ SIGNATURES = (
     # [gloo/transport/tcp/pair.cc:144] Read timeout [10.1.0.3]:4021
     row(r"\b(?:Read|Write|Send) timeout \[|Socket (?:unexpectedly )?closed \[", "rank_crashed", Grade.ECHO, "firewall",
         tag="gone"),
+    # RuntimeError: Rank 3 failed to pass monitoredBarrier in 1800000 ms
+    row(r"[Rr]anks? (?P<rank>\d{1,6})[\d, ]{0,400} failed to pass monitoredBarrier", "slow_rank_timeout",
+        Grade.POSSIBLE, "rank_crashed", "collective_mismatch", meaning="a rank did not reach a barrier in time"),
+    # RuntimeError: The rendezvous timeout of 900s was exceeded
+    row(r"rendezvous timeout .{0,40}exceeded|You need to manually pass in .{0,3}main_process_\w{2,8}",
+        "rendezvous_misconfig", Grade.LIKELY, "rank_crashed", "firewall", tag="store"),
+    # RuntimeError: The detected CUDA version (11.8) mismatches the version that was used to compile PyTorch (12.1).
+    row(r"detected CUDA version .{1,40} mismatches the version|"
+        r"were compiled with different (?:CUDA )?(?:major )?versions",
+        "version_mismatch", Grade.LIKELY, "rank_crashed"),
 )  # fmt: skip
