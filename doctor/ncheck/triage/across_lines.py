@@ -99,8 +99,12 @@ def collectives_differ(lines: Sequence[Line]) -> Detected:
             yield Reading("collective_mismatch", grade, ("slow_rank_timeout",)), tuple(by_collective.values())
 
 
-# [PG 0 Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1, Nu...
+# [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1, NumelOut=1,
 _SIZES = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+), NumelIn=(\d+), NumelOut=(\d+),")
+
+
+# [PG ID 0 PG GUID 0(default_pg) Rank 0] Timeout at NCCL work: 122, last enqueued NCCL work: 127, ...
+_AT_WORK = re.compile(r"(?:at work|at NCCL work|work sequence id): (\d+)\b.{0,60}last enqueued")
 
 
 # In these every rank passes the same number of elements, and none leaves before all have come.
@@ -118,23 +122,29 @@ _OTHER_NUMBER = Reading("collective_mismatch", Grade.POSSIBLE, ("slow_rank_timeo
 def sequences_differ(lines: Sequence[Line]) -> Detected:
     """Yield a line for each sequence number, or each size under one of them, that ranks of one group time out at.
 
-    Without its group or its rank, a line is not compared: each group counts its own collectives.
+    Each group counts its own collectives. New releases name the group only in the line after that of the collective.
     """
-    by_group: dict[str, dict[str, tuple[str, tuple[str, ...], Line]]] = {}
+    works: dict[tuple[str, str], tuple[str, ...]] = {}  # by rank and number: operation and sizes
+    by_group: dict[str, dict[str, tuple[str, Line]]] = {}  # number and line, by group and rank
     for line in lines:
-        if not line.rank or "WorkNCCL(" not in line.text:
+        if not line.rank or not ("WorkNCCL(" in line.text or "last enqueued" in line.text):
             continue
-        match, group = _SIZES.search(line.text), _GROUP.search(line.text)
-        if match and group and match[2] in _SAME_SIZES:
-            by_group.setdefault(group[1], {}).setdefault(line.rank, (match[1], match.groups()[1:], line))
+        work, at_work, group = _SIZES.search(line.text), _AT_WORK.search(line.text), _GROUP.search(line.text)
+        if work:
+            works.setdefault((line.rank, work[1]), work.groups()[1:])
+        if group and (work or at_work):
+            number = work[1] if work else at_work[1] if at_work else ""
+            by_group.setdefault(group[1], {}).setdefault(line.rank, (number, line))
     for by_rank in by_group.values():
-        numbers = {number: line for number, _, line in reversed(by_rank.values())}
-        works = {work: line for _, work, line in reversed(by_rank.values())}
+        waits = {rank: (number, works.get((rank, number), ()), line) for rank, (number, line) in by_rank.items()}
+        waits = {rank: wait for rank, wait in waits.items() if wait[1][:1] and wait[1][0] in _SAME_SIZES}
+        numbers = {number: line for number, _, line in reversed(waits.values())}
+        sizes = {work: line for _, work, line in reversed(waits.values())}
         if len(numbers) > 1:
-            behind = min(by_rank, key=lambda rank: int(by_rank[rank][0]))
+            behind = min(waits, key=lambda rank: int(waits[rank][0]))
             yield replace(_OTHER_NUMBER, rank=behind), tuple(numbers.values())
-        elif len(works) > 1 and len({work[0] for work in works}) == 1:
-            yield _OTHER_SIZE, tuple(works.values())
+        elif len(sizes) > 1 and len({work[0] for work in sizes}) == 1:
+            yield _OTHER_SIZE, tuple(sizes.values())
 
 
 # Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/8
@@ -393,5 +403,5 @@ WORDS = (
     "nccl version", "plugin", "using network", "worknccl(", " via pp/", "nthread", " pid ", "avg bus bandwidth",
     "libibverbs", "bootstrap", "net/socket", "net : using", "net/ib", "nccl_ib_", "]ib", "]roce", "using ib",
     "using roce", "socket interface found", "root cause (first", "host      : ", "rank      : ", "exitcode  : ",
-    "global_rank: ", ". process , total ",
+    "last enqueued", "global_rank: ", ". process , total ",
 )  # fmt: skip

@@ -58,7 +58,7 @@ _ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # `Trainer.fit` stopped: `max_epochs=3` reached.
 _DONE = re.compile(
     r"# (?:avg bus bandwidth|out of bounds values :  ok)"
-    r"|\btraining (?:is |has )?(?:complete\b|completed|finished|done\b)"
+    r"|\btraining (?:is |has )?(?:complete\b|completed|finished(?! iteration)|done\b)"
     r"|\bfinished training\b|`trainer\.fit` stopped: `max_|'train_runtime':|\bcompleted successfully\b"
 )
 
@@ -71,9 +71,12 @@ _STARTED = re.compile(r"init complete|launch mode parallel")
 # iteration       10/  500000 | consumed samples:  5120 | lm loss: 1.1E+01
 # INFO:root:Epoch[0] Batch [20] Speed: 26.81 samples/sec accuracy=0.109747
 # {'loss': 2.51, 'grad_norm': 1.1, 'learning_rate': 5e-05, 'epoch': 0.02}
+# Iter #1: 172.3 img/sec per GPU
+# Avg prompt throughput: 7.1 tokens/s, Avg generation throughput: 120.4 tokens/s, Running: 8 reqs
 #     8388608       2097152     float     sum      -1    250.0   33.55   33.55      0
 _STEPS = re.compile(
-    r"\b(?:epoch|step|iter|iters|iterations?|batch)\b.{0,300}(?:loss|accuracy|samples/s|images/s|tokens/s)"
+    r"\b(?:epoch|step|iter|iters|iterations?|batch)\b.{0,300}(?:loss|accuracy|(?:samples|images?|imgs?|tokens)/s)"
+    r"|\bavg generation throughput\b|\btraining finished iteration\b"
     r"|\bloss\b.{0,100}\b(?:epoch|step|iter)\b"
     r"|^[\s.:\[\]a-z_-]{0,40}\s(?:float|half|bfloat|double|u?int)\s{1,9}(?:sum|prod|min|max|avg|none)\s"
 )

@@ -95,6 +95,16 @@ def test_the_rank_with_the_lowest_sequence_number_called_fewer_collectives() -> 
     assert (found.cause, found.ranks[0], found.confidence) == ("collective_mismatch", "2", Confidence.LOW)
 
 
+def test_the_group_may_stand_in_the_line_after_that_of_the_collective() -> None:
+    at_work = (
+        "[rank{0}]:[E] [PG ID 0 PG GUID 0(default_pg) Rank {0}] Timeout at NCCL work: {1}, last enqueued NCCL work: 127"
+    )
+    lines = [timed_out(rank, number, group="") for rank, number in ((0, 122), (1, 126))]
+    found = diagnose([*lines, at_work.format(0, 122), at_work.format(1, 126)])[0]
+    assert (found.cause, found.ranks) == ("collective_mismatch", ("0",))
+    assert causes(*lines) == ["slow_rank_timeout"]
+
+
 def test_ranks_that_pass_other_sizes_to_one_collective_do_not_match() -> None:
     found = diagnose([timed_out(0, 20), timed_out(1, 20, size=9)])[0]
     assert (found.cause, found.confidence) == ("collective_mismatch", Confidence.MEDIUM)

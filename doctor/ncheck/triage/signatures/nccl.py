@@ -254,9 +254,9 @@ SIGNATURES = (
         meaning="a program runs with another version of a library than it was built with",
         fix="ldd $(command -v mpirun)"),
     # NCCL WARN NET/OFI aws-ofi-nccl initialization failed
-    row(r"NET/\w{2,12} .{0,120}(?:initialization failed|init failed|fi_\w{1,30}(?:\(\))? (?:call )?failed)|"
-        r"NET/OFI Couldn't open a fabric", "net_plugin", Grade.LIKELY, "no_interface", "memlock_limit",
-        fix="fi_info -l"),
+    row(r"NET/\w{2,12} .{0,120}(?:initialization failed|init failed)|NCCL WARN NET/OFI (?!Request |Only |No NIC)"
+        r".{0,200}(?:[Ff]ailed|Couldn't|Unable to|ERROR: )", "net_plugin", Grade.LIKELY, "no_interface",
+        "memlock_limit", fix="fi_info -l"),
     # NCCL WARN NET/OFI Request completed with error. RC: 107
     row(r"NET/OFI Request .{0,80}completed with error", "ib_fabric", Grade.POSSIBLE, "rank_crashed", "net_plugin",
         tag="ib"),

@@ -140,7 +140,8 @@ SIGNATURES = (
     row(r"Fatal Python error: (?!Aborted)", "rank_crashed", Grade.LIKELY, "software_bug", "version_mismatch",
         kind="segfault", meaning="the Python interpreter of a rank crashed", fix="export PYTHONFAULTHANDLER=1"),
     # 段错误 (核心已转储)
-    row(r"段错误|浮点数例外|吐核|(?<!总线错误 )\(核心已转储\)|(?<!Bus error )\(core dumped\)|Illegal instruction|"
+    row(r"段错误|浮点数例外|吐核|(?<!总线错误 )(?<!已放弃 )(?<!已中止 )\(核心已转储\)|"
+        r"(?<!Bus error )(?<!Aborted )\(core dumped\)|Illegal instruction|"
         r"[Ff]loating point exception",
         "rank_crashed", Grade.LIKELY, "software_bug", "arch_unsupported", kind="segfault",
         meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault"),
