@@ -104,6 +104,7 @@ NEAR_MISSES = {
         " object file: No such file or directory (ignored)"),
         "Warning: Permanently added '10.1.0.7' (ED25519) to the list of known hosts.",
         "sshd[812]: Accepted publickey for user from 10.1.0.9 port 40000 ssh2",
+        "Linux kernel CMA support was requested, but it is not available due to restrictive ptrace settings.",
         "mpirun: Warning: one or more CPUs are oversubscribed",
         "UCX  WARN  UCP API version is incompatible: required >= 1.14, actual 1.12.0",
         "I_MPI_FABRICS=shm:ofi",
@@ -118,6 +119,7 @@ NEAR_MISSES = {
         "kernel: NMI watchdog: Enabled. Permanently consumes one hw-PMU counter.",
         "kernel: mce: CPU0: Thermal monitoring enabled (TM1)",
         "kernel: EDAC MC0: Giving out device to module skx_edac controller: DEV 0000:64:0a.0 (INTERRUPT)",
+        "kernel: {1}[Hardware Error]: event severity: corrected",
         "kernel: nvme nvme0: 32/0/0 default/read/poll queues",
     ),
     "machine": (

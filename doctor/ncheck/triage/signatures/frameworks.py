@@ -51,7 +51,7 @@ SIGNATURES = (
         r"inconsistent tensor (?:shape|size)s? across|tensor shape .{0,80}differs across ranks",
         "collective_mismatch", Grade.LIKELY, "version_mismatch"),
     # DDP expects same model across all ranks, but Rank 0 has 161 params, while rank 1 has inconsistent 158 params.
-    row(r"DDP expects same model across all ranks|params? .{0,80}appears not to match (?:strides|"
+    row(r"DDP expects same model across all ranks|params?\S{0,12} .{0,120}appears not to match (?:strides|"
     r"sizes) of the same param|"
         r"has inconsistent \d+ params|Detected at least one rank that exhausted inputs|"
         r"verifies? params? across processes",
@@ -212,4 +212,11 @@ SIGNATURES = (
     # src/zmq_van.h: there is no socket to node 9
     row(r"there is no socket to node \d|failed to send message to node \[|lost some servers", "rank_crashed",
         Grade.ECHO, "firewall", tag="gone"),
+    # ConnectionError: Ray is trying to start at 10.1.0.1:6379, but is already running at 10.1.0.2:6379.
+    row(r"Ray is trying to start at \S{1,255}, but is already running", "rendezvous_misconfig", Grade.LIKELY,
+        "port_in_use", meaning="a Ray cluster of an earlier run is still there", fix="ray stop"),
+    # RuntimeError: Distributed package doesn't have MPI built in
+    row(r"Distributed package doesn't have (?!NCCL)\w{2,6}|"
+        r"(?:MPI|UCC|Gloo) (?:support|backend) is not (?:built|available)",
+        "launcher_mismatch", Grade.LIKELY, "version_mismatch"),
 )  # fmt: skip

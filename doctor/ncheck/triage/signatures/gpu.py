@@ -84,9 +84,10 @@ SIGNATURES = (
         r"the current PyTorch installation",
         "arch_unsupported", Grade.CERTAIN, "driver_insufficient"),
     # RuntimeError: CUDA error: invalid device ordinal
-    row(r"invalid device ordinal|cudaErrorInvalidDevice\b", "gpu_mapping", Grade.CERTAIN),
+    row(r"invalid device ordinal|cudaErrorInvalidDevice\b|device >= 0 && device < num_gpus", "gpu_mapping",
+        Grade.CERTAIN),
     # CUDA error: all CUDA-capable devices are busy or unavailable
-    row(r"devices are busy or unavailable|cudaErrorDevicesUnavailable", "gpu_mapping", Grade.LIKELY, "gpu_fault",
+    row(r"busy or unavailable|cudaErrorDevicesUnavailable", "gpu_mapping", Grade.POSSIBLE, "gpu_fault",
         fix="nvidia-smi --query-gpu=index,compute_mode --format=csv"),
     # NCCL WARN Cuda failure 217 'peer access is not supported between these two devices'
     row(r"peer access is not supported between these two devices|cudaErrorPeerAccessUnsupported", "p2p_unsupported",
@@ -104,7 +105,8 @@ SIGNATURES = (
     row(r"(?:uncorrectable|pending) ECC error|uncorrectable/|ECC error encountered|cudaErrorECCUncorrectable",
         "gpu_fault", Grade.CERTAIN),
     # CUDA error: uncorrectable NVLink error detected during the execution
-    row(r"uncorrectable NVLink error|cudaErrorNvlinkUncorrectable|hardware stack error", "gpu_fault", Grade.CERTAIN),
+    row(r"uncorrectable NVLink error|cudaErrorNvlinkUncorrectable|hardware stack error|"
+        r"unrecoverable hardware error|hipErrorECCNotCorrectable", "gpu_fault", Grade.CERTAIN),
     # NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
     # NVRM: Xid (PCI:0000:dc:00): 45, pid=77, name=python3, Ch 00000001 caused by previous Xid 149
     # NVRM: Xid (PCI:0018:01:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)
@@ -152,7 +154,7 @@ SIGNATURES = (
     # NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from
     row(r"NV_ERR_(?:RESET_REQUIRED|GPU_IS_LOST|GPU_NOT_FULL_POWER|ECC_ERROR|INVALID_GPU_ERROR)|"
         r"NVRM: .{0,120}(?:[Tt]imeout .{0,40}(?:GSP|RPC)|GSP .{0,60}(?:heartbeat|timed? ?out|failed))",
-        "gpu_fault", Grade.LIKELY, "driver_insufficient", "fabric_manager", fix="sudo journalctl -k -g NVRM"),
+        "gpu_fault", Grade.CERTAIN, "driver_insufficient", "fabric_manager", fix="sudo journalctl -k -g NVRM"),
     # ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0.
     row(r"only supports? (?:on )?(?:Ampere|Hopper|Turing|Volta) GPUs|only supported on GPUs with compute capability|"
         r"[Rr]equires (?:a GPU with |device with )?(?:compute )?capability", "arch_unsupported", Grade.LIKELY,
@@ -160,4 +162,12 @@ SIGNATURES = (
     # kernel: pcieport 0000:40:01.1: pciehp: Slot(3): Link Down
     row(r"pciehp: Slot\(\S{1,20}\): (?:Link Down|Card not present)|DPC: containment event", "gpu_fault", Grade.POSSIBLE,
         "node_failed", meaning="a device left the PCIe bus", fix="sudo journalctl -k -g pcieport"),
+    # kernel: amdgpu 0000:03:00.0: amdgpu: GPU reset begin!
+    row(r"amdgpu.{0,120}(?:GPU reset begin|ring \S{1,30} timeout|uncorrectable|GPU hang)|HW Exception by GPU node",
+        "gpu_fault", Grade.LIKELY, "software_bug", fix="sudo journalctl -k -g amdgpu"),
+    # nvcc fatal   : Unsupported gpu architecture 'compute_120'
+    row(r"Unsupported gpu architecture '|is not defined for option 'gpu-name'", "arch_unsupported", Grade.LIKELY,
+        "version_mismatch", meaning="the CUDA compiler is too old for this GPU, or too new", fix="nvcc --version"),
+    # RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":838
+    row(r"NVML_SUCCESS == r INTERNAL ASSERT FAILED", "gpu_oom", Grade.POSSIBLE, "driver_insufficient"),
 )  # fmt: skip

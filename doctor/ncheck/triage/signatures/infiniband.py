@@ -96,7 +96,7 @@ SIGNATURES = (
     row(r"GPU Direct RDMA Disabled for HCA", "gpudirect_rdma", Grade.POSSIBLE, passing=True),
     # cat: /sys/kernel/mm/memory_peers/nv_mem/version: No such file or directory
     row(r"memory_peers/\S*: No such file|modprobe: .*(?:nvidia[-_]peermem|nv_peer_mem)|"
-        r"nvidia[-_]peermem.*(?:Invalid argument|Unknown "
+        r"(?:nvidia[-_]peermem|nv_peer_mem).*(?:Invalid argument|Unknown "
         r"symbol|[Ff]ail)",
         "gpudirect_rdma"),
     # NCCL WARN NET/IB : Unable to open device mlx5_1

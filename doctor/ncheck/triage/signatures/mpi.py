@@ -272,4 +272,10 @@ SIGNATURES = (
     row(r"OSError: (?!lib(?:nccl|cuda|cudart|cublas|torch|c10|ibverbs|mlx|rdmacm|efa))lib[\w.+-]{1,80}: cannot open "
         r"shared object", "version_mismatch", Grade.LIKELY, "rank_crashed", kind="import",
         meaning="a program does not find a library that it needs", fix="ldconfig -p"),
+    # Access denied by pam_slurm_adopt: you have no active jobs on this node
+    row(r"Access denied by pam_slurm|Access denied for user \S{1,64} by PAM|Failed to access \"/\S{0,40}munge",
+        "ssh_auth", Grade.LIKELY),
+    # Connection to node03 closed by remote host.
+    row(r"^\W{0,10}Connection to (?P<node>[A-Za-z0-9][\w.-]{0,252}) closed by remote host", "node_failed", Grade.ECHO,
+        "rank_crashed", tag="gone"),
 )  # fmt: skip

@@ -128,11 +128,13 @@ SIGNATURES = (
     row(r"Assertion [`'\"].{0,300} failed\b|"
         r"^(?!.{0,100}NVRM: ).{0,2000}Assertion failed(?:: | in file )|Assertion `|assertion failed: |"
         r"corrupted (?:size vs\. prev_size|double-linked list)|double free or corruption|free\(\): invalid|"
-        r"malloc\(\): |munmap_chunk\(\)|stack smashing detected|pure virtual method called",
+        r"malloc\(\): |double free detected|"
+        r"libc\+\+abi: terminating|munmap_chunk\(\)|stack smashing detected|pure virtual method called",
         "rank_crashed", Grade.LIKELY, "software_bug", "version_mismatch", kind="assertion",
         meaning="a rank stopped in native code: an assertion, or damaged memory", fix="ulimit -c unlimited"),
     # F1122 13:50:47.079073 63928 user_op.cpp:299] Check failed: it != arg2tensor_desc_.end() Cannot find input
-    row(r"\bF\d{4,8} .{0,80}\] Check failed: (?!.{0,300}(?:Machine \d+ lost|nccl|cuda|CUDA))|"
+    row(r"\bF\d{4,8} .{0,80}\] Check failed: (?!.{0,300}(?:Machine \d+ lost|nccl|cuda|CUDA|No route to|"
+        r"Connection |unreachable|already in use|Cannot assign))|"
         r"terminate called after throwing an instance of '(?!c10|std::bad_alloc|gloo)",
         "rank_crashed", Grade.POSSIBLE, "software_bug", kind="assertion",
         meaning="a rank stopped in native code: a check of its own failed", fix="ulimit -c unlimited"),
@@ -180,4 +182,13 @@ SIGNATURES = (
     Signature(re.compile(
         _BEFORE + r"(?P<exception>(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|Failure))"
         r"(?::|\s*$)"), _exception),
+    # Aborted (core dumped)
+    row(r"(?:Aborted|已放弃|已中止) \((?:core dumped|核心已转储)\)", "", Grade.ECHO, tag="gone"),
+    # RuntimeError: module compiled against API version 0x10 but this version of numpy is 0xe
+    row(r"compiled against A[BP]I version .{1,40} but this version of numpy", "version_mismatch", Grade.LIKELY,
+        "rank_crashed"),
+    # torch._dynamo.exc.Unsupported: call_function
+    row(_BEFORE + r"(?:[A-Za-z_]\w{0,60}\.){1,8}(?:exc|_?exceptions?|_?errors?|lib)\.[A-Z]\w{0,60}: ", "rank_crashed",
+        Grade.POSSIBLE, kind="exception", passing=True, fallback=True,
+        meaning="a rank stopped with an exception in its own program"),
 )  # fmt: skip

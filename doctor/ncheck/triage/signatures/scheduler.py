@@ -179,4 +179,7 @@ SIGNATURES = (
     # slurmctld: error: Nodes node03 not responding, setting DOWN
     row(r"not responding, setting DOWN|\bNodeNotReady\b|node\.kubernetes\.io/(?:unreachable|not-ready)", "node_failed",
         Grade.LIKELY, "firewall", passing=True),
+    # kernel: {1}[Hardware Error]: event severity: fatal
+    row(r"\[Hardware Error\]: event severity: (?:fatal|recoverable)", "node_failed", Grade.LIKELY, "gpu_fault",
+        meaning="the kernel reports a fault of the machine", fix="sudo journalctl -k -p err"),
 )  # fmt: skip

@@ -109,7 +109,7 @@ SIGNATURES = (
     # Timed out initializing process group in store based barrier (world_size=2, worker_count=1, timeout=0:30:00)
     Signature(re.compile(r"world_size=(\d{1,9}), worker_count=(\d{1,9}),"), _barrier),
     # torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients. 1/2 clients joined.
-    row(r"waiting for clients\. \d+/\d+ clients joined|RendezvousTimeoutError|RendezvousClosedError",
+    row(r"[Tt]imed out (?:after .{1,30} )?waiting for clients|RendezvousTimeoutError|RendezvousClosedError",
         "rendezvous_misconfig", Grade.LIKELY, "rank_crashed", "firewall", tag="store"),
     # ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected
     row(r"environment variable \w+ expected, but not set|error initializing torch\.distributed using|"
