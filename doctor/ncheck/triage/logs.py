@@ -73,7 +73,7 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
             _read(scan, source, unread)
     diagnoses = _candidates(scan)
     healthy = not diagnoses and any(log.steps or log.done for log in scan.logs)
-    summary = _summary(scan, diagnoses, healthy=healthy)
+    summary = _summary(scan, diagnoses, unread, healthy=healthy)
     return LogReport(diagnoses, healthy, summary, len(scan.logs), sum(log.lines for log in scan.logs), tuple(unread))
 
 
@@ -146,7 +146,7 @@ def _candidate(score: float, diagnosis: Diagnosis) -> Candidate:
     )
 
 
-def _summary(scan: Scan, diagnoses: tuple[Candidate, ...], *, healthy: bool) -> str:
+def _summary(scan: Scan, diagnoses: tuple[Candidate, ...], unread: list[Unreadable], *, healthy: bool) -> str:
     """Return the answer in one sentence."""
     if diagnoses:
         best = diagnoses[0]
@@ -156,7 +156,7 @@ def _summary(scan: Scan, diagnoses: tuple[Candidate, ...], *, healthy: bool) -> 
     if healthy:
         return "no failure: the job makes progress"
     if not any(log.lines for log in scan.logs):
-        return "nothing to read: the log is empty" if scan.logs else "no log was read"
+        return "no log was read" if unread or not scan.logs else "nothing to read: the log is empty"
     return _no_answer(scan)
 
 

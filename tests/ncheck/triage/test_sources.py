@@ -118,18 +118,14 @@ def test_standard_input_is_read_packed_or_not() -> None:
     )
 
 
-def test_utf_16_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "job.log"
-    path.write_text("开始\n已杀死\n", encoding="utf-16")
-    assert kinds(examine(path)) == ["killed"]
-
-
 def test_what_is_no_log_is_named_if_the_user_named_it(tmp_path: Path) -> None:
     binary = tmp_path / "model.bin"
     binary.write_bytes(bytes(range(256)) * 99)
-    assert examine(binary, "/dev/null").unread == (
+    report = examine(binary, "/dev/null")
+    assert report.unread == (
         Unreadable(str(binary), "is not text"), Unreadable("/dev/null", "is a device, not a log"),
     )  # fmt: skip
+    assert (report.diagnoses, report.healthy, report.summary) == ((), False, "no log was read")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
         (missing,) = examine(tmp_path / "socket").unread
