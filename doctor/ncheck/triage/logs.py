@@ -105,13 +105,15 @@ def _candidates(scan: Scan) -> tuple[Candidate, ...]:
         named = {diagnosis.cause for diagnosis in found}
         ranked += [(round(score * 0.6, 2), other) for other in candidates(best) if other.cause not in named]
     if not found:
-        ranked = [(0.3, _trouble(log.trouble)) for log in scan.logs if log.trouble and not _ended_well(log)][:1]
+        ranked = [(0.3, _trouble(log.trouble)) for log in scan.logs if log.trouble and _told(log)][:1]
     ranked.sort(key=lambda pair: -pair[0])
     return tuple(_candidate(score, diagnosis) for score, diagnosis in ranked[:MOST_CANDIDATES])
 
 
-def _ended_well(log: Log) -> bool:
-    return bool(log.done and log.trouble and log.trouble.number < log.done)
+def _told(log: Log) -> bool:
+    """Return whether the trouble of a log is that of its job: it did not end well after it, and is no other program."""
+    ended_well = log.done and log.trouble and log.trouble.number < log.done
+    return not ended_well and (log.known or log.steps or bool(log.done))
 
 
 def _trouble(line: Line) -> Diagnosis:

@@ -48,7 +48,8 @@ _NO_LINE_ENDS = bytes(set(range(256)) - set(b"\r\n"))
 _HEX = re.compile(rb"0x[0-9a-f]+")
 
 
-_ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
+# colours and cursor movements, and titles of windows
+_ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)")
 
 
 # What follows is searched in templates: in lower case, without digits.
@@ -94,8 +95,8 @@ _CONNECTED = re.compile(r"nccl info (?:channel|ring) .* via ")
 # step 512 loss nan
 # FATAL: checkpoint is corrupt
 _BAD = re.compile(
-    r"\b(?:abort(?:s|ed|ing)?(?! complete)|(?<!non-)fatal(?!: not a git)|panic|diverged|traceback"
-    r"|terminat(?:ed|ing)(?! normally)|killed(?!  )|giving up)\b"
+    r"(?<![/.-])\b(?:abort(?:s|ed|ing)?(?! complete)|(?<!non-)fatal(?!: not a git)|panic|diverged|traceback"
+    r"|terminat(?:ed|ing)(?! normally)|killed(?!  )|giving up)\b(?!\.+[a-z])"
     r"|\bnan\b(?! (?:iterations|checks?|count|steps))"
     r"|(?<!bus )\b(?!dlerror)\w*(?:error|exception)\b(?=:\s*[^\s.,-]|\s*$)"
 )
@@ -115,7 +116,7 @@ _PROCESS = re.compile(r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):\d+ \[\d+\]")
 _PROGRAMS = (
     "nccl", "torch", "horovod", "mpirun", "mpiexec", "mpi_", "orte", "prte", "pmix", "hydra", "open mpi", "deepspeed",
     "slurm", "srun", "kernel:", "nvrm", "traceback", "gloo", "raylet", "lightning", "cuda", "tensorflow", "mxnet",
-    "paddle", "oneflow", "ucx", "ssh:", "xla", "rank", "epoch", "nvidia", "accelerate",
+    "paddle", "oneflow", "ucx", "ssh:", "xla", "rank", "epoch", "nvidia", "accelerate", "linux version",
 )  # fmt: skip
 
 
@@ -131,18 +132,23 @@ class Hit:
 class _Template:
     """What the lines of one template are good for. `tail` are the last of those that were not read at once."""
 
-    signatures: tuple[Signature, ...]
-    done: bool
-    steps: bool
-    progress: bool  # done, steps, or a job that started
-    connected: bool
-    bad: bool
-    context: bool
-    ranks: bool
-    ignored: bool  # the exception below it ended nothing
-    matters: bool  # whether its lines are to be looked at one by one
+    signatures: tuple[Signature, ...] = ()
+    done: bool = False
+    steps: bool = False
+    progress: bool = False  # done, steps, or a job that started
+    connected: bool = False
+    bad: bool = False
+    context: bool = False
+    ranks: bool = False
+    ignored: bool = False  # the exception below it ended nothing
+    program: bool = False  # of a program that is known here
+    matters: bool = False  # whether its lines are to be looked at one by one
     seen: int = 0
     tail: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=_LAST))
+
+
+# Of the lines that say only that a known program wrote them.
+_PROGRAM = _Template(program=True)
 
 
 @dataclass
@@ -155,6 +161,7 @@ class Log:
     lines: int = 0
     done: int = 0
     last_progress: deque[int] = field(default_factory=lambda: deque(maxlen=3))
+    known: bool = False  # whether a known program wrote a line of it
     moment: Moment | None = None  # of the last line that was looked at
     steps: bool = False
     started: bool = False  # NCCL initialised a communicator
@@ -170,7 +177,6 @@ class Scan:
         self.logs: list[Log] = []
         self.world_size = 0  # of the largest communicator, 0 if no line says it
         self.timed_out: set[str] = set()  # ranks
-        self.known = False  # whether a line of a known program was among them
         self._index = _index()
         self._templates: dict[bytes, _Template | None] = {}
         self._seen: list[_Template] = []  # in the log that is read now
@@ -179,6 +185,11 @@ class Scan:
         self._context: list[Line] = []
         self._late_context: deque[Line] = deque(maxlen=_MOST_CONTEXT)
         self._rank_of_process: dict[tuple[str, str], tuple[int, str]] = {}  # in the largest communicator
+
+    @property
+    def known(self) -> bool:
+        """Whether a line of a known program is among them."""
+        return any(log.known for log in self.logs)
 
     @property
     def hits(self) -> list[Hit]:
@@ -224,6 +235,9 @@ class Scan:
         for at, found in enumerate([known[template[:LONGEST]] for template in templates]):
             if found is None:
                 continue
+            log.known = log.known or found.program
+            if found is _PROGRAM:
+                continue
             if ends is None:
                 number = log.lines + 1 + at
             else:
@@ -261,7 +275,6 @@ class Scan:
         harmless = bool(_HARMLESS.search(text))
         if harmless:
             signatures = ()
-        self.known = self.known or "program" in marks
         done = "done" in marks and bool(_DONE.search(text))
         steps = "steps" in marks and bool(_STEPS.search(text)) and not _NAN.search(text)
         found = _Template(
@@ -274,9 +287,12 @@ class Scan:
             context="context" in marks,
             ranks="ranks" in marks,
             ignored="ignored" in marks,
+            program="program" in marks,
             matters=bool(signatures) or not marks.isdisjoint(("context", "ranks", "ignored")),
         )
-        return found if found.matters or found.progress or found.connected or found.bad else None
+        if found.matters or found.progress or found.connected or found.bad:
+            return found
+        return _PROGRAM if found.program else None
 
     def _progress(self, log: Log, found: _Template, number: int) -> None:
         log.last_progress.append(number)

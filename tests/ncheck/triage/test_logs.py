@@ -196,6 +196,8 @@ def test_a_log_of_another_program_is_said_to_be_one(tmp_path: Path) -> None:
     found = report(tmp_path, {"access.log": '10.1.0.3 - - "GET / HTTP/1.1" 200 12\n' * 5})
     assert (found.diagnoses, found.healthy, found.unread) == ((), False, ())
     assert found.summary.startswith("no line of a program that ncheck knows")
+    other = report(tmp_path, {"mail.log": "smtpd: fatal: no such user\nsmtpd: killed by signal\n"})
+    assert (other.diagnoses, other.healthy) == ((), False)
     assert report(tmp_path, {"empty.log": ""}).summary == "nothing to read: the log is empty"
 
 

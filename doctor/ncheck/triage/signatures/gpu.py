@@ -113,7 +113,7 @@ SIGNATURES = (
     Signature(re.compile(r"NVRM: Xid \([^)]*\): (?P<number>\d{1,4})(?:.{0,200}(?:caused by previous Xid "
                          r"(?P<previous>\d{1,4})|(?P<links>\bNonfatal)))?"), _xid),
     # NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.
-    row(r"has fallen off the bus|GPU is lost\.|SXid \([^)]*\): \d+, Fatal", "gpu_fault", Grade.CERTAIN,
+    row(r"fallen off the bus|GPU is lost\.|SXid \([^)]*\): \d+, Fatal", "gpu_fault", Grade.CERTAIN,
         fix="sudo journalctl -k -g NVRM"),
     # Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error
     row(r"Unable to determine the device handle for GPU", "gpu_fault", Grade.CERTAIN, fix="sudo journalctl -k -g NVRM"),
