@@ -301,6 +301,44 @@ def interfaces_differ(lines: Sequence[Line]) -> Detected:
         yield _OTHER_NAMES, tuple(by_name.values())
 
 
+# mlx5_core 0000:3b:00.0 mlx5_0: Port: 1 Link DOWN
+# i40e 0000:5e:00.0 ens1f0: NIC Link is Down
+# bond0: (slave ens1f0): link status definitely down, disabling slave
+# IPv6: ADDRCONF(NETDEV_UP): ib0: link is not ready
+_LINK = re.compile(
+    r"\b(?P<device>mlx\d_\w{1,20}|(?:eth|en|ib|bond|wl)\w{1,20})\)?:?\s.{0,20}?\b[Ll]ink (?:is |status definitely )?"
+    r"(?P<state>DOWN|[Dd]own|not ready|UP|[Uu]p|ACTIVE|becomes ready)\b"
+)
+
+
+_HCA_DOWN = Reading("ib_fabric", Grade.LIKELY, ("ib_wrong_hca",), fix="ibstat")
+
+
+_HCA_WAS_DOWN = replace(_HCA_DOWN, context=True, explains=frozenset({"ib", "qp"}))
+
+
+_LINK_DOWN = Reading("ib_fabric", Grade.POSSIBLE, ("node_failed",), passing=True, fix="ip -br link",
+                     meaning="the link of a network interface went down")  # fmt: skip
+
+
+def links_down(lines: Sequence[Line]) -> Detected:
+    """Yield the lines in which the kernel reports a link down.
+
+    A link that is up later is no fault by itself: that of an HCA explains completions with errors.
+    """
+    down: dict[tuple[str, str], Line] = {}
+    for line in lines:
+        if "ink" not in line.text or not (match := _LINK.search(line.text)):
+            continue
+        device = line.host, match["device"]
+        if match["state"].lower() in ("down", "not ready"):
+            down[device] = line
+        elif (before := down.pop(device, None)) and match["device"].startswith("mlx"):
+            yield _HCA_WAS_DOWN, (before,)
+    for (_, name), line in down.items():
+        yield (_HCA_DOWN if name.startswith("mlx") else _LINK_DOWN), (line,)
+
+
 # Root Cause (first observed failure):
 _ROOT_CAUSE = "Root Cause (first observed failure)"
 
@@ -394,6 +432,7 @@ DETECTORS: tuple[Callable[[Sequence[Line]], Detected], ...] = (
     local_interfaces,
     names_differ,
     interfaces_differ,
+    links_down,
     first_to_fail,
 )
 
@@ -403,5 +442,6 @@ WORDS = (
     "nccl version", "plugin", "using network", "worknccl(", " via pp/", "nthread", " pid ", "avg bus bandwidth",
     "libibverbs", "bootstrap", "net/socket", "net : using", "net/ib", "nccl_ib_", "]ib", "]roce", "using ib",
     "using roce", "socket interface found", "root cause (first", "host      : ", "rank      : ", "exitcode  : ",
+    " link down", " link up", " link is ", " link active", " link status", " link becomes",
     "last enqueued", "global_rank: ", ". process , total ",
 )  # fmt: skip

@@ -98,7 +98,7 @@ _BAD = re.compile(
     r"(?<![/.-])\b(?:abort(?:s|ed|ing)?(?! complete)|(?<!non-)fatal(?!: not a git)|panic|diverged|traceback"
     r"|terminat(?:ed|ing)(?! normally)|killed(?!  )|giving up)\b(?!\.+[a-z])"
     r"|\bnan\b(?! (?:iterations|checks?|count|steps))"
-    r"|(?<!bus )\b(?!dlerror)\w*(?:error|exception)\b(?=:\s*[^\s.,-]|\s*$)"
+    r"|(?<!bus )(?<![/-])\b(?!dlerror)\w*(?:error|exception)\b(?=:\s*[^\s.,-]|\s*$)"
 )
 
 

@@ -107,7 +107,6 @@ FAILURES = [
     ("NCCL WARN NET/IB: Got completion from peer 10.1.0.2<4> with status=12 (Recv) localGid fe80::1", "roce_gid", ""),
     ("NCCL WARN NET/OFI aws-ofi-nccl initialization failed", "net_plugin", ""),
     ("NCCL WARN Call to ibv_query_gid failed with error No such device", "roce_gid", ""),
-    ("kernel: IPv6: ADDRCONF(NETDEV_UP): ib0: link is not ready", "ib_fabric", ""),
     ("E0101 dns_resolver.cc: DNS resolution failed for service: node01:50051", "dns_failure", ""),
     ("ERROR: [Errno 98] error while attempting to bind on address: address already in use", "port_in_use",
      ""),

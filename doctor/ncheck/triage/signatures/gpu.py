@@ -157,8 +157,8 @@ SIGNATURES = (
         "gpu_fault", Grade.CERTAIN, "driver_insufficient", "fabric_manager", fix="sudo journalctl -k -g NVRM"),
     # ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0.
     row(r"only supports? (?:on )?(?:Ampere|Hopper|Turing|Volta) GPUs|only supported on GPUs with compute capability|"
-        r"[Rr]equires (?:a GPU with |device with )?(?:compute )?capability", "arch_unsupported", Grade.LIKELY,
-        "rank_crashed"),
+        r"[Rr]equires (?:a GPU with |a device with )?(?:CUDA )?compute capability", "arch_unsupported", Grade.LIKELY,
+        "rank_crashed", passing=True),
     # kernel: pcieport 0000:40:01.1: pciehp: Slot(3): Link Down
     row(r"pciehp: Slot\(\S{1,20}\): (?:Link Down|Card not present)|DPC: containment event", "gpu_fault", Grade.POSSIBLE,
         "node_failed", meaning="a device left the PCIe bus", fix="sudo journalctl -k -g pcieport"),

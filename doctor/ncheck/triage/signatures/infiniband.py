@@ -110,8 +110,6 @@ SIGNATURES = (
         "software_bug"),
     # NCCL WARN NET/IB : Attempted to connect incompatible devices: 0(mlx5_0) and 3(mlx5_9)
     row(r"connect incompatible devices|NICs of only one link type", "ib_wrong_hca", Grade.LIKELY),
-    # kernel: mlx5_core 0000:3b:00.0: mlx5_0: Port: 1 Link DOWN
-    row(r"mlx\d.{0,200}Link (?:DOWN|down)\b", "ib_fabric", Grade.LIKELY, fix="ibstat"),
     # State: Down
     row(r"^\s*(?:State: Down\b|Physical state: (?:Polling|Disabled))", "ib_fabric", Grade.LIKELY,
         "ib_wrong_hca", context=True, explains=_IB),
@@ -147,7 +145,6 @@ SIGNATURES = (
     # NCCL WARN Call to ibv_query_gid failed with error No such device
     row(r"ibv_query_gid\S{0,4} failed", "roce_gid", Grade.POSSIBLE, "ib_wrong_hca", "container_isolation",
         fix="show_gids"),
-    # kernel: IPv6: ADDRCONF(NETDEV_UP): ib0: link is not ready
-    row(r"\bib\w{1,12}: link is not ready|_do_madrpc failed", "ib_fabric", Grade.POSSIBLE, "ib_wrong_hca", passing=True,
-        fix="ibstat"),
+    # ibwarn: [77] mad_rpc: _do_madrpc failed; dport (Lid 4)
+    row(r"_do_madrpc failed", "ib_fabric", Grade.POSSIBLE, "ib_wrong_hca", passing=True, fix="ibstat"),
 )  # fmt: skip

@@ -66,6 +66,7 @@ SIGNATURES = (
     row(r"Killed process \d+ \(.{1,40}total-vm", "rank_crashed", Grade.CERTAIN, "gpu_oom", kind="memory",
         meaning="the machine ran out of memory and killed a rank", fix="sudo journalctl -k -g oom"),
     # OSError: inotify_add_watch: No space left on device
-    row(r"inotify.{0,80}(?:No space left|[Tt]oo many|limit)", "nofile_limit", Grade.LIKELY,
+    row(r"inotify.{0,80}(?:No space left|[Tt]oo many|limit (?:was )?(?:reached|exceeded))", "nofile_limit",
+        Grade.LIKELY,
         fix="sysctl fs.inotify.max_user_watches"),
 )  # fmt: skip

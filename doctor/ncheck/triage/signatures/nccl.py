@@ -224,7 +224,8 @@ SIGNATURES = (
         "ib_fabric", Grade.POSSIBLE, "rank_crashed", "gpudirect_rdma", tag="ib"),
     # NCCL WARN Attribute coll of node net not found
     row(r"Attribute \S{1,60} of node \S{1,60} not found|No path computed to go from|could not find CPU close to GPU|"
-        r"Could not open XML (?:graph|topology)? ?file|XML (?:Parse|Import|Export)\b|Failed to find reverse path|"
+        r"Could not open XML (?:graph|topology)? ?file|NCCL WARN XML (?:Parse|Import|Export)\b|"
+        r"Failed to find reverse path|"
         r"XML parser is limited to|Error : ring \d+ does not (?:loop back|contain)|GetXmlFromCpu :",
         "software_bug", Grade.POSSIBLE, "container_isolation", "version_mismatch",
         meaning="NCCL cannot read the machine's topology: a topology file, a virtual machine, or a bug",

@@ -143,9 +143,8 @@ SIGNATURES = (
         r"mce: \[Hardware Error\]|EXT4-fs error|XFS .{0,80}(?:corruption|Shutdown)|I/O error, dev \w+",
         "node_failed", Grade.LIKELY, "gpu_fault", "storage_hang", meaning="the kernel reports a fault of the machine",
         fix="sudo journalctl -k -p err"),
-    # kernel: bond0: (slave ens1f0): link status definitely down, disabling slave
-    row(r"link status definitely down|NIC Link is Down|eth\w*: [Ll]ink (?:is )?[Dd]own|\bLink is [Dd]own\b|"
-        r"carrier lost|NETDEV WATCHDOG: ", "ib_fabric", Grade.POSSIBLE, "node_failed", passing=True,
+    # kernel: NETDEV WATCHDOG: ens1f0 (i40e): transmit queue 3 timed out
+    row(r"carrier lost|NETDEV WATCHDOG: ", "ib_fabric", Grade.POSSIBLE, "node_failed", passing=True,
         meaning="the link of a network interface went down", fix="ip -br link"),
     # Warning  Evicted  pod/worker-3  The node was low on resource: memory.
     row(r"The node was low on resource: (?:memory|ephemeral-storage)|reason: (?:Evicted|OOMKilled)|"
