@@ -26,7 +26,8 @@ _MEMORY = frozenset({"memory"})
 
 SIGNATURES = (
     # NCCL WARN Cuda failure 2 'out of memory'
-    row(r"Cuda failure (?:\d+ )?'out of memory'|CUDA out of memory|CUDA error: out of memory|OutOfMemoryError: CUDA|"
+    row(r"(?:Cuda|HIP) failure:? (?:\d+ )?'out of memory'|CUDA out of memory|CUDA error: out of memory|"
+        r"OutOfMemoryError: CUDA|"
         r"CUDA driver error: out of memory|cuda runtime error \(2\)|cudaMalloc (?:retry )?failed: out of memory|"
         r"cupy\.\S{0,40}OutOfMemoryError",
         "gpu_oom", Grade.CERTAIN, "rank_crashed", tag="memory"),
@@ -80,8 +81,8 @@ SIGNATURES = (
     row(r"not supported in the installed CUDA driver|cudaErrorCallRequiresNewerDriver", "driver_insufficient",
         Grade.CERTAIN, "version_mismatch"),
     # NCCL WARN Cuda failure 98 'invalid device function'
-    row(r"invalid device function|no kernel image is available|cudaErrorNoKernelImageForDevice|is not compatible with "
-        r"the current PyTorch installation",
+    row(r"invalid device function|no kernel image is available|cudaErrorNoKernelImageForDevice|hipErrorNoBinaryForGpu|"
+        r"is not compatible with the current PyTorch installation",
         "arch_unsupported", Grade.CERTAIN, "driver_insufficient"),
     # RuntimeError: CUDA error: invalid device ordinal
     row(r"invalid device ordinal|cudaErrorInvalidDevice\b|device >= 0 && device < num_gpus", "gpu_mapping",
@@ -150,7 +151,7 @@ SIGNATURES = (
         r"NVLink SHARP .{0,60}(?:failed|error)",
         "nvls_failure", Grade.LIKELY, "fabric_manager", "driver_insufficient", tag="nvls"),
     # NCCL WARN Cuda failure 700 'something that no other signature knows'
-    row(r"NCCL WARN Cuda failure ", "", Grade.ECHO, tag="cuda", fallback=True),
+    row(r"NCCL WARN (?:Cuda|HIP) failure\b", "", Grade.ECHO, tag="cuda", fallback=True),
     # NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from
     row(r"NV_ERR_(?:RESET_REQUIRED|GPU_IS_LOST|GPU_NOT_FULL_POWER|ECC_ERROR|INVALID_GPU_ERROR)|"
         r"NVRM: .{0,120}(?:[Tt]imeout .{0,40}(?:GSP|RPC)|GSP .{0,60}(?:heartbeat|timed? ?out|failed))",
@@ -170,4 +171,11 @@ SIGNATURES = (
         "version_mismatch", meaning="the CUDA compiler is too old for this GPU, or too new", fix="nvcc --version"),
     # RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":838
     row(r"NVML_SUCCESS == r INTERNAL ASSERT FAILED", "gpu_oom", Grade.POSSIBLE, "driver_insufficient"),
+    # Memory access fault by GPU node-1 (Agent handle: 0x55d0) on address 0x7f00. Reason: Page not present
+    row(r"Memory access fault by GPU node|HSA_STATUS_ERROR_(?:MEMORY|OUT_OF_RES|EXC)\w{1,30}", "rank_crashed",
+        Grade.POSSIBLE, "gpu_fault", "software_bug", "gpu_oom", kind="segfault",
+        meaning="the program of a rank crashed on its AMD GPU", fix="sudo journalctl -k -g amdgpu"),
+    # HSA_STATUS_ERROR_HARDWARE_EXCEPTION: An HSAIL operation resulted in a hardware exception.
+    row(r"HSA_STATUS_ERROR_HARDWARE_EXCEPTION", "gpu_fault", Grade.LIKELY, "software_bug",
+        fix="sudo journalctl -k -g amdgpu"),
 )  # fmt: skip

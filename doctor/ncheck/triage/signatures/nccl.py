@@ -63,7 +63,7 @@ SIGNATURES = (
         "no_interface", "net_plugin", "software_bug",
         meaning="a rank sent no address: it has no interface, or uses another version or plug-in"),
     # NCCL WARN Error: network IB not found.
-    row(r"Error ?: network \S+ not found|Failed to initialize any NET plugin", "ibverbs_missing", Grade.LIKELY,
+    row(r"Error ?: network [\w ]{1,40} not found|Failed to initialize any NET plugin", "ibverbs_missing", Grade.LIKELY,
         "net_plugin", "container_isolation", "ib_fabric",
         meaning="NCCL finds no device for the network that NCCL_NET names"),
     # NCCL WARN NET/OFI Unable to find a protocol that worked. Failing initialization.

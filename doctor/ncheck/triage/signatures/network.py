@@ -240,6 +240,7 @@ SIGNATURES = (
     row(r"网络不可达", "routing", Grade.LIKELY, "wrong_nic", tag="connect"),
     # gcs: DNS resolution failed for service: node01:50051
     row(r"DNS resolution failed|nodename nor servname provided|gethostbyname\(.{1,255}\) failed|"
+        r"lookup \S{1,255} on \S{1,60}: no such host|"
         r"rendezvous endpoint .{1,255} cannot be resolved", "dns_failure", Grade.LIKELY, "rendezvous_misconfig",
         tag="name", fix="getent hosts NODE"),
     # curl: (6) Could not resolve host: node99
