@@ -50,6 +50,7 @@ NEAR_MISSES = {
         "n1:7:8 [0] NCCL INFO NCCL_IB_TIMEOUT set by environment to 22.",
         "n1:7:8 [0] NCCL INFO GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 8 > 5)",
         "kernel: mlx5_core 0000:3b:00.0: Port module event: module 0, Cable plugged",
+        "kernel: mlx5_core 0000:3b:00.1: Port module event: module 1, Cable unplugged",
         "kernel: mlx5_core 0000:3b:00.0 eth2: Link up",
         "export NCCL_IB_RETRY_CNT=7",
         "max locked memory       (kbytes, -l) unlimited",

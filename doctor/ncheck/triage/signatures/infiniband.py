@@ -135,7 +135,7 @@ SIGNATURES = (
         r"ib_mlx5\S{0,40} .{0,100}(?:timed out|[Rr]emote (?:operation|access) error)",
         "ib_fabric", Grade.POSSIBLE, "roce_gid", "rank_crashed", "gpudirect_rdma", tag="ib", fallback=True),
     # mlx5_core 0000:3b:00.0: Port module event[error]: module 0, Cable error, Cable is unplugged
-    row(r"Port module event\S{0,10}: .{0,60}(?:error|unplugged|shorted)|mlx5_core.{0,80}(?:device's health compromised|"
+    row(r"Port module event\[error\]|mlx5_core.{0,80}(?:device's health compromised|"
         r"[Ff]atal error \d|health poll failed|Health issue observed)",
         "ib_fabric", Grade.LIKELY, "node_failed", meaning="the kernel reports a fault of an HCA or of its cable",
         fix="sudo journalctl -k -g mlx5"),

@@ -228,7 +228,7 @@ SIGNATURES = (
         r"Failed to find reverse path|"
         r"XML parser is limited to|Error : ring \d+ does not (?:loop back|contain)|GetXmlFromCpu :",
         "software_bug", Grade.POSSIBLE, "container_isolation", "version_mismatch",
-        meaning="NCCL cannot read the machine's topology: a topology file, a virtual machine, or a bug",
+        passing=True, meaning="NCCL cannot read the machine's topology: a topology file, a virtual machine, or a bug",
         fix="env | grep -E 'NCCL_(TOPO|GRAPH)'"),
     # NCCL WARN Multicast support requested for team but none available on system.
     row(r"[Mm]ulticast support requested .{0,40}but none available|[Mm]ultimem pointer requested but system does not|"
@@ -252,12 +252,13 @@ SIGNATURES = (
         fix="ibdev2netdev"),
     # mpiexec: Symbol `orte_schizo' has different size in shared object, consider re-linking
     row(r"Symbol [`'].{1,120}' has different size in shared object", "version_mismatch", Grade.LIKELY, "software_bug",
+        passing=True,
         meaning="a program runs with another version of a library than it was built with",
         fix="ldd $(command -v mpirun)"),
     # NCCL WARN NET/OFI aws-ofi-nccl initialization failed
     row(r"NET/\w{2,12} .{0,120}(?:initialization failed|init failed)|NCCL WARN NET/OFI (?!Request |Only |No NIC)"
         r".{0,200}(?:[Ff]ailed|Couldn't|Unable to|ERROR: )", "net_plugin", Grade.LIKELY, "no_interface",
-        "memlock_limit", fix="fi_info -l"),
+        "memlock_limit", passing=True, fix="fi_info -l"),
     # NCCL WARN NET/OFI Request completed with error. RC: 107
     row(r"NET/OFI Request .{0,80}completed with error", "ib_fabric", Grade.POSSIBLE, "rank_crashed", "net_plugin",
         tag="ib"),
