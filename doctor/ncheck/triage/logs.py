@@ -169,4 +169,5 @@ def _no_answer(scan: Scan) -> str:
             "no line of a program that ncheck knows: it reads logs of NCCL, PyTorch, MPI, Horovod, Slurm and the kernel"
         )
     seen = "NCCL started; " if any(log.started for log in scan.logs) else ""
-    return f"{seen}no known failure, and no sign that the job made progress: if it hangs, these logs do not show why"
+    answer = "no known failure, and no sign that the job made progress"
+    return f"{seen}{answer}; while it hangs, ncheck triage nodes.txt looks at the job itself"
