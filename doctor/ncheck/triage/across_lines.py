@@ -99,6 +99,90 @@ def collectives_differ(lines: Sequence[Line]) -> Detected:
             yield Reading("collective_mismatch", grade, ("slow_rank_timeout",)), tuple(by_collective.values())
 
 
+# [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1, NumelOut=1,
+_SIZES = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+), NumelIn=(\d+), NumelOut=(\d+),")
+
+
+# [PG ID 0 PG GUID 0(default_pg) Rank 0] Timeout at NCCL work: 122, last enqueued NCCL work: 127, ...
+_AT_WORK = re.compile(r"(?:at work|at NCCL work|work sequence id): (\d+)\b.{0,60}last enqueued")
+
+
+# In these every rank passes the same number of elements, and none leaves before all have come.
+_SAME_SIZES = frozenset({"ALLREDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"})
+
+
+_OTHER_SIZE = Reading("collective_mismatch", Grade.LIKELY, ("slow_rank_timeout",),
+                      meaning="the ranks call the same collective with different sizes")  # fmt: skip
+
+
+_OTHER_NUMBER = Reading("collective_mismatch", Grade.POSSIBLE, ("slow_rank_timeout", "rank_crashed"),
+                        meaning="the ranks wait in different collectives: one called fewer of them")  # fmt: skip
+
+
+def sequences_differ(lines: Sequence[Line]) -> Detected:
+    """Yield a line for each sequence number, or each size under one of them, that ranks of one group time out at.
+
+    Each group counts its own collectives. New releases name the group only in the line after that of the collective.
+    """
+    works: dict[tuple[str, str], tuple[str, ...]] = {}  # by rank and number: operation and sizes
+    by_group: dict[str, dict[str, tuple[str, Line]]] = {}  # number and line, by group and rank
+    for line in lines:
+        if not line.rank or not ("WorkNCCL(" in line.text or "last enqueued" in line.text):
+            continue
+        work, at_work, group = _SIZES.search(line.text), _AT_WORK.search(line.text), _GROUP.search(line.text)
+        if work:
+            works.setdefault((line.rank, work[1]), work.groups()[1:])
+        if group and (work or at_work):
+            number = work[1] if work else at_work[1] if at_work else ""
+            by_group.setdefault(group[1], {}).setdefault(line.rank, (number, line))
+    for by_rank in by_group.values():
+        waits = {rank: (number, works.get((rank, number), ()), line) for rank, (number, line) in by_rank.items()}
+        waits = {rank: wait for rank, wait in waits.items() if wait[1][:1] and wait[1][0] in _SAME_SIZES}
+        numbers = {number: line for number, _, line in reversed(waits.values())}
+        sizes = {work: line for _, work, line in reversed(waits.values())}
+        if len(numbers) > 1:
+            behind = min(waits, key=lambda rank: int(waits[rank][0]))
+            yield replace(_OTHER_NUMBER, rank=behind), tuple(numbers.values())
+        elif len(sizes) > 1 and len({work[0] for work in sizes}) == 1:
+            yield _OTHER_SIZE, tuple(sizes.values())
+
+
+# Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/8
+# Training in distributed mode with multiple processes, 1 device per process. Process 0, total 8, device cuda:0.
+_JOINS = re.compile(r"GLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})|\. Process (\d{1,6}), total (\d{1,6})[,.]")
+
+
+_AT_ONCE = 200  # lines: what starts together; later, one process says it again for its next step
+
+
+_SAME_RANK = Reading("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch",), passing=True,
+                     meaning="several processes have the same rank, and other ranks do not exist")  # fmt: skip
+
+
+_OTHER_WORLD = Reading("rendezvous_misconfig", Grade.LIKELY, ("launcher_mismatch",), passing=True,
+                       meaning="the processes do not agree on the number of ranks")  # fmt: skip
+
+
+def ranks_given_twice(lines: Sequence[Line]) -> Detected:
+    """Yield the lines of two processes with one rank, if ranks are missing, or of two with different world sizes."""
+    joined = [(line, match) for line in lines if "ember" in line.text.lower() or ", total " in line.text
+              if (match := _JOINS.search(line.text))]  # fmt: skip
+    first: dict[str, Line] = {}
+    worlds: dict[str, Line] = {}
+    twice: tuple[Line, ...] = ()
+    for line, match in joined:
+        rank, world = match[1] or match[3], match[2] or match[4]
+        before = first.setdefault(rank, line)
+        worlds.setdefault(world, line)
+        near = before.order[0] != line.order[0] or line.number - before.number <= _AT_ONCE
+        if before is not line and near and not twice:
+            twice = before, line
+    if len(worlds) > 1:
+        yield _OTHER_WORLD, tuple(worlds.values())
+    elif twice and len(first) < int(next(iter(worlds))):
+        yield _SAME_RANK, twice
+
+
 # node01:77:80 [6] NCCL INFO Channel 00 : 6[6] -> 10[2] via P2P/IPC
 _P2P = re.compile(r"\b(\d{1,5})\[(\d{1,2})\] -> (\d{1,5})\[(\d{1,2})\] via P2P/(?:IPC|CUMEM)")
 
@@ -189,6 +273,72 @@ def names_differ(lines: Sequence[Line]) -> Detected:
         yield reading, (next(iter(lacking.values())), others[0])
 
 
+_ADDRESS = re.compile(r"(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}$")
+
+
+_OTHER_NAMES = Reading(
+    "nic_names_differ",
+    Grade.LIKELY,
+    ("wrong_nic", "routing"),
+    context=True,
+    explains=frozenset({"connect", "waits", "gone", "system"}),
+    meaning="the nodes use interfaces of different names and networks",
+)
+
+
+def interfaces_differ(lines: Sequence[Line]) -> Detected:
+    """Yield a line for each interface that NCCL chose first, if names and networks differ between the nodes.
+
+    That is no fault by itself. Different names in one network are none at all.
+    """
+    by_host: dict[str, tuple[NetworkUse, Line]] = {}
+    for line in lines:
+        if line.host and "sing" in line.text and (use := _first_socket(line.text)) and not _is_local(use):
+            by_host.setdefault(line.host, (use, line))
+    networks = {match[1] for use, _ in by_host.values() if (match := _ADDRESS.match(use.address))}
+    by_name = {use.name: line for use, line in reversed(by_host.values())}
+    if len(by_name) > 1 and len(networks) > 1:
+        yield _OTHER_NAMES, tuple(by_name.values())
+
+
+# mlx5_core 0000:3b:00.0 mlx5_0: Port: 1 Link DOWN
+# i40e 0000:5e:00.0 ens1f0: NIC Link is Down
+# bond0: (slave ens1f0): link status definitely down, disabling slave
+# IPv6: ADDRCONF(NETDEV_UP): ib0: link is not ready
+_LINK = re.compile(
+    r"\b(?P<device>mlx\d_\w{1,20}|(?:eth|en|ib|bond|wl)\w{1,20})\)?:?\s.{0,20}?\b[Ll]ink (?:is |status definitely )?"
+    r"(?P<state>DOWN|[Dd]own|not ready|UP|[Uu]p|ACTIVE|becomes ready)\b"
+)
+
+
+_HCA_DOWN = Reading("ib_fabric", Grade.LIKELY, ("ib_wrong_hca",), fix="ibstat")
+
+
+_HCA_WAS_DOWN = replace(_HCA_DOWN, context=True, explains=frozenset({"ib", "qp"}))
+
+
+_LINK_DOWN = Reading("ib_fabric", Grade.POSSIBLE, ("node_failed",), passing=True, fix="ip -br link",
+                     meaning="the link of a network interface went down")  # fmt: skip
+
+
+def links_down(lines: Sequence[Line]) -> Detected:
+    """Yield the lines in which the kernel reports a link down.
+
+    A link that is up later is no fault by itself: that of an HCA explains completions with errors.
+    """
+    down: dict[tuple[str, str], Line] = {}
+    for line in lines:
+        if "ink" not in line.text or not (match := _LINK.search(line.text)):
+            continue
+        device = line.host, match["device"]
+        if match["state"].lower() in ("down", "not ready"):
+            down[device] = line
+        elif (before := down.pop(device, None)) and match["device"].startswith("mlx"):
+            yield _HCA_WAS_DOWN, (before,)
+    for (_, name), line in down.items():
+        yield (_HCA_DOWN if name.startswith("mlx") else _LINK_DOWN), (line,)
+
+
 # Root Cause (first observed failure):
 _ROOT_CAUSE = "Root Cause (first observed failure)"
 
@@ -275,10 +425,14 @@ DETECTORS: tuple[Callable[[Sequence[Line]], Detected], ...] = (
     plugins_differ,
     networks_differ,
     collectives_differ,
+    sequences_differ,
+    ranks_given_twice,
     nodes_taken_for_one,
     tests_run_alone,
     local_interfaces,
     names_differ,
+    interfaces_differ,
+    links_down,
     first_to_fail,
 )
 
@@ -288,4 +442,6 @@ WORDS = (
     "nccl version", "plugin", "using network", "worknccl(", " via pp/", "nthread", " pid ", "avg bus bandwidth",
     "libibverbs", "bootstrap", "net/socket", "net : using", "net/ib", "nccl_ib_", "]ib", "]roce", "using ib",
     "using roce", "socket interface found", "root cause (first", "host      : ", "rank      : ", "exitcode  : ",
+    " link down", " link up", " link is ", " link active", " link status", " link becomes",
+    "last enqueued", "global_rank: ", ". process , total ",
 )  # fmt: skip

@@ -88,6 +88,33 @@ class Line:
     moment: Moment | None = None
 
 
+def as_utf8(part: bytes) -> bytes:
+    """Return lines as UTF-8: those that are not are taken for GBK, in which programs write on older Chinese systems.
+
+    GBK has capital letters and brackets as second bytes, so nothing may be searched or changed in it before.
+    """
+    if part.isascii():
+        return part
+    try:
+        part.decode()
+    except UnicodeDecodeError:
+        return b"\n".join(_line_as_utf8(line) for line in part.split(b"\n"))
+    return part
+
+
+def _line_as_utf8(line: bytes) -> bytes:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        pass
+    else:
+        return line
+    try:
+        return line.decode("gb18030").encode()
+    except UnicodeDecodeError:
+        return line
+
+
 def cleaned(raw: str) -> str:
     """Return the text of a line, bounded, without colours and bold type."""
     text = raw[:LONGEST].rstrip()

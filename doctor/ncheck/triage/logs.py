@@ -73,7 +73,7 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
             _read(scan, source, unread)
     diagnoses = _candidates(scan)
     healthy = not diagnoses and any(log.steps or log.done for log in scan.logs)
-    summary = _summary(scan, diagnoses, healthy=healthy)
+    summary = _summary(scan, diagnoses, unread, healthy=healthy)
     return LogReport(diagnoses, healthy, summary, len(scan.logs), sum(log.lines for log in scan.logs), tuple(unread))
 
 
@@ -105,13 +105,15 @@ def _candidates(scan: Scan) -> tuple[Candidate, ...]:
         named = {diagnosis.cause for diagnosis in found}
         ranked += [(round(score * 0.6, 2), other) for other in candidates(best) if other.cause not in named]
     if not found:
-        ranked = [(0.3, _trouble(log.trouble)) for log in scan.logs if log.trouble and not _ended_well(log)][:1]
+        ranked = [(0.3, _trouble(log.trouble)) for log in scan.logs if log.trouble and _told(log)][:1]
     ranked.sort(key=lambda pair: -pair[0])
     return tuple(_candidate(score, diagnosis) for score, diagnosis in ranked[:MOST_CANDIDATES])
 
 
-def _ended_well(log: Log) -> bool:
-    return bool(log.done and log.trouble and log.trouble.number < log.done)
+def _told(log: Log) -> bool:
+    """Return whether the trouble of a log is that of its job: it did not end well after it, and is no other program."""
+    ended_well = log.done and log.trouble and log.trouble.number < log.done
+    return not ended_well and (log.known or log.steps or bool(log.done))
 
 
 def _trouble(line: Line) -> Diagnosis:
@@ -146,7 +148,7 @@ def _candidate(score: float, diagnosis: Diagnosis) -> Candidate:
     )
 
 
-def _summary(scan: Scan, diagnoses: tuple[Candidate, ...], *, healthy: bool) -> str:
+def _summary(scan: Scan, diagnoses: tuple[Candidate, ...], unread: list[Unreadable], *, healthy: bool) -> str:
     """Return the answer in one sentence."""
     if diagnoses:
         best = diagnoses[0]
@@ -156,9 +158,16 @@ def _summary(scan: Scan, diagnoses: tuple[Candidate, ...], *, healthy: bool) -> 
     if healthy:
         return "no failure: the job makes progress"
     if not any(log.lines for log in scan.logs):
-        return "nothing to read: the log is empty" if scan.logs else "no log was read"
+        return "no log was read" if unread or not scan.logs else "nothing to read: the log is empty"
+    return _no_answer(scan)
+
+
+def _no_answer(scan: Scan) -> str:
+    """Return what logs show that decide nothing: NCCL's start alone is no sign that the job goes on."""
     if not scan.known:
         return (
             "no line of a program that ncheck knows: it reads logs of NCCL, PyTorch, MPI, Horovod, Slurm and the kernel"
         )
-    return "no known failure, and no sign that the job made progress: if it hangs, these logs do not show why"
+    seen = "NCCL started; " if any(log.started for log in scan.logs) else ""
+    answer = "no known failure, and no sign that the job made progress"
+    return f"{seen}{answer}; while it hangs, ncheck triage nodes.txt looks at the job itself"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from ncheck.triage.across_lines import WORDS as WORDS_ACROSS_LINES
-from ncheck.triage.lines import LONGEST, Line, Moment, cleaned, host_of, moment_of, rank_of, rank_of_file
+from ncheck.triage.lines import LONGEST, Line, Moment, as_utf8, cleaned, host_of, moment_of, rank_of, rank_of_file
 from ncheck.triage.literals import Index, literals
 from ncheck.triage.signature import Reading, Signature
 
@@ -41,14 +41,15 @@ _LOOK_BACK = 100  # lines in which a line without a time looks for the time of a
 _LOWER = bytes(byte + 32 if 65 <= byte <= 90 else byte for byte in range(256))  # noqa: PLR2004  A to Z
 
 
-_LINE_ENDS = re.compile(rb"[\r\n]")
+_NO_LINE_ENDS = bytes(set(range(256)) - set(b"\r\n"))
 
 
 # 0x55d0ab12f00: nothing that a template needs
 _HEX = re.compile(rb"0x[0-9a-f]+")
 
 
-_ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
+# colours and cursor movements, and titles of windows
+_ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)")
 
 
 # What follows is searched in templates: in lower case, without digits.
@@ -58,7 +59,7 @@ _ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # `Trainer.fit` stopped: `max_epochs=3` reached.
 _DONE = re.compile(
     r"# (?:avg bus bandwidth|out of bounds values :  ok)"
-    r"|\btraining (?:is |has )?(?:complete\b|completed|finished|done\b)"
+    r"|\btraining (?:is |has )?(?:complete\b|completed|finished(?! iteration)|done\b)"
     r"|\bfinished training\b|`trainer\.fit` stopped: `max_|'train_runtime':|\bcompleted successfully\b"
 )
 
@@ -71,9 +72,12 @@ _STARTED = re.compile(r"init complete|launch mode parallel")
 # iteration       10/  500000 | consumed samples:  5120 | lm loss: 1.1E+01
 # INFO:root:Epoch[0] Batch [20] Speed: 26.81 samples/sec accuracy=0.109747
 # {'loss': 2.51, 'grad_norm': 1.1, 'learning_rate': 5e-05, 'epoch': 0.02}
+# Iter #1: 172.3 img/sec per GPU
+# Avg prompt throughput: 7.1 tokens/s, Avg generation throughput: 120.4 tokens/s, Running: 8 reqs
 #     8388608       2097152     float     sum      -1    250.0   33.55   33.55      0
 _STEPS = re.compile(
-    r"\b(?:epoch|step|iter|iters|iterations?|batch)\b.{0,300}(?:loss|accuracy|samples/s|images/s|tokens/s)"
+    r"\b(?:epoch|step|iter|iters|iterations?|batch)\b.{0,300}(?:loss|accuracy|(?:samples|images?|imgs?|tokens)/s)"
+    r"|\bavg generation throughput\b|\btraining finished iteration\b"
     r"|\bloss\b.{0,100}\b(?:epoch|step|iter)\b"
     r"|^[\s.:\[\]a-z_-]{0,40}\s(?:float|half|bfloat|double|u?int)\s{1,9}(?:sum|prod|min|max|avg|none)\s"
 )
@@ -91,9 +95,10 @@ _CONNECTED = re.compile(r"nccl info (?:channel|ring) .* via ")
 # step 512 loss nan
 # FATAL: checkpoint is corrupt
 _BAD = re.compile(
-    r"\b(?:abort(?:s|ed|ing)?|fatal(?!: not a git)|panic|diverged|traceback|terminat(?:ed|ing)|killed|giving up)\b"
+    r"(?<![/.-])\b(?:abort(?:s|ed|ing)?(?! complete)|(?<!non-)fatal(?!: not a git)|panic|diverged|traceback"
+    r"|terminat(?:ed|ing)(?! normally)|killed(?!  )|giving up)\b(?!\.+[a-z])"
     r"|\bnan\b(?! (?:iterations|checks?|count|steps))"
-    r"|\b(?!dlerror)\w*(?:error|exception)\b(?=:\s*[^\s.,-]|\s*$)"
+    r"|(?<!bus )(?<![/-])\b(?!dlerror)\w*(?:error|exception)\b(?=:\s*[^\s.,-]|\s*$)"
 )
 
 
@@ -111,7 +116,7 @@ _PROCESS = re.compile(r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):\d+ \[\d+\]")
 _PROGRAMS = (
     "nccl", "torch", "horovod", "mpirun", "mpiexec", "mpi_", "orte", "prte", "pmix", "hydra", "open mpi", "deepspeed",
     "slurm", "srun", "kernel:", "nvrm", "traceback", "gloo", "raylet", "lightning", "cuda", "tensorflow", "mxnet",
-    "paddle", "oneflow", "ucx", "ssh:", "xla", "rank", "epoch", "nvidia", "accelerate",
+    "paddle", "oneflow", "ucx", "ssh:", "xla", "rank", "epoch", "nvidia", "accelerate", "linux version",
 )  # fmt: skip
 
 
@@ -127,18 +132,23 @@ class Hit:
 class _Template:
     """What the lines of one template are good for. `tail` are the last of those that were not read at once."""
 
-    signatures: tuple[Signature, ...]
-    done: bool
-    steps: bool
-    progress: bool  # done, steps, or a job that started
-    connected: bool
-    bad: bool
-    context: bool
-    ranks: bool
-    ignored: bool  # the exception below it ended nothing
-    matters: bool  # whether its lines are to be looked at one by one
+    signatures: tuple[Signature, ...] = ()
+    done: bool = False
+    steps: bool = False
+    progress: bool = False  # done, steps, or a job that started
+    connected: bool = False
+    bad: bool = False
+    context: bool = False
+    ranks: bool = False
+    ignored: bool = False  # the exception below it ended nothing
+    program: bool = False  # of a program that is known here
+    matters: bool = False  # whether its lines are to be looked at one by one
     seen: int = 0
     tail: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=_LAST))
+
+
+# Of the lines that say only that a known program wrote them.
+_PROGRAM = _Template(program=True)
 
 
 @dataclass
@@ -151,8 +161,10 @@ class Log:
     lines: int = 0
     done: int = 0
     last_progress: deque[int] = field(default_factory=lambda: deque(maxlen=3))
+    known: bool = False  # whether a known program wrote a line of it
     moment: Moment | None = None  # of the last line that was looked at
     steps: bool = False
+    started: bool = False  # NCCL initialised a communicator
     connected: bool = False
     ignored: bool = False  # Python reported an exception that it ignores, and not yet its last line
     trouble: Line | None = None  # the first line since the last progress that sounds like a failure
@@ -165,7 +177,6 @@ class Scan:
         self.logs: list[Log] = []
         self.world_size = 0  # of the largest communicator, 0 if no line says it
         self.timed_out: set[str] = set()  # ranks
-        self.known = False  # whether a line of a known program was among them
         self._index = _index()
         self._templates: dict[bytes, _Template | None] = {}
         self._seen: list[_Template] = []  # in the log that is read now
@@ -174,6 +185,11 @@ class Scan:
         self._context: list[Line] = []
         self._late_context: deque[Line] = deque(maxlen=_MOST_CONTEXT)
         self._rank_of_process: dict[tuple[str, str], tuple[int, str]] = {}  # in the largest communicator
+
+    @property
+    def known(self) -> bool:
+        """Whether a line of a known program is among them."""
+        return any(log.known for log in self.logs)
 
     @property
     def hits(self) -> list[Hit]:
@@ -203,10 +219,11 @@ class Scan:
         return log
 
     def _read(self, log: Log, part: bytes) -> None:
+        part = as_utf8(part)
         if b"\x1b" in part:
             part = _ESCAPE.sub(b"", part)
         part = part.replace(b"\r\n", b"\n")
-        ends = _LINE_ENDS.findall(part) if b"\r" in part else None  # a progress bar is one line
+        ends = part.translate(None, _NO_LINE_ENDS) if b"\r" in part else None  # a progress bar is one line
         lower = part.translate(_LOWER)
         if b"0x" in lower:
             lower = _HEX.sub(b"0x", lower)
@@ -217,6 +234,9 @@ class Scan:
         number, upto, timed = log.lines + 1, 0, (-1, log.moment)
         for at, found in enumerate([known[template[:LONGEST]] for template in templates]):
             if found is None:
+                continue
+            log.known = log.known or found.program
+            if found is _PROGRAM:
                 continue
             if ends is None:
                 number = log.lines + 1 + at
@@ -252,9 +272,9 @@ class Scan:
         text = template.decode("utf-8", "replace")
         signatures = tuple(candidate for candidate in candidates if isinstance(candidate, Signature))
         marks = {candidate for candidate in candidates if isinstance(candidate, str)}
-        if signatures and "nccl info" in text and _HARMLESS_INFO.search(text):
+        harmless = bool(_HARMLESS.search(text))
+        if harmless:
             signatures = ()
-        self.known = self.known or "program" in marks
         done = "done" in marks and bool(_DONE.search(text))
         steps = "steps" in marks and bool(_STEPS.search(text)) and not _NAN.search(text)
         found = _Template(
@@ -263,13 +283,16 @@ class Scan:
             steps,
             progress=done or steps or ("started" in marks and bool(_STARTED.search(text))),
             connected="connected" in marks and bool(_CONNECTED.search(text)),
-            bad="bad" in marks and bool(_BAD.search(text)) and not text.lstrip().startswith("#"),
+            bad="bad" in marks and not harmless and bool(_BAD.search(text)) and not text.lstrip().startswith("#"),
             context="context" in marks,
             ranks="ranks" in marks,
             ignored="ignored" in marks,
+            program="program" in marks,
             matters=bool(signatures) or not marks.isdisjoint(("context", "ranks", "ignored")),
         )
-        return found if found.matters or found.progress or found.connected or found.bad else None
+        if found.matters or found.progress or found.connected or found.bad:
+            return found
+        return _PROGRAM if found.program else None
 
     def _progress(self, log: Log, found: _Template, number: int) -> None:
         log.last_progress.append(number)
@@ -278,6 +301,8 @@ class Scan:
             log.done = number
         elif found.steps:
             log.steps = True
+        else:
+            log.started = True
 
     def _line(  # noqa: PLR0913, PLR0917  what is known of the place
         self, log: Log, found: _Template, number: int, raw: list[bytes], at: int, timed: tuple[int, Moment | None]
@@ -333,8 +358,10 @@ class Scan:
 
 
 # node01:77:80 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0; most INFO lines report no trouble
-_HARMLESS_INFO = re.compile(
+# WARNING: Retrying (Retry(total=2)) after connection broken by 'NewConnectionError(...)': it is tried again
+_HARMLESS = re.compile(
     r"nccl info (?!.*(?:fail|error|retry|disabled|progress|without|mismatch|wrong|closed|nable|refused))"
+    r"|retrying \(retry\(total="
 )
 
 

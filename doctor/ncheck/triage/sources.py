@@ -203,14 +203,21 @@ def _text(chunks: Iterator[bytes]) -> Iterator[bytes]:
     while len(start) < _SNIFFED and (chunk := next(chunks, b"")):
         start += chunk
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        decoder = codecs.getincrementaldecoder("utf-16")("replace")
-        for chunk in _after(start, chunks):
-            yield decoder.decode(chunk).encode()
+        yield from _decoded(_after(start, chunks), "utf-16")
+        return
+    if start[1:200:2].count(0) > 90 and 0 not in start[0:200:2]:  # noqa: PLR2004  nearly all of them: ASCII in UTF-16
+        yield from _decoded(_after(start, chunks), "utf-16-le")
         return
     odd = sum(byte < 32 and byte not in b"\t\n\r\x08\x0c\x1b" for byte in start[:_SNIFFED])  # noqa: PLR2004
     if odd > len(start[:_SNIFFED]) / 50:
         raise UnreadableError("is not text")
     yield from _after(start.removeprefix(codecs.BOM_UTF8), chunks)
+
+
+def _decoded(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    for chunk in chunks:
+        yield decoder.decode(chunk).encode("utf-8", "replace")
 
 
 def _limited(chunks: Iterator[bytes], packed: str) -> Iterator[bytes]:

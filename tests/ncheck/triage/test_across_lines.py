@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.triage import diagnose
+from ncheck.triage import Confidence, diagnose
 
 
 def causes(*lines: str) -> list[str]:
@@ -33,6 +33,25 @@ def causes(*lines: str) -> list[str]:
         (("# nThread 1 nGpus 1 minBytes 8 maxBytes 1024", "# nThread 1 nGpus 1 minBytes 8 maxBytes 1024",
           "#  Rank  0 Group  0 Pid   5338 on   n1 device  0 [0x81] NVIDIA A100",
           "#  Rank  0 Group  0 Pid   5339 on   n2 device  0 [0x81] NVIDIA A100"), "launcher_mismatch"),
+        (("Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/2", "LOCAL_RANK: 0 - CUDA_VISIBLE_DEVICES: [0]",
+          "Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/2"), "rendezvous_misconfig"),
+        (("Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/2",
+          "Initializing distributed: GLOBAL_RANK: 3, MEMBER: 4/8"), "rendezvous_misconfig"),
+        (("Training in distributed mode with multiple processes. Process 0, total 2, device cuda:0.",
+          "Training in distributed mode with multiple processes. Process 0, total 2, device cuda:1."),
+         "rendezvous_misconfig"),
+        (("n1:1:2 [0] NCCL INFO Bootstrap : Using eno1:10.1.0.1<0>", "Call to connect timeout : Connection timed out",
+          "n2:1:2 [0] NCCL INFO Bootstrap : Using enp4s0:192.168.7.2<0>"), "nic_names_differ"),
+        (("kernel: mlx5_core 0000:3b:00.0: mlx5_0: Port: 1 Link DOWN",), "ib_fabric"),
+        (("kernel: mlx5_core 3b:00.0 ens1f0: Link up", "kernel: mlx5_core 3b:00.0 ens1f0: Link down"), "ib_fabric"),
+        (("kernel: mlx5_core 3b:00.0 mlx5_0: Port: 1 Link DOWN", "mlx5_core 3b:00.0 mlx5_0: Port: 1 Link ACTIVE",
+          "NCCL WARN NET/IB : Got completion from peer 10.0.1.23<4> with status=12 localGid fe80::1"), "ib_fabric"),
+        (("kernel: i40e 0000:5e:00.0 ens1f0: NIC Link is Down",), "ib_fabric"),
+        (("kernel: bond0: (slave ens1f0): link status definitely down, disabling slave",), "ib_fabric"),
+        (("kernel: IPv6: ADDRCONF(NETDEV_UP): ib0: link is not ready",), "ib_fabric"),
+        (("n1:1:2 [0] NCCL INFO Using network IB", "n1:1:2 [0] NCCL INFO NCCL_IB_HCA set to mlx5_0",
+          "libibverbs: Warning: couldn't load driver 'libmlx5-rdmav34.so': libmlx5-rdmav34.so: cannot open shared"),
+         "ibverbs_missing"),
     ],
 )  # fmt: skip
 def test_ranks_that_differ_are_detected(lines: tuple[str, ...], cause: str) -> None:
@@ -50,6 +69,13 @@ def test_ranks_that_differ_are_detected(lines: tuple[str, ...], cause: str) -> N
         ("n1:1:2 [0] NCCL INFO Bootstrap : Using lo:127.0.0.1<0>", "n1:1:3 [1] Bootstrap : Using lo:127.0.0.1<0>"),
         ("n1:1:2 [0] NCCL INFO Using network IB", "n2:1:2 [0] NCCL INFO Using network IB"),
         ("NCCL INFO Channel 00 : 3[3] -> 4[0] via P2P/IPC", "NCCL INFO Channel 01 : 0[3] -> 1[2] via P2P/IPC"),
+        ("kernel: mlx5_core 3b:00.0 mlx5_0: Port: 1 Link DOWN", "mlx5_core 3b:00.0 mlx5_0: Port: 1 Link ACTIVE"),
+        ("kernel: e1000e eth0: NIC Link is Down", "kernel: e1000e eth0: NIC Link is Up 1000 Mbps Full Duplex"),
+        ("IPv6: ADDRCONF(NETDEV_UP): ib0: link is not ready", "IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready"),
+        ("GLOBAL_RANK: 0, MEMBER: 1/2", "GLOBAL_RANK: 1, MEMBER: 2/2", "GLOBAL_RANK: 0, MEMBER: 1/2"),
+        ("GLOBAL_RANK: 0, MEMBER: 1/4", *("step done" for _ in range(300)), "GLOBAL_RANK: 0, MEMBER: 1/4"),
+        ("GLOBAL_RANK: 0, MEMBER: 1/4", "GLOBAL_RANK: 0, MEMBER: 1/4", "step 1 loss 0.2", "step 2 loss 0.2"),
+        ("n1:1:2 [0] NCCL INFO Bootstrap : Using eno1:10.1.0.1<0>", "n2:1:2 Bootstrap : Using eth0:10.2.0.1<0>"),
         ("# nThread 1 nGpus 1 minBytes 8 maxBytes 1024", "#  Rank  0 Group  0 Pid   5338 on   n1 device  0 [0x81] A100",
          "# Avg bus bandwidth    : 0", "# nThread 1 nGpus 1 minBytes 8 maxBytes 1024",
          "#  Rank  0 Group  0 Pid   5339 on   n1 device  0 [0x81] A100"),
@@ -64,4 +90,44 @@ def test_two_groups_may_wait_in_different_collectives() -> None:
         f"[PG {group} Rank {group}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType={kind}, N"
         for group, kind in ((0, "ALLREDUCE"), (1, "BROADCAST"))
     ]
+    assert causes(*lines) == ["slow_rank_timeout"]
+
+
+def timed_out(rank: int, number: int, operation: str = "ALLREDUCE", size: int = 8, group: str = "PG 0") -> str:
+    return (
+        f"[rank{rank}]:[E] [{group} Rank {rank}] Watchdog caught collective operation timeout: "
+        f"WorkNCCL(SeqNum={number}, OpType={operation}, NumelIn={size}, NumelOut={size}, Timeout(ms)=600000) ran"
+    )
+
+
+def test_the_rank_with_the_lowest_sequence_number_called_fewer_collectives() -> None:
+    found = diagnose([timed_out(0, 20), timed_out(1, 20), timed_out(2, 19), timed_out(3, 20)])[0]
+    assert (found.cause, found.ranks[0], found.confidence) == ("collective_mismatch", "2", Confidence.LOW)
+
+
+def test_the_group_may_stand_in_the_line_after_that_of_the_collective() -> None:
+    at_work = (
+        "[rank{0}]:[E] [PG ID 0 PG GUID 0(default_pg) Rank {0}] Timeout at NCCL work: {1}, last enqueued NCCL work: 127"
+    )
+    lines = [timed_out(rank, number, group="") for rank, number in ((0, 122), (1, 126))]
+    found = diagnose([*lines, at_work.format(0, 122), at_work.format(1, 126)])[0]
+    assert (found.cause, found.ranks) == ("collective_mismatch", ("0",))
+    assert causes(*lines) == ["slow_rank_timeout"]
+
+
+def test_ranks_that_pass_other_sizes_to_one_collective_do_not_match() -> None:
+    found = diagnose([timed_out(0, 20), timed_out(1, 20, size=9)])[0]
+    assert (found.cause, found.confidence) == ("collective_mismatch", Confidence.MEDIUM)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (timed_out(0, 20), timed_out(1, 20)),
+        (timed_out(0, 20), timed_out(1, 7, group="PG 1")),  # each group counts its own
+        (timed_out(0, 20, "BROADCAST"), timed_out(1, 19, "BROADCAST")),  # the root leaves early
+        (timed_out(0, 20), timed_out(0, 21)),  # one rank
+    ],
+)
+def test_ranks_that_wait_in_one_collective_only_wait(lines: tuple[str, ...]) -> None:
     assert causes(*lines) == ["slow_rank_timeout"]

@@ -76,6 +76,8 @@ def test_a_job_that_goes_on_gives_no_diagnosis_for_earlier_lines() -> None:
         "[c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
         'n1:7:8 [0] NCCL WARN Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!',
         "n1:7:8 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'",
+        "n1:7:8 [0] graph/xml.h:77 NCCL WARN Attribute class of node nic not found",
+        "n1:7:8 [0] NCCL WARN NET/OFI Unable to find a device of this type, trying the next one",
         "Epoch: [0][ 10/625]  Time 1.4  Loss 0.61 errors 0 failed 0",
     ]  # fmt: skip
     assert diagnose(log) == ()

@@ -169,15 +169,35 @@ def test_progress_that_ends_in_trouble_is_not_healthy(tmp_path: Path, line: str,
     assert (found.diagnoses[0].cause, found.diagnoses[0].kind, found.diagnoses[0].evidence[0].line) == (cause, kind, 6)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[1,0]<stdout>:Iter #{0}: 172.3 img/sec per GPU",
+        "625/625 [==============================] - 12s 19ms/step - loss: 0.{0}",
+        "iteration: {0}/1000  consumed samples: 640  total_loss: 9.5",
+        "completed step: {0}, seconds: 1.2, Tokens/s/device: 123, loss: 9.1",
+        "INFO:tensorflow:loss = 0.3, step = {0}",
+        "Avg prompt throughput: {0}.1 tokens/s, Avg generation throughput: 120.4 tokens/s, Running: 8 reqs",
+        "Training finished iteration {0} at 2026-01-01 10:00:00.",
+    ],
+)
+def test_the_steps_of_each_framework_are_progress(tmp_path: Path, line: str) -> None:
+    found = report(tmp_path, {"job.log": "".join(f"{line.format(step)}\n" for step in range(5))})
+    assert (found.healthy, found.summary) == (True, "no failure: the job makes progress")
+
+
 def test_a_start_alone_is_neither_healthy_nor_a_failure(tmp_path: Path) -> None:
     found = report(tmp_path, {"job.log": "n1:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 2 - Init COMPLETE\n"})
     assert (found.diagnoses, found.healthy) == ((), False)
+    assert found.summary.startswith("NCCL started; no known failure, and no sign that the job made progress")
 
 
 def test_a_log_of_another_program_is_said_to_be_one(tmp_path: Path) -> None:
     found = report(tmp_path, {"access.log": '10.1.0.3 - - "GET / HTTP/1.1" 200 12\n' * 5})
     assert (found.diagnoses, found.healthy, found.unread) == ((), False, ())
     assert found.summary.startswith("no line of a program that ncheck knows")
+    other = report(tmp_path, {"mail.log": "smtpd: fatal: no such user\nsmtpd: killed by signal\n"})
+    assert (other.diagnoses, other.healthy) == ((), False)
     assert report(tmp_path, {"empty.log": ""}).summary == "nothing to read: the log is empty"
 
 

@@ -118,18 +118,14 @@ def test_standard_input_is_read_packed_or_not() -> None:
     )
 
 
-def test_utf_16_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "job.log"
-    path.write_text("开始\n已杀死\n", encoding="utf-16")
-    assert kinds(examine(path)) == ["killed"]
-
-
 def test_what_is_no_log_is_named_if_the_user_named_it(tmp_path: Path) -> None:
     binary = tmp_path / "model.bin"
     binary.write_bytes(bytes(range(256)) * 99)
-    assert examine(binary, "/dev/null").unread == (
+    report = examine(binary, "/dev/null")
+    assert report.unread == (
         Unreadable(str(binary), "is not text"), Unreadable("/dev/null", "is a device, not a log"),
     )  # fmt: skip
+    assert (report.diagnoses, report.healthy, report.summary) == ((), False, "no log was read")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
         (missing,) = examine(tmp_path / "socket").unread
@@ -182,3 +178,23 @@ def test_a_file_that_grows_is_read_as_far_as_it_was(tmp_path: Path) -> None:
         with path.open("ab") as grown:
             grown.write(LOG)
         assert len(first) + sum(map(len, chunks)) == 7000
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "gbk", "gb18030"])
+@pytest.mark.parametrize(
+    ("line", "kind"), [("bash: ./train.sh: 权限不够", "permission"), ("段错误 (核心已转储)", "segfault")]
+)
+def test_a_log_is_read_in_the_encodings_of_shells(tmp_path: Path, encoding: str, line: str, kind: str) -> None:
+    path = tmp_path / "job.log"
+    path.write_bytes("\r\n".join((*["step 1 starts at 10:00"] * 9, line, "done", "")).encode(encoding))
+    report = examine(path)
+    assert (kinds(report), report.diagnoses[0].evidence[0].text, report.lines) == ([kind], line, 11)
+
+
+def test_a_line_in_another_encoding_does_not_change_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_bytes(
+        "进度 ████ 3/4\n".encode() + "已杀死\n".encode("gbk") + b"caf\xe9\xff \x81\n" + "步骤 4\n".encode()
+    )
+    report = examine(path)
+    assert (kinds(report), report.diagnoses[0].evidence[0].line, report.lines) == (["killed"], 2, 4)

@@ -51,7 +51,7 @@ SIGNATURES = (
         r"inconsistent tensor (?:shape|size)s? across|tensor shape .{0,80}differs across ranks",
         "collective_mismatch", Grade.LIKELY, "version_mismatch"),
     # DDP expects same model across all ranks, but Rank 0 has 161 params, while rank 1 has inconsistent 158 params.
-    row(r"DDP expects same model across all ranks|params? .{0,80}appears not to match (?:strides|"
+    row(r"DDP expects same model across all ranks|params?\S{0,12} .{0,120}appears not to match (?:strides|"
     r"sizes) of the same param|"
         r"has inconsistent \d+ params|Detected at least one rank that exhausted inputs|"
         r"verifies? params? across processes",
@@ -71,7 +71,8 @@ SIGNATURES = (
         r"WORLD_SIZE|MASTER_ADDR|MASTER_PORT|SLURM_\w{1,30}|OMPI_COMM_WORLD_\w{1,20})'|"
         r"Default process group has not been initialized|torch\.distributed is not (?:yet )?initialized|"
         r"[Ii]nvalid rank \d+, rank should be in the interval|rank \d+ >= world_size|"
-        r"The `?srun`? command is available on your system but is not used|You set `--ntasks=\d+` in your SLURM",
+        r"You set `--ntasks=\d+` in your SLURM|You set `\w+=\d+` in Lightning, but|"
+        r"MPI (?:rank|world size) \d+ does not match torch",
         "rendezvous_misconfig", Grade.LIKELY, "launcher_mismatch",
         meaning="the variables that name rank, world size or address are missing or wrong"),
     # MisconfigurationException: You requested gpu: [0, 1, 2, 3] But your machine only has: [0, 1]
@@ -100,8 +101,8 @@ SIGNATURES = (
     row(r"Could not find any running Ray instance|Failed to connect to (?:GCS|Ray cluster|the GCS server)|"
         r"Unable to connect to GCS|GCS server .{0,80}(?:unreachable|failed)|"
         r"ray start .{0,100}(?:Failed|failed)|This node has an IP address of .{0,80}but Ray expects",
-        "rendezvous_misconfig", Grade.LIKELY, "firewall", "wrong_nic", meaning="a worker cannot reach Ray's head node",
-        fix="ray status"),
+        "rendezvous_misconfig", Grade.POSSIBLE, "firewall", "wrong_nic", "rank_crashed",
+        meaning="a worker cannot reach Ray's head node", fix="ray status"),
     # Version mismatch: The cluster was started with: Ray: 2.9.0 Python: 3.10.12
     row(r"Version mismatch: The cluster was started with|Python(?: minor)? versions? .{0,60}(?:differ|mismatch)|"
         r"PicklingError: .{0,100}version|[Vv]ersion mismatch: (?:expected|got|server|client)",
@@ -134,7 +135,7 @@ SIGNATURES = (
         r"UNAVAILABLE: .{0,100}(?:failed to connect to all addresses|Socket closed|connection (?:reset|attempt))",
         "rank_crashed", Grade.ECHO, "firewall", "node_failed", tag="gone"),
     # tensorflow.python.framework.errors_impl.AlreadyExistsError: another task with the same name joined
-    row(r"[Aa]nother task with (?:the )?same (?:name|incarnation)|aborted: .{0,60}different incarnation|"
+    row(r"[Aa]nother task with (?:the )?same (?:name|incarnation)|"
         r"ALREADY_EXISTS: .{0,60}task", "rendezvous_misconfig", Grade.LIKELY,
         meaning="two processes have one task number, or one came back after a restart"),
     # E0101 cuda_dnn.cc: Loaded runtime CuDNN library: 8.0.5 but source was compiled with: 8.1.0
@@ -169,4 +170,53 @@ SIGNATURES = (
     row(r"NCCL [Ee]rror:? \d+:? |ncclResult \d|NCCL error: (?:unhandled|invalid|internal|remote)|"
         r"ncclCommInitRank(?:Config)?\S{0,200} failed|NCCL operation \S{1,60} failed|ncclGroupEnd\S{0,60} failed",
         "", Grade.ECHO, tag="system"),
+    # The `srun` command is available on your system but is not used. HINT: If your intention is to run Lightning on
+    row(r"The `?srun`? command is available on your system but is not used", "rendezvous_misconfig", Grade.POSSIBLE,
+        "launcher_mismatch", context=True, passing=True, explains=frozenset({"store", "connect", "waits"}),
+        meaning="the program was not started by srun, so that each process takes itself for rank 0"),
+    # RuntimeError: Unable to proceed, no GPU resources available
+    row(r"Unable to proceed, no GPU resources available|backend '?\w{1,8}'? requires at least one GPU", "gpu_mapping",
+        Grade.LIKELY, "driver_insufficient", "container_isolation"),
+    # /job:jax_worker/replica:0/task:1 unexpectedly tried to connect with a different incarnation.
+    row(r"tried to connect with a different incarnation|Task \S{1,80} is connected with a different incarnation",
+        "rank_crashed", Grade.POSSIBLE, "rendezvous_misconfig", "node_failed",
+        meaning="a task of the job restarted while the others went on"),
+    # This thread has been waiting for `initialize clique for rank 6` for 10 seconds and may be stuck.
+    row(r"This thread has been waiting for .{0,400} seconds and may be stuck|"
+        r"threads to join the rendezvous, but not all of them arrived", "slow_rank_timeout", Grade.ECHO,
+        "rank_crashed", "collective_mismatch", tag="waits", passing=True),
+    # Stopping coordination service as cluster registration failed. This may be due to 1) some tasks crashed earlier
+    row(r"coordination service as cluster registration failed|Wait_for_all_tasks_to_register", "rendezvous_misconfig",
+        Grade.POSSIBLE, "rank_crashed", "firewall", tag="store"),
+    # Terminating process because the JAX distributed service detected fatal errors.
+    row(r"because the (?:JAX|coordinator|distributed).{0,40} detected fatal errors", "", Grade.ECHO, tag="gone"),
+    # Can't find a `node_ip_address.json` file from /tmp/ray/session_x. Have you started Ray instance using `ray start`
+    row(r"Can't find a `?node_ip_address\.json`? file", "rendezvous_misconfig", Grade.POSSIBLE, "container_isolation",
+        passing=True, meaning="Ray does not run on this node, or in this container", fix="ray status"),
+    # RuntimeError: Session name session_2024 does not match persisted value session_2025.
+    row(r"Session name \S{1,80} does not match persisted value", "rendezvous_misconfig", Grade.LIKELY, "port_in_use",
+        meaning="another Ray cluster already uses this address", fix="ray stop"),
+    # A worker died or was killed while executing a task by an unexpected system error.
+    row(r"worker died or was killed while executing|Some Ray subprocesses exited unexpectedly|"
+        r"unable to connect to GCS server\. Perhaps it died", "rank_crashed", Grade.ECHO, "gpu_oom", tag="gone"),
+    # Exception: The current node timed out during startup. This could happen because some of the raylet failed to
+    row(r"current node timed out during startup", "rendezvous_misconfig", Grade.POSSIBLE, "rank_crashed", "firewall"),
+    # tcp_utils.cc:107] Retry to connect to 10.0.0.1:6170 while the server is not yet listening.
+    row(r"Retry to connect to \S{1,255} while the server is not yet listening|not ready endpoints:\s?\[|"
+        r"rpc server on some rank(?: have)? (?:are )?not (?:been created|ready)",
+        "rendezvous_misconfig", Grade.POSSIBLE, "firewall", "rank_crashed", "wrong_nic", tag="store", passing=True),
+    # [12:00:00] src/van.cc:290: Check failed: !ip.empty() failed to get ip
+    row(r"van\.cc:\d+.{0,120}failed to get ip", "no_interface", Grade.LIKELY, "nic_names_differ", "wrong_nic"),
+    # [12:00:00] src/van.cc:300: bind failed
+    row(r"van\.\w{1,2}:\d+.{0,120}(?:bind failed|failed to get a port)", "port_in_use", Grade.LIKELY, "wrong_nic"),
+    # src/zmq_van.h: there is no socket to node 9
+    row(r"there is no socket to node \d|failed to send message to node \[|lost some servers", "rank_crashed",
+        Grade.ECHO, "firewall", tag="gone"),
+    # ConnectionError: Ray is trying to start at 10.1.0.1:6379, but is already running at 10.1.0.2:6379.
+    row(r"Ray is trying to start at \S{1,255}, but is already running", "rendezvous_misconfig", Grade.LIKELY,
+        "port_in_use", meaning="a Ray cluster of an earlier run is still there", fix="ray stop"),
+    # RuntimeError: Distributed package doesn't have MPI built in
+    row(r"Distributed package doesn't have (?!NCCL)\w{2,6}|"
+        r"(?:MPI|UCC|Gloo) (?:support|backend) is not (?:built|available)",
+        "launcher_mismatch", Grade.LIKELY, "version_mismatch"),
 )  # fmt: skip

@@ -26,7 +26,10 @@ _MEMORY = frozenset({"memory"})
 
 SIGNATURES = (
     # NCCL WARN Cuda failure 2 'out of memory'
-    row(r"Cuda failure (?:\d+ )?'out of memory'|CUDA out of memory|CUDA error: out of memory|OutOfMemoryError: CUDA",
+    row(r"(?:Cuda|HIP) failure:? (?:\d+ )?'out of memory'|CUDA out of memory|CUDA error: out of memory|"
+        r"OutOfMemoryError: CUDA|"
+        r"CUDA driver error: out of memory|cuda runtime error \(2\)|cudaMalloc (?:retry )?failed: out of memory|"
+        r"cupy\.\S{0,40}OutOfMemoryError",
         "gpu_oom", Grade.CERTAIN, "rank_crashed", tag="memory"),
     # NCCL WARN Failed to CUDA calloc 6291456 bytes
     row(r"Failed to CUDA calloc|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED|CUDA_ERROR_OUT_OF_MEMORY",
@@ -56,7 +59,8 @@ SIGNATURES = (
     row(r"unsatisfied condition: cuda|compiled with an unsupported toolchain|cudaErrorUnsupportedPtxVersion",
         "driver_insufficient", Grade.CERTAIN, "version_mismatch"),
     # CUDA error: forward compatibility was attempted on non supported HW
-    row(r"forward compatibility was attempted on non supported HW|cudaErrorCompatNotSupportedOnDevice",
+    row(r"system has unsupported display driver|cudaErrorSystemDriverMismatch|"
+        r"forward compatibility was attempted on non supported HW|cudaErrorCompatNotSupportedOnDevice",
         "driver_insufficient", Grade.CERTAIN, "version_mismatch"),
     # Failed to initialize NVML: Driver/library version mismatch
     row(r"Driver/library version mismatch|NVRM: API mismatch", "driver_insufficient", Grade.CERTAIN, "version_mismatch",
@@ -77,13 +81,14 @@ SIGNATURES = (
     row(r"not supported in the installed CUDA driver|cudaErrorCallRequiresNewerDriver", "driver_insufficient",
         Grade.CERTAIN, "version_mismatch"),
     # NCCL WARN Cuda failure 98 'invalid device function'
-    row(r"invalid device function|no kernel image is available|cudaErrorNoKernelImageForDevice|is not compatible with "
-        r"the current PyTorch installation",
+    row(r"invalid device function|no kernel image is available|cudaErrorNoKernelImageForDevice|hipErrorNoBinaryForGpu|"
+        r"is not compatible with the current PyTorch installation",
         "arch_unsupported", Grade.CERTAIN, "driver_insufficient"),
     # RuntimeError: CUDA error: invalid device ordinal
-    row(r"invalid device ordinal|cudaErrorInvalidDevice\b", "gpu_mapping", Grade.CERTAIN),
+    row(r"invalid device ordinal|cudaErrorInvalidDevice\b|device >= 0 && device < num_gpus", "gpu_mapping",
+        Grade.CERTAIN),
     # CUDA error: all CUDA-capable devices are busy or unavailable
-    row(r"devices are busy or unavailable|cudaErrorDevicesUnavailable", "gpu_mapping", Grade.LIKELY, "gpu_fault",
+    row(r"busy or unavailable|cudaErrorDevicesUnavailable", "gpu_mapping", Grade.POSSIBLE, "gpu_fault",
         fix="nvidia-smi --query-gpu=index,compute_mode --format=csv"),
     # NCCL WARN Cuda failure 217 'peer access is not supported between these two devices'
     row(r"peer access is not supported between these two devices|cudaErrorPeerAccessUnsupported", "p2p_unsupported",
@@ -101,14 +106,15 @@ SIGNATURES = (
     row(r"(?:uncorrectable|pending) ECC error|uncorrectable/|ECC error encountered|cudaErrorECCUncorrectable",
         "gpu_fault", Grade.CERTAIN),
     # CUDA error: uncorrectable NVLink error detected during the execution
-    row(r"uncorrectable NVLink error|cudaErrorNvlinkUncorrectable|hardware stack error", "gpu_fault", Grade.CERTAIN),
+    row(r"uncorrectable NVLink error|cudaErrorNvlinkUncorrectable|hardware stack error|"
+        r"unrecoverable hardware error|hipErrorECCNotCorrectable", "gpu_fault", Grade.CERTAIN),
     # NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
     # NVRM: Xid (PCI:0000:dc:00): 45, pid=77, name=python3, Ch 00000001 caused by previous Xid 149
     # NVRM: Xid (PCI:0018:01:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)
     Signature(re.compile(r"NVRM: Xid \([^)]*\): (?P<number>\d{1,4})(?:.{0,200}(?:caused by previous Xid "
                          r"(?P<previous>\d{1,4})|(?P<links>\bNonfatal)))?"), _xid),
     # NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.
-    row(r"has fallen off the bus|GPU is lost\.|SXid \([^)]*\): \d+, Fatal", "gpu_fault", Grade.CERTAIN,
+    row(r"fallen off the bus|GPU is lost\.|SXid \([^)]*\): \d+, Fatal", "gpu_fault", Grade.CERTAIN,
         fix="sudo journalctl -k -g NVRM"),
     # Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error
     row(r"Unable to determine the device handle for GPU", "gpu_fault", Grade.CERTAIN, fix="sudo journalctl -k -g NVRM"),
@@ -144,4 +150,32 @@ SIGNATURES = (
         r"[Mm]ulticast (?:object|memory|binding).{0,60}(?:failed|error)|NVLS .{0,60}(?:failed|error|timed out)|"
         r"NVLink SHARP .{0,60}(?:failed|error)",
         "nvls_failure", Grade.LIKELY, "fabric_manager", "driver_insufficient", tag="nvls"),
+    # NCCL WARN Cuda failure 700 'something that no other signature knows'
+    row(r"NCCL WARN (?:Cuda|HIP) failure\b", "", Grade.ECHO, tag="cuda", fallback=True),
+    # NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from
+    row(r"NV_ERR_(?:RESET_REQUIRED|GPU_IS_LOST|GPU_NOT_FULL_POWER|ECC_ERROR|INVALID_GPU_ERROR)|"
+        r"NVRM: .{0,120}(?:[Tt]imeout .{0,40}(?:GSP|RPC)|GSP .{0,60}(?:heartbeat|timed? ?out|failed))",
+        "gpu_fault", Grade.CERTAIN, "driver_insufficient", "fabric_manager", fix="sudo journalctl -k -g NVRM"),
+    # ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0.
+    row(r"only supports? (?:on )?(?:Ampere|Hopper|Turing|Volta) GPUs|only supported on GPUs with compute capability|"
+        r"[Rr]equires (?:a GPU with |a device with )?(?:CUDA )?compute capability", "arch_unsupported", Grade.LIKELY,
+        "rank_crashed", passing=True),
+    # kernel: pcieport 0000:40:01.1: pciehp: Slot(3): Link Down
+    row(r"pciehp: Slot\(\S{1,20}\): (?:Link Down|Card not present)|DPC: containment event", "gpu_fault", Grade.POSSIBLE,
+        "node_failed", meaning="a device left the PCIe bus", fix="sudo journalctl -k -g pcieport"),
+    # kernel: amdgpu 0000:03:00.0: amdgpu: GPU reset begin!
+    row(r"amdgpu.{0,120}(?:GPU reset begin|ring \S{1,30} timeout|uncorrectable|GPU hang)|HW Exception by GPU node",
+        "gpu_fault", Grade.LIKELY, "software_bug", fix="sudo journalctl -k -g amdgpu"),
+    # nvcc fatal   : Unsupported gpu architecture 'compute_120'
+    row(r"Unsupported gpu architecture '|is not defined for option 'gpu-name'", "arch_unsupported", Grade.LIKELY,
+        "version_mismatch", meaning="the CUDA compiler is too old for this GPU, or too new", fix="nvcc --version"),
+    # RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":838
+    row(r"NVML_SUCCESS == r INTERNAL ASSERT FAILED", "gpu_oom", Grade.POSSIBLE, "driver_insufficient"),
+    # Memory access fault by GPU node-1 (Agent handle: 0x55d0) on address 0x7f00. Reason: Page not present
+    row(r"Memory access fault by GPU node|HSA_STATUS_ERROR_(?:MEMORY|OUT_OF_RES|EXC)\w{1,30}", "rank_crashed",
+        Grade.POSSIBLE, "gpu_fault", "software_bug", "gpu_oom", kind="segfault",
+        meaning="the program of a rank crashed on its AMD GPU", fix="sudo journalctl -k -g amdgpu"),
+    # HSA_STATUS_ERROR_HARDWARE_EXCEPTION: An HSAIL operation resulted in a hardware exception.
+    row(r"HSA_STATUS_ERROR_HARDWARE_EXCEPTION", "gpu_fault", Grade.LIKELY, "software_bug",
+        fix="sudo journalctl -k -g amdgpu"),
 )  # fmt: skip

@@ -25,8 +25,16 @@ _COMPLETIONS: Mapping[int, Reading] = {
 _ANY_COMPLETION = Reading("ib_fabric", Grade.POSSIBLE, ("roce_gid",), "ib")
 
 
+# NCCL names the GIDs for RoCE only: they are the first thing to look at.
+_NO_ANSWER_BY_ROCE = Reading("roce_gid", Grade.POSSIBLE, ("ib_fabric", "ib_wrong_hca", "routing", "rank_crashed"), "ib",
+                             meaning="the other NIC does not answer over RoCE: GID, VLAN or switch")  # fmt: skip
+
+
 def _completion(match: re.Match[str]) -> Reading:
-    return _COMPLETIONS.get(int(match[1]), _ANY_COMPLETION)
+    number = int(match[1])
+    if number == 12 and "localGid" in match.string:  # noqa: PLR2004  as above
+        return _NO_ANSWER_BY_ROCE
+    return _COMPLETIONS.get(number, _ANY_COMPLETION)
 
 
 # By errno or its text.
@@ -88,7 +96,7 @@ SIGNATURES = (
     row(r"GPU Direct RDMA Disabled for HCA", "gpudirect_rdma", Grade.POSSIBLE, passing=True),
     # cat: /sys/kernel/mm/memory_peers/nv_mem/version: No such file or directory
     row(r"memory_peers/\S*: No such file|modprobe: .*(?:nvidia[-_]peermem|nv_peer_mem)|"
-        r"nvidia[-_]peermem.*(?:Invalid argument|Unknown "
+        r"(?:nvidia[-_]peermem|nv_peer_mem).*(?:Invalid argument|Unknown "
         r"symbol|[Ff]ail)",
         "gpudirect_rdma"),
     # NCCL WARN NET/IB : Unable to open device mlx5_1
@@ -102,14 +110,16 @@ SIGNATURES = (
         "software_bug"),
     # NCCL WARN NET/IB : Attempted to connect incompatible devices: 0(mlx5_0) and 3(mlx5_9)
     row(r"connect incompatible devices|NICs of only one link type", "ib_wrong_hca", Grade.LIKELY),
-    # kernel: mlx5_core 0000:3b:00.0: mlx5_0: Port: 1 Link DOWN
-    row(r"mlx\d.{0,200}Link (?:DOWN|down)\b", "ib_fabric", Grade.LIKELY, fix="ibstat"),
     # State: Down
     row(r"^\s*(?:State: Down\b|Physical state: (?:Polling|Disabled))", "ib_fabric", Grade.LIKELY,
         "ib_wrong_hca", context=True, explains=_IB),
     # libibverbs: Warning: couldn't load driver 'libmlx5-rdmav34.so': cannot open shared object file
-    row(r"libibverbs: Warning: (?:couldn't load driver|no userspace device-specific driver)", "ibverbs_missing",
-        Grade.LIKELY, "container_isolation", passing=True),
+    row(r"libibverbs: Warning: (?:couldn't load driver '(?:lib)?(?:mlx[45]|bnxt_re|efa|irdma|hns)\b|"
+        r"couldn't load driver '(?:lib)?(?:mlx[45]|bnxt_re|efa|irdma|hns)-)", "ibverbs_missing",
+        Grade.POSSIBLE, "container_isolation", passing=True),
+    # libibverbs: Warning: no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs0
+    row(r"libibverbs: Warning: no userspace device-specific driver found", "ibverbs_missing", Grade.LIKELY,
+        "container_isolation", passing=True),
     # NCCL WARN NET/IB: read failed in ncclIbRoceGetVersionNum: Invalid argument
     row(r"ncclIbRoceGetVersionNum", "software_bug", Grade.LIKELY, "container_isolation", "roce_gid"),
     # OSError: libibverbs.so.1: cannot open shared object file: No such file or directory
@@ -124,4 +134,17 @@ SIGNATURES = (
         r"IBV_WC_(?:LOC|REM)_\w{1,20}_ERR|mlx5_poll_one.{0,80}error|"
         r"ib_mlx5\S{0,40} .{0,100}(?:timed out|[Rr]emote (?:operation|access) error)",
         "ib_fabric", Grade.POSSIBLE, "roce_gid", "rank_crashed", "gpudirect_rdma", tag="ib", fallback=True),
+    # mlx5_core 0000:3b:00.0: Port module event[error]: module 0, Cable error, Cable is unplugged
+    row(r"Port module event\[error\]|mlx5_core.{0,80}(?:device's health compromised|"
+        r"[Ff]atal error \d|health poll failed|Health issue observed)",
+        "ib_fabric", Grade.LIKELY, "node_failed", meaning="the kernel reports a fault of an HCA or of its cable",
+        fix="sudo journalctl -k -g mlx5"),
+    # mlx5_core 0000:3b:00.0: wait_func:1137:(pid 77): ACCESS_REG(0x805) timeout. Will cause a leak of a command
+    row(r"mlx5_core.{0,120}timeout\. Will cause a leak of a command", "ib_fabric", Grade.POSSIBLE, "node_failed",
+        fix="sudo journalctl -k -g mlx5"),
+    # NCCL WARN Call to ibv_query_gid failed with error No such device
+    row(r"ibv_query_gid\S{0,4} failed", "roce_gid", Grade.POSSIBLE, "ib_wrong_hca", "container_isolation",
+        fix="show_gids"),
+    # ibwarn: [77] mad_rpc: _do_madrpc failed; dport (Lid 4)
+    row(r"_do_madrpc failed", "ib_fabric", Grade.POSSIBLE, "ib_wrong_hca", passing=True, fix="ibstat"),
 )  # fmt: skip

@@ -52,4 +52,21 @@ SIGNATURES = (
     row(r"line \d+:\s{1,9}\d+ (?:Illegal instruction|Aborted|已放弃|Trace/breakpoint trap)|SIGILL\b|signal 4 ",
         "rank_crashed", Grade.LIKELY, "software_bug", "arch_unsupported", kind="segfault",
         meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault"),
+    # ./run.sh: 行 28:  8156 总线错误               (核心已转储) ./train
+    row(r"总线错误", "shm_too_small", Grade.LIKELY, "rank_crashed", "gpu_fault"),
+    # socket: 打开的文件过多
+    row(r"打开的文件过多", "nofile_limit", Grade.CERTAIN, explains=frozenset({"port", "own-port"})),
+    # bind: 地址已在使用
+    row(r"地址已在使用|地址已被使用", "port_in_use", Grade.LIKELY, tag="port"),
+    # OSError: [Errno 28] No space left on device: '/dev/shm/psm_77'
+    row(r"No space left on device.{0,200}/dev/shm", "shm_too_small", Grade.CERTAIN),
+    # RuntimeError: unable to open shared memory object </torch_77_88> in read-write mode
+    row(r"unable to open shared memory object", "shm_too_small", Grade.POSSIBLE, "nofile_limit", "container_isolation"),
+    # kernel: Killed process 4021 (python3), UID 1000, total-vm:9000kB, anon-rss:8000kB
+    row(r"Killed process \d+ \(.{1,40}total-vm", "rank_crashed", Grade.CERTAIN, "gpu_oom", kind="memory",
+        meaning="the machine ran out of memory and killed a rank", fix="sudo journalctl -k -g oom"),
+    # OSError: inotify_add_watch: No space left on device
+    row(r"inotify.{0,80}(?:No space left|[Tt]oo many|limit (?:was )?(?:reached|exceeded))", "nofile_limit",
+        Grade.LIKELY,
+        fix="sysctl fs.inotify.max_user_watches"),
 )  # fmt: skip

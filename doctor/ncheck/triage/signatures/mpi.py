@@ -41,7 +41,9 @@ SIGNATURES = (
     row(r"Could not resolve hostname (?P<name>[A-Za-z0-9][\w.-]*): ", "dns_failure", Grade.CERTAIN, "ssh_auth",
         fix="getent hosts {name}"),
     # socket.gaierror: [Errno -2] Name or service not known
-    row(r"Name or service not known|Temporary failure in name resolution|No address associated with hostname",
+    row(r"^(?!.{0,200}IPv6 network addresses of).{0,2000}(?:Name or service not known|"
+        r"Temporary failure in name resolution|"
+        r"No address associated with hostname|名称解析暂时失败|没有与主机名关联的地址)",
         "dns_failure", Grade.LIKELY, "rendezvous_misconfig", tag="name", passing=True, fix="getent hosts NODE"),
     # user@node07: Permission denied (publickey,password).
     row(r"Permission denied \((?:publickey|password|gssapi|keyboard|hostbased)|Host key verification failed|"
@@ -218,4 +220,62 @@ SIGNATURES = (
         r"Load key \"[^\"]{1,200}\": |UNPROTECTED PRIVATE KEY FILE|no mutual signature algorithm|"
         r"no matching (?:host key type|key exchange method) found",
         "ssh_auth", Grade.LIKELY),
+    # Open MPI's mpirun command was unable to find an underlying prterun
+    row(r"mpirun command (?:could not execute|was unable to find) (?:the|an) underlying prterun", "mpi_daemon_missing",
+        Grade.CERTAIN, "version_mismatch"),
+    # A process exceeded memory limits:
+    row(r"process exceeded memory limits", "rank_crashed", Grade.CERTAIN, kind="memory",
+        meaning="a rank used more memory than mpirun allows", fix="free -h"),
+    # Error: system limit exceeded on number of pipes that can be open
+    row(r"system limit exceeded on number of (?:files|pipes|processes)", "nofile_limit", Grade.CERTAIN),
+    # The MTU does not match on local and remote hosts.  All interfaces on
+    row(r"MTU does not match on local and remote hosts", "mtu_mismatch", Grade.CERTAIN),
+    # WARNING: Open MPI failed to find a route to a peer IP address via a
+    row(r"failed to find a route to a peer IP address", "routing", Grade.LIKELY, "wrong_nic"),
+    # WARNING: Open MPI failed to TCP connect to a peer MPI process.  This
+    row(r"failed to TCP connect to a peer MPI process", "firewall", Grade.POSSIBLE, "wrong_nic", "rank_crashed",
+        tag="connect"),
+    # A critical communication path was lost to:
+    row(r"critical communication path was lost to|failed to receive scheduled heartbeat communications", "rank_crashed",
+        Grade.ECHO, "node_failed", "firewall", tag="gone"),
+    # The specified network is not parseable. Since we cannot determine your desired intent, we cannot establish a TCP
+    row(r"specified network is not parseable|we cannot establish a TCP socket for out-of-band", "no_interface",
+        Grade.LIKELY, "nic_names_differ"),
+    # Your job failed to map because the resulting process placement
+    row(r"Your job failed to map|A process could not be mapped|detected a parse error in the hostfile|"
+        r"was made to bind to .{1,60}, but an appropriate target could not|"
+        r"was unable to locate a\s{0,3}(?:usable)?.{0,10}srun",
+        "launcher_mismatch", Grade.LIKELY, "rendezvous_misconfig",
+        meaning="mpirun cannot place the ranks as it was asked to"),
+    # It looks like MPI_INIT failed for some reason; your parallel process is
+    row(r"It looks like .{1,30} failed for some reason|unable to launch\s*$|Failed to create UCP worker|"
+        r"ucp_ep_create\(proc=\d+\) failed", "", Grade.ECHO, tag="launch"),
+    # node01:rank1: PSM3 can't open nic unit: 0 (err=23)
+    row(r"PSM[23] can't open (?:nic|hfi) unit|Initialization of PSM2 library failed|Unable to initialize verbs NIC",
+        "ib_fabric", Grade.POSSIBLE, "net_plugin", "container_isolation", "memlock_limit", fix="fi_info -l"),
+    # ud_iface.c:271 UCX ERROR ibv_create_ah(dlid=0 port=1 is_global=1) for UD mlx5 failed: Connection timed out
+    row(r"ibv_create_ah\(.{0,300}failed|failed to find a gid which matches|rdma_resolve_(?:addr|route)\S{0,40} failed|"
+        r"[Ff]ailed to modify (?:UD|RC|DC|SRD|TM control) QP\b.{0,40} to RTR",
+        "roce_gid", Grade.POSSIBLE, "ib_fabric", "routing", tag="qp", fix="show_gids"),
+    # [mpiexec@n1] check_exit_codes (hydra/libhydra/demux.c): unable to run bstrap_proxy on n2 (pid 77, exit code 65280)
+    row(r"unable to run bstrap_proxy on (?P<node>[A-Za-z0-9][\w.-]{0,252})|"
+        r"connection to proxy \d+ at host (?P<other>[A-Za-z0-9][\w.-]{0,252}) failed",
+        "ssh_auth", Grade.POSSIBLE, "mpi_daemon_missing", "firewall", "dns_failure",
+        meaning="mpiexec could not start its daemon on a node"),
+    # pdsh@n1: n2: ssh exited with exit code 255
+    row(r"ssh exited with exit code 255", "ssh_auth", Grade.POSSIBLE, "node_failed", "firewall", "dns_failure"),
+    # srun: error: Couldn't find the specified plugin name for mpi/pmix looking at all files
+    row(r"Couldn't find the specified plugin name for mpi/|OPAL ERROR: Not initialized in file \S{0,40}pmix",
+        "launcher_mismatch", Grade.LIKELY, "version_mismatch",
+        meaning="this MPI was built without the interface by which this launcher starts ranks", fix="srun --mpi=list"),
+    # OSError: libmpi.so.12: cannot open shared object file: No such file or directory
+    row(r"OSError: (?!lib(?:nccl|cuda|cudart|cublas|torch|c10|ibverbs|mlx|rdmacm|efa))lib[\w.+-]{1,80}: cannot open "
+        r"shared object", "version_mismatch", Grade.LIKELY, "rank_crashed", kind="import",
+        meaning="a program does not find a library that it needs", fix="ldconfig -p"),
+    # Access denied by pam_slurm_adopt: you have no active jobs on this node
+    row(r"Access denied by pam_slurm|Access denied for user \S{1,64} by PAM|Failed to access \"/\S{0,40}munge",
+        "ssh_auth", Grade.LIKELY),
+    # Connection to node03 closed by remote host.
+    row(r"^\W{0,10}Connection to (?P<node>[A-Za-z0-9][\w.-]{0,252}) closed by remote host", "node_failed", Grade.ECHO,
+        "rank_crashed", tag="gone"),
 )  # fmt: skip

@@ -28,7 +28,7 @@ SIGNATURES = (
         meaning="a program that does not use this NCCL's protocol connected: another version, another job, or a port"
                 " scanner"),
     # NCCL WARN Message truncated : received 1024 bytes instead of 256
-    row(r"Message truncated : received \d+ bytes instead of", "version_mismatch", Grade.POSSIBLE,
+    row(r"Message truncated : received [\d,]+ bytes instead of", "version_mismatch", Grade.POSSIBLE,
         "software_bug", "collective_mismatch"),
     # NCCL WARN NET/Socket : peer 10.1.0.2<40001> message truncated : receiving 8192 bytes instead of 4096.
     row(r"message truncated : receiving \d+ bytes instead of", "collective_mismatch", Grade.LIKELY, "version_mismatch"),
@@ -63,7 +63,7 @@ SIGNATURES = (
         "no_interface", "net_plugin", "software_bug",
         meaning="a rank sent no address: it has no interface, or uses another version or plug-in"),
     # NCCL WARN Error: network IB not found.
-    row(r"Error ?: network \S+ not found|Failed to initialize any NET plugin", "ibverbs_missing", Grade.LIKELY,
+    row(r"Error ?: network [\w ]{1,40} not found|Failed to initialize any NET plugin", "ibverbs_missing", Grade.LIKELY,
         "net_plugin", "container_isolation", "ib_fabric",
         meaning="NCCL finds no device for the network that NCCL_NET names"),
     # NCCL WARN NET/OFI Unable to find a protocol that worked. Failing initialization.
@@ -90,7 +90,7 @@ SIGNATURES = (
     row(r'Missing "iommu=pt" from kernel command line', "p2p_acs_iommu", Grade.POSSIBLE, "p2p_unsupported",
         passing=True, fix="cat /proc/cmdline"),
     # NCCL WARN socketProgress: Connection closed by remote peer node07<40113>
-    row(r"Connection closed by (?:remote )?peer|Connection closed by localRank", "rank_crashed", Grade.ECHO,
+    row(r"Connection closed by (?:remote )?peer", "rank_crashed", Grade.ECHO,
         "software_bug", "firewall", tag="gone"),
     # NCCL WARN socketProgressOpt: Call to recv from 10.1.0.3<40113> failed : Connection reset by peer
     row(r"Call to (?:recv|send)(?: from| to)? .{0,300}(?:reset by peer|Broken pipe)", "rank_crashed", Grade.ECHO,
@@ -214,4 +214,52 @@ SIGNATURES = (
         r"(?:unhandled (?:nccl|NCCL) error|invalid usage|internal error|invalid argument), NCCL version|"
         r"communicator encountered a fatal error|Comm 0x[0-9a-f]{1,16} is in abort state",
         "", Grade.ECHO, tag="system"),
+    # NCCL WARN [Service thread] Error encountered progressing operation=Connect, res=3, closing connection
+    row(r"\[Service thread\] (?:Error encountered progressing|Could not receive type from localRank)|"
+        r"NET/Socket : socket progress error|[Pp]roxy append mismatch|ncclAsyncJobComplete: job",
+        "", Grade.ECHO, tag="gone"),
+    # NCCL WARN Call to ibv_poll_cq() returned -1
+    row(r"Call to ibv_poll_cq\(?\)? (?:returned|failed)|ibv_post_(?:send|recv)\(\) failed with error|"
+        r"NET/IB: Got CQE with error|Maximum number of probing attempts",
+        "ib_fabric", Grade.POSSIBLE, "rank_crashed", "gpudirect_rdma", tag="ib"),
+    # NCCL WARN Attribute coll of node net not found
+    row(r"Attribute \S{1,60} of node \S{1,60} not found|No path computed to go from|could not find CPU close to GPU|"
+        r"Could not open XML (?:graph|topology)? ?file|NCCL WARN XML (?:Parse|Import|Export)\b|"
+        r"Failed to find reverse path|"
+        r"XML parser is limited to|Error : ring \d+ does not (?:loop back|contain)|GetXmlFromCpu :",
+        "software_bug", Grade.POSSIBLE, "container_isolation", "version_mismatch",
+        passing=True, meaning="NCCL cannot read the machine's topology: a topology file, a virtual machine, or a bug",
+        fix="env | grep -E 'NCCL_(TOPO|GRAPH)'"),
+    # NCCL WARN Multicast support requested for team but none available on system.
+    row(r"[Mm]ulticast support requested .{0,40}but none available|[Mm]ultimem pointer requested but system does not|"
+        r'NCCL_NVLS_ENABLE has been set to "\d" and communicator has multiple ranks using the same',
+        "nvls_failure", Grade.LIKELY, "fabric_manager", "gpu_mapping"),
+    # NCCL WARN ncclGroupEnd: not in a group call.
+    row(r"ncclGroupEnd: not in a group call|argument (?:must be initialized|not initialized) via NCCL_|"
+        r"Inval(?:id|ig) config \w{1,40}|communicators? .{0,40}must either be all uncaptured|"
+        r"(?:[Bb]locking and nonblocking|none or all) communicators .{0,40}(?:same group|graph captured)",
+        "rank_crashed", Grade.LIKELY, "software_bug", kind="exception",
+        meaning="the program calls NCCL in a way that it does not accept", fix="export NCCL_DEBUG=INFO"),
+    # NCCL WARN ncclCommGrow: new rank 9 exceeds total ranks 8
+    row(r"ncclCommGrow: |Bootstrap Root : localId \d+ is out of range|Group creation failed: \d+ vs \d+",
+        "rendezvous_misconfig", Grade.LIKELY, "version_mismatch"),
+    # NCCL WARN Invalid device 8 (totalnDev=8)
+    row(r"Invalid device \d+ \(totalnDev|rank \d+ exceeds ndev=", "gpu_mapping", Grade.CERTAIN),
+    # NCCL WARN TOPO/NET : Could not force merge NICs mlx5_0+mlx5_9. Please specify a valid NCCL_NET_FORCE_MERGE string.
+    row(r"TOPO/NET : (?:Could not force merge|Only matched|Tried to merge)|Specified fused NIC |"
+        r"Can't make virtual NIC with 0|[Ff]using NET devices .{0,60}not supported",
+        "ib_wrong_hca", Grade.LIKELY, "ib_fabric", meaning="NCCL cannot merge the NICs that NCCL_NET_FORCE_MERGE names",
+        fix="ibdev2netdev"),
+    # mpiexec: Symbol `orte_schizo' has different size in shared object, consider re-linking
+    row(r"Symbol [`'].{1,120}' has different size in shared object", "version_mismatch", Grade.LIKELY, "software_bug",
+        passing=True,
+        meaning="a program runs with another version of a library than it was built with",
+        fix="ldd $(command -v mpirun)"),
+    # NCCL WARN NET/OFI aws-ofi-nccl initialization failed
+    row(r"NET/\w{2,12} .{0,120}(?:initialization failed|init failed)|NCCL WARN NET/OFI (?!Request |Only |No NIC)"
+        r".{0,200}(?:[Ff]ailed|Couldn't|Unable to|ERROR: )", "net_plugin", Grade.LIKELY, "no_interface",
+        "memlock_limit", passing=True, fix="fi_info -l"),
+    # NCCL WARN NET/OFI Request completed with error. RC: 107
+    row(r"NET/OFI Request .{0,80}completed with error", "ib_fabric", Grade.POSSIBLE, "rank_crashed", "net_plugin",
+        tag="ib"),
 )  # fmt: skip

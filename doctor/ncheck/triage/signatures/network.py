@@ -117,6 +117,9 @@ def _load_server(match: re.Match[str]) -> Reading:
     """Return the reading of OneFlow's retry: the first ones show only that the other process has not started yet."""
     if "DNS" in match["error"]:
         return Reading("dns_failure", Grade.LIKELY, ("rendezvous_misconfig",), "connect", passing=True)
+    if _LOOPBACK.match(match["address"]):  # right on one machine, where a proxy variable is a reason not to reach it
+        return replace(_LOOPBACK_ADDRESS, grade=Grade.POSSIBLE, others=("rendezvous_misconfig", "hostname_loopback"),
+                       passing=True)  # fmt: skip
     reading = replace(_by_address(match), passing=True)
     return reading if int(match["tries"]) > 1 else replace(reading, grade=Grade.ECHO)
 
@@ -233,4 +236,21 @@ SIGNATURES = (
     Signature(re.compile(r"(?:Local node IP|node_ip_address|distributed_init_method|init_method|dist_url|"
         r"Using IP address of)"
                          r"['\"]?[:= ]{1,3}['\"]?(?:tcp://)?(?P<address>[\d.]{7,15})"), _advertised),
+    # connect: 网络不可达
+    row(r"网络不可达", "routing", Grade.LIKELY, "wrong_nic", tag="connect"),
+    # gcs: DNS resolution failed for service: node01:50051
+    row(r"DNS resolution failed|nodename nor servname provided|gethostbyname\(.{1,255}\) failed|"
+        r"lookup \S{1,255} on \S{1,60}: no such host|"
+        r"rendezvous endpoint .{1,255} cannot be resolved", "dns_failure", Grade.LIKELY, "rendezvous_misconfig",
+        tag="name", fix="getent hosts NODE"),
+    # curl: (6) Could not resolve host: node99
+    row(r"[Cc]ould not resolve host\b", "dns_failure", Grade.POSSIBLE, "rendezvous_misconfig", tag="name", passing=True,
+        fix="getent hosts NODE"),
+    # ERROR: [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use
+    row(r"while attempting to bind on address.{0,80}in use|\b[Pp]ort \d{1,5} (?:is )?(?:already )?(?:in use|occupied)"
+        r"(?!.{0,60}(?:[Tt]rying|instead|another))|[Ff]ailed to bind to port \d{1,5}", "port_in_use", Grade.LIKELY,
+        tag="port", passing=True),
+    # OSError: [Errno 19] No such device
+    row(r"\[Errno 19\] No such device", "no_interface", Grade.POSSIBLE, "container_isolation", "ib_wrong_hca",
+        meaning="an interface or device that the program names does not exist", fix="ip -br link"),
 )  # fmt: skip

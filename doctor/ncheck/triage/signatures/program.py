@@ -40,7 +40,7 @@ def _exception(match: re.Match[str]) -> Reading | None:
                    meaning=f"a rank stopped with {name} in its own program")  # fmt: skip
 
 
-_SHM = r"(?!.{0,200}(?:/dev/shm|nccl-|torch_))"
+_SHM = r"(?!.{0,200}(?:/dev/shm|nccl-|torch_|inotify))"
 
 
 SIGNATURES = (
@@ -62,10 +62,13 @@ SIGNATURES = (
     # NaN detected in loss, aborting
     row(r"\b(?:[Nn]a[Nn]|NAN|[Ii]nf(?:inite|inity)?|INF|non-finite|Non-finite)\b.{0,60}\b(?:detected|found|encountered|"
         r"in (?:the )?(?:loss|grad\w*|tensor|output|activations?))\b|"
-        r"\b[Ll]oss (?:is|became|diverged to|=|:|was)? ?(?:[Nn]a[Nn]|NAN|[Ii]nf(?:inity)?|non-finite)\b|"
-        r"\b[Ll]oss\W{1,4}(?:nan|NaN|inf)\b|"
+        r"(?<!best )(?<!val )\b[Ll]oss (?:is|became|diverged to|=|:|was)? ?"
+        r"(?:[Nn]a[Nn]|NAN|[Ii]nf(?:inity)?|non-finite)\b|"
+        r"(?<!best )(?<!best_)(?<!best_val_)(?<!val )\b[Ll]oss\W{1,4}(?:nan|NaN|inf)\b|"
         r"(?:returned|contains|has|have|got|produced) (?:nan|NaN)s?\b(?: values?)?|[Tt]raining (?:has )?diverged|"
-        r"found NaN in (?:local )?(?:grad|loss)|Function '\w+' returned nan values in its",
+        r"found NaN in (?:local )?(?:forward )?(?:grad|loss)|"
+        r"probability tensor contains either .inf|found invalid values:.{0,40}\bnan|NanLossDuringTraining|"
+        r"Function '\w+' returned nan values in its",
         "diverged", Grade.LIKELY, "rank_crashed", kind="nan", passing=True),
     # FloatingPointError: Loss is infinite or NaN!
     row(r"FloatingPointError: .{0,100}(?:[Nn]a[Nn]|[Ii]nf)|[Ll]oss scale.{0,60}(?:minimum|too small|decreased to 1e)|"
@@ -107,23 +110,31 @@ SIGNATURES = (
     row(r"Disk quota exceeded|\[Errno 122\]|超出磁盘限额", "disk_full", Grade.CERTAIN, "rank_crashed", kind="disk",
         meaning="a quota is used up", fix="quota -s"),
     # RuntimeError: [enforce fail at inline_container.cc:424] . unexpected pos 64 vs 0
-    row(r"inline_container\.cc:\d+\]|PytorchStreamWriter failed writing file|PytorchStreamReader failed reading|"
+    row(r"\. unexpected pos \d+ vs \d+|PytorchStreamWriter failed writing", "disk_full", Grade.LIKELY, "rank_crashed",
+        kind="disk", passing=True, meaning="a checkpoint could not be written: usually the disk is full",
+        fix="df -h ."),
+    # RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory
+    row(r"inline_container\.cc:\d+\](?!.{0,40}unexpected pos)|PytorchStreamReader failed reading|"
         r"SafetensorError|unexpected EOF, expected \d+ more bytes|file may be corrupted|"
         r"(?<!no )[Cc]heckpoint .{0,100}\bis corrupt(?:ed)?\b",
         "rank_crashed", Grade.LIKELY, "disk_full", kind="file", passing=True,
         meaning="a checkpoint or data file could not be written or read", fix="df -h ."),
     # OSError: [Errno 5] Input/output error
-    row(r"\[Errno (?:5|116)\] |Stale file handle|Input/output error|\[Errno 70\]", "storage_hang", Grade.LIKELY,
+    row(r"\[Errno (?:5|116)\] |[Ss]tale (?:NFS )?file handle|过[时期]的文件句柄|失效文件句柄|输入/输出错误|"
+        r"Input/output error|\[Errno 70\]", "storage_hang", Grade.LIKELY,
         "disk_full", "rank_crashed", kind="disk", meaning="a file system failed: a disk, or the server of a mount",
         fix="dmesg | tail"),
     # python3: malloc.c:2617: sysmalloc: Assertion `(old_top == initial_top (av)' failed.
-    row(r"Assertion [`'\"].{0,300} failed\b|Assertion failed(?:: | in file )|Assertion `|assertion failed: |"
+    row(r"Assertion [`'\"].{0,300} failed\b|"
+        r"^(?!.{0,100}NVRM: ).{0,2000}Assertion failed(?:: | in file )|Assertion `|assertion failed: |"
         r"corrupted (?:size vs\. prev_size|double-linked list)|double free or corruption|free\(\): invalid|"
-        r"malloc\(\): |munmap_chunk\(\)|stack smashing detected|pure virtual method called",
+        r"malloc\(\): |double free detected|"
+        r"libc\+\+abi: terminating|munmap_chunk\(\)|stack smashing detected|pure virtual method called",
         "rank_crashed", Grade.LIKELY, "software_bug", "version_mismatch", kind="assertion",
         meaning="a rank stopped in native code: an assertion, or damaged memory", fix="ulimit -c unlimited"),
     # F1122 13:50:47.079073 63928 user_op.cpp:299] Check failed: it != arg2tensor_desc_.end() Cannot find input
-    row(r"\bF\d{4,8} .{0,80}\] Check failed: (?!.{0,300}(?:Machine \d+ lost|nccl|cuda|CUDA))|"
+    row(r"\bF\d{4,8} .{0,80}\] Check failed: (?!.{0,300}(?:Machine \d+ lost|nccl|cuda|CUDA|No route to|"
+        r"Connection |unreachable|already in use|Cannot assign))|"
         r"terminate called after throwing an instance of '(?!c10|std::bad_alloc|gloo)",
         "rank_crashed", Grade.POSSIBLE, "software_bug", kind="assertion",
         meaning="a rank stopped in native code: a check of its own failed", fix="ulimit -c unlimited"),
@@ -131,7 +142,8 @@ SIGNATURES = (
     row(r"Fatal Python error: (?!Aborted)", "rank_crashed", Grade.LIKELY, "software_bug", "version_mismatch",
         kind="segfault", meaning="the Python interpreter of a rank crashed", fix="export PYTHONFAULTHANDLER=1"),
     # 段错误 (核心已转储)
-    row(r"段错误|浮点数例外|总线错误|吐核|\(core dumped\)|Illegal instruction|"
+    row(r"段错误|浮点数例外|吐核|(?<!总线错误 )(?<!已放弃 )(?<!已中止 )\(核心已转储\)|"
+        r"(?<!Bus error )(?<!Aborted )\(core dumped\)|Illegal instruction|"
         r"[Ff]loating point exception",
         "rank_crashed", Grade.LIKELY, "software_bug", "arch_unsupported", kind="segfault",
         meaning="a rank crashed in native code", fix="sudo journalctl -k -g segfault"),
@@ -170,4 +182,13 @@ SIGNATURES = (
     Signature(re.compile(
         _BEFORE + r"(?P<exception>(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|Failure))"
         r"(?::|\s*$)"), _exception),
+    # Aborted (core dumped)
+    row(r"(?:Aborted|已放弃|已中止) \((?:core dumped|核心已转储)\)", "", Grade.ECHO, tag="gone"),
+    # RuntimeError: module compiled against API version 0x10 but this version of numpy is 0xe
+    row(r"compiled against A[BP]I version .{1,40} but this version of numpy", "version_mismatch", Grade.LIKELY,
+        "rank_crashed"),
+    # torch._dynamo.exc.Unsupported: call_function
+    row(_BEFORE + r"(?:[A-Za-z_]\w{0,60}\.){1,8}(?:exc|_?exceptions?|_?errors?|lib)\.[A-Z]\w{0,60}: ", "rank_crashed",
+        Grade.POSSIBLE, kind="exception", passing=True, fallback=True,
+        meaning="a rank stopped with an exception in its own program"),
 )  # fmt: skip

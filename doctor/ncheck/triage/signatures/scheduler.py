@@ -42,24 +42,49 @@ def _task(match: re.Match[str]) -> Reading:
     return next((reading for pattern, reading in _BY_WORDS if pattern.search(match["end"])), _EXITED)
 
 
+# By the text of Slurm's error.
+_LAUNCHES = (
+    (re.compile(r"credential expired"), Reading("clock_skew", Grade.LIKELY, ("ssh_auth",),
+     meaning="a node takes Slurm's credential for expired: its clock differs, or the launch took too long")),
+    (re.compile(r"[Cc]redential"), Reading("ssh_auth", Grade.LIKELY, ("clock_skew",),
+     meaning="a node refuses Slurm's credential", fix="munge -n | unmunge")),
+    (re.compile(r"prolog|could not|Unspecified"), Reading("node_failed", Grade.LIKELY, ("launcher_mismatch",))),
+    (re.compile(r"No such file|not found|Permission"), Reading("rank_crashed", Grade.LIKELY, ("launcher_mismatch",),
+     kind="file", meaning="the program or its folder does not exist on a node", fix="pwd")),
+    (re.compile(r"layout|cpu bind|[Ii]nvalid|not available|MPI|plugin|Requested|[Ss]pecification|permitted"),
+     Reading("launcher_mismatch", Grade.LIKELY, ("rendezvous_misconfig",),
+             meaning="Slurm cannot place the ranks as it was asked to", fix="scontrol show job JOBID")),
+)  # fmt: skip
+
+
+_UNREACHED = Reading("firewall", Grade.POSSIBLE, ("node_failed", "launcher_mismatch"),
+                     meaning="srun cannot reach the daemon of a node")  # fmt: skip
+
+
+def _launch(match: re.Match[str]) -> Reading:
+    """Return the reading of the reason for which srun could not start the ranks of a node."""
+    return next((reading for pattern, reading in _LAUNCHES if pattern.search(match["reason"])), _UNREACHED)
+
+
 SIGNATURES = (
     # srun: error: node03: task 12: Killed
     # srun: error: node03: tasks 8-15: Exited with exit code 1
     Signature(re.compile(rf"srun: error: {_NODE}: tasks? (?P<rank>\d{{1,6}})[\d,-]{{0,200}}: (?P<end>.{{1,80}})"),
               _task),
     # slurmstepd: error: Detected 1 oom_kill event in StepId=812.0. Some of the step tasks have been OOM Killed.
-    row(r"[Dd]etected \d+ oom.kill events? in|tasks have been OOM Killed|exceeded (?:job|step) memory limit|"
+    row(r"[Dd]etected \d+ oom.kill events? in|tasks have been OOM Killed|[Ee]xceeded (?:job|step) memory limit|"
         r"[Jj]ob \d+ exceeded memory limit|OUT_OF_MEMORY",
         "rank_crashed", Grade.CERTAIN, "gpu_oom", kind="memory",
         meaning="the job used more host memory than it asked for, and a rank was killed", fix="seff JOBID"),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***
-    row(r"CANCELLED AT \S{1,40} DUE TO TIME LIMIT|job killed: walltime \d+ exceeded|TERM_RUNLIMIT|"
+    row(r"CANCELLED AT \S{1,40} DUE TO TIME LIMIT|has exceeded its time limit|"
+        r"due hitting max wall clock limit|job killed: walltime \d+ exceeded|TERM_RUNLIMIT|"
         r"DUE TO TIME LIMIT",
         "job_ended", Grade.CERTAIN, kind="time-limit", meaning="the job reached its time limit",
         fix="sacct -j JOBID --format=JobID,State,Elapsed,Timelimit"),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO PREEMPTION ***
-    row(r"DUE TO PREEMPTION|[Jj]ob \d+ has been (?:preempted|requeued)|was preempted|[Pp]reemption notice|"
-        r"spot (?:instance )?(?:interruption|termination)",
+    row(r"DUE TO PREEMPTION|[Jj]ob \d+ has been (?:preempted|requeued)|was preempted|[Pp]reemption (?:notice|signal)|"
+        r"[Ss]pot (?:instance )?(?:interruption|termination)",
         "job_ended", Grade.CERTAIN, kind="preempted", meaning="a job of higher priority took the nodes"),
     # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO NODE FAILURE, SEE SLURMCTLD LOG
     row(rf"(?:ON {_NODE} )?CANCELLED AT \S{{1,40}} DUE TO (?:NODE FAILURE|JOB REQUEUE)|"
@@ -77,16 +102,21 @@ SIGNATURES = (
     row(r"Timed out waiting for job step to complete|srun: Job step aborted: Waiting up to \d+ seconds|"
         r"srun: Terminating (?:job step|StepId)|First task exited \d+s ago", "", Grade.ECHO, tag="gone"),
     # srun: error: Unable to confirm allocation for job 812: Invalid job id specified
-    row(r"srun: error: Unable to (?:create step|confirm allocation|allocate resources)|sbatch: error: |"
+    row(r"srun: error: Unable to (?:create step|confirm allocation|allocate resources)|"
+        r"(?:sbatch|salloc): error: |"
         r"srun: error: (?:Unable to create TaskId|task launch failed|Invalid)|Requested node configuration is not"
         r" available|More processors requested than permitted|Invalid (?:generic resource|partition|account)",
         "launcher_mismatch", Grade.LIKELY, "rendezvous_misconfig",
         meaning="the scheduler cannot start the job as it was asked for", fix="scontrol show job JOBID"),
-    # srun: error: Application launch failed: Communication connection failure
-    row(r"Application launch failed: |Task launch for (?:Step|step)\S{0,40} failed on node|"
-        r"slurm_receive_msgs?: .{0,120}(?:failed|timed out|Connection)|fwd_tree_thread: .{0,120}failed to forward",
+    # srun: error: Task launch for StepId=812.4 failed on node node03: Communication connection failure
+    # srun: error: Application launch failed: Job credential expired
+    Signature(re.compile(rf"(?:Application launch failed|Task launch for \S{{1,60}} failed on node {_NODE}): "
+                         r"(?P<reason>.{1,120})"), _launch),
+    # srun: error: slurm_receive_msgs: [[node03]:6818] failed: Socket timed out on send/recv operation
+    row(r"slurm_receive_msgs?: .{0,120}(?:failed|timed out|Connection)|fwd_tree_thread: .{0,120}failed to forward|"
+        r"Unable to contact slurm controller",
         "firewall", Grade.POSSIBLE, "node_failed", "launcher_mismatch",
-        meaning="srun cannot reach the daemon of a node"),
+        meaning="Slurm's daemon on a node, or its controller, does not answer"),
     # error: Munge decode failed: Invalid credential
     row(r"Munge (?:encode|decode) failed: (?!Expired|Rewound)|Protocol authentication error|"
     r"Invalid credential", "ssh_auth",
@@ -94,7 +124,10 @@ SIGNATURES = (
         fix="munge -n | unmunge"),
     # nfs: server 10.1.0.9 not responding, still trying
     row(r"nfs: server \S{1,255} not responding|Lustre: .{0,300}(?:was lost; in progress|timed out)|"
-        r"LustreError: .{0,300}(?:timed out|-110)|GPFS .{0,200}(?:lost|expel)|ceph: .{0,100}(?:hung|session lost)|"
+        r"LustreError: .{0,300}(?:timed out|-110|failed: rc = -1[01]\d|evicted)|GPFS.{0,200}(?:lost|expel)|"
+        r"[Bb]ee[Gg][Ff][Ss].{0,100}(?:[Cc]ommunication error|Unable to connect|timed? ?out)|"
+        r"(?:cannot access|stat|open) .{1,300}: Transport endpoint is not connected|\[Errno 107\] .{0,80}: '/|"
+        r"ceph: .{0,100}(?:hung|session lost)|"
         r"mount\S{0,40}: .{0,200}stale file handle",
         "storage_hang", Grade.LIKELY, "routing", passing=True, meaning="the server of a mount does not answer",
         fix="sudo journalctl -k -g 'not responding'"),
@@ -103,13 +136,15 @@ SIGNATURES = (
         "software_bug", meaning="a process waits in the kernel, usually for a disk, a mount or a driver", passing=True,
         fix="sudo journalctl -k -g 'blocked for more'"),
     # kernel: watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [python3:4021]
-    row(r"BUG: soft lockup|hard LOCKUP|Kernel panic|[Mm]achine [Cc]heck:? .{0,60}(?:[Ee]vents|[Ee]xception)|"
+    row(r"BUG: soft lockup|hard LOCKUP|Kernel panic|self-detected stall on CPU|"
+        r"EDAC .{0,120}\bUE\b|nvme.{0,80}(?:controller is down|timeout, (?:reset|aborting))|xfs_do_force_shutdown|"
+        r"Remounting filesystem read-only|Filesystem has been shut down|critical medium error|"
+        r"[Mm]achine [Cc]heck:? .{0,60}(?:[Ee]vents|[Ee]xception)|"
         r"mce: \[Hardware Error\]|EXT4-fs error|XFS .{0,80}(?:corruption|Shutdown)|I/O error, dev \w+",
         "node_failed", Grade.LIKELY, "gpu_fault", "storage_hang", meaning="the kernel reports a fault of the machine",
         fix="sudo journalctl -k -p err"),
-    # kernel: bond0: (slave ens1f0): link status definitely down, disabling slave
-    row(r"link status definitely down|NIC Link is Down|eth\w*: [Ll]ink (?:is )?[Dd]own|\bLink is [Dd]own\b|"
-        r"carrier lost|NETDEV WATCHDOG: ", "ib_fabric", Grade.POSSIBLE, "node_failed", passing=True,
+    # kernel: NETDEV WATCHDOG: ens1f0 (i40e): transmit queue 3 timed out
+    row(r"carrier lost|NETDEV WATCHDOG: ", "ib_fabric", Grade.POSSIBLE, "node_failed", passing=True,
         meaning="the link of a network interface went down", fix="ip -br link"),
     # Warning  Evicted  pod/worker-3  The node was low on resource: memory.
     row(r"The node was low on resource: (?:memory|ephemeral-storage)|reason: (?:Evicted|OOMKilled)|"
@@ -121,4 +156,29 @@ SIGNATURES = (
         r"CreateContainerConfigError|RunContainerError",
         "launcher_mismatch", Grade.LIKELY, "ssh_auth", meaning="a container cannot be started on a node",
         fix="kubectl describe pod POD"),
+    # slurmstepd: error: *** STEP 812.0 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE TO TASK FAILURE ***
+    row(r"CANCELLED AT \S{1,40} DUE TO TASK FAILURE|FAILED \(non-zero exit code or other", "", Grade.ECHO, tag="gone"),
+    # slurmstepd: error: *** JOB 812 ON node01 CANCELLED AT 2026-01-02T03:04:05 DUE to SIGNAL Terminated ***
+    row(r"CANCELLED AT \S{1,40} DUE to SIGNAL", "job_ended", Grade.POSSIBLE, "rank_crashed", kind="cancelled",
+        meaning="the job was cancelled by a signal"),
+    # srun: Job step creation temporarily disabled, retrying (Requested nodes are busy)
+    row(r"[Jj]ob (?:\d+ )?step creation (?:temporarily|still) disabled, retrying", "launcher_mismatch", Grade.POSSIBLE,
+        "rendezvous_misconfig", passing=True,
+        meaning="srun waits for resources that another step of the job holds", fix="sacct -j JOBID"),
+    # srun: error: PMK_KVS_Barrier duplicate request from task 3
+    row(r"PMK_KVS_Barrier (?:duplicate request|task count inconsistent)", "launcher_mismatch", Grade.LIKELY,
+        "rendezvous_misconfig"),
+    # slurmstepd: error: *** JOB 812 STEPD TERMINATED ON node01 AT 2026-01-02T03:04 DUE TO JOB NOT ENDING WITH SIGNALS
+    row(r"DUE TO JOB NOT ENDING WITH SIGNALS|Kill task failed", "storage_hang", Grade.POSSIBLE, "node_failed",
+        "gpu_fault",
+        meaning="a process of the job could not be killed: it waits in the kernel, for a mount or a driver"),
+    # srun: Force Terminated job 812
+    row(r"srun: (?:Force Terminated|forcing) job|scancel: Terminating job", "job_ended", Grade.POSSIBLE, "rank_crashed",
+        "node_failed", kind="cancelled", meaning="the job was cancelled, by somebody or because its nodes failed"),
+    # slurmctld: error: Nodes node03 not responding, setting DOWN
+    row(r"not responding, setting DOWN|\bNodeNotReady\b|node\.kubernetes\.io/(?:unreachable|not-ready)", "node_failed",
+        Grade.LIKELY, "firewall", passing=True),
+    # kernel: {1}[Hardware Error]: event severity: fatal
+    row(r"\[Hardware Error\]: event severity: (?:fatal|recoverable)", "node_failed", Grade.LIKELY, "gpu_fault",
+        meaning="the kernel reports a fault of the machine", fix="sudo journalctl -k -p err"),
 )  # fmt: skip

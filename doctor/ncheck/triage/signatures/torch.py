@@ -50,8 +50,10 @@ _SIGNALS = {
 _EXITED = Reading("rank_crashed", Grade.ECHO)
 
 
-def _exit(match: re.Match[str]) -> Reading:
+def _exit(match: re.Match[str]) -> Reading | None:
     code = int(match[1])
+    if code == 0:
+        return None
     return _SIGNALS.get(code, _KILLED if code < 0 else _EXITED)
 
 
@@ -107,7 +109,7 @@ SIGNATURES = (
     # Timed out initializing process group in store based barrier (world_size=2, worker_count=1, timeout=0:30:00)
     Signature(re.compile(r"world_size=(\d{1,9}), worker_count=(\d{1,9}),"), _barrier),
     # torch.distributed.DistStoreError: Timed out after 301 seconds waiting for clients. 1/2 clients joined.
-    row(r"waiting for clients\. \d+/\d+ clients joined|RendezvousTimeoutError|RendezvousClosedError",
+    row(r"[Tt]imed out (?:after .{1,30} )?waiting for clients|RendezvousTimeoutError|RendezvousClosedError",
         "rendezvous_misconfig", Grade.LIKELY, "rank_crashed", "firewall", tag="store"),
     # ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected
     row(r"environment variable \w+ expected, but not set|error initializing torch\.distributed using|"
@@ -129,7 +131,8 @@ SIGNATURES = (
     # Culprit rank 22; Error type: SIZE_OR_SYNTAX_MISMATCH
     row(r"Error type: \w*MISMATCH", "collective_mismatch", Grade.LIKELY, "slow_rank_timeout"),
     # ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 3 (pid: 974) of binary: ...
-    Signature(re.compile(r"\bexitcode ?: (-?\d{1,5})\b"), _exit),
+    # [launch.py:321:sigkill_handler] ['/usr/bin/python3', '-u', 'train.py'] exits with return code = -9
+    Signature(re.compile(r"\b(?:exitcode ?:|exits with return code =) (-?\d{1,5})\b"), _exit),
     # [E ProcessGroupNCCL.cpp:475] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, ...)
     row(r"[Cc]aught collective operation timeout|Timeout at NCCL work|timed out in blocking wait",
         "slow_rank_timeout", Grade.ECHO, "rank_crashed", "collective_mismatch", tag="waits"),
@@ -175,7 +178,7 @@ SIGNATURES = (
         "rendezvous_misconfig", fix="export USE_LIBUV=0"),
     # [E socket.cpp] [c10d] The server could not be initialized on any address: Cannot assign requested address
     row(r"(?:server could not be initialized|server socket).{0,200}(?:Cannot assign requested address|EADDRNOTAVAIL)|"
-        r"name: EADDRNOTAVAIL|\[c10d\].{0,200}Cannot assign requested address|无法指定被请求的地址",
+        r"name: EADDRNOTAVAIL|\[c10d\] (?!The client).{0,200}Cannot assign requested address|无法指定被请求的地址",
         "rendezvous_misconfig", Grade.LIKELY, "container_isolation", "hostname_loopback",
         meaning="rank 0 does not have the rendezvous address: it is that of another machine", fix="ip -br address"),
     # [../third_party/gloo/gloo/transport/tcp/pair.cc:534] writev [10.1.0.3]:4021: Connection reset by peer
@@ -196,4 +199,30 @@ SIGNATURES = (
         r"Invalid (?:scalar|data) type|Unconvertible NCCL type",
         "rank_crashed", Grade.LIKELY, "collective_mismatch", kind="exception",
         meaning="a collective was called with a tensor that the backend cannot send"),
+    # WARNING:torch.distributed.elastic.agent.server.api:Received 15 death signal, shutting down workers
+    row(r"Received \S{1,20} death signal, shutting down", "job_ended", Grade.ECHO, "rank_crashed", tag="gone",
+        kind="cancelled", meaning="something sent torchrun a signal: the scheduler, a person, or the other nodes"),
+    # ERROR:torch.distributed.elastic.agent.server.api:Error waiting on exit barrier. Elapsed: 300.1 seconds
+    row(r"Error waiting on exit barrier|The worker group failed|attempts to join the next round of a rendezvous", "",
+        Grade.ECHO, tag="gone"),
+    # RuntimeError: Ping failed, invalid value returned from server. Expected: 71, Got: 0
+    row(r"Ping failed, invalid value returned from server|(?:[Ii]nvalid|[Uu]nexpected|wrong) magic (?:number )?.{0,40}"
+        r"(?:client|handshake|store)|(?:Stop_waiting|wait_canceled|ready or not_ready) response (?:is )?expected",
+        "rendezvous_misconfig", Grade.POSSIBLE, "version_mismatch", "port_in_use", tag="store",
+        meaning="the program at the rendezvous address is not this job's store: another version, or another program"),
+    # [gloo/transport/tcp/pair.cc:144] Connect timeout [10.1.0.3]:4021
+    row(r"\bConnect timeout \[", "firewall", Grade.POSSIBLE, "gloo_bad_address", "wrong_nic", tag="gloo"),
+    # [gloo/transport/tcp/pair.cc:144] Read timeout [10.1.0.3]:4021
+    row(r"\b(?:Read|Write|Send) timeout \[|Socket (?:unexpectedly )?closed \[", "rank_crashed", Grade.ECHO, "firewall",
+        tag="gone"),
+    # RuntimeError: Rank 3 failed to pass monitoredBarrier in 1800000 ms
+    row(r"[Rr]anks? (?P<rank>\d{1,6})[\d, ]{0,400} failed to pass monitoredBarrier", "slow_rank_timeout",
+        Grade.POSSIBLE, "rank_crashed", "collective_mismatch", meaning="a rank did not reach a barrier in time"),
+    # RuntimeError: The rendezvous timeout of 900s was exceeded
+    row(r"rendezvous timeout .{0,40}exceeded|You need to manually pass in .{0,3}main_process_\w{2,8}",
+        "rendezvous_misconfig", Grade.LIKELY, "rank_crashed", "firewall", tag="store"),
+    # RuntimeError: The detected CUDA version (11.8) mismatches the version that was used to compile PyTorch (12.1).
+    row(r"detected CUDA version .{1,40} mismatches the version|"
+        r"were compiled with different (?:CUDA )?(?:major )?versions",
+        "version_mismatch", Grade.LIKELY, "rank_crashed"),
 )  # fmt: skip
