@@ -75,6 +75,7 @@ class Dump:
     cut: str = ""
 
 
+ENDED = "it ends in the middle"  # a dump that the rank itself did not write to its end
 MOST = 16 * 2**20  # bytes of one dump that are read
 _MOST_OPERATIONS = 1_500_000  # of our own reader
 _MOST_CONTAINERS = 500_000  # that the C unpickler may make: 32 MB
@@ -121,9 +122,6 @@ class _RefusedError(Exception):
     """The file is none that torch writes."""
 
 
-_ENDED = "it ends in the middle"
-
-
 def _json(data: bytes) -> tuple[object, str]:
     if data.lstrip()[:1] != b"{":
         raise _RefusedError("neither pickle nor JSON")
@@ -137,7 +135,7 @@ def _json(data: bytes) -> tuple[object, str]:
     except json.JSONDecodeError as error:
         if error.pos < len(text) - 1 and "Unterminated" not in error.msg:
             raise _RefusedError("it is no valid JSON") from None
-    return json.loads(_closed(text)), _ENDED
+    return json.loads(_closed(text)), ENDED
 
 
 def _closed(text: str) -> str:
@@ -168,7 +166,7 @@ class _Plain(pickle.Unpickler):
 # qX rXxxx \x94: into the memo. hX jXxxx: out of it. KX Mxx Jxxxx \x8a\x08xxxxxxxx: whole numbers. Gxxxxxxxx: another.
 _RUN = re.compile(
     rb"(?:[qhK].|[(uesat\]})N\x85-\x89\x94]|\x8a\x08.{8}|[rj]..[\x00-\x0f]\x00|M..|J....|G.{8}"
-    rb"|\x8a\x07.{7}|\x8a\x06.{6}|\x8a\x05.{5}|\x8a\x09.{9}|\x95.{8}){0,8192}",
+    rb"|\x8a\x07.{7}|\x8a\x06.{6}|\x8a\x05.{5}|\x95.{8}){0,8192}",
     re.DOTALL,
 )
 _TEXT, _SHORT_TEXT, _STOP = b"X\x8c."
@@ -229,7 +227,7 @@ class _Reader:
         """Return the value, and why it is not whole."""
         for _ in range(_MOST_OPERATIONS):
             if self.at >= len(self.data):
-                return self._so_far(), _ENDED
+                return self._so_far(), ENDED
             opcode = self.data[self.at]
             if opcode == _STOP:
                 if self.marks or len(self.stack) != 1:
@@ -241,7 +239,7 @@ class _Reader:
             length, act = step
             operand = self.data[self.at + 1 : self.at + 1 + length]
             if len(operand) < length:
-                return self._so_far(), _ENDED
+                return self._so_far(), ENDED
             self.at += 1 + length
             if opcode in _WITH_LENGTH:
                 size = int.from_bytes(operand, "little")
@@ -249,7 +247,7 @@ class _Reader:
                     raise _RefusedError("it holds a number that is too large")
                 operand = self.data[self.at : self.at + size]
                 if len(operand) < size:
-                    return self._so_far(), _ENDED
+                    return self._so_far(), ENDED
                 self.at += size
             act(self, operand)
         return self._so_far(), f"only its first {_MOST_OPERATIONS:,} operations are read"
@@ -417,10 +415,9 @@ def _group(name: tuple[str, str], ranks: str, entries: Iterable[_Entry]) -> Grou
     if not collectives:
         return Group(title, about, ranks, 0, (), 0, transfers=moved)
     last = max(collectives)
-    waiting = min((number for number, one in collectives.items() if not _is_done(one)), default=None)
-    first = max(
-        min(collectives), last - _KEPT if waiting is None else min(waiting - _BEFORE, last - _KEPT), last - 4096
-    )
+    waiting = _first_waiting(collectives)
+    before = last - _KEPT if waiting is None else min(waiting - _BEFORE, last - _KEPT)
+    first = max(min(collectives), before, last - _MOST_AHEAD)
     parts: dict[int, list[_Entry]] = {}
     for number, entry in kept:
         if number >= first:
@@ -431,6 +428,17 @@ def _group(name: tuple[str, str], ranks: str, entries: Iterable[_Entry]) -> Grou
         None if waiting is None else replace(_call(waiting, collectives[waiting]), what=_of(calls, waiting - first)),
         replace(_call(last, collectives[last]), what=calls[-1]), moved,
     )  # fmt: skip
+
+
+def _first_waiting(collectives: Mapping[int, _Entry]) -> int | None:
+    """Return the number of the first that is not completed; on one stream, none is completed before those ahead."""
+    undone = [number for number, one in collectives.items() if not _is_done(one)]
+    if not undone:
+        return None
+    if _text(collectives[undone[0]].get("profiling_name")).startswith(_GLOO):
+        return min(undone)
+    done = max((number for number, one in collectives.items() if one["state"] == "completed"), default=-1)
+    return min((number for number in undone if number > done), default=None)
 
 
 def _of(calls: Sequence[str], at: int) -> str:
