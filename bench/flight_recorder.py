@@ -16,7 +16,7 @@ import time
 import zlib
 
 from ncheck.facts.flight_recorder import FLIGHT_RECORDER, DumpFile, FlightRecorderFacts, flight_recorder
-from ncheck.model.evidence import Evidence, Login, Reply, Status
+from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
 from ncheck.parse.flight_recorder import Dump
 from ncheck.triage.flight_recorder import analyse
 
@@ -45,12 +45,12 @@ def answer(rank: int, held: list[dict[str, object]], size: int) -> Evidence:
     """Return what a node answers of one rank."""
     config = {"0": {"name": "0", "desc": "default_pg", "ranks": str(list(range(size)))}}
     data = pickle.dumps({"version": "2.10", "pg_config": config, "pg_status": {}, "entries": held}, 2)
-    file = {
+    file: JsonValue = {
         "path": f"/home/ada/nccl_trace_rank_{rank}", "size": len(data), "mtime": 2.0, "owner": 0, "read": len(data),
         "error": "", "data": base64.b64encode(zlib.compress(data, 1)).decode(),
     }  # fmt: skip
-    one = {"pid": rank, "error": "", "asked": "", "tried": [], "began": 1.0, "dump": file}
-    reply = Reply(Status.OK, value={"ranks": [one]})  # type: ignore[dict-item]
+    one: JsonValue = {"pid": rank, "error": "", "asked": "", "tried": [], "began": 1.0, "dump": file}
+    reply = Reply(Status.OK, value={"ranks": [one]})
     return Evidence(f"node{rank}", Login(reached=True), replies={FLIGHT_RECORDER.key: reply})
 
 

@@ -261,7 +261,21 @@ def test_a_dump_with_any_bytes_changed_is_read_or_says_why() -> None:
 def test_values_of_any_kind_in_any_place_are_no_trouble() -> None:
     loop: list[object] = []
     loop.append(loop)
-    strange = [None, -1, 2**70, 1.5, "\x1b[31m", b"x"[0], [], {}, (1, 2), loop, [["a"]], [[2**62] * 30], True]
+    strange: list[object] = [
+        None,
+        -1,
+        2**70,
+        1.5,
+        "\x1b[31m",
+        b"x"[0],
+        [],
+        {},
+        (1, 2),
+        loop,
+        [["a"]],
+        [[2**62] * 30],
+        True,
+    ]
     for key in call(1):
         for one in strange:
             assert isinstance(read(pickle.dumps(value([call(1), {**call(2), key: one}], 2), 2)), Dump | Unread)

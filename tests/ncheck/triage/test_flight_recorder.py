@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ncheck.parse.flight_recorder import Dump, read
 from ncheck.triage.causes import CAUSES
@@ -239,7 +241,7 @@ def test_ranks_that_wait_for_each_other_in_two_groups_are_a_circle() -> None:
 
 
 def test_gloo_groups_whose_members_are_not_recorded_accuse_only_those_that_were_seen() -> None:
-    sub = {"process_group": ("1", "undefined")}
+    sub: dict[str, Any] = {"process_group": ("1", "undefined")}
     first, second = dump([gloo(1, **sub)]), dump([gloo(1, **sub), gloo(2, done=False, **sub)])
     ((cause, grade, ranks, _),) = said({0: first, 2: second})
     assert (cause, grade, ranks) == ("slow_rank_timeout", Grade.LIKELY, (0,))
