@@ -106,6 +106,11 @@ ras          asked as {"ranks", "at": "host:port"|null (nothing is asked here), 
                  "error": why its libraries cannot be read|"gone"|""}], "addresses": [ip], "asked": [{"at": seconds
                  after the first, "form": "json"|"text", "text", "whole": bool (the connection was closed by RAS),
                  "silent": connections that were accepted only, "error": why there is no text|""}]}, twice if at all.
+flight-recorder  asked as {"ranks": [RANK], "dump": whether torch is asked for a dump}; says {"ranks": [{"pid", "error":
+                  "gone"|why its variables cannot be read|"", "asked": "" (not to be asked)|"written"|"asked" (nothing
+                  came)|why it was not, "tried": [paths], "began": seconds since 1970 when the process began|null,
+                  "dump": {"path", "size", "mtime", "owner", "read": bytes, "error": why it was not read|"",
+                  "data": its first bytes, packed by zlib, as base64|null}|null (no file)}]}
 sweep        asked after a step whose ranks a launcher started, as {"segments": {path: inode}} that ranks of this node
                  had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """
@@ -135,6 +140,7 @@ MODULES = {
     "sweep": "sweep",
     "processes": "processes",
     "ras": "ras",
+    "flight-recorder": "flight_recorder",
 }
 
 

@@ -1,0 +1,118 @@
+"""Dumps of the real torch: three ranks of gloo on this machine that really stand still, rank 0 at fault."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from ncheck.model.fact import Unread
+from ncheck.parse.flight_recorder import Dump, is_dump, read
+from ncheck.triage.flight_recorder import analyse
+from ncheck.triage.signature import Grade
+
+pytestmark = pytest.mark.slow
+SIZE = 3
+
+# Each rank says when it has come as far as it will, and dumps when it is told to.
+PROGRAM = """
+import os, sys, threading
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
+
+rank, folder, fault = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=3)
+pair = dist.new_group([0, 2])
+dist.all_reduce(torch.ones(4))
+if rank != 1:
+    dist.all_reduce(torch.ones(4), group=pair)
+dist.barrier()
+
+
+def step():
+    if fault == "other" and rank == 0:
+        dist.reduce(torch.ones(4), 1, async_op=True)
+    elif rank:
+        dist.all_reduce(torch.ones(4), async_op=True)
+
+
+step()
+print("ready", flush=True)
+sys.stdin.readline()
+for name, dump in (("", c10d._dump_fr_trace), (".json", c10d._dump_fr_trace_json)):
+    with open(f"{folder}/comm_lib_trace_rank_{rank}{name}", "wb") as file:
+        held = dump()
+        file.write(held if isinstance(held, bytes) else held.encode())
+print("written", flush=True)
+sys.stdin.readline()
+os._exit(0)
+"""
+
+
+@pytest.fixture
+def torch() -> None:
+    """Skip where no torch is; in CI one always is."""
+    if not find_spec("torch"):
+        words = "torch is not installed beside the tests: make test TORCH=1"
+        pytest.fail(words) if os.environ.get("CI") == "true" else pytest.skip(words)
+
+
+def dumped(folder: Path, fault: str) -> tuple[dict[int, Dump], dict[int, Dump]]:
+    """Return the dumps of all ranks: the pickles, and the same as JSON."""
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "TORCH_FR_BUFFER_SIZE": "100", "OMP_NUM_THREADS": "1"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", PROGRAM, str(rank), str(folder), fault], env=environment,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder,
+        )
+        for rank in range(SIZE)
+    ]  # fmt: skip
+    try:
+        for word in ("ready\n", "written\n"):
+            for one in ranks:
+                assert one.stdout
+                assert one.stdin
+                assert one.stdout.readline() == word
+            for one in ranks:
+                assert one.stdin
+                one.stdin.write("\n")
+                one.stdin.flush()
+    finally:
+        for one in ranks:
+            one.communicate(timeout=60)
+    made: list[dict[int, Dump]] = [{}, {}]
+    for rank in range(SIZE):
+        for held, name in zip(made, ("", ".json"), strict=True):
+            data = (folder / f"comm_lib_trace_rank_{rank}{name}").read_bytes()
+            assert is_dump(data[:4096])
+            dump = read(data)
+            assert not isinstance(dump, Unread)
+            held[rank] = dump
+    return made[0], made[1]
+
+
+@pytest.mark.usefixtures("torch")
+def test_the_first_rank_that_never_came_is_named_with_the_lines_of_the_program(tmp_path: Path) -> None:
+    for dumps in dumped(tmp_path, "missing"):
+        (clue,) = analyse(dumps)
+        assert (clue.cause, clue.grade, clue.ranks) == ("slow_rank_timeout", Grade.LIKELY, (0,))
+        assert clue.text.startswith("rank 0 never called it, and ranks 1 and 2 wait in all_reduce of 4 Float (number 3")
+        (clue,) = analyse({rank: dumps[rank] for rank in (1, 2)}, SIZE)
+        assert (clue.cause, clue.grade, clue.ranks) == ("rank_crashed", Grade.LIKELY, (0,))
+    dump = read((tmp_path / "comm_lib_trace_rank_2").read_bytes())
+    assert isinstance(dump, Dump)
+    assert [group.calls for group in dump.groups] == [
+        ("all_reduce of 4 Float", "barrier", "all_reduce of 4 Float"), ("all_reduce of 4 Float",),
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("torch")
+def test_the_first_rank_that_calls_another_collective_is_named(tmp_path: Path) -> None:
+    for dumps in dumped(tmp_path, "other"):
+        (clue,) = analyse(dumps)
+        assert (clue.cause, clue.ranks) == ("collective_mismatch", (0,))
+        assert "rank 0 called reduce of 4 Float" in clue.text
