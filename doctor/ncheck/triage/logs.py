@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from ncheck.redact import redact
-from ncheck.text import shell_word
+from ncheck.text import printable, shell_word
 from ncheck.triage.causes import CAUSES, SYMPTOM, UNKNOWN
 from ncheck.triage.diagnosis import Confidence, Diagnosis, candidates, diagnoses_of, scores, shown
+from ncheck.triage.dump_files import DumpFiles, dump_files
+from ncheck.triage.flight_recorder import analyse
 from ncheck.triage.lines import Line
 from ncheck.triage.scan import Log, Scan
+from ncheck.triage.signature import Grade
 from ncheck.triage.sources import Source, Unreadable, UnreadableError, sources
 
 MOST_CANDIDATES, MOST_NEXT = 8, 4
@@ -64,17 +67,50 @@ class LogReport:
 
 def examine_logs(paths: Iterable[str], stdin: BinaryIO) -> LogReport:
     """Read these logs and return what they show. Raises NcheckError for a path that does not exist."""
-    scan = Scan()
-    unread: list[Unreadable] = []
-    for source in list(sources(paths, stdin)):
+    scan, named = Scan(), tuple(paths)
+    recorded = dump_files(named)
+    unread: list[Unreadable] = [*recorded.unread.values()]
+    for source in list(sources(named, stdin)):
+        if source.name in recorded.paths:
+            continue
         if isinstance(source, Unreadable):
             unread.append(source)
         else:
             _read(scan, source, unread)
-    diagnoses = _candidates(scan)
+    diagnoses = _joined(_candidates(scan), _of_dumps(recorded))
     healthy = not diagnoses and any(log.steps or log.done for log in scan.logs)
     summary = _summary(scan, diagnoses, unread, healthy=healthy)
-    return LogReport(diagnoses, healthy, summary, len(scan.logs), sum(log.lines for log in scan.logs), tuple(unread))
+    files = len(scan.logs) + len(recorded.dumps)
+    return LogReport(diagnoses, healthy, summary, files, sum(log.lines for log in scan.logs), tuple(unread))
+
+
+_GRADES = {Grade.CERTAIN: 0.95, Grade.LIKELY: 0.85, Grade.POSSIBLE: 0.5, Grade.ECHO: 0.3}
+
+
+def _of_dumps(recorded: DumpFiles) -> Iterator[Candidate]:
+    """Yield what flight recorder dumps say, side by side."""
+    for clue in analyse(recorded.dumps, None, recorded.unread):
+        cause = CAUSES[clue.cause]
+        named = [recorded.names[rank] for rank in clue.ranks if rank in recorded.names]
+        place = named[0] if named else next(iter(recorded.names.values()))
+        evidence = (Evidence(place, 0, redact(printable(clue.text, 400))),)
+        yield Candidate(
+            clue.cause, _GRADES[clue.grade], redact(clue.meaning or cause.meaning), clue.kind, evidence, clue.ranks,
+            clue.nodes, redact(clue.fix or cause.fix), clue.next or ((cause.look,) if cause.look else ()),
+        )  # fmt: skip
+
+
+def _joined(found: Iterable[Candidate], others: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Return all candidates, best first; those of one cause are one."""
+    joined: dict[str, Candidate] = {}
+    for one in sorted((*found, *others), key=lambda one: -one.confidence):
+        best = joined.get(one.cause, one)
+        evidence = tuple(dict.fromkeys((*best.evidence, *one.evidence)))
+        ranks, nodes = (*best.ranks, *one.ranks), (*best.nodes, *one.nodes)
+        joined[one.cause] = replace(
+            best, evidence=evidence, ranks=tuple(dict.fromkeys(ranks)), nodes=tuple(dict.fromkeys(nodes))
+        )
+    return tuple(joined.values())
 
 
 def _read(scan: Scan, source: Source, unread: list[Unreadable]) -> None:
