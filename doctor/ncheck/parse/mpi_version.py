@@ -9,9 +9,7 @@ from functools import lru_cache
 from ncheck.parse.capture import lines_of
 
 # mpirun (Open MPI) 5.0.11, mpirun.real (OpenRTE) 4.0.3, mpirun (IBM Spectrum MPI) 10.3.0.0
-_MPIRUN = re.compile(
-    r"(?:^|[ \t`'\"#])[\w./\-]+ \((Open MPI|OpenRTE|IBM Spectrum MPI|IBM Platform MPI)\) (\d[^\s`'\"]*)", re.MULTILINE
-)
+_MPIRUN = re.compile(r"(?:^|[ \t`'\"#])[\w./\-]+ \((Open MPI|OpenRTE|IBM Spectrum MPI)\) (\d[^\s`'\"]*)", re.MULTILINE)
 
 
 # Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022
@@ -41,6 +39,10 @@ _MVAPICH = re.compile(r"^[ \t]*(MVAPICH2?(?:-\w+)?)(?: Version:)?\s+(\d\S*)", re
 
 # MPI VERSION    : CRAY MPICH version 8.1.28.15 (ANL base 3.4a2)
 _CRAY = re.compile(r"\bCRAY MPICH version (\S+)", re.IGNORECASE)
+
+
+# mpirun: IBM Platform MPI 09.01.04.03 [b9427] Linux x86-64
+_PLATFORM = re.compile(r"\b(?:IBM |HP )?Platform MPI(?: version)? (\d[\d.]*)|\bHP-?MPI version (\d[\d.]*)")
 
 
 # Microsoft MPI Startup Program [Version 10.1.12498.18]
@@ -122,7 +124,7 @@ def _named(text: str) -> Mpi | None:
     """Read the implementations that print name and version on one line."""
     if found := _MVAPICH.search(text):
         return Mpi(found[1], found[2])
-    for name, pattern in (("Cray MPICH", _CRAY), ("Microsoft MPI", _MICROSOFT)):
+    for name, pattern in (("Cray MPICH", _CRAY), ("Microsoft MPI", _MICROSOFT), ("Platform MPI", _PLATFORM)):
         if version := _first(pattern, text):
             return Mpi(name, version)
     return None
@@ -159,4 +161,4 @@ def _missing(text: str) -> Mpi | None:
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
     found = pattern.search(text)
-    return found[1] if found else None
+    return next(group for group in found.groups() if group) if found else None

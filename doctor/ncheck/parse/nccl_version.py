@@ -64,6 +64,40 @@ def _from_torch(found: re.Match[str]) -> str:
     return decode_version(int(found[4])) if found[4] else ".".join(found.groups()[:3])
 
 
+# #define NCCL_VERSION_CODE 21903, #define NCCL_MINOR 19
+_DEFINED = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+NCCL_(MAJOR|MINOR|PATCH|SUFFIX|VERSION_CODE)[ \t]+(\S+)", re.MULTILINE
+)
+
+
+# /usr/lib/x86_64-linux-gnu/libnccl.so.2.18.3
+_LIBRARY = re.compile(r"(?:^|[\s/])libnccl\.so\.(\d+\.\d+\.\d+)(?![\w.])")
+
+
+# (2, 21, 5), all that `python -c "import torch; print(torch.cuda.nccl.version())"` prints
+_TUPLE = re.compile(r"\s*(?:[^\n]{0,200}[#$] [^\n]*\n)?\s*\((2), (\d{1,2}), (\d{1,2})\)\s*")
+
+
+def parse_header(text: str) -> Mapping[str, object] | None:
+    """Return `nccl` of nccl.h, of the name of the library, or of the tuple that torch prints; None for other text."""
+    plain = "\n".join(lines_of(text))
+    defined = {name: value.strip('"') for name, value in _DEFINED.findall(plain)}
+    code = defined.get("VERSION_CODE", "")
+    if {"MAJOR", "MINOR", "PATCH"} <= defined.keys():
+        version = ".".join(defined[name] for name in ("MAJOR", "MINOR", "PATCH"))
+        return {"nccl": version, "nccl_suffix": defined.get("SUFFIX") or None, "nccl_code": code or None}
+    if code.isdigit() and len(code) <= _LONGEST_CODE:
+        return {"nccl": decode_version(int(code)), "nccl_code": code}
+    if library := _LIBRARY.search(plain):
+        return {"nccl": library[1]}
+    if printed := _TUPLE.fullmatch(plain):
+        return {"nccl": ".".join(printed.groups())}
+    return None
+
+
+_LONGEST_CODE = 6
+
+
 # ii  libnccl2                               2.27.7-1+cuda12.4      amd64   NVIDIA Collective Communication Library
 _DPKG = re.compile(r"(?:^|\s)(?:ii|hi)\s+([a-z0-9][\w.+:\-]+)\s+(\d\S*)")
 

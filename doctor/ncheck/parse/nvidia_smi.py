@@ -39,7 +39,7 @@ _MIB = 1 << 20
 _TOOL = re.compile(r"NVIDIA-SMI\s+(?:version\s*:\s*)?([\d.]+)")
 
 
-_DRIVER = re.compile(r"(?:Driver|KMD) Version\s*:\s*([\d.]+)", re.IGNORECASE)
+_DRIVER = re.compile(r"(?<!nvidia )(?:Driver|KMD) Version\s*:\s*([\d.]+)", re.IGNORECASE)
 
 
 _CUDA = re.compile(r"CUDA (?:UMD )?Version\s*:\s*([\d.]+)")
@@ -47,6 +47,9 @@ _CUDA = re.compile(r"CUDA (?:UMD )?Version\s*:\s*([\d.]+)")
 
 # |   0  NVIDIA H100 80GB HBM3          On  |   00000000:19:00.0 Off |                    0 |
 _MODES = frozenset({"On", "Off", "WDDM", "TCC", "MCDM", "N/A", "ERR!"})
+
+
+_INDEX = re.compile(r"\d{1,3}")
 
 
 _PCI = re.compile(r"\s*([0-9A-Fa-f]{4,8}:\S+)\s")
@@ -113,12 +116,34 @@ class Smi:
 
 def parse_smi(text: str) -> Smi:
     """Read any of nvidia-smi's plain outputs; `error` is its own message if it failed."""
-    lines = lines_of(text)
+    lines = table_lines(text)
     if any(_BLOCK.match(line) for line in lines):
         return _query_blocks(lines)
     if listed := [found for line in lines if (found := _LISTED.match(line))]:
         return _listing(lines, listed)
     return _headed_csv(lines) or _table(lines)
+
+
+# "|   0  Tesla T4   On  | 00000000:05:00.0 Off |   0 | | N/A   60C ...": a form that lost the line ends
+_ROWS_JOINED = re.compile(r"\|[ \t]+(?=[|+])|(?<=[-=])\+[ \t]+(?=[|+])")
+
+
+def table_lines(text: str) -> list[str]:
+    """Return the lines; rows of a table that were joined to one line are split, and wrapped rows are joined."""
+    joined = any(line.count("|") > _CELLS for line in text.split("\n", _MOST_LINES) if "NVIDIA-SMI" in line)
+    lines = lines_of(_ROWS_JOINED.sub(lambda found: found[0][0] + "\n", text) if joined else text)
+    whole: list[str] = []
+    for line in lines:
+        ends = line.rstrip().endswith(("|", "+"))
+        starts = line.lstrip().startswith(("|", "+")) and len(line.strip()) > 1
+        if whole and ends and not starts and whole[-1].lstrip().startswith(("|", "+")):
+            whole[-1] += line
+        else:
+            whole.append(line)
+    return whole
+
+
+_CELLS, _MOST_LINES = 8, 100
 
 
 def smi_failure(text: str) -> str | None:
@@ -184,6 +209,8 @@ def _table(lines: Sequence[str]) -> Smi:
         if not (row := _table_row(line)):
             continue
         gpu, mode = row
+        if any(gpu.index == other.index for other in gpus):
+            break  # another node's table, or the same again
         below = next((lines[at] for at in range(number + 1, len(lines)) if lines[at].strip()), "")
         fan = _FAN.search(below)
         usage = _USAGE.search(below) if fan else None
@@ -201,8 +228,9 @@ def _table_row(line: str) -> tuple[Gpu, str] | None:
     cells = line.split("|")
     for left, right in pairwise(cells[1:]):
         words, pci = left.split(), _PCI.match(right)
-        if pci and len(words) > 2 and words[0].isdecimal() and words[-1] in _MODES:  # noqa: PLR2004
-            return Gpu(int(words[0]), " ".join(words[1:-1]), "", pci_address(pci[1])), words[-1]
+        if pci and len(words) > 1 and _INDEX.fullmatch(words[0]):
+            mode = words.pop() if words[-1] in _MODES and len(words) > 2 else ""  # noqa: PLR2004  before 319: none
+            return Gpu(int(words[0]), " ".join(words[1:]), "", pci_address(pci[1])), mode
     return None
 
 
