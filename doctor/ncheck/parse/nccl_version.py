@@ -112,6 +112,14 @@ _RPM = re.compile(
 )
 
 
+# nccl-repo-rhel7-2.8.3-ga-cuda10.1-1-1.x86_64: a repository, not NCCL
+_RPM_OTHER = re.compile(r"^\s*(?=\S*nccl)([\w.+\-]+)-(\d[\w.+~^]*-\d[\w.+~^]*?)\.(?:x86_64|aarch64|ppc64le|noarch)\s*$")
+
+
+# "libnccl2:amd64  2.20.5-1+cuda12.4" of dpkg-query -W
+_DPKG_QUERY = re.compile(r"^\s*(libnccl(?:2|-dev)(?::\w+)?)\s+(\d\S*-\S*)\s*$")
+
+
 # libnccl.x86_64                  2.22.3-1+cuda12.5               @cuda-rhel9-x86_64
 _DNF = re.compile(r"^\s*(libnccl(?:-devel|-static)?)\.(?:x86_64|aarch64|ppc64le)\s+(\d\S*)")
 
@@ -135,7 +143,7 @@ _VERSIONED = re.compile(r"^\s*Version\s*:\s*(\d\S*)\s*$")
 _VERSION = re.compile(r"^([\d.]+)(?:-[^+]*)?(?:\+cuda([\d.]+))?$")
 
 
-_ROWS = {"dpkg": (_DPKG, _APT), "rpm": (_RPM, _DNF), "conda": (_CONDA, _PIP), "pip": (_PIP,)}
+_ROWS = {"dpkg": (_DPKG, _APT, _DPKG_QUERY), "rpm": (_RPM, _DNF, _RPM_OTHER), "conda": (_CONDA, _PIP), "pip": (_PIP,)}
 
 
 _OURS = re.compile(r"(?:libnccl2|libnccl-dev|libnccl(?:-devel|-static)?|nccl|nvidia-nccl(?:-cu\d+)?)$")

@@ -42,6 +42,17 @@ _TOOL = re.compile(r"NVIDIA-SMI\s+(?:version\s*:\s*)?([\d.]+)")
 _DRIVER = re.compile(r"(?<!nvidia )(?:Driver|KMD) Version\s*:\s*([\d.]+)", re.IGNORECASE)
 
 
+# NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.288.01  Mon ...      (/proc/driver/nvidia/version)
+_KERNEL = re.compile(r"NVRM version: NVIDIA UNIX [^\n]{0,80}?Kernel Module(?: for \w+)?\s+(\d[\d.]*)")
+
+
+# 0, NVIDIA GeForce RTX 3090, 535.288.01, 24576 MiB: a query without its heading
+_NAMED_CELL = re.compile(r"(?:NVIDIA|Tesla|GeForce|Quadro|TITAN|GRID) [\w .()/\-]*\w\)?")
+
+
+_DRIVER_CELL = re.compile(r"\d{3}\.\d{1,3}(?:\.\d{1,3})?")
+
+
 _CUDA = re.compile(r"CUDA (?:UMD )?Version\s*:\s*([\d.]+)")
 
 
@@ -121,7 +132,7 @@ def parse_smi(text: str) -> Smi:
         return _query_blocks(lines)
     if listed := [found for line in lines if (found := _LISTED.match(line))]:
         return _listing(lines, listed)
-    return _headed_csv(lines) or _table(lines)
+    return _headed_csv(lines) or _bare_csv(lines) or _table(lines)
 
 
 # "|   0  Tesla T4   On  | 00000000:05:00.0 Off |   0 | | N/A   60C ...": a form that lost the line ends
@@ -196,6 +207,20 @@ def _headed_csv(lines: Sequence[str]) -> Smi | None:
     return Smi(rows[0].get("driver_version") if rows else None, gpus=gpus, count=len(gpus), persistence=modes)
 
 
+def _bare_csv(lines: Sequence[str]) -> Smi | None:
+    """Read a query without its heading: only cells that show by themselves what they are."""
+    rows = [[cell.strip() for cell in line.split(",")] for line in lines if "," in line]
+    found = [(row, name) for row in rows if (name := next((cell for cell in row if _NAMED_CELL.fullmatch(cell)), ""))]
+    if not found or any("|" in line for line in lines):
+        return None
+    gpus = tuple(
+        Gpu(at, name, next((cell for cell in row if cell.startswith("GPU-")), ""))
+        for at, (row, name) in enumerate(found)
+    )
+    driver = next((cell for cell in found[0][0] if _DRIVER_CELL.fullmatch(cell)), None)
+    return Smi(driver, gpus=gpus, count=len(gpus))
+
+
 def _mib(cell: str | None) -> int | None:
     return int(cell) * _MIB if cell and cell.isdigit() else None
 
@@ -220,7 +245,17 @@ def _table(lines: Sequence[str]) -> Smi:
         fans.append(fan[1] if fan else None)
     tool, driver = _first(_TOOL, text), _first(_DRIVER, text)
     error = smi_failure(text)
-    return Smi(driver or tool, _first(_CUDA, text), tool, tuple(gpus), len(gpus), tuple(modes), tuple(fans), (), error)
+    return Smi(
+        driver or _first(_KERNEL, text) or tool,
+        _first(_CUDA, text),
+        tool,
+        tuple(gpus),
+        len(gpus),
+        tuple(modes),
+        tuple(fans),
+        (),
+        error,
+    )
 
 
 def _table_row(line: str) -> tuple[Gpu, str] | None:

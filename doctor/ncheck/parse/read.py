@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
 from ncheck.errors import NcheckError
 from ncheck.parse.capture import plain_text
+from ncheck.parse.parts import parts_of
 from ncheck.parse.reading import Reader, Reading, Record, every_reader
 from ncheck.redact import redact_value
 
@@ -51,14 +51,18 @@ def read_as(kind: str, text: str) -> Reading:
 def read_any(text: str) -> tuple[Reading, ...]:
     """Return the readings of a text whose kind nobody names, at least one: one per family of tools in each part of it.
 
-    Parts begin at a prompt with a command. A part that no reader knows is left out if another one is read.
+    A part that no reader knows is left out if another one is read.
     """
-    parts = [part for part in _parts(plain_text(text)) if part.strip()]
-    found = [reading for part in parts for reading in _of_part(part)] if len(parts) > 1 else []
+    parts = [part for part in parts_of(plain_text(text), kind_of=_kind_of) if part.text.strip()]
+    found = [replace(each, part=part.name) for part in parts for each in _of_part(part.text)] if len(parts) > 1 else []
     if all(reading.facts.get("error") for reading in found) and len({reading.kind for reading in found}) == 1:
         found = []  # one tool that failed, with several commands
-    whole = found or _of_part(text)
-    return tuple(_redacted(reading) for reading in whole or [_unknown(text)])
+    return tuple(_redacted(reading) for reading in found or _of_part(text) or [_unknown(text)])
+
+
+def _kind_of(command: str) -> str:
+    reader = reader_of(command)
+    return reader.kind if reader else ""
 
 
 def reader_of(kind: str) -> Reader | None:
@@ -112,23 +116,6 @@ _SHORT = 10  # lines: a command and its error, which the log of a job may hold t
 def _unknown(text: str) -> Reading:
     error = "no known output of a tool, and no known message of a log" if text.strip() else "the text is empty"
     return Reading("unknown", "", {"error": error})
-
-
-# user@node:~$ nvidia-smi topo -m     (base) root@gpu01:/workspace# ibstat     $ mpirun --version     [me@n1 ~]$ ip a
-_PROMPT = re.compile(
-    r"^[ \t]*(?:\([\w.\-]{1,60}\) ?)?(?:\[?[\w.\-]{1,60}@[\w.\-]{1,60}[^\n$#%>]{0,200}\]?)?[$#%>][ \t]+(?=[\w./])",
-    re.MULTILINE,
-)
-
-
-def _parts(text: str) -> list[str]:
-    """Return the text cut at each prompt whose command is one of the tools."""
-    starts = [found.start() for found in _PROMPT.finditer(text) if reader_of(_command(text, found.end()))]
-    return [text[start:end] for start, end in pairwise([0, *starts, len(text)])]
-
-
-def _command(text: str, start: int) -> str:
-    return text[start : start + 200].partition("\n")[0].partition("|")[0].partition(";")[0]
 
 
 def _redacted(reading: Reading) -> Reading:

@@ -42,6 +42,7 @@ class Reading:
     """The facts of one text as `ncheck read -o json` prints them, what ncheck says of them, and perhaps a drawing.
 
     `tool` names the tool or format, "" if nothing was recognised. `quotes`: it is a report that quotes other tools.
+    `part` is the node or the command of the part of a longer text that this is.
     """
 
     kind: str
@@ -50,6 +51,7 @@ class Reading:
     remarks: tuple[Remark, ...] = ()
     drawing: tuple[str, ...] = ()
     quotes: bool = False
+    part: str = ""
 
     def saying(self, remarks: Iterable[Remark]) -> Reading:
         """Return the reading with these remarks."""

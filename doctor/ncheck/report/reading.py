@@ -22,8 +22,12 @@ def as_json(readings: Sequence[Reading], *, kind_given: bool) -> str:
 
 
 def _object(reading: Reading, *, kind_given: bool) -> dict[str, object]:
-    named = {"kind": reading.kind} if kind_given else {"kind": reading.kind, "tool": reading.tool or None}
+    named: dict[str, object] = (
+        {"kind": reading.kind} if kind_given else {"kind": reading.kind, "tool": reading.tool or None}
+    )
     remarks = [{"level": remark.level, "text": remark.text} for remark in reading.remarks]
+    if reading.part:
+        named["part"] = reading.part
     return {**named, **reading.facts, "remarks": remarks}
 
 
@@ -33,7 +37,8 @@ def as_text(readings: Sequence[Reading]) -> str:
 
 
 def _lines(reading: Reading) -> Iterator[str]:
-    yield f"{reading.kind}: {reading.tool or 'not recognised'}"
+    part = f" ({printable(reading.part)})" if reading.part else ""
+    yield f"{reading.kind}: {reading.tool or 'not recognised'}{part}"
     said = {remark.text for remark in reading.remarks}
     for remark in sorted(reading.remarks, key=lambda remark: _LEVELS.get(remark.level, len(_LEVELS))):
         yield f"  {remark.level:<8} {printable(remark.text, _LONGEST)}"

@@ -64,6 +64,8 @@ def _read(text: str) -> Reading | None:
 
 def _nccl(text: str) -> Record:
     """Return what the lines of NCCL hold beside failures: versions and interfaces; nothing if there is no such line."""
+    if "NCCL" not in text:
+        return {}
     readings = [each for reader in (VERSIONS, INTERFACES) if (each := reader.read(text)) and each.tool == "nccl_log"]
     return {key: value for reading in readings for key, value in reading.facts.items() if key != "error"}
 

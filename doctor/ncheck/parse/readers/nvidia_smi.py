@@ -165,7 +165,7 @@ def _memory(devices: Sequence[Record], processes: Sequence[Record]) -> Iterator[
         used = device.get("memory_used_mib")
         if isinstance(used, int) and used > _IDLE and device["index"] not in busy and None not in busy:
             yield warning(
-                f"GPU {device['index']}: {used} MiB in use and no process listed: look for one in another container, or one "
+                f"GPU {device['index']}: {used} MiB in use and no process listed: look in other containers, or for one "
                 "that is dying (sudo fuser -v /dev/nvidia*)"
             )
 

@@ -112,7 +112,7 @@ def _toolkit(text: str) -> Record | None:
 
 
 def _header(text: str) -> Record | None:
-    found = parse_header(text)
+    found = None if parse_log(text).versions else parse_header(text)
     return None if found is None else {"format": "nccl_library", **found}
 
 
