@@ -27,7 +27,7 @@ def rows() -> list[Row]:
 
 
 def text_of(row: Row) -> str:
-    return (FOLDER / row["file"]).read_bytes().decode("utf-8", "replace")
+    return (FOLDER / str(row["file"])).read_bytes().decode("utf-8", "replace")
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row["file"])

@@ -28,7 +28,8 @@ STRANGE = "\0\t\n\r\x1b\"'():A|\xff\u2028\u0660"
 CONCLUDED = frozenset({
     "closest_level_gpu0", "cls", "format", "data_nic", "meaning", "error", "fix", "confidence", "cause", "others",
     "index", "gpus", "links_per_gpu", "persistence_gpu0", "persistence", "mismatch", "shm_gb", "tables", "rate",
-    "state", "tool", "state_num", "evidence", "nccl", "mpi", "throttled", "broken", "seconds", "pci", "cuda", "link_errors", "averages",
+    "state", "tool", "state_num", "evidence", "nccl", "mpi", "throttled", "broken", "seconds", "pci", "cuda",
+    "link_errors", "averages",
 })  # fmt: skip
 
 

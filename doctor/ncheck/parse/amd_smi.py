@@ -95,8 +95,8 @@ class AmdSmi:
 
 def parse_amd(text: str) -> AmdSmi | None:
     """Read any output of amd-smi or rocm-smi; None for other text."""
-    if found := _from_json(plain_text(text)):
-        return found
+    if from_json := _from_json(plain_text(text)):
+        return from_json
     lines = lines_of(text)
     versions = {_KEYS[name]: version for line in lines for name, version in _VERSIONS.findall(line)}
     if versions.keys() == {"rocm"}:

@@ -75,7 +75,7 @@ _LIBRARY = re.compile(r"(?:^|[\s/])libnccl\.so\.(\d+\.\d+\.\d+)(?![\w.])")
 
 
 # (2, 21, 5), all that `python -c "import torch; print(torch.cuda.nccl.version())"` prints
-_TUPLE = re.compile(r"\s*(?:[^\n]{0,200}[#$] [^\n]*\n)?\s*\((2), (\d{1,2}), (\d{1,2})\)\s*")
+_TUPLE = re.compile(r"\((2), (\d{1,2}), (\d{1,2})\)")
 
 
 def parse_header(text: str) -> Mapping[str, object] | None:
@@ -90,7 +90,8 @@ def parse_header(text: str) -> Mapping[str, object] | None:
         return {"nccl": decode_version(int(code)), "nccl_code": code}
     if library := _LIBRARY.search(plain):
         return {"nccl": library[1]}
-    if printed := _TUPLE.fullmatch(plain):
+    *before, last = plain.strip().split("\n")
+    if len(before) <= 1 and (printed := _TUPLE.fullmatch(last.strip())):
         return {"nccl": ".".join(printed.groups())}
     return None
 

@@ -18,7 +18,7 @@ _PROMPT = re.compile(
 # "gpu01 | CHANGED | rc=0 >>" of ansible, "==> gpu01.txt <==" of head, "===== gpu01 =====" of a loop over nodes
 _HEADING = re.compile(
     r"^(?:([\w.\-]{1,255}) \| (?:SUCCESS|CHANGED|FAILED)\b.*|==> ([^\n]{1,255}) <=="
-    r"|[=#*-]{3,} ?([\w.\-]*\d[\w.\-]*) ?[=#*-]{3,})[ \t]*$",
+    r"|[=#*-]{3,99} ?(\w[\w.]{0,99}(?:-[\w.]{1,99}){0,9}) ?[=#*-]{3,99})[ \t]*$",
     re.MULTILINE,
 )
 
@@ -31,7 +31,7 @@ _HEADINGS = (_HEADING, _BLOCK)
 
 
 # gpu01: CA 'mlx5_0'
-_NODE = re.compile(r"^([A-Za-z][\w.\-]*\d[\w.\-]*): ?(.*)$")
+_NODE = re.compile(r"^([A-Za-z][\w.\-]{0,250}): ?(.*)$")
 
 
 # What a tool prints at its start; a second one begins another capture.
@@ -61,6 +61,7 @@ def parts_of(text: str, *, kind_of: Callable[[str], str]) -> list[Part]:
     if nodes := _by_node(text):
         return nodes
     starts = {found.start(): found[found.lastindex or 1] for each in _HEADINGS for found in each.finditer(text)}
+    starts = {start: name for start, name in starts.items() if re.search(r"\d", name)}  # not "=== ID ==="
     if starts and text[: min(starts)].strip().count("\n") > 0:
         starts = {}  # it is within the output of one node: a loop over nodes names the first one too
     starts.update(_prompts(text, kind_of))
@@ -98,7 +99,7 @@ def _by_node(text: str) -> list[Part]:
     lines: dict[str, list[str]] = {}
     for line in _not_empty(text):
         found = _NODE.match(line)
-        if not found:
+        if not found or not re.search(r"\d", found[1]):
             return []
         lines.setdefault(found[1], []).append(found[2])
     few = any(len(own) < _FEWEST_LINES for own in lines.values())

@@ -15,6 +15,7 @@ from ncheck.errors import NcheckError
 from ncheck.parse.capture import plain_text
 from ncheck.parse.parts import parts_of
 from ncheck.parse.reading import Reader, Reading, Record, every_reader
+from ncheck.parse.readers.log import READER as LOG
 from ncheck.redact import redact_value
 
 if TYPE_CHECKING:
@@ -53,11 +54,16 @@ def read_any(text: str) -> tuple[Reading, ...]:
 
     A part that no reader knows is left out if another one is read.
     """
+    if text.count("\n") > _LONGEST_OUTPUT:
+        return (_redacted(_attempt(LOG, text) or _unknown(text)),)
     parts = [part for part in parts_of(plain_text(text), kind_of=_kind_of) if part.text.strip()]
     found = [replace(each, part=part.name) for part in parts for each in _of_part(part.text)] if len(parts) > 1 else []
     if all(reading.facts.get("error") for reading in found) and len({reading.kind for reading in found}) == 1:
         found = []  # one tool that failed, with several commands
     return tuple(_redacted(reading) for reading in found or _of_part(text) or [_unknown(text)])
+
+
+_LONGEST_OUTPUT = 20_000  # lines: longer texts are logs
 
 
 def _kind_of(command: str) -> str:
@@ -114,6 +120,9 @@ _SHORT = 10  # lines: a command and its error, which the log of a job may hold t
 
 
 def _unknown(text: str) -> Reading:
+    log = _failure(LOG, text)
+    if log.facts.get("cause"):
+        return log  # healthy, which a text of another kind may look like
     error = "no known output of a tool, and no known message of a log" if text.strip() else "the text is empty"
     return Reading("unknown", "", {"error": error})
 

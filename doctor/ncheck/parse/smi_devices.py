@@ -25,7 +25,7 @@ _PCI = re.compile(r"^\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)(?:\
 _SENSORS = re.compile(r"^\s*(\d+\s*%|N/A|ERR!)\s+(\d+C|N/A|ERR!)\s+(P\d+|N/A|ERR!|Unknown)\s+(\S+)\s*/\s*(\S+)")
 
 
-_MEMORY = re.compile(r"(\d+)\s*MiB\s*/\s*(\d+)\s*MiB")
+_MEMORY = re.compile(r"(?<!\d)(\d{1,9})\s?MiB\s{0,20}/\s{0,20}(\d{1,9})\s?MiB")
 
 
 _LOAD = re.compile(r"^\s*(\d+\s*%|N/A|ERR!)\s+(\S.*?)\s*$")

@@ -66,8 +66,12 @@ def _nccl(text: str) -> Record:
     """Return what the lines of NCCL hold beside failures: versions and interfaces; nothing if there is no such line."""
     if "NCCL" not in text:
         return {}
-    readings = [each for reader in (VERSIONS, INTERFACES) if (each := reader.read(text)) and each.tool == "nccl_log"]
+    start = "\n".join(text.split("\n", _FIRST)[:_FIRST])
+    readings = [each for reader in (VERSIONS, INTERFACES) if (each := reader.read(start)) and each.tool == "nccl_log"]
     return {key: value for reading in readings for key, value in reading.facts.items() if key != "error"}
+
+
+_FIRST = 10_000  # lines in which NCCL has said its version and interfaces
 
 
 def _remarks(facts: Record) -> Iterator[Remark]:
