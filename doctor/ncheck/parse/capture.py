@@ -49,6 +49,10 @@ _REPLACEMENTS = (
 _TAG = re.compile(r"</?(?:pre|code|samp|p|div|span|details|summary)(?: [^<>\n]*)?>", re.IGNORECASE)
 
 
+# A digit of another script in 4096: Python would read it as a number, and no tool prints it
+_FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
+
+
 _MOST = 0.8
 
 
@@ -73,7 +77,7 @@ def lines_of(text: str) -> list[str]:
     A node may send anything: lines are cut at a length that no tool prints, and ValueError is raised for more lines
     than any tool prints.
     """
-    lines = [line[:_LONGEST] for line in plain_text(text).split("\n", _MOST_LINES)]
+    lines = [line[:_LONGEST] for line in _FOREIGN_DIGIT.sub("?", plain_text(text)).split("\n", _MOST_LINES)]
     if len(lines) > _MOST_LINES:
         raise ValueError(f"more than {_MOST_LINES} lines: not the output of a tool")
     for pattern in (_STAMP, _common_prefix(lines), _QUOTE):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 from ncheck.errors import NcheckError
 from ncheck.parse.capture import plain_text
 from ncheck.parse.parts import parts_of
-from ncheck.parse.reading import Reader, Reading, Record, every_reader
 from ncheck.parse.readers.log import READER as LOG
+from ncheck.parse.reading import Reader, Reading, Record, every_reader
 from ncheck.redact import redact_value
 
 if TYPE_CHECKING:

@@ -82,4 +82,8 @@ def _rails(matrix: TopologyFacts) -> Iterator[str]:
     for gpu in matrix.gpus:
         nics, level = closest_nics(matrix, gpu)
         if nics:
-            yield f"rail: {gpu} -> {', '.join(_named(matrix, nic) for nic in nics)} ({level})"
+            more = f" and {len(nics) - _SHOWN} more" if len(nics) > _SHOWN else ""
+            yield f"rail: {gpu} -> {', '.join(_named(matrix, nic) for nic in nics[:_SHOWN])}{more} ({level})"
+
+
+_SHOWN = 4

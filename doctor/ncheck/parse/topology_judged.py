@@ -43,7 +43,7 @@ def _cut(matrix: TopologyFacts, paths: Paths) -> Iterator[Remark]:
         if gpu != other and (gpu, other) not in paths
     ]
     if missing:
-        more = f" and {len(missing) - 1} others" if len(missing) > 1 else ""
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         yield warning(f"the text is cut: no path from {missing[0]}{more}")
 
 
@@ -112,7 +112,7 @@ def _rails(matrix: TopologyFacts) -> Iterator[Remark]:
         return
     far = [f"{gpu} ({level})" for gpu, (_, level) in nearest.items() if RANK.get(level, 0) > RANK["PHB"]]
     if far and len(far) < len(nearest):
-        yield error(f"the nearest NIC is beyond the host bridge, other GPUs have one nearer: {', '.join(far)}")
+        yield warning(f"the nearest NIC is beyond the host bridge, other GPUs have one nearer: {', '.join(far)}")
     elif far:
         yield warning(f"no GPU has a NIC within its host bridge ({', '.join(sorted(levels))}): GPUDirect RDMA is slow")
     used: dict[str, list[str]] = {}

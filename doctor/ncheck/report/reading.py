@@ -74,12 +74,14 @@ def _fact(key: str, value: object, indent: int = 2) -> Iterator[str]:
         yield f"{title}:"
         for name, inner in list(value.items())[:_MOST]:
             yield from _fact(printable(str(name)), inner, indent + 2)
-    elif isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
+    elif table := _table(value):
         yield f"{title}:"
-        for inner in value[:_MOST]:
+        for inner in table[:_MOST]:
             yield f"{' ' * indent}  {_row(inner)}"
-        if len(value) > _MOST:
-            yield f"{' ' * indent}  and {len(value) - _MOST} more"
+            for row in _inner_rows(inner):
+                yield f"{' ' * indent}    {row}"
+        if len(table) > _MOST:
+            yield f"{' ' * indent}  and {len(table) - _MOST} more"
     else:
         yield f"{title}: {_cell(value)}"
 
@@ -87,10 +89,21 @@ def _fact(key: str, value: object, indent: int = 2) -> Iterator[str]:
 def _row(record: object) -> str:
     if not isinstance(record, dict):
         return _cell(record)
-    return ", ".join(f"{key} {_cell(value)}" for key, value in record.items() if value is not None)
+    shown = {key: value for key, value in record.items() if value not in (None, [], {}) and not _table(value)}
+    return ", ".join(f"{key} {_cell(value)}" for key, value in shown.items())
+
+
+def _inner_rows(record: object) -> Iterator[str]:
+    tables = [_table(value) for value in record.values()] if isinstance(record, dict) else []
+    return (_row(row) for table in tables for row in table[:_MOST])
+
+
+def _table(value: object) -> list[object]:
+    """Return a list of records, [] if the value is none."""
+    return value if isinstance(value, list) and any(isinstance(inner, dict) for inner in value) else []
 
 
 def _cell(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(f"({_row(inner)})" if isinstance(inner, dict) else _cell(inner) for inner in value[:_MOST])
+        return ", ".join(_cell(inner) for inner in value[:_MOST])
     return printable(str(value), _LONGEST)

@@ -218,3 +218,14 @@ def test_a_failure_is_recognised_without_a_kind_and_explained(line: str) -> None
     reading = read_any(f"user@gpu01:~$ nvidia-smi\n{line}\n")[0]
     assert (reading.kind, reading.tool, bool(reading.facts["error"])) == ("smi", "nvidia-smi", True)
     assert ": " in reading.remarks[0].text
+
+
+def test_a_query_without_its_heading_gives_what_each_cell_shows_by_itself() -> None:
+    rows = "".join(f"{gpu}, NVIDIA GeForce RTX 3090, 535.288.01, 24576 MiB, 1 MiB\n" for gpu in (0, 1))
+    record = read_text("smi", rows)
+    assert (record["driver"], record["gpus"], record["gpu0"]) == ("535.288.01", 2, "NVIDIA GeForce RTX 3090")
+
+
+def test_the_version_of_the_kernel_module() -> None:
+    text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.288.01  Mon Jan  6 2026\n"
+    assert read_text("smi", text)["driver"] == "535.288.01"

@@ -16,6 +16,7 @@ from ncheck.parse.infiniband import (
     parse_devinfo,
     parse_ibstat,
     parse_ibstatus,
+    parse_linkinfo,
     parse_netdevs,
     parse_opainfo,
     parse_port_table,
@@ -55,6 +56,7 @@ _PORT_TOOLS: Mapping[str, Callable[[str], list[Record]]] = {
     "ibstatus": parse_ibstatus,
     "opainfo": parse_opainfo,
     "rdma link": parse_rdma_links,
+    "iblinkinfo": parse_linkinfo,
     "table": parse_port_table,
 }
 
@@ -89,7 +91,8 @@ def _ports(facts: Record) -> Iterator[tuple[str, Record]]:
     devices = cast("Sequence[Record]", facts.get("cas") or facts.get("hcas") or ())
     for device in devices:
         for port in cast("Sequence[Record]", device["ports"]):
-            yield f"{device.get('ca') or device.get('hca')} port {port['port']}", port
+            card = device.get("ca_type") or device.get("vendor_part_id")
+            yield f"{device.get('ca') or device.get('hca')} port {port['port']}", {**port, "card": card}
     for port in cast("Sequence[Record]", facts.get("ports") or ()):
         yield f"{port.get('ca') or port.get('hfi')} port {port.get('port')}", port
 
@@ -129,19 +132,23 @@ def _of_port(name: str, port: Record, *, others_work: bool) -> Iterator[Remark]:
 
 
 def _differences(ports: Sequence[tuple[str, Record]]) -> Iterator[Remark]:
-    for key, title in (
-        ("rate", "rate"),
-        ("link_layer", "link layer"),
-        ("active_mtu", "MTU"),
-        ("active_speed", "speed"),
-    ):
-        values: dict[object, list[str]] = {}
-        for name, port in ports:
-            if port.get(key) is not None:
-                values.setdefault(port[key], []).append(name)
-        if len(values) > 1:
-            shown = "; ".join(f"{value}: {', '.join(names[:_FEW])}" for value, names in values.items())
-            yield warning(f"the Active ports differ in {title}: {shown}")
+    """Compare the Active ports of equal cards: a slower card for storage or login beside them is usual."""
+    layers = dict.fromkeys(str(port.get("link_layer")) for _, port in ports)
+    if len(layers) > 1:
+        yield info(f"link layers: {', '.join(layers)}")
+    for group in dict.fromkeys((port.get("link_layer"), port.get("card")) for _, port in ports):
+        own = [(name, port) for name, port in ports if (port.get("link_layer"), port.get("card")) == group]
+        for key, title in _COMPARED.items():
+            values: dict[object, list[str]] = {}
+            for name, port in own:
+                if port.get(key) is not None:
+                    values.setdefault(port[key], []).append(name)
+            if len(values) > 1:
+                shown = "; ".join(f"{value}: {', '.join(names[:_FEW])}" for value, names in values.items())
+                yield warning(f"equal cards differ in {title}: {shown}")
+
+
+_COMPARED = {"rate": "rate", "active_mtu": "MTU", "active_speed": "speed", "active_width": "width"}
 
 
 _FEW = 4
