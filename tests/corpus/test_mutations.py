@@ -65,7 +65,8 @@ def leaves(value: object, key: str = "") -> Iterator[tuple[str, object]]:
 
 
 def squeezed(text: str) -> str:
-    return re.sub(r"[\s\x1b]+", "", text).lower()
+    """Return the text without blanks; digits of other scripts are no digits."""
+    return re.sub(r"(?![0-9])\d", "?", re.sub(r"[\s\x1b]+", "", text)).lower()
 
 
 def is_in(value: object, text: str) -> bool:
@@ -85,7 +86,7 @@ def test_damaged_captures_are_read_without_a_crash_in_linear_time_and_nothing_is
         started = time.process_time()
         readings = read_any(damaged) if number % 2 else (read_as(kind, damaged),)
         assert as_text(readings)
-        assert as_json(readings, kind_given=False)
+        assert as_json(readings)
         assert time.process_time() - started < SLOWEST * (1 + len(damaged) / 20_000)
         inside = squeezed(damaged) + squeezed(plain_text(damaged))  # an escape sequence hides what is in it
         invented = [each for reading in readings for each in leaves(reading.facts) if not is_in(each[1], inside)]

@@ -45,11 +45,11 @@ def list_checks(output: str) -> None:
 @click.argument("words", nargs=-1, metavar="[KIND] [FILE]", shell_complete=files)
 @click.option(
     "-o",
-    "output",
+    "form",
     type=click.Choice(["text", "json"]),
     help="Output format: text for people, or JSON, the default where the output is not a terminal.",
 )
-def read(words: tuple[str, ...], output: str | None) -> None:
+def read(words: tuple[str, ...], form: str | None) -> None:
     """Read the saved output of a tool, or a job log, and print its facts and what ncheck says of them.
 
     \b
@@ -68,10 +68,10 @@ def read(words: tuple[str, ...], output: str | None) -> None:
     from ncheck.report.json import without_delete
     from ncheck.report.reading import as_json, as_text
 
-    if (output or ("text" if sys.stdout.isatty() else "json")) == "text":
+    if (form or ("text" if sys.stdout.isatty() else "json")) == "text":
         click.echo(as_text(readings), nl=False)
     else:
-        click.echo(without_delete(as_json(readings, kind_given=bool(kind))))
+        click.echo(without_delete(as_json(readings)))
 
 
 def _kind_and_file(words: tuple[str, ...]) -> tuple[str, str]:

@@ -65,10 +65,17 @@ _MOST_LINES = 20_000  # nvidia-smi -q prints 300 for each GPU, ip addr 6 for eac
 _FEW = 3
 
 
+_START = 1000  # bytes that show the encoding
+
+
 def decoded(data: bytes) -> str:
-    """Return a file's text: UTF-16 if it starts with a byte order mark, as from PowerShell, else UTF-8. Never fails."""
-    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return data.decode("utf-16" if marked else "utf-8", "replace")
+    """Return a file's text: UTF-16 if its mark or zero bytes show it, as from PowerShell, else UTF-8. Never fails."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", "replace")
+    start = data[:_START]
+    if start[1::2].count(0) * 2 > len(start) * _MOST:
+        return data.decode("utf-16-le", "replace")
+    return data.decode("utf-8", "replace")
 
 
 def lines_of(text: str) -> list[str]:

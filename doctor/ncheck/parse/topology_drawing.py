@@ -18,7 +18,11 @@ def drawing(matrix: TopologyFacts) -> tuple[str, ...]:
 
 def _places(matrix: TopologyFacts) -> Iterator[str]:
     devices = (*matrix.gpus, *matrix.nics)
-    for socket in _groups(devices, lambda one, other: _same_socket(matrix, one, other)):
+    sockets = _groups(devices, lambda one, other: _same_socket(matrix, one, other))
+    unplaced = [group[0] for group in sockets if len(group) == 1 and not matrix.cpu_affinity.get(group[0])]
+    if unplaced:
+        yield f"place on the PCIe bus not shown: {', '.join(_named(matrix, device) for device in unplaced)}"
+    for socket in (group for group in sockets if group[0] not in unplaced):
         yield _socket(matrix, socket)
         bridges = _groups(socket, lambda one, other: _rank(matrix, one, other) <= RANK["PHB"])
         for bridge in (group for group in bridges if len(group) > 1):

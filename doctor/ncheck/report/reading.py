@@ -12,22 +12,15 @@ if TYPE_CHECKING:
     from ncheck.parse.reading import Reading
 
 
-def as_json(readings: Sequence[Reading], *, kind_given: bool) -> str:
-    """Return one JSON object: the first reading's facts with `kind`, `tool` and `remarks`; `more` has the others.
-
-    If the user named the kind there is one reading, and a text of another kind has an `error`.
-    """
-    first, *others = (_object(reading, kind_given=kind_given) for reading in readings)
+def as_json(readings: Sequence[Reading]) -> str:
+    """Return one JSON object: the first reading's facts with `kind`, `tool` and `remarks`; `more` has the others."""
+    first, *others = (_object(reading) for reading in readings)
     return json.dumps({**first, "more": others} if others else first, indent=2)
 
 
-def _object(reading: Reading, *, kind_given: bool) -> dict[str, object]:
-    named: dict[str, object] = (
-        {"kind": reading.kind} if kind_given else {"kind": reading.kind, "tool": reading.tool or None}
-    )
+def _object(reading: Reading) -> dict[str, object]:
+    named = {"kind": reading.kind, "tool": reading.tool or None, **({"part": reading.part} if reading.part else {})}
     remarks = [{"level": remark.level, "text": remark.text} for remark in reading.remarks]
-    if reading.part:
-        named["part"] = reading.part
     return {**named, **reading.facts, "remarks": remarks}
 
 
