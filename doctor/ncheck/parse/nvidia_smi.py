@@ -130,6 +130,8 @@ def parse_smi(text: str) -> Smi:
     lines = table_lines(text)
     if any(_BLOCK.match(line) for line in lines):
         return _query_blocks(lines)
+    if any("<nvidia_smi_log>" in line for line in lines):
+        return _xml(lines)
     if listed := [found for line in lines if (found := _LISTED.match(line))]:
         return _listing(lines, listed)
     return _headed_csv(lines) or _bare_csv(lines) or _table(lines)
@@ -283,6 +285,33 @@ def _query_blocks(lines: Sequence[str]) -> Smi:
     attached = head.get("Attached GPUs", "")
     count = int(attached) if attached.isdigit() else len(gpus)
     return Smi(head.get("Driver Version"), head.get("CUDA Version"), None, tuple(gpus), count, tuple(modes))
+
+
+# <gpu id="00000000:01:00.0">, <product_name>NVIDIA A100-SXM4-80GB</product_name>
+_XML_GPU = re.compile(r'<gpu id="([0-9A-Fa-f:.]{7,20})">')
+
+
+_XML_ENTRY = re.compile(
+    r"<(driver_version|cuda_version|attached_gpus|product_name|uuid|persistence_mode)>([^<]{1,200})</"
+)
+
+
+def _xml(lines: Sequence[str]) -> Smi:
+    """Read `nvidia-smi -q -x`: the name, UUID and address of each GPU, and the versions."""
+    head: dict[str, str] = {}
+    gpus: list[dict[str, str]] = []
+    for line in lines:
+        if found := _XML_GPU.search(line):
+            gpus.append({"pci": pci_address(found[1])})
+        for name, value in _XML_ENTRY.findall(line):
+            (gpus[-1] if gpus else head).setdefault(name, value.strip())
+    listed = tuple(
+        Gpu(index, gpu.get("product_name", ""), gpu.get("uuid", ""), gpu["pci"]) for index, gpu in enumerate(gpus)
+    )
+    attached = head.get("attached_gpus", "")
+    count = int(attached) if _INDEX.fullmatch(attached) else len(listed)
+    modes = tuple(gpu.get("persistence_mode") for gpu in gpus)
+    return Smi(head.get("driver_version"), head.get("cuda_version"), None, listed, count, modes)
 
 
 def _entries(lines: Sequence[str]) -> dict[str, str]:

@@ -63,6 +63,16 @@ def parse_processes(text: str) -> list[Record]:
 
 def _queried_processes(lines: Sequence[str]) -> Iterator[Record]:
     """Read `Process ID`, `Type`, `Name`, `Used GPU Memory` of -q, and the CSV of --query-compute-apps."""
+    heading = next((at for at, line in enumerate(lines) if _APPS.match(line)), None)
+    if heading is not None:
+        titles = [title.partition(" [")[0].strip() for title in lines[heading].split(",")]
+        for row in csv.reader(lines[heading + 1 :], skipinitialspace=True):
+            cells = dict(zip(titles, row, strict=False))
+            if cells.get("pid", "").isdigit():
+                size = cells.get("used_gpu_memory") or cells.get("used_memory") or ""
+                name = cells.get("process_name") or cells.get("name")
+                yield {"gpu": None, "pid": int(cells["pid"]), "type": None, "name": name, "memory_mib": _number(size)}
+        return
     process: Record = {}
     for line in lines:
         name, colon, value = (part.strip() for part in line.partition(" :"))
@@ -74,6 +84,10 @@ def _queried_processes(lines: Sequence[str]) -> Iterator[Record]:
             process[_OF_PROCESS[name]] = _number(value) if name == "Used GPU Memory" else value
     if process:
         yield process
+
+
+# pid, process_name, used_gpu_memory [MiB]
+_APPS = re.compile(r"^\s*(?:[a-z_.]+(?: \[\w+\])?, )*pid(?:, [a-z_.]+(?: \[\w+\])?)*\s*$")
 
 
 _OF_PROCESS = {"Type": "type", "Name": "name", "Used GPU Memory": "memory_mib"}

@@ -229,3 +229,20 @@ def test_a_query_without_its_heading_gives_what_each_cell_shows_by_itself() -> N
 def test_the_version_of_the_kernel_module() -> None:
     text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.288.01  Mon Jan  6 2026\n"
     assert read_text("smi", text)["driver"] == "535.288.01"
+
+
+def test_the_xml_form() -> None:
+    text = '<?xml version="1.0" ?>\n<nvidia_smi_log>\n\t<driver_version>550.54.15</driver_version>\n'
+    text += "\t<cuda_version>12.4</cuda_version>\n\t<attached_gpus>2</attached_gpus>\n"
+    text += '\t<gpu id="00000000:01:00.0">\n\t\t<product_name>NVIDIA A100</product_name>\n\t</gpu>\n'
+    assert facts(text) == {
+        **MISSING, "driver": "550.54.15", "cuda": "12.4", "nvidia_smi": None, "gpus": 2, "names": ["NVIDIA A100"],
+        "gpu0": "NVIDIA A100", "persistence_gpu0": None,
+    }  # fmt: skip
+
+
+def test_the_processes_of_a_query() -> None:
+    reading = read_any("pid, process_name, used_gpu_memory [MiB]\n4711, python3, 1000 MiB\n")[0]
+    assert reading.facts["processes"] == [
+        {"gpu": None, "pid": 4711, "type": None, "name": "python3", "memory_mib": 1000}
+    ]

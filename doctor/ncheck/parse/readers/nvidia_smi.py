@@ -16,7 +16,12 @@ def _read(text: str) -> Reading | None:
     devices, processes = parse_devices(text), parse_processes(text)
     if not (smi.gpus or smi.driver or smi.cuda or processes):
         return None
-    if not smi.driver and not processes and not any(device.keys() & _OWN for device in devices):
+    if (
+        not smi.driver
+        and not processes
+        and not any(gpu.pci for gpu in smi.gpus)
+        and not any(device.keys() & _OWN for device in devices)
+    ):
         return None  # "GPU 0: NVIDIA H100" is also a line of torch's collect_env
     facts = _facts(smi, devices, processes)
     return Reading("smi", _tool(smi, devices), facts).saying(_remarks(smi, facts))

@@ -152,6 +152,7 @@ READER = Reader(
     ("mpirun", "mpiexec", "ompi_info", "mpichversion", "mpiname", "orterun", "prterun", "horovodrun", "ds_report",
      "deepspeed", "collect_env", "torch.utils.collect_env", "check_env", "nccl_log", "nccl", "nccl.h", "dpkg", "apt",
      "apt-cache", "rpm", "dnf", "yum", "zypper", "pip", "pip3", "conda", "mamba", "uv", "nvcc", "cuda", "mpi",
-     "horovod", "packages", "m torch.utils.collect_env"),
+     "horovod", "packages", "m torch.utils.collect_env", "torch", "sglang", "ompi", "mpich", "hydra", "mvapich",
+     "impi", "libnccl", "rccl", "ldconfig", "strings"),
     70, _read, _failed,
 )  # fmt: skip
