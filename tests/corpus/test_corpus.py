@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ncheck.parse.read import read_any, read_text
+from ncheck.parse.read import read_all, read_any
 
 FOLDER = Path(os.environ["NCHECK_CORPUS"])
 
@@ -35,7 +35,7 @@ def text_of(row: Row) -> str:
 def test_every_key_of_the_truth_is_read_from_the_capture(row: Row, named: str) -> None:
     """Whether the user names the family, the tool, or nothing."""
     text, kind = text_of(row), row.get(named, row["kind"])
-    record = read_text(kind, text) if named else read_any(text)[0].facts
+    record = read_all(kind, text)[0].facts if named else read_any(text)[0].facts
     keys = [key for key in row["truth"] if key not in REMARKS and (row["file"], key) not in UNDECIDABLE]
     assert {key: _cut(key, record, row["truth"], text) for key in keys} == {key: row["truth"][key] for key in keys}
 

@@ -61,10 +61,10 @@ def read(words: tuple[str, ...], form: str | None) -> None:
     An unknown KIND lists all kinds. If the tool failed or its output cannot be parsed, the result has an `error`.
     """  # noqa: D301  click ends a paragraph's folding at \b
     kind, file = _kind_and_file(words)
-    from ncheck.parse.read import read_any, read_as
+    from ncheck.parse.read import read_all, read_any
 
     text = _text(kind, file)
-    readings = (read_as(kind, text),) if kind else read_any(text)
+    readings = read_all(kind, text) if kind else read_any(text)
     from ncheck.report.json import without_delete
     from ncheck.report.reading import as_json, as_text
 

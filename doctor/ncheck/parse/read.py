@@ -49,6 +49,20 @@ def read_as(kind: str, text: str) -> Reading:
     return _redacted(_attempt(reader, text) or _failure(reader, text))
 
 
+def read_all(kind: str, text: str) -> tuple[Reading, ...]:
+    """Return the readings of all parts of a text that hold a capture of this kind, at least one. Raises UnknownKindError.
+
+    Whatever the parts do not show as several nodes or commands is read as one capture.
+    """
+    whole = read_as(kind, text)
+    reader = reader_of(kind)
+    if reader is None or reader is LOG or text.count("\n") > _LONGEST_OUTPUT:
+        return (whole,)
+    parts = parts_of(plain_text(text), kind_of=_kind_of)
+    found = [replace(each, part=part.name) for part in parts if (each := _attempt(reader, part.text))]
+    return tuple(_redacted(reading) for reading in found) if len(found) > 1 else (whole,)
+
+
 def read_any(text: str) -> tuple[Reading, ...]:
     """Return the readings of a text whose kind nobody names, at least one: one per family of tools in each part of it.
 

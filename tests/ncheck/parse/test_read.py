@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.parse.read import KINDS, UnknownKindError, read_any, read_as, read_text, reader_of
+from ncheck.parse.read import KINDS, UnknownKindError, read_all, read_any, read_as, read_text, reader_of
 
 
 def test_other_text_gives_an_error_and_no_matrix() -> None:
@@ -212,6 +212,12 @@ def test_the_parts_of_several_nodes_keep_their_names() -> None:
     assert [(reading.part, reading.facts["pairs"]) for reading in read_any(text)] == [
         ("gpu01", {"GPU0-GPU1": "NV4", "GPU1-GPU0": "NV4"}), ("gpu02", {"GPU0-GPU1": "SYS", "GPU1-GPU0": "SYS"}),
     ]  # fmt: skip
+
+
+def test_a_named_kind_is_read_in_every_part_that_holds_it() -> None:
+    text = "===== gpu01 =====\n" + TOPO + "===== gpu02 =====\nno such host\n===== gpu03 =====\n" + TOPO
+    assert [reading.part for reading in read_all("topo", text)] == ["gpu01", "gpu03"]
+    assert [reading.part for reading in read_all("topo", TOPO)] == [""]
 
 
 @pytest.mark.parametrize(("text", "level", "remark"), [
