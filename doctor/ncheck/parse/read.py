@@ -50,9 +50,9 @@ def read_as(kind: str, text: str) -> Reading:
 
 
 def read_all(kind: str, text: str) -> tuple[Reading, ...]:
-    """Return the readings of all parts of a text that hold a capture of this kind, at least one. Raises UnknownKindError.
+    """Return the readings of all parts of a text that hold a capture of this kind, at least one.
 
-    Whatever the parts do not show as several nodes or commands is read as one capture.
+    What shows no several nodes or commands is read as one capture. Raises UnknownKindError.
     """
     whole = read_as(kind, text)
     reader = reader_of(kind)

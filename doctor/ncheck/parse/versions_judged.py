@@ -21,6 +21,8 @@ def judged(records: Sequence[Record]) -> Iterator[Remark]:
         if record.get("error"):
             yield error(str(record["error"]))
         yield from _OF.get(str(record["format"]), _nothing)(record)
+    if records[0]["format"] in _LISTS and records[0]["nccl"] is None:
+        yield warning("no package of NCCL in this list")
     yield from _nccl_differs(records)
     yield from _cuda_differs(records)
 
@@ -79,8 +81,6 @@ def _horovod(record: Record) -> Iterator[Remark]:
 
 
 def _packages(record: Record) -> Iterator[Remark]:
-    if record["nccl"] is None:
-        yield warning("no package of NCCL in this list")
     runtime, headers = record.get("libnccl2"), record.get("libnccl_dev")
     if runtime and headers and runtime != headers:
         yield error(f"libnccl2 {runtime} but libnccl-dev {headers}: programs are built for another NCCL than they load")
@@ -98,10 +98,13 @@ def _nccl_log(record: Record) -> Iterator[Remark]:
             yield error(f"NCCL {version} is built for CUDA {built[1]}, the driver knows CUDA {int(code) // 1000}")
 
 
+_LISTS = ("dpkg", "rpm", "pip", "conda")
+
+
 _OF = {
     "torch_collect_env": _collect_env, "sglang_check_env": _collect_env, "ds_report": _ds_report,
     "horovod_check_build": _horovod, "nccl_log": _nccl_log,
-    "dpkg": _packages, "rpm": _packages, "pip": _packages, "conda": _packages,
+    **dict.fromkeys(_LISTS, _packages),
 }  # fmt: skip
 
 

@@ -246,3 +246,18 @@ def test_the_processes_of_a_query() -> None:
     assert reading.facts["processes"] == [
         {"gpu": None, "pid": 4711, "type": None, "name": "python3", "memory_mib": 1000}
     ]
+
+
+def test_memory_without_a_process_is_said_only_where_the_list_of_processes_is_there() -> None:
+    used = SMI.replace("ERR!", " N/A").replace("14MiB /", "9000MiB /", 1)
+    said = "GPU 0: 9000 MiB in use and no process listed: look in other containers, or for one that is dying"
+    listed = used + "| Processes:    |\n|  No running processes found   |\n"
+    assert [remark.text for remark in read_as("smi", used).remarks if remark.level != "info"] == []
+    assert [remark.text for remark in read_as("smi", listed).remarks if remark.level != "info"] == [
+        f"{said} (sudo fuser -v /dev/nvidia*)"
+    ]
+
+
+def test_what_is_true_of_several_gpus_is_said_once() -> None:
+    text = Q + Q.partition("Attached GPUs                             : 1\n")[2]
+    assert "GPU 0, 1: PCIe x8 of x16" in [remark.text for remark in read_as("smi", text).remarks]

@@ -120,8 +120,8 @@ def _remarks(facts: Record) -> Iterator[Remark]:
 def _of_port(name: str, port: Record, *, others_work: bool) -> Iterator[Remark]:
     state, physical = _word(port.get("state")), _word(port.get("physical_state"))
     if state in ("down", "nop"):
-        why = "cable, transceiver or switch port" if physical == "polling" else "switched off" if physical else ""
-        more = f" (physical state {port['physical_state']}: {why})" if why else ""
+        why = {"polling": ": cable, transceiver or switch port", "disabled": ": switched off"}.get(physical, "")
+        more = f" (physical state {port['physical_state']}{why})" if physical else ""
         yield (warning if others_work else error)(f"{name} is down{more}")
     elif state.startswith(("init", "arm")):
         yield error(

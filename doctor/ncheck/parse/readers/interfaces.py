@@ -66,7 +66,7 @@ def _remarks(interfaces: Sequence[ListedInterface], facts: Record) -> Iterator[R
         yield warning(f"only the wireless interface {best} has an IPv4 address")
     if classes.get(str(best)) in VIRTUAL:
         yield warning(f"{best} is {classes[str(best)]}: no physical interface has an IPv4 address here")
-    traps = [each.name for each in interfaces if _usable(each) and classes[each.name] in _TRAPS]
+    traps = [each.name for each in interfaces if each.name != best and _usable(each) and classes[each.name] in _TRAPS]
     if traps:
         yield warning(
             f"{', '.join(traps)}: no other node is behind these; NCCL, Gloo and Open MPI may choose one, so name the "

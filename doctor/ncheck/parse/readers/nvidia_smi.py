@@ -24,7 +24,7 @@ def _read(text: str) -> Reading | None:
     ):
         return None  # "GPU 0: NVIDIA H100" is also a line of torch's collect_env
     facts = _facts(smi, devices, processes)
-    return Reading("smi", _tool(smi, devices), facts).saying(_remarks(smi, facts))
+    return Reading("smi", _tool(smi, devices), facts).saying(_remarks(smi, facts, text))
 
 
 _OWN = frozenset({"uuid", "pci", "links", "mig_devices", "memory_total_mib", "memory_used_mib"})
@@ -58,7 +58,7 @@ def _facts(smi: Smi, devices: Sequence[Record], processes: Sequence[Record]) -> 
     return facts
 
 
-def _remarks(smi: Smi, facts: Record) -> Iterator[Remark]:
+def _remarks(smi: Smi, facts: Record, text: str) -> Iterator[Remark]:
     devices = cast("Sequence[Record]", facts["devices"])
     if smi.error:
         yield error(_explained(smi.error))
@@ -69,10 +69,10 @@ def _remarks(smi: Smi, facts: Record) -> Iterator[Remark]:
     if smi.count and len(smi.gpus) < smi.count:
         yield warning(f"the text is cut: {smi.count} GPUs are attached, {len(smi.gpus)} are shown")
     yield from _models(smi)
-    for device in devices:
-        yield from _of_device(device)
+    yield from _of_devices(devices)
     yield from _links(devices)
-    yield from _memory(devices, cast("Sequence[Record]", facts["processes"]))
+    if "Processes" in text:  # the list of processes is there, and not cut off
+        yield from _memory(devices, cast("Sequence[Record]", facts["processes"]))
 
 
 def _models(smi: Smi) -> Iterator[Remark]:
@@ -83,42 +83,47 @@ def _models(smi: Smi) -> Iterator[Remark]:
         yield (info if len(counts) == 1 else warning)(", ".join(f"{count} x {name}" for name, count in counts.items()))
 
 
-def _of_device(device: Record) -> Iterator[Remark]:
-    gpu = f"GPU {device['index']}"
-    broken = [key for key, value in device.items() if isinstance(value, str) and "ERR!" in value]
-    if broken or device.get("broken"):
-        what = (
-            "GPU is lost"
-            if device.get("broken") == "GPU is lost"
-            else f"cannot be read ({', '.join(broken) or 'ERR!'})"
-        )
-        yield error(f"{gpu}: {what}; look for Xid in the kernel log: sudo dmesg | grep -i xid")
-    yield from _health(gpu, device)
-    yield from _modes(gpu, device)
+def _of_devices(devices: Sequence[Record]) -> Iterator[Remark]:
+    """Yield what is to be said of each GPU, once for all GPUs of which it is true: "GPU 0-7: needs a reset"."""
+    found: dict[Remark, list[str]] = {}
+    for device in devices:
+        for remark in (*_broken(device), *_health(device), *_modes(device)):
+            found.setdefault(remark, []).append(str(device["index"]))
+    for remark, gpus in found.items():
+        yield Remark(remark.level, f"GPU {', '.join(gpus)}: {remark.text}")
 
 
-def _health(gpu: str, device: Record) -> Iterator[Remark]:
+def _broken(device: Record) -> Iterator[Remark]:
+    fields = [key for key, value in device.items() if key != "broken" and isinstance(value, str) and "ERR!" in value]
+    if fields == ["fan"]:
+        yield warning("its fan cannot be read (ERR!)")
+    elif fields or device.get("broken"):
+        what = device["broken"] if device.get("broken", "ERR!") != "ERR!" else f"ERR! for {', '.join(fields)}"
+        yield error(f"{what}; look for Xid in the kernel log: sudo dmesg | grep -i xid")
+
+
+def _health(device: Record) -> Iterator[Remark]:
     for key, title in _COUNTED.items():
         count = device.get(key)
         if isinstance(count, int) and count > 0:
-            yield error(f"{gpu}: {count} {title}")
+            yield error(f"{count} {title}")
     for key, (bad, text) in _STATES.items():
         if str(device.get(key, "")).lower() in bad:
-            yield error(f"{gpu}: {text}")
+            yield error(text)
     if slowed := cast("Sequence[str]", device.get("throttled") or ()):
-        yield error(f"{gpu}: slowed down now: {', '.join(slowed)}")
+        yield error(f"slowed down now: {', '.join(slowed)}")
     width, widest = device.get("pcie_width"), device.get("pcie_width_max")
     if isinstance(width, int) and isinstance(widest, int) and width < widest:
-        yield warning(f"{gpu}: PCIe x{width} of x{widest}")
+        yield warning(f"PCIe x{width} of x{widest}")
     if device.get("fabric_state") not in (None, "Completed"):
-        yield error(f"{gpu}: NVLink fabric is {device['fabric_state']}: is nvidia-fabricmanager running?")
+        yield error(f"NVLink fabric is {device['fabric_state']}: is nvidia-fabricmanager running?")
 
 
-def _modes(gpu: str, device: Record) -> Iterator[Remark]:
+def _modes(device: Record) -> Iterator[Remark]:
     if device.get("mig") == "Enabled" or device.get("mig_devices"):
-        yield warning(f"{gpu}: MIG is enabled: NCCL cannot use MIG instances as peers of one job")
+        yield warning("MIG is enabled: NCCL cannot use MIG instances as peers of one job")
     if device.get("compute_mode") in _EXCLUSIVE:
-        yield info(f"{gpu}: compute mode {device['compute_mode']}: one process at most may use it")
+        yield info(f"compute mode {device['compute_mode']}: one process at most may use it")
 
 
 _EXCLUSIVE = ("Prohibited", "E. Process", "Exclusive_Process", "Exclusive Process")
