@@ -71,8 +71,10 @@ def _remarks(smi: Smi, facts: Record, text: str) -> Iterator[Remark]:
     yield from _models(smi)
     yield from _of_devices(devices)
     yield from _links(devices)
+    processes = cast("Sequence[Record]", facts["processes"])
+    yield from _processes(processes)
     if "Processes" in text:  # the list of processes is there, and not cut off
-        yield from _memory(devices, cast("Sequence[Record]", facts["processes"]))
+        yield from _memory(devices, processes)
 
 
 def _models(smi: Smi) -> Iterator[Remark]:
@@ -165,11 +167,14 @@ def _links(devices: Sequence[Record]) -> Iterator[Remark]:
         )
 
 
-def _memory(devices: Sequence[Record], processes: Sequence[Record]) -> Iterator[Remark]:
+def _processes(processes: Sequence[Record]) -> Iterator[Remark]:
     for process in processes[:_SHOWN]:
         where = f"GPU {process['gpu']}: " if process["gpu"] is not None else ""
         size = f" uses {process['memory_mib']} MiB" if process["memory_mib"] is not None else ""
         yield info(f"{where}process {process['pid']} ({process['name']}){size}")
+
+
+def _memory(devices: Sequence[Record], processes: Sequence[Record]) -> Iterator[Remark]:
     busy = {process["gpu"] for process in processes}
     for device in devices:
         used = device.get("memory_used_mib")
