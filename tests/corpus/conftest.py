@@ -4,4 +4,4 @@ from __future__ import annotations
 
 import os
 
-collect_ignore = [] if os.environ.get("NCHECK_CORPUS") else ["test_corpus.py", "test_hangs.py"]
+collect_ignore = [] if os.environ.get("NCHECK_CORPUS") else ["test_corpus.py", "test_hangs.py", "test_mutations.py"]

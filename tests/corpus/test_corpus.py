@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ncheck.parse.read import read_text
+from ncheck.parse.read import read_all, read_any
 
 FOLDER = Path(os.environ["NCHECK_CORPUS"])
 
@@ -26,10 +26,16 @@ def rows() -> list[Row]:
     return [json.loads(line) for line in index.splitlines() if line.strip()]
 
 
+def text_of(row: Row) -> str:
+    return (FOLDER / str(row["file"])).read_bytes().decode("utf-8", "replace")
+
+
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row["file"])
-def test_every_key_of_the_truth_is_read_from_the_capture(row: Row) -> None:
-    text = (FOLDER / row["file"]).read_bytes().decode("utf-8", "replace")
-    record = read_text(row["kind"], text)
+@pytest.mark.parametrize("named", ["kind", "tool", ""])
+def test_every_key_of_the_truth_is_read_from_the_capture(row: Row, named: str) -> None:
+    """Whether the user names the family, the tool, or nothing."""
+    text, kind = text_of(row), row.get(named, row["kind"])
+    record = read_all(kind, text)[0].facts if named else read_any(text)[0].facts
     keys = [key for key in row["truth"] if key not in REMARKS and (row["file"], key) not in UNDECIDABLE]
     assert {key: _cut(key, record, row["truth"], text) for key in keys} == {key: row["truth"][key] for key in keys}
 

@@ -124,7 +124,7 @@ def test_no_pattern_takes_long_for_a_run_of_anything(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["topo", "ibstat", "nics", "versions", "smi", "log", "nccl-tests"])
+@pytest.mark.parametrize("kind", ["topo", "ibstat", "nics", "versions", "smi", "amd-smi", "log", "nccl-tests"])
 def test_twice_the_text_takes_no_more_than_some_twice_the_time(kind: str) -> None:
     for run in (*RUNS, "CA 'mlx5_0'\n", "GPU0 X NV1\n", "GPU 0: a\n", "| 0 a On | 0000:0 |\n", "error fail ", "<div "):
         short, long = (run * (size // len(run)) for size in (15_000, 30_000))

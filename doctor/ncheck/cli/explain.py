@@ -38,27 +38,67 @@ def list_checks(output: str) -> None:
         print_list(load_checks(), sys.stdout, os.environ)
 
 
-@click.command(short_help="Diagnose a job log; parse the output of a tool.")
-@click.argument("kind")
-@click.argument("file", shell_complete=files)
-@click.option("-o", "output", type=click.Choice(["json"]), default="json", help="Output format (only json).")
-def read(kind: str, file: str, output: str) -> None:  # noqa: ARG001  accepted because other commands have it
-    """Parse the output of a tool, or a job log, and print the result as JSON. FILE may be - for standard input.
+@click.command(
+    short_help="Read the saved output of a tool, or a job log, and judge it.",
+    context_settings={"ignore_unknown_options": True},  # a KIND may be `nvidia-smi -q`
+)
+@click.argument("words", nargs=-1, metavar="[KIND] [FILE]", shell_complete=files)
+@click.option(
+    "-o",
+    "form",
+    type=click.Choice(["text", "json"]),
+    help="Output format: text for people, or JSON, the default where the output is not a terminal.",
+)
+def read(words: tuple[str, ...], form: str | None) -> None:
+    """Read the saved output of a tool, or a job log, and print its facts and what ncheck says of them.
 
     \b
+    ncheck read topo.txt             paste a matrix, get a judgement; the text shows which tool it is
+    nvidia-smi | ncheck read         standard input, also as -
     ncheck read log job.log          why the job failed: the cause, its log lines, what to type
-    ncheck read ibstat ibstat.txt    the output of a tool
+    ncheck read nvidia-smi -q q.txt  KIND is the name of a tool, or of a family of tools
 
-    KIND names the tool; an unknown KIND lists all kinds. If the tool failed or its output cannot be parsed, the result
-    has an `error`.
+    An unknown KIND lists all kinds. If the tool failed or its output cannot be parsed, the result has an `error`.
     """  # noqa: D301  click ends a paragraph's folding at \b
-    import json
+    kind, file = _kind_and_file(words)
+    from ncheck.parse.read import read_all, read_any
 
     text = _text(kind, file)
-    from ncheck.parse.read import read_text
+    readings = read_all(kind, text) if kind else read_any(text)
     from ncheck.report.json import without_delete
+    from ncheck.report.reading import as_json, as_text
 
-    click.echo(without_delete(json.dumps(read_text(kind, text), indent=2)))
+    if (form or ("text" if sys.stdout.isatty() else "json")) == "text":
+        click.echo(as_text(readings), nl=False)
+    else:
+        click.echo(without_delete(as_json(readings)))
+
+
+def _kind_and_file(words: tuple[str, ...]) -> tuple[str, str]:
+    """Return the kind, "" if the text is to tell it, and the file. A single word is a file if one has this name."""
+    from ncheck.parse.read import reader_of
+
+    if not words:
+        return "", _standard_input()
+    *kind, last = words
+    if last == "-" or _exists(last):
+        return " ".join(kind), last
+    if last.startswith("-") or (reader_of(" ".join(words)) and (not kind or not reader_of(" ".join(kind)))):
+        return " ".join(words), _standard_input()
+    return " ".join(kind), last
+
+
+def _exists(file: str) -> bool:
+    try:
+        return Path(file).exists()
+    except (OSError, ValueError):
+        return False  # its message comes when it is opened
+
+
+def _standard_input() -> str:
+    if sys.stdin.isatty():
+        raise click.UsageError("give a FILE, or pipe the text: nvidia-smi topo -m | ncheck read")
+    return "-"
 
 
 @click.command(short_help="Print the JSON Schema of the report.")
@@ -104,17 +144,18 @@ def _text(kind: str, file: str) -> str:
     """Return the text of a file; undecodable bytes are replaced. Raises NcheckError if it cannot be read."""
     from ncheck.parse.capture import decoded
 
-    most = _LARGEST_LOG if kind in ("log", "hangs") else _LARGEST
+    most = _LARGEST_LOG if kind in ("", "log", "hangs") else _LARGEST
+    command = f"ncheck read {kind} -" if kind else "ncheck read -"
     try:
         data = sys.stdin.buffer.read(most + 1) if file == "-" else _bytes(file, most + 1)
     except OSError as error:
         raise NcheckError(f"{file}: {error.strerror}") from error
     for start, program in _PACKED.items():
         if data.startswith(start):
-            raise NcheckError(f"{file} is compressed; use: {program} {shlex.quote(file)} | ncheck read {kind} -")
+            raise NcheckError(f"{file} is compressed; use: {program} {shlex.quote(file)} | {command}")
     if len(data) > most:
         name, end = ("standard input", "") if file == "-" else (file, f" {shlex.quote(file)}")
-        line = f"tail -c {most // _MIB}M{end} | ncheck read {kind} -"
+        line = f"tail -c {most // _MIB}M{end} | {command}"
         raise NcheckError(f"{name} is larger than {most // _MIB} MiB; to read its end: {line}")
     return decoded(data)
 

@@ -49,6 +49,10 @@ _REPLACEMENTS = (
 _TAG = re.compile(r"</?(?:pre|code|samp|p|div|span|details|summary)(?: [^<>\n]*)?>", re.IGNORECASE)
 
 
+# A digit of another script in 4096: Python would read it as a number, and no tool prints it
+_FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
+
+
 _MOST = 0.8
 
 
@@ -61,10 +65,17 @@ _MOST_LINES = 20_000  # nvidia-smi -q prints 300 for each GPU, ip addr 6 for eac
 _FEW = 3
 
 
+_START = 1000  # bytes that show the encoding
+
+
 def decoded(data: bytes) -> str:
-    """Return a file's text: UTF-16 if it starts with a byte order mark, as from PowerShell, else UTF-8. Never fails."""
-    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return data.decode("utf-16" if marked else "utf-8", "replace")
+    """Return a file's text: UTF-16 if its mark or zero bytes show it, as from PowerShell, else UTF-8. Never fails."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", "replace")
+    start = data[:_START]
+    if start[1::2].count(0) * 2 > len(start) * _MOST:
+        return data.decode("utf-16-le", "replace")
+    return data.decode("utf-8", "replace")
 
 
 def lines_of(text: str) -> list[str]:
@@ -73,7 +84,7 @@ def lines_of(text: str) -> list[str]:
     A node may send anything: lines are cut at a length that no tool prints, and ValueError is raised for more lines
     than any tool prints.
     """
-    lines = [line[:_LONGEST] for line in plain_text(text).split("\n", _MOST_LINES)]
+    lines = [line[:_LONGEST] for line in _FOREIGN_DIGIT.sub("?", plain_text(text)).split("\n", _MOST_LINES)]
     if len(lines) > _MOST_LINES:
         raise ValueError(f"more than {_MOST_LINES} lines: not the output of a tool")
     for pattern in (_STAMP, _common_prefix(lines), _QUOTE):

@@ -6,6 +6,7 @@ text does not hold the value.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -333,8 +334,8 @@ def parse_netdevs(text: str) -> dict[str, list[str]]:
 
 
 def parse_rdma_links(text: str) -> list[Record]:
-    """Return a record per port of `rdma link`; `netdev` is None for a port without a network interface."""
-    links: list[Record] = []
+    """Return a record per port of `rdma link`, also with -j; `netdev` is None for a port without an interface."""
+    links = _rdma_json(text)
     for line in lines_of(text):
         link = _RDMA_LINK.search(line)
         state = _RDMA_STATE.search(line, link.end()) if link else None
@@ -345,6 +346,44 @@ def parse_rdma_links(text: str) -> list[Record]:
                 "netdev": netdev[1] if netdev else None,
             })  # fmt: skip
     return links
+
+
+def _rdma_json(text: str) -> list[Record]:
+    """Read `rdma -j link`: a list of objects with ifname, port, state, physical_state, netdev."""
+    start = text.find("[{") if '"physical_state"' in text else -1
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text[start:]) if start >= 0 else ([], 0)
+    except (json.JSONDecodeError, RecursionError):
+        return []
+    keys = {"ca": "ifname", "port": "port", "state": "state", "physical_state": "physical_state", "netdev": "netdev"}
+    rows = (link for link in found if isinstance(link, dict) and "physical_state" in link and "ifname" in link)
+    return [{key: link.get(name) for key, name in keys.items()} for link in rows]
+
+
+# CA: node01 HCA-1:           Switch: 0x0002c90200419288 MF0;sw01:IS5030/U1:
+_LINKINFO_HEADING = re.compile(r"^\s*(CA|Switch): (\S.*?):?\s*$")
+
+
+#  0x0002c903000e0b73     1    1[  ] ==( 4X          10.0 Gbps Active/  LinkUp)==>       2    1[  ] "..." ( )
+_LINKINFO = re.compile(
+    r"\s(\d{1,3})\[ {0,2}\] ==\(\s{0,20}(?:(\d{1,2}X)\s{1,20}([\d.]{1,9}) Gbps\s{1,20})?(\w+)/\s{0,20}(\w+)\)==>"
+)
+
+
+def parse_linkinfo(text: str) -> list[Record]:
+    """Return a record per port of `iblinkinfo`: ca (the node or switch), port, state, physical_state, rate_text."""
+    ports: list[Record] = []
+    device = ""
+    for line in lines_of(text):
+        if found := _LINKINFO_HEADING.match(line):
+            device = found[2]
+        elif link := _LINKINFO.search(line):
+            rate = f"{link[2]} {link[3]} Gbps" if link[2] else None
+            ports.append({
+                "ca": device or None, "port": int(link[1]), "state": link[4], "physical_state": link[5],
+                "rate_text": rate,
+            })  # fmt: skip
+    return ports
 
 
 def lists_devices(text: str) -> bool:

@@ -9,9 +9,7 @@ from functools import lru_cache
 from ncheck.parse.capture import lines_of
 
 # mpirun (Open MPI) 5.0.11, mpirun.real (OpenRTE) 4.0.3, mpirun (IBM Spectrum MPI) 10.3.0.0
-_MPIRUN = re.compile(
-    r"(?:^|[ \t`'\"#])[\w./\-]+ \((Open MPI|OpenRTE|IBM Spectrum MPI|IBM Platform MPI)\) (\d[^\s`'\"]*)", re.MULTILINE
-)
+_MPIRUN = re.compile(r"(?:^|[ \t`'\"#])[\w./\-]+ \((Open MPI|OpenRTE|IBM Spectrum MPI)\) (\d[^\s`'\"]*)", re.MULTILINE)
 
 
 # Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022
@@ -23,7 +21,7 @@ _HYDRA = re.compile(r"HYDRA build details|^[ \t]*MPICH2? Version:", re.MULTILINE
 
 
 #     Version:                                 4.1.2
-_HYDRA_VERSION = re.compile(r"^[ \t]*(?:MPICH2? )?Version:\s+(\S+)", re.MULTILINE)
+_HYDRA_VERSION = re.compile(r"(?:^|HYDRA build details:)[ \t]*(?:MPICH2? )?Version:\s+(\S+)", re.MULTILINE)
 
 
 #     Release Date:                            Wed Jun  7 15:22:45 CDT 2023
@@ -36,11 +34,15 @@ _INTEL = re.compile(r"Intel\(R\) MPI Library.{0,300}?Version +(\d[\w.]*(?: +Upda
 
 
 # "MVAPICH2 Version:       2.3.7" of mpichversion, "MVAPICH2 2.3.6 Mon March 29 22:00:00 EST 2021" of mpiname
-_MVAPICH = re.compile(r"^[ \t]*(MVAPICH2?(?:-\w+)?)(?: Version:)?\s+(\d\S*)", re.MULTILINE)
+_MVAPICH = re.compile(r"^[ \t]*(MVAPICH2?(?:-\w+)?)(?: [Vv]ersion:?)?\s+(\d\S*)", re.MULTILINE)
 
 
 # MPI VERSION    : CRAY MPICH version 8.1.28.15 (ANL base 3.4a2)
 _CRAY = re.compile(r"\bCRAY MPICH version (\S+)", re.IGNORECASE)
+
+
+# mpirun: IBM Platform MPI 09.01.04.03 [b9427] Linux x86-64
+_PLATFORM = re.compile(r"\b(?:IBM |HP )?Platform MPI(?: version)? (\d[\d.]*)|\bHP-?MPI version (\d[\d.]*)")
 
 
 # Microsoft MPI Startup Program [Version 10.1.12498.18]
@@ -52,24 +54,25 @@ _PRRTE = re.compile(r"\bprte(?:run)? \(PRRTE\) (\S+)")
 
 
 #                 Open MPI: 1.7a1r27338
-_INFO = re.compile(r"^[ \t]*Open MPI:\s+(\S+)", re.MULTILINE)
+_INFO = re.compile(r"^[ \t>|]*Open MPI(?: version)?:[ \t]+v?(\d\S*)", re.MULTILINE)
 
 
 #   Open MPI repo revision: v4.1.4
-_INFO_REPO = re.compile(r"^[ \t]*Open MPI (?:repo|SVN) revision:\s+(\S+)", re.MULTILINE)
+_INFO_REPO = re.compile(r"^[ \t>|]*Open MPI (?:repo|SVN) revision:\s+(\S+)", re.MULTILINE)
 
 
 #   Open MPI release date: May 26, 2022
-_INFO_DATE = re.compile(r"^[ \t]*Open MPI release date:[ \t]+(\S(?:.*\S)?)[^\S\n]*$", re.MULTILINE)
+_INFO_DATE = re.compile(r"^[ \t>|]*Open MPI release date:[ \t]+(\S(?:.*\S)?)[^\S\n]*$", re.MULTILINE)
 
 
 #                  MPI API: 3.1.0
-_INFO_API = re.compile(r"^[ \t]*MPI API:\s+(\S+)", re.MULTILINE)
+_INFO_API = re.compile(r"^[ \t>|]*MPI API:\s+(\S+)", re.MULTILINE)
 
 
 # ompi:version:full:5.0.11
 _PARSABLE = re.compile(
-    r"^\s*(ompi:version:full|ompi:version:repo|ompi:version:release_date|mpi-api:version:full):(.*\S)\s*$"
+    r"(?:^|[\s:>])(ompi:version:full|ompi:version:repo|ompi:version:svn|ompi:version:release_date|mpi-api:version:full)"
+    r":(.*\S)\s*$"
 )
 
 
@@ -122,7 +125,7 @@ def _named(text: str) -> Mpi | None:
     """Read the implementations that print name and version on one line."""
     if found := _MVAPICH.search(text):
         return Mpi(found[1], found[2])
-    for name, pattern in (("Cray MPICH", _CRAY), ("Microsoft MPI", _MICROSOFT)):
+    for name, pattern in (("Cray MPICH", _CRAY), ("Microsoft MPI", _MICROSOFT), ("Platform MPI", _PLATFORM)):
         if version := _first(pattern, text):
             return Mpi(name, version)
     return None
@@ -130,7 +133,7 @@ def _named(text: str) -> Mpi | None:
 
 def _parsable(text: str) -> Mpi | None:
     """Read `ompi_info --parsable`."""
-    found = {entry[1]: entry[2] for line in text.split("\n") if (entry := _PARSABLE.match(line))}
+    found = {entry[1]: entry[2] for line in text.split("\n") if (entry := _PARSABLE.search(line))}
     version = found.get("ompi:version:full")
     if version is None:
         return None
@@ -138,7 +141,7 @@ def _parsable(text: str) -> Mpi | None:
         "Open MPI",
         version,
         release_date=found.get("ompi:version:release_date"),
-        repo=found.get("ompi:version:repo"),
+        repo=found.get("ompi:version:repo") or found.get("ompi:version:svn"),
         api=found.get("mpi-api:version:full"),
     )
 
@@ -159,4 +162,4 @@ def _missing(text: str) -> Mpi | None:
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
     found = pattern.search(text)
-    return found[1] if found else None
+    return next(group for group in found.groups() if group) if found else None

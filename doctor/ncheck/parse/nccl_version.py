@@ -64,6 +64,41 @@ def _from_torch(found: re.Match[str]) -> str:
     return decode_version(int(found[4])) if found[4] else ".".join(found.groups()[:3])
 
 
+# #define NCCL_VERSION_CODE 21903, #define NCCL_MINOR 19
+_DEFINED = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+NCCL_(MAJOR|MINOR|PATCH|SUFFIX|VERSION_CODE)[ \t]+(\S+)", re.MULTILINE
+)
+
+
+# /usr/lib/x86_64-linux-gnu/libnccl.so.2.18.3
+_LIBRARY = re.compile(r"(?:^|[\s/])libnccl\.so\.(\d+\.\d+\.\d+)(?![\w.])")
+
+
+# (2, 21, 5), all that `python -c "import torch; print(torch.cuda.nccl.version())"` prints
+_TUPLE = re.compile(r"\((2), (\d{1,2}), (\d{1,2})\)")
+
+
+def parse_header(text: str) -> Mapping[str, object] | None:
+    """Return `nccl` of nccl.h, of the name of the library, or of the tuple that torch prints; None for other text."""
+    plain = "\n".join(lines_of(text))
+    defined = {name: value.strip('"') for name, value in _DEFINED.findall(plain)}
+    code = defined.get("VERSION_CODE", "")
+    if {"MAJOR", "MINOR", "PATCH"} <= defined.keys():
+        version = ".".join(defined[name] for name in ("MAJOR", "MINOR", "PATCH"))
+        return {"nccl": version, "nccl_suffix": defined.get("SUFFIX") or None, "nccl_code": code or None}
+    if code.isdigit() and len(code) <= _LONGEST_CODE:
+        return {"nccl": decode_version(int(code)), "nccl_code": code}
+    if library := _LIBRARY.search(plain):
+        return {"nccl": library[1]}
+    *before, last = plain.strip().split("\n")
+    if len(before) <= 1 and (printed := _TUPLE.fullmatch(last.strip())):
+        return {"nccl": ".".join(printed.groups())}
+    return None
+
+
+_LONGEST_CODE = 6
+
+
 # ii  libnccl2                               2.27.7-1+cuda12.4      amd64   NVIDIA Collective Communication Library
 _DPKG = re.compile(r"(?:^|\s)(?:ii|hi)\s+([a-z0-9][\w.+:\-]+)\s+(\d\S*)")
 
@@ -76,6 +111,14 @@ _APT = re.compile(r"^\s*(?=[\w.+\-]*nccl)([\w.+\-]+)/\S+\s+(\d\S*)")
 _RPM = re.compile(
     r"(?:^|\s)(libnccl(?:-devel|-static)?)-(\d[\w.+~^]*-\d[\w.+~^]*?)(?:\.(?:x86_64|aarch64|ppc64le))?\s*$"
 )
+
+
+# nccl-repo-rhel7-2.8.3-ga-cuda10.1-1-1.x86_64: a repository, not NCCL
+_RPM_OTHER = re.compile(r"^\s*(?=\S*nccl)([\w.+\-]+)-(\d[\w.+~^]*-\d[\w.+~^]*?)\.(?:x86_64|aarch64|ppc64le|noarch)\s*$")
+
+
+# "libnccl2:amd64  2.20.5-1+cuda12.4" of dpkg-query -W
+_DPKG_QUERY = re.compile(r"^\s*(libnccl(?:2|-dev)(?::\w+)?)\s+(\d\S*-\S*)\s*$")
 
 
 # libnccl.x86_64                  2.22.3-1+cuda12.5               @cuda-rhel9-x86_64
@@ -101,7 +144,7 @@ _VERSIONED = re.compile(r"^\s*Version\s*:\s*(\d\S*)\s*$")
 _VERSION = re.compile(r"^([\d.]+)(?:-[^+]*)?(?:\+cuda([\d.]+))?$")
 
 
-_ROWS = {"dpkg": (_DPKG, _APT), "rpm": (_RPM, _DNF), "conda": (_CONDA, _PIP), "pip": (_PIP,)}
+_ROWS = {"dpkg": (_DPKG, _APT, _DPKG_QUERY), "rpm": (_RPM, _DNF, _RPM_OTHER), "conda": (_CONDA, _PIP), "pip": (_PIP,)}
 
 
 _OURS = re.compile(r"(?:libnccl2|libnccl-dev|libnccl(?:-devel|-static)?|nccl|nvidia-nccl(?:-cu\d+)?)$")

@@ -39,7 +39,18 @@ _MIB = 1 << 20
 _TOOL = re.compile(r"NVIDIA-SMI\s+(?:version\s*:\s*)?([\d.]+)")
 
 
-_DRIVER = re.compile(r"(?:Driver|KMD) Version\s*:\s*([\d.]+)", re.IGNORECASE)
+_DRIVER = re.compile(r"(?<!nvidia )(?:Driver|KMD) Version\s*:\s*([\d.]+)", re.IGNORECASE)
+
+
+# NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.288.01  Mon ...      (/proc/driver/nvidia/version)
+_KERNEL = re.compile(r"NVRM version: NVIDIA UNIX [^\n]{0,80}?Kernel Module(?: for \w+)?\s+(\d[\d.]*)")
+
+
+# 0, NVIDIA GeForce RTX 3090, 535.288.01, 24576 MiB: a query without its heading
+_NAMED_CELL = re.compile(r"(?:NVIDIA|Tesla|GeForce|Quadro|TITAN|GRID) [\w .()/\-]*\w\)?")
+
+
+_DRIVER_CELL = re.compile(r"\d{3}\.\d{1,3}(?:\.\d{1,3})?")
 
 
 _CUDA = re.compile(r"CUDA (?:UMD )?Version\s*:\s*([\d.]+)")
@@ -47,6 +58,9 @@ _CUDA = re.compile(r"CUDA (?:UMD )?Version\s*:\s*([\d.]+)")
 
 # |   0  NVIDIA H100 80GB HBM3          On  |   00000000:19:00.0 Off |                    0 |
 _MODES = frozenset({"On", "Off", "WDDM", "TCC", "MCDM", "N/A", "ERR!"})
+
+
+_INDEX = re.compile(r"\d{1,3}")
 
 
 _PCI = re.compile(r"\s*([0-9A-Fa-f]{4,8}:\S+)\s")
@@ -113,12 +127,36 @@ class Smi:
 
 def parse_smi(text: str) -> Smi:
     """Read any of nvidia-smi's plain outputs; `error` is its own message if it failed."""
-    lines = lines_of(text)
+    lines = table_lines(text)
     if any(_BLOCK.match(line) for line in lines):
         return _query_blocks(lines)
+    if any("<nvidia_smi_log>" in line for line in lines):
+        return _xml(lines)
     if listed := [found for line in lines if (found := _LISTED.match(line))]:
         return _listing(lines, listed)
-    return _headed_csv(lines) or _table(lines)
+    return _headed_csv(lines) or _bare_csv(lines) or _table(lines)
+
+
+# "|   0  Tesla T4   On  | 00000000:05:00.0 Off |   0 | | N/A   60C ...": a form that lost the line ends
+_ROWS_JOINED = re.compile(r"\|[ \t]+(?=[|+])|(?<=[-=])\+[ \t]+(?=[|+])")
+
+
+def table_lines(text: str) -> list[str]:
+    """Return the lines; rows of a table that were joined to one line are split, and wrapped rows are joined."""
+    joined = any(line.count("|") > _CELLS for line in text.split("\n", _MOST_LINES) if "NVIDIA-SMI" in line)
+    lines = lines_of(_ROWS_JOINED.sub(lambda found: found[0][0] + "\n", text) if joined else text)
+    whole: list[str] = []
+    for line in lines:
+        ends = line.rstrip().endswith(("|", "+"))
+        starts = line.lstrip().startswith(("|", "+")) and len(line.strip()) > 1
+        if whole and ends and not starts and whole[-1].lstrip().startswith(("|", "+")):
+            whole[-1] += line
+        else:
+            whole.append(line)
+    return whole
+
+
+_CELLS, _MOST_LINES = 8, 100
 
 
 def smi_failure(text: str) -> str | None:
@@ -171,6 +209,20 @@ def _headed_csv(lines: Sequence[str]) -> Smi | None:
     return Smi(rows[0].get("driver_version") if rows else None, gpus=gpus, count=len(gpus), persistence=modes)
 
 
+def _bare_csv(lines: Sequence[str]) -> Smi | None:
+    """Read a query without its heading: only cells that show by themselves what they are."""
+    rows = [[cell.strip() for cell in line.split(",")] for line in lines if "," in line]
+    found = [(row, name) for row in rows if (name := next((cell for cell in row if _NAMED_CELL.fullmatch(cell)), ""))]
+    if not found or any("|" in line for line in lines):
+        return None
+    gpus = tuple(
+        Gpu(at, name, next((cell for cell in row if cell.startswith("GPU-")), ""))
+        for at, (row, name) in enumerate(found)
+    )
+    driver = next((cell for cell in found[0][0] if _DRIVER_CELL.fullmatch(cell)), None)
+    return Smi(driver, gpus=gpus, count=len(gpus))
+
+
 def _mib(cell: str | None) -> int | None:
     return int(cell) * _MIB if cell and cell.isdigit() else None
 
@@ -184,6 +236,8 @@ def _table(lines: Sequence[str]) -> Smi:
         if not (row := _table_row(line)):
             continue
         gpu, mode = row
+        if any(gpu.index == other.index for other in gpus):
+            break  # another node's table, or the same again
         below = next((lines[at] for at in range(number + 1, len(lines)) if lines[at].strip()), "")
         fan = _FAN.search(below)
         usage = _USAGE.search(below) if fan else None
@@ -193,7 +247,17 @@ def _table(lines: Sequence[str]) -> Smi:
         fans.append(fan[1] if fan else None)
     tool, driver = _first(_TOOL, text), _first(_DRIVER, text)
     error = smi_failure(text)
-    return Smi(driver or tool, _first(_CUDA, text), tool, tuple(gpus), len(gpus), tuple(modes), tuple(fans), (), error)
+    return Smi(
+        driver or _first(_KERNEL, text) or tool,
+        _first(_CUDA, text),
+        tool,
+        tuple(gpus),
+        len(gpus),
+        tuple(modes),
+        tuple(fans),
+        (),
+        error,
+    )
 
 
 def _table_row(line: str) -> tuple[Gpu, str] | None:
@@ -201,8 +265,9 @@ def _table_row(line: str) -> tuple[Gpu, str] | None:
     cells = line.split("|")
     for left, right in pairwise(cells[1:]):
         words, pci = left.split(), _PCI.match(right)
-        if pci and len(words) > 2 and words[0].isdecimal() and words[-1] in _MODES:  # noqa: PLR2004
-            return Gpu(int(words[0]), " ".join(words[1:-1]), "", pci_address(pci[1])), words[-1]
+        if pci and len(words) > 1 and _INDEX.fullmatch(words[0]):
+            mode = words.pop() if words[-1] in _MODES and len(words) > 2 else ""  # noqa: PLR2004  before 319: none
+            return Gpu(int(words[0]), " ".join(words[1:]), "", pci_address(pci[1])), mode
     return None
 
 
@@ -220,6 +285,33 @@ def _query_blocks(lines: Sequence[str]) -> Smi:
     attached = head.get("Attached GPUs", "")
     count = int(attached) if attached.isdigit() else len(gpus)
     return Smi(head.get("Driver Version"), head.get("CUDA Version"), None, tuple(gpus), count, tuple(modes))
+
+
+# <gpu id="00000000:01:00.0">, <product_name>NVIDIA A100-SXM4-80GB</product_name>
+_XML_GPU = re.compile(r'<gpu id="([0-9A-Fa-f:.]{7,20})">')
+
+
+_XML_ENTRY = re.compile(
+    r"<(driver_version|cuda_version|attached_gpus|product_name|uuid|persistence_mode)>([^<]{1,200})</"
+)
+
+
+def _xml(lines: Sequence[str]) -> Smi:
+    """Read `nvidia-smi -q -x`: the name, UUID and address of each GPU, and the versions."""
+    head: dict[str, str] = {}
+    gpus: list[dict[str, str]] = []
+    for line in lines:
+        if found := _XML_GPU.search(line):
+            gpus.append({"pci": pci_address(found[1])})
+        for name, value in _XML_ENTRY.findall(line):
+            (gpus[-1] if gpus else head).setdefault(name, value.strip())
+    listed = tuple(
+        Gpu(index, gpu.get("product_name", ""), gpu.get("uuid", ""), gpu["pci"]) for index, gpu in enumerate(gpus)
+    )
+    attached = head.get("attached_gpus", "")
+    count = int(attached) if _INDEX.fullmatch(attached) else len(listed)
+    modes = tuple(gpu.get("persistence_mode") for gpu in gpus)
+    return Smi(head.get("driver_version"), head.get("cuda_version"), None, listed, count, modes)
 
 
 def _entries(lines: Sequence[str]) -> dict[str, str]:

@@ -38,7 +38,7 @@ _CELL = re.compile(_LEVEL)
 
 
 # 0-55,112-167    0N/A
-_PLACE = re.compile(r"N/A|[0-9][0-9,\-]*")
+_PLACE = re.compile(r"N/A|[0-9]+(?:[,\-][0-9]+)*")
 
 
 # "S     SYS     0-31,64-95      0               N/A": a terminal may wrap within a word

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import threading
@@ -242,6 +243,54 @@ def test_read_prints_what_a_saved_output_says_as_json(capsys: pytest.CaptureFixt
     assert code == 0
     assert "4.1.6" in json.dumps(json.loads(plain))
     assert told(capsys, "read", "versions", str(saved), "-o", "json") == (0, plain, "")
+
+
+TOPO = "\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n"
+
+
+@pytest.mark.parametrize("words", [
+    ("FILE",), ("topo", "FILE"), ("nvidia-smi", "topo", "-m", "FILE"), ("nvidia-smi topo -m", "FILE"),
+])  # fmt: skip
+def test_read_takes_a_kind_in_one_word_in_several_or_not_at_all(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    saved = tmp_path / "topo.txt"
+    saved.write_text(TOPO)
+    code, out, _ = told(capsys, "read", *(word.replace("FILE", str(saved)) for word in words), "-o", "json")
+    record = json.loads(out)
+    assert (code, record["kind"], record["gpus"]) == (0, "topo", 2)
+    assert record["remarks"][0]["text"] == "worst hop of a ring over all 2 GPUs: NV4 (NVLink)"
+
+
+@pytest.mark.parametrize("words", [(), ("-",), ("topo",), ("topo", "-"), ("nvidia-smi", "topo", "-m")])
+def test_read_takes_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TOPO.encode("utf-16"))))
+    code, out, _ = told(capsys, "read", *words)
+    assert (code, json.loads(out)["gpus"]) == (0, 2)
+
+
+def test_read_prints_text_for_people(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    saved = tmp_path / "topo.txt"
+    saved.write_text(f"$ nvidia-smi topo -m\n{TOPO}$ mpirun --version\nmpirun (Open MPI) 4.1.6\n")
+    assert told(capsys, "read", str(saved), "-o", "text") == (
+        0,
+        """topo: nvidia-smi topo -m (nvidia-smi topo -m)
+  info     worst hop of a ring over all 2 GPUs: NV4 (NVLink)
+  info     the matrix has no NIC: no RDMA device that nvidia-smi knows, or an old driver
+  place on the PCIe bus not shown: GPU0, GPU1
+  NVLink NV4: every two of 2 GPUs
+  gpus: 2
+
+versions: mpi (mpirun --version)
+  mpi: Open MPI
+  version: 4.1.6
+""",
+        "",
+    )
+    _, out, _ = told(capsys, "read", str(saved), "-o", "json")
+    assert [part["part"] for part in json.loads(out)["more"]] == ["mpirun --version"]
 
 
 def test_read_refuses_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

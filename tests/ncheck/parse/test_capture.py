@@ -66,3 +66,11 @@ def test_a_file_of_powershell_is_decoded_by_its_byte_order_mark_and_invalid_byte
     assert decoded("GPU 0: Köln".encode("utf-16")) == "GPU 0: Köln"
     assert decoded("GPU 0: Köln".encode()) == "GPU 0: Köln"
     assert decoded(b"GPU 0: K\xf6ln") == "GPU 0: K\ufffdln"
+
+
+def test_utf_16_without_its_mark() -> None:
+    assert decoded(SMI_LIST.encode("utf-16-le")) == SMI_LIST
+
+
+def test_digits_of_other_scripts_are_no_numbers() -> None:
+    assert lines_of("Rate: 4\u066090\n") == ["Rate: 4?90", ""]

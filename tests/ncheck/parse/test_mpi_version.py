@@ -21,6 +21,10 @@ from ncheck.parse.read import read_text
     ("MVAPICH2 2.3.7 Wed March 02 22:00:00 EST 2022 ch3:mrail\n", "MVAPICH2", "2.3.7"),
     ("MPI VERSION    : CRAY MPICH version 8.1.29.8 (ANL base 3.4a2)\n", "Cray MPICH", "8.1.29.8"),
     ("Microsoft MPI Startup Program [Version 10.1.12498.52]\n", "Microsoft MPI", "10.1.12498.52"),
+    ("mpirun: IBM Platform MPI 09.01.04.03 [b9427] Linux x86-64\n", "Platform MPI", "09.01.04.03"),
+    ("HYDRA build details: Version: 4.1.2\n", "MPICH", "4.1.2"),
+    ("> [1,0]<stdout>:ompi:version:full:1.6\n", "Open MPI", "1.6"),
+    (">>>       Open MPI: 1.10.1\nmore\n", "Open MPI", "1.10.1"),
     ("bash: mpirun: command not found\n", None, None),
     ("bash: horovodrun: command not found\n", None, None),
 ])  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.parse.read import KINDS, UnknownKindError, read_text
+from ncheck.parse.read import KINDS, UnknownKindError, read_all, read_any, read_as, read_text, reader_of
 
 
 def test_other_text_gives_an_error_and_no_matrix() -> None:
@@ -150,3 +150,131 @@ def test_nccl_tests_table() -> None:
         "rows": [{**both, "in_place": False, "wrong": 0}, {**both, "in_place": True, "wrong": None}],
         "average_busbw": None, "whole": True, "error": None,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "kind"), [
+    ("nvidia-smi", "smi"), ("nvidia-smi -q", "smi"), ("nvidia-smi --query-gpu=name", "smi"), ("nvidia_smi", "smi"),
+    ("nvidia-smi topo -m", "topo"), ("TOPO", "topo"), ("/usr/sbin/ibstat", "ibstat"), ("sudo -n ibstat -l", "ibstat"),
+    ("horovodrun --check-build", "versions"), ("python -m torch.utils.collect_env", "versions"), ("ip-addr", "nics"),
+    ("ip -br addr", "nics"), ("dpkg -l", "versions"), ("rocm-smi --showtopo", "amd-smi"), ("nccl_tests", "nccl-tests"),
+])  # fmt: skip
+def test_a_kind_is_a_tool_as_it_is_typed(name: str, kind: str) -> None:
+    reader = reader_of(name)
+    assert reader
+    assert reader.kind == kind
+
+
+@pytest.mark.parametrize("name", ["", "sudo", "lspci", "python", "-q", "cat topo"])
+def test_other_commands_are_no_kind(name: str) -> None:
+    assert reader_of(name) is None
+
+
+SMI = "GPU 0: NVIDIA H20 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n"
+TOPO = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-7\nGPU1\tNV4\t X \t0-7\n"
+HOROVOD = """Horovod v0.28.1:
+Available Frameworks:
+    [X] PyTorch
+Available Controllers:
+    [X] MPI
+Available Tensor Operations:
+    [ ] NCCL
+    [X] MPI
+"""
+COLLECT_ENV = "PyTorch version: 2.6.0+cu124\nCUDA used to build PyTorch: 12.4\nIs CUDA available: True\n"
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    (SMI, [("smi", "nvidia-smi nvlink")]),
+    (TOPO, [("topo", "nvidia-smi topo -m")]),
+    ("mpirun (Open MPI) 4.1.6\n", [("versions", "mpi")]),
+    ("CA 'mlx5_0'\n\tCA type: MT4123\n", [("ibstat", "ibstat")]),
+    ("2: ens3: <BROADCAST,UP,LOWER_UP> mtu 1500 state UP\n    inet 10.0.0.4/24\n", [("nics", "ip_addr")]),
+    ("h1:5:5 [0] NCCL INFO Bootstrap : Using ens3:10.1.1.1<0>\n", [("log", "nccl_log")]),
+    ("step 1 loss 0.3\nNaN detected in loss, aborting\n", [("log", "log")]),
+    ("bash: ibstat: command not found\n", [("ibstat", "ib_error"), ("log", "log")]),
+    (COLLECT_ENV + TOPO, [("versions", "torch_collect_env"), ("topo", "nvidia-smi topo -m")]),
+    ("$ nvidia-smi nvlink -s\n" + SMI + "$ nvidia-smi topo -m\n" + TOPO,
+     [("smi", "nvidia-smi nvlink"), ("topo", "nvidia-smi topo -m")]),
+    ("once upon a time\n", [("unknown", "")]),
+    ("", [("unknown", "")]),
+])  # fmt: skip
+def test_the_text_shows_its_kind(text: str, found: list[tuple[str, str]]) -> None:
+    assert [(reading.kind, reading.tool) for reading in read_any(text)] == found
+
+
+def test_a_log_of_nccl_holds_its_versions_and_interfaces() -> None:
+    facts = read_any("NCCL version 2.25.1+cuda12.8\nh1:5:5 [0] NCCL INFO Bootstrap : Using ens3:10.1.1.1<0>\n")[0].facts
+    assert (facts["nccl"], facts["data_nic"], facts["cause"]) == (["2.25.1+cuda12.8"], "ens3", None)
+
+
+def test_the_parts_of_several_nodes_keep_their_names() -> None:
+    text = "===== gpu01 =====\n" + TOPO + "===== gpu02 =====\n" + TOPO.replace("NV4", "SYS")
+    assert [(reading.part, reading.facts["pairs"]) for reading in read_any(text)] == [
+        ("gpu01", {"GPU0-GPU1": "NV4", "GPU1-GPU0": "NV4"}), ("gpu02", {"GPU0-GPU1": "SYS", "GPU1-GPU0": "SYS"}),
+    ]  # fmt: skip
+
+
+def test_a_named_kind_is_read_in_every_part_that_holds_it() -> None:
+    text = "===== gpu01 =====\n" + TOPO + "===== gpu02 =====\nno such host\n===== gpu03 =====\n" + TOPO
+    assert [reading.part for reading in read_all("topo", text)] == ["gpu01", "gpu03"]
+    assert [reading.part for reading in read_all("topo", TOPO)] == [""]
+
+
+@pytest.mark.parametrize(("text", "level", "remark"), [
+    ("CA 'mlx5_0'\n\tPort 1:\n\t\tState: Down\n\t\tPhysical state: Polling\n", "error",
+     "mlx5_0 port 1 is down (physical state Polling: cable, transceiver or switch port)"),
+    ("CA 'mlx5_0'\n\tPort 1:\n\t\tState: Initializing\n\t\tPhysical state: LinkUp\n", "error",
+     "mlx5_0 port 1 is in state Initializing: the subnet manager has not set it up (sminfo; is opensm running?)"),
+    ("    device          \t   node GUID\n    ------\n", "error",
+     "no RDMA device: no driver is loaded, or the container has no /dev/infiniband"),
+    ('[{"ifname": "mlx5_0", "port": 1, "state": "DOWN", "physical_state": "DISABLED"}]', "error",
+     "mlx5_0 port 1 is down (physical state DISABLED: switched off)"),
+    ("Settings for ens1:\n\tSpeed: Unknown!\n\tLink detected: no\n", "warning",
+     "ens1 has no link: cable, transceiver or switch port"),
+    ("NCCL version 2.18.3+cuda12.1\nNCCL version 2.21.5+cuda12.4\n", "error",
+     "several versions of NCCL in one job: 2.18.3, 2.21.5"),
+    (HOROVOD, "error",
+     "Horovod is built without NCCL: GPU tensors go over MPI or Gloo (HOROVOD_GPU_OPERATIONS=NCCL)"),
+    ("PyTorch version: 2.6.0+cu124\nCUDA used to build PyTorch: 12.4\nNvidia driver version: 470.57.02\n", "error",
+     "driver 470.57.02 is too old for CUDA 12.4: it needs 525.60.13 or later"),
+    ("ii  libnccl2  2.20.5-1+cuda12.4  amd64\nii  libnccl-dev  2.18.3-1  amd64\n", "error",
+     "libnccl2 2.20.5-1+cuda12.4 but libnccl-dev 2.18.3-1: programs are built for another NCCL than they load"),
+    ("# Out of bounds values : 3 FAILED\n# Avg bus bandwidth    : 4.1\n", "error",
+     "wrong results: 3 rows; data was damaged, do not trust the bandwidth"),
+])  # fmt: skip
+def test_what_is_wrong_is_said(text: str, level: str, remark: str) -> None:
+    kind = next(kind for kind in ("ibstat", "nics", "versions", "nccl-tests") if read_as(kind, text).tool)
+    assert (level, remark) in [(each.level, each.text) for each in read_as(kind, text).remarks]
+
+
+@pytest.mark.parametrize(("text", "facts"), [
+    ("Cuda compilation tools, release 12.8, V12.8.93\nBuild cuda_12.8.r12.8/compiler.35583870_0\n",
+     {"format": "cuda_toolkit", "cuda": "12.8", "nvcc": "12.8.93", "build": "cuda_12.8.r12.8/compiler.35583870_0",
+      "built_on": None}),
+    ("CUDA Version 10.2.89\n", {"format": "cuda_toolkit", "cuda": "10.2", "toolkit": "10.2.89"}),
+    ('{"cuda": {"name": "CUDA SDK", "version": "12.4.20240227"}, "cuda_nvcc": {"version": "12.4.99"}}',
+     {"format": "cuda_toolkit", "cuda": "12.4", "toolkit": "12.4.20240227", "nvcc": "12.4.99",
+      "components": {"cuda": "12.4.20240227", "cuda_nvcc": "12.4.99"}}),
+    ('#define NCCL_MAJOR 2\n#define NCCL_MINOR 19\n#define NCCL_PATCH 3\n#define NCCL_SUFFIX ""\n',
+     {"format": "nccl_library", "nccl": "2.19.3", "nccl_suffix": None, "nccl_code": None}),
+    ("libnccl.so.2 -> libnccl.so.2.18.3\n", {"format": "nccl_library", "nccl": "2.18.3"}),
+    ("(2, 21, 5)\n", {"format": "nccl_library", "nccl": "2.21.5"}),
+    ("Package    Version\n---------- -------\ntorch      2.6.0\nnumpy      1.26.4\nhorovod    0.28.1\n",
+     {"format": "pip", "packages": {}, "nccl": None, "cuda": None, "not_nccl": [],
+      "software": {"torch": "2.6.0", "horovod": "0.28.1"}}),
+    ("libnccl-2.8.3-1+cuda10.1.x86_64\nnccl-repo-rhel7-2.8.3-ga-cuda10.1-1-1.x86_64\n",
+     {"format": "rpm", "libnccl": "2.8.3-1+cuda10.1", "packages": {"libnccl": "2.8.3-1+cuda10.1"}, "nccl": "2.8.3",
+      "cuda": "10.1", "not_nccl": ["nccl-repo-rhel7-2.8.3-ga-cuda10.1"]}),
+])  # fmt: skip
+def test_versions_of_cuda_and_nccl_and_lists_of_packages(text: str, facts: dict[str, object]) -> None:
+    assert read_text("versions", text) == facts
+    assert read_any(text)[0].facts == facts
+
+
+def test_iblinkinfo() -> None:
+    text = (
+        'CA: node01 HCA-1:\n  0x0002c903000e0b73   1  1[  ] ==( 4X  10.0 Gbps Active/  LinkUp)==>   2  1[  ] "s" ( )\n'
+    )
+    assert read_text("iblinkinfo", text)["ports"] == [
+        {"ca": "node01 HCA-1", "port": 1, "state": "Active", "physical_state": "LinkUp", "rate_text": "4X 10.0 Gbps"}
+    ]

@@ -1,0 +1,93 @@
+"""A node drawn in text from its matrix: NUMA nodes, what shares a PCIe switch or host bridge, NVLinks and rails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ncheck.parse.topology_matrix import RANK, closest_nics
+
+if TYPE_CHECKING:
+    from ncheck.facts.topology import TopologyFacts
+
+
+def drawing(matrix: TopologyFacts) -> tuple[str, ...]:
+    """Return the lines of the drawing."""
+    return (*_places(matrix), *_nvlinks(matrix), *_rails(matrix))
+
+
+def _places(matrix: TopologyFacts) -> Iterator[str]:
+    devices = (*matrix.gpus, *matrix.nics)
+    sockets = _groups(devices, lambda one, other: _same_socket(matrix, one, other))
+    unplaced = [group[0] for group in sockets if len(group) == 1 and not matrix.cpu_affinity.get(group[0])]
+    if unplaced:
+        yield f"place on the PCIe bus not shown: {', '.join(_named(matrix, device) for device in unplaced)}"
+    for socket in (group for group in sockets if group[0] not in unplaced):
+        yield _socket(matrix, socket)
+        bridges = _groups(socket, lambda one, other: _rank(matrix, one, other) <= RANK["PHB"])
+        for bridge in (group for group in bridges if len(group) > 1):
+            yield "  host bridge"
+            for switch in _groups(bridge, lambda one, other: _rank(matrix, one, other) <= RANK["PXB"]):
+                title = "PCIe switch" if len(switch) > 1 else "directly"
+                yield f"    {title}: {', '.join(_named(matrix, device) for device in switch)}"
+        if alone := [group[0] for group in bridges if len(group) == 1]:
+            yield f"  no device near: {', '.join(_named(matrix, device) for device in alone)}"
+
+
+def _same_socket(matrix: TopologyFacts, one: str, other: str) -> bool:
+    """Return whether a path within a NUMA node, or one CPU affinity, joins two devices: NVLink hides the PCIe path."""
+    places = [matrix.cpu_affinity.get(device, "") for device in (one, other)]
+    return _rank(matrix, one, other) <= RANK["NODE"] or (places[0] == places[1] and places[0] not in ("", "N/A"))
+
+
+def _socket(matrix: TopologyFacts, devices: Sequence[str]) -> str:
+    numas = sorted({matrix.numa_affinity.get(gpu, "") for gpu in devices} - {"", "N/A"})
+    cpus = sorted({matrix.cpu_affinity.get(gpu, "") for gpu in devices} - {"", "N/A"})
+    title = f"NUMA node {', '.join(numas)}" if numas else "NUMA node not shown"
+    return f"{title}: CPUs {' and '.join(cpus)}" if cpus else title
+
+
+def _groups(devices: Sequence[str], near: Callable[[str, str], bool]) -> list[list[str]]:
+    """Return the devices in groups: those that a chain of near pairs connects."""
+    groups: list[list[str]] = []
+    for device in devices:
+        joined = [group for group in groups if any(near(device, other) for other in group)]
+        merged = [other for group in joined for other in group] + [device]
+        groups = [group for group in groups if group not in joined] + [merged]
+    return sorted((sorted(group, key=devices.index) for group in groups), key=lambda group: devices.index(group[0]))
+
+
+def _rank(matrix: TopologyFacts, one: str, other: str) -> int:
+    return RANK.get(matrix.pairs.get((one, other), ""), _UNKNOWN)
+
+
+_UNKNOWN = 9
+
+
+def _named(matrix: TopologyFacts, device: str) -> str:
+    name = matrix.legend.get(device)
+    return f"{device} ({name})" if name else device
+
+
+def _nvlinks(matrix: TopologyFacts) -> Iterator[str]:
+    links: dict[str, list[str]] = {}
+    for number, gpu in enumerate(matrix.gpus):
+        for other in matrix.gpus[number + 1 :]:
+            level = matrix.pairs.get((gpu, other), "")
+            if level.startswith("NV"):
+                links.setdefault(level, []).append(f"{gpu}-{other}")
+    pairs = len(matrix.gpus) * (len(matrix.gpus) - 1) // 2
+    for level, found in sorted(links.items(), key=lambda item: -int(item[0][2:])):
+        shown = f"every two of {len(matrix.gpus)} GPUs" if len(found) == pairs else ", ".join(found)
+        yield f"NVLink {level}: {shown}"
+
+
+def _rails(matrix: TopologyFacts) -> Iterator[str]:
+    for gpu in matrix.gpus:
+        nics, level = closest_nics(matrix, gpu)
+        if nics:
+            more = f" and {len(nics) - _SHOWN} more" if len(nics) > _SHOWN else ""
+            yield f"rail: {gpu} -> {', '.join(_named(matrix, nic) for nic in nics[:_SHOWN])}{more} ({level})"
+
+
+_SHOWN = 4
