@@ -319,7 +319,8 @@ def _notes(cluster: Cluster, job: Job) -> Iterator[str]:
         for fact in reader.reads:
             for node in job.nodes:
                 held = cluster.known.get(node, {}).get(fact)
-                if isinstance(held, Unread):
-                    reasons.setdefault(f"{reader.name}: {held.reason}", []).append(node)
+                for why in (held,) if isinstance(held, Unread) else getattr(held, "unread", ()):
+                    reason = f"{reader.name}: {why.reason}" + (f" ({why.fix})" if why.fix else "")
+                    reasons.setdefault(reason, []).append(node)
     for reason, nodes in list(reasons.items())[:_MOST_NOTES]:
         yield f"{', '.join(dict.fromkeys(nodes))}: {reason}"

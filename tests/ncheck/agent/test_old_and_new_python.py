@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,12 @@ from ncheck.model.evidence import Answer, Command, Evidence, File, JsonValue, So
 pytestmark = pytest.mark.slow
 
 Ask = Callable[..., Evidence]
+
+
+def _started() -> int:
+    return int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+
+
 SOURCES: tuple[Source, ...] = (
     Command(("uname", "-n")),
     Command(("no-such-program",)),
@@ -34,6 +41,7 @@ SOURCES: tuple[Source, ...] = (
     Answer("listen", arguments={"node": "here", "token": "0f", "addresses": ["127.0.0.1"], "ports": []}),
     Answer("connect", arguments={"token": "0f", "timeout": 60.0, "sources": {}, "targets": []}),
     Answer("gpus"),
+    Answer("stacks", arguments={"ranks": [{"pid": os.getpid(), "started": _started(), "children": []}]}),
 )
 NO_PEERS: JsonValue = {"peers": [], "timeout": 5.0}
 MAY_BE_MISSING = (Answer("gpus"), Answer("nccl-pick"))

@@ -111,6 +111,15 @@ flight-recorder  asked as {"ranks": [RANK], "dump": whether torch is asked for a
                   came)|why it was not, "tried": [paths], "began": seconds since 1970 when the process began|null,
                   "dump": {"path", "size", "mtime", "owner", "read": bytes, "error": why it was not read|"",
                   "data": its first bytes, packed by zlib, as base64|null}|null (no file)}]}
+stacks       asked as {"ranks": [{"pid", "started", "children": [pids]}], "native": bool}; says {"processes": [{"pid",
+                  "rank": pid of its rank, "gone": bool, "hangs": bool (a look did not come back), "py_spy": path|"",
+                  "not_run": path of a py-spy that this user must not run|"", "samples": [[THREAD]|null (the same as
+                  before)], "native": [THREAD]|null, "error": py-spy's|"", "tasks": [[TASK]] at the first and the last
+                  look, "seconds" between these}], "frames": [[function, file, short file, line, source line]],
+                  "machine": "x86_64", "ptrace_scope": int|null, "ticks_per_second", "left_out": int}. THREAD is
+                  {"name", "id", "tid": int|null, "active": bool, "gil": bool, "stack": [numbers of frames, innermost
+                  first]}, TASK {"tid", "name", "state", "ticks", "switches": int|null (how often it went to sleep),
+                  "wchan", "syscall": its file in /proc, "file": what the call's first argument is, "stack": [lines]}.
 sweep        asked after a step whose ranks a launcher started, as {"segments": {path: inode}} that ranks of this node
                  had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """
@@ -141,6 +150,7 @@ MODULES = {
     "processes": "processes",
     "ras": "ras",
     "flight-recorder": "flight_recorder",
+    "stacks": "stacks",
 }
 
 

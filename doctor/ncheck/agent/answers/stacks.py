@@ -1,0 +1,309 @@
+"""What the ranks of a job are doing: the stacks of their Python threads by py-spy, and what the kernel says of them."""
+
+import json
+import os
+import re
+import stat
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from ncheck.agent import commands
+from ncheck.agent.sources import within
+
+READS = (
+    "py-spy dump --nonblocking of each rank and its children (no pause; with --native one more, which pauses them)",
+    "/proc/PID/task/*/{stat,status,wchan,syscall,stack}, and the lines of source code at the frames of the stacks",
+)
+
+WATCHED = 2.0  # seconds between the first and the last look
+_LOOKS = (0.0, 0.25, 0.65)  # and 1.0: when, in parts of that time; uneven, so that no regular step is met each time
+_PATIENCE = 5.0  # seconds for one py-spy: it reads the interpreter's file, which may lie on a mount that hangs
+_ATTEMPTS = 3  # a process that runs may be read while its frames change
+_AT_ONCE = 8
+_MOST_RANKS, _MOST_CHILDREN, _MOST_OF_ONE_RANK = 64, 96, 24  # processes
+_MOST_THREADS, _MOST_TASKS, _MOST_FRAMES = 64, 32, 100
+_LONGEST, _LONGEST_WORDS = 300, 600  # characters of a name or line, and of an error
+_LARGEST_SOURCE = 4 * 1024 * 1024  # bytes of a source file
+
+
+def answer(sources, arguments, timeout):
+    """Return what each rank and its children are at: looked at several times within WATCHED seconds.
+
+    Asked as {"ranks": [RANK], "native": bool}. What hangs, such as a mount that an interpreter lies on, costs the
+    others nothing.
+    """
+    frames, begun = _Frames(), time.monotonic()
+    ends = begun + max(WATCHED, timeout - _PATIENCE)
+    ranks = arguments["ranks"]
+    watched = [_Watched(sources, rank["pid"], rank["pid"], rank["started"]) for rank in ranks[:_MOST_RANKS]]
+    children = [(pid, rank["pid"]) for rank in ranks[:_MOST_RANKS] for pid in rank["children"][:_MOST_OF_ONE_RANK]]
+    watched += [_Watched(sources, pid, rank) for pid, rank in children[:_MOST_CHILDREN]]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for part in (*_LOOKS, 1.0):
+            time.sleep(max(0.0, begun + part * WATCHED - time.monotonic()))
+            list(pool.map(lambda one: one.look(frames, ends, _Watched.look_at_all), watched))
+            if time.monotonic() > ends:
+                break
+        if arguments.get("native"):
+            list(pool.map(lambda one: one.look(frames, ends, _Watched.look_deeper), watched))
+    within(min(_PATIENCE, max(0.5, ends - time.monotonic())), frames.add_source_lines)
+    return {
+        "processes": [one.described() for one in watched], "frames": frames.listed(), "machine": os.uname().machine,
+        "ptrace_scope": _ptrace_scope(), "ticks_per_second": os.sysconf("SC_CLK_TCK"),
+        "left_out": sum(1 + len(rank["children"]) for rank in ranks) - len(watched),
+    }  # fmt: skip
+
+
+class _Frames:
+    """The frames of all stacks, each once: stacks refer to them by number."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.numbers, self.lines = {}, {}
+        self.files = {}  # {(path on this node, user of its process): [(line, number of the frame)]}
+
+    def number(self, frame, root, user):
+        file, short, line = str(frame.get("filename") or ""), str(frame.get("short_filename") or ""), frame.get("line")
+        line = line if isinstance(line, int) and 0 <= line < 1 << 31 else 0
+        key = (str(frame.get("name") or "")[:_LONGEST], file[-_LONGEST:], short[-_LONGEST:], line)
+        with self.lock:
+            if key not in self.numbers:
+                self.numbers[key] = len(self.numbers)
+                self.files.setdefault((root + file, user), []).append((line, self.numbers[key]))
+            return self.numbers[key]
+
+    def add_source_lines(self):
+        """Read what stands at the places of the frames, each file once.
+
+        On a mount that hangs this does not come back: what was read before stays.
+        """
+        for (path, user), wanted in list(self.files.items()):
+            text = _source(path, user)
+            for line, number in wanted:
+                if 0 < line <= len(text):
+                    self.lines[number] = text[line - 1].strip()[:_LONGEST]
+        return True
+
+    def listed(self):
+        with self.lock:
+            return [[*key, self.lines.get(number, "")] for key, number in self.numbers.items()]
+
+
+def _source(path, user):
+    """Return the lines of a Python file; none of what the process itself may not read: the path is its own word."""
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK) if path.endswith(".py") else None
+    except (OSError, ValueError):
+        number = None
+    if number is None:
+        return []
+    try:
+        status = os.fstat(number)
+        readable = status.st_uid == user or status.st_mode & stat.S_IROTH
+        if not stat.S_ISREG(status.st_mode) or not readable or status.st_size > _LARGEST_SOURCE:
+            return []
+        return os.read(number, _LARGEST_SOURCE).decode("utf-8", "replace").split("\n")
+    except OSError:
+        return []
+    finally:
+        os.close(number)
+
+
+class _Watched:
+    """One process. `rank` is the pid of the rank that it is, or that it is beneath."""
+
+    def __init__(self, sources, pid, rank, started=None):
+        self.sources, self.pid, self.rank, self.started = sources, pid, rank, started
+        self.program = self.untrusted = None
+        self.samples, self.tasks, self.times, self.native = [], [], [], None
+        self.error, self.root, self.user, self.gone, self.hangs = "", "", None, False, False
+
+    def look(self, frames, ends, how):
+        """Look at it in a thread of its own, which is left alone if it does not come back."""
+        if not (self.hangs or self.gone):
+            self.hangs = not within(min(_PATIENCE, max(0.1, ends - time.monotonic())), how, self, frames)
+
+    def look_at_all(self, frames):
+        """Take one sample of what the kernel says, and of the Python stacks."""
+        self.gone = not self.is_there()
+        tasks = [] if self.gone else _tasks(self.pid, _MOST_TASKS if self.pid == self.rank else 2)
+        if tasks:
+            self.tasks[1:], self.times[1:] = [tasks], [time.monotonic()]  # the first and the last look are kept
+            if self.program is None:
+                self.program, self.untrusted = self.found()
+            if self.program and (self.samples or not self.error):
+                sample = self.sampled(frames, ["--nonblocking"])
+                self.samples += [sample] if sample is not None else []
+        return True
+
+    def look_deeper(self, frames):
+        """Take one sample with native frames, which pauses the process: one that is stopped is left alone."""
+        if self.samples and _stat(self.pid)[:1] in (["R"], ["S"]):
+            self.native = self.sampled(frames, ["--native"])
+        return True
+
+    def is_there(self):
+        """Whether the process is still the one that was asked about, and has not ended."""
+        now = _stat(self.pid)
+        if not now or now[0] in "ZX":
+            return False
+        self.started = self.started or int(now[19])
+        return int(now[19]) == self.started and (self.pid == self.rank or _beneath(self.pid, self.rank))
+
+    def sampled(self, frames, options):
+        """Return the threads as py-spy sees them; None if it could not, and then the error says why."""
+        argv = [self.program, "dump", "--json", *options, "--pid", str(self.pid)]
+        environment = dict(self.sources.job.login_environment, NO_COLOR="1")
+        for _ in range(_ATTEMPTS):
+            reply = self.sources.as_root(argv, _PATIENCE, environment, tail=False)
+            if reply["status"] == "ok" and reply.get("exit_status") == 0:
+                try:
+                    threads = [_thread(one, frames, self) for one in json.loads(reply["stdout"])[:_MOST_THREADS]]
+                except (ValueError, TypeError, AttributeError, KeyError) as error:
+                    self.error = "its output cannot be read: {}".format(error)[:_LONGEST_WORDS]
+                else:
+                    self.error = ""
+                    return threads
+            else:
+                said = reply.get("stderr", "").partition("Stack backtrace:")[0].strip()
+                refused = reply.get("reason", "") if reply["status"] != "ok" else ""
+                self.error = (refused or said or "exit status {}".format(reply.get("exit_status")))[:_LONGEST_WORDS]
+            if not _WHILE_IT_RUNS.search(self.error):
+                break
+            time.sleep(0.02)
+        return None
+
+    def found(self):
+        """Return the py-spy to use, and one that was found but belongs to somebody who is not trusted with that.
+
+        It lies beside the rank's own interpreter, in its environment, or on PATH.
+        """
+        self.user = os.stat("/proc/{}".format(self.pid)).st_uid
+        self.root = "" if _link(self.pid, "ns/mnt") == _link("self", "ns/mnt") else "/proc/{}/root".format(self.pid)
+        pairs = (pair.partition("=") for pair in _text(self.pid, "environ", 1 << 20).split("\0"))
+        variables = {name: value for name, _, value in pairs if name in ("VIRTUAL_ENV", "CONDA_PREFIX") and value}
+        exe, words = _link(self.pid, "exe"), _text(self.pid, "cmdline").partition("\0")[0]
+        folders = [folder + "/bin" for folder in variables.values()]
+        folders += [os.path.dirname(path) for path in (words, exe) if path.startswith("/")]
+        candidates = [self.root + folder + "/py-spy" for folder in folders if folder.startswith("/")]
+        path = self.sources.job.environment.get("PATH", "").split(":") + commands.SYSTEM_FOLDERS.split(":")
+        path.append(os.path.expanduser("~/.local/bin"))
+        candidates += [folder + "/py-spy" for folder in path if folder.startswith("/")]
+        refused = ""
+        for one in candidates:
+            if os.access(one, os.X_OK) and os.path.isfile(one):
+                if self.may_be_run(one):
+                    return one, ""
+                refused = refused or one
+        return None, refused
+
+    def may_be_run(self, program):
+        """Whether it is no risk to run it: as root nothing that another user or a container could have put there."""
+        if os.geteuid() != 0 and not self.sources.sudo:
+            return True
+        if self.root and program.startswith("/proc/"):
+            return False
+        path = os.path.realpath(program)
+        while True:
+            status = os.stat(path)
+            others = status.st_mode & (0o002 if status.st_gid == 0 or status.st_uid else 0o022)
+            if status.st_uid not in (0, os.getuid()) or (others and not status.st_mode & stat.S_ISVTX):
+                return False
+            if path == "/":
+                return True
+            path = os.path.dirname(path)
+
+    def described(self):
+        samples, tasks, times = list(self.samples), list(self.tasks), list(self.times)
+        shown = [None if at and one == samples[at - 1] else one for at, one in enumerate(samples)]
+        return {
+            "pid": self.pid, "rank": self.rank, "gone": self.gone, "hangs": self.hangs, "py_spy": self.program or "",
+            "not_run": self.untrusted or "", "samples": shown, "native": self.native, "error": self.error,
+            "tasks": tasks, "seconds": round(times[-1] - times[0], 3) if times else 0.0,
+        }  # fmt: skip
+
+
+# Error: Failed to copy PyThreadState   |   Error: failed to get gil_thread_id   |   Bad address (os error 14)
+_WHILE_IT_RUNS = re.compile(r"(?i)failed to (?:copy|call|get|find|suspend)|bad address|recursion depth|cannot be read")
+
+
+def _thread(one, frames, process):
+    """Return one thread of py-spy's, its innermost frame first."""
+    tid = one.get("os_thread_id")
+    return {
+        "name": str(one.get("thread_name") or "")[:_LONGEST], "id": str(one.get("thread_id"))[:_LONGEST],
+        "tid": tid if isinstance(tid, int) else None, "active": bool(one.get("active")),
+        "gil": bool(one.get("owns_gil")),
+        "stack": [frames.number(it, process.root, process.user) for it in one["frames"][:_MOST_FRAMES]],
+    }  # fmt: skip
+
+
+def _tasks(pid, most):
+    """Return the threads as the kernel knows them, the main thread first; None for a process that is gone."""
+    try:
+        numbers = sorted(int(name) for name in os.listdir("/proc/{}/task".format(pid)))
+    except OSError:
+        return None
+    numbers.sort(key=lambda tid: tid != pid)
+    return [task for task in (_task(pid, tid) for tid in numbers[:most]) if task]
+
+
+def _task(pid, tid):
+    """Return one thread: its state, its CPU time in clock ticks, and how often it has gone to sleep so far."""
+    folder = "task/{}/".format(tid)
+    name, _, rest = _text(pid, folder + "stat").partition("(")[2].rpartition(")")
+    fields = rest.split()
+    if len(fields) < 13:
+        return None
+    switches = re.search(r"(?m)^voluntary_ctxt_switches:\s*(\d+)", _text(pid, folder + "status"))
+    call = _text(pid, folder + "syscall").strip()
+    words = call.split()
+    first = int(words[1], 16) if len(words) > 1 and words[1].startswith("0x") else 1 << 32
+    return {
+        "tid": tid, "name": name[:_LONGEST], "state": fields[0], "ticks": int(fields[11]) + int(fields[12]),
+        "switches": int(switches.group(1)) if switches else None, "wchan": _text(pid, folder + "wchan")[:_LONGEST],
+        "syscall": call[:_LONGEST], "file": _link(pid, "fd/{}".format(first))[:_LONGEST] if first < 1 << 31 else "",
+        "stack": _text(pid, folder + "stack").splitlines()[:16] if fields[0] == "D" else [],
+    }  # fmt: skip
+
+
+def _stat(pid):
+    """Return the fields of /proc/PID/stat from the state on: S 1 4711 ...; none for a process that is gone."""
+    return _text(pid, "stat").rpartition(")")[2].split()
+
+
+def _beneath(pid, above):
+    """Whether a process is beneath another one."""
+    for _ in range(32):
+        fields = _stat(pid)
+        if not fields:
+            return False
+        pid = int(fields[1])
+        if pid in (above, 0):
+            break
+    return pid == above
+
+
+def _text(pid, name, most=16384):
+    try:
+        with open("/proc/{}/{}".format(pid, name), "rb") as file:
+            return file.read(most).decode("utf-8", "backslashreplace")
+    except OSError:
+        return ""
+
+
+def _link(pid, name):
+    try:
+        return os.readlink("/proc/{}/{}".format(pid, name))
+    except OSError:
+        return ""
+
+
+def _ptrace_scope():
+    """Return Yama's rule for who may look into whom; None without one."""
+    try:
+        with open("/proc/sys/kernel/yama/ptrace_scope", "rb") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,499 @@
+"""The stacks of the ranks: where most of them are is the scene, and who is elsewhere is the lead."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from ncheck.facts.stacks import ProcessStacks, StacksFacts, Thread
+from ncheck.hostlist import fold
+from ncheck.model.job import Job, RankProcess
+from ncheck.text import printable
+from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.positions import WAITS_FOR_RANKS, Kind, Position, in_worker, of_task, position_of
+from ncheck.triage.signature import Grade
+
+if TYPE_CHECKING:
+    from ncheck.model.cluster import Cluster
+
+READS = (StacksFacts,)
+
+# A thread that waits in one call sleeps once. One that looks again each second or so is still, too; one that went to
+# sleep more often, or computed, may have done its work between two looks.
+_POLLS = 8
+_OFTEN = 50
+_BUSY, _SPINS = 0.05, 0.9  # shares of the time that the main thread computed
+
+
+@dataclass(frozen=True)
+class _Rank:
+    """What one rank is at. `moved`: it was at several places; `still`: it surely did nothing between the looks.
+
+    `circles`: only the line of its innermost function changed, as in a loop. `works`: at no look it waited for others.
+    `busy`: the share of the time that it computed. `stopped`: the letter of its state, if it is stopped or traced.
+    `owner`: another thread, which holds the interpreter's lock all the time; `beside`: where one waits for a lock.
+    `holds`: it holds that lock itself, at one place.
+    """
+
+    rank: RankProcess
+    position: Position
+    moved: bool = False
+    still: bool = False
+    circles: bool = False
+    works: bool = False
+    busy: float | None = None
+    stopped: str = ""
+    owner: Thread | None = None
+    holds: bool = False
+    beside: Position | None = None
+    children: tuple[ProcessStacks, ...] = ()
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for other ranks."""
+        return self.position.kind in WAITS_FOR_RANKS and not self.owner and not self.moved
+
+    @property
+    def spins(self) -> bool:
+        """Whether it computed all the time at one place."""
+        return self.busy is not None and self.busy >= _SPINS
+
+    @property
+    def loader_works(self) -> bool:
+        """Whether it waits for its data loader, and that has not stopped."""
+        return self.position.kind is Kind.LOADER and any(_works(child) for child in self.children)
+
+
+def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
+    """Yield what the stacks of all ranks say together."""
+    facts = cluster.facts(StacksFacts)
+    ranks = [one for rank in job.ranks if rank.node in facts and (one := _looked_at(rank, facts[rank.node]))]
+    for one in ranks:
+        yield from _motion(one)
+        if one.stopped:
+            yield _stopped(one)
+    judged = [one for one in ranks if not one.stopped]
+    waiting = [one for one in judged if one.waits]
+    leads = [one for one in judged if not (one.waits or one.moved or one.position.kind in _SAYS_NOTHING)]
+    at_work = [one for one in judged if one.moved and one.works]
+    if leads:
+        yield from _leads(leads, waiting, job)
+    elif len(waiting) == len(job.ranks):
+        yield from _divergence(waiting)
+    elif at_work and len(waiting) + len(at_work) == len(job.ranks):
+        yield from _late(at_work, waiting)
+    if any(one.still or one.spins for one in waiting):
+        yield _scene(waiting, len(job.ranks))
+
+
+_SAYS_NOTHING = frozenset({Kind.SERVICE, Kind.BLOCKED})
+
+
+# One rank
+
+
+def _looked_at(rank: RankProcess, facts: StacksFacts) -> _Rank | None:
+    """Return what one rank is at; None if neither its stacks nor the kernel say it."""
+    process = facts.of(rank.pid)
+    if process is None or process.gone:
+        return None
+    children = tuple(child for it in rank.children if (child := facts.of(it.pid)) and not child.gone)
+    one = _of_process(rank, process)
+    if one and one.position.kind is Kind.CHILD:  # a program that only starts the rank itself
+        inner = (it for child in children if not _is_worker(child) and (it := _of_process(rank, child)))
+        one = next((it for it in inner if it.position.own), one)
+    return replace(one, children=children) if one else None
+
+
+def _is_worker(child: ProcessStacks) -> bool:
+    return isinstance(child.looks, tuple) and in_worker(_main(child, child.looks[-1]).frames)
+
+
+def _of_process(rank: RankProcess, process: ProcessStacks) -> _Rank | None:
+    states = {look[0].state for look in (process.before, process.after) if look}
+    stopped = states.pop() if len(states) == 1 and states <= {"T", "t"} else ""
+    looks = process.looks if isinstance(process.looks, tuple) else ()
+    if len(looks) < 2:  # noqa: PLR2004  one look shows no motion
+        return _by_kernel(rank, process, stopped)
+    acting = _acting(process, looks[-1])
+    watched = _watched(process, process.pid if acting is _main(process, looks[-1]) else acting.number)
+    places = [position_of(_same(acting, look, process).frames) for look in _distinct(looks)]
+    position = places[-1]
+    if process.native:
+        native = position_of(_same(acting, process.native, process).frames)
+        position = replace(position, kind=native.kind, name=native.name) if native.kind in WAITS_FOR_RANKS else position
+    if watched.blocked and position.kind not in (*WAITS_FOR_RANKS, Kind.PERSON):
+        position = replace(position, kind=watched.blocked.kind, name=watched.blocked.name)
+    works = not any(place.kind in WAITS_FOR_RANKS for place in places)
+    moved = len({(place.kind, place.path) for place in places}) > 1
+    circles = (
+        moved and works and len({(*(step[:2] for step in place.path[:1]), *place.path[1:]) for place in places}) == 1
+    )
+    if position.kind is Kind.BACKWARD and (watched.busy is None or watched.busy >= _BUSY):
+        position, works = replace(position, kind=Kind.CODE, name=""), True  # it computes
+    # What waits at the same place at each look, and both computed and slept often, went on meanwhile and came back.
+    came_back = not works and watched.asleep > _OFTEN and watched.busy is not None and _BUSY <= watched.busy < _SPINS
+    still = not moved and watched.asleep <= _POLLS and watched.busy is not None
+    owner = _owner(looks)
+    holds = owner is not None and (owner.name, owner.number) == (acting.name, acting.number)
+    return _Rank(
+        rank, position, (moved and not circles) or came_back,
+        still and watched.busy is not None and not _BUSY <= watched.busy < _SPINS, circles, works, watched.busy,
+        stopped, None if holds else owner, holds,
+        _other_lock(looks[-1], acting) if position.kind is Kind.LOCK else None,
+    )  # fmt: skip
+
+
+def _by_kernel(rank: RankProcess, process: ProcessStacks, stopped: str) -> _Rank | None:
+    """Return what is known of a rank without its stacks: what its main thread is blocked in."""
+    watched = _watched(process, process.pid)
+    if not stopped and (watched.asleep != 0 or watched.busy is None or watched.busy >= _BUSY):
+        return None
+    call = process.after[0].call or process.after[0].wchan or "the kernel"
+    return _Rank(rank, watched.blocked or Position(Kind.BLOCKED, call), still=True, stopped=stopped)
+
+
+class _Watched(NamedTuple):
+    """What the kernel says of one thread between the first and the last look. `asleep`: how often it went to sleep."""
+
+    busy: float | None
+    asleep: float
+    blocked: Position | None
+
+
+def _watched(process: ProcessStacks, number: int | None) -> _Watched:
+    before, after = (next((it for it in look if it.number == number), None) for look in (process.before, process.after))
+    if before is None or after is None or process.seconds <= 0 or before.sleeps is None or after.sleeps is None:
+        return _Watched(None, math.inf, None)
+    asleep = after.sleeps - before.sleeps
+    same = (before.call, before.file) == (after.call, after.file) and asleep == 0
+    return _Watched((after.cpu - before.cpu) / process.seconds, asleep, of_task(after) if same else None)
+
+
+def _distinct(looks: Sequence[tuple[Thread, ...]]) -> Iterator[tuple[Thread, ...]]:
+    """Yield the looks without those that are the same as the one before."""
+    for at, look in enumerate(looks):
+        if at == 0 or look is not looks[at - 1]:
+            yield look
+
+
+_NOBODY = Thread("", ())
+_LEAVES_TO_OTHERS = frozenset({Kind.ENDING, Kind.SERVICE, Kind.BACKWARD, Kind.LOCK})
+
+
+def _main(process: ProcessStacks, look: Sequence[Thread]) -> Thread:
+    """Return the main thread: by its number, else by its name; the first that was started comes last."""
+    by_number = (thread for thread in look if thread.number == process.pid)
+    by_name = (thread for thread in look if thread.name == "MainThread")
+    return next(by_number, None) or next(by_name, None) or (look[-1] if look else _NOBODY)
+
+
+def _acting(process: ProcessStacks, look: Sequence[Thread]) -> Thread:
+    """Return the thread that does the rank's work: the main thread, or the one that this waits for."""
+    main = _main(process, look)
+    kind = position_of(main.frames).kind
+    joins = kind is not Kind.LOCK or (main.frames and main.frames[0].function.rpartition(".")[2] in _JOINS)
+    if kind in _LEAVES_TO_OTHERS and joins:
+        for thread in look:
+            if thread is not main and position_of(thread.frames).kind in (Kind.COLLECTIVE, Kind.RENDEZVOUS):
+                return thread
+    return main
+
+
+_JOINS = frozenset({"join", "_wait_for_tstate_lock"})
+
+
+def _same(acting: Thread, look: Sequence[Thread], process: ProcessStacks) -> Thread:
+    """Return the same thread in another look."""
+    main = _main(process, look)
+    if acting.number == process.pid or acting.name in ("MainThread", ""):
+        return main
+    return next((it for it in look if (it.name, it.number) == (acting.name, acting.number)), main)
+
+
+def _owner(looks: Sequence[Sequence[Thread]]) -> Thread | None:
+    """Return the thread that held the interpreter's lock at each look, at the same place."""
+    owners = [next((it for it in look if it.gil), None) for look in looks]
+    last = owners[-1]
+    return last if last and all(it and (it.name, it.frames) == (last.name, last.frames) for it in owners) else None
+
+
+def _other_lock(look: Sequence[Thread], acting: Thread) -> Position | None:
+    """Return where another thread waits for a lock in the user's own code."""
+    for thread in look:
+        place = position_of(thread.frames)
+        if thread is not acting and thread.name != acting.name and place.kind is Kind.LOCK and place.own:
+            return place
+    return None
+
+
+def _motion(one: _Rank) -> Iterator[Motion]:
+    rank, shown = one.rank, one.rank.shown
+    if one.stopped:
+        text = f"{shown} is stopped (state {one.stopped})"
+        yield Motion("stacks", rank.rank, rank.node, moves=False, text=text)
+    elif one.moved:
+        yield Motion("stacks", rank.rank, rank.node, moves=True, text=f"{shown} was at several places of its code")
+    elif one.loader_works:
+        yield Motion("stacks", rank.rank, rank.node, moves=True, text=f"the data loader of {shown} works")
+    elif one.still or (one.waits and one.spins):
+        text = f"{shown} {_doing(one)}"
+        yield Motion("stacks", rank.rank, rank.node, moves=False, text=text, waits=one.waits)
+
+
+# What is at fault
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """What a position means where others wait for that rank: the clue's cause, and the words for people."""
+
+    cause: str
+    grade: Grade = Grade.LIKELY
+    others: tuple[str, ...] = ()
+    meaning: str = ""
+    fix: str = ""
+    detail: str = ""
+
+
+_LATE = "slow_rank"
+_FAULTS: Mapping[Kind, _Fault] = {
+    Kind.STORAGE: _Fault("storage_hang", others=("disk_full",)),
+    Kind.CHECKPOINT: _Fault("checkpoint_write", others=("storage_hang", "disk_full")),
+    Kind.LOCK: _Fault("deadlock", others=("software_bug",)),
+    Kind.PERSON: _Fault(
+        "rank_stopped", Grade.CERTAIN, meaning="a rank waits for a person, in a debugger or for input",
+        fix="export PYTHONBREAKPOINT=0",
+    ),
+    Kind.OUTPUT: _Fault("deadlock", meaning="a rank cannot write its output: the program that reads it has stopped"),
+    Kind.CHILD: _Fault(_LATE, meaning="a rank waits for a program that it started; the others wait for the rank"),
+    Kind.SLEEP: _Fault(_LATE, others=("deadlock",), meaning="a rank sleeps, and the others wait for it"),
+    Kind.ENDING: _Fault(
+        "rank_crashed", others=("collective_mismatch",), meaning="a rank is ending, and the others still wait for it"
+    ),
+    Kind.COMPILING: _Fault(_LATE, meaning="a rank still compiles; the others wait for it"),
+    Kind.LOADING: _Fault(_LATE, others=("storage_hang",), meaning="a rank still loads a checkpoint; the others wait"),
+    Kind.DOWNLOADING: _Fault(
+        _LATE, others=("firewall",), meaning="a rank waits for a server outside the job; the others wait for the rank"
+    ),
+    Kind.IMPORTING: _Fault(_LATE, others=("storage_hang",), meaning="a rank still imports modules; the others wait"),
+    Kind.EVALUATION: _Fault(
+        _LATE, others=("collective_mismatch",), meaning="a rank evaluates on its own; the others wait for it"
+    ),
+}  # fmt: skip
+_WHEN_ALL_ARE_THERE = frozenset({Kind.LOADER, Kind.STORAGE, Kind.CHECKPOINT, Kind.LOCK, Kind.PERSON, Kind.OUTPUT})
+
+
+def _fault(one: _Rank) -> _Fault:
+    if one.owner:
+        return _Fault("deadlock", meaning="a thread of a rank keeps the interpreter's lock (GIL), so nothing else runs")
+    if one.position.kind is Kind.LOADER:
+        return _loader_fault(one)
+    if one.position.kind is Kind.CODE:
+        return _Fault("deadlock", Grade.LIKELY if one.still and not one.spins else Grade.POSSIBLE, (_LATE,))
+    fault = _FAULTS[one.position.kind]
+    if one.position.kind is Kind.LOCK and one.beside:
+        return replace(fault, detail=f"; another thread {one.beside.shown}")
+    return fault
+
+
+def _loader_fault(one: _Rank) -> _Fault:
+    """Return why a data loader brings nothing: what its workers are at."""
+    fault = _Fault("data_loader", others=("storage_hang",))
+    for it in one.children:
+        named = f"; its worker (pid {it.pid})"
+        if it.after and it.after[0].state in "Tt":
+            state = it.after[0].state
+            return _Fault(
+                "data_loader", Grade.CERTAIN, fix=f"kill -CONT {it.pid}", detail=f"{named} is stopped (state {state})"
+            )
+        blocked = _watched(it, it.pid).blocked
+        if blocked and blocked.kind is Kind.STORAGE:
+            return _Fault("storage_hang", others=("data_loader",), detail=f"{named} {_on_file(blocked)}")
+    if dead := [it.pid for it in one.rank.children if it.state == "Z"]:
+        return replace(fault, others=("host_memory",), detail=f"; its worker (pid {dead[0]}) is dead")
+    workers = [it for it in one.children if _is_worker(it)]
+    for it in workers:
+        place = position_of(_main(it, it.looks[-1]).frames) if isinstance(it.looks, tuple) else Position(Kind.CODE)
+        if place.own and place.frame:
+            does = "works" if _works(it) else "is"
+            return replace(fault, detail=f"; its worker (pid {it.pid}) {does} at {place.where}{_source(place)}")
+    if workers:
+        return replace(fault, others=("software_bug",), detail=f"; its {len(workers)} workers wait for work themselves")
+    return fault
+
+
+def _works(process: ProcessStacks) -> bool:
+    """Whether a worker of a data loader was seen to do something between the looks."""
+    if not isinstance(process.looks, tuple) or not _is_worker(process):
+        return False
+    places = {position_of(_main(process, look).frames).path for look in _distinct(process.looks)}
+    watched = _watched(process, process.pid)
+    return len(places) > 1 or (watched.busy or 0.0) >= _BUSY or _OFTEN < watched.asleep < math.inf
+
+
+def _doing(one: _Rank) -> str:
+    """Return what a rank does, for people: it follows the rank's name."""
+    if one.owner:
+        place = position_of(one.owner.frames)
+        return f"does not release the GIL: its thread {one.owner.name or 'without a name'} is at {place.where}"
+    position = one.position
+    if position.kind is Kind.STORAGE:
+        at = f" at {position.where}" if position.where else ""
+        return _on_file(position) + at
+    if position.kind is Kind.CODE and (one.circles or one.spins or one.holds):
+        holds = ", and does not release the GIL" if one.holds else ""
+        return f"{'loops' if one.circles else 'computes'} at {position.where}{_source(position)}{holds}"
+    return position.shown + (_source(position) if position.kind in _SHOW_SOURCE else "")
+
+
+def _source(position: Position) -> str:
+    """Return the line of code in brackets, if it could be read."""
+    line = position.frame.source if position.frame else ""
+    return f' ("{printable(line, 80)}")' if line else ""
+
+
+_SHOW_SOURCE = frozenset({Kind.CODE, Kind.SLEEP, Kind.LOCK, Kind.CHILD})
+
+
+def _on_file(position: Position) -> str:
+    return f"waits for a file system{', in ' + position.name if position.name else ''}"
+
+
+def _stopped(one: _Rank) -> Clue:
+    rank, traced = one.rank, one.stopped == "t"
+    return Clue(
+        "stacks", "rank_stopped", Grade.CERTAIN, f"{rank.shown} is stopped (state {one.stopped})", _numbers([one]),
+        (rank.node,), still=False, fix="grep TracerPid /proc/PID/status" if traced else "kill -CONT PID",
+    )  # fmt: skip
+
+
+# All ranks
+
+
+def _leads(leads: Sequence[_Rank], waiting: Sequence[_Rank], job: Job) -> Iterator[Clue]:
+    """Yield a clue for each place where ranks are that others wait for."""
+    waited_for = any(one.still or one.spins for one in waiting)
+    all_wait = waited_for and len(waiting) + len(leads) == len(job.ranks)
+    groups = sorted(_by_place(leads), key=len)
+    usual = groups[-1] if not waiting and 2 * len(groups[-1]) > len(job.ranks) else None
+    for group in groups:
+        first, slow = group[0], False
+        if not (all_wait or all(one.still and not one.spins for one in group)):
+            continue
+        if any(one.loader_works for one in group) and not all_wait:
+            slow = len(group) == len(job.ranks)
+            if not slow:
+                continue
+        by_itself = not waiting and (group is usual or not usual)
+        if by_itself and first.position.kind not in _WHEN_ALL_ARE_THERE and not first.owner:
+            continue
+        fault = _fault(first)
+        grade = fault.grade if waited_for or first.position.kind in _SURE else min(fault.grade, Grade.POSSIBLE)
+        text = f"{_named(group)} {_doing(first)}{fault.detail}{_while(waiting)}"
+        yield Clue(
+            "stacks", fault.cause, grade, text, _numbers(group), _nodes(group), still=not slow, slow=slow,
+            others=fault.others, meaning=fault.meaning, fix=fault.fix, next=(f"py-spy dump --pid {first.rank.pid}",),
+        )  # fmt: skip
+
+
+def _late(at_work: Sequence[_Rank], waiting: Sequence[_Rank]) -> Iterator[Clue]:
+    """Yield a clue for ranks that work while all others wait for them; known work on one rank alone is no fault."""
+    if len(at_work) <= len(waiting) and all(one.still or one.spins for one in waiting):
+        for one in at_work:
+            if one.position.kind in (Kind.CODE, Kind.LOADER):
+                text = f"{one.rank.shown} works, last seen at {one.position.where}{_while(waiting)}"
+                yield Clue(
+                    "stacks", _LATE, Grade.POSSIBLE, text, _numbers([one]), _nodes([one]), others=("deadlock",),
+                    next=(f"py-spy dump --pid {one.rank.pid}",),
+                )  # fmt: skip
+
+
+def _while(waiting: Sequence[_Rank]) -> str:
+    return f", while {len(waiting)} other rank{'s wait' if len(waiting) > 1 else ' waits'}" if waiting else ""
+
+
+_SURE = frozenset({Kind.STORAGE, Kind.PERSON, Kind.OUTPUT})
+_BETWEEN_TWO = frozenset(
+    {"send", "recv", "isend", "irecv", "batch_isend_irecv", "wait", "wait()", "FSDP", "a collective"}
+)
+
+
+def _divergence(waiting: Sequence[_Rank]) -> Iterator[Clue]:
+    """Yield a clue where all ranks wait for others, and not all in the same collective."""
+    certain = [one for one in waiting if one.position.kind in (Kind.COLLECTIVE, Kind.RENDEZVOUS)]
+    operations = {one.position.name for one in certain} | {
+        "backward()" for one in waiting if one.position.kind is Kind.BACKWARD
+    }
+    groups = sorted(_by_place([one for one in waiting if one.position.kind is not Kind.GPU]), key=len)
+    if len(groups) < 2 or not all(one.still or one.spins for one in waiting):  # noqa: PLR2004  nothing differs
+        return
+    if operations <= _BETWEEN_TWO or len({one.position.name for one in waiting} & _BETWEEN_TWO):
+        grade = Grade.POSSIBLE  # pipelines: each stage waits in another call
+    else:
+        grade = Grade.LIKELY if len(operations) > 1 else Grade.POSSIBLE
+    odd = [one for group in groups[:-1] for one in group]
+    blamed = odd if 2 * len(groups[-1]) > len(waiting) else []
+    places = "; ".join(f"{_named(group)} {group[0].position.shown}" for group in reversed(groups[-_MOST_PLACES:]))
+    rendezvous = any(one.position.kind is Kind.RENDEZVOUS for one in certain)
+    yield Clue(
+        "stacks", "rendezvous_misconfig" if rendezvous else "collective_mismatch",
+        Grade.POSSIBLE if rendezvous else grade, f"the ranks wait in different places: {places}",
+        _numbers(blamed), _nodes(blamed), others=("network_stalled", _LATE),
+    )  # fmt: skip
+
+
+_MOST_PLACES = 4
+
+
+def _scene(waiting: Sequence[_Rank], of: int) -> Clue:
+    """Return the echo: where the ranks are that wait for others."""
+    group = max(_by_place(waiting), key=len)
+    text = f"{len(waiting)} of {of} ranks wait for others: {_named(group)} {group[0].position.shown}"
+    return Clue("stacks", "slow_rank_timeout", Grade.ECHO, text, others=("network_stalled", "rank_crashed"))
+
+
+def _by_place(ranks: Iterable[_Rank]) -> list[list[_Rank]]:
+    """Return the ranks that do the same at the same place, together."""
+    groups: dict[object, list[_Rank]] = defaultdict(list)
+    for one in ranks:
+        position = one.position
+        name = "" if position.kind is Kind.STORAGE else position.name
+        groups[(position.kind, name, position.where, bool(one.owner))].append(one)
+    return list(groups.values())
+
+
+def _numbers(ranks: Iterable[_Rank]) -> tuple[int, ...]:
+    return tuple(one.rank.rank for one in ranks if one.rank.rank is not None)
+
+
+def _nodes(ranks: Iterable[_Rank]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.rank.node for one in ranks))
+
+
+def _named(ranks: Sequence[_Rank]) -> str:
+    """Return the subject of a sentence: "rank 3 (pid 4711 on gpu02)" or "each of the ranks 0-2, 4-7"."""
+    if len(ranks) == 1:
+        return ranks[0].rank.shown
+    numbers = _numbers(ranks)
+    if len(numbers) == len(ranks):
+        return f"each of the ranks {_folded(numbers)}"
+    return f"each of {len(ranks)} processes on {printable(fold(_nodes(ranks)))}"
+
+
+def _folded(numbers: Iterable[int]) -> str:
+    """Return numbers for people: 0-2, 4, 6-7."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = [f"{first}-{last}" if last > first else str(first) for first, last in runs]
+    return ", ".join(shown[:_MOST_RUNS]) + (", ..." if len(shown) > _MOST_RUNS else "")
+
+
+_MOST_RUNS = 8
