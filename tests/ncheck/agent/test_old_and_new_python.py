@@ -34,6 +34,8 @@ SOURCES: tuple[Source, ...] = (
     Answer("listen", arguments={"node": "here", "token": "0f", "addresses": ["127.0.0.1"], "ports": []}),
     Answer("connect", arguments={"token": "0f", "timeout": 60.0, "sources": {}, "targets": []}),
     Answer("gpus"),
+    Answer("sockets", arguments={"ranks": [], "launchers": [], "names": ["127.0.0.1"], "ports": [1]}),
+    Answer("counters", arguments={"ranks": []}),
 )
 NO_PEERS: JsonValue = {"peers": [], "timeout": 5.0}
 MAY_BE_MISSING = (Answer("gpus"), Answer("nccl-pick"))

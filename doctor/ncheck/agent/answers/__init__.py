@@ -96,7 +96,8 @@ turn         this node's part in one step of the probe; asked and answered once 
                   "failure": {"step", "words", "rank": int|null, "code": int|null, "late": bool}|null,
                   "start": seconds to the first collective|null, "left": [what had to be ended or removed, or
                   may be left]}.
-processes    asked as {"rank_variables": [names], "match": regular expression|null}; says {"processes": [{"pid",
+processes    asked as {"rank_variables": [names], "match": regular expression|null, "launchers": regular expression};
+                  says {"processes": [{"pid",
                   "parent", "started": clock ticks since boot, "state": "S", "name", "argv": [words], "user": int,
                   "inner_pid", "namespace": "net:[4026531840]"|"", "variables": {NAME: value}|null (not readable),
                   "secret": [names], "devices": ["nvidia0"]}], "left_out": int,
@@ -111,6 +112,21 @@ flight-recorder  asked as {"ranks": [RANK], "dump": whether torch is asked for a
                   came)|why it was not, "tried": [paths], "began": seconds since 1970 when the process began|null,
                   "dump": {"path", "size", "mtime", "owner", "read": bytes, "error": why it was not read|"",
                   "data": its first bytes, packed by zlib, as base64|null}|null (no file)}]}
+sockets      asked as {"ranks", "launchers": [{"pid", "started", "children": [pids]}], "names": [of masters], "ports":
+                 [of masters]}; says {"processes": [{"pid", "error": null|"gone"|why, "unread": [pids], "sockets":
+                 [{"held_by": pid, "namespace", "local", "local_port", "remote", "remote_port", "seen": [SEEN|null: as
+                 it was at the first look, at the second]}]}], "places": {namespace: {"addresses": [[ip, interface|""]],
+                 "interfaces": [names], "listeners": [{"ip", "port", "asked": bool (a process asked about
+                 has it), "pid": int|null, "by": "python3 (pid 17) of ada"}],
+                 "others": [[ip, port, remote ip, port, state] of other processes' connections], "others_left_out":
+                 int}}, "own": the agent's namespace, "names": {name: LOOKED_UP}, "left_out": int}. SEEN is {"state":
+                 "01", "sent": bytes without an acknowledgement, "unread": bytes, "timer", "retransmits", "counts":
+                 {...}|null (see agent/tcp_info.py)}
+counters     asked as {"ranks"}; says {"looks": [LOOK, LOOK: two seconds later]}, LOOK being {"namespaces": {namespace:
+                 {"interfaces": {name: {"received", "packets_received", "receive_errors", "receive_drops", "sent",
+                 "packets_sent", "send_errors", "send_drops"}}, "tcp": {"sent", "resent": segments|null}}}, "ports":
+                 {"mlx5_0:1": {"state": "4: ACTIVE", "physical", "link_layer", "sent": bytes|null, "received", "errors":
+                 {counter: int}}}}
 sweep        asked after a step whose ranks a launcher started, as {"segments": {path: inode}} that ranks of this node
                  had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """
@@ -141,6 +157,8 @@ MODULES = {
     "processes": "processes",
     "ras": "ras",
     "flight-recorder": "flight_recorder",
+    "sockets": "sockets",
+    "counters": "counters",
 }
 
 
