@@ -103,7 +103,7 @@ def host_name(evidence: Evidence) -> Read[HostNameFacts]:
     if why := no_answer(HOST_NAME, reply):
         return why
     answer = cast("HostNameAnswer", reply.value)
-    return HostNameFacts(answer["name"], _resolved(answer["leads_to"]))
+    return HostNameFacts(answer["name"], resolved(answer["leads_to"]))
 
 
 def names(evidence: Evidence) -> Read[NameFacts]:
@@ -112,10 +112,11 @@ def names(evidence: Evidence) -> Read[NameFacts]:
     if why := no_answer(NAMES, reply):
         return why
     answer = cast("NamesAnswer", reply.value)
-    return NameFacts({name: _resolved(what) for name, what in answer["names"].items()})
+    return NameFacts({name: resolved(what) for name, what in answer["names"].items()})
 
 
-def _resolved(what: LookedUp) -> Resolved:
+def resolved(what: LookedUp) -> Resolved:
+    """Return what a name resolves to. Raises ValueError for what is no address."""
     if "late" in what:
         return Resolved(late=True)
     if "error" in what:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict, cast
 
@@ -80,11 +80,27 @@ def processes(evidence: Evidence) -> Read[ProcessesFacts]:
 def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
     target = settings.target or Target()
     variables: list[JsonValue] = [*sorted({one.rank for one in LAUNCHERS})]
-    arguments: JsonValue = {"rank_variables": variables, "match": target.match}
+    arguments: JsonValue = {"rank_variables": variables, "match": target.match, "launchers": _LAUNCHERS.pattern}
     return {name: (replace(PROCESSES, arguments=arguments),) for name in cluster.names}
 
 
 FACTS = (Fact(ProcessesFacts, (PROCESSES,), processes, questions=_questions),)
+
+
+# mpirun -np 16 --hostfile hosts python3 train.py | /usr/bin/orted -mca ess env | srun -N 2 python3 train.py
+# /usr/bin/python3 /usr/local/bin/torchrun --nnodes 2 train.py | python -u -m torch.distributed.run train.py
+_LAUNCHERS = re.compile(
+    r"^(?:(?:\S*/)?(?:mpirun|mpiexec(?:\.\w+)?|orterun|prterun|prte|orted|prted|hydra_pmi_proxy|hydra_bstrap_proxy|srun"
+    r"|torchrun|deepspeed|horovodrun)"
+    r"|\S*python[\d.]* (?:-\w+ )*(?:(?:\S*/)?(?:torchrun|accelerate|deepspeed|horovodrun)"
+    r"|-m (?:torch\.distributed\.(?:run|launch)|accelerate\.commands\.launch|deepspeed\.launcher\.\w+"
+    r"|horovod\.runner\S*|paddle\.distributed\.launch)))(?: |$)"
+)
+
+
+def is_launcher(process: Process) -> bool:
+    """Return whether this is a program that starts ranks, or a daemon of one."""
+    return bool(_LAUNCHERS.match(process.command))
 
 
 def ask_of_ranks(
@@ -93,17 +109,18 @@ def ask_of_ranks(
     """Return the questions of a fact about the job's ranks: each node that has some is asked about its own.
 
     The agent gets {"ranks": [{"rank", "pid", "started", "inner_pid", "namespace", "children": [pids]}]} and what
-    `more(job, node, settings)` adds; where that is None the node is not asked.
+    `more(job, node, settings)` adds; where that is None the node is not asked. A node that has launchers of the job and
+    no rank is asked if `more` adds "launchers".
     """
 
     def questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
         job = job_of(cluster, settings.target or Target())
         asked: Questions = {}
-        for node in job.nodes if job else ():
+        for node in dict.fromkeys((*job.nodes, *job.launchers)) if job else ():
             assert job  # noqa: S101  it has nodes
             added = more(job, node, settings)
-            if added is not None:
-                ranks: JsonValue = [_argument(one) for one in job.on(node)]
+            ranks: list[JsonValue] = [_argument(one) for one in job.on(node)]
+            if added is not None and (ranks or added.get("launchers")):
                 asked[node] = (replace(source, arguments={"ranks": ranks, **added}),)
         return asked
 
@@ -124,9 +141,11 @@ class SeveralJobsError(SettingsError):
 def job_of(cluster: Cluster, target: Target) -> Job | None:
     """Return the job that is asked about; None if no process of one was found.
 
+    Launchers without any rank are a job only where none with ranks fits: somebody's mpirun that waits is no second job.
     Raises SeveralJobsError where the target fits more than one.
     """
-    chosen = [job for job in jobs_of(cluster) if _is_meant(job, target)]
+    meant = [job for job in jobs_of(cluster) if _is_meant(job, target)]
+    chosen = [job for job in meant if job.ranks] or meant
     if len(chosen) > 1:
         listed = "; ".join(_described(job) for job in chosen[:_MOST_LISTED])
         raise SeveralJobsError(
@@ -139,8 +158,10 @@ _MOST_LISTED = 8
 
 
 def _described(job: Job) -> str:
-    first = job.ranks[0]
-    return f"{first.node}:{first.pid} ({len(job.ranks)} processes): {printable(first.process.command, 100)}"
+    first = next(((one.node, one.process) for one in job.ranks), None)
+    node, process = first or next((node, one) for node, above in job.launchers.items() for one in above)
+    processes = f"{len(job.ranks)} processes" if job.ranks else "a launcher without ranks"
+    return f"{node}:{process.pid} ({processes}): {printable(process.command, 100)}"
 
 
 def _is_meant(job: Job, target: Target) -> bool:
@@ -156,12 +177,15 @@ def _is_meant(job: Job, target: Target) -> bool:
 
 
 def jobs_of(cluster: Cluster) -> tuple[Job, ...]:
-    """Return all jobs whose ranks run on the nodes."""
+    """Return all jobs that run on the nodes: those with ranks, then launchers that wait and have none anywhere."""
     groups: dict[tuple[int, str], list[_Found]] = {}
+    waiting: list[_Waiting] = []
     for node, facts in cluster.facts(ProcessesFacts).items():
-        for found in _ranks_on(node, facts):
-            groups.setdefault((found.process.process.user, found.key), []).append(found)
-    return tuple(_job(group) for group in _joined(list(groups.values())))
+        found = list(_ranks_on(node, facts))
+        for one in found:
+            groups.setdefault((one.process.process.user, one.key), []).append(one)
+        waiting += _waiting_on(node, facts, found)
+    return _with_launchers([_job(group) for group in _joined(list(groups.values()))], waiting)
 
 
 @dataclass(frozen=True)
@@ -182,13 +206,27 @@ def _ranks_on(node: str, facts: ProcessesFacts) -> Iterator[_Found]:
     for pid in sorted(ranks | holders):
         one, place = table[pid], places.get(pid)
         children = tuple(it for it in table.values() if it.pid != pid and pid in _above(it.pid, table))
-        above = tuple(table[it] for it in _above(pid, table))
+        above = _launchers_of(pid, table, ranks | holders)
         known = place if isinstance(place, Rank) else None
         found = RankProcess(
             known.rank if known else None, node, one, known.size if known else None,
             known.local_rank if known else None, known.launcher if known else "", children,
         )  # fmt: skip
         yield _Found(found, _key(one, known), _script(one), above)
+
+
+def _launchers_of(pid: int, table: Mapping[int, Process], ranks: Collection[int]) -> tuple[Process, ...]:
+    """Return the processes above a rank, and what launchers among them have started that is no rank, such as ssh."""
+    above = _above(pid, table)
+    helpers = (
+        one for one in table.values()
+        if one.parent in above and is_launcher(table[one.parent]) and not _leads_to(one.pid, ranks, table)
+    )  # fmt: skip
+    return (*(table[it] for it in above), *helpers)
+
+
+def _leads_to(pid: int, ranks: Collection[int], table: Mapping[int, Process]) -> bool:
+    return pid in ranks or any(pid in _above(it, table) for it in ranks)
 
 
 def _place(process: Process) -> Rank | LauncherVariablesError | None:
@@ -307,6 +345,63 @@ def _job(group: Iterable[_Found]) -> Job:
     size = sizes.most_common(1)[0][0] if sizes else None
     above = {node: tuple(table.values()) for node, table in launchers.items()}
     return Job(found[0].key, tuple(one.process for one in found), size, above)
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A launcher that has started no rank on its node, and what it did start, such as ssh."""
+
+    node: str
+    launcher: Process
+    beneath: tuple[Process, ...]
+
+    @property
+    def daemon(self) -> bool:
+        """Whether it is the part of a launcher on another node; its command line does not name the program."""
+        return bool(re.match(r"(?:\S*/)?(?:orted|prted|hydra_\w+)(?: |$)", self.launcher.command))
+
+    @property
+    def starts(self) -> str:
+        """The launcher and the script that it starts, which are the same on all nodes."""
+        words = [word.rpartition("/")[2] for word in self.launcher.argv]
+        script = next((word for word in words[1:] if word.endswith(".py")), "")
+        return f"{'' if self.daemon else self.launcher.name} {script}".strip()
+
+
+def _waiting_on(node: str, facts: ProcessesFacts, found: Sequence[_Found]) -> Iterator[_Waiting]:
+    table = {one.pid: one for one in facts.processes}
+    ranks = {one.process.pid for one in found}
+    for pid, one in table.items():
+        above = _above(pid, table)
+        outermost = not any(is_launcher(table[it]) or it in ranks for it in above)
+        if is_launcher(one) and outermost and not _leads_to(pid, ranks, table):
+            yield _Waiting(node, one, tuple(it for it in table.values() if pid in _above(it.pid, table)))
+
+
+def _with_launchers(jobs: list[Job], waiting: Sequence[_Waiting]) -> tuple[Job, ...]:
+    """Return the jobs with the launchers that are part of them on other nodes, and jobs of those that have no ranks."""
+    alone: dict[tuple[int, str], Job] = {}
+    for one in sorted(waiting, key=lambda it: it.daemon):
+        user = one.launcher.user
+        theirs = [at for at, job in enumerate(jobs) if job.ranks[0].process.user == user and _starts(one, job)]
+        others = [key for key in alone if key[0] == user] if one.daemon else [(user, one.starts)]
+        if len(theirs) == 1:
+            jobs[theirs[0]] = _with_launcher(jobs[theirs[0]], one)
+        else:
+            key = others[0] if len(others) == 1 else (user, one.starts)
+            alone[key] = _with_launcher(alone.get(key, Job(f"launcher {one.starts}".strip(), ())), one)
+    return (*jobs, *alone.values())
+
+
+def _starts(waiting: _Waiting, job: Job) -> bool:
+    """Return whether a launcher's command line names the program that the job's ranks run; a daemon's does not."""
+    names = {word.rpartition("/")[2] for word in waiting.launcher.argv[1:]}
+    return waiting.daemon or _script(job.ranks[0].process).removeprefix("-m ") in names
+
+
+def _with_launcher(job: Job, waiting: _Waiting) -> Job:
+    there = (*job.launchers.get(waiting.node, ()), waiting.launcher, *waiting.beneath)
+    return replace(job, launchers={**job.launchers, waiting.node: there})
 
 
 def _place_in_job(one: _Found) -> tuple[bool, int, str, int]:

@@ -113,7 +113,8 @@ class Job:
     """The ranks of one job, by number, then by node and pid. `key` is what they have in common, for people.
 
     `size` is the world size that most ranks name, None if none does. `launchers` are the processes above the ranks, by
-    node: mpirun, torchrun, srun.
+    node: mpirun, torchrun, srun; and what these have started that is no rank, such as ssh. A node may have launchers
+    and no ranks; a job that has not come further than its launchers has no ranks at all.
     """
 
     key: str

@@ -42,6 +42,8 @@ SOURCES: tuple[Source, ...] = (
     Answer("connect", arguments={"token": "0f", "timeout": 60.0, "sources": {}, "targets": []}),
     Answer("gpus"),
     Answer("stacks", arguments={"ranks": [{"pid": os.getpid(), "started": _started(), "children": []}]}),
+    Answer("sockets", arguments={"ranks": [], "launchers": [], "names": ["127.0.0.1"], "ports": [1]}),
+    Answer("counters", arguments={"ranks": []}),
 )
 NO_PEERS: JsonValue = {"peers": [], "timeout": 5.0}
 MAY_BE_MISSING = (Answer("gpus"), Answer("nccl-pick"))

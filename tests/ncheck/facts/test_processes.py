@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ncheck.errors import SettingsError
 from ncheck.facts.learning import facts_of
-from ncheck.facts.processes import PROCESSES, ProcessesFacts, ask_of_ranks, job_of, jobs_of
+from ncheck.facts.processes import PROCESSES, ProcessesFacts, ask_of_ranks, is_launcher, job_of, jobs_of
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Answer, Evidence, JsonValue, Reply, Status
 from ncheck.model.fact import Unread
@@ -215,3 +215,68 @@ def test_the_answer_of_a_node_is_read(answered: Answered) -> None:
 def test_an_answer_of_another_shape_is_unread(answered: Answered, wrong: dict[str, JsonValue]) -> None:
     value: JsonValue = {"processes": [{**RAW, **wrong}], "left_out": 0, "hidden": 0}
     assert isinstance(read(answered, value), Unread)
+
+
+MPIRUN = ("mpirun", "-np", "4", "--host", "gpu01,gpu02", "python3", "train.py")
+
+
+def test_a_launcher_without_ranks_is_a_job_with_what_it_started() -> None:
+    mpirun = process(10, name="mpirun", argv=MPIRUN, variables={})
+    ssh = process(11, parent=10, name="ssh", argv=("/usr/bin/ssh", "-x", "gpu02", "orted"), variables={})
+    orted = process(30, name="orted", argv=("/usr/bin/orted", "-mca", "ess", "env"), variables={})
+    found = job(cluster(gpu01=[mpirun, ssh], gpu02=[orted]))
+    assert (found.ranks, found.launchers) == ((), {"gpu01": (mpirun, ssh), "gpu02": (orted,)})
+    assert job(cluster(gpu01=[mpirun, ssh]), pid=11) == job(cluster(gpu01=[mpirun, ssh]), match="mpirun")
+
+
+def test_a_launcher_that_waits_is_no_second_job_beside_one_with_ranks() -> None:
+    waits = process(10, name="srun", argv=("srun", "--pty", "bash"), variables={})
+    rank = process(20, argv=TRAIN, variables=bare(0, 1))
+    found = cluster(gpu01=[waits, rank])
+    assert places(job(found)) == [(0, "gpu01", 20)]
+    assert job(found, pid=10).launchers == {"gpu01": (waits,)}
+
+
+def test_a_launcher_on_a_node_without_ranks_belongs_to_the_job_whose_program_it_names() -> None:
+    mpirun = process(10, name="mpirun", argv=MPIRUN, variables={})
+    ssh = process(11, parent=10, name="ssh", argv=("ssh", "gpu01", "orted"), variables={})
+    orted = process(30, name="orted", argv=("orted", "-mca", "ess", "env"), variables={})
+    rank = process(31, parent=30, argv=TRAIN, variables=mpi(0, 1))
+    (found,) = jobs_of(cluster(head=[mpirun, ssh], gpu01=[orted, rank]))
+    assert (places(found), found.launchers) == ([(0, "gpu01", 31)], {"gpu01": (orted,), "head": (mpirun, ssh)})
+
+
+def test_what_a_launcher_started_beside_its_ranks_is_named_with_it() -> None:
+    mpirun = process(10, name="mpirun", argv=MPIRUN, variables={})
+    ssh = process(11, parent=10, name="ssh", argv=("ssh", "gpu02", "orted"), variables={})
+    rank = process(12, parent=10, argv=TRAIN, variables=mpi(0, 1))
+    assert job(cluster(gpu01=[mpirun, ssh, rank])).launchers == {"gpu01": (mpirun, ssh)}
+
+
+def test_nodes_with_launchers_alone_are_asked_by_those_who_look_at_launchers() -> None:
+    found = cluster(gpu01=[process(10, name="mpirun", argv=MPIRUN, variables={})])
+    source = Answer("sockets")
+    assert ask_of_ranks(source)(found, Settings(), 30.0) == {}
+    with_launchers = ask_of_ranks(source, lambda *_: {"launchers": [1]})(found, Settings(), 30.0)
+    (question,) = with_launchers["gpu01"]
+    assert isinstance(question, Answer)
+    assert question.arguments == {"ranks": [], "launchers": [1]}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mpirun -np 2 ./a.out", "/opt/openmpi/bin/prterun x", "/usr/bin/orted -mca ess env", "mpiexec.hydra -n 2 a",
+        "/usr/bin/python3 /usr/local/bin/torchrun train.py", "python3.11 -u -m torch.distributed.run train.py",
+        "python -m accelerate.commands.launch train.py", "srun -N 2 python3 train.py", "/venv/bin/torchrun train.py",
+    ],
+)  # fmt: skip
+def test_launchers_are_known_by_their_command(command: str) -> None:
+    assert is_launcher(process(1, argv=tuple(command.split())))
+
+
+@pytest.mark.parametrize(
+    "command", ["python3 train.py --launcher mpirun", "vi mpirun", "grep torchrun", "mpirunner", "srund"]
+)
+def test_what_only_names_a_launcher_is_none(command: str) -> None:
+    assert not is_launcher(process(1, argv=tuple(command.split())))

@@ -96,7 +96,8 @@ turn         this node's part in one step of the probe; asked and answered once 
                   "failure": {"step", "words", "rank": int|null, "code": int|null, "late": bool}|null,
                   "start": seconds to the first collective|null, "left": [what had to be ended or removed, or
                   may be left]}.
-processes    asked as {"rank_variables": [names], "match": regular expression|null}; says {"processes": [{"pid",
+processes    asked as {"rank_variables": [names], "match": regular expression|null, "launchers": regular expression};
+                  says {"processes": [{"pid",
                   "parent", "started": clock ticks since boot, "state": "S", "name", "argv": [words], "user": int,
                   "inner_pid", "namespace": "net:[4026531840]"|"", "variables": {NAME: value}|null (not readable),
                   "secret": [names], "devices": ["nvidia0"]}], "left_out": int,
@@ -120,6 +121,21 @@ stacks       asked as {"ranks": [{"pid", "started", "children": [pids]}], "nativ
                   {"name", "id", "tid": int|null, "active": bool, "gil": bool, "stack": [numbers of frames, innermost
                   first]}, TASK {"tid", "name", "state", "ticks", "switches": int|null (how often it went to sleep),
                   "wchan", "syscall": its file in /proc, "file": what the call's first argument is, "stack": [lines]}.
+sockets      asked as {"ranks", "launchers": [{"pid", "started", "children": [pids]}], "names": [of masters], "ports":
+                 [of masters]}; says {"processes": [{"pid", "error": null|"gone"|why, "unread": [pids], "sockets":
+                 [{"held_by": pid, "namespace", "local", "local_port", "remote", "remote_port", "seen": [SEEN|null: as
+                 it was at the first look, at the second]}]}], "places": {namespace: {"addresses": [[ip, interface|""]],
+                 "interfaces": [names], "listeners": [{"ip", "port", "asked": bool (a process asked about
+                 has it), "pid": int|null, "by": "python3 (pid 17) of ada"}],
+                 "others": [[ip, port, remote ip, port, state] of other processes' connections], "others_left_out":
+                 int}}, "own": the agent's namespace, "names": {name: LOOKED_UP}, "left_out": int}. SEEN is {"state":
+                 "01", "sent": bytes without an acknowledgement, "unread": bytes, "timer", "retransmits", "counts":
+                 {...}|null (see agent/tcp_info.py)}
+counters     asked as {"ranks"}; says {"looks": [LOOK, LOOK: two seconds later]}, LOOK being {"namespaces": {namespace:
+                 {"interfaces": {name: {"received", "packets_received", "receive_errors", "receive_drops", "sent",
+                 "packets_sent", "send_errors", "send_drops"}}, "tcp": {"sent", "resent": segments|null}}}, "ports":
+                 {"mlx5_0:1": {"state": "4: ACTIVE", "physical", "link_layer", "sent": bytes|null, "received", "errors":
+                 {counter: int}}}}
 sweep        asked after a step whose ranks a launcher started, as {"segments": {path: inode}} that ranks of this node
                  had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """
@@ -151,6 +167,8 @@ MODULES = {
     "ras": "ras",
     "flight-recorder": "flight_recorder",
     "stacks": "stacks",
+    "sockets": "sockets",
+    "counters": "counters",
 }
 
 

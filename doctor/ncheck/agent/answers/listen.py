@@ -222,10 +222,14 @@ def owner_of(port, proc="/proc"):
     """Return who has a TCP port open: "python3 (pid 4711) of ada"; "a program of ada" for other users; or ""."""
     holders = sorted(_holders(port, proc), key=lambda holder: holder[0] != LISTENS)
     for _, user, inode in holders[:1]:
-        pid = _pid_of(inode, proc)
-        program = "{} (pid {})".format(_program(pid, proc), pid) if pid else "a program"
-        return "{} of {}".format(program, _user_name(user))
+        return described(pid_of(inode, proc), user, proc)
     return ""
+
+
+def described(pid, user, proc="/proc"):
+    """Return a process as "python3 (pid 4711) of ada"; pid is None where this user may not see it."""
+    program = "{} (pid {})".format(_program(pid, proc), pid) if pid else "a program"
+    return "{} of {}".format(program, _user_name(user))
 
 
 def _holders(port, proc):
@@ -235,7 +239,7 @@ def _holders(port, proc):
             yield state, user, inode
 
 
-def _pid_of(inode, proc):
+def pid_of(inode, proc="/proc"):
     """Return the process that has the socket open, None where it is another's and this user may not look."""
     for pid in os.listdir(proc):
         if not pid.isdigit():

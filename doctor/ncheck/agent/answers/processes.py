@@ -23,10 +23,11 @@ _DEVICE = re.compile(r"^/dev/(nvidia\d+|kfd)$")
 def answer(sources, arguments, timeout):
     """Return the processes as the kernel lists them, and how many others could not be looked into.
 
-    Asked as {"rank_variables": [names that launchers set], "match": regular expression | null}.
+    Asked as {"rank_variables": [names that launchers set], "match": regular expression | null, "launchers": regular
+    expression}.
     """
-    wanted, pattern = set(arguments["rank_variables"]), arguments.get("match")
-    match = re.compile(pattern) if pattern else None
+    wanted = set(arguments["rank_variables"])
+    patterns = [re.compile(one) for one in (arguments.get("match"), arguments.get("launchers")) if one]
     table = {pid: entry for pid, entry in ((pid, _stat(pid)) for pid in _pids()) if entry}
     own = _above(os.getpid(), table) | _beneath({os.getpid()}, table)
     chosen, hidden = set(), []
@@ -39,7 +40,8 @@ def answer(sources, arguments, timeout):
             if not isinstance(error, (FileNotFoundError, ProcessLookupError)):
                 hidden.append(pid)
             continue
-        if wanted & set(environment) or (match and match.search(" ".join(_argv(pid)))) or _devices(pid):
+        command = " ".join(_argv(pid))
+        if wanted & set(environment) or any(one.search(command) for one in patterns) or _devices(pid):
             chosen.add(pid)
     around = set().union(*(_above(pid, table) for pid in chosen)) if chosen else set()
     listed = (chosen | _beneath(chosen, table) | around) - own - {0, 1}

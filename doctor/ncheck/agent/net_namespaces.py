@@ -1,0 +1,129 @@
+"""The network namespaces of the job's processes, each seen through /proc of one process in it: any user may read that.
+
+An agent cannot enter the namespace of a container, and need not: /proc/PID/net shows tables, addresses and counters.
+"""
+
+import os
+import socket
+import struct
+
+from ncheck.agent.answers.addresses import by_library
+from ncheck.agent.files import line_of
+
+
+def is_still(pid, started):
+    """Return whether this process is the one that began then (clock ticks since boot): pids are used again."""
+    # 4711 (tmux: server) S 1 4711 ...
+    fields = (line_of("/proc/{}/stat".format(pid)) or "").rpartition(")")[2].split()
+    return len(fields) > 19 and fields[19] == str(started) and fields[0] not in "ZX"
+
+
+def own_namespace():
+    return _namespace("self")
+
+
+def folders(processes):
+    """Return {namespace: the folder of /proc that shows it}, of processes {"pid", "started"} that still run.
+
+    That of the agent is always there.
+    """
+    found = {own_namespace(): "/proc/self"}
+    for one in processes:
+        if is_still(one["pid"], one["started"]):
+            found.setdefault(_namespace(one["pid"]) or one.get("namespace", ""), "/proc/{}".format(one["pid"]))
+    return {name: folder for name, folder in found.items() if name}
+
+
+def _namespace(pid):
+    try:
+        return os.readlink("/proc/{}/ns/net".format(pid))
+    except OSError:
+        return ""
+
+
+def addresses(folder):
+    """Return [[ip, interface]] of a namespace. An address whose interface /proc does not show has ""."""
+    if folder == "/proc/self":
+        try:
+            return _own()
+        except OSError:
+            pass
+    routes = _connected(_lines(folder + "/net/route"))
+    found = [[ip, _interface_of(ip, routes)] for ip in _local_v4(_lines(folder + "/net/fib_trie"))]
+    return found + _local_v6(_lines(folder + "/net/if_inet6"))
+
+
+def interfaces(folder):
+    """Return the names of the interfaces of a namespace."""
+    # eth0: 1296 18 0 0 0 0 0 0 1296 18 0 0 0 0 0 0
+    return [line.partition(":")[0].strip() for line in _lines(folder + "/net/dev")[2:]]
+
+
+def _own():
+    try:
+        from ncheck.agent.answers.getifaddrs import getifaddrs
+
+        rows = getifaddrs()
+    except ImportError:
+        rows = by_library()[0]
+    return [[one["ip"], name] for name, (_, held) in rows.items() for one in held]
+
+
+def _lines(path):
+    try:
+        with open(path) as file:
+            return file.read(1 << 24).splitlines()
+    except OSError:
+        return []
+
+
+def _local_v4(lines):
+    """Return the node's own addresses: each is a leaf, and the line below it says what it is.
+
+    |-- 172.17.0.1
+       /32 host LOCAL
+    """
+    found, leaf = {}, ""
+    for line in lines:
+        words = line.split()
+        if words[:1] == ["|--"]:
+            leaf = words[1]
+        elif words == ["/32", "host", "LOCAL"]:
+            found[leaf] = None
+    return list(found)
+
+
+def _connected(lines):
+    """Return [(network, mask, interface)] of the routes without a gateway, the longest mask first.
+
+    eth0	000011AC	00000000	0001	0	0	0	0000FFFF	0	0	0
+    """
+    rows = (line.split() for line in lines[1:])
+    found = [(int(row[1], 16), int(row[7], 16), row[0]) for row in rows if len(row) > 7 and not int(row[2], 16)]
+    return sorted(found, key=lambda one: -socket.ntohl(one[1]))
+
+
+def _interface_of(ip, routes):
+    (number,) = struct.unpack("=I", socket.inet_aton(ip))
+    if ip.startswith("127."):
+        return "lo"
+    return next((name for network, mask, name in routes if mask and number & mask == network), "")
+
+
+def _local_v6(lines):
+    # fe8000000000000000fc00fffe000001 04 40 20 80     eth0
+    rows = [line.split() for line in lines]
+    return [[socket.inet_ntop(socket.AF_INET6, bytes.fromhex(row[0])), row[5]] for row in rows if len(row) > 5]
+
+
+def endpoint(text):
+    """Return (ip, port) of an address as /proc/net/tcp writes it: "0100007F:1F90", each 32 bits in the host's order."""
+    address, _, port = text.rpartition(":")
+    packed = b"".join(struct.pack("=I", int(address[at : at + 8], 16)) for at in range(0, len(address), 8))
+    family = socket.AF_INET if len(packed) == 4 else socket.AF_INET6
+    if family == socket.AF_INET6 and packed[:12] == _MAPPED:
+        family, packed = socket.AF_INET, packed[12:]
+    return socket.inet_ntop(family, packed), int(port, 16)
+
+
+_MAPPED = b"\0" * 10 + b"\xff\xff"  # ::ffff:10.0.0.1
