@@ -211,10 +211,10 @@ class _Theory:
         """Return whether another theory is a consequence of this one."""
         if other.grade is Grade.ECHO and self.grade is not Grade.ECHO:
             return True
-        about_the_same = not other.ranks or bool(set(self.ranks) & set(other.ranks))
-        if self.ranks and about_the_same and other.cause in _CONSEQUENCES and self.cause not in _CONSEQUENCES:
-            return self.grade >= Grade.POSSIBLE
-        return bool(set(self.ranks) & set(other.ranks)) and self.grade > other.grade
+        shared = bool(set(self.ranks) & set(other.ranks))
+        if self.ranks and other.cause in _CONSEQUENCES and self.cause not in _CONSEQUENCES:
+            return self.grade is not Grade.ECHO if shared else not other.ranks and self.grade >= other.grade
+        return shared and self.grade > other.grade
 
 
 def _diagnoses(clues: Sequence[Clue], job: Job, motions: Sequence[Motion], work: Work) -> tuple[Candidate, ...]:
