@@ -148,6 +148,9 @@ activity     asked as {"ranks": [{"rank", "pid", "started", "inner_pid", "namesp
                  "groups": [folders], "libraries": {path: version|""}|null}; LOOK is {"state", "user", "system": ticks,
                  "minor", "major", "exit_code", "rss", "swap", "ran": ns, "turns", "read", "written", "disk_read",
                  "disk_written": bytes|null (not readable)}.
+log-tails    asked with "launchers": [pids above the ranks], too; says {"seconds", "outputs": {pid: [where 1 and 2
+                 lead]}, "files": [{"path", "pids": [of its writers], "grown": bytes, "size": int|null,
+                 "text": its end|null, "error": why there is none}], "left_out": int}.
 sweep        asked after a step whose ranks a launcher started, as {"segments": {path: inode}} that ranks of this node
                  had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """
@@ -182,6 +185,7 @@ MODULES = {
     "sockets": "sockets",
     "counters": "counters",
     "activity": "activity",
+    "log-tails": "log_tails",
 }
 
 
