@@ -290,10 +290,15 @@ def activity(evidence: Evidence) -> Read[ActivityFacts]:
     )
 
 
+def _look(answer: LookAnswer) -> Look:
+    figures = {name: answer.get(name) for name in Look.__dataclass_fields__}  # what is not there is None
+    return Look(**cast("LookAnswer", figures))
+
+
 def _process(answer: ProcessAnswer) -> ProcessActivity:
     return ProcessActivity(
         answer["pid"], answer["rank_pid"], answer["name"],
-        tuple(Look(**one) for one in answer["looks"]),
+        tuple(map(_look, answer["looks"])),
         tuple(Thread(one["tid"], one["name"], tuple(one["states"]), one["ran"], one["wait"], one["call"])
               for one in answer["threads"]),
         answer["thread_count"], answer["cpus"], answer["oom_score_adj"], answer["files"], answer["files_limit"],

@@ -151,6 +151,11 @@ activity     asked as {"ranks": [{"rank", "pid", "started", "inner_pid", "namesp
 log-tails    asked with "launchers": [pids above the ranks], too; says {"seconds", "outputs": {pid: [where 1 and 2
                  lead]}, "files": [{"path", "pids": [of its writers], "grown": bytes, "size": int|null,
                  "text": its end|null, "error": why there is none}], "left_out": int}.
+gpu-activity says {"seconds", "gpus": [{"index", "pci", "minor": int|null, "memory_total": bytes|null, "processes":
+                 [[pid, bytes|null]]|null (inside a container), "errors": {function: "words"}, "looks": [LOOK,
+                 later]}]}, LOOK being {"use", "memory_use": percent, "memory_used": bytes, "clock", "most_clock":
+                 MHz, "throttled": NVML's bits, "power", "power_limit": mW, "temperature", "ecc": uncorrected}, each
+                 null if not known.
 sweep        asked after a step whose ranks a launcher started, as {"segments": {path: inode}} that ranks of this node
                  had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """
@@ -186,6 +191,7 @@ MODULES = {
     "counters": "counters",
     "activity": "activity",
     "log-tails": "log_tails",
+    "gpu-activity": "gpu_activity",
 }
 
 
