@@ -193,7 +193,7 @@ def _writes(seen: Sequence[Watched]) -> Iterator[Sign]:
     for one, it in ((one, it) for one, files in zip(seen, found, strict=True) for it in files):
         pace = f"{moved(it.grown)} in {one.facts.seconds:.0f} s, {moved(it.end)} so far"
         text = f"{one.rank.shown} writes {clean(it.path)}: {pace}"
-        yield one.clue("checkpoint_write", Grade.LIKELY if idle else Grade.POSSIBLE, text, still=False, slow=True)
+        yield one.clue("checkpoint_write", Grade.LIKELY if idle else Grade.POSSIBLE, text)
 
 
 def _ended_loaders(one: Watched) -> Iterator[Sign]:
@@ -216,8 +216,8 @@ def _loaders(seen: Sequence[Watched]) -> Iterator[Sign]:
     if len(active) == 1 < len(seen) and all(one.share <= _IDLE for one in seen):
         (one,) = active
         count = sum(map(_works, one.loaders))
-        text = f"{count} data loader{'s' * (count > 1)} of {one.rank.shown} work, while all ranks wait"
-        yield one.clue("data_loader", Grade.LIKELY, text, still=False, slow=True)
+        text = f"data loaders of {one.rank.shown} work ({count}), while all ranks wait"
+        yield one.clue("data_loader", Grade.LIKELY, text)
 
 
 def _works(process: ProcessActivity) -> bool:

@@ -38,11 +38,10 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
     for diagnosis in diagnoses_of(scan) if logs else ():
         if diagnosis.cause and diagnosis.lines:
             yield _clue(job, diagnosis, logs, goes_on=bool(moving))
-    for one in moving:
-        number = one.rank.rank if one.rank else None
+    for one in moving:  # a rank that completes steps does so with all others
         name = one.rank.shown if one.rank else "the job"
         text = f"{name} reports progress in {clean(one.tail.path)}: {redact(clean(_last_line(one.text)))}"
-        yield Motion("logs", number, one.node, moves=True, text=text)
+        yield Motion("logs", None, one.node, moves=True, text=text)
 
 
 def _read(job: Job, cluster: Cluster, scan: Scan) -> Iterator[_Read]:

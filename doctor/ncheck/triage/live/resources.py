@@ -68,7 +68,7 @@ def _memory(one: Watched) -> Iterator[Sign]:
     faults = (one.own.grown("major") or 0) / max(one.facts.seconds, 0.1)
     if faults >= _MANY_FAULTS and one.facts.node.swapped_in > 0:
         text = f"{one.rank.shown} reads its own memory back from swap: {faults:.0f} major page faults per second"
-        yield one.clue("host_memory", Grade.LIKELY, text, still=False, slow=True)
+        yield one.clue("host_memory", Grade.LIKELY, text, still=False)
     elif swap > _MUCH_SWAPPED * max(rss, 1) and swap > 1 << 28:
         yield one.clue("host_memory", Grade.POSSIBLE, f"{one.rank.shown} has {size(swap)} of its memory in swap")
     for group in _groups(one):
@@ -119,7 +119,7 @@ _ALMOST_NONE, _PRESSED = 0.02, 0.1
 
 
 def _nodes(seen: Sequence[Watched]) -> Iterator[Sign]:
-    """Yield nodes without memory, and those whose CPUs or disks are above the 80 % line of evaluations."""
+    """Yield nodes without memory, and those that are busier than the others."""
     facts = {one.rank.node: one.facts for one in seen}
     for node, here in facts.items():
         it = here.node
@@ -128,7 +128,7 @@ def _nodes(seen: Sequence[Watched]) -> Iterator[Sign]:
         if scarce or full:
             more = ", and its processes wait for memory" if full else ""
             text = f"{node} has {size(it.available)} of {size(it.memory)} memory left{more}"
-            yield Clue(SOURCE, "host_memory", Grade.LIKELY, text, nodes=(node,), still=not full, slow=full)
+            yield Clue(SOURCE, "host_memory", Grade.LIKELY, text, nodes=(node,), still=not full)
     yield from _busy_nodes({node: here.node for node, here in facts.items()})
 
 
@@ -136,17 +136,24 @@ _HALF, _LINE = 0.5, 0.8  # evaluations of a resource's use take this as the line
 
 
 def _busy_nodes(nodes: Mapping[str, NodeActivity]) -> Iterator[Sign]:
+    """Yield the node whose CPUs or disk are above the line while those of all others are far below it.
+
+    A job that keeps all nodes busy alike uses them well.
+    """
     for node, it in nodes.items():
-        others = [other.cpu for name, other in nodes.items() if name != node]
-        text = f"the CPUs of {node} are {it.cpu:.0%} busy"
-        if it.cpu >= _LINE and others and max(others) < _HALF:
-            text += f", those of the other nodes at most {max(others):.0%}"
-            yield Clue(SOURCE, "slow_rank", Grade.POSSIBLE, text,
-                       nodes=(node,), still=False, slow=True, meaning="one node's CPUs are busier than the others'",
-                       others=("data_loader",))  # fmt: skip
-        elif it.cpu >= _LINE:
-            yield Clue(SOURCE, "slow_rank", Grade.ECHO, text, still=False, slow=True)
-        for disk, busy in (it.disks or {}).items():
-            if busy >= _LINE:
-                yield Clue(SOURCE, "data_loader", Grade.ECHO, f"disk {clean(disk)} of {node} is {busy:.0%} busy",
-                           still=False, slow=True, others=("checkpoint_write",))  # fmt: skip
+        others = [other for name, other in nodes.items() if name != node]
+        most = max((other.cpu for other in others), default=1.0)
+        if it.cpu >= _LINE and most < _HALF:
+            text = f"the CPUs of {node} are {it.cpu:.0%} busy, those of the other nodes at most {most:.0%}"
+            yield Clue(SOURCE, "slow_rank", Grade.POSSIBLE, text, nodes=(node,), still=False, slow=True,
+                       meaning="one node's CPUs are busier than the others'", others=("data_loader",))  # fmt: skip
+        disk, busy = _busiest(it)
+        most = max((_busiest(other)[1] for other in others), default=1.0)
+        if busy >= _LINE and most < _HALF:
+            text = f"disk {clean(disk)} of {node} is {busy:.0%} busy, those of the other nodes at most {most:.0%}"
+            yield Clue(SOURCE, "data_loader", Grade.POSSIBLE, text, nodes=(node,), still=False, slow=True,
+                       meaning="one node's disk is busier than the others'", others=("checkpoint_write",))  # fmt: skip
+
+
+def _busiest(node: NodeActivity) -> tuple[str, float]:
+    return max((node.disks or {}).items(), key=lambda pair: pair[1], default=("", 0.0))

@@ -159,8 +159,7 @@ def test_a_rank_with_fewer_data_loaders_than_all_others_is_a_lead() -> None:
 def test_one_rank_whose_loaders_work_while_all_ranks_wait_is_slow_to_load() -> None:
     loaders = [watched(5000 + pid, pid, **IDLE) for pid in (4000, 4002, 4003)]
     assert clues(watched(9001, 4001, cpu=1.9), *loaders, usual=IDLE) == [
-        clue("data_loader", Grade.LIKELY, f"1 data loader of {R1} work, while all ranks wait",
-             still=False, slow=True),
+        clue("data_loader", Grade.LIKELY, f"data loaders of {R1} work (1), while all ranks wait"),
     ]  # fmt: skip
 
 
@@ -184,7 +183,7 @@ def test_one_idle_rank_among_those_that_spin_is_what_they_wait_for() -> None:
 def test_a_rank_that_writes_a_file_while_the_others_wait_is_at_a_checkpoint() -> None:
     writer = watched(4001, cpu=0.1, written=(Written("/ckpt/model.pt", 10**9, 2 * 10**9),))
     text = f"{R1} writes /ckpt/model.pt: 1 GB in 2 s, 2 GB so far"
-    assert clues(writer, usual=IDLE) == [clue("checkpoint_write", Grade.LIKELY, text, still=False, slow=True)]
+    assert clues(writer, usual=IDLE) == [clue("checkpoint_write", Grade.LIKELY, text)]
     assert motions(writer, usual=IDLE)[1] == (1, True, f"{R1} wrote to /ckpt/model.pt")
 
 

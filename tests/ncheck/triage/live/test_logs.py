@@ -37,7 +37,7 @@ def test_logs_that_report_steps_are_no_clue() -> None:
 
 def test_a_log_that_grows_by_steps_is_motion() -> None:
     assert of(gpu01=tail(4000, STEPS, grown=17)) == [
-        Motion("logs", 0, "gpu01", moves=True, text="rank 0 (pid 4000 on gpu01) reports progress in"
+        Motion("logs", None, "gpu01", moves=True, text="rank 0 (pid 4000 on gpu01) reports progress in"
                " /logs/4000.txt: step 12 loss 2.3"),
     ]  # fmt: skip
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -81,7 +82,7 @@ def test_a_rank_that_reads_its_memory_from_swap_is_slow() -> None:
     node = NodeActivity(8 * GIB, GIB, swapped_in=500.0)
     assert clues(watched(4001, major=1000), node=node) == [
         ("host_memory", Grade.LIKELY, (f"{R1} reads its own memory back from swap: 500 major page"
-         " faults per second"), (1,), False, True),
+         " faults per second"), (1,), False, False),
     ]  # fmt: skip
     assert clues(watched(4001, major=1000), node=WELL) == []  # a program that is loaded from a file
 
@@ -137,15 +138,16 @@ def test_a_node_without_memory_is_named() -> None:
     ]  # fmt: skip
 
 
-def test_a_resource_above_the_line_is_told_and_one_busy_node_among_idle_ones_is_a_lead() -> None:
-    busy = NodeActivity(512 * GIB, 300 * GIB, cpu=0.95)
+def test_one_busy_node_among_idle_ones_is_a_lead_and_a_job_that_uses_all_its_nodes_is_none() -> None:
+    busy = replace(WELL, cpu=0.95)
     assert of_nodes(busy, WELL) == [
         ("slow_rank", Grade.POSSIBLE, "the CPUs of node0 are 95% busy, those of the other nodes at most 40%",
          ("node0",), False),
     ]  # fmt: skip
-    assert of_nodes(busy, busy) == [
-        ("slow_rank", Grade.ECHO, "the CPUs of node0 are 95% busy", (), False),
-        ("slow_rank", Grade.ECHO, "the CPUs of node1 are 95% busy", (), False),
-    ]
-    disk = NodeActivity(512 * GIB, 300 * GIB, disks={"nvme0n1": 0.97})
-    assert of_nodes(disk) == [("data_loader", Grade.ECHO, "disk nvme0n1 of node0 is 97% busy", (), False)]
+    assert of_nodes(busy, busy) == of_nodes(busy) == []
+    disk = replace(WELL, disks={"nvme0n1": 0.97})
+    assert of_nodes(disk, WELL) == [
+        ("data_loader", Grade.POSSIBLE, "disk nvme0n1 of node0 is 97% busy, those of the other nodes at most 10%",
+         ("node0",), False),
+    ]  # fmt: skip
+    assert of_nodes(disk, disk) == of_nodes(disk) == []
