@@ -132,7 +132,7 @@ def _stuck(one: Watched, process: ProcessActivity, thread: Thread) -> Clue:
         return one.clue("gpu_fault", Grade.POSSIBLE, text, others=("ib_fabric", "software_bug"))
     if mount := _mount_of(process, thread):
         silent = isinstance(_space_of(one, mount), Unread)
-        where = f"{text}, on {clean(mount.point)} ({mount.kind} {clean(mount.source)})"
+        where = f"{text}, on {clean(mount.point)} ({clean(mount.kind)} {clean(mount.source)})"
         network = bool(_NETWORK.match(mount.kind))
         return one.clue("storage_hang", Grade.CERTAIN if silent and network else Grade.LIKELY, where,
                         others=() if network else ("checkpoint_write",))  # fmt: skip

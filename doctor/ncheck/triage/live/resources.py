@@ -45,7 +45,7 @@ def _room(one: Watched) -> Iterator[Sign]:
         if isinstance(space, Unread):
             if mount and mount.used and "no answer" in space.reason and path in {one.own.cwd, *written}:
                 yield one.clue("storage_hang", Grade.LIKELY, f"the file system of {clean(path)}, where {one.rank.shown}"
-                               f" works, does not answer ({mount.kind} {clean(mount.source)})")  # fmt: skip
+                               f" works, does not answer ({clean(mount.kind)} {clean(mount.source)})")  # fmt: skip
             continue
         full = space.free < _NEARLY_NONE
         if path == _SHM:
