@@ -62,7 +62,12 @@ def _clues(node: str, ranks: Mapping[int, RankProcess], messages: list[KernelMes
 
 def _readings(text: str) -> Iterator[Reading]:
     readings = (reading for signature in SIGNATURES if (reading := signature.read(text)))
-    return (one for one in readings if one.cause and not one.context and not one.fallback)
+    found = [one for one in readings if one.cause and not one.fallback]
+    # Of a log a link that goes down says little: it may be back. Here it is known that it is not.
+    return iter(found or [_LINK for pattern in _PASSING[1:] if (hit := pattern.search(text)) and hit["gone"]][:1])
+
+
+_LINK = Reading("ib_fabric", Grade.POSSIBLE, fix="ip -br link")
 
 
 # What comes and goes: each pattern has the name of the thing and whether it is gone or back.

@@ -41,17 +41,6 @@ SIGNATURES = (
     row(r"Segmentation fault|\bsegfault at |Caught signal 11|\bSIGSEGV\b(?! or other)|"
         r"signal 11\b", "rank_crashed", Grade.LIKELY,
         "software_bug", "version_mismatch", kind="segfault"),
-    # EXT4-fs (sda1): Remounting filesystem read-only
-    row(r"Remounting filesystem read-only|XFS \([^)]{1,64}\): (?:.{0,60}[Ss]hut(?:ting)? down|metadata I/O error)",
-        "storage_hang", Grade.LIKELY, "node_failed", fix="sudo journalctl -k -g 'read-only|XFS|I/O error'",
-        meaning="a file system was shut down or made read-only after an error"),
-    # nvme nvme0: I/O 123 QID 4 timeout, aborting
-    row(r"nvme\d*: I/O (?:tag )?\d+ .{0,60}timeout|nvme nvme\d+: controller is down", "storage_hang", Grade.POSSIBLE,
-        "node_failed", fix="sudo journalctl -k -g nvme"),
-    # mlx5_core 0000:3b:00.0: health poll failed: device's health compromised - reached miss count
-    row(r"mlx5_core \S{1,40} ?.{0,80}(?:health compromised|health poll failed|Cable (?:unplugged|error)|"
-        r"firmware (?:fatal|internal) error|wait_func.{0,60}timeout)", "ib_fabric", Grade.LIKELY, "ib_wrong_hca",
-        fix="sudo journalctl -k -g mlx5"),
     # -> 10.1.0.3:6783 failed host clock skew of 33166s exceeds 900s limit
     row(r"clock skew of \d+|clock difference against peer|[Cc]lock skew too great|(?:Rewound|Expired) credential|"
         r"certificate .*is not yet valid", "clock_skew",

@@ -87,12 +87,12 @@ def test_a_node_that_answers_has_not_gone_down() -> None:
 
 
 @pytest.mark.parametrize(("line", "cause"), [
-    ("EXT4-fs (sda1): Remounting filesystem read-only", "storage_hang"),
-    ("XFS (sdb1): Filesystem has been shut down due to log error (0x2).", "storage_hang"),
-    ("nvme nvme0: I/O 123 QID 4 timeout, aborting", "storage_hang"),
-    ("nvme nvme0: I/O tag 17 (0011) opcode 0x1 (I/O Cmd) QID 4 timeout, aborting req_op:WRITE(1)", "storage_hang"),
+    ("EXT4-fs (sda1): Remounting filesystem read-only", "node_failed"),
+    ("XFS (sdb1): Filesystem has been shut down due to log error (0x2).", "node_failed"),
+    ("nvme nvme0: I/O 123 QID 4 timeout, aborting", "node_failed"),
+    ("nvme nvme0: I/O tag 17 (0011) opcode 0x1 (I/O Cmd) QID 4 timeout, aborting req_op:WRITE(1)", "node_failed"),
     ("mlx5_core 0000:3b:00.0: health poll failed: device's health compromised - reached miss count", "ib_fabric"),
-    ("mlx5_core 0000:3b:00.0: Port module event: module 0, Cable unplugged", "ib_fabric"),
+    ("mlx5_core 0000:3b:00.0: Port module event[error]: module 0, Cable error, Cable is unplugged", "ib_fabric"),
 ])  # fmt: skip
 def test_storage_and_adapters_that_fail_are_read(line: str, cause: str) -> None:
     assert [found[0] for found in clues(line)] == [cause]
