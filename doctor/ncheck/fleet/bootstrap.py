@@ -182,8 +182,8 @@ def parse_script(script: str) -> tuple[str, int | None]:
     return halves[1] + halves[2], int(size[1]) if size else None
 
 
-# Modules of one pure file that a node may request, with the module of the agent that uses each.
-_ON_REQUEST = {"pynvml": ("ncheck.agent.answers", "gpus.py")}
+# Modules of one pure file that a node may request, with the modules of the agent that use each.
+_ON_REQUEST = {"pynvml": ("ncheck.agent.answers", ("gpus.py", "gpu_activity.py"))}
 
 
 # @convertStrBytes
@@ -207,8 +207,9 @@ def module_text(name: str) -> str | None:
     spec = find_spec(name)
     source = getattr(spec.loader, "get_source", None) if spec else None
     text = source(name) if source else None
-    package, file = _ON_REQUEST[name]
-    return cut(text, (files(package) / file).read_text("utf-8")) if isinstance(text, str) else None
+    package, users = _ON_REQUEST[name]
+    user = "".join((files(package) / file).read_text("utf-8") for file in users)
+    return cut(text, user) if isinstance(text, str) else None
 
 
 def cut(text: str, user: str) -> str:

@@ -207,9 +207,9 @@ class Scan:
         match = _PROCESS.search(line.text[:300])
         return self._rank_of_process.get((match[1], match[2]), (0, ""))[1] if match else ""
 
-    def read(self, name: str, chunks: Iterable[bytes]) -> Log:
-        """Read one log, in chunks of any size."""
-        log = Log(name, len(self.logs), rank_of_file(name))
+    def read(self, name: str, chunks: Iterable[bytes], rank: str = "") -> Log:
+        """Read one log, in chunks of any size. `rank`: who wrote it, if its name does not say it."""
+        log = Log(name, len(self.logs), rank or rank_of_file(name))
         self.logs.append(log)
         part = b"\n"
         for part in _whole_lines(chunks):

@@ -136,6 +136,26 @@ counters     asked as {"ranks"}; says {"looks": [LOOK, LOOK: two seconds later]}
                  "packets_sent", "send_errors", "send_drops"}}, "tcp": {"sent", "resent": segments|null}}}, "ports":
                  {"mlx5_0:1": {"state": "4: ACTIVE", "physical", "link_layer", "sent": bytes|null, "received", "errors":
                  {counter: int}}}}
+activity     asked as {"ranks": [{"rank", "pid", "started", "inner_pid", "namespace", "children": [pids]}]}, as are all
+                 answers about a job; says {"seconds" between two looks, "gone": [pids of ranks that are not there],
+                 "left_out": int, "processes": [PROCESS], "groups": {cgroup's folder: [{file: text}, later]},
+                 "spaces": {path: {"size", "free", "files", "files_free"}|{"error"}}|null (a file system hangs),
+                 "node": [{file of /proc: its lines that matter}, later], "cpus": int}. PROCESS is {"pid", "rank_pid",
+                 "name", "parent", "looks": [LOOK, later; one if it ended], "threads": [{"tid", "name", "states",
+                 "ran": ns|null, "wait": wchan, "call"}] of those that did more than sleep, "thread_count", "cpus",
+                 "oom_score_adj", "files", "files_limit", "cwd", "output": [where 1 and 2 lead], "written": [{"path",
+                 "from", "to": position}], "mounts": [{"point", "type", "source", "options", "used": a path on it|""}],
+                 "groups": [folders], "libraries": {path: version|""}|null}; LOOK is {"state", "user", "system": ticks,
+                 "minor", "major", "exit_code", "rss", "swap", "ran": ns, "turns", "read", "written", "disk_read",
+                 "disk_written": bytes|null (not readable)}.
+log-tails    asked with "launchers": [pids above the ranks], too; says {"seconds", "outputs": {pid: [where 1 and 2
+                 lead]}, "files": [{"path", "pids": [of its writers], "grown": bytes, "size": int|null,
+                 "text": its end|null, "error": why there is none}], "left_out": int}.
+gpu-activity says {"seconds", "gpus": [{"index", "pci", "minor": int|null, "memory_total": bytes|null, "processes":
+                 [[pid, bytes|null]]|null (inside a container), "errors": {function: "words"}, "looks": [LOOK,
+                 later]}]}, LOOK being {"use", "memory_use": percent, "memory_used": bytes, "clock", "most_clock":
+                 MHz, "throttled": NVML's bits, "power", "power_limit": mW, "temperature", "ecc": uncorrected}, each
+                 null if not known.
 sweep        asked after a step whose ranks a launcher started, as {"segments": {path: inode}} that ranks of this node
                  had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """
@@ -169,6 +189,9 @@ MODULES = {
     "stacks": "stacks",
     "sockets": "sockets",
     "counters": "counters",
+    "activity": "activity",
+    "log-tails": "log_tails",
+    "gpu-activity": "gpu_activity",
 }
 
 

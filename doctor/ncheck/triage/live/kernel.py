@@ -1,0 +1,141 @@
+"""What the kernel has logged since the job began: its processes killed, links down, storage silent, GPUs failed.
+
+The signatures of logs read each message. A message about a process counts for the rank that it is, or is beneath; one
+about a link or a server counts until a later message says that it is back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ncheck.facts.activity import TICKS
+from ncheck.facts.kernel_messages import KernelMessage, KernelMessagesFacts
+from ncheck.model.cluster import Cluster
+from ncheck.model.job import Job, RankProcess
+from ncheck.triage.clue import Clue, Sign
+from ncheck.triage.signature import Grade, Reading
+from ncheck.triage.signatures import SIGNATURES
+from ncheck.triage.watched import clean
+
+READS = (KernelMessagesFacts,)
+
+
+_SLACK = 5.0  # seconds by which the kernel's two clocks may differ
+
+
+def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
+    """Yield one clue for each cause and rank of a node, with the last message about it."""
+    for node, facts in cluster.facts(KernelMessagesFacts).items():
+        here = list(job.on(node))
+        if here:
+            began = min(one.process.started for one in here) / TICKS - _SLACK
+            recent = [message for message in facts.messages if message.seconds >= began]
+            yield from _clues(node, {pid: one for one in here for pid in _pids(one)}, recent)
+
+
+def _pids(rank: RankProcess) -> list[int]:
+    return [rank.pid, *(child.pid for child in rank.children)]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a message says: of which rank, if it names a process of one."""
+
+    reading: Reading
+    message: KernelMessage
+    rank: RankProcess | None
+
+
+def _clues(node: str, ranks: Mapping[int, RankProcess], messages: list[KernelMessage]) -> Iterator[Clue]:
+    names = {one.process.name for one in ranks.values()}
+    lasting = _lasting(messages)
+    found: dict[tuple[str, int | None], list[_Found]] = {}
+    for message in messages:
+        reading = next(_readings(message.text), None) if message in lasting else None
+        if reading and (told := _about(reading, message, ranks, names)):
+            found.setdefault((told.reading.cause, told.rank.pid if told.rank else None), []).append(told)
+    for several in found.values():
+        yield _clue(node, max(several, key=lambda one: (one.reading.grade, one.message.seconds)), len(several))
+
+
+def _readings(text: str) -> Iterator[Reading]:
+    readings = (reading for signature in SIGNATURES if (reading := signature.read(text)))
+    found = [one for one in readings if one.cause and not one.fallback]
+    # Of a log a link that goes down says little: it may be back. Here it is known that it is not.
+    return iter(found or [_LINK for pattern in _PASSING[1:] if (hit := pattern.search(text)) and hit["gone"]][:1])
+
+
+_LINK = Reading("ib_fabric", Grade.POSSIBLE, fix="ip -br link")
+
+
+# What comes and goes: each pattern has the name of the thing and whether it is gone or back.
+_PASSING = (
+    # nfs: server filer not responding, still trying    |    nfs: server filer OK
+    re.compile(r"nfs: server (?P<what>\S{1,255}) (?P<gone>not responding)?"),
+    # mlx5_core 0000:3b:00.0 ens1f0np0: Link down    |    igb 0000:01:00.0 eth0: igb: eth0 NIC Link is Up 1000 Mbps
+    re.compile(r"(?P<what>[\w.-]{1,32}):? (?:NIC )?[Ll]ink (?:is )?(?:(?P<gone>[Dd]own)|[Uu]p)\b"),
+    # bond0: (slave eth1): link status definitely down, disabling slave
+    re.compile(r"slave (?P<what>[\w.-]{1,32})\): link status definitely (?:(?P<gone>down)|up)"),
+)  # fmt: skip
+
+
+def _lasting(messages: list[KernelMessage]) -> list[KernelMessage]:
+    """Return the messages without those that a later one takes back."""
+    kept: list[KernelMessage] = []
+    back: set[str] = set()
+    for message in reversed(messages):
+        match = next((hit for pattern in _PASSING if (hit := pattern.search(message.text))), None)
+        if match is None or (match["gone"] and match["what"] not in back):
+            kept.append(message)
+        elif not match["gone"]:
+            back.add(match["what"])
+    return kept[::-1]
+
+
+# Out of memory: Killed process 31337 (python3) total-vm:512000000kB
+# python3[4021]: segfault at 10 ip 00007f3a sp 00007ffc error 4 in libtorch.so
+# INFO: task python3:4711 blocked for more than 120 seconds.
+# NVRM: Xid (PCI:0000:3b:00): 31, pid=4001, name=python3, Ch 00000010
+# watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [python3:4001]
+# oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,task_memcg=/job,task=python3,pid=4001,uid=1000
+_PROCESS = (
+    re.compile(r"process (?P<pid>\d{1,9}) \((?P<name>[^()]{1,32})\)"),
+    re.compile(r"(?:^|traps: )(?P<name>[^\[\]]{1,32})\[(?P<pid>\d{1,9})\]"),
+    re.compile(r"task (?P<name>\S{1,32}):(?P<pid>\d{1,9}) blocked"),
+    re.compile(r"\[(?P<name>\S{1,32}):(?P<pid>\d{1,9})\]$"),
+    re.compile(r"task=(?P<name>[^,]{1,32}),pid=(?P<pid>\d{1,9})"),
+    re.compile(r"pid=(?P<pid>\d{1,9})(?:, name=(?P<name>[^,]{1,32}))?"),
+)
+
+
+def _about(
+    reading: Reading, message: KernelMessage, ranks: Mapping[int, RankProcess], names: set[str]
+) -> _Found | None:
+    """Return what a message says of the job; None if it is about another process."""
+    match = next((hit for pattern in _PROCESS if (hit := pattern.search(message.text))), None)
+    rank = ranks.get(int(match["pid"])) if match else None
+    if match and rank is None and reading.cause == "rank_crashed":
+        if match["name"] not in names:
+            return None
+        # A process of the same program: a rank or a worker that is gone, or one of another job.
+        reading = replace(reading, grade=Grade.LIKELY if reading.kind == "memory" else Grade.POSSIBLE)
+    if reading.cause == "node_failed":  # it works, as its agent answered
+        reading = replace(
+            reading, grade=Grade.POSSIBLE, meaning="the kernel of a node reports broken hardware or storage"
+        )
+    return _Found(reading, message, rank)
+
+
+def _clue(node: str, found: _Found, times: int) -> Clue:
+    reading, rank = found.reading, found.rank
+    whose = f" about {rank.shown}" if rank else ""
+    often = f", {times} such messages" if times > 1 else ""
+    text = f"the kernel of {node} says{whose}{often}: {clean(found.message.text)}"
+    certain = reading.grade is Grade.CERTAIN and (rank is not None or reading.cause == "gpu_fault")
+    ranks = () if rank is None or rank.rank is None else (rank.rank,)
+    return Clue(
+        "kernel", reading.cause, reading.grade, text, ranks, (node,), still=not certain, others=reading.others,
+        kind=reading.kind, meaning=reading.meaning, fix=reading.fix,
+    )  # fmt: skip

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ncheck.facts.kernel_messages import KernelMessage, KernelMessagesFacts
+from ncheck.triage.clue import Clue
+from ncheck.triage.live.kernel import signs
+from ncheck.triage.signature import Grade
+
+from .jobs import cluster, job, process, rank
+
+# Rank 0 is pid 4000 and began 400 s after boot; 4100 is beneath it.
+JOB = job(rank(0, "gpu01", children=(process(4100),)), rank(1, "gpu02"))
+
+
+def clues(*lines: str, seconds: float = 900.0) -> list[tuple[Any, ...]]:
+    messages = tuple(KernelMessage(seconds + at, line) for at, line in enumerate(lines))
+    known = cluster({"gpu01": {KernelMessagesFacts: KernelMessagesFacts(messages, "dmesg")}, "gpu02": {}})
+    found = list(signs(JOB, known))
+    assert all(isinstance(one, Clue) and one.source == "kernel" and one.nodes == ("gpu01",) for one in found)
+    return [(one.cause, one.grade, one.ranks, one.still, one.text) for one in found if isinstance(one, Clue)]
+
+
+def test_a_quiet_kernel_is_no_clue() -> None:
+    assert clues("Linux version 6.8.0", "EXT4-fs (sda1): mounted filesystem", "eth0: renamed from veth1") == []
+
+
+OOM = "Out of memory: Killed process {} ({}) total-vm:512000000kB"
+
+
+def test_a_rank_or_its_child_that_the_kernel_killed_is_certain() -> None:
+    line = OOM.format(4100, "python3")
+    assert clues(line) == [
+        ("rank_crashed", Grade.CERTAIN, (0,), False,
+         f"the kernel of gpu01 says about rank 0 (pid 4000 on gpu01): {line}"),
+    ]  # fmt: skip
+
+
+def test_a_process_of_the_same_program_may_have_been_a_rank_and_another_program_is_none() -> None:
+    assert clues(OOM.format(77, "python3"))[0][:4] == ("rank_crashed", Grade.LIKELY, (), True)
+    assert clues(OOM.format(77, "chrome")) == []
+    assert clues("chrome[77]: segfault at 10 ip 00007f3a sp 00007ffc error 4 in libc.so.6[7f3a+200000]") == []
+
+
+def test_what_came_before_the_job_is_no_matter_of_it() -> None:
+    assert clues(OOM.format(4000, "python3"), seconds=390.0) == []
+
+
+def test_a_segfault_of_a_rank_names_it() -> None:
+    line = "python3[4000]: segfault at 10 ip 00007f3a sp 00007ffc error 4 in libtorch.so[7f3a+200000]"
+    assert clues(line)[0][:4] == ("rank_crashed", Grade.LIKELY, (0,), True)
+
+
+@pytest.mark.parametrize(("gone", "back", "cause"), [
+    ("nfs: server filer not responding, still trying", "nfs: server filer OK", "storage_hang"),
+    ("mlx5_core 0000:3b:00.0 ens1f0np0: Link down", "mlx5_core 0000:3b:00.0 ens1f0np0: Link up", "ib_fabric"),
+    ("igb 0000:01:00.0 eth0: igb: eth0 NIC Link is Down", "igb 0000:01:00.0 eth0: igb: eth0 NIC Link is Up 1000 Mbps",
+     "ib_fabric"),
+    ("bond0: (slave eth1): link status definitely down, disabling slave",
+     "bond0: (slave eth1): link status definitely up, 10000 Mbps full duplex", "ib_fabric"),
+])  # fmt: skip
+def test_what_is_gone_counts_until_it_is_back(gone: str, back: str, cause: str) -> None:
+    assert [found[0] for found in clues(back, gone)] == [cause]
+    assert clues(gone, back) == []
+    assert clues(gone, back.replace("filer", "other").replace("eth", "eno").replace("ens", "eno")) != []
+
+
+def test_many_messages_of_one_kind_are_one_clue() -> None:
+    hung = "INFO: task python3:4000 blocked for more than {} seconds."
+    assert clues(hung.format(120), hung.format(240)) == [
+        ("storage_hang", Grade.POSSIBLE, (0,), True,
+         f"the kernel of gpu01 says about rank 0 (pid 4000 on gpu01), 2 such messages: {hung.format(240)}"),
+    ]  # fmt: skip
+
+
+def test_a_gpu_that_fell_off_the_bus_is_certain_and_a_harmless_xid_is_nothing() -> None:
+    lost = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+    assert clues(lost)[0][:4] == ("gpu_fault", Grade.CERTAIN, (), False)
+    assert clues("NVRM: Xid (PCI:0000:3b:00): 43, pid=4000, name=python3, Ch 00000010") == []
+
+
+def test_a_node_that_answers_has_not_gone_down() -> None:
+    assert clues("mce: [Hardware Error]: Machine check events logged")[0][:4] == (
+        "node_failed", Grade.POSSIBLE, (), True
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "cause"), [
+    ("EXT4-fs (sda1): Remounting filesystem read-only", "node_failed"),
+    ("XFS (sdb1): Filesystem has been shut down due to log error (0x2).", "node_failed"),
+    ("nvme nvme0: I/O 123 QID 4 timeout, aborting", "node_failed"),
+    ("nvme nvme0: I/O tag 17 (0011) opcode 0x1 (I/O Cmd) QID 4 timeout, aborting req_op:WRITE(1)", "node_failed"),
+    ("mlx5_core 0000:3b:00.0: health poll failed: device's health compromised - reached miss count", "ib_fabric"),
+    ("mlx5_core 0000:3b:00.0: Port module event[error]: module 0, Cable error, Cable is unplugged", "ib_fabric"),
+])  # fmt: skip
+def test_storage_and_adapters_that_fail_are_read(line: str, cause: str) -> None:
+    assert [found[0] for found in clues(line)] == [cause]
+
+
+@pytest.mark.parametrize("line", [
+    "EXT4-fs (sda1): mounted filesystem with ordered data mode. Opts: errors=remount-ro",
+    "nvme nvme0: Shutdown timeout set to 10 seconds",
+    "mlx5_core 0000:3b:00.0: Port module event: module 0, Cable plugged",
+    "XFS (sdb1): Mounting V5 Filesystem",
+])  # fmt: skip
+def test_messages_of_a_healthy_start_are_none(line: str) -> None:
+    assert clues(line) == []

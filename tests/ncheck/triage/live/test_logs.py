@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ncheck.facts.log_tails import LogTail, LogTailsFacts
+from ncheck.model.fact import Unread
+from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.live.logs import signs
+from ncheck.triage.signature import Grade
+
+from .jobs import cluster, job, rank
+
+JOB = job(rank(0, "gpu01"), rank(1, "gpu02"))
+TRACEBACK = (
+    'Traceback (most recent call last):\n  File "train.py", line 7, in <module>\n    x()\nValueError: bad batch\n'
+)
+STEPS = "step 10 loss 2.5\nstep 11 loss 2.4\nstep 12 loss 2.3\n"
+WATCHDOG = (
+    "[rank0]:[E817 17:53:34.227 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout:"
+    " WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600004 milliseconds"
+    " before timing out.\n"
+)
+
+
+def tail(pid: int, text: str | Unread, **words: Any) -> LogTail:
+    return LogTail(f"/logs/{pid}.txt", (pid,), text, **words)
+
+
+def of(**nodes: LogTail) -> list[Sign]:
+    return list(signs(JOB, cluster({name: {LogTailsFacts: LogTailsFacts((one,), {})} for name, one in nodes.items()})))
+
+
+def test_logs_that_report_steps_are_no_clue() -> None:
+    assert of(gpu01=tail(4000, STEPS), gpu02=tail(4001, STEPS)) == []
+
+
+def test_a_log_that_grows_by_steps_is_motion() -> None:
+    assert of(gpu01=tail(4000, STEPS, grown=17)) == [
+        Motion("logs", None, "gpu01", moves=True, text="rank 0 (pid 4000 on gpu01) reports progress in"
+               " /logs/4000.txt: step 12 loss 2.3"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["still waiting for rank 1\n", STEPS + "waiting\nwaiting\nwaiting\n"])
+def test_a_log_that_grows_without_steps_is_no_motion(text: str) -> None:
+    assert of(gpu01=tail(4000, text, grown=8)) == []
+
+
+def test_an_exception_of_a_rank_whose_log_is_silent_since_counts_in_any_case() -> None:
+    (found,) = of(gpu01=tail(4000, STEPS), gpu02=tail(4001, STEPS + TRACEBACK))
+    assert isinstance(found, Clue)
+    assert (found.cause, found.grade, found.ranks, found.nodes, found.kind, found.still) == (
+        "rank_crashed", Grade.LIKELY, (1,), ("gpu02",), "exception", False
+    )  # fmt: skip
+    assert found.text == "gpu02:/logs/4001.txt:7: ValueError: bad batch"
+
+
+def test_an_exception_counts_only_in_a_standstill_while_another_rank_reports_progress() -> None:
+    found, _ = of(gpu01=tail(4000, STEPS, grown=17), gpu02=tail(4001, STEPS + TRACEBACK))
+    assert isinstance(found, Clue)
+    assert found.still
+
+
+def test_a_line_of_a_part_is_counted_from_the_end() -> None:
+    (found,) = of(gpu02=tail(4001, STEPS + TRACEBACK + "bye\n", whole=False))
+    assert isinstance(found, Clue)
+    assert found.text == "gpu02:/logs/4001.txt, 2 lines before its end: ValueError: bad batch"
+
+
+def test_a_rank_that_went_on_after_an_exception_is_not_accused() -> None:
+    assert of(gpu01=tail(4000, TRACEBACK + STEPS + STEPS, grown=17))[0].source == "logs"
+    assert [one for one in of(gpu01=tail(4000, TRACEBACK + STEPS + STEPS)) if isinstance(one, Clue)] == []
+
+
+def test_a_watchdog_of_a_rank_that_waits_names_no_culprit() -> None:
+    (found,) = [one for one in of(gpu01=tail(4000, WATCHDOG)) if isinstance(one, Clue)]
+    assert (found.ranks, found.still) == ((), True)
+
+
+def test_a_secret_in_a_log_is_not_shown() -> None:
+    (found,) = of(gpu01=tail(4000, "RuntimeError: login failed, password=hunter2secret\n"))
+    assert isinstance(found, Clue)
+    assert "hunter2secret" not in found.text
+
+
+def test_a_log_that_cannot_be_read_says_nothing() -> None:
+    assert of(gpu01=tail(4000, Unread("Permission denied"))) == []
+
+
+def test_what_a_launcher_prints_is_of_no_single_rank() -> None:
+    text = "[1,1]<stderr>:ValueError: bad batch\n"
+    (found,) = signs(JOB, cluster({"gpu01": {LogTailsFacts: LogTailsFacts((tail(77, text),), {})}}))
+    assert isinstance(found, Clue)
+    assert (found.ranks, found.nodes) == ((1,), ("gpu02",))
