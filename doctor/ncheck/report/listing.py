@@ -21,6 +21,7 @@ _TOPICS = {
     "NC6": "Hosts",
     "NC7": "Measured",
     "NC8": "Ranks of a job",
+    "NC9": "What was expected",
 }
 
 

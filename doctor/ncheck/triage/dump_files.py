@@ -8,7 +8,6 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 
 from ncheck.model.fact import Unread
 from ncheck.parse.flight_recorder import MOST, Dump, is_dump, read
@@ -57,7 +56,7 @@ def dump_files(paths: Sequence[str]) -> DumpFiles:
 def _files(path: str) -> Iterator[str]:
     if path == "-":
         return
-    if not Path(path).is_dir():
+    if not os.path.isdir(path):  # noqa: PTH112  it does not raise where a folder above cannot be read
         yield path
         return
     for place, folders, names in os.walk(path):
