@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ncheck.facts.definition import ASKING_PEERS, COLLECTING, LISTENING, LOOKING, TRYING_PLAN, Fact
+from ncheck.facts.definition import ASKING_PEERS, COLLECTING, FINDING, LISTENING, LOOKING, TRYING_PLAN, Fact
 from ncheck.facts.learning import ALWAYS, definition_of, sources_for
 from ncheck.judge import facts_wanted
 from ncheck.model.check import Check
@@ -15,7 +15,14 @@ from ncheck.plan import PLAN_FACTS
 from ncheck.settings import Settings
 
 # Shares of the run's deadline after which the next phase no longer waits for a node that is busy.
-UNTIL: Mapping[str, float] = {COLLECTING: 0.6, LISTENING: 0.65, ASKING_PEERS: 0.9, TRYING_PLAN: 1.0, LOOKING: 1.0}
+UNTIL: Mapping[str, float] = {
+    COLLECTING: 0.6,
+    LISTENING: 0.65,
+    ASKING_PEERS: 0.9,
+    TRYING_PLAN: 1.0,
+    FINDING: 0.7,
+    LOOKING: 1.0,
+}
 
 
 def wanted_facts(checks: Iterable[Check], settings: Settings) -> tuple[FactType, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from ncheck.errors import SettingsError
-from ncheck.facts.definition import Fact, no_answer
+from ncheck.facts.definition import FINDING, Fact, no_answer
 from ncheck.hook.launchers import LAUNCHERS, LauncherVariablesError, Rank, read_rank
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Read
@@ -84,7 +84,7 @@ def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
     return {name: (replace(PROCESSES, arguments=arguments),) for name in cluster.names}
 
 
-FACTS = (Fact(ProcessesFacts, (PROCESSES,), processes, questions=_questions),)
+FACTS = (Fact(ProcessesFacts, (PROCESSES,), processes, FINDING, questions=_questions),)
 
 
 # mpirun -np 16 --hostfile hosts python3 train.py | /usr/bin/orted -mca ess env | srun -N 2 python3 train.py

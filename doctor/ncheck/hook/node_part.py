@@ -139,11 +139,12 @@ def own_questions() -> dict[str, dict[str, object]]:
     from pkgutil import iter_modules
 
     from ncheck import facts
+    from ncheck.facts.definition import OF_TRIAGE
     from ncheck.fleet.framing import on_the_wire
 
     modules = [import_module(f"{facts.__name__}.{found.name}") for found in iter_modules(facts.__path__)]
-    sources = (source for module in modules for fact in getattr(module, "FACTS", ()) for source in fact.sources)
-    return {source.key: dict(on_the_wire(source)) for source in sources}
+    asked = (fact for module in modules for fact in getattr(module, "FACTS", ()) if fact.phase not in OF_TRIAGE)
+    return {source.key: dict(on_the_wire(source)) for fact in asked for source in fact.sources}
 
 
 NEVER = frozenset({"ssh-peers"})  # answers that are of no use inside a job

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from ncheck.facts import every_fact
+from ncheck.facts.definition import OF_TRIAGE
 from ncheck.facts.gpus import DEVICES, SMI
+from ncheck.facts.learning import definition_of
 from ncheck.facts.limits import LIMITS
 from ncheck.facts.links import CONNECT
 from ncheck.facts.probe import TASK
@@ -72,3 +75,10 @@ def test_modules_come_from_this_machine_and_never_from_the_examiner() -> None:
 
 def test_no_question_may_take_longer_than_a_minute() -> None:
     assert answered(dict(on_the_wire(replace(SMI, timeout=1e9))))["timeout"] == 60.0
+
+
+def test_what_triage_asks_is_answered_to_nobody_inside_a_job() -> None:
+    known = {definition_of(fact) for fact in every_fact()}
+    asked = {source.key for one in known if one and one.phase in OF_TRIAGE for source in one.sources}
+    assert {"answer:processes", "answer:stacks", "answer:flight-recorder"} <= asked
+    assert asked & KNOWN.keys() == set()
