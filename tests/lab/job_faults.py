@@ -308,12 +308,6 @@ def fewer_batches(lab: Lab) -> Iterator[Running]:
     yield from in_code("fewer-batches@1:5")(lab)
 
 
-@fault(Truth(["collective_mismatch", "rank_crashed"], ranks=(0, 1), nodes=("node01", "node02")))
-def other_shape(lab: Lab) -> Iterator[Running]:
-    """A rank sends more elements than rank 0 expects, which dies of that: gloo aborts."""
-    yield from in_code("other-shape@1:5")(lab)
-
-
 # Data and checkpoints
 
 

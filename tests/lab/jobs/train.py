@@ -132,8 +132,6 @@ def synchronise(gradient: torch.Tensor, step: int) -> None:
     """Sum the gradient over all ranks."""
     if troubled("other-collective", step):
         distributed.barrier()
-    elif troubled("other-shape", step):
-        distributed.all_reduce(torch.zeros(WIDTH * 1000))
     elif TROUBLE == "wait-in-store" and RANK != WHO and step >= FROM:
         STORE.wait([f"evaluated/{step}"], timedelta(hours=1))
     else:
