@@ -56,8 +56,8 @@ $(STAMPS)/dev: $(STAMPS)/venv pyproject.toml
 	@touch $@
 
 $(STAMPS)/torch: $(STAMPS)/venv Makefile
-	@echo "make: installing torch, Accelerate and Lightning"
-	@$(PIP) install torch==2.13.0 accelerate==1.15.0 pytorch-lightning==2.6.6
+	@echo "make: installing torch, Accelerate, Lightning and py-spy"
+	@$(PIP) install torch==2.13.0 accelerate==1.15.0 pytorch-lightning==2.6.6 py-spy==0.4.3
 	@touch $@
 
 run: $(STAMPS)/installed

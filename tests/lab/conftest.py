@@ -15,7 +15,7 @@ import ncheck as ncheck_package
 import ncheck_checks
 import pytest
 
-from . import hosts, layers
+from . import hosts, layers, running_jobs
 from .command import Run, ncheck
 from .hosts import Lab
 from .namespaces import INIT
@@ -118,6 +118,13 @@ def torch_lab(wide_lab: Lab) -> Lab:
         )
         node.sh(f"sed '1a 127.0.1.1 {node.name}' /etc/hosts >/run/hosts; cat /run/hosts >/etc/hosts")
     return wide_lab
+
+
+@pytest.fixture
+def triage_lab(lab: Lab) -> Lab:
+    """Give all nodes what jobs need: programs of Open MPI, and this interpreter with its torch, if it has one."""
+    running_jobs.prepare(lab, this_interpreter())
+    return lab
 
 
 @pytest.fixture(scope="session")

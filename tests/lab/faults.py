@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -245,3 +246,23 @@ def nccl(node: Node, version: str) -> None:
 def remove_nccl(node: Node) -> None:
     layers.forget_nccl(node.root)
     node.touched = True
+
+
+@contextmanager
+def memory_cgroup(node: Node, limit: int) -> Iterator[str]:
+    """Make a memory cgroup with a limit in bytes, and without the kernel's killer; yield what a shell types to enter.
+
+    Only version 1 of cgroups can do without it: who needs more waits in the kernel. The node sees the limit.
+    """
+    made = f"/sys/fs/cgroup/memory/ncheck-lab-{node.pid}"
+    Path(made).mkdir()
+    seen = "/sys/fs/cgroup"
+    node.sh(f"mount -t tmpfs cgroup {seen}; mkdir {seen}/memory; mount -t cgroup -o memory memory {seen}/memory")
+    try:
+        Path(made, "memory.limit_in_bytes").write_text(str(limit))
+        Path(made, "memory.oom_control").write_text("1")
+        yield made
+    finally:
+        while Path(made, "cgroup.procs").read_text():  # those that were killed take a while to give their memory back
+            time.sleep(0.05)
+        Path(made).rmdir()

@@ -151,7 +151,7 @@ def _work(motions: Sequence[Motion]) -> Work:
 def _counts(clue: Clue, work: Work) -> bool:
     """Return whether a clue means anything for a job that works, or that stands still."""
     if work is Work.MOVES:
-        return not clue.still
+        return not clue.still and clue.grade is not Grade.ECHO
     return not clue.slow
 
 
@@ -163,6 +163,8 @@ _RIVALS = 0.75  # two causes are equally clear, for different ranks
 
 # What follows from another cause where both are about the same ranks, or where these name no rank.
 _CONSEQUENCES = ("network_stalled", "slow_rank_timeout", "slow_rank", "gpu_idle", "firewall", "rank_missing")
+# What a rank was seen to do. Another cause that is as clear for the same rank says why.
+_PLACES = ("deadlock", "data_loader", "checkpoint_write")
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,16 @@ class _Theory:
         shared = bool(set(self.ranks) & set(other.ranks))
         if self.ranks and other.cause in _CONSEQUENCES and self.cause not in _CONSEQUENCES:
             return self.grade is not Grade.ECHO if shared else not other.ranks and self.grade >= other.grade
+        if shared and other.cause in _PLACES and self.cause not in (*_PLACES, *_CONSEQUENCES):
+            return self.grade >= other.grade
+        if (shared or not other.ranks) and self._is_what(other):
+            return self.grade >= other.grade
         return shared and self.grade > other.grade
+
+    def _is_what(self, other: _Theory) -> bool:
+        """Return whether another source names this cause where the other's says that both look the same."""
+        alike = self.cause in other.best.others and other.cause not in self.best.others
+        return alike and other.best.source not in {clue.source for clue in self.clues}
 
 
 def _diagnoses(clues: Sequence[Clue], job: Job, motions: Sequence[Motion], work: Work) -> tuple[Candidate, ...]:
@@ -252,7 +263,8 @@ def _with_explained(theory: _Theory, theories: Iterable[_Theory], roots: Collect
 
 def _unexplained(job: Job, motions: Sequence[Motion]) -> Iterator[Candidate]:
     """Yield that the job stands still and nothing of what was seen says why, where all ranks were seen to wait."""
-    waiting = [one for one in motions if one.rank is not None and not one.moves]
+    # A rank that exchanges no data may compute.
+    waiting = [one for one in motions if one.rank is not None and not one.moves and one.source != "sockets"]
     if not waiting:
         return
     evidence = tuple(Evidence(_place(one.source, one.node), 0, redact(one.text)) for one in waiting[:MOST_EVIDENCE])

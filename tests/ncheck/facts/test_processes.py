@@ -82,6 +82,12 @@ def test_what_is_beneath_a_rank_is_its_child_although_it_has_the_ranks_variables
     assert found.missing == (1, 2, 3)
 
 
+def test_a_data_loader_that_outlived_its_rank_is_not_the_rank() -> None:
+    orphan = process(21, parent=1, name="pt_data_worker", argv=TRAIN, variables=bare(1, 2))
+    found = job(cluster(n1=[process(20, argv=TRAIN, variables=bare(0, 2))], n2=[orphan]))
+    assert (places(found), found.missing) == ([(0, "n1", 20)], (1,))
+
+
 def test_a_shell_that_starts_a_rank_is_none() -> None:
     shell = process(10, name="bash", argv=("bash", "run.sh"), variables=slurm(0, 1))
     python = process(11, parent=10, argv=TRAIN, variables=slurm(0, 1))

@@ -83,6 +83,32 @@ def test_what_slows_a_job_down_counts_only_where_it_moves(monkeypatch: pytest.Mo
     assert [one.cause for one in examined([*STILL, slow], monkeypatch).diagnoses] == ["unknown"]
 
 
+def test_what_follows_from_other_trouble_is_none_in_a_job_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = clue("slow_rank", Grade.ECHO, slow=True, still=False)
+    assert examined([*MOVING, busy], monkeypatch).healthy
+
+
+def test_ranks_that_exchange_nothing_may_compute_and_are_not_said_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = [Motion("sockets", rank, f"n{rank // 2}", moves=False, text=f"rank {rank}") for rank in range(RANKS)]
+    report = examined(silent, monkeypatch)
+    assert (report.healthy, report.diagnoses) == (False, ())
+    assert report.summary == "nothing wrong was seen, and no progress either: look again in a minute"
+
+
+def test_what_a_rank_was_seen_to_do_is_explained_by_what_keeps_it_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    place, reason = clue("deadlock", Grade.LIKELY, 1), clue("host_memory", Grade.LIKELY, 1, source="processes")
+    assert answers(examined([*STILL, place, reason], monkeypatch)) == [("host_memory", 0.88, (1,))]
+
+    guess = clue("host_memory", Grade.POSSIBLE, 1, source="processes")
+    assert answers(examined([*STILL, place, guess], monkeypatch))[0][0] == "deadlock"
+
+
+def test_of_causes_that_look_the_same_the_one_that_another_source_names_is_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = clue("container_isolation", Grade.LIKELY, source="logs", others=("wrong_nic",))
+    setting = clue("wrong_nic", Grade.LIKELY, 1, source="sockets")
+    assert answers(examined([*STILL, line, setting], monkeypatch)) == [("wrong_nic", 0.88, (1,))]
+
+
 def test_one_rank_that_computes_while_all_others_wait_does_not_move_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     signs = [*motions(1), clue("deadlock", Grade.LIKELY, 1)]
     assert answers(examined(signs, monkeypatch)) == [("deadlock", 0.8, (1,))]

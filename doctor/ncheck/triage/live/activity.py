@@ -114,20 +114,30 @@ _DRIVER = re.compile(r"nvidia|^os_|_nv\d|uvm_|amdgpu|kfd|mlx5|ib_|cma_|rdma")
 
 
 def _storage(one: Watched) -> Iterator[Sign]:
-    """Yield the threads that slept in the kernel, uninterruptible, from one look to the other."""
+    """Yield the threads that waited in the kernel for a file system or a device from one look to the other."""
     for process in (one.own, *one.beneath):
-        stuck = [it for it in process.threads if it.states == ("D", "D") and not it.ran]
+        stuck = [it for it in process.threads if _is_stuck(it)]
         if stuck:
             yield _stuck(one, process, stuck[0])
+
+
+# Who asks a FUSE file system sleeps so that signals can wake it, until the first one comes.
+_FUSE = re.compile(r"request_wait_answer|fuse_")
+
+
+def _is_stuck(thread: Thread) -> bool:
+    """Return whether a thread slept uninterruptible at both looks, or for FUSE, and did nothing in between."""
+    sleeps = set(thread.states) == {"D"} or (bool(_FUSE.search(thread.wait)) and set(thread.states) <= {"D", "S"})
+    return sleeps and len(thread.states) > 1 and not thread.ran
 
 
 def _stuck(one: Watched, process: ProcessActivity, thread: Thread) -> Clue:
     name = (
         one.rank.shown if process is one.own else f"pid {process.pid} ({clean(process.name)}) beneath {one.rank.shown}"
     )
-    text = (
-        f"{name} waits in the kernel and cannot be interrupted (state D, in {clean(thread.wait) or 'an unknown place'})"
-    )
+    how = "and cannot be interrupted " if thread.states[-1] == "D" else ""
+    place = clean(thread.wait) or "an unknown place"
+    text = f"{name} waits in the kernel {how}(state {thread.states[-1]}, in {place})"
     if _DRIVER.search(thread.wait):
         return one.clue("gpu_fault", Grade.POSSIBLE, text, others=("ib_fabric", "software_bug"))
     if mount := _mount_of(process, thread):
@@ -217,7 +227,7 @@ def _loaders(seen: Sequence[Watched]) -> Iterator[Sign]:
         (one,) = active
         count = sum(map(_works, one.loaders))
         text = f"data loaders of {one.rank.shown} work ({count}), while all ranks wait"
-        yield one.clue("data_loader", Grade.LIKELY, text)
+        yield one.clue("data_loader", Grade.LIKELY, text, still=False)
 
 
 def _works(process: ProcessActivity) -> bool:

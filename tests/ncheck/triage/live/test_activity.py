@@ -134,6 +134,16 @@ def test_a_data_loader_that_hangs_on_its_mount_counts_for_its_rank() -> None:
     assert found.text.endswith("on /s3 (fuse.s3fs s3fs)")
 
 
+def test_who_waits_for_fuse_sleeps_so_that_a_signal_can_wake_it_and_is_stuck_all_the_same() -> None:
+    mounts = (MountUse("/ckpt", "fuse", "weka"),)
+    waits = Thread(4001, "python3", ("S", "S"), 0, "request_wait_answer")
+    (found,) = clues(watched(4001, threads=(waits,), mounts=mounts, **IDLE))
+    text = f"{R1} waits in the kernel (state S, in request_wait_answer), on /ckpt (fuse weka)"
+    assert found == clue("storage_hang", Grade.LIKELY, text)
+    assert clues(watched(4001, threads=(replace(waits, ran=5_000_000),), mounts=mounts, **IDLE)) == []
+    assert clues(watched(4001, threads=(replace(waits, wait="futex_do_wait"),), mounts=mounts, **IDLE)) == []
+
+
 def test_a_data_loader_that_has_died_is_named() -> None:
     assert clues(watched(5001, 4001, states="ZZ", exit_code=9, **IDLE)) == [
         clue("data_loader", Grade.LIKELY, f"pid 5001 (python3) beneath {R1} has ended by SIGKILL, and"
@@ -159,7 +169,7 @@ def test_a_rank_with_fewer_data_loaders_than_all_others_is_a_lead() -> None:
 def test_one_rank_whose_loaders_work_while_all_ranks_wait_is_slow_to_load() -> None:
     loaders = [watched(5000 + pid, pid, **IDLE) for pid in (4000, 4002, 4003)]
     assert clues(watched(9001, 4001, cpu=1.9), *loaders, usual=IDLE) == [
-        clue("data_loader", Grade.LIKELY, f"data loaders of {R1} work (1), while all ranks wait"),
+        clue("data_loader", Grade.LIKELY, f"data loaders of {R1} work (1), while all ranks wait", still=False),
     ]  # fmt: skip
 
 
