@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from ncheck.facts.jobs import job_of
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.processes import ProcessesFacts, job_of
+from ncheck.facts.processes import ProcessesFacts
 from ncheck.facts.ranks import ranks_text
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Unread
@@ -161,10 +162,15 @@ _MOST_SURE = 0.97
 _RIVALS = 0.75  # two causes are equally clear, for different ranks
 
 
-# What follows from another cause where both are about the same ranks, or where these name no rank.
+# What the others see of a rank in trouble: it follows from whatever else is wrong with that rank.
 _CONSEQUENCES = ("network_stalled", "slow_rank_timeout", "slow_rank", "gpu_idle", "firewall", "rank_missing")
-# What a rank was seen to do. Another cause that is as clear for the same rank says why.
+# What a rank was seen to do: it follows from another cause that is as clear, and says why it does that.
 _PLACES = ("deadlock", "data_loader", "checkpoint_write")
+
+
+def _distance(cause: str) -> int:
+    """Return how far a cause is from the reason: 0 is the reason itself."""
+    return 2 if cause in _CONSEQUENCES else 1 if cause in _PLACES else 0
 
 
 @dataclass(frozen=True)
@@ -214,13 +220,11 @@ class _Theory:
         if other.grade is Grade.ECHO and self.grade is not Grade.ECHO:
             return True
         shared = bool(set(self.ranks) & set(other.ranks))
-        if self.ranks and other.cause in _CONSEQUENCES and self.cause not in _CONSEQUENCES:
-            return self.grade is not Grade.ECHO if shared else not other.ranks and self.grade >= other.grade
-        if shared and other.cause in _PLACES and self.cause not in (*_PLACES, *_CONSEQUENCES):
-            return self.grade >= other.grade
-        if (shared or not other.ranks) and self._is_what(other):
-            return self.grade >= other.grade
-        return shared and self.grade > other.grade
+        nearer = _distance(self.cause) < _distance(other.cause) or self._is_what(other)
+        if shared:
+            enough = Grade.POSSIBLE if other.cause in _CONSEQUENCES else other.grade
+            return self.grade > other.grade or (nearer and self.grade >= enough)
+        return nearer and not other.ranks and self.grade >= other.grade
 
     def _is_what(self, other: _Theory) -> bool:
         """Return whether another source names this cause where the other's says that both look the same."""

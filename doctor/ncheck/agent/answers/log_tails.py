@@ -10,13 +10,13 @@ import threading
 import time
 
 from ncheck.agent import commands
+from ncheck.agent.answers import WATCHED
 
 READS = (
     "/proc/PID/{fd,fdinfo} of the job's ranks and of what started them",
     "tail -c: the last 256 KiB of regular files that they write their output and logs to",
 )
 
-WATCHED = 2.0  # seconds between the two looks
 _TAIL, _MOST_BYTES = 256 * 1024, 2 * 1024 * 1024  # of one file, and of all on this node
 _MOST_FILES, _MOST_LOGS = 32, 4  # on this node; logs of one process besides its output
 _PATIENCE = 3.0  # seconds to read the end of one file

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from ncheck.agent import commands
+from ncheck.agent.answers import WATCHED
 from ncheck.agent.sources import within
 
 READS = (
@@ -16,7 +17,6 @@ READS = (
     "/proc/PID/task/*/{stat,status,wchan,syscall,stack}, and the lines of source code at the frames of the stacks",
 )
 
-WATCHED = 2.0  # seconds between the first and the last look
 _LOOKS = (0.0, 0.25, 0.65)  # and 1.0: when, in parts of that time; uneven, so that no regular step is met each time
 _PATIENCE = 5.0  # seconds for one py-spy: it reads the interpreter's file, which may lie on a mount that hangs
 _ATTEMPTS = 3  # a process that runs may be read while its frames change

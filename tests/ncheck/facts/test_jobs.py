@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from ncheck.errors import SettingsError
+from ncheck.facts.jobs import ask_of_ranks, job_of, jobs_of
 from ncheck.facts.learning import facts_of
-from ncheck.facts.processes import PROCESSES, ProcessesFacts, ask_of_ranks, is_launcher, job_of, jobs_of
+from ncheck.facts.processes import PROCESSES, ProcessesFacts, is_launcher
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Answer, Evidence, JsonValue, Reply, Status
 from ncheck.model.fact import Unread
