@@ -253,6 +253,8 @@ def _are_one(job: Sequence[_Found], part: Sequence[_Found]) -> bool:
     first, second = job[0], part[0]
     if (first.process.process.user, first.script) != (second.process.process.user, second.script):
         return False
+    if not any(one.key.startswith(("MASTER=", "command ")) for one in (first, second)):
+        return False  # both are named by their launchers, and differently
     numbers = [{one.process.rank for one in group} for group in (job, part)]
     if None in numbers[0] | numbers[1]:
         return None in numbers[0] and None in numbers[1]

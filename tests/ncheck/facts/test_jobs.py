@@ -145,6 +145,14 @@ def test_two_jobs_are_two_and_the_target_chooses() -> None:
     assert job_of(both, Target(pid=99)) is None
 
 
+def test_runs_that_their_launchers_name_differently_are_never_one_job() -> None:
+    first, second = (
+        [process(20 + at, argv=TRAIN, variables=torch(base + at, TORCHELASTIC_RUN_ID=run)) for at in range(2)]
+        for base, run in ((0, "run11"), (2, "run12"))
+    )
+    assert len(jobs_of(cluster(gpu01=first, gpu02=second))) == 2
+
+
 def test_other_users_and_other_scripts_are_other_jobs() -> None:
     found = jobs_of(
         cluster(
