@@ -89,6 +89,9 @@ bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
 	@$(BIN)/python bench/search.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/probe.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/hook.py $(filter --write,$(ARGS))
+	@$(BIN)/python bench/triage.py $(filter --write,$(ARGS))
+	@$(BIN)/python bench/triage_faults.py $(filter --write,$(ARGS))
+	@$(BIN)/python bench/flight_recorder.py
 
 # tomli is for Python 3.10 alone, which this one may not be; its pure wheel serves all.
 pyz: $(STAMPS)/installed

@@ -15,6 +15,7 @@ import sys
 import time
 import zlib
 
+from ncheck.cli.process import collect_garbage_rarely
 from ncheck.facts.flight_recorder import FLIGHT_RECORDER, DumpFile, FlightRecorderFacts, flight_recorder
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
 from ncheck.parse.flight_recorder import Dump
@@ -60,6 +61,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=1024)
     parser.add_argument("--entries", type=int, default=2000)
     asked = parser.parse_args()
+    collect_garbage_rarely()  # as the command does
     held = entries(asked.entries)
     two = [answer(rank, held if rank else held[:-1], asked.ranks) for rank in (0, 1)]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

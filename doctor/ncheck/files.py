@@ -39,7 +39,7 @@ def writable(path: str, option: str, nodes_file: str | None = None) -> None:
         raise SettingsError(f"{shown}: no permission to write in {printable(str(folder))}")
 
 
-def write_whole(path: str, option: str, write: Callable[[TextIO], object]) -> None:
+def write_whole(path: str, option: str, write: Callable[[TextIO], object], mode: int = 0o644) -> None:
     """Let `write` fill a file that replaces this one at once: a reader never sees half. Raises SettingsError.
 
     Only its owner can write to it, whatever the umask. In a folder where others can write, nothing is followed or
@@ -48,7 +48,7 @@ def write_whole(path: str, option: str, write: Callable[[TextIO], object]) -> No
     target = _target(Path(path), option)
     temporary = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
     try:
-        with open(temporary, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o644)) as stream:
+        with open(temporary, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
             write(stream)
         temporary.replace(target)
     except OSError as error:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from ncheck.model.plan import LaunchPlan
 
@@ -227,7 +227,13 @@ def redact_value(value: JsonValue) -> JsonValue:
 
 
 def _field(name: str, value: JsonValue) -> JsonValue:
-    """Replace a secret field; a number only if the name is certain, because parsers need their numbers."""
+    """Replace a secret field; a number only if the name is certain, because parsers need their numbers.
+
+    A command line is redacted as a whole: in "--api-key abc" one word says that the next one is a secret.
+    """
+    if name == "argv" and isinstance(value, list) and all(isinstance(word, str) for word in value):
+        line = " ".join(cast("list[str]", value))
+        return redact_value(value) if redact(line) == line else [*redact(line).split(" ")]
     if not value or isinstance(value, bool) or not secret_name(name):
         return redact_value(value)
     if isinstance(value, list):

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from ncheck.facts.processes import job_of
+from ncheck.facts.jobs import job_of
 from ncheck.model.job import Target
 from ncheck.observer import Silent
 from ncheck.pipeline import triage

@@ -1,47 +1,64 @@
-"""The part of ELF that names the libraries a library needs, where it looks for them, and its constants."""
+"""The part of ELF that names the libraries a library needs, where it looks for them, and its constants.
 
-import mmap
+It is read, not mapped: a page that cannot be had would hold up or end the whole agent.
+"""
+
 import os
 import struct
+
+from ncheck.agent.files import open_regular
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _DYNAMIC = struct.Struct("<qQ")
 _NEEDED, _RPATH, _RUNPATH = 1, 15, 29
 _MOST_SEARCHED = 256 * 1024 * 1024  # bytes of constants; libtorch_cuda.so has about 100 MB of them
+_BLOCK = 1024 * 1024  # bytes of constants at a time
+_MOST_DYNAMIC = 64 * 1024  # bytes; each library that is needed has 16
+_LONGEST = 64 * 1024  # bytes of a text, which may be a list of folders
 
 
 class Library:
     """A 64-bit little-endian shared object, which is all that NCCL is built as; ValueError for anything else."""
 
+    descriptor = -1
+
     def __init__(self, path):
         self.path = path
-        with open(path, "rb") as file:
-            self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.descriptor = open_regular(path)
         try:
             self.sections = self._sections()
-        except struct.error:
+        except (struct.error, IndexError):
             raise ValueError("{}: cut off".format(path)) from None
 
     def _sections(self):
-        header = _HEADER.unpack_from(self.data)
+        header = _HEADER.unpack(self._read(0, _HEADER.size))
         if header[0][:6] != b"\x7fELF\x02\x01":
             raise ValueError("{}: not a 64-bit ELF library".format(self.path))
-        start, size, count, names = header[6], header[11], header[12], header[13]
-        rows = [_SECTION.unpack_from(self.data, start + number * size) for number in range(count)]
+        start, count, names = header[6], header[12], header[13]
+        rows = list(_SECTION.iter_unpack(self._read(start, count * _SECTION.size)))
+        if len(rows) < count:
+            raise ValueError("{}: cut off".format(self.path))
         named = {}
         for row in rows:
-            named.setdefault(self._text(rows[names][4] + row[0]), (row[4], row[5]))
+            named.setdefault(self._text(rows[names][4] + row[0], 256), (row[4], row[5]))
         return named
 
-    def _text(self, offset):
-        return self.data[offset : self.data.find(b"\0", offset)].decode("utf-8", "backslashreplace")
+    def _read(self, offset, size):
+        """Return bytes of the file, fewer at its end."""
+        try:
+            return os.pread(self.descriptor, size, offset)
+        except OverflowError:  # more than a file can have
+            raise ValueError("{}: cut off".format(self.path)) from None
+
+    def _text(self, offset, most=_LONGEST):
+        return self._read(offset, most).partition(b"\0")[0].decode("utf-8", "backslashreplace")
 
     def _entries(self, wanted):
         start, size = self.sections.get(".dynamic", (0, 0))
         strings = self.sections.get(".dynstr", (0, 0))[0]
-        for offset in range(start, start + size, _DYNAMIC.size):
-            tag, value = _DYNAMIC.unpack_from(self.data, offset)
+        data = self._read(start, min(size, _MOST_DYNAMIC))
+        for tag, value in _DYNAMIC.iter_unpack(data[: len(data) // _DYNAMIC.size * _DYNAMIC.size]):
             if tag == wanted:
                 yield self._text(strings + value)
 
@@ -62,11 +79,17 @@ class Library:
     def constant(self, beginning, most=80):
         """Return the first constant text that begins so, "" where there is none."""
         start, size = self.sections.get(".rodata", (0, 0))
-        at = self.data.find(beginning, start, start + min(size, _MOST_SEARCHED))
-        if at < 0:
-            return ""
-        end = self.data.find(b"\0", at, at + most)
-        return self.data[at : end if end >= 0 else at + most].decode("utf-8", "backslashreplace")
+        end = start + min(size, _MOST_SEARCHED)
+        for offset in range(start, end, _BLOCK):
+            # It may begin in one block and end in the next.
+            at = self._read(offset, min(_BLOCK + len(beginning) - 1, end - offset)).find(beginning)
+            if at >= 0:
+                return self._text(offset + at, most)
+        return ""
 
     def close(self):
-        self.data.close()
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    __del__ = close

@@ -3,6 +3,7 @@
 import errno
 import glob
 import os
+import stat
 
 from ncheck.agent.commands import decoded
 
@@ -26,6 +27,20 @@ def failed(error):
     """Return the reply for a reading that the system refused."""
     status = {errno.ENOENT: "missing", errno.ENOTDIR: "missing", errno.EACCES: "denied", errno.EPERM: "denied"}
     return {"status": status.get(error.errno, "failed"), "reason": error.strerror or str(error)}
+
+
+def open_regular(path, *, dir_fd=None, follow=True):
+    """Return a descriptor to read a regular file with; OSError for all else, of which a pipe or a device is not opened.
+
+    `follow`: whether it may be a symbolic link to one.
+    """
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW), dir_fd=dir_fd)
+    try:
+        if not stat.S_ISREG(os.fstat(place).st_mode):
+            raise OSError(errno.EINVAL, "no regular file")
+        return os.open("/proc/self/fd/{}".format(place), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    finally:
+        os.close(place)
 
 
 def read_tree(patterns):

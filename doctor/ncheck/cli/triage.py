@@ -89,7 +89,7 @@ def _of_logs(paths: tuple[str, ...], given: dict[str, Any]) -> LogReport:
 
 def _of_job(context: click.Context, paths: tuple[str, ...], given: dict[str, Any]) -> LiveReport:
     from ncheck.cli.examine import nodes_file
-    from ncheck.facts.processes import job_of
+    from ncheck.facts.jobs import job_of
     from ncheck.fleet.archive import is_archive, load_archive, save_archive
     from ncheck.triage.join import examine_job
     from ncheck.triage.live import cluster_of

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TypedDict, cast
 
 from ncheck.facts.definition import LONGEST, LOOKING, Fact, no_answer
-from ncheck.facts.processes import ProcessesFacts, ask_of_ranks
+from ncheck.facts.jobs import ask_of_ranks
+from ncheck.facts.processes import ProcessesFacts
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Read, Unread
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ncheck.facts.definition import LOOKING, Fact, sudo_refused, trouble
-from ncheck.facts.processes import ProcessesFacts, job_of
+from ncheck.facts.jobs import job_of
+from ncheck.facts.processes import ProcessesFacts
 from ncheck.model.evidence import Command, Evidence, Status
 from ncheck.model.fact import Read, Unread
 from ncheck.model.job import Target

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from ncheck.facts.definition import LONGEST, LOOKING, Fact, no_answer
-from ncheck.facts.processes import ProcessesFacts, ask_of_ranks
+from ncheck.facts.jobs import ask_of_ranks
+from ncheck.facts.processes import ProcessesFacts
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.nccl_ras import RasStatus, parse_ras

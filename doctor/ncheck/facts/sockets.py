@@ -8,8 +8,9 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from ncheck.facts.definition import LONGEST, LOOKING, Fact, no_answer
+from ncheck.facts.jobs import ask_of_ranks
 from ncheck.facts.names import LookedUp, Resolved, resolved
-from ncheck.facts.processes import ProcessesFacts, ask_of_ranks, is_launcher
+from ncheck.facts.processes import ProcessesFacts, is_launcher
 from ncheck.facts.shapes import device_name
 from ncheck.model.evidence import Answer, Evidence, JsonValue
 from ncheck.model.fact import Absent, Read, Unread

@@ -7,6 +7,8 @@ holds is held to the same rules as a recording.
 from __future__ import annotations
 
 import json
+import os
+import stat
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -26,11 +28,13 @@ _LARGEST_HEADER = 1 << 16
 
 
 def is_archive(path: str) -> bool:
-    """Return whether a file begins as a zip archive does; no host file can."""
+    """Return whether a file begins as a zip archive does; no host file can. Of a pipe nothing is read."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+            return False
         with Path(path).open("rb") as file:
             return file.read(4) == b"PK\x03\x04"
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
@@ -49,16 +53,15 @@ def save_archive(path: str, evidence: Sequence[Evidence], job: Job | None) -> No
             for position, one in enumerate(evidence):
                 archive.writestr(f"{position:05d}.json", encode(one, position, len(evidence)))
 
-    write_whole(path, "--save", write)
+    write_whole(path, "--save", write, 0o600)
 
 
 def load_archive(path: str) -> tuple[tuple[Evidence, ...], Target]:
     """Return what an archive holds. Raises RecordingError for whatever is wrong with it."""
     try:
+        _refuse_others(path)
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
-            if len(members) > MAX_NODES + 1:
-                raise RecordingError(f"{path}: more files than an archive of triage has")
             evidence = _nodes(path, archive, members)
             target = _target(path, _content(path, archive, archive.getinfo(_HEADER), _LARGEST_HEADER))
     except KeyError:
@@ -68,6 +71,19 @@ def load_archive(path: str) -> tuple[tuple[Evidence, ...], Target]:
     except OSError as error:
         raise RecordingError(f"{path}: {error.strerror or error}") from None
     return evidence, target
+
+
+_END, _DIRECTORY_SIZE = 22, slice(12, 16)  # the last record of a zip archive, and what it says of the list of members
+_LARGEST_DIRECTORY = 120 * (MAX_NODES + 1)  # bytes
+
+
+def _refuse_others(path: str) -> None:
+    """Refuse what `save_archive` does not write, before its list of members is read into memory."""
+    with Path(path).open("rb") as file:
+        file.seek(-min(_END, os.fstat(file.fileno()).st_size), os.SEEK_END)
+        end = file.read()
+    if not end.startswith(b"PK\x05\x06") or int.from_bytes(end[_DIRECTORY_SIZE], "little") > _LARGEST_DIRECTORY:
+        raise RecordingError(f"{path}: damaged, or not an archive of ncheck triage")
 
 
 def _nodes(path: str, archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]) -> tuple[Evidence, ...]:
@@ -87,7 +103,9 @@ def _files(path: str, archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInf
 
 
 def _content(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> bytes:
-    """Return a member's bytes; what it says of its own size is not trusted."""
+    """Return a member's bytes; what it says of its own size is not trusted. Only deflate is unpacked bit by bit."""
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise RecordingError(f"{path}: damaged, or not an archive of ncheck triage")
     with archive.open(member) as file:
         content = file.read(most + 1)
     if len(content) > most:

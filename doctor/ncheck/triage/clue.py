@@ -42,7 +42,9 @@ class Clue:
 
 @dataclass(frozen=True)
 class Motion:
-    """Whether one rank (None: the whole job) was seen to get on with its work while it was watched.
+    """Whether one process of the job was seen to get on with its work while it was watched.
+
+    A process is known by its rank, or where it has no number by its `pid`. Neither: the whole job.
 
     `moves` True: it computed, sent or received data, or finished a collective. False: it was looked at twice and did
     not. Nobody yields it who could not look. `waits`: it waits for other ranks; it is not itself what they wait for.
@@ -54,6 +56,14 @@ class Motion:
     moves: bool
     text: str
     waits: bool = False
+    pid: int = 0
+
+    @property
+    def who(self) -> tuple[str, str, int] | None:
+        """The process; None for the whole job."""
+        if self.rank is not None:
+            return self.node, "rank", self.rank
+        return (self.node, "pid", self.pid) if self.pid else None
 
 
 Sign = Clue | Motion

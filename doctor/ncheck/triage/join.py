@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from ncheck.facts.jobs import job_of
 from ncheck.facts.login import LoginFacts
-from ncheck.facts.processes import ProcessesFacts, job_of
+from ncheck.facts.processes import ProcessesFacts
 from ncheck.facts.ranks import ranks_text
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Unread
@@ -72,10 +73,14 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
         return _no_job(target, unread)
     signs, broken = _signs(job, cluster, sources)
     motions = [sign for sign in signs if isinstance(sign, Motion)]
-    work = _work(motions)
-    clues = [one for one in signs if isinstance(one, Clue) and _counts(one, work)]
+    work = _work(motions, job)
+    waited_for = any(one.waits for one in motions)
+    clues = [one for one in signs if isinstance(one, Clue) and _counts(one, work, waited_for=waited_for)]
     diagnoses = _diagnoses(clues, job, motions, work)
     unread += broken
+    if not diagnoses:  # a rank that is gone is no accusation, as jobs end rank by rank, and no health either
+        gaps = (one for one in signs if isinstance(one, Clue) and one.cause == "rank_missing")
+        unread += tuple(Unreadable("job", one.text) for one in gaps if one.grade is Grade.CERTAIN)
     if work is Work.UNKNOWN and not diagnoses:
         unread += (Unreadable("job", "nothing that could be read shows whether it makes progress"),)
     healthy = work is Work.MOVES and not diagnoses and not unread
@@ -133,23 +138,29 @@ def _read(reader: Reader, job: Job, cluster: Cluster) -> list[Clue | Motion] | U
         return Unreadable(reader.name, f"a bug in ncheck: {type(error).__name__}: {error}")
 
 
-def _work(motions: Sequence[Motion]) -> Work:
+def _work(motions: Sequence[Motion], job: Job) -> Work:
     """Return whether the job gets on with its work.
 
     What is known of the whole job counts first: collectives that were completed, data that flows. Else it moves where
-    more than half of the ranks do. One that computes while all others wait is what they wait for.
+    more than half of its processes do; those that could not be watched do not speak for it. One that computes while all
+    others wait is what they wait for.
     """
-    if any(one.moves for one in motions if one.rank is None):
+    if any(one.moves for one in motions if one.who is None):
         return Work.MOVES
-    ranks = {(one.node, one.rank) for one in motions if one.rank is not None}
-    moving = {(one.node, one.rank) for one in motions if one.rank is not None and one.moves and not one.waits}
-    if not ranks:
-        return Work.STILL if motions else Work.UNKNOWN
-    return Work.MOVES if 2 * len(moving) > len(ranks) else Work.STILL
+    seen = {one.who for one in motions if one.who}
+    moving = {one.who for one in motions if one.who and one.moves and not one.waits}
+    if 2 * len(moving) > len(job.ranks):
+        return Work.MOVES
+    return Work.STILL if len(seen) > len(moving) or (motions and not seen) else Work.UNKNOWN
 
 
-def _counts(clue: Clue, work: Work) -> bool:
-    """Return whether a clue means anything for a job that works, or that stands still."""
+def _counts(clue: Clue, work: Work, *, waited_for: bool) -> bool:
+    """Return whether a clue means anything for a job that works, or that stands still.
+
+    A rank that is gone is a fault only where somebody waits for it: jobs end rank by rank.
+    """
+    if clue.cause == "rank_missing" and not waited_for:
+        return False
     if work is Work.MOVES:
         return not clue.still and clue.grade is not Grade.ECHO
     return not clue.slow
@@ -161,10 +172,15 @@ _MOST_SURE = 0.97
 _RIVALS = 0.75  # two causes are equally clear, for different ranks
 
 
-# What follows from another cause where both are about the same ranks, or where these name no rank.
+# What the others see of a rank in trouble: it follows from whatever else is wrong with that rank.
 _CONSEQUENCES = ("network_stalled", "slow_rank_timeout", "slow_rank", "gpu_idle", "firewall", "rank_missing")
-# What a rank was seen to do. Another cause that is as clear for the same rank says why.
+# What a rank was seen to do: it follows from another cause that is as clear, and says why it does that.
 _PLACES = ("deadlock", "data_loader", "checkpoint_write")
+
+
+def _distance(cause: str) -> int:
+    """Return how far a cause is from the reason: 0 is the reason itself."""
+    return 2 if cause in _CONSEQUENCES else 1 if cause in _PLACES else 0
 
 
 @dataclass(frozen=True)
@@ -214,13 +230,11 @@ class _Theory:
         if other.grade is Grade.ECHO and self.grade is not Grade.ECHO:
             return True
         shared = bool(set(self.ranks) & set(other.ranks))
-        if self.ranks and other.cause in _CONSEQUENCES and self.cause not in _CONSEQUENCES:
-            return self.grade is not Grade.ECHO if shared else not other.ranks and self.grade >= other.grade
-        if shared and other.cause in _PLACES and self.cause not in (*_PLACES, *_CONSEQUENCES):
-            return self.grade >= other.grade
-        if (shared or not other.ranks) and self._is_what(other):
-            return self.grade >= other.grade
-        return shared and self.grade > other.grade
+        nearer = _distance(self.cause) < _distance(other.cause) or self._is_what(other)
+        if shared:
+            enough = Grade.POSSIBLE if other.cause in _CONSEQUENCES else other.grade
+            return self.grade > other.grade or (nearer and self.grade >= enough)
+        return nearer and not other.ranks and self.grade >= other.grade
 
     def _is_what(self, other: _Theory) -> bool:
         """Return whether another source names this cause where the other's says that both look the same."""
@@ -234,7 +248,7 @@ def _diagnoses(clues: Sequence[Clue], job: Job, motions: Sequence[Motion], work:
         by_cause.setdefault(clue.cause, []).append(clue)
     theories = [_Theory(cause, tuple(found)) for cause, found in by_cause.items()]
     roots = [one for one in theories if not any(other.explains(one) for other in theories if other is not one)]
-    roots = [_with_explained(one, theories, roots) for one in roots or theories]
+    roots = [_with_explained(one, theories, roots) for one in roots if one.grade is not Grade.ECHO]
     roots.sort(key=lambda one: (-one.grade, -one.score))
     if not roots and work is Work.STILL:
         return tuple(_unexplained(job, motions))
@@ -264,8 +278,8 @@ def _with_explained(theory: _Theory, theories: Iterable[_Theory], roots: Collect
 def _unexplained(job: Job, motions: Sequence[Motion]) -> Iterator[Candidate]:
     """Yield that the job stands still and nothing of what was seen says why, where all ranks were seen to wait."""
     # A rank that exchanges no data may compute.
-    waiting = [one for one in motions if one.rank is not None and not one.moves and one.source != "sockets"]
-    if not waiting:
+    waiting = [one for one in motions if one.who and not one.moves and one.source != "sockets"]
+    if not waiting or any(one.moves and not one.waits for one in motions):
         return
     evidence = tuple(Evidence(_place(one.source, one.node), 0, redact(one.text)) for one in waiting[:MOST_EVIDENCE])
     meaning = f"the job stands still, and nothing that was seen of {len(job.ranks)} processes shows why"

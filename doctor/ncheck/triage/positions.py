@@ -246,6 +246,7 @@ _SPECIFIC = (
          "_try_wait", "join", "poll", "_execute_child"),
     _row(Kind.SERVICE, r"^(?:ray/_private/worker|asyncio/\w+|socketserver|tornado/\w+|ipykernel/\w+)\.py", "main_loop",
          "run_forever", "_run_once", "serve_forever"),
+    _row(Kind.SERVICE, r"^(?:uvloop/|uvicorn/|grpc/_server\.py|hypercorn/|gunicorn/|waitress/|werkzeug/serving)"),
     _row(Kind.IMPORTING, r"^<frozen importlib|^importlib/"),
 )  # fmt: skip
 
@@ -261,7 +262,7 @@ def _specific(frame: Frame) -> tuple[Kind, str] | None:
 
 
 # /usr/lib/python3.10/multiprocessing/queues.py
-_STANDARD = re.compile(r".*/lib(?:64)?/python\d[\d.]*/(?!(?:site|dist)-packages/)")
+_STANDARD = re.compile(r"^.*/lib(?:64)?/python\d[\d.]*/(?!(?:site|dist)-packages/)")
 
 
 @cache

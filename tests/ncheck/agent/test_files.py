@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
-from ncheck.agent.files import LARGEST_FILE, read_file, read_tree
+from ncheck.agent.files import LARGEST_FILE, open_regular, read_file, read_tree
 from ncheck.agent.sources import Sources
 
 
@@ -45,3 +46,18 @@ def test_a_file_that_cannot_be_read_says_why(path: str, status: str) -> None:
 )
 def test_a_question_that_makes_no_sense_is_a_failed_reply(source: dict[str, str]) -> None:
     assert Sources({}).respond(source)["status"] == "failed"
+
+
+def test_only_a_regular_file_is_opened_and_a_link_only_where_that_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "link").symlink_to("file")
+    os.mkfifo(tmp_path / "fifo")
+    with os.fdopen(open_regular(str(tmp_path / "link"))) as file:
+        assert file.read() == "text"
+    folder = os.open(tmp_path, os.O_RDONLY)
+    with os.fdopen(open_regular("file", dir_fd=folder, follow=False)) as file:
+        assert file.read() == "text"
+    os.close(folder)
+    for name in ("fifo", "link"):
+        with pytest.raises(OSError, match="no regular file"):
+            open_regular(str(tmp_path / name), follow=False)

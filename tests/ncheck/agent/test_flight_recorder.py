@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import os
+import shutil
 import subprocess
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +23,7 @@ from ncheck.facts.shapes import misfit
 Said = dict[str, Any]
 Start = Callable[..., "Rank"]
 PREFIX, PIPE = "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
+DUMP = b"{a dump}"
 
 # A rank; with a pipe it does what torch does: makes it anew, opens it without blocking, and dumps when a byte comes.
 RANK = """
@@ -38,16 +41,19 @@ while True:
         break
     if os.read(fd, 128) == b"1\\n":
         with open(dump, "wb") as file:
-            file.write(b"a new dump.")
+            file.write(b"{a new dump}")
 """
 
 
 class Rank:
     """A process that is rank 3 of a job."""
 
-    def __init__(self, variables: dict[str, str], pipe: str, dump: str) -> None:
+    def __init__(self, variables: dict[str, str], pipe: str, dump: str, within: tuple[str, ...]) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-S", "-c", RANK, pipe, dump], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [*within, sys.executable, "-S", "-c", RANK, pipe, dump],
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         assert self.process.stdout
         assert self.process.stdout.readline() == b"ready\n"
@@ -65,8 +71,8 @@ class Rank:
 def start() -> Iterator[Start]:
     ranks: list[Rank] = []
 
-    def start(variables: dict[str, str], pipe: str = "", dump: str = "") -> Rank:
-        ranks.append(Rank({"HOME": "/nowhere", **variables}, pipe, dump))
+    def start(variables: dict[str, str], pipe: str = "", dump: str = "", within: tuple[str, ...] = ()) -> Rank:
+        ranks.append(Rank({"HOME": "/nowhere", **variables}, pipe, dump, within))
         return ranks[-1]
 
     yield start
@@ -87,12 +93,12 @@ def content(said: Said) -> bytes:
 
 def test_the_dump_is_where_the_variable_says_with_its_size_and_time(tmp_path: Path, start: Start) -> None:
     dump = tmp_path / "trace_3"
-    dump.write_bytes(b"a dump.")
+    dump.write_bytes(DUMP)
     os.utime(dump, (1_700_000_000, 1_700_000_000))
     found = said(start({PREFIX: f"{tmp_path}/trace_"}))
     assert found["tried"] == [str(dump)]
     assert {**found["dump"], "data": content(found)} == {
-        "path": str(dump), "size": 7, "mtime": 1_700_000_000.0, "owner": os.getuid(), "data": b"a dump.", "read": 7,
+        "path": str(dump), "size": 8, "mtime": 1_700_000_000.0, "owner": os.getuid(), "data": DUMP, "read": 8,
         "error": "",
     }  # fmt: skip
     assert (found["error"], found["asked"]) == ("", "")
@@ -101,16 +107,16 @@ def test_the_dump_is_where_the_variable_says_with_its_size_and_time(tmp_path: Pa
 
 @pytest.mark.parametrize("name", ["TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "NCCL_DEBUG_INFO_TEMP_FILE"])
 def test_older_names_of_the_variable_are_known(name: str, tmp_path: Path, start: Start) -> None:
-    (tmp_path / "trace_3").write_bytes(b"a dump.")
-    assert content(said(start({name: f"{tmp_path}/trace_"}))) == b"a dump."
+    (tmp_path / "trace_3").write_bytes(DUMP)
+    assert content(said(start({name: f"{tmp_path}/trace_"}))) == DUMP
 
 
 def test_without_a_variable_it_is_in_the_cache_folder_or_in_tmp(tmp_path: Path, start: Start) -> None:
     folder = tmp_path / "cache" / "torch"
     folder.mkdir(parents=True)
-    (folder / "comm_lib_trace_rank_3").write_bytes(b"a dump.")
+    (folder / "comm_lib_trace_rank_3").write_bytes(DUMP)
     found = said(start({"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": "/home/ada"}))
-    assert content(found) == b"a dump."
+    assert content(found) == DUMP
     assert found["tried"] == [
         f"{folder}/comm_lib_trace_rank_3", "/home/ada/.cache/torch/comm_lib_trace_rank_3", "/tmp/nccl_trace_rank_3",  # noqa: S108
     ]  # fmt: skip
@@ -118,10 +124,10 @@ def test_without_a_variable_it_is_in_the_cache_folder_or_in_tmp(tmp_path: Path, 
 
 def test_a_relative_path_is_that_of_the_rank(tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "trace_3").write_bytes(b"a dump.")
+    (tmp_path / "trace_3").write_bytes(DUMP)
     rank = start({PREFIX: "trace_"})
     monkeypatch.chdir("/")
-    assert content(said(rank)) == b"a dump."
+    assert content(said(rank)) == DUMP
 
 
 def test_no_dump_says_where_it_was_looked_for(tmp_path: Path, start: Start) -> None:
@@ -153,22 +159,71 @@ def test_a_link_a_folder_and_a_pipe_are_not_read(tmp_path: Path, start: Start) -
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make another user's file")
-def test_a_file_of_another_user_is_read_by_nobody_but_that_user(tmp_path: Path, start: Start) -> None:
+def test_a_file_of_another_user_is_never_read_not_even_for_root(tmp_path: Path, start: Start) -> None:
     dump = tmp_path / "trace_3"
-    dump.write_bytes(b"a dump.")
+    dump.write_bytes(DUMP)
     os.chown(dump, 4711, 4711)
+    found = said(start({PREFIX: f"{tmp_path}/trace_"}))["dump"]
+    assert (found["error"], found["owner"], found["data"]) == ("it belongs to another user", 4711, None)
+
+
+def test_what_does_not_begin_as_a_dump_is_not_sent(tmp_path: Path, start: Start) -> None:
+    dump = tmp_path / "trace_3"
     rank = start({PREFIX: f"{tmp_path}/trace_"})
-    assert content(said(rank)) == b"a dump."  # the rank is root's own: it may read all
-    user = flight_recorder._Rank(rank.asked)  # a rank of user 12, whom root looks after
-    user.user = 12
-    user.read(1000)
-    assert (user.said["dump"]["error"], user.said["dump"]["owner"]) == ("it belongs to another user", 4711)
+    dump.write_text("root:$6$secret")
+    found = said(rank)["dump"]
+    assert (found["error"], found["data"]) == ("it is no dump: it begins neither as a pickle nor as JSON", None)
+    for data in (b"\x80\x02}.", b" \n{}", b"", b"\0\0"):
+        dump.write_bytes(data)
+        assert content(said(rank)) == data
+
+
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare")
+def test_in_a_container_no_link_leads_to_our_own_files(tmp_path: Path, start: Start) -> None:
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "trace_3").write_bytes(DUMP)
+    (tmp_path / "link").symlink_to(tmp_path / "ours")
+
+    def found(folder: str, *within: str) -> Said:
+        return said(start({PREFIX: f"{tmp_path}/{folder}/trace_"}, within=within))
+
+    container = (shutil.which("unshare") or "", "--mount")
+    assert content(found("link")) == DUMP
+    assert content(found("ours", *container)) == DUMP
+    for folder, why in (
+        ("link", "a symbolic link is not followed in another mount namespace: link"),
+        ("ours/../ours", ".. is not followed in another mount namespace"),
+    ):
+        refused = found(folder, *container)
+        assert (refused["dump"], refused["error"]) == (None, why)
+    assert found("nowhere", *container)["error"] == ""
+
+
+def test_a_rank_whose_file_system_hangs_is_said_and_costs_the_others_nothing(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "trace_3").write_bytes(DUMP)
+    stuck, other = start({PREFIX: "/hangs/trace_"}), start({PREFIX: f"{tmp_path}/trace_"})
+    never, really = threading.Event(), os.open
+
+    def opened(path: Any, *arguments: Any, **words: Any) -> int:
+        return int(never.wait()) if path == "hangs" else really(path, *arguments, **words)
+
+    monkeypatch.setattr(os, "open", opened)
+    monkeypatch.setattr(flight_recorder, "_PATIENCE", 2.0, raising=False)
+    value = flight_recorder.answer(Sources({}), {"ranks": [stuck.asked, other.asked]}, 10.0)
+    assert not misfit(value, FlightRecorderAnswer)
+    one, two = value["ranks"]
+    assert (one["error"], one["tried"], one["dump"]) == ("its file system does not answer", ["/hangs/trace_3"], None)
+    assert content(two) == DUMP
+    monkeypatch.undo()
+    never.set()
 
 
 def test_a_dump_that_is_too_large_is_cut_and_its_size_is_said(
     tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "trace_3").write_bytes(b"x" * 5000)
+    (tmp_path / "trace_3").write_bytes(b"{" * 5000)
     rank = start({PREFIX: f"{tmp_path}/trace_"})
     monkeypatch.setattr(flight_recorder, "_MOST", 1000)
     found = said(rank)
@@ -189,7 +244,7 @@ def test_torch_is_asked_through_its_pipe_and_the_new_dump_is_read(tmp_path: Path
     (tmp_path / "trace_3").write_bytes(b"an old one.")
     rank = listening(start, tmp_path)
     found = said(rank, dump=True)
-    assert (found["asked"], content(found)) == ("written", b"a new dump.")
+    assert (found["asked"], content(found)) == ("written", b"{a new dump}")
 
 
 def test_without_dump_nothing_is_written(tmp_path: Path, start: Start) -> None:
@@ -214,6 +269,22 @@ def test_what_is_no_pipe_of_the_rank_is_not_written_to(tmp_path: Path, start: St
     assert found["asked"] == "torch does not listen: the rank does not have its pipe open"
     assert os.read(reader, 10) == b""
     os.close(reader)
+
+
+def test_no_other_file_that_the_rank_has_open_is_touched(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rank = listening(start, tmp_path)
+    looked, really = [], os.stat
+
+    def recorded(path: Any, **words: Any) -> os.stat_result:
+        if str(path).startswith(f"/proc/{rank.process.pid}/fd/"):
+            looked.append(str(Path(path).readlink()))
+        return really(path, **words)
+
+    monkeypatch.setattr(os, "stat", recorded)
+    assert said(rank, dump=True)["asked"] == "written"
+    assert looked == [f"{tmp_path}/ask_3.pipe"]
 
 
 def test_a_torch_that_writes_nothing_is_said_to_have_been_asked(

@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import pytest
@@ -115,3 +117,17 @@ def test_a_log_that_was_deleted_is_still_read(tmp_path: Path) -> None:
         path.unlink()
         (tail,) = looked_at(rank).tails
     assert (tail.path, tail.text) == (f"{path} (deleted)", "last words\n")
+
+
+def test_a_process_that_got_the_number_of_a_writer_meanwhile_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def another(_: float) -> None:
+        monkeypatch.setattr(answers, "_started", lambda _: 1)
+
+    monkeypatch.setattr(answers, "time", SimpleNamespace(sleep=another, monotonic=time.monotonic))
+    path = tmp_path / "job.log"
+    path.write_text("of somebody else by now")
+    with path.open("ab") as log, running(SLEEPS, log) as rank:
+        facts = looked_at(rank)
+    assert facts.tails == (LogTail(str(path), (rank,), Unread("what writes to it has ended")),)

@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -135,6 +136,20 @@ def test_a_number_that_another_process_has_by_now_is_gone(rank: dict[str, object
     said = ask({**rank, "started": 1}, "127.0.0.1:1")
     assert said["ranks"] == [{"pid": os.getpid(), "path": "", "version": "", "error": "gone"}]
     assert ask({"pid": 2**22 + 1, "started": 1}, None)["ranks"][0]["error"] == "gone"
+
+
+def test_a_rank_whose_memory_map_does_not_come_costs_the_others_nothing(
+    rank: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = threading.Event()
+    library: Any = ras._library
+    monkeypatch.setattr(ras, "_library", lambda one: library(one) if one["pid"] == rank["pid"] else never.wait())
+    monkeypatch.setattr(ras, "_READING", 1.0, raising=False)
+    said = ras.answer(None, {"ranks": [{"pid": 1, "started": 1}, rank], "at": None}, 4.0)
+    stuck, loaded = said["ranks"]
+    assert stuck == {"pid": 1, "path": "", "version": "", "error": "no answer within 1 s"}
+    assert loaded["path"].endswith("/libnccl.so.2")
+    never.set()
 
 
 def test_nothing_is_asked_where_nothing_shall_be(rank: dict[str, object]) -> None:

@@ -9,12 +9,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from ncheck.agent import own_files
 from ncheck.agent.answers import stacks as module
 from ncheck.agent.answers.stacks import answer
 from ncheck.agent.sources import Sources
@@ -28,10 +31,14 @@ SLEEPS = "import time\ndef train():\n    print('here', flush=True)\n    time.sle
 
 
 @contextmanager
-def program(folder: Path, text: str = SLEEPS, python: str = sys.executable) -> Iterator[subprocess.Popen[bytes]]:
+def program(
+    folder: Path, text: str = SLEEPS, python: str = sys.executable, env: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """Start a program, wait until it says that it is there, and end it."""
     (folder / "job.py").write_text(text, encoding="utf-8")
-    started = subprocess.Popen([python, str(folder / "job.py")], stdout=subprocess.PIPE, start_new_session=True)
+    started = subprocess.Popen(
+        [python, str(folder / "job.py")], stdout=subprocess.PIPE, start_new_session=True, env=env
+    )
     try:
         assert started.stdout
         assert select.select([started.stdout], [], [], 60)[0]
@@ -225,6 +232,181 @@ def test_what_hangs_costs_its_own_look_and_no_other(tmp_path: Path, monkeypatch:
     assert seen["hangs"] or "time limit" in seen["error"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("way", ["VIRTUAL_ENV", "cmdline"])
+def test_root_runs_nothing_that_the_rank_names(way: str, tmp_path: Path) -> None:
+    folder = tmp_path / "venv/bin"
+    folder.mkdir(parents=True)
+    marker, theirs = tmp_path / "ran", folder / "py-spy"
+    theirs.write_text(f"#!/bin/sh\ntouch {marker}\n", encoding="utf-8")
+    theirs.chmod(0o755)
+    python = folder / "python"
+    python.symlink_to(sys.executable)
+    environment = dict(os.environ) | ({"VIRTUAL_ENV": str(tmp_path / "venv")} if way == "VIRTUAL_ENV" else {})
+    with program(tmp_path, python=str(python) if way == "cmdline" else sys.executable, env=environment) as one:
+        (seen,) = ask(one.pid, ["/usr/bin"])["processes"]
+    assert (seen["py_spy"] != str(theirs), marker.exists()) == (True, False)
+
+
+def watched(user: int, monkeypatch: pytest.MonkeyPatch) -> module._Watched:
+    """Return this process, as an agent of that user sees it."""
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr("ncheck.agent.commands.SYSTEM_FOLDERS", "/none")
+    monkeypatch.setenv("HOME", "/none")
+    return module._Watched(Sources({"PATH": "/none"}), os.getpid(), os.getpid())
+
+
+def a_py_spy(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    made = folder / "py-spy"
+    made.write_text("#!/bin/sh\n", encoding="utf-8")
+    made.chmod(0o755)
+    return made
+
+
+def test_a_link_is_resolved_once_and_what_was_checked_is_what_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = a_py_spy(tmp_path / "real")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    one = watched(os.geteuid(), monkeypatch)
+    one.sources.job.login_environment["PATH"] = one.sources.job.environment["PATH"] = str(tmp_path / "link")
+    assert one.found() == (str(real.resolve()), "")
+
+
+def test_what_the_rank_names_is_used_for_this_users_own_rank_on_this_node_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = a_py_spy(tmp_path / "bin").resolve()
+    monkeypatch.setattr(module._Watched, "folders", lambda _: [str(made.parent)])
+    found = []
+    for root, user in (("", 1000), ("", 1001), ("/proc/7/root", 1000)):
+        owner = own_files.Owner(root, user, 1000)
+        monkeypatch.setattr(module, "_owner", lambda _, it=owner: it)
+        found.append(watched(1000, monkeypatch).found())
+    assert found == [(str(made), ""), (None, ""), (None, "")]
+
+
+def test_nothing_beneath_proc_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    a_py_spy(tmp_path / "bin")
+    monkeypatch.setattr(os.path, "realpath", lambda path: path)  # as where a link there leads on into a container
+    for user in (os.getuid(), 0):
+        one = watched(user, monkeypatch)
+        inside = f"/proc/{os.getpid()}/root{tmp_path}/bin"
+        one.sources.job.login_environment["PATH"] = one.sources.job.environment["PATH"] = inside
+        assert one.found() == (None, inside + "/py-spy")
+
+
+def test_a_process_with_a_thread_that_sleeps_in_the_kernel_is_not_paused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = []
+    monkeypatch.setattr(module._Watched, "sampled", lambda *told, **_: ran.append(told[2]))
+    with program(tmp_path) as one:
+        seen = module._Watched(Sources(), one.pid, one.pid)
+        seen.samples, far = [[]], time.monotonic() + 60
+        frames = module._Frames()
+        for states in ({"S", "D"}, {"S", "T"}, {"S", "t"}):
+            with monkeypatch.context() as patched:
+                patched.setattr(module, "_states", lambda _, it=states: it)
+                seen.look_deeper(frames, far)
+        seen.look_deeper(frames, time.monotonic() + 5)  # too little time is left for what must not be ended
+        assert ran == []
+        seen.look_deeper(frames, far)
+    assert ran == [["--native"]]
+
+
+def test_what_py_spy_leaves_stopped_is_said_and_left_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stops(process: Any, *_: object, **__: object) -> None:
+        os.kill(process.pid, signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        process.error = "ended because of its time limit"
+
+    monkeypatch.setattr(module._Watched, "sampled", stops)
+    with program(tmp_path) as one:
+        seen = module._Watched(Sources(), one.pid, one.pid)
+        seen.samples = [[]]
+        seen.look_deeper(module._Frames(), time.monotonic() + 60)
+        assert state(one.pid) == "T"
+        said = f"process {one.pid} was left stopped by py-spy --native: kill -CONT {one.pid}"
+        assert (seen.described()["error"], seen.described()["samples"]) == (said, [])
+
+
+def test_a_stop_that_waits_for_a_thread_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"stat": ["7 (python) D 1", "8 (python) S 1"], "status": ["SigPnd:\t0000000000040000\nShdPnd:\t0\n"]}
+    monkeypatch.setattr(module, "_of_tasks", lambda _, name: texts[name])
+    assert module._left_stopped(7)
+    texts["status"] = ["SigPnd:\t0000000000000000\nShdPnd:\t0\n"]
+    assert not module._left_stopped(7)
+
+
+def test_of_very_many_processes_most_are_looked_at_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: dict[int, int] = {}
+    monkeypatch.setattr(module._Watched, "look", lambda one, *_: looks.update({one.pid: looks.get(one.pid, 0) + 1}))
+    monkeypatch.setattr(module, "WATCHED", 0.1)
+    first, rank = 1 << 30, {"started": 1, "children": []}
+    ranks = [dict(rank, pid=first + at) for at in range(60)]
+    ranks[0]["children"] = [first + 100 + at for at in range(10)]
+    value = answer(Sources({}), {"ranks": ranks}, 20.0)
+    assert (list(looks.values()), value["left_out"]) == ([4] * 64 + [2] * 6, 0)
+
+
+def read_as(user: int, path: Path, seconds: float = 20.0) -> list[tuple[int, str]]:
+    reader = own_files.Reader(own_files.Owner("", user, user), {str(path): [(1, 7), (9, 8)]})
+    lines: list[tuple[int, str]] = reader.lines(time.monotonic() + seconds)
+    return lines
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_root_reads_source_with_the_rights_of_the_rank() -> None:
+    with TemporaryDirectory() as folder:  # not tmp_path: that lies in a folder that only its user may enter
+        source = Path(folder, "a.py")
+        source.write_text("text = 1\n", encoding="utf-8")
+        read = [(7, "text = 1")]
+        Path(folder).chmod(0o755)
+        assert (read_as(0, source), read_as(65534, source)) == (read, read)
+        Path(folder).chmod(0o700)
+        assert (read_as(0, source), read_as(65534, source)) == (read, [])
+        Path(folder).chmod(0o755)
+        source.chmod(0o600)
+        assert (read_as(0, source), read_as(65534, source)) == (read, [])
+        os.chown(source, 65534, 65534)
+        assert (read_as(0, source), read_as(65534, source)) == ([], read)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_link_in_a_container_leads_to_no_file_of_the_node(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/a.py").write_text("text = 1\n", encoding="utf-8")
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root/link").symlink_to(tmp_path / "outside")
+    (tmp_path / "root/b.py").write_text("text = 2\n", encoding="utf-8")
+    owner = own_files.Owner(str(tmp_path / "root"), 0, 0)
+    reader = own_files.Reader(owner, {"/link/a.py": [(1, 1)], "/../b.py": [(1, 2)], "b.py": [(1, 3)]})
+    assert reader.lines(time.monotonic() + 20.0) == [(2, "text = 2")]
+
+
+def test_no_device_or_pipe_is_opened_to_see_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[int] = []
+    really = os.open
+
+    def noted(path: str, flags: int, *more: int) -> int:
+        opened.append(flags)
+        return really(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", noted)
+    os.mkfifo(tmp_path / "a.py")
+    (tmp_path / "b.py").symlink_to("/dev/null")
+    for name in ("a.py", "b.py"):
+        assert own_files.source(str(tmp_path / name), os.getuid()) == []
+    assert [bool(flags & os.O_PATH) for flags in opened] == [True, True]
+
+
+def test_a_file_that_hangs_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_files, "source", lambda *_: time.sleep(600))
+    assert read_as(os.getuid(), tmp_path / "a.py", seconds=0.2) == []
+
+
 def test_source_is_read_of_python_files_that_the_process_may_read(tmp_path: Path) -> None:
     source, secret, other = tmp_path / "a.py", tmp_path / "b.py", tmp_path / "shadow"
     for path in (source, secret, other):
@@ -232,7 +414,7 @@ def test_source_is_read_of_python_files_that_the_process_may_read(tmp_path: Path
     secret.chmod(0o600)
     os.mkfifo(tmp_path / "c.py")
     user = os.getuid() + 1
-    assert module._source(str(source), user) == ["first", "second", ""]
-    assert module._source(str(secret), os.getuid()) == ["first", "second", ""]
+    assert own_files.source(str(source), user) == ["first", "second", ""]
+    assert own_files.source(str(secret), os.getuid()) == ["first", "second", ""]
     for path in (secret, other, tmp_path / "c.py", tmp_path, tmp_path / "none.py"):
-        assert module._source(str(path), user) == []
+        assert own_files.source(str(path), user) == []

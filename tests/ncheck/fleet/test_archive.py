@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,16 @@ def test_what_was_saved_comes_back(saved: Path) -> None:
 
 
 def test_secrets_are_not_saved(tmp_path: Path) -> None:
-    argv: list[JsonValue] = ["python3", "train.py", "--api-key=hunter2"]
+    argv: list[JsonValue] = [
+        "python3",
+        "train.py",
+        "--api-key=hunter2",
+        "--api-key",
+        "hunter4",
+        "sshpass",
+        "-p",
+        "hunter5",
+    ]
     reply = Reply(Status.OK, value={"argv": argv, "variables": {"WANDB_API_KEY": "hunter3"}})
     path = tmp_path / "hang.zip"
     save_archive(str(path), [Evidence("gpu01", Login(reached=True), replies={"answer:x": reply})], None)
@@ -107,6 +117,33 @@ def test_a_bomb_costs_no_memory(tmp_path: Path) -> None:
     assert Path(path).stat().st_size < 1 << 20
     with pytest.raises(RecordingError, match="larger than any archive of triage"):
         load_archive(path)
+
+
+@pytest.mark.parametrize("packed", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_what_is_packed_otherwise_is_not_unpacked(tmp_path: Path, packed: int) -> None:
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", packed) as made:
+        made.writestr("00000.json", b"\0" * (1 << 20))
+    with pytest.raises(RecordingError, match="damaged, or not an archive of ncheck triage"):
+        load_archive(str(path))
+
+
+def test_a_list_of_a_million_members_is_not_read(tmp_path: Path, member: bytes) -> None:
+    path = Path(archive(tmp_path / "a.zip", {"00000.json": member}))
+    data = bytearray(path.read_bytes())
+    data[-10:-6] = (1 << 30).to_bytes(4, "little")
+    path.write_bytes(data)
+    with pytest.raises(RecordingError, match="damaged, or not an archive of ncheck triage"):
+        load_archive(str(path))
+
+
+def test_of_a_pipe_nothing_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "nodes")
+    assert not is_archive(str(tmp_path / "nodes"))
+
+
+def test_only_its_owner_can_read_an_archive(saved: Path) -> None:
+    assert saved.stat().st_mode & 0o777 == 0o600
 
 
 def test_every_cut_and_every_changed_byte_is_refused_or_read_as_it_was(saved: Path, tmp_path: Path) -> None:

@@ -114,6 +114,33 @@ def test_one_rank_that_computes_while_all_others_wait_does_not_move_the_job(monk
     assert answers(examined(signs, monkeypatch)) == [("deadlock", 0.8, (1,))]
 
 
+def test_ranks_that_could_not_be_watched_do_not_speak_for_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Motion("processes", 3, "n1", moves=True, text="rank 3 reads")
+    report = examined([one], monkeypatch)
+    assert (report.healthy, [it.name for it in report.unread]) == (False, ["job"])
+
+
+def test_processes_without_a_number_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    signs: list[Sign] = [
+        Motion("stacks", None, "n0", pid == 4003, f"pid {pid}", waits=pid != 4003, pid=pid) for pid in range(4000, 4004)
+    ]
+    assert not examined(signs, monkeypatch).healthy
+
+
+def test_a_rank_that_is_gone_is_no_fault_where_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = clue("rank_missing", Grade.CERTAIN, 3)
+    assert answers(examined([*motions(), gone], monkeypatch)) == [("unknown", 0.3, ())]
+    assert answers(examined([*STILL, gone], monkeypatch)) == [("rank_missing", 0.95, (3,))]
+    moves = examined([*MOVING, gone], monkeypatch)
+    assert (moves.healthy, moves.diagnoses, [one.reason for one in moves.unread]) == (False, (), [gone.text])
+
+
+def test_an_echo_alone_names_no_culprit(monkeypatch: pytest.MonkeyPatch) -> None:
+    echo = clue("rank_crashed", Grade.ECHO, source="logs")
+    assert answers(examined([*STILL, echo], monkeypatch)) == [("unknown", 0.3, ())]
+    assert answers(examined([*motions(0), echo], monkeypatch)) == []
+
+
 def test_a_collective_that_was_completed_says_more_than_ranks_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Motion("ras", None, "n0", moves=True, text="AllReduce count went from 7 to 9")
     assert examined([*STILL, whole], monkeypatch).healthy

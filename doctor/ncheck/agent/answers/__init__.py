@@ -194,6 +194,8 @@ MODULES = {
     "gpu-activity": "gpu_activity",
 }
 
+WATCHED = 2.0  # seconds for which a running job is watched, by all answers at the same time
+
 
 class MissingError(Exception):
     """What was asked about is not on this node: no such device, program or library."""

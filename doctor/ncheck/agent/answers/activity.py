@@ -10,6 +10,7 @@ import threading
 import time
 
 from ncheck.agent import commands
+from ncheck.agent.answers import WATCHED
 from ncheck.agent.answers.nccl_loaded import built_as
 
 READS = (
@@ -18,7 +19,6 @@ READS = (
     "stat -f: free space of the folders that the ranks work in and write to, and of their /tmp",
 )
 
-WATCHED = 2.0  # seconds between the two looks
 _PATIENCE = 1.5  # seconds for a file system to say how much room it has
 _MOST = 1024  # processes
 _MOST_THREADS, _MOST_LISTED = 512, 24  # of one process: looked at, and in the answer

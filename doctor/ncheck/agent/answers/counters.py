@@ -7,6 +7,7 @@ import glob
 import os
 import time
 
+from ncheck.agent.answers import WATCHED
 from ncheck.agent.files import line_of, number_in
 from ncheck.agent.net_namespaces import folders
 from ncheck.agent.tasks.counters import SYS, counters
@@ -16,7 +17,6 @@ READS = (
     "/sys/class/infiniband/*/ports/*/{state,phys_state,link_layer,counters/*,hw_counters/*}",
 )
 
-WATCHED = 2.0  # seconds between both looks
 _ERRORS = (
     "counters/symbol_error", "counters/link_error_recovery", "counters/link_downed", "counters/port_rcv_errors",
     "counters/port_xmit_discards", "counters/local_link_integrity_errors", "counters/excessive_buffer_overrun_errors",

@@ -6,9 +6,15 @@ A dump is asked for only with "dump", and only where torch listens for it: throu
 import base64
 import errno
 import os
+import re
 import stat
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from ncheck.agent.files import open_regular
+from ncheck.agent.sources import within
 
 READS = (
     "/proc/PID/{stat,environ,status} of each rank, and the dump of the flight recorder where its variables say it is",
@@ -16,12 +22,17 @@ READS = (
 )
 
 _MOST = 16 << 20  # bytes of one dump that are read
+_BLOCK = 1 << 20  # of them at a time: many ranks are read at once
 _MOST_PACKED = 6 << 20  # bytes of all dumps of this node, packed
 _LONGEST = 4000  # characters of a path
 _PREFIX = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "NCCL_DEBUG_INFO_TEMP_FILE")
 _PIPE = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
 _LINE = b"1\n"  # torch takes any byte
 _MARGIN, _POLL, _QUIET = 2.0, 0.1, 0.5  # seconds
+_PATIENCE = 6.0  # seconds for the files of one rank, where torch is not asked
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_SILENT = "its file system does not answer"
+_BEGINNING = re.compile(rb"\x80|\s*\{|\0*\Z")  # of a pickle or of JSON; or it was never written, or not to the disk
 
 
 def answer(sources, arguments, timeout):
@@ -29,26 +40,53 @@ def answer(sources, arguments, timeout):
 
     Asked as {"ranks": [{"rank", "pid", "started", ...}], "dump": bool}.
     """
+    asked, dump = arguments["ranks"], bool(arguments.get("dump"))
     end = time.monotonic() + max(timeout - _MARGIN, 0.0)
-    found = [_Rank(one) for one in arguments["ranks"]]
-    if arguments.get("dump"):
-        _ask(found, end)
+    seconds = timeout if dump else min(timeout, _PATIENCE)
+    ranks = [_Rank(one) for one in asked]
+    with ThreadPoolExecutor(max(1, len(ranks))) as pool:
+        said = list(pool.map(lambda one: _said(one, seconds, dump, end), ranks))
     room = _MOST_PACKED
-    for one in found:
-        room -= one.read(room)
-    return {"ranks": [one.said for one in found]}
+    for entry in (one["dump"] for one in said if one["dump"]):
+        size = len(entry["data"] or "")
+        if size > room:
+            entry.update(data=None, read=0, error="left out: the dumps of this node are too large")
+        else:
+            room -= size
+    return {"ranks": said}
+
+
+def _said(one, seconds, dump, end):
+    """Let one rank's work be done, which may hang, and return what there is to say."""
+    if within(seconds, one.work, dump, end):
+        return one.said
+    return dict(one.said, tried=list(one.said["tried"]), dump=None, error=_SILENT)  # it may still go on with its own
 
 
 class _Rank:
     """One rank, and where its dump is."""
 
     def __init__(self, asked):
-        self.pid, self.number = asked["pid"], asked["rank"]
+        self.pid, self.number, self.started = asked["pid"], asked["rank"], asked["started"]
         self.said = {"pid": self.pid, "error": "", "asked": "", "tried": [], "began": None, "dump": None}
-        self.paths, self.pipe, self.user = [], "", None
+        self.paths, self.pipe, self.user, self.refused = [], "", None, ""
+
+    def work(self, dump, end):
+        """Look where its dump is, ask for one with `dump`, wait for it until then, and read it."""
+        self.look()
+        if self.said["error"]:
+            return
+        if dump:
+            before = _mark(self.newest()[1])
+            if self.ask():
+                self.wait(before, end)
+        self.read()
+
+    def look(self):
+        """Find out from the process itself where its dump would be."""
         try:
             began = _began(self.pid)
-            if began is None or began[0] != asked["started"]:
+            if began is None or began[0] != self.started:
                 self.said["error"] = "gone"
                 return
             self.said["began"] = began[1]
@@ -66,23 +104,21 @@ class _Rank:
         for prefix in named[:1] or _defaults(variables):
             path = "{}{}".format(prefix, self.number)
             self.said["tried"].append(path[:_LONGEST])
-            self.paths.append(self._inside(path))
+            self.paths.append(path)
         if variables.get(_PIPE):
-            self.pipe = self._inside("{}{}.pipe".format(variables[_PIPE], self.number))
-
-    def _inside(self, path):
-        """Return a path as the rank sees it, which may be in a container."""
-        if os.path.isabs(path):
-            return "/proc/{}/root{}".format(self.pid, path)
-        return "/proc/{}/cwd/{}".format(self.pid, path)
+            self.pipe = "{}{}.pipe".format(variables[_PIPE], self.number)
 
     def newest(self):
         """Return the path and state of the newest dump; (None, None) if there is none."""
         best = (None, None)
+        self.refused = ""
         for path in self.paths:
             try:
-                state = os.lstat(path)
-            except OSError:
+                with _folder(self.pid, path) as folder:
+                    state = os.stat(os.path.basename(path), dir_fd=folder, follow_symlinks=False)
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                    self.refused = self.refused or _why(error)
                 continue
             if best[1] is None or state.st_mtime > best[1].st_mtime:
                 best = (path, state)
@@ -90,129 +126,150 @@ class _Rank:
 
     def ask(self):
         """Write to the pipe that torch made for this rank; return whether it was asked."""
-        if self.said["error"]:
-            return False
         if not self.pipe:
             self.said["asked"] = "torch does not listen: {} is not set".format(_PIPE)
             return False
         try:
-            state = os.lstat(self.pipe)
-            if not stat.S_ISFIFO(state.st_mode) or state.st_uid != self.user:
-                self.said["asked"] = "torch does not listen: its pipe is not there"
-                return False
-            if not _holds(self.pid, state):
-                self.said["asked"] = "torch does not listen: the rank does not have its pipe open"
-                return False
-            pipe = os.open(self.pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                if _same(os.fstat(pipe), state):
-                    os.write(pipe, _LINE)
-                    self.said["asked"] = "asked"
-                    return True
-            finally:
-                os.close(pipe)
-            self.said["asked"] = "torch does not listen: its pipe was replaced"
+            with _folder(self.pid, self.pipe) as folder:
+                self.said["asked"] = self._asked(folder, os.path.basename(self.pipe))
         except OSError as error:
             self.said["asked"] = _why(error)
-        return False
+        return self.said["asked"] == "asked"
 
-    def read(self, room):
-        """Read the newest dump, and return how much room it takes."""
-        if self.said["error"]:
-            return 0
-        path, state = self.newest()
-        if path is None:
-            denied = [one for one in self.paths if _is_denied(one)]
-            if denied:
-                self.said["error"] = "permission denied"
-            return 0
-        entry = {
-            "path": self.said["tried"][self.paths.index(path)], "size": state.st_size, "mtime": state.st_mtime,
-            "owner": state.st_uid, "data": None, "read": 0, "error": "",
-        }  # fmt: skip
-        self.said["dump"] = entry
-        if not stat.S_ISREG(state.st_mode):
-            entry["error"] = "no regular file"
-        elif state.st_uid != self.user and os.geteuid() != self.user:
-            entry["error"] = "it belongs to another user"
-        else:
-            try:
-                data = _content(path, state)
-            except OSError as error:
-                entry["error"] = _why(error)
-                return 0
-            packed = base64.b64encode(zlib.compress(data, 1))
-            if len(packed) > room:
-                entry["error"] = "left out: the dumps of this node are too large"
-                return 0
-            entry["data"], entry["read"] = packed.decode(), len(data)
-            return len(packed)
-        return 0
+    def _asked(self, folder, name):
+        """Write to the pipe in this folder. Return "asked", or why not."""
+        state = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if not stat.S_ISFIFO(state.st_mode) or state.st_uid != self.user:
+            return "torch does not listen: its pipe is not there"
+        if not _holds(self.pid, name, state):
+            return "torch does not listen: the rank does not have its pipe open"
+        pipe = os.open(name, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            if not _same(os.fstat(pipe), state):
+                return "torch does not listen: its pipe was replaced"
+            os.write(pipe, _LINE)
+        finally:
+            os.close(pipe)
+        return "asked"
 
-
-def _ask(ranks, end):
-    """Ask for dumps, and wait until all are written."""
-    waiting = []
-    for one in ranks:
-        before = _mark(one.newest()[1])
-        if one.ask():
-            waiting.append([one, before, None, 0.0])
-    while waiting and time.monotonic() < end:
-        time.sleep(_POLL)
-        for entry in list(waiting):
-            one, before, last, since = entry
-            path, state = one.newest()
+    def wait(self, before, end):
+        """Wait until a new dump is written."""
+        last, since = None, 0.0
+        while time.monotonic() < end:
+            time.sleep(_POLL)
+            path, state = self.newest()
             now = _mark(state)
             if now == before:
                 continue
             if now != last:
-                entry[2:] = [now, time.monotonic()]
-            elif time.monotonic() - since >= _QUIET and state.st_size and _is_whole(path):
-                one.said["asked"] = "written"
-                waiting.remove(entry)
+                last, since = now, time.monotonic()
+            elif time.monotonic() - since >= _QUIET and state and state.st_size and self._is_whole(path):
+                self.said["asked"] = "written"
+                return
+
+    def read(self):
+        """Read the newest dump."""
+        path, state = self.newest()
+        if path is None:
+            self.said["error"] = self.refused
+            return
+        entry = {
+            "path": path[:_LONGEST], "size": state.st_size, "mtime": state.st_mtime, "owner": state.st_uid,
+            "data": None, "read": 0, "error": "",
+        }  # fmt: skip
+        self.said["dump"] = entry
+        if not stat.S_ISREG(state.st_mode):
+            entry["error"] = "no regular file"
+        elif state.st_uid != self.user:
+            entry["error"] = "it belongs to another user"
+        else:
+            try:
+                packed, entry["read"] = self._packed(path, state)
+            except OSError as error:
+                entry["error"] = _why(error)
+            else:
+                entry["data"] = base64.b64encode(packed).decode()
+
+    def _opened(self, path):
+        with _folder(self.pid, path) as folder:
+            return open(open_regular(os.path.basename(path), dir_fd=folder, follow=False), "rb")
+
+    def _is_whole(self, path):
+        """Return whether a dump has its end: a pickle's last opcode, or the brace of JSON."""
+        try:
+            with self._opened(path) as file:
+                file.seek(-1, os.SEEK_END)
+                return file.read(1) in (b".", b"}")
+        except OSError:
+            return False
+
+    def _packed(self, path, state):
+        """Return a dump, packed, and how many bytes of it; OSError for what nobody should be sent."""
+        with self._opened(path) as file:
+            if not _same(os.fstat(file.fileno()), state):
+                raise OSError(errno.ESTALE, "it was replaced while it was read")
+            block = file.read(min(_BLOCK, _MOST))
+            if not _BEGINNING.match(block):
+                raise OSError(errno.EINVAL, "it is no dump: it begins neither as a pickle nor as JSON")
+            packer, packed, size = zlib.compressobj(1), [], 0
+            while block:
+                packed.append(packer.compress(block))
+                size += len(block)
+                block = file.read(min(_BLOCK, _MOST - size))
+            return b"".join([*packed, packer.flush()]), size
+
+
+@contextmanager
+def _folder(pid, path):
+    """Give the folder of a path as a process sees it, which may be in a container, as a descriptor.
+
+    In another mount namespace no symbolic link is followed: the kernel would follow it into our own files.
+    """
+    way = os.path.dirname(path).strip("/") or "."
+    folder = os.open("/proc/{}/{}".format(pid, "root" if os.path.isabs(path) else "cwd"), _FOLDER)
+    try:
+        if _sees_ours(pid):
+            steps, more = [way], 0
+        else:
+            steps, more = [step for step in way.split("/") if step], os.O_NOFOLLOW
+            if ".." in steps:
+                raise OSError(errno.ELOOP, ".. is not followed in another mount namespace")
+        for step in steps:
+            above = folder
+            try:
+                folder = os.open(step, _FOLDER | more, dir_fd=above)
+            except OSError:
+                if more and stat.S_ISLNK(os.stat(step, dir_fd=above, follow_symlinks=False).st_mode):
+                    why = "a symbolic link is not followed in another mount namespace: {}".format(step)
+                    raise OSError(errno.ELOOP, why) from None
+                raise
+            os.close(above)
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _sees_ours(pid):
+    """Return whether a process sees the files that we see."""
+    mounts, root = ["/proc/{}/ns/mnt".format(one) for one in (pid, "self")], "/proc/{}/root".format(pid)
+    return os.readlink(mounts[0]) == os.readlink(mounts[1]) and _same(os.stat(root), os.stat("/"))
 
 
 def _mark(state):
     return state and (state.st_ino, state.st_size, state.st_mtime)
 
 
-def _is_whole(path):
-    """Return whether a dump has its end: a pickle's last opcode, or the brace of JSON."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) in (b".", b"}")
-    except OSError:
-        return False
-
-
-def _content(path, state):
-    """Read a regular file that nobody has replaced since it was looked at."""
-    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with open(number, "rb") as file:
-        if not _same(os.fstat(number), state):
-            raise OSError(errno.ESTALE, "it was replaced while it was read")
-        return file.read(_MOST)
-
-
 def _same(one, other):
     return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 
 
-def _is_denied(path):
-    try:
-        os.lstat(path)
-    except OSError as error:
-        return error.errno in (errno.EACCES, errno.EPERM)
-    return False
-
-
-def _holds(pid, state):
-    """Return whether a process has this file open."""
+def _holds(pid, name, state):
+    """Return whether a process has this file open. No other file of it is touched: its file system may hang."""
     folder = "/proc/{}/fd".format(pid)
-    for name in os.listdir(folder):
+    for number in os.listdir(folder):
         try:
-            if _same(os.stat(folder + "/" + name), state):
+            place = folder + "/" + number
+            if os.path.basename(os.readlink(place)) == name and _same(os.stat(place), state):
                 return True
         except OSError:
             continue

@@ -3,14 +3,13 @@
 import os
 import time
 
-from ncheck.agent.answers import MissingError
+from ncheck.agent.answers import WATCHED, MissingError
 from ncheck.agent.answers.gpus import _address, _nvml, _processes, on_pci, started
 
 READS = (
     "NVML, twice: use, memory, clocks and why they are low, power, temperature, ECC errors, processes of each GPU",
 )
 
-WATCHED = 2.0  # seconds between the two looks
 
 _SM, _GPU_SENSOR, _UNCORRECTED, _VOLATILE = 1, 0, 1, 0  # NVML's numbers
 

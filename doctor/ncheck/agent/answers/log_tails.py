@@ -10,13 +10,13 @@ import threading
 import time
 
 from ncheck.agent import commands
+from ncheck.agent.answers import WATCHED
 
 READS = (
     "/proc/PID/{fd,fdinfo} of the job's ranks and of what started them",
     "tail -c: the last 256 KiB of regular files that they write their output and logs to",
 )
 
-WATCHED = 2.0  # seconds between the two looks
 _TAIL, _MOST_BYTES = 256 * 1024, 2 * 1024 * 1024  # of one file, and of all on this node
 _MOST_FILES, _MOST_LOGS = 32, 4  # on this node; logs of one process besides its output
 _PATIENCE = 3.0  # seconds to read the end of one file
@@ -34,6 +34,7 @@ def answer(sources, arguments, timeout):
     """
     ranks = [rank["pid"] for rank in arguments["ranks"] if _started(rank["pid"]) == rank["started"]]
     pids = ranks + [pid for pid in arguments.get("launchers") or [] if pid not in ranks]
+    began = {pid: _started(pid) for pid in pids}
     outputs, files = {}, {}
     for pid in pids:
         outputs[str(pid)] = [_link("/proc/{}/fd/{}".format(pid, number)) for number in (1, 2)]
@@ -45,7 +46,7 @@ def answer(sources, arguments, timeout):
     chosen = list(files.values())[:_MOST_FILES]
     time.sleep(WATCHED)
     each = min(_TAIL, _MOST_BYTES // max(1, len(chosen)))
-    threads = [threading.Thread(target=_read, args=(file, each), daemon=True) for file in chosen]
+    threads = [threading.Thread(target=_read, args=(file, began, each), daemon=True) for file in chosen]
     for thread in threads:
         thread.start()
     until = time.monotonic() + _PATIENCE + 1.0
@@ -96,14 +97,19 @@ def _position(pid, number):
     return int(found.group(1)) if found and int(found.group(2), 8) & os.O_ACCMODE != os.O_RDONLY else None
 
 
-def _read(file, most):
+def _read(file, began, most):
     """Add the end of a file, its size, and by how much its writers have moved on."""
+    # The number of one that has ended since may be another process's by now.
+    writers = [one for one in file["seen"] if began[one[0]] is not None and _started(one[0]) == began[one[0]]]
+    if not writers:
+        file["error"] = "what writes to it has ended"
+        return
     file["grown"] = max(
-        (now - then for now, then in ((_position(pid, number), then) for pid, number, then in file["seen"])
+        (now - then for now, then in ((_position(pid, number), then) for pid, number, then in writers)
          if now is not None and then is not None),
         default=0,
     )  # fmt: skip
-    pid, number, _ = file["seen"][0]
+    pid, number, _ = writers[0]
     reply = commands.run(["sh", "-c", _READ, "sh", "/proc/{}/fd/{}".format(pid, number), str(most)], _PATIENCE)
     size, newline, text = reply.get("stdout", "").partition("\n")
     if reply.get("exit_status") == 0 and newline and size.isdigit():

@@ -5,6 +5,7 @@ import os
 import re
 
 from ncheck.agent.answers.environment import PATTERNS, SECRET
+from ncheck.agent.sources import within
 
 READS = (
     "/proc/*/{stat,cmdline,environ,status,fd} and the network namespace: ranks, and what is above and beneath them",
@@ -15,8 +16,11 @@ _MORE = (
     "SLURMD_*", "PADDLE_*", "PALS_*", "MPI_LOCAL*", "DMLC_*", "RAY_*", "ACCELERATE_*", "DEEPSPEED_*", "PL_*",
     "KUBERNETES_SERVICE_HOST", "HOSTNAME", "PYTHONFAULTHANDLER", "NCHECK", "ONEFLOW_*",
 )  # fmt: skip
-_MOST = 4096  # processes in the answer
+_MOST, _LARGEST = 4096, 4 * 1024 * 1024  # processes in the answer, and its characters, about
+_MOST_VARIABLES = 200  # of one process
+_PATIENCE = 0.5  # seconds for one process
 _LONGEST, _MOST_WORDS = 4000, 64  # characters of a value or a word, and words of a command line
+_WANTED, _SECRET = (re.compile("|".join(map(fnmatch.translate, names))) for names in (PATTERNS + _MORE, SECRET))
 _DEVICE = re.compile(r"^/dev/(nvidia\d+|kfd)$")
 
 
@@ -34,19 +38,35 @@ def answer(sources, arguments, timeout):
     for pid in table:
         if pid in own or table[pid]["parent"] == 2 or pid == 2:  # children of kthreadd have no environment
             continue
-        try:
-            environment = _environment(pid)
-        except OSError as error:
-            if not isinstance(error, (FileNotFoundError, ProcessLookupError)):
-                hidden.append(pid)
+        # What sleeps in the kernel with its memory locked holds up whoever reads these files.
+        looked = within(_PATIENCE, _looked, pid)
+        if not looked or looked[0] is None:
+            hidden.append(pid)
             continue
-        command = " ".join(_argv(pid))
-        if wanted & set(environment) or any(one.search(command) for one in patterns) or _devices(pid):
+        environment, command, devices = looked[0]
+        if wanted & set(environment) or any(one.search(command) for one in patterns) or devices:
             chosen.add(pid)
     around = set().union(*(_above(pid, table) for pid in chosen)) if chosen else set()
     listed = (chosen | _beneath(chosen, table) | around) - own - {0, 1}
-    processes = [entry for entry in (_described(pid, table[pid]) for pid in sorted(listed)[:_MOST]) if entry]
-    return {"processes": processes, "left_out": max(0, len(listed) - _MOST), "hidden": len(hidden)}
+    processes, size = [], 0
+    for pid in sorted(listed)[:_MOST]:
+        described = within(_PATIENCE, _described, pid, table[pid])
+        if described and described[0]:
+            size += len(str(described[0]))
+            if size > _LARGEST:
+                break
+            processes.append(described[0])
+    return {"processes": processes, "left_out": len(listed) - len(processes), "hidden": len(hidden)}
+
+
+def _looked(pid):
+    """Return variables, command line and GPUs; ({}, "", []) of a process that has ended, None if it may not be read."""
+    try:
+        return _environment(pid), " ".join(_argv(pid)), _devices(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        return {}, "", []
+    except OSError:
+        return None
 
 
 def _pids():
@@ -130,9 +150,10 @@ def _described(pid, entry):
 
 def _chosen(environment):
     """Return the variables that matter for a job, and the names of those whose values stay here."""
-    names = [name for name in environment if any(fnmatch.fnmatchcase(name, one) for one in PATTERNS + _MORE)]
-    secret = [name for name in names if any(fnmatch.fnmatchcase(name.upper(), one) for one in SECRET)]
-    return {name: environment[name][:_LONGEST] for name in sorted(names) if name not in secret}, sorted(secret)
+    names = [name for name in environment if _WANTED.match(name)]
+    secret = [name for name in names if _SECRET.match(name.upper())]
+    kept = [name for name in sorted(names) if name not in secret][:_MOST_VARIABLES]
+    return {name: environment[name][:_LONGEST] for name in kept}, sorted(secret)
 
 
 def _status(pid):

@@ -9,11 +9,13 @@ import re
 import socket
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from ncheck.agent import commands
 from ncheck.agent.answers.addresses import by_library
 from ncheck.agent.answers.names import resolved
 from ncheck.agent.elf import Library
+from ncheck.agent.sources import within
 
 READS = (
     "/proc/PID/maps of the job's ranks: which libnccl they have loaded",
@@ -25,6 +27,7 @@ APART = 10.0  # seconds from one question to the next: between them a job that w
 _LONGEST = 2 * 1024 * 1024  # bytes of an answer; 3,000 ranks in JSON
 _LINE = 4096
 _PATIENCE = 1.5  # seconds for a connection and a greeting; a stopped process may hold the port and never greets
+_READING = 2.0  # seconds to read which libraries a rank has: its memory map, or their file system, may be held up
 _TRIES = 4  # all processes of a node share the port, and the kernel picks one for each connection
 _COLLECTING = 4  # seconds that RAS waits for other processes; then it may wait for 5 more
 _LAST = 1.0  # seconds at the end, for what was read until then
@@ -44,7 +47,8 @@ def answer(sources, arguments, timeout):
     that are not asked, from the first to before the second}.
     """
     ends = time.monotonic() + timeout - _LAST
-    ranks = [_library(rank) for rank in arguments["ranks"]]
+    with ThreadPoolExecutor(max(1, len(arguments["ranks"]))) as pool:
+        ranks = list(pool.map(_library_in_time, arguments["ranks"]))
     asked = []
     if arguments["at"]:
         try:
@@ -63,6 +67,12 @@ def _addresses():
     else:
         found = getifaddrs()
     return sorted({one["ip"] for _, addresses in found.values() for one in addresses})
+
+
+def _library_in_time(rank):
+    found = within(_READING, _library, rank)
+    why = "no answer within {:g} s".format(_READING)
+    return found[0] if found else {"pid": rank["pid"], "path": "", "version": "", "error": why}
 
 
 def _library(rank):
@@ -89,12 +99,11 @@ def _version(path):
     """Return the version that a libnccl carries, "" where it says none."""
     try:
         library = Library(path)
+        said = library.constant(b"NCCL version 2.")
+        library.close()
     except (OSError, ValueError):
         return ""
-    try:
-        return library.constant(b"NCCL version 2.")[len("NCCL version ") :]
-    finally:
-        library.close()
+    return said[len("NCCL version ") :]
 
 
 def _asked_rank(ranks, spare):

@@ -8,6 +8,7 @@ import re
 import threading
 import time
 
+from ncheck.agent.answers import WATCHED
 from ncheck.agent.answers.listen import described, pid_of
 from ncheck.agent.answers.names import resolved
 from ncheck.agent.net_namespaces import addresses, endpoint, folders, interfaces, is_still, own_namespace
@@ -21,7 +22,6 @@ READS = (
     "getaddrinfo(3) of MASTER_ADDR of the ranks",
 )
 
-WATCHED = 2.0  # seconds between both looks
 _RESOLVING = 4.0  # seconds for all names
 _MOST, _MOST_OTHERS, _MOST_LISTENERS = 8192, 4096, 64  # sockets in the answer; of a namespace those of other processes
 

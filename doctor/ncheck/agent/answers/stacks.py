@@ -3,12 +3,13 @@
 import json
 import os
 import re
-import stat
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from ncheck.agent import commands
+from ncheck.agent import commands, own_files
+from ncheck.agent.answers import WATCHED
 from ncheck.agent.sources import within
 
 READS = (
@@ -16,15 +17,15 @@ READS = (
     "/proc/PID/task/*/{stat,status,wchan,syscall,stack}, and the lines of source code at the frames of the stacks",
 )
 
-WATCHED = 2.0  # seconds between the first and the last look
 _LOOKS = (0.0, 0.25, 0.65)  # and 1.0: when, in parts of that time; uneven, so that no regular step is met each time
 _PATIENCE = 5.0  # seconds for one py-spy: it reads the interpreter's file, which may lie on a mount that hangs
+_PATIENCE_DEEPER = 20.0  # and for one that pauses the process: not begun where less than half of that is left
 _ATTEMPTS = 3  # a process that runs may be read while its frames change
 _AT_ONCE = 8
 _MOST_RANKS, _MOST_CHILDREN, _MOST_OF_ONE_RANK = 64, 96, 24  # processes
+_MOST_OFTEN = 64  # processes that are looked at each time: the others at the first and at the last
 _MOST_THREADS, _MOST_TASKS, _MOST_FRAMES = 64, 32, 100
 _LONGEST, _LONGEST_WORDS = 300, 600  # characters of a name or line, and of an error
-_LARGEST_SOURCE = 4 * 1024 * 1024  # bytes of a source file
 
 
 def answer(sources, arguments, timeout):
@@ -42,12 +43,13 @@ def answer(sources, arguments, timeout):
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for part in (*_LOOKS, 1.0):
             time.sleep(max(0.0, begun + part * WATCHED - time.monotonic()))
-            list(pool.map(lambda one: one.look(frames, ends, _Watched.look_at_all), watched))
+            now = watched if part in (0.0, 1.0) else watched[:_MOST_OFTEN]
+            list(pool.map(lambda one: one.look(frames, ends), now))
             if time.monotonic() > ends:
                 break
         if arguments.get("native"):
-            list(pool.map(lambda one: one.look(frames, ends, _Watched.look_deeper), watched))
-    within(min(_PATIENCE, max(0.5, ends - time.monotonic())), frames.add_source_lines)
+            list(pool.map(lambda one: one.look_deeper(frames, begun + timeout - 1.0), watched))
+    frames.add_source_lines(time.monotonic() + min(_PATIENCE, max(0.5, ends - time.monotonic())))
     return {
         "processes": [one.described() for one in watched], "frames": frames.listed(), "machine": os.uname().machine,
         "ptrace_scope": _ptrace_scope(), "ticks_per_second": os.sysconf("SC_CLK_TCK"),
@@ -61,53 +63,33 @@ class _Frames:
     def __init__(self):
         self.lock = threading.Lock()
         self.numbers, self.lines = {}, {}
-        self.files = {}  # {(path on this node, user of its process): [(line, number of the frame)]}
+        self.files = {}  # {own_files.Owner of the process: {path: [(line, number of the frame)]}}
 
-    def number(self, frame, root, user):
+    def number(self, frame, owner):
         file, short, line = str(frame.get("filename") or ""), str(frame.get("short_filename") or ""), frame.get("line")
         line = line if isinstance(line, int) and 0 <= line < 1 << 31 else 0
         key = (str(frame.get("name") or "")[:_LONGEST], file[-_LONGEST:], short[-_LONGEST:], line)
         with self.lock:
             if key not in self.numbers:
                 self.numbers[key] = len(self.numbers)
-                self.files.setdefault((root + file, user), []).append((line, self.numbers[key]))
+                self.files.setdefault(owner, {}).setdefault(file, []).append((line, self.numbers[key]))
             return self.numbers[key]
 
-    def add_source_lines(self):
+    def add_source_lines(self, ends):
         """Read what stands at the places of the frames, each file once.
 
-        On a mount that hangs this does not come back: what was read before stays.
+        Of what lies on a mount that hangs, what was read before it stays.
         """
-        for (path, user), wanted in list(self.files.items()):
-            text = _source(path, user)
-            for line, number in wanted:
-                if 0 < line <= len(text):
-                    self.lines[number] = text[line - 1].strip()[:_LONGEST]
-        return True
+        try:
+            readers = [own_files.Reader(owner, files) for owner, files in self.files.items()]
+            for reader in readers:
+                self.lines.update((number, text[:_LONGEST]) for number, text in reader.lines(ends))
+        except OSError:
+            pass  # no process more may be started: the stacks are told without
 
     def listed(self):
         with self.lock:
             return [[*key, self.lines.get(number, "")] for key, number in self.numbers.items()]
-
-
-def _source(path, user):
-    """Return the lines of a Python file; none of what the process itself may not read: the path is its own word."""
-    try:
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK) if path.endswith(".py") else None
-    except (OSError, ValueError):
-        number = None
-    if number is None:
-        return []
-    try:
-        status = os.fstat(number)
-        readable = status.st_uid == user or status.st_mode & stat.S_IROTH
-        if not stat.S_ISREG(status.st_mode) or not readable or status.st_size > _LARGEST_SOURCE:
-            return []
-        return os.read(number, _LARGEST_SOURCE).decode("utf-8", "replace").split("\n")
-    except OSError:
-        return []
-    finally:
-        os.close(number)
 
 
 class _Watched:
@@ -117,12 +99,12 @@ class _Watched:
         self.sources, self.pid, self.rank, self.started = sources, pid, rank, started
         self.program = self.untrusted = None
         self.samples, self.tasks, self.times, self.native = [], [], [], None
-        self.error, self.root, self.user, self.gone, self.hangs = "", "", None, False, False
+        self.error, self.owner, self.gone, self.hangs = "", None, False, False
 
-    def look(self, frames, ends, how):
+    def look(self, frames, ends):
         """Look at it in a thread of its own, which is left alone if it does not come back."""
         if not (self.hangs or self.gone):
-            self.hangs = not within(min(_PATIENCE, max(0.1, ends - time.monotonic())), how, self, frames)
+            self.hangs = not within(min(_PATIENCE, max(0.1, ends - time.monotonic())), self.look_at_all, frames)
 
     def look_at_all(self, frames):
         """Take one sample of what the kernel says, and of the Python stacks."""
@@ -133,15 +115,24 @@ class _Watched:
             if self.program is None:
                 self.program, self.untrusted = self.found()
             if self.program and (self.samples or not self.error):
-                sample = self.sampled(frames, ["--nonblocking"])
+                sample = self.sampled(frames, ["--nonblocking"], _PATIENCE)
                 self.samples += [sample] if sample is not None else []
         return True
 
-    def look_deeper(self, frames):
-        """Take one sample with native frames, which pauses the process: one that is stopped is left alone."""
-        if self.samples and _stat(self.pid)[:1] in (["R"], ["S"]):
-            self.native = self.sampled(frames, ["--native"])
-        return True
+    def look_deeper(self, frames, ends):
+        """Take one sample with native frames, which pauses the process: only if each of its threads runs or sleeps.
+
+        One in state D does not stop: py-spy waits for it, and if that is ended meanwhile, the job stops for good.
+        """
+        seconds = min(_PATIENCE_DEEPER, ends - time.monotonic())
+        fit = self.samples and not (self.hangs or self.gone) and seconds >= _PATIENCE_DEEPER / 2
+        if fit and self.is_there() and _states(self.pid) <= {"R", "S"}:
+            self.native = self.sampled(frames, ["--native"], seconds, attempts=1)
+            if self.native is None:
+                self.error = "--native: " + self.error
+            if _left_stopped(self.pid):
+                self.error = "process {0} was left stopped by py-spy --native: kill -CONT {0}".format(self.pid)
+                self.samples = []  # the report names the error of a process without stacks
 
     def is_there(self):
         """Whether the process is still the one that was asked about, and has not ended."""
@@ -151,12 +142,12 @@ class _Watched:
         self.started = self.started or int(now[19])
         return int(now[19]) == self.started and (self.pid == self.rank or _beneath(self.pid, self.rank))
 
-    def sampled(self, frames, options):
+    def sampled(self, frames, options, seconds, attempts=_ATTEMPTS):
         """Return the threads as py-spy sees them; None if it could not, and then the error says why."""
         argv = [self.program, "dump", "--json", *options, "--pid", str(self.pid)]
         environment = dict(self.sources.job.login_environment, NO_COLOR="1")
-        for _ in range(_ATTEMPTS):
-            reply = self.sources.as_root(argv, _PATIENCE, environment, tail=False)
+        for _ in range(attempts):
+            reply = self.sources.as_root(argv, seconds, environment, tail=False)
             if reply["status"] == "ok" and reply.get("exit_status") == 0:
                 try:
                     threads = [_thread(one, frames, self) for one in json.loads(reply["stdout"])[:_MOST_THREADS]]
@@ -177,42 +168,30 @@ class _Watched:
     def found(self):
         """Return the py-spy to use, and one that was found but belongs to somebody who is not trusted with that.
 
-        It lies beside the rank's own interpreter, in its environment, or on PATH.
+        It lies on PATH. One beside the rank's interpreter or in its environment is used for this user's own ranks
+        only, never as root nor out of a container: the rank itself says where these are.
         """
-        self.user = os.stat("/proc/{}".format(self.pid)).st_uid
-        self.root = "" if _link(self.pid, "ns/mnt") == _link("self", "ns/mnt") else "/proc/{}/root".format(self.pid)
-        pairs = (pair.partition("=") for pair in _text(self.pid, "environ", 1 << 20).split("\0"))
-        variables = {name: value for name, _, value in pairs if name in ("VIRTUAL_ENV", "CONDA_PREFIX") and value}
-        exe, words = _link(self.pid, "exe"), _text(self.pid, "cmdline").partition("\0")[0]
-        folders = [folder + "/bin" for folder in variables.values()]
-        folders += [os.path.dirname(path) for path in (words, exe) if path.startswith("/")]
-        candidates = [self.root + folder + "/py-spy" for folder in folders if folder.startswith("/")]
-        path = self.sources.job.environment.get("PATH", "").split(":") + commands.SYSTEM_FOLDERS.split(":")
-        path.append(os.path.expanduser("~/.local/bin"))
-        candidates += [folder + "/py-spy" for folder in path if folder.startswith("/")]
+        self.owner = _owner(self.pid)
+        by_root, job = os.geteuid() == 0 or self.sources.sudo, self.sources.job
+        environment = job.login_environment if by_root else job.environment
+        folders = self.folders() if not by_root and self.owner[:2] == ("", os.geteuid()) else []
+        folders += environment.get("PATH", "").split(":") + commands.SYSTEM_FOLDERS.split(":")
+        folders.append(os.path.expanduser("~/.local/bin"))
         refused = ""
-        for one in candidates:
-            if os.access(one, os.X_OK) and os.path.isfile(one):
-                if self.may_be_run(one):
+        for folder in folders:
+            one = os.path.realpath(folder + "/py-spy")  # what is checked is what is run
+            if folder.startswith("/") and os.access(one, os.X_OK) and os.path.isfile(one):
+                if not one.startswith("/proc/") and (not by_root or own_files.is_ours_alone(one)):
                     return one, ""
                 refused = refused or one
         return None, refused
 
-    def may_be_run(self, program):
-        """Whether it is no risk to run it: as root nothing that another user or a container could have put there."""
-        if os.geteuid() != 0 and not self.sources.sudo:
-            return True
-        if self.root and program.startswith("/proc/"):
-            return False
-        path = os.path.realpath(program)
-        while True:
-            status = os.stat(path)
-            others = status.st_mode & (0o002 if status.st_gid == 0 or status.st_uid else 0o022)
-            if status.st_uid not in (0, os.getuid()) or (others and not status.st_mode & stat.S_ISVTX):
-                return False
-            if path == "/":
-                return True
-            path = os.path.dirname(path)
+    def folders(self):
+        """Return where the rank's own py-spy may lie."""
+        pairs = (pair.partition("=") for pair in _text(self.pid, "environ", 1 << 20).split("\0"))
+        variables = {name: value for name, _, value in pairs if name in ("VIRTUAL_ENV", "CONDA_PREFIX") and value}
+        programs = (_text(self.pid, "cmdline").partition("\0")[0], _link(self.pid, "exe"))
+        return [folder + "/bin" for folder in variables.values()] + [os.path.dirname(path) for path in programs]
 
     def described(self):
         samples, tasks, times = list(self.samples), list(self.tasks), list(self.times)
@@ -235,7 +214,7 @@ def _thread(one, frames, process):
         "name": str(one.get("thread_name") or "")[:_LONGEST], "id": str(one.get("thread_id"))[:_LONGEST],
         "tid": tid if isinstance(tid, int) else None, "active": bool(one.get("active")),
         "gil": bool(one.get("owns_gil")),
-        "stack": [frames.number(it, process.root, process.user) for it in one["frames"][:_MOST_FRAMES]],
+        "stack": [frames.number(it, process.owner) for it in one["frames"][:_MOST_FRAMES]],
     }  # fmt: skip
 
 
@@ -271,6 +250,35 @@ def _task(pid, tid):
 def _stat(pid):
     """Return the fields of /proc/PID/stat from the state on: S 1 4711 ...; none for a process that is gone."""
     return _text(pid, "stat").rpartition(")")[2].split()
+
+
+def _owner(pid):
+    """Return whose process it is."""
+    root = "" if _link(pid, "ns/mnt") == _link("self", "ns/mnt") else "/proc/{}/root".format(pid)
+    status = os.stat("/proc/{}".format(pid))
+    return own_files.Owner(root, status.st_uid, status.st_gid)
+
+
+def _of_tasks(pid, name):
+    """Return the texts of one file of each thread; none for a process that is gone."""
+    try:
+        return [_text(pid, "task/{}/{}".format(tid, name)) for tid in os.listdir("/proc/{}/task".format(pid))]
+    except OSError:
+        return []
+
+
+def _states(pid):
+    """Return the states of all threads: {"R", "S"}."""
+    return {text.rpartition(")")[2].strip()[:1] for text in _of_tasks(pid, "stat")}
+
+
+def _left_stopped(pid):
+    """Whether it is stopped, or will be as soon as a thread wakes up that py-spy has told to."""
+    ends = time.monotonic() + 2.0
+    while "t" in _states(pid) and time.monotonic() < ends:  # by sudo, py-spy ends a little later
+        time.sleep(0.02)
+    pending = re.findall(r"(?m)^SigPnd:\s*([0-9a-f]+)", "".join(_of_tasks(pid, "status")))
+    return "T" in _states(pid) or any(int(one, 16) >> (signal.SIGSTOP - 1) & 1 for one in pending)
 
 
 def _beneath(pid, above):

@@ -190,6 +190,7 @@ def _alone(seen: Sequence[Watched]) -> Iterator[Sign]:
             yield one.clue("deadlock", Grade.POSSIBLE, pace, others=("data_loader", "storage_hang", "slow_rank"))
 
 
+_WRITES_FAST = 1 << 26  # bytes of one file in the same time: the job gets on with it
 _MUCH, _ENOUGH = 1 << 20, 1 << 16  # bytes of files while the ranks were watched: of a checkpoint, of work
 
 
@@ -203,7 +204,10 @@ def _writes(seen: Sequence[Watched]) -> Iterator[Sign]:
     for one, it in ((one, it) for one, files in zip(seen, found, strict=True) for it in files):
         pace = f"{moved(it.grown)} in {one.facts.seconds:.0f} s, {moved(it.end)} so far"
         text = f"{one.rank.shown} writes {clean(it.path)}: {pace}"
-        yield one.clue("checkpoint_write", Grade.LIKELY if idle else Grade.POSSIBLE, text)
+        if it.grown >= _WRITES_FAST:
+            yield Motion(SOURCE, None, one.rank.node, moves=True, text=text)
+        else:
+            yield one.clue("checkpoint_write", Grade.LIKELY if idle else Grade.POSSIBLE, text)
 
 
 def _ended_loaders(one: Watched) -> Iterator[Sign]:
@@ -243,7 +247,7 @@ def _motions(seen: Sequence[Watched]) -> Iterator[Motion]:
         if motion := _motion(one, alone=alone):
             moves, text = motion
             number = one.rank.rank
-            yield Motion(SOURCE, number, one.rank.node, moves, f"{one.rank.shown} {text}")
+            yield Motion(SOURCE, number, one.rank.node, moves, f"{one.rank.shown} {text}", pid=one.rank.pid)
 
 
 def _motion(one: Watched, *, alone: bool) -> tuple[bool, str] | None:  # noqa: PLR0911  one for each sign

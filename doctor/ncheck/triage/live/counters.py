@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ncheck.facts.counters import CountersFacts, NicTraffic, PortTraffic, TcpTraffic
+from ncheck.facts.jobs import jobs_of
 from ncheck.facts.processes import ProcessesFacts
 from ncheck.facts.sockets import SocketsFacts
 from ncheck.parse.interface_names import Kind, kind_by_name
@@ -31,7 +32,8 @@ _FLOWS, _STILL = 8e6, 1e6  # bytes in two seconds
 def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
     """Yield whether the job's nodes exchange data, and errors that grow."""
     facts = {node: one for node, one in cluster.facts(CountersFacts).items() if node in job.nodes}
-    yield from _flow(job, facts)
+    others = [one for one in jobs_of(cluster) if one.key != job.key and set(one.nodes) & set(job.nodes)]
+    yield from _flow(job, facts, shared=bool(others))
     sockets = cluster.facts(SocketsFacts)
     again = {node: _resent(one) for node, one in facts.items() if _is_the_jobs(job, node, sockets.get(node))}
     yield from _resending(job, facts, {node: one for node, one in again.items() if one})
@@ -53,12 +55,15 @@ def _wires(facts: CountersFacts) -> dict[str, NicTraffic]:
 # Whether data flows
 
 
-def _flow(job: Job, facts: Mapping[str, CountersFacts]) -> Iterator[Sign]:
+def _flow(job: Job, facts: Mapping[str, CountersFacts], *, shared: bool) -> Iterator[Sign]:
+    """Yield whether data flows between the nodes. On nodes that another job uses too, it may be the other's."""
     if len(job.nodes) < 2 or set(facts) < set(job.nodes):  # noqa: PLR2004  one node alone exchanges nothing
         return
     both = {node: max(map(min, _amounts(one)), default=0) for node, one in facts.items()}
     either = {node: max(map(max, _amounts(one)), default=0) for node, one in facts.items()}
     still = [node for node, most in either.items() if most < _STILL]
+    if shared:
+        return
     if all(least >= _FLOWS for least in both.values()):
         text = f"each node sent and received {moved(min(both.values()))} or more in 2 s"
         yield Motion("counters", None, "", moves=True, text=text)

@@ -49,6 +49,8 @@ def _missing(job: Job, cluster: Cluster) -> Iterator[Sign]:
     nodes = max(
         (_whole(one, "GROUP_WORLD_SIZE", "SLURM_NNODES", "SLURM_JOB_NUM_NODES") for one in job.ranks), default=0
     )
+    if nodes == 0 and set(job.nodes) == set(cluster.names) and any(one.local_rank is not None for one in job.ranks):
+        return  # each of these nodes has all of its ranks: the others are on nodes that were not named
     if missing and len(looked_at) == len(cluster) and nodes <= len(cluster):
         text = f"{listed('rank', sorted(missing))} of {job.size}: no process on {listed('', cluster.names)}"
         sure = len(cluster) > 1 or nodes == len(cluster)

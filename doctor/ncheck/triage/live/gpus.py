@@ -11,15 +11,17 @@ from statistics import median
 
 from ncheck.facts.gpu_activity import GpuActivity, GpuActivityFacts, GpuLook
 from ncheck.facts.processes import ProcessesFacts
+from ncheck.facts.stacks import StacksFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Unread
 from ncheck.model.job import Job, RankProcess
 from ncheck.text import size
 from ncheck.triage.clue import Clue, Motion, Sign
+from ncheck.triage.positions import Kind, position_of
 from ncheck.triage.signature import Grade
 from ncheck.triage.watched import clean
 
-READS = (GpuActivityFacts, ProcessesFacts)
+READS = (GpuActivityFacts, ProcessesFacts, StacksFacts)
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,17 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
     for one in used:
         yield from _slow(one, used)
         yield from _full(one, job)
-    yield from _idle(used)
+    if not any(_serves(cluster.facts(StacksFacts).get(one.node), one) for one in used):
+        yield from _idle(used)
     for one in used:
         yield from _motion(one)
+
+
+def _serves(stacks: StacksFacts | None, used: _Used) -> bool:
+    """Return whether the rank of a GPU waits for requests: then all that is idle waits for them too."""
+    seen = stacks.of(used.rank.pid) if stacks and used.rank else None
+    looks = seen.looks if seen and isinstance(seen.looks, tuple) else ()
+    return any(position_of(thread.frames).kind is Kind.SERVICE for look in looks for thread in look)
 
 
 def _rank_of(gpu: GpuActivity, node: str, job: Job, processes: ProcessesFacts | None) -> RankProcess | None:
@@ -145,7 +155,7 @@ def _idle(used: Sequence[_Used]) -> Iterator[Sign]:
         (one,) = idle
         least = min(look.use or 0 for other in others for look in other.gpu.looks)
         text = f"{one.shown} does nothing, the other {len(others)} of the job are at least {least} % busy"
-        yield one.clue("gpu_idle", Grade.LIKELY, text, others=("data_loader", "slow_rank", "deadlock"))
+        yield one.clue("gpu_idle", Grade.POSSIBLE, text, others=("data_loader", "slow_rank", "deadlock"))
 
 
 _MOVES_MEMORY, _WORKING, _WAITING = 10, 0.5, 0.45  # percent; shares of the power limit
@@ -160,9 +170,9 @@ def _motion(one: _Used) -> Iterator[Motion]:
         return (look.power or 0) / look.power_limit if look.power_limit else 0.0
 
     if one.always(lambda look: (look.memory_use or 0) >= _MOVES_MEMORY or power(look) >= _WORKING):
-        yield Motion("gpus", rank.rank, one.node, moves=True, text=f"{one.shown} computes")
+        yield Motion("gpus", rank.rank, one.node, moves=True, text=f"{one.shown} computes", pid=rank.pid)
     elif one.always(lambda look: (look.use or 0) < _QUIET):
-        yield Motion("gpus", rank.rank, one.node, moves=False, text=f"{one.shown} does nothing")
+        yield Motion("gpus", rank.rank, one.node, moves=False, text=f"{one.shown} does nothing", pid=rank.pid)
     elif one.always(lambda look: (look.use or 0) >= 95 and look.memory_use in (0, 1) and power(look) <= _WAITING):  # noqa: PLR2004
         text = f"{one.shown} is busy, moves no memory and takes little power: its kernel waits"
-        yield Motion("gpus", rank.rank, one.node, moves=False, text=text, waits=True)
+        yield Motion("gpus", rank.rank, one.node, moves=False, text=text, waits=True, pid=rank.pid)

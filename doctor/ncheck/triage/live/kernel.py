@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ncheck.facts.activity import TICKS
+from ncheck.facts.gpu_activity import GpuActivityFacts
 from ncheck.facts.kernel_messages import KernelMessage, KernelMessagesFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.job import Job, RankProcess
@@ -19,7 +20,7 @@ from ncheck.triage.signature import Grade, Reading
 from ncheck.triage.signatures import SIGNATURES
 from ncheck.triage.watched import clean
 
-READS = (KernelMessagesFacts,)
+READS = (KernelMessagesFacts, GpuActivityFacts)
 
 
 _SLACK = 5.0  # seconds by which the kernel's two clocks may differ
@@ -32,7 +33,25 @@ def signs(job: Job, cluster: Cluster) -> Iterator[Sign]:
         if here:
             began = min(one.process.started for one in here) / TICKS - _SLACK
             recent = [message for message in facts.messages if message.seconds >= began]
-            yield from _clues(node, {pid: one for one in here for pid in _pids(one)}, recent)
+            ranks = {pid: one for one in here for pid in _pids(one)}
+            used = _gpus_of(ranks, cluster.facts(GpuActivityFacts).get(node))
+            own = [one for one in recent if not _is_of_another_gpu(one, used)]
+            yield from _clues(node, ranks, own, sure=bool(used))
+
+
+def _gpus_of(ranks: Mapping[int, RankProcess], facts: GpuActivityFacts | None) -> tuple[str, ...]:
+    """Return the PCI addresses of the GPUs on which the job computes, as far as they are known."""
+    gpus = facts.gpus if facts else ()
+    return tuple(gpu.pci.lower() for gpu in gpus if gpu.pci and ranks.keys() & (gpu.processes or {}).keys())
+
+
+# NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
+_GPU = re.compile(r"Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\)")
+
+
+def _is_of_another_gpu(message: KernelMessage, used: tuple[str, ...]) -> bool:
+    match = _GPU.search(message.text)
+    return bool(match and used and not any(gpu.startswith(match[1].lower()) for gpu in used))
 
 
 def _pids(rank: RankProcess) -> list[int]:
@@ -48,7 +67,8 @@ class _Found:
     rank: RankProcess | None
 
 
-def _clues(node: str, ranks: Mapping[int, RankProcess], messages: list[KernelMessage]) -> Iterator[Clue]:
+def _clues(node: str, ranks: Mapping[int, RankProcess], messages: list[KernelMessage], *, sure: bool) -> Iterator[Clue]:
+    """Yield a clue for each cause. `sure`: a GPU that a message is about is one of the job's."""
     names = {one.process.name for one in ranks.values()}
     lasting = _lasting(messages)
     found: dict[tuple[str, int | None], list[_Found]] = {}
@@ -57,7 +77,9 @@ def _clues(node: str, ranks: Mapping[int, RankProcess], messages: list[KernelMes
         if reading and (told := _about(reading, message, ranks, names)):
             found.setdefault((told.reading.cause, told.rank.pid if told.rank else None), []).append(told)
     for several in found.values():
-        yield _clue(node, max(several, key=lambda one: (one.reading.grade, one.message.seconds)), len(several))
+        yield _clue(
+            node, max(several, key=lambda one: (one.reading.grade, one.message.seconds)), len(several), sure=sure
+        )
 
 
 def _readings(text: str) -> Iterator[Reading]:
@@ -128,12 +150,12 @@ def _about(
     return _Found(reading, message, rank)
 
 
-def _clue(node: str, found: _Found, times: int) -> Clue:
+def _clue(node: str, found: _Found, times: int, *, sure: bool) -> Clue:
     reading, rank = found.reading, found.rank
     whose = f" about {rank.shown}" if rank else ""
     often = f", {times} such messages" if times > 1 else ""
     text = f"the kernel of {node} says{whose}{often}: {clean(found.message.text)}"
-    certain = reading.grade is Grade.CERTAIN and (rank is not None or reading.cause == "gpu_fault")
+    certain = reading.grade is Grade.CERTAIN and (rank is not None or (sure and reading.cause == "gpu_fault"))
     ranks = () if rank is None or rank.rank is None else (rank.rank,)
     return Clue(
         "kernel", reading.cause, reading.grade, text, ranks, (node,), still=not certain, others=reading.others,

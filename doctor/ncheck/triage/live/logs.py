@@ -72,7 +72,8 @@ _GRADES = {Confidence.HIGH: Grade.CERTAIN, Confidence.MEDIUM: Grade.LIKELY, Conf
 def _clue(job: Job, diagnosis: Diagnosis, logs: list[_Read], *, goes_on: bool) -> Clue:
     """Return a diagnosis of the logs as a clue.
 
-    A rank that reports its own end counts in any case, unless its log or the job goes on: it may have dealt with it.
+    A rank that reports its own end counts in any case where its process has ended: else it may have dealt with it, or
+    it is of an earlier life of the job.
     """
     line = diagnosis.lines[0]
     source = logs[line.order[0]]
@@ -82,12 +83,17 @@ def _clue(job: Job, diagnosis: Diagnosis, logs: list[_Read], *, goes_on: bool) -
         ranks = (source.rank.rank,)
     places = [found.node for rank in ranks if (found := job.numbered(rank))]
     named = [node for node in diagnosis.nodes if node in job.nodes]
-    ended = grade >= Grade.LIKELY and bool(diagnosis.kind) and not source.tail.grown and not goes_on
+    gone = bool(ranks) and all(_is_gone(job.numbered(rank)) for rank in ranks)
+    ended = grade >= Grade.LIKELY and bool(diagnosis.kind) and gone and not source.tail.grown and not goes_on
     return Clue(
         "logs", diagnosis.cause, grade, _evidence(line, source), ranks,
         tuple(dict.fromkeys((*named, *places))), still=not ended, others=diagnosis.others, kind=diagnosis.kind,
         meaning=redact(diagnosis.meaning), fix=redact(diagnosis.fix),
     )  # fmt: skip
+
+
+def _is_gone(rank: RankProcess | None) -> bool:
+    return rank is None or rank.process.state == "Z"
 
 
 def _evidence(line: Line, source: _Read) -> str:

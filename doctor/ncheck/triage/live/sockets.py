@@ -358,10 +358,10 @@ def _motions(job: Job, seen: Connections, waiting: Sequence[End]) -> Iterator[Mo
         total = sum(amounts)
         if max(amounts, default=0) >= least:
             text = f"{party.shown} exchanged {size(total)} with other ranks in 2 s"
-            yield Motion("sockets", party.number, party.node, moves=True, text=text)
+            yield Motion("sockets", party.number, party.node, moves=True, text=text, pid=party.pid)
         elif party in stuck:
             text = f"{party.shown} waits for a connection"
-            yield Motion("sockets", party.number, party.node, moves=False, text=text)
+            yield Motion("sockets", party.number, party.node, moves=False, text=text, pid=party.pid)
         elif amounts and not total:
             text = f"{party.shown} exchanged nothing with other ranks by TCP in 2 s"
-            yield Motion("sockets", party.number, party.node, moves=False, text=text)
+            yield Motion("sockets", party.number, party.node, moves=False, text=text, pid=party.pid)

@@ -234,14 +234,16 @@ def _motion(one: _Rank) -> Iterator[Motion]:
     rank, shown = one.rank, one.rank.shown
     if one.stopped:
         text = f"{shown} is stopped (state {one.stopped})"
-        yield Motion("stacks", rank.rank, rank.node, moves=False, text=text)
+        yield Motion("stacks", rank.rank, rank.node, moves=False, text=text, pid=rank.pid)
     elif one.moved:
-        yield Motion("stacks", rank.rank, rank.node, moves=True, text=f"{shown} was at several places of its code")
+        yield Motion(
+            "stacks", rank.rank, rank.node, moves=True, text=f"{shown} was at several places of its code", pid=rank.pid
+        )
     elif one.loader_works:
-        yield Motion("stacks", rank.rank, rank.node, moves=True, text=f"the data loader of {shown} works")
+        yield Motion("stacks", rank.rank, rank.node, moves=True, text=f"the data loader of {shown} works", pid=rank.pid)
     elif one.still or (one.waits and one.spins):
         text = f"{shown} {_doing(one)}"
-        yield Motion("stacks", rank.rank, rank.node, moves=False, text=text, waits=one.waits)
+        yield Motion("stacks", rank.rank, rank.node, moves=False, text=text, waits=one.waits, pid=rank.pid)
 
 
 # What is at fault
@@ -260,6 +262,9 @@ class _Fault:
 
 
 _LATE = "slow_rank"
+_KNOWN = frozenset({  # work that takes its time, and ends
+    Kind.CHECKPOINT, Kind.LOADING, Kind.COMPILING, Kind.DOWNLOADING, Kind.IMPORTING, Kind.EVALUATION,
+})  # fmt: skip
 _FAULTS: Mapping[Kind, _Fault] = {
     Kind.STORAGE: _Fault("storage_hang", others=("disk_full",)),
     Kind.CHECKPOINT: _Fault("checkpoint_write", others=("storage_hang", "disk_full")),
@@ -393,6 +398,8 @@ def _leads(leads: Sequence[_Rank], waiting: Sequence[_Rank], job: Job) -> Iterat
             continue
         fault = _fault(first)
         grade = fault.grade if waited_for or first.position.kind in _SURE else min(fault.grade, Grade.POSSIBLE)
+        if first.position.kind in _KNOWN and not all(one.still and not one.spins for one in group):
+            grade = min(grade, Grade.POSSIBLE)
         text = f"{_named(group)} {_doing(first)}{fault.detail}{_while(waiting)}"
         yield Clue(
             "stacks", fault.cause, grade, text, _numbers(group), _nodes(group), still=not slow, slow=slow,
@@ -428,7 +435,7 @@ def _divergence(waiting: Sequence[_Rank]) -> Iterator[Clue]:
     operations = {one.position.name for one in certain} | {
         "backward()" for one in waiting if one.position.kind is Kind.BACKWARD
     }
-    groups = sorted(_by_place([one for one in waiting if one.position.kind is not Kind.GPU]), key=len)
+    groups = sorted(_by_place([one for one in waiting if one.position.kind not in (Kind.GPU, Kind.BACKWARD)]), key=len)
     if len(groups) < 2 or not all(one.still or one.spins for one in waiting):  # noqa: PLR2004  nothing differs
         return
     if operations <= _BETWEEN_TWO or len({one.position.name for one in waiting} & _BETWEEN_TWO):

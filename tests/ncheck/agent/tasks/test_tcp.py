@@ -188,6 +188,7 @@ def test_who_waits_in_vain_ends_with_its_time(pair: Pair) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_node_that_ends_in_the_middle_cuts_the_other_off(pair: Pair) -> None:
     asked = [pair.asked(rank, sizes=[1024 * GIB], timeout=100.0) for rank in (0, 1)]
     first, second = pair.agents

@@ -191,10 +191,17 @@ def test_one_idle_rank_among_those_that_spin_is_what_they_wait_for() -> None:
 
 
 def test_a_rank_that_writes_a_file_while_the_others_wait_is_at_a_checkpoint() -> None:
-    writer = watched(4001, cpu=0.1, written=(Written("/ckpt/model.pt", 10**9, 2 * 10**9),))
-    text = f"{R1} writes /ckpt/model.pt: 1 GB in 2 s, 2 GB so far"
+    writer = watched(4001, cpu=0.1, written=(Written("/ckpt/model.pt", 1_990_000_000, 2 * 10**9),))
+    text = f"{R1} writes /ckpt/model.pt: 10 MB in 2 s, 2 GB so far"
     assert clues(writer, usual=IDLE) == [clue("checkpoint_write", Grade.LIKELY, text)]
     assert motions(writer, usual=IDLE)[1] == (1, True, f"{R1} wrote to /ckpt/model.pt")
+
+
+def test_a_checkpoint_that_is_written_fast_is_work_of_the_whole_job() -> None:
+    writer = watched(4001, cpu=0.1, written=(Written("/ckpt/model.pt", 10**9, 2 * 10**9),))
+    assert clues(writer, usual=IDLE) == []
+    text = f"{R1} writes /ckpt/model.pt: 1 GB in 2 s, 2 GB so far"
+    assert (None, True, text) in motions(writer, usual=IDLE)
 
 
 def test_output_and_a_checkpoint_of_all_ranks_are_no_clue() -> None:

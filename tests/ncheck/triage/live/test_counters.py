@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from ncheck.facts.counters import CountersFacts, NicTraffic, PortTraffic, TcpTraffic
+from ncheck.facts.processes import ProcessesFacts
 from ncheck.facts.sockets import SocketsFacts
-from ncheck.model.cluster import Cluster
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.live.counters import signs
 from ncheck.triage.signature import Grade
 
-from .jobs import job, rank, spread
+from .jobs import job, process, rank, spread
 from .wired import named
 
 MUCH, LITTLE = 50_000_000, 20_000
@@ -50,6 +51,16 @@ def motions(found: list[Sign]) -> list[bool]:
 def test_data_flows_where_every_node_sends_and_receives_much(nodes: list[CountersFacts], moves: list[bool]) -> None:
     found = said(*nodes)
     assert (motions(found), named(found)) == (moves, [])
+
+
+def test_data_between_nodes_that_another_job_uses_too_says_nothing() -> None:
+    other = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "node0"}
+    known: dict[str, Facts] = {
+        "node0": {CountersFacts: facts(MUCH, MUCH),
+                  ProcessesFacts: ProcessesFacts((process(77, variables=other),), {})},
+        "node1": {CountersFacts: facts(MUCH, MUCH)},
+    }  # fmt: skip
+    assert motions(list(signs(spread(4), Cluster.of(known)))) == []
 
 
 def test_a_node_without_an_answer_leaves_the_flow_unknown() -> None:

@@ -53,6 +53,11 @@ def test_a_node_without_any_rank_is_missing_only_if_every_node_was_looked_at() -
     assert clues(half, "node0", unread=("node1",)) == []  # not reached: unknown
 
 
+def test_nodes_that_have_all_of_their_ranks_say_nothing_of_others_that_were_not_named() -> None:
+    bare = (_rank(number, f"node{number}", 0, {"OMPI_COMM_WORLD_LOCAL_SIZE": "1"}) for number in range(2))
+    assert clues(job(*bare, size=4), "node0", "node1") == []
+
+
 def test_on_one_node_alone_missing_ranks_may_run_elsewhere() -> None:
     assert clues(job(rank(0, "node0"), size=2))[0][:2] == ("rank_missing", Grade.POSSIBLE)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ncheck.facts.gpu_activity import GpuActivity, GpuActivityFacts, GpuLook
 from ncheck.facts.kernel_messages import KernelMessage, KernelMessagesFacts
 from ncheck.triage.clue import Clue
 from ncheck.triage.live.kernel import signs
@@ -14,9 +15,13 @@ from .jobs import cluster, job, process, rank
 JOB = job(rank(0, "gpu01", children=(process(4100),)), rank(1, "gpu02"))
 
 
-def clues(*lines: str, seconds: float = 900.0) -> list[tuple[Any, ...]]:
+def clues(*lines: str, seconds: float = 900.0, gpu: str = "") -> list[tuple[Any, ...]]:
+    """Return what these messages say; `gpu` is the PCI address of the one that rank 0 uses, where it is known."""
     messages = tuple(KernelMessage(seconds + at, line) for at, line in enumerate(lines))
-    known = cluster({"gpu01": {KernelMessagesFacts: KernelMessagesFacts(messages, "dmesg")}, "gpu02": {}})
+    look = GpuLook(use=0)
+    gpus = GpuActivityFacts((GpuActivity(0, (look, look), gpu, processes={4000: 1}),) if gpu else ())
+    facts = {KernelMessagesFacts: KernelMessagesFacts(messages, "dmesg"), GpuActivityFacts: gpus}
+    known = cluster({"gpu01": facts, "gpu02": {}})
     found = list(signs(JOB, known))
     assert all(isinstance(one, Clue) and one.source == "kernel" and one.nodes == ("gpu01",) for one in found)
     return [(one.cause, one.grade, one.ranks, one.still, one.text) for one in found if isinstance(one, Clue)]
@@ -76,7 +81,9 @@ def test_many_messages_of_one_kind_are_one_clue() -> None:
 
 def test_a_gpu_that_fell_off_the_bus_is_certain_and_a_harmless_xid_is_nothing() -> None:
     lost = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
-    assert clues(lost)[0][:4] == ("gpu_fault", Grade.CERTAIN, (), False)
+    assert clues(lost)[0][:4] == ("gpu_fault", Grade.CERTAIN, (), True)
+    assert clues(lost, gpu="0000:3b:00.0")[0][:4] == ("gpu_fault", Grade.CERTAIN, (), False)
+    assert clues(lost, gpu="0000:5c:00.0") == []  # of somebody else
     assert clues("NVRM: Xid (PCI:0000:3b:00): 43, pid=4000, name=python3, Ch 00000010") == []
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from ncheck.triage.clue import Clue, Motion, Sign
 from ncheck.triage.live.logs import signs
 from ncheck.triage.signature import Grade
 
-from .jobs import cluster, job, rank
+from .jobs import cluster, job, process, rank
 
 JOB = job(rank(0, "gpu01"), rank(1, "gpu02"))
 TRACEBACK = (
@@ -47,12 +48,17 @@ def test_a_log_that_grows_without_steps_is_no_motion(text: str) -> None:
     assert of(gpu01=tail(4000, text, grown=8)) == []
 
 
-def test_an_exception_of_a_rank_whose_log_is_silent_since_counts_in_any_case() -> None:
+def test_an_exception_counts_in_any_case_only_where_the_rank_has_ended() -> None:
     (found,) = of(gpu01=tail(4000, STEPS), gpu02=tail(4001, STEPS + TRACEBACK))
     assert isinstance(found, Clue)
     assert (found.cause, found.grade, found.ranks, found.nodes, found.kind, found.still) == (
-        "rank_crashed", Grade.LIKELY, (1,), ("gpu02",), "exception", False
+        "rank_crashed", Grade.LIKELY, (1,), ("gpu02",), "exception", True
     )  # fmt: skip
+    ended = job(JOB.ranks[0], replace(JOB.ranks[1], process=process(4001, state="Z")))
+    tails = LogTailsFacts((tail(4001, STEPS + TRACEBACK),), {})
+    (gone,) = signs(ended, cluster({"gpu02": {LogTailsFacts: tails}}))
+    assert isinstance(gone, Clue)
+    assert not gone.still
     assert found.text == "gpu02:/logs/4001.txt:7: ValueError: bad batch"
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from ncheck.errors import SettingsError
+from ncheck.facts.jobs import ask_of_ranks, job_of, jobs_of
 from ncheck.facts.learning import facts_of
-from ncheck.facts.processes import PROCESSES, ProcessesFacts, ask_of_ranks, is_launcher, job_of, jobs_of
+from ncheck.facts.processes import PROCESSES, ProcessesFacts, is_launcher
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Answer, Evidence, JsonValue, Reply, Status
 from ncheck.model.fact import Unread
@@ -142,6 +143,14 @@ def test_two_jobs_are_two_and_the_target_chooses() -> None:
     assert places(job(both, pid=31, node="gpu02")) == [(0, "gpu01", 30), (1, "gpu02", 31)]
     assert job_of(both, Target(pid=31, node="gpu01")) is None
     assert job_of(both, Target(pid=99)) is None
+
+
+def test_runs_that_their_launchers_name_differently_are_never_one_job() -> None:
+    first, second = (
+        [process(20 + at, argv=TRAIN, variables=torch(base + at, TORCHELASTIC_RUN_ID=run)) for at in range(2)]
+        for base, run in ((0, "run11"), (2, "run12"))
+    )
+    assert len(jobs_of(cluster(gpu01=first, gpu02=second))) == 2
 
 
 def test_other_users_and_other_scripts_are_other_jobs() -> None:
