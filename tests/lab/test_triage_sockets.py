@@ -140,7 +140,7 @@ def texts(found: list[Sign]) -> str:
 
 def test_a_job_that_exchanges_data_is_suspected_of_nothing(signs: Mapping[str, list[Sign]]) -> None:
     assert [one for one in signs["busy"] if isinstance(one, Clue)] == []
-    assert motions(signs["busy"]) == {0: True, 1: True, 2: True, None: True}
+    assert motions(signs["busy"]) == {0: True, 1: True, 2: True}  # what the nodes exchange may be another job's
 
 
 def test_a_job_that_waits_with_open_connections_is_suspected_of_nothing(signs: Mapping[str, list[Sign]]) -> None:

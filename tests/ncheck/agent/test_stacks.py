@@ -234,7 +234,10 @@ def test_what_hangs_costs_its_own_look_and_no_other(tmp_path: Path, monkeypatch:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.parametrize("way", ["VIRTUAL_ENV", "cmdline"])
-def test_root_runs_nothing_that_the_rank_names(way: str, tmp_path: Path) -> None:
+def test_root_runs_nothing_that_another_users_rank_names(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_owner", lambda _: own_files.Owner("", 65534, 65534))
     folder = tmp_path / "venv/bin"
     folder.mkdir(parents=True)
     marker, theirs = tmp_path / "ran", folder / "py-spy"
@@ -248,11 +251,16 @@ def test_root_runs_nothing_that_the_rank_names(way: str, tmp_path: Path) -> None
     assert (seen["py_spy"] != str(theirs), marker.exists()) == (True, False)
 
 
+_FOLDERS = module._Watched.folders
+
+
 def watched(user: int, monkeypatch: pytest.MonkeyPatch) -> module._Watched:
     """Return this process, as an agent of that user sees it."""
     monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr("ncheck.agent.commands.SYSTEM_FOLDERS", "/none")
     monkeypatch.setenv("HOME", "/none")
+    if module._Watched.folders is _FOLDERS:  # those of the interpreter that runs the tests
+        monkeypatch.setattr(module._Watched, "folders", lambda _: [])
     return module._Watched(Sources({"PATH": "/none"}), os.getpid(), os.getpid())
 
 
@@ -280,11 +288,11 @@ def test_what_the_rank_names_is_used_for_this_users_own_rank_on_this_node_only(
     made = a_py_spy(tmp_path / "bin").resolve()
     monkeypatch.setattr(module._Watched, "folders", lambda _: [str(made.parent)])
     found = []
-    for root, user in (("", 1000), ("", 1001), ("/proc/7/root", 1000)):
+    for root, user, agent in (("", 1000, 1000), ("", 1001, 1000), ("/proc/7/root", 1000, 1000), ("", 0, 0), ("", 7, 0)):
         owner = own_files.Owner(root, user, 1000)
         monkeypatch.setattr(module, "_owner", lambda _, it=owner: it)
-        found.append(watched(1000, monkeypatch).found())
-    assert found == [(str(made), ""), (None, ""), (None, "")]
+        found.append(watched(agent, monkeypatch).found()[0])
+    assert found == [str(made), None, None, str(made), None]
 
 
 def test_nothing_beneath_proc_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -169,12 +169,13 @@ class _Watched:
         """Return the py-spy to use, and one that was found but belongs to somebody who is not trusted with that.
 
         It lies on PATH. One beside the rank's interpreter or in its environment is used for this user's own ranks
-        only, never as root nor out of a container: the rank itself says where these are.
+        only, never by sudo nor out of a container: the rank itself says where these are.
         """
         self.owner = _owner(self.pid)
         by_root, job = os.geteuid() == 0 or self.sources.sudo, self.sources.job
         environment = job.login_environment if by_root else job.environment
-        folders = self.folders() if not by_root and self.owner[:2] == ("", os.geteuid()) else []
+        own = self.owner[:2] == ("", os.geteuid()) and (os.geteuid() == 0 or not self.sources.sudo)
+        folders = self.folders() if own else []
         folders += environment.get("PATH", "").split(":") + commands.SYSTEM_FOLDERS.split(":")
         folders.append(os.path.expanduser("~/.local/bin"))
         refused = ""
