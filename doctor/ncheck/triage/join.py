@@ -74,7 +74,7 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
     signs, broken = _signs(job, cluster, sources)
     motions = [sign for sign in signs if isinstance(sign, Motion)]
     work = _work(motions, job)
-    waited_for = any(one.waits for one in motions)
+    waited_for = any(one.waits for one in motions) or (work is Work.STILL and len(job.ranks) > 1)
     clues = [one for one in signs if isinstance(one, Clue) and _counts(one, work, waited_for=waited_for)]
     diagnoses = _diagnoses(clues, job, motions, work)
     unread += broken
