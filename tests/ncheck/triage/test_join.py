@@ -129,7 +129,9 @@ def test_processes_without_a_number_are_counted_one_by_one(monkeypatch: pytest.M
 
 def test_a_rank_that_is_gone_is_no_fault_where_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = clue("rank_missing", Grade.CERTAIN, 3)
-    last = {"n0": {ProcessesFacts: ProcessesFacts((process(4000, variables={"RANK": "0", "WORLD_SIZE": "4"}),), {})}}
+    last: dict[str, Any] = {
+        "n0": {ProcessesFacts: ProcessesFacts((process(4000, variables={"RANK": "0", "WORLD_SIZE": "4"}),), {})}
+    }
     assert answers(examined([*motions(), gone], monkeypatch, Cluster.of(last))) == [("unknown", 0.3, ())]
     assert answers(examined([*STILL, gone], monkeypatch)) == [("rank_missing", 0.95, (3,))]
     moves = examined([*MOVING, gone], monkeypatch)
