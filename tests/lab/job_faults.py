@@ -451,7 +451,7 @@ def workers_firewalled(lab: Lab) -> Iterator[Running]:
 
 @fault(Truth(["wrong_nic", "rank_missing", "rank_crashed"]))
 def docker0(lab: Lab) -> Iterator[Running]:
-    """gloo is told to use docker0, which has the same address on all nodes."""
+    """gloo is set to use docker0, which has the same address on all nodes."""
     for node in lab.nodes:
         faults.docker_bridge(node)
     with running(lab, Job(variables={"GLOO_SOCKET_IFNAME": "docker0"}, steps=0)) as run:
@@ -480,7 +480,7 @@ def no_such_interface(lab: Lab) -> Iterator[Running]:
         yield run
 
 
-# What the launcher was told
+# What the launcher was given
 
 
 @fault(of_second("rendezvous_misconfig"))
@@ -543,7 +543,7 @@ def mpi_workers_firewalled(lab: Lab) -> Iterator[Running]:
 
 @fault(Truth(["wrong_nic"]), torch=False)
 def mpi_docker0(lab: Lab) -> Iterator[Running]:
-    """Open MPI is told to use docker0."""
+    """Open MPI is set to use docker0."""
     for node in lab.nodes:
         faults.docker_bridge(node)
     with running(lab, Job(mpi=True, variables={"OMPI_MCA_btl_tcp_if_include": "docker0"}, steps=0)) as run:

@@ -129,7 +129,7 @@ def _settings(given: dict[str, Any], path: str | None, target: Target) -> Settin
 
     given = {**given, "nodes_file": path}
     if path is None and given.get("hosts") is None and target.slurm is not None:
-        from ncheck.inventory.slurm_job import nodes_of_job
+        from ncheck.inventory.read import nodes_of_job
 
         given["hosts"] = nodes_of_job(target.slurm)
     settings = settings_of(given)

@@ -180,6 +180,28 @@ def _from_slurm(environ: Mapping[str, str], option: str) -> Iterable[Listed]:
         yield Listed((name,), variable, slots=count, line=Line("slurm", variable, name, name))
 
 
+def nodes_of_job(job: str) -> str:
+    """Return the node list of a job: "gpu[01-04]". Raises InventoryError where Slurm does not name one."""
+    import subprocess
+
+    argv = ["squeue", "--noheader", "--states=RUNNING,SUSPENDED,COMPLETING", "--format=%N", f"--jobs={job}"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_SQUEUE_PATIENCE, check=False)
+    except FileNotFoundError:
+        raise InventoryError(f"--slurm {job}: no squeue on this machine; name the nodes: ncheck triage NODES") from None
+    except subprocess.TimeoutExpired:
+        raise InventoryError(f"--slurm {job}: squeue did not answer within {_SQUEUE_PATIENCE:.0f} s") from None
+    nodes = ",".join(done.stdout.split())
+    if done.returncode or not nodes:
+        last = done.stderr.strip().splitlines()[-1:]
+        why = printable(last[0], 200) if last else "no such job runs"
+        raise InventoryError(f"--slurm {job}: {why}; to list yours: squeue --me")
+    return nodes
+
+
+_SQUEUE_PATIENCE = 10.0  # seconds
+
+
 def _tasks(environ: Mapping[str, str], nodes: int) -> list[int | None]:
     """Return the tasks of each node: "8(x4),4" is four nodes with 8 and one with 4. Invalid values are not used."""
     tasks = environ.get("SLURM_NTASKS_PER_NODE") or environ.get("SLURM_TASKS_PER_NODE") or ""

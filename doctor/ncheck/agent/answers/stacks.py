@@ -85,7 +85,7 @@ class _Frames:
             for reader in readers:
                 self.lines.update((number, text[:_LONGEST]) for number, text in reader.lines(ends))
         except OSError:
-            pass  # no process more may be started: the stacks are told without
+            pass  # no further process can be started: the stacks come without the lines of source
 
     def listed(self):
         with self.lock:
@@ -274,7 +274,7 @@ def _states(pid):
 
 
 def _left_stopped(pid):
-    """Whether it is stopped, or will be as soon as a thread wakes up that py-spy has told to."""
+    """Whether it is stopped, or will be as soon as a thread wakes up to which a SIGSTOP was sent."""
     ends = time.monotonic() + 2.0
     while "t" in _states(pid) and time.monotonic() < ends:  # by sudo, py-spy ends a little later
         time.sleep(0.02)

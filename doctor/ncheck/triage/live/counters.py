@@ -163,7 +163,7 @@ def _port_errors(node: str, name: str, port: PortTraffic) -> Iterator[Clue]:
 
 
 def _ports_down(job: Job, facts: Mapping[str, CountersFacts]) -> Iterator[Clue]:
-    """Yield the ports that are not active, and are on most other nodes, or are those that the job was told to use."""
+    """Yield the ports that are not active, and are on most other nodes, or that the job is set to use."""
     for node, one in facts.items():
         asked = {rank.variables.get("NCCL_IB_HCA", "") for rank in job.on(node)}
         for name, port in one.ports.items():

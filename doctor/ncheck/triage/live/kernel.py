@@ -74,8 +74,8 @@ def _clues(node: str, ranks: Mapping[int, RankProcess], messages: list[KernelMes
     found: dict[tuple[str, int | None], list[_Found]] = {}
     for message in messages:
         reading = next(_readings(message.text), None) if message in lasting else None
-        if reading and (told := _about(reading, message, ranks, names)):
-            found.setdefault((told.reading.cause, told.rank.pid if told.rank else None), []).append(told)
+        if reading and (about := _about(reading, message, ranks, names)):
+            found.setdefault((about.reading.cause, about.rank.pid if about.rank else None), []).append(about)
     for several in found.values():
         yield _clue(
             node, max(several, key=lambda one: (one.reading.grade, one.message.seconds)), len(several), sure=sure
