@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProcessesFacts:
-    """The processes of a node that may be a job's. `hidden`: so many others cannot be looked into by this user.
+    """The processes of a node that may be a job's. `hidden`: so many others cannot be looked into by this user;
+    `left_out`: so many were, and are too many for one answer.
 
     `gpus`: the device files that a process holds, by pid.
     """
@@ -29,6 +30,7 @@ class ProcessesFacts:
     processes: tuple[Process, ...]
     gpus: Mapping[int, tuple[str, ...]]
     hidden: int = 0
+    left_out: int = 0
 
 
 class ProcessAnswer(TypedDict):
@@ -71,7 +73,7 @@ def processes(evidence: Evidence) -> Read[ProcessesFacts]:
         for one in answer["processes"]
     )  # fmt: skip
     gpus = {one["pid"]: tuple(one["devices"]) for one in answer["processes"] if one["devices"]}
-    return ProcessesFacts(read, gpus, answer["hidden"])
+    return ProcessesFacts(read, gpus, answer["hidden"], answer["left_out"])
 
 
 def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:

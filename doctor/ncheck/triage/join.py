@@ -70,7 +70,7 @@ def examine_job(cluster: Cluster, target: Target, sources: Collection[str] | Non
     job = job_of(cluster, target)
     unread = tuple(_unread(cluster))
     if job is None:
-        return _no_job(target, unread)
+        return _no_job(target, cluster, unread)
     signs, broken = _signs(job, cluster, sources)
     motions = [sign for sign in signs if isinstance(sign, Motion)]
     work = _work(motions, job)
@@ -100,9 +100,11 @@ def _unread(cluster: Cluster) -> Iterator[Unreadable]:
             login = logins[name].login if name in logins else None
             why = login.detail if login and login.detail else getattr(facts, "reason", "it was not asked")
             yield Unreadable(name, why)
+        elif facts.left_out:
+            yield Unreadable(name, f"{facts.left_out} processes are too many for one answer, and were left out")
 
 
-def _no_job(target: Target, unread: tuple[Unreadable, ...]) -> LiveReport:
+def _no_job(target: Target, cluster: Cluster, unread: tuple[Unreadable, ...]) -> LiveReport:
     process = target.pid and ":".join(filter(None, (target.node, str(target.pid))))
     named = [("--job", process), ("--match", target.match), ("--slurm", target.slurm)]
     wanted = next((f"{option} {value}" for option, value in named if value is not None), "")
@@ -111,9 +113,13 @@ def _no_job(target: Target, unread: tuple[Unreadable, ...]) -> LiveReport:
         else "no job was found: no process has a launcher's variables, and none holds a GPU"
     )  # fmt: skip
     missing = (Unreadable("job", summary),) if wanted else ()
+    hidden = {name: facts.hidden for name, facts in cluster.facts(ProcessesFacts).items() if facts.hidden}
+    why = f"{sum(hidden.values())} processes of other users could not be looked into on {', '.join(hidden)}: a job of"
+    notes = (f"{why} another user shows only to root (-l root)",) if hidden else ()
     return LiveReport(
-        (), healthy=False, summary=summary, job="", size=None, ranks=(), missing=(), unread=unread + missing
-    )
+        (), healthy=False, summary=summary, job="", size=None, ranks=(), missing=(), unread=unread + missing,
+        notes=notes,
+    )  # fmt: skip
 
 
 def _signs(

@@ -222,8 +222,8 @@ def read(answered: Answered, value: JsonValue) -> object:
 
 def test_the_answer_of_a_node_is_read(answered: Answered) -> None:
     one = Process(20, 1, 9, "S", "python3", ("python3",), 7, 3, "", {"RANK": "0"})
-    value: JsonValue = {"processes": [RAW], "left_out": 0, "hidden": 4}
-    assert read(answered, value) == ProcessesFacts((one,), {20: ("nvidia1",)}, 4)
+    value: JsonValue = {"processes": [RAW], "left_out": 2, "hidden": 4}
+    assert read(answered, value) == ProcessesFacts((one,), {20: ("nvidia1",)}, 4, 2)
 
 
 @pytest.mark.parametrize("wrong", [{"pid": "20"}, {"argv": "python3"}, {"variables": {"RANK": 0}}, {"user": None}])

@@ -225,6 +225,17 @@ def test_a_node_that_was_not_reached_keeps_the_job_from_being_healthy(monkeypatc
     )
 
 
+def test_processes_that_could_not_be_looked_into_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = Cluster.of({"n0": {ProcessesFacts: ProcessesFacts((), {}, hidden=7)}})
+    assert examined(MOVING, monkeypatch, hidden).notes == (
+        "7 processes of other users could not be looked into on n0: a job of another user shows only to root (-l root)",
+    )
+    many = Cluster.of({"n0": {ProcessesFacts: ProcessesFacts((), {}, left_out=7)}})
+    assert [one.reason for one in examined(MOVING, monkeypatch, many).unread] == [
+        "7 processes are too many for one answer, and were left out"
+    ]
+
+
 def test_no_job_is_no_health(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = Cluster.of({"n0": {ProcessesFacts: ProcessesFacts((), {})}})
     report = examined(MOVING, monkeypatch, empty)
