@@ -21,6 +21,10 @@ gpus         {"driver", "cuda": "12.4", "gpus": [{"index", "name", "uuid", "pci"
                   [[pid, bytes|null]]|null (inside a container)}], "errors": {function: "words"},
               "devices": how many NVIDIA GPUs PCI shows}. A node with no NVIDIA device at all: status missing.
               A device and no working NVML: status failed, the function and its words in `reason`.
+pci          {"devices": [{"address": "0000:3b:00.0", "class": "0x020000", "vendor": "0x15b3", "device", "driver": ""
+                  where none is bound, "numa": int|null (null for -1), "cpus": "0-47", "above": its bridges from the
+                  processor down, "virtual": bool (a virtual function)}] (GPUs, accelerators, NICs, InfiniBand adapters,
+                  NVSwitches), "left_out": how many more}. No PCI bus: status missing.
 interpreter  {"path", "real_path", "version": "3.10.12", "prefix", "how": "--python"|"active venv"|"active conda"|
                   "python3 on PATH", "packages": {"torch": "2.3.0", ...}, "container": ""|"docker"|"podman"|"apptainer"|
                   "enroot"|"lxc"|"kubernetes"|"systemd-nspawn"|"container", "host_name": as seen in there}
