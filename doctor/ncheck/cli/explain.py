@@ -60,6 +60,8 @@ def read(words: tuple[str, ...], form: str | None) -> None:
 
     An unknown KIND lists all kinds. If the tool failed or its output cannot be parsed, the result has an `error`.
     """  # noqa: D301  click ends a paragraph's folding at \b
+    if words and words[0].startswith("--"):
+        raise click.NoSuchOption(words[0])
     kind, file = _kind_and_file(words)
     from ncheck.parse.read import read_all, read_any
 

@@ -306,6 +306,11 @@ def test_read_refuses_a_kind_that_is_none_and_names_them(capsys: pytest.CaptureF
     assert "ibstat" in refused(capsys, "read", "ibstt", str(tmp_path / "out.txt"))
 
 
+def test_read_takes_no_option_of_another_name_for_a_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--quiet" in refused(capsys, "read", "--quiet")
+    assert "unknown kind" not in refused(capsys, "read", "--quiet")
+
+
 def test_a_compressed_log_is_answered_with_how_to_unpack_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     packed = tmp_path / "job 1.log.gz"
     packed.write_bytes(gzip.compress(b"NCCL WARN"))
