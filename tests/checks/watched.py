@@ -106,15 +106,22 @@ def _sickened(nodes: Nodes, tries: Mapping[str, int]) -> Iterator[tuple[str, Nod
     """
     if len(nodes) > MOST_NODES:
         return
-    texts = {text: place for facts in nodes.values() for fact in facts.values() for place, text in _texts(fact)}
-    for text, place in texts.items():
+    held_by = {id(fact): list(_texts(fact)) for facts in nodes.values() for fact in facts.values()}
+    words = {fact: {text for _, text in held} for fact, held in held_by.items()}
+    places: dict[str, list[str]] = {}
+    for place, text in (pair for held in held_by.values() for pair in held):
+        places.setdefault(text, []).append(place)
+    for text, (*_, place) in places.items():
         for new in (*(text + added for added in TEXTS), TEXTS[0], OPTION):
-            held = new == OPTION and place in AT_THE_DOOR
-            if text not in nodes and not held and tries.get(place, 0) < TRIES:
+            refused = new == OPTION and AT_THE_DOOR.intersection(places[text])
+            if text not in nodes and not refused and tries.get(place, 0) < TRIES:
                 yield (
                     place,
                     {
-                        name: {kind: _replaced(fact, text, new) for kind, fact in facts.items()}
+                        name: {
+                            kind: _replaced(fact, text, new) if text in words[id(fact)] else fact
+                            for kind, fact in facts.items()
+                        }
                         for name, facts in nodes.items()
                     },
                 )
