@@ -28,6 +28,8 @@ from ncheck.pipeline import judge_again
 from ncheck.report import show
 from ncheck.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 Place = tuple[str | int, ...]
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -24,6 +24,8 @@ from ncheck.agent.sources import Sources
 from ncheck.facts.shapes import misfit
 from ncheck.facts.stacks import STACKS
 
+pytestmark = pytest.mark.slow
+
 FOLDERS = [os.path.dirname(sys.executable), *os.environ["PATH"].split(":")]  # noqa: PTH120  a word of PATH
 PY_SPY = shutil.which("py-spy", path=":".join(FOLDERS))
 with_py_spy = pytest.mark.skipif(PY_SPY is None, reason="no py-spy here")

@@ -24,6 +24,8 @@ from ncheck.ssh.target import Target
 from .sites import Known as Knows
 from .sites import Site, Sshd
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 2.0  # seconds of a login
 SOON = 30.0  # seconds that a busy machine may take for that
 FLOODS = {

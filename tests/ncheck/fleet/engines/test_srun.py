@@ -18,6 +18,8 @@ from ncheck.settings import JobEnvironment, Settings, make_settings
 
 from tests.ncheck.fleet.scripted import HELLO, Told, asked, first, nodes
 
+pytestmark = pytest.mark.slow
+
 STANDIN = Path(__file__).parents[3] / "standins" / "slurm" / "slurm.py"
 SETTINGS = Settings(via="srun", width=1024, deadline=60.0)
 

@@ -16,6 +16,8 @@ from tests.standins.nccl_ras import RELEASES, Comm, answer, change
 from .jobs import spread
 from .ras_answers import evidence, seen, world
 
+pytestmark = pytest.mark.slow
+
 JOB = spread(3)
 WORLD, OTHER = world(3), world(3, key=7)
 # Jobs that stand still: whatever an error makes of two answers, it must not look like progress.
