@@ -45,6 +45,16 @@ folders      {"temporary": [FOLDER] (/tmp, and what TMPDIR and the like name), "
                   FOLDER}; FOLDER is {"path", "named_by": variable|"", "exists": bool, "writable": bool, "read_only":
                   bool, "free": bytes, "files_free": int|null (no such count)} or {"path", "named_by", "error"};
                   of a folder that does not exist, the last four are those of the nearest one above it.
+storage      asked as {"folders": [[what names it, path]]}; says {"folders": [{"path", "named_by": "--data"|"current
+                  folder"|"home"|variable, "on": MOUNT|null (not in the table), "state": STATE|null (no answer)}],
+                  "mounts": [MOUNT with "state": {"error": ""} or as below|null] (network file systems),
+                  "left_out": how many more, "forced": [MOUNT] (of disks: mounted for writing, and read-only),
+                  "seconds": how long an answer was waited for, "root": bool (asked as root)};
+                  MOUNT is {"point", "type", "source", "root": folder of the source, "options", "super_options",
+                  "network": bool};
+                  STATE is {"error": "", "real": path without links, "exists", "readable", "writable", "read_only":
+                  bool, "free": bytes, "files_free": int|null (no such count), "inode", "changed": seconds since 1970}
+                  (of one that does not exist: of the nearest folder above) or {"error", "code": "ESTALE"}.
 libraries    {"verbs": why libibverbs does not open ("": it does)|null (no HCA), "mpi": the same of libmpi|null (no
                   daemon of Open MPI on the PATH)}
 mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
@@ -174,6 +184,7 @@ MODULES = {
     "environment": "environment",
     "limits": "limits",
     "folders": "folders",
+    "storage": "storage",
     "libraries": "libraries",
     "mpi-daemon": "mpi_daemon",
     "host-name": "host_name",

@@ -1,0 +1,32 @@
+"""A folder of the job is on a file system that hangs
+
+## What it finds
+Nodes where the file system of the home folder, of --data, of the current folder, or of a folder that a variable such as
+HF_HOME, TORCH_HOME or TRITON_CACHE_DIR names, does not answer within 5 seconds, or fails with an error such as "Stale
+file handle" or "Transport endpoint is not connected". A healthy file system needs milliseconds.
+
+## Why it matters
+A process that touches a hung mount sleeps in the kernel (state D), and no signal ends it. One rank of the job hangs
+there, without a message, and all others wait for it in their first collective. `ls` and `df` hang in the same way.
+
+## What to type
+The line of the finding repeats the look with a limit of its own. `sudo dmesg | grep -iE 'not responding|lustre'` shows
+since when. If the server is well, mount it again: `sudo umount -f -l POINT; sudo mount POINT`. Processes that hang
+there go on when the server answers, or stay until the node restarts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+
+from ncheck import NodeView, Problem, Severity, node_check
+from ncheck.facts.storage import StorageFacts, dead
+
+
+@node_check("NC640", Severity.ERROR, StorageFacts, blocks_plan=True)
+def job_folder_hangs(node: NodeView) -> Iterator[Problem]:
+    for folder in node[StorageFacts].folders:
+        if why := dead(folder):
+            on = f": {folder.on.label}" if folder.on else ""
+            yield Problem(f"{folder.label} {why}{on}", f"timeout 5 stat -f {quote(folder.path)}", look=True)
