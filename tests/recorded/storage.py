@@ -14,7 +14,7 @@ def storage_replies() -> dict[str, Reply]:
     }  # fmt: skip
     state: JsonValue = {
         "error": "", "real": "/home/train", "exists": True, "readable": True, "writable": True, "read_only": False,
-        "free": 45811200000000, "files_free": None, "inode": 1307, "changed": 1772438400,
+        "size": 100000000000000, "free": 45811200000000, "files_free": None, "inode": 1307, "changed": 1772438400,
     }  # fmt: skip
     answer: JsonValue = {
         "folders": [{"path": "/home/train", "named_by": "home", "on": mount, "state": state}],

@@ -47,9 +47,9 @@ class JobFolder:
     """A folder or file of the job as its user sees it. `named_by`: --data, current folder, home or a variable.
 
     `hangs`: its file system did not answer in time. `error`: the system's words for a look that failed, with `code`,
-    such as ESTALE. Of one that does not exist, all else is that of the nearest folder above. `free` is in bytes,
-    `files_free` None where the file system has no such limit. `inode` and `changed` (seconds since 1970) are the same
-    on all nodes if they see the same folder.
+    such as ESTALE. Of one that does not exist, all else is that of the nearest folder above. `size` and `free` are in
+    bytes, `files_free` is None where the file system has no such limit. `inode` and `changed` (seconds since 1970) are
+    the same on all nodes if they see the same folder.
     """
 
     path: str
@@ -62,6 +62,7 @@ class JobFolder:
     readable: bool = True
     writable: bool = True
     read_only: bool = False
+    size: int = 0
     free: int = 0
     files_free: int | None = None
     inode: int = 0
@@ -133,6 +134,7 @@ class FolderState(TypedDict):
     readable: bool
     writable: bool
     read_only: bool
+    size: int
     free: int
     files_free: int | None
     inode: int
@@ -204,7 +206,8 @@ def _folder(answer: FolderAnswer) -> JobFolder:
         return replace(folder, error=error, code=code)
     return replace(
         folder, exists=state["exists"], readable=state["readable"], writable=state["writable"],
-        read_only=state["read_only"], free=whole(state["free"]), inode=whole(state["inode"]), changed=state["changed"],
+        read_only=state["read_only"], size=whole(state["size"]), free=whole(state["free"]),
+        inode=whole(state["inode"]), changed=state["changed"],
         files_free=None if state["files_free"] is None else whole(state["files_free"]),
     )  # fmt: skip
 

@@ -14,9 +14,11 @@ from ncheck.model.finding import Outcome
 GIB = 2**30
 NFS = FileSystem("/data", "nfs4", "fs01:/data", ("hard", "rw", "vers=4.2"), network=True)
 DISK = FileSystem("/", "ext4", "/dev/sda1", ("rw",))
-HOME = JobFolder("/home/me", "home", DISK, free=100 * GIB, files_free=10**6, inode=7)
+HOME = JobFolder("/home/me", "home", DISK, size=200 * GIB, free=100 * GIB, files_free=10**6, inode=7)
 DATA = JobFolder("/data", "--data", NFS, free=0, writable=False, inode=128, changed=1000)
-CURRENT = JobFolder("/work", "current folder", replace(NFS, point="/work", source="fs01:/work"), free=100 * GIB)
+CURRENT = JobFolder(
+    "/work", "current folder", replace(NFS, point="/work", source="fs01:/work"), size=200 * GIB, free=100 * GIB
+)
 
 
 def node(*folders: JobFolder, **facts: Any) -> Facts:

@@ -31,6 +31,7 @@ def test_a_shared_file_system_that_is_full_is_one_finding_and_inodes_count_too()
 @pytest.mark.parametrize("folder", [
     HOME,
     replace(HOME, free=GIB, files_free=None),
+    replace(HOME, size=64 * 2**20, free=60 * 2**20),
     replace(HOME, free=0, writable=False),
     replace(HOME, free=0, hangs=True),
     replace(DATA, free=0, files_free=0, writable=True),

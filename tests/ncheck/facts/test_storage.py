@@ -21,8 +21,8 @@ MOUNT: dict[str, JsonValue] = {
     "network": True, "super_options": "rw,vers=4.2,rsize=1048576,hard,clientaddr=10.0.0.3,addr=10.0.0.1",
 }  # fmt: skip
 STATE: dict[str, JsonValue] = {
-    "error": "", "real": "/data", "exists": True, "readable": True, "writable": False, "read_only": False, "free": 7,
-    "files_free": None, "inode": 2, "changed": 1,
+    "error": "", "real": "/data", "exists": True, "readable": True, "writable": False, "read_only": False, "size": 9,
+    "free": 7, "files_free": None, "inode": 2, "changed": 1,
 }  # fmt: skip
 FOLDER: dict[str, JsonValue] = {"path": "/data", "named_by": "--data", "on": MOUNT, "state": STATE}
 DATA = FileSystem("/data", "nfs4", "fs01:/export/sub", ("hard", "rw", "vers=4.2"), network=True)
@@ -43,7 +43,7 @@ def test_folders_and_mounts_are_read_with_their_state(answered: Answered) -> Non
     disk = {**MOUNT, "type": "ext4", "source": "/dev/sda1", "point": "/x", "super_options": "ro", "network": False}
     facts = read(answered, answer(mounts=[{**MOUNT, "state": None}], forced=[disk]))
     assert facts == StorageFacts(
-        (JobFolder("/data", "--data", DATA, writable=False, free=7, inode=2, changed=1),),
+        (JobFolder("/data", "--data", DATA, writable=False, size=9, free=7, inode=2, changed=1),),
         (MountState(DATA, hangs=True),),
         (FileSystem("/x", "ext4", "/dev/sda1", ("ro",)),),
     )

@@ -53,8 +53,8 @@ storage      asked as {"folders": [[what names it, path]]}; says {"folders": [{"
                   MOUNT is {"point", "type", "source", "root": folder of the source, "options", "super_options",
                   "network": bool};
                   STATE is {"error": "", "real": path without links, "exists", "readable", "writable", "read_only":
-                  bool, "free": bytes, "files_free": int|null (no such count), "inode", "changed": seconds since 1970}
-                  (of one that does not exist: of the nearest folder above) or {"error", "code": "ESTALE"}.
+                  bool, "size", "free": bytes, "files_free": int|null (no such count), "inode", "changed": seconds since
+                  1970} (of one that does not exist: of the nearest folder above) or {"error", "code": "ESTALE"}.
 libraries    {"verbs": why libibverbs does not open ("": it does)|null (no HCA), "mpi": the same of libmpi|null (no
                   daemon of Open MPI on the PATH)}
 mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],

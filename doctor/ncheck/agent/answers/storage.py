@@ -118,6 +118,7 @@ def _folder_state(path):
         "readable": os.access(there, os.R_OK | search),
         "writable": os.access(there, os.W_OK | search),
         "read_only": bool(room.f_flag & os.ST_RDONLY),
+        "size": room.f_frsize * room.f_blocks,
         "free": room.f_frsize * room.f_bavail,
         "files_free": room.f_favail if room.f_files else None,
         "inode": status.st_ino,
