@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from . import faults
 from .command import Run, begin, listing
 from .hosts import Lab
 from .layers import ADA
@@ -40,6 +39,17 @@ def test_a_mount_that_hangs_is_named_and_nothing_waits_for_it(lab: Lab, healthy:
     assert run.unknown(node.name) == healthy.unknown(node.name)
 
 
+def test_the_storage_probe_reads_on_every_node_and_changes_nothing(lab: Lab) -> None:
+    for node in lab.nodes:
+        node.sh(f"mkdir {DATA}; head -c 8M /dev/zero >{DATA}/large; touch {DATA}/empty")
+
+    run = examined(lab, "--data", DATA, "--storage-probe")
+
+    # Hosts of one machine: how fast they are says nothing.
+    assert {run.verdicts()["NC651", name] for name in lab.names} <= {"passed", "failed"}
+    assert run.failed().keys() <= {"NC645", "NC651", "NC652"}
+
+
 def test_a_folder_that_is_missing_closed_or_full_is_named_as_the_jobs_user_sees_it(lab: Lab) -> None:
     missing, closed, full = lab.nodes[:3]
     for node in lab.nodes:
@@ -48,7 +58,7 @@ def test_a_folder_that_is_missing_closed_or_full_is_named_as_the_jobs_user_sees_
     closed.sh(f"chmod 700 {DATA}")
     full.sh("mkdir /run/cache; mount -t tmpfs -o size=1m,mode=1777 tmpfs /run/cache")
     full.sh("cat /dev/zero 2>&- >/run/cache/fill || :")
-    faults.start_up_file(full, "export HF_HOME=/run/cache/hf")
+    full.sh("echo export HF_HOME=/run/cache/hf >>/home/ada/.bashrc")
 
     run = examined(lab, "--data", DATA, user=ADA)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ncheck.facts.storage import STORAGE
+from ncheck.facts.storage_probe import STORAGE_PROBE
 from ncheck.model.evidence import JsonValue, Reply, Status
 
 
@@ -21,4 +22,7 @@ def storage_replies() -> dict[str, Reply]:
         "mounts": [{**mount, "state": {"error": ""}}],
         "left_out": 0, "forced": [], "seconds": 5.0, "root": False,
     }  # fmt: skip
-    return {STORAGE.key: Reply(Status.OK, value=answer, seconds=0.01)}
+    return {
+        STORAGE.key: Reply(Status.OK, value=answer, seconds=0.01),
+        STORAGE_PROBE.key: Reply(Status.NOT_ASKED, "no --storage-probe"),
+    }

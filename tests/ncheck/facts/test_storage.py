@@ -93,4 +93,4 @@ def test_every_node_is_asked_about_the_data_and_about_the_folder_in_which_ncheck
     ):
         (question,) = fact.questions(cluster, settings, 10.0)["n1"]
         assert question == STORAGE
-        assert question.arguments == {"folders": folders}  # type: ignore[union-attr]  # it is an Answer
+        assert question.arguments == {"folders": folders}

@@ -55,6 +55,10 @@ storage      asked as {"folders": [[what names it, path]]}; says {"folders": [{"
                   STATE is {"error": "", "real": path without links, "exists", "readable", "writable", "read_only":
                   bool, "size", "free": bytes, "files_free": int|null (no such count), "inode", "changed": seconds since
                   1970} (of one that does not exist: of the nearest folder above) or {"error", "code": "ESTALE"}.
+storage-probe  asked as {"paths", "place": of the node, "turn": when it reads alone, "turns": when all read, "unit":
+                  seconds}; says {"readings": [{"path", "alone": READING|null (it did not end), "together": the same}]},
+                  READING being {"error": "", "entries", "small_files", "large_bytes": int, "listed", "small_seconds",
+                  "large_seconds": seconds, "direct": bool (past the page cache)} or {"error"}.
 libraries    {"verbs": why libibverbs does not open ("": it does)|null (no HCA), "mpi": the same of libmpi|null (no
                   daemon of Open MPI on the PATH)}
 mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
@@ -185,6 +189,7 @@ MODULES = {
     "limits": "limits",
     "folders": "folders",
     "storage": "storage",
+    "storage-probe": "storage_probe",
     "libraries": "libraries",
     "mpi-daemon": "mpi_daemon",
     "host-name": "host_name",
