@@ -11,8 +11,8 @@ A disk that fails once fails again: a read ends with "Input/output error", or ta
 all other ranks wait. Checkpoints, datasets and caches on it may be damaged.
 
 ## What to type
-The line of the finding shows the messages with their times; `sudo smartctl -a /dev/DISK` shows what the disk knows of
-itself. Take the node out of service if errors are recent or go on.
+`sudo journalctl -k -b --no-pager | grep -w DISK` shows the messages with their times, `sudo smartctl -a /dev/DISK` what
+the disk knows of itself. Take the node out of service if errors are recent or go on.
 """
 
 from __future__ import annotations

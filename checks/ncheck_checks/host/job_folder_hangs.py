@@ -10,7 +10,7 @@ A process that touches a hung mount sleeps in the kernel (state D), and no signa
 there, without a message, and all others wait for it in their first collective. `ls` and `df` hang in the same way.
 
 ## What to type
-The line of the finding repeats the look with a limit of its own. `sudo dmesg | grep -iE 'not responding|lustre'` shows
+`timeout 5 stat -f PATH` repeats the look. `sudo dmesg | grep -iE 'not responding|lustre'` shows
 since when. If the server is well, mount it again: `sudo umount -f -l POINT; sudo mount POINT`. Processes that hang
 there go on when the server answers, or stay until the node restarts.
 """

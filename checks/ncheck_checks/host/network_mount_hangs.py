@@ -10,7 +10,7 @@ Whatever touches the mount hangs in the kernel (state D), where no signal ends i
 its PATH, the prolog of a scheduler, a rank that loads a library from there.
 
 ## What to type
-The line of the finding repeats the look with a limit of its own. A mount that nobody needs can be taken away with
+`timeout 5 stat -f POINT` repeats the look. A mount that nobody needs can be taken away with
 `sudo umount -f -l POINT`; otherwise see whether its server is up, and mount it again.
 """
 

@@ -10,7 +10,7 @@ Jobs that ran at that time stood still, or got "Input/output error" (soft mounts
 these and its peers have none, look at its network.
 
 ## What to type
-The line of the finding shows the messages with their times.
+`sudo journalctl -k -b --no-pager | grep -E 'nfs: server|was evicted by'` shows the messages with their times.
 """
 
 from __future__ import annotations

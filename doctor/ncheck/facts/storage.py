@@ -192,9 +192,7 @@ def storage(evidence: Evidence) -> Read[StorageFacts]:
 
 
 def _folder(answer: FolderAnswer) -> JobFolder:
-    path, named_by, on = answer["path"], answer["named_by"], answer["on"]
-    if not path.startswith("/") or not path.isprintable() or len(path) > _LONGEST_PATH:
-        raise ValueError(f"{quoted(path)} is not an absolute path")
+    path, named_by, on = absolute(answer["path"]), answer["named_by"], answer["on"]
     if named_by not in (DATA, CURRENT_FOLDER, HOME) and not is_variable(named_by):
         raise ValueError(f"{quoted(named_by)} names no folder")
     folder = JobFolder(path, named_by, file_system(on) if on else None)
@@ -210,6 +208,13 @@ def _folder(answer: FolderAnswer) -> JobFolder:
         inode=whole(state["inode"]), changed=state["changed"],
         files_free=None if state["files_free"] is None else whole(state["files_free"]),
     )  # fmt: skip
+
+
+def absolute(path: str) -> str:
+    """Return an absolute path. Raises ValueError for one that cannot be part of a command."""
+    if not path.startswith("/") or not path.isprintable() or len(path) > _LONGEST_PATH:
+        raise ValueError(f"{quoted(path)} is not an absolute path")
+    return path
 
 
 def _mount_state(answer: MountStateAnswer) -> MountState:
@@ -275,7 +280,7 @@ def file_system(answer: MountAnswer) -> FileSystem:
     folder = answer["root"].rstrip("/")
     source = answer["source"] + folder if answer["network"] else answer["source"]
     return FileSystem(
-        printable(answer["point"], LONGEST), printable(answer["type"], 40), printable(source, LONGEST),
+        absolute(printable(answer["point"], LONGEST)), printable(answer["type"], 40), printable(source, LONGEST),
         tuple(sorted(kept)), answer["network"],
     )  # fmt: skip
 

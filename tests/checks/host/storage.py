@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ncheck.facts.storage import FileSystem, JobFolder, StorageFacts
-from ncheck.judge import judge
-from ncheck.model.check import Check
+from ncheck.judge import Judgement
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Outcome
 
@@ -27,12 +26,15 @@ def node(*folders: JobFolder, **facts: Any) -> Facts:
     }
 
 
-def outcomes(check: Check, *nodes: Facts) -> list[Outcome]:
-    judgement = judge([check], {f"n{number}": facts for number, facts in enumerate(nodes, 1)})
+def named(*nodes: Facts) -> dict[str, Facts]:
+    """Return the nodes as n1, n2 and so on."""
+    return {f"n{number}": facts for number, facts in enumerate(nodes, 1)}
+
+
+def outcomes(judgement: Judgement) -> list[Outcome]:
     return [verdict.outcome for verdict in judgement.verdicts]
 
 
-def messages(check: Check, *nodes: Facts) -> dict[str, tuple[str, ...]]:
+def messages(judgement: Judgement) -> dict[str, tuple[str, ...]]:
     """Return the nodes of each finding by its message."""
-    judgement = judge([check], {f"n{number}": facts for number, facts in enumerate(nodes, 1)})
     return {finding.message: finding.nodes for finding in judgement.findings}

@@ -8,7 +8,7 @@ from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.host.data_on_local_disks import data_on_local_disks
 
-from .storage import CURRENT, DATA, DISK, node, outcomes
+from .storage import CURRENT, DATA, DISK, named, node, outcomes
 
 LOCAL = replace(DATA, on=DISK)
 
@@ -22,7 +22,7 @@ def test_it_says_that_the_copies_are_not_compared() -> None:
 
 
 def test_it_is_silent_where_the_data_is_shared_and_about_other_folders() -> None:
-    assert outcomes(data_on_local_disks, node(DATA), node(DATA)) == [Outcome.PASSED] * 2
-    assert outcomes(data_on_local_disks, node(LOCAL), node(DATA)) == [Outcome.PASSED] * 2
+    assert outcomes(judge([data_on_local_disks], named(node(DATA), node(DATA)))) == [Outcome.PASSED] * 2
+    assert outcomes(judge([data_on_local_disks], named(node(LOCAL), node(DATA)))) == [Outcome.PASSED] * 2
     local = node(replace(CURRENT, on=DISK))
-    assert outcomes(data_on_local_disks, local, local) == [Outcome.PASSED] * 2
+    assert outcomes(judge([data_on_local_disks], named(local, local))) == [Outcome.PASSED] * 2

@@ -8,7 +8,7 @@ from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.host.file_system_forced_read_only import file_system_forced_read_only
 
-from .storage import DISK, messages, node, outcomes
+from .storage import DISK, messages, named, node, outcomes
 
 SCRATCH = replace(DISK, point="/scratch", source="/dev/nvme1n1", options=("ro",))
 
@@ -25,7 +25,7 @@ def test_the_disk_is_named_once() -> None:
 
 def test_the_root_of_several_nodes_is_left_to_root_read_only() -> None:
     root = replace(DISK, options=("ro",))
-    assert list(messages(file_system_forced_read_only, node(forced=(root,)))) == [
+    assert list(messages(judge([file_system_forced_read_only], named(node(forced=(root,)))))) == [
         "/ (ext4 from /dev/sda1) is read-only, although it was mounted for writing"
     ]
-    assert outcomes(file_system_forced_read_only, node(forced=(root,)), node()) == [Outcome.PASSED] * 2
+    assert outcomes(judge([file_system_forced_read_only], named(node(forced=(root,)), node()))) == [Outcome.PASSED] * 2

@@ -8,7 +8,7 @@ from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.host.job_folder_hangs import job_folder_hangs
 
-from .storage import DATA, HOME, node, outcomes
+from .storage import DATA, HOME, named, node, outcomes
 
 
 def test_the_node_whose_folder_hangs_is_named_with_the_server() -> None:
@@ -20,9 +20,13 @@ def test_the_node_whose_folder_hangs_is_named_with_the_server() -> None:
     ]  # fmt: skip
 
 
+def test_a_folder_that_answers_is_no_finding() -> None:
+    assert outcomes(judge([job_folder_hangs], named(node(DATA), node()))) == [Outcome.PASSED] * 2
+
+
 def test_a_dead_mount_is_named_and_a_folder_that_this_user_may_not_see_is_not() -> None:
     stale = replace(HOME, error="Stale file handle", code="ESTALE")
     refused = replace(HOME, error="Permission denied", code="EACCES")
-    assert outcomes(job_folder_hangs, node(stale), node(refused), node()) == [
+    assert outcomes(judge([job_folder_hangs], named(node(stale), node(refused), node()))) == [
         Outcome.FAILED, Outcome.PASSED, Outcome.PASSED,
     ]  # fmt: skip

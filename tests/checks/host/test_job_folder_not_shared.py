@@ -8,7 +8,7 @@ from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.host.job_folder_not_shared import job_folder_not_shared
 
-from .storage import CURRENT, DATA, DISK, HOME, node, outcomes
+from .storage import CURRENT, DATA, DISK, HOME, named, node, outcomes
 
 LOCAL = replace(DATA, on=DISK)
 
@@ -24,14 +24,14 @@ def test_the_node_that_has_the_empty_folder_beneath_the_mount_is_named() -> None
 
 
 def test_copies_on_every_node_and_nodes_without_the_folder_are_no_fault_of_this_kind() -> None:
-    assert outcomes(job_folder_not_shared, node(LOCAL), node(LOCAL)) == [Outcome.PASSED] * 2
+    assert outcomes(judge([job_folder_not_shared], named(node(LOCAL), node(LOCAL)))) == [Outcome.PASSED] * 2
     gone = (replace(LOCAL, exists=False), replace(LOCAL, hangs=True), replace(LOCAL, on=None))
-    assert outcomes(job_folder_not_shared, node(DATA), *map(node, gone)) == [Outcome.PASSED] * 4
+    assert outcomes(judge([job_folder_not_shared], named(node(DATA), *map(node, gone)))) == [Outcome.PASSED] * 4
 
 
 def test_a_home_folder_and_the_folder_of_a_laptop_may_be_anything() -> None:
     shared = replace(HOME, on=DATA.on)
-    assert outcomes(job_folder_not_shared, node(HOME), node(shared)) == [Outcome.PASSED] * 2
+    assert outcomes(judge([job_folder_not_shared], named(node(HOME), node(shared)))) == [Outcome.PASSED] * 2
     local = replace(CURRENT, on=DISK)
     few = [node(CURRENT), node(local), *(node(replace(CURRENT, exists=False)) for _ in range(2))]
-    assert outcomes(job_folder_not_shared, *few) == [Outcome.PASSED] * 4
+    assert outcomes(judge([job_folder_not_shared], named(*few))) == [Outcome.PASSED] * 4

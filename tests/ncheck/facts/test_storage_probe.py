@@ -9,7 +9,7 @@ import pytest
 from ncheck.facts.learning import facts_of
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.storage_probe import FACTS, STORAGE_PROBE, DataRates, Rates, StorageProbeFacts
-from ncheck.model.cluster import Cluster
+from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.node import Node
@@ -54,7 +54,7 @@ def test_where_nobody_asked_it_is_absent(answered: Answered) -> None:
 
 
 (FACT,) = FACTS
-LOGIN = {LoginFacts: LoginFacts(Login(reached=True))}
+LOGIN: Facts = {LoginFacts: LoginFacts(Login(reached=True))}
 
 
 def test_only_who_asks_for_it_gets_it() -> None:
