@@ -21,12 +21,16 @@ from collections.abc import Iterator
 from shlex import quote
 
 from ncheck import NodeView, Problem, Severity, node_check
-from ncheck.facts.storage import StorageFacts, dead
+from ncheck.facts.storage import JobFolder, StorageFacts, dead
 
 
 @node_check("NC640", Severity.ERROR, StorageFacts, blocks_plan=True)
 def job_folder_hangs(node: NodeView) -> Iterator[Problem]:
+    sick: dict[tuple[str, str], list[JobFolder]] = {}
     for folder in node[StorageFacts].folders:
         if why := dead(folder):
-            on = f": {folder.on.label}" if folder.on else ""
-            yield Problem(f"{folder.label} {why}{on}", f"timeout 5 stat -f {quote(folder.path)}", look=True)
+            sick.setdefault((folder.on.label if folder.on else "", why), []).append(folder)
+    for (mount, why), folders in sick.items():
+        labels = ", ".join(folder.label for folder in folders)
+        message = f"{labels}: {mount} {why}" if mount else f"{labels}: {why}"
+        yield Problem(message, f"timeout 5 stat -f {quote(folders[0].path)}", look=True)

@@ -22,6 +22,8 @@ from ncheck import Cluster, Problem, Severity, cluster_check, fold
 from ncheck.facts.storage import StorageFacts, shared_folders
 from ncheck.parity import nodes_by_value, split
 
+MOST_SHOWN = 8  # mounts in the evidence
+
 
 @cluster_check("NC643", Severity.ERROR, StorageFacts, blocks_plan=True)
 def job_folder_not_shared(cluster: Cluster) -> Iterator[Problem]:
@@ -30,6 +32,6 @@ def job_folder_not_shared(cluster: Cluster) -> Iterator[Problem]:
         differ = split({node: "a shared file system" if one.network else "a local disk" for node, one in on.items()})
         if differ:
             mounts = nodes_by_value({node: one.label for node, one in on.items()})
-            evidence = tuple(f"{fold(nodes)}: {label}" for label, nodes in mounts.items())
+            evidence = tuple(f"{fold(nodes)}: {label}" for label, nodes in list(mounts.items())[:MOST_SHOWN])
             message = f"{path} ({named_by}) is on {differ.summary()}"
             yield Problem(message, f"findmnt -T {quote(path)}", evidence, differ.odd, look=True)

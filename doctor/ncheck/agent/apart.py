@@ -51,7 +51,11 @@ class Child:
 
 
 def _close_all_but(kept):
-    for number in map(int, os.listdir(OPEN_FILES)):
+    try:
+        numbers = [int(number) for number in os.listdir(OPEN_FILES)]
+    except OSError:
+        numbers = range(1024)  # without /proc
+    for number in numbers:
         if number != kept:
             try:
                 os.close(number)
@@ -63,20 +67,26 @@ def each(work, items, seconds):
     """Return [(item, what work(item) returned)] in the order of the items, None where it did not come back in time.
 
     One child does them in turn. Where it gets stuck, each of the rest gets a child of its own, so that one item hides
-    no other. What `work` returns must have a form in JSON and not be None.
+    no other. What `work` returns must have a form in JSON and not be None; {"error": words} stands for it where the
+    child ended without it.
     """
     ends = time.monotonic() + seconds
     found = {}
     children = [_worker(work, list(enumerate(items)))]
+    doing = dict.fromkeys(range(len(items)), children[0])
     try:
         _gather(children, found, ends, _STALL)
         left = [place for place in range(len(items)) if place not in found]
-        alone = left[children[0].writes : _MOST]  # without the first, which is where the child is
-        children += [_worker(work, [(place, items[place])]) for place in alone]
+        for place in left[children[0].writes : _MOST]:  # without the first, where the child is
+            doing[place] = _worker(work, [(place, items[place])])
+            children.append(doing[place])
         _gather(children, found, ends, seconds)
     finally:
         for child in children:
             child.end()
+    for place, child in doing.items():
+        if place not in found and not child.writes:
+            found[place] = {"error": "the process that looked at it ended"}
     return [(item, found.get(place)) for place, item in enumerate(items)]
 
 

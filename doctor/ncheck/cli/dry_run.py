@@ -39,7 +39,7 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
     from ncheck.facts.planned_pick import PLANNED
     from ncheck.facts.probe import MEETING, TASK
     from ncheck.facts.ssh_peers import FROM_HERE, PEERS
-    from ncheck.facts.storage_probe import STORAGE_PROBE
+    from ncheck.facts.storage_probe import STORAGE_PROBE, read_paths
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
     later = {PEERS, FROM_HERE, PLANNED, MEETING, TASK, STORAGE_PROBE, *mesh}
@@ -63,8 +63,9 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
         yield "Last, if the launch plan sets variables of NCCL, each node that has NCCL, with those variables:"
         yield from _answer(PLANNED)
         yield ""
-    if STORAGE_PROBE in sources and settings.storage_probe and (settings.data or settings.started_in):
-        yield "Then each node reads, at its turn and with all others:"
+    if STORAGE_PROBE in sources and settings.storage_probe and read_paths(settings):
+        paths = ", ".join(read_paths(settings))
+        yield f"Then each node reads {paths}:"
         yield from _answer(STORAGE_PROBE)
         yield ""
     if TASK in sources and settings.probe != "none":

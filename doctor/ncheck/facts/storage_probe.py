@@ -151,12 +151,13 @@ def shown(kind: str, value: float) -> str:
     return f"{moved(value)}/s" if kind == "large" else f"{value:.0f} {'small files' if kind == 'small' else 'names'}/s"
 
 
-def _read_paths(settings: Settings) -> tuple[str, ...]:
+def read_paths(settings: Settings) -> tuple[str, ...]:
+    """Return what is read: --data, else the folder that ncheck was started in, if it is shared."""
     return settings.data or ((settings.started_in,) if settings.started_in else ())
 
 
 def _exempt(cluster: Cluster, settings: Settings) -> Mapping[str, str]:
-    if settings.storage_probe and _read_paths(settings):
+    if settings.storage_probe and read_paths(settings):
         return {}
     why = "there is nothing to read: name it with --data" if settings.storage_probe else "no --storage-probe"
     return dict.fromkeys(cluster.names, why)
@@ -169,7 +170,7 @@ def _questions(cluster: Cluster, settings: Settings, left: float) -> Questions:
     if unit < _LEAST_UNIT:
         late = Answered(STORAGE_PROBE, Reply(Status.FAILED, "there was no time left for it: give a longer --deadline"))
         return dict.fromkeys(names, (late,))
-    paths: list[JsonValue] = [*_read_paths(settings)]
+    paths: list[JsonValue] = [*read_paths(settings)]
     return {
         name: (
             Answer(

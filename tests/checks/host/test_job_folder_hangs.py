@@ -8,16 +8,23 @@ from ncheck.judge import judge
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.host.job_folder_hangs import job_folder_hangs
 
-from .storage import DATA, HOME, named, node, outcomes
+from .storage import DATA, HOME, messages, named, node, outcomes
 
 
 def test_the_node_whose_folder_hangs_is_named_with_the_server() -> None:
     judgement = judge([job_folder_hangs], {"n1": node(DATA), "n2": node(replace(DATA, hangs=True))})
     assert judgement.findings == [
         Finding("NC640", "job-folder-hangs", Severity.ERROR, ("n2",),
-                "/data (--data) does not answer: /data (nfs4 from fs01:/data)", (), "timeout 5 stat -f /data",
+                "/data (--data): /data (nfs4 from fs01:/data) does not answer", (), "timeout 5 stat -f /data",
                 kind="look"),
     ]  # fmt: skip
+
+
+def test_folders_on_one_mount_are_one_finding() -> None:
+    cache = replace(DATA, path="/data/hf", named_by="HF_HOME", hangs=True)
+    assert messages(judge([job_folder_hangs], named(node(replace(DATA, hangs=True), cache)))) == {
+        "/data (--data), /data/hf (HF_HOME): /data (nfs4 from fs01:/data) does not answer": ("n1",)
+    }
 
 
 def test_a_folder_that_answers_is_no_finding() -> None:

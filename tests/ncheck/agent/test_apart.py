@@ -36,7 +36,8 @@ def test_one_that_hangs_hides_no_other_and_exceeds_no_deadline() -> None:
     began = time.monotonic()
     found = each(sleeps_on, ["a", "hangs", "b", "hangs", "ends", "c"], 2.0)
     assert found == [
-        ("a", {"saw": "a"}), ("hangs", None), ("b", {"saw": "b"}), ("hangs", None), ("ends", None), ("c", {"saw": "c"}),
+        ("a", {"saw": "a"}), ("hangs", None), ("b", {"saw": "b"}), ("hangs", None),
+        ("ends", {"error": "the process that looked at it ended"}), ("c", {"saw": "c"}),
     ]  # fmt: skip
     assert time.monotonic() - began < 30
 
