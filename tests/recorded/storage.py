@@ -14,13 +14,13 @@ def storage_replies() -> dict[str, Reply]:
         "super_options": "rw,vers=4.2,rsize=1048576,wsize=1048576,hard,proto=tcp,local_lock=none", "network": True,
     }  # fmt: skip
     state: JsonValue = {
-        "error": "", "real": "/home/train", "exists": True, "readable": True, "writable": True, "read_only": False,
+        "error": "", "real": "/home/train", "exists": True, "readable": True, "writable": True,
         "size": 100000000000000, "free": 45811200000000, "files_free": None, "inode": 1307, "changed": 1772438400,
     }  # fmt: skip
     answer: JsonValue = {
         "folders": [{"path": "/home/train", "named_by": "home", "on": mount, "state": state}],
         "mounts": [{**mount, "state": {"error": ""}}],
-        "left_out": 0, "forced": [], "seconds": 5.0, "root": False,
+        "forced": [], "root": False,
     }  # fmt: skip
     return {
         STORAGE.key: Reply(Status.OK, value=answer, seconds=0.01),

@@ -20,13 +20,20 @@ from collections.abc import Iterator
 from shlex import quote
 
 from ncheck import NodeView, Problem, Severity, node_check
-from ncheck.facts.storage import StorageFacts, dead
+from ncheck.facts.storage import FileSystem, StorageFacts, dead
 
 
 @node_check("NC641", Severity.WARNING, StorageFacts)
 def network_mount_hangs(node: NodeView) -> Iterator[Problem]:
     facts = node[StorageFacts]
     of_the_job = {folder.on.point for folder in facts.folders if folder.on and dead(folder)}
+    sick: dict[tuple[str, str], list[FileSystem]] = {}
     for mount in facts.mounts:
         if (why := dead(mount)) and mount.on.point not in of_the_job:
-            yield Problem(f"{mount.on.label} {why}", f"timeout 5 stat -f {quote(mount.on.point)}", look=True)
+            sick.setdefault((mount.on.source.partition(":/")[0], why), []).append(mount.on)
+    for (_, why), mounts in sick.items():
+        others = f", and {len(mounts) - 1} more from there" if len(mounts) > 1 else ""
+        evidence = tuple(mount.label for mount in mounts[1:])
+        yield Problem(
+            f"{mounts[0].label} {why}{others}", f"timeout 5 stat -f {quote(mounts[0].point)}", evidence, look=True
+        )

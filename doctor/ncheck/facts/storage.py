@@ -61,7 +61,6 @@ class JobFolder:
     exists: bool = True
     readable: bool = True
     writable: bool = True
-    read_only: bool = False
     size: int = 0
     free: int = 0
     files_free: int | None = None
@@ -91,17 +90,15 @@ class MountState:
 
 @dataclass(frozen=True)
 class StorageFacts:
-    """`folders`: those of the job. `mounts`: network file systems, as many as were looked at; `left_out` counts others.
+    """`folders`: those of the job. `mounts`: network file systems, of each server one at least, 32 at most.
 
-    `forced`: file systems of disks that are mounted for writing and read-only all the same. `seconds`: how long an
-    answer was waited for. `root`: root looked, whom an NFS server may treat as nobody.
+    `forced`: file systems of disks that are mounted for writing and read-only all the same. `root`: root looked, whom
+    an NFS server may treat as nobody.
     """
 
     folders: tuple[JobFolder, ...]
     mounts: tuple[MountState, ...] = ()
     forced: tuple[FileSystem, ...] = ()
-    left_out: int = 0
-    seconds: float = 5.0
     root: bool = False
 
 
@@ -133,7 +130,6 @@ class FolderState(TypedDict):
     exists: bool
     readable: bool
     writable: bool
-    read_only: bool
     size: int
     free: int
     files_free: int | None
@@ -161,9 +157,7 @@ class StorageAnswer(TypedDict):
 
     folders: list[FolderAnswer]
     mounts: list[MountStateAnswer]
-    left_out: int
     forced: list[MountAnswer]
-    seconds: float
     root: bool
 
 
@@ -185,8 +179,6 @@ def storage(evidence: Evidence) -> Read[StorageFacts]:
         folders=tuple(_folder(one) for one in answer["folders"][:_MOST]),
         mounts=tuple(_mount_state(one) for one in answer["mounts"][:_MOST]),
         forced=tuple(file_system(one) for one in answer["forced"][:_MOST]),
-        left_out=whole(answer["left_out"]),
-        seconds=answer["seconds"],
         root=answer["root"],
     )
 
@@ -204,7 +196,7 @@ def _folder(answer: FolderAnswer) -> JobFolder:
         return replace(folder, error=error, code=code)
     return replace(
         folder, exists=state["exists"], readable=state["readable"], writable=state["writable"],
-        read_only=state["read_only"], size=whole(state["size"]), free=whole(state["free"]),
+        size=whole(state["size"]), free=whole(state["free"]),
         inode=whole(state["inode"]), changed=state["changed"],
         files_free=None if state["files_free"] is None else whole(state["files_free"]),
     )  # fmt: skip

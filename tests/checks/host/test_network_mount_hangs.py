@@ -22,6 +22,13 @@ def test_each_mount_that_hangs_or_is_dead_is_named() -> None:
     }
 
 
+def test_mounts_of_one_server_are_one_finding() -> None:
+    mounts = tuple(MountState(replace(OTHER, point=f"/a{number}"), hangs=True) for number in range(3))
+    assert messages(judge([network_mount_hangs], named(node(mounts=mounts)))) == {
+        "/a0 (nfs4 from fs09:/archive) does not answer, and 2 more from there": ("n1",)
+    }
+
+
 def test_it_is_silent_about_mounts_of_the_job_and_about_those_that_refuse_this_user() -> None:
     jobs = node(replace(DATA, hangs=True), mounts=(MountState(NFS, hangs=True),))
     pods = node(mounts=(MountState(OTHER, error="Permission denied", code="EACCES"),))

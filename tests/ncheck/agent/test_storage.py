@@ -68,7 +68,7 @@ def test_a_folder_is_described_as_it_is_and_by_the_one_above_where_it_does_not_e
     room = os.statvfs(tmp_path)
     assert {**there["state"], "size": 0, "free": 0, "files_free": 0} == {
         "error": "", "real": f"{tmp_path}/data", "exists": True, "readable": True, "writable": True,
-        "read_only": False, "size": 0, "free": 0, "files_free": 0, "inode": (tmp_path / "data").stat().st_ino,
+        "size": 0, "free": 0, "files_free": 0, "inode": (tmp_path / "data").stat().st_ino,
         "changed": int((tmp_path / "data").stat().st_mtime),
     }  # fmt: skip
     assert there["state"]["free"] == pytest.approx(room.f_bavail * room.f_frsize, rel=0.1)

@@ -21,7 +21,7 @@ MOUNT: dict[str, JsonValue] = {
     "network": True, "super_options": "rw,vers=4.2,rsize=1048576,hard,clientaddr=10.0.0.3,addr=10.0.0.1",
 }  # fmt: skip
 STATE: dict[str, JsonValue] = {
-    "error": "", "real": "/data", "exists": True, "readable": True, "writable": False, "read_only": False, "size": 9,
+    "error": "", "real": "/data", "exists": True, "readable": True, "writable": False, "size": 9,
     "free": 7, "files_free": None, "inode": 2, "changed": 1,
 }  # fmt: skip
 FOLDER: dict[str, JsonValue] = {"path": "/data", "named_by": "--data", "on": MOUNT, "state": STATE}
@@ -30,7 +30,7 @@ DATA = FileSystem("/data", "nfs4", "fs01:/export/sub", ("hard", "rw", "vers=4.2"
 
 def answer(**changed: JsonValue) -> JsonValue:
     usual: dict[str, JsonValue] = {
-        "folders": [FOLDER], "mounts": [], "left_out": 0, "forced": [], "seconds": 5.0, "root": False,
+        "folders": [FOLDER], "mounts": [], "forced": [], "root": False,
     }  # fmt: skip
     return {**usual, **changed}
 
@@ -73,7 +73,7 @@ def test_what_hangs_and_what_is_dead_is_told_from_what_this_user_may_not_see(ans
         {"folders": [{**FOLDER, "state": {**STATE, "free": -1}}]},
         {"folders": [{**FOLDER, "state": {**STATE, "writable": "yes"}}]},
         {"mounts": [MOUNT]},
-        {"left_out": "3"},
+        {"root": "3"},
     ],
 )
 def test_nonsense_is_unread(answered: Answered, wrong: dict[str, JsonValue]) -> None:

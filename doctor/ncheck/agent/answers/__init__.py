@@ -47,13 +47,12 @@ folders      {"temporary": [FOLDER] (/tmp, and what TMPDIR and the like name), "
                   of a folder that does not exist, the last four are those of the nearest one above it.
 storage      asked as {"folders": [[what names it, path]]}; says {"folders": [{"path", "named_by": "--data"|"current
                   folder"|"home"|variable, "on": MOUNT|null (not in the table), "state": STATE|null (no answer)}],
-                  "mounts": [MOUNT with "state": {"error": ""} or as below|null] (network file systems),
-                  "left_out": how many more, "forced": [MOUNT] (of disks: mounted for writing, and read-only),
-                  "seconds": how long an answer was waited for, "root": bool (asked as root)};
+                  "mounts": [MOUNT with "state": {"error": ""} or as below|null] (network file systems), "forced":
+                  [MOUNT] (of disks: mounted for writing, and read-only), "root": bool (asked as root)};
                   MOUNT is {"point", "type", "source", "root": folder of the source, "options", "super_options",
                   "network": bool};
-                  STATE is {"error": "", "real": path without links, "exists", "readable", "writable", "read_only":
-                  bool, "size", "free": bytes, "files_free": int|null (no such count), "inode", "changed": seconds since
+                  STATE is {"error": "", "real": path without links, "exists", "readable", "writable": bool,
+                  "size", "free": bytes, "files_free": int|null (no such count), "inode", "changed": seconds since
                   1970} (of one that does not exist: of the nearest folder above) or {"error", "code": "ESTALE"}.
 storage-probe  asked as {"paths", "place": of the node, "turn": when it reads alone, "turns": when all read, "unit":
                   seconds}; says {"readings": [{"path", "alone": READING|null (it did not end), "together": the same}]},

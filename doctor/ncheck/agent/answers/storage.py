@@ -28,14 +28,12 @@ _OF_DISKS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs")
 
 
 def answer(sources, arguments, timeout):
-    """Return {"folders": [FOLDER], "mounts": [MOUNT], "left_out", "forced": [MOUNT], "root"}: see the package."""
+    """Return {"folders": [FOLDER], "mounts": [MOUNT], "forced": [MOUNT], "root"}: see the package."""
     with open("/proc/self/mountinfo", "rb") as file:
         table = read_mounts(file.read(_LONGEST).decode("utf-8", "backslashreplace"))
     folders = _job_folders(sources, arguments["folders"])[:_MOST_FOLDERS]
-    network = _by_server({one["point"]: one for one in table if one["network"]}.values())
-    mounts = network[:_MOST_MOUNTS]
-    seconds = min(_PATIENCE, timeout)
-    looked = each(_looked_at, [*folders, *mounts], seconds)
+    mounts = _by_server({one["point"]: one for one in table if one["network"]}.values())[:_MOST_MOUNTS]
+    looked = each(_looked_at, [*folders, *mounts], min(_PATIENCE, timeout))
     return {
         "folders": [
             {"path": path, "named_by": named_by, "on": mount_of((state or {}).get("real") or path, table),
@@ -43,9 +41,7 @@ def answer(sources, arguments, timeout):
             for (path, named_by), state in looked[: len(folders)]
         ],
         "mounts": [dict(one, state=state) for one, state in looked[len(folders) :]],
-        "left_out": len(network) - len(mounts),
         "forced": [one for one in table if _forced(one)],
-        "seconds": seconds,
         "root": os.geteuid() == 0,
     }  # fmt: skip
 
@@ -60,7 +56,7 @@ def _job_folders(sources, asked):
     for environment in (sources.job.environment, sources.job.login_environment):
         for name in CACHES:
             path = environment.get(name, "")
-            if path.startswith(("/", "~/")):
+            if path.startswith(("/", "~/")) and path.isprintable():
                 named.setdefault(os.path.normpath(path.replace("~", home, 1) if path[0] == "~" else path), name)
     return list(named.items())
 
@@ -117,7 +113,6 @@ def _folder_state(path):
         "exists": there == path,
         "readable": os.access(there, os.R_OK | search),
         "writable": os.access(there, os.W_OK | search),
-        "read_only": bool(room.f_flag & os.ST_RDONLY),
         "size": room.f_frsize * room.f_blocks,
         "free": room.f_frsize * room.f_bavail,
         "files_free": room.f_favail if room.f_files else None,
