@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ncheck.facts.definition import ASKING_PEERS, COLLECTING, FINDING, LISTENING, LOOKING, TRYING_PLAN, Fact
+from ncheck.facts.definition import (
+    ASKING_PEERS,
+    COLLECTING,
+    FINDING,
+    LISTENING,
+    LOOKING,
+    READING_FILES,
+    TRYING_PLAN,
+    Fact,
+)
 from ncheck.facts.learning import ALWAYS, definition_of, sources_for
 from ncheck.judge import facts_wanted
 from ncheck.model.check import Check
@@ -20,6 +29,7 @@ UNTIL: Mapping[str, float] = {
     LISTENING: 0.65,
     ASKING_PEERS: 0.9,
     TRYING_PLAN: 1.0,
+    READING_FILES: 1.0,
     FINDING: 0.7,
     LOOKING: 1.0,
 }

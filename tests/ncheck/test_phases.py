@@ -20,6 +20,7 @@ from ncheck.facts.nics import NicFacts
 from ncheck.facts.planned_pick import PlannedPickFacts
 from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.ssh_peers import PEERS, PeerSshFacts
+from ncheck.facts.storage_probe import STORAGE_PROBE
 from ncheck.model.cluster import Cluster
 from ncheck.model.phase import Answered, NotAsked
 from ncheck.phases import UNTIL, asked_later, collection_phases, with_needs
@@ -90,6 +91,7 @@ def test_a_job_that_runs_is_not_asked_what_its_launcher_has_done() -> None:
     assert {
         CHECK_BUILD.key: "the job was not started by horovodrun",
         MPIRUN.key: "the job was not started by mpirun",
+        STORAGE_PROBE.key: "no --storage-probe",
     } | {source.key: "the job has been started already" for source in (PEERS, NAMES, MPI_DAEMON)} == {
         key: reason for key, reason in left_out.items() if key not in (MPIEXEC.key, REAL_PATH.key)
     }
@@ -107,4 +109,4 @@ def test_a_job_of_mpirun_is_asked_for_its_mpi_and_one_of_horovodrun_for_its_horo
 def test_outside_a_job_everything_is_asked() -> None:
     asked, left_out = questions("torchrun", {})
     assert {CHECK_BUILD.key, MPIRUN.key, MPI_DAEMON.key} <= asked
-    assert left_out == {}
+    assert left_out == {STORAGE_PROBE.key: "no --storage-probe"}

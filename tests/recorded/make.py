@@ -22,6 +22,7 @@ from .pci import pci_replies
 from .pcie import pcie_replies
 from .probe import none_asked
 from .software import PYTHON, software_replies
+from .storage import storage_replies
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,6 +66,7 @@ def replies(host: Host) -> dict[str, Reply]:
         **net_replies(host),
         **link_replies(host),
         **software_replies(host),
+        **storage_replies(),
         **pick_replies(host),
         **_asked_by_us(host),
     }

@@ -47,10 +47,13 @@ def decoded(data):
     return data.decode("utf-8", "backslashreplace")
 
 
-def thinned(log, word):
-    """Return a log's first lines, and of the rest those that hold the word: a kernel log has a hundred kilobytes."""
-    lines = log.splitlines(keepends=True)
-    return "".join(lines[:_FIRST] + [line for line in lines[_FIRST:] if word in line])
+def thinned(log, words):
+    """Return a log's first lines, and of the rest those that hold one of the words: a log has a hundred kilobytes.
+
+    Words are parted by "|".
+    """
+    lines, parted = log.splitlines(keepends=True), words.split("|")
+    return "".join(lines[:_FIRST] + [line for line in lines[_FIRST:] if any(word in line for word in parted)])
 
 
 def not_started(argv, environment, error):

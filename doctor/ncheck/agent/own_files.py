@@ -3,15 +3,14 @@
 import json
 import os
 import select
-import signal
 import stat
 import sys
 import time
-import warnings
 from collections import namedtuple
 
+from ncheck.agent.apart import OPEN_FILES, Child
+
 _LARGEST = 4 * 1024 * 1024  # bytes of a source file
-_OPEN_FILES = "/proc/self/fd"
 
 Owner = namedtuple("Owner", "root user group")  # of a process; root: its root folder as seen from here, "" for our own
 
@@ -33,34 +32,19 @@ class Reader:
     """
 
     def __init__(self, owner, files):
-        self.number, writing = os.pipe()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: it has a deadline
-            self.child = os.fork()
-        if self.child == 0:
-            try:
-                _write_lines(writing, owner, files)
-            finally:
-                os._exit(0)
-        os.close(writing)
+        self.child = Child(lambda writing: _write_lines(writing, owner, files))
 
     def lines(self, ends):
         """Return [(key, text of the line)], as far as they came in time, and end the child."""
-        data, more = b"", True
-        while more and select.select([self.number], [], [], max(0.0, ends - time.monotonic()))[0]:
-            part = os.read(self.number, 65536)
-            data, more = data + part, bool(part)
-        os.close(self.number)
-        os.kill(self.child, signal.SIGKILL)
-        os.waitpid(self.child, os.WNOHANG if more else 0)  # one that sleeps in the kernel is not waited for
-        return [tuple(json.loads(line)) for line in data.decode("ascii").split("\n")[:-1]]
+        child = self.child
+        while child.writes and select.select([child.number], [], [], max(0.0, ends - time.monotonic()))[0]:
+            child.read()
+        child.end()
+        return [tuple(json.loads(line)) for line in child.lines()]
 
 
 def _write_lines(writing, owner, files):
-    for number in map(int, os.listdir(_OPEN_FILES)):
-        if number != writing:
-            _close(number)
-    os.chdir(_OPEN_FILES)
+    os.chdir(OPEN_FILES)
     root = owner.root
     if root and os.geteuid() == 0:
         del sys.meta_path[:]  # nothing is imported from there
@@ -77,14 +61,7 @@ def _write_lines(writing, owner, files):
                 os.write(writing, (json.dumps([key, text[line - 1].strip()[:1000]]) + "\n").encode("ascii"))
 
 
-def _close(number):
-    try:
-        os.close(number)
-    except OSError:
-        pass  # that of the listing itself
-
-
-def source(path, user, descriptors=_OPEN_FILES):
+def source(path, user, descriptors=OPEN_FILES):
     """Return the lines of a Python file; none of what the user may not read. No device or pipe is ever opened.
 
     `descriptors` is where this process's open files are.

@@ -27,6 +27,7 @@ from ncheck.cli.options import (
     RANKS,
     RECORD,
     SSH,
+    STORAGE,
     TIME,
     WHICH,
     EvalCommand,
@@ -48,7 +49,7 @@ Work = Callable[["Settings", "Observer"], "Report"]
 
 @click.command(cls=GroupedCommand, short_help="Check the nodes of a file, or of -H.")
 @NODES
-@options(WHICH, SSH, JOB, NETWORK, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, GOOD, RECORD)
+@options(WHICH, SSH, JOB, STORAGE, NETWORK, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, GOOD, RECORD)
 @click.pass_context
 def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Check the nodes of a file (- for standard input): one host per line, an mpirun hostfile, or node[01-16].
@@ -59,7 +60,7 @@ def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) ->
 
 
 @click.command(cls=GroupedCommand)
-@options(JOB, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, RECORD)
+@options(JOB, STORAGE, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, RECORD)
 def local(**flags: object) -> int:
     """Check only this machine, without SSH."""
     return _run_and_show(examined, {**flags, "local": True})

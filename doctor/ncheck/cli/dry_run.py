@@ -39,9 +39,11 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
     from ncheck.facts.planned_pick import PLANNED
     from ncheck.facts.probe import MEETING, TASK
     from ncheck.facts.ssh_peers import FROM_HERE, PEERS
+    from ncheck.facts.storage_probe import STORAGE_PROBE, read_paths
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
-    first = tuple(source for source in sources if source not in {PEERS, FROM_HERE, PLANNED, MEETING, TASK, *mesh})
+    later = {PEERS, FROM_HERE, PLANNED, MEETING, TASK, STORAGE_PROBE, *mesh}
+    first = tuple(source for source in sources if source not in later)
     edges = _edges(nodes, settings) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
     yield f"Dry run: nothing was executed. A run on {many} would do the following,"
@@ -60,6 +62,11 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
     if PLANNED in sources and len(nodes) > 1:
         yield "Last, if the launch plan sets variables of NCCL, each node that has NCCL, with those variables:"
         yield from _answer(PLANNED)
+        yield ""
+    if STORAGE_PROBE in sources and settings.storage_probe and read_paths(settings):
+        paths = ", ".join(read_paths(settings))
+        yield f"Then each node reads {paths}:"
+        yield from _answer(STORAGE_PROBE)
         yield ""
     if TASK in sources and settings.probe != "none":
         yield from _measured(nodes, settings)

@@ -32,7 +32,9 @@ def settings_of(given: Mapping[str, object]) -> Settings:
     options = {name: value for name, value in given.items() if value not in (None, ())}
     from ncheck.settings import make_settings
 
-    settings = make_settings(options, os.environ, _current_folder(), say)
+    folder = _current_folder()
+    settings = make_settings(options, os.environ, folder, say)
+    settings = replace(settings, started_in=_shared(folder, settings))
     if settings.ignore:
         from ncheck.registry import load_checks
 
@@ -64,6 +66,20 @@ def _current_folder() -> Path:
         return Path.cwd()
     except OSError as error:
         raise SettingsError(f"the current folder cannot be used: {error.strerror}; change to another: cd") from None
+
+
+def _shared(folder: Path, settings: Settings) -> str | None:
+    """Return the current folder if it is on a network file system: mpirun changes to it on every node."""
+    from ncheck.agent.mount_table import mount_of, read_mounts
+
+    if settings.rehearsal or settings.environment.enter or settings.environment.rsh or not str(folder).isprintable():
+        return None
+    try:
+        table = read_mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="backslashreplace"))
+    except OSError:
+        return None
+    on = mount_of(str(folder), table)
+    return str(folder) if on and on["network"] else None
 
 
 def nodes_file(context: click.Context, arguments: tuple[str, ...]) -> str | None:

@@ -34,6 +34,7 @@ from ncheck.cli.options import (
     NODES,
     RANKS,
     SSH,
+    STORAGE,
     TIME,
     WHICH,
     WITH,
@@ -56,7 +57,7 @@ STARTS_ALL = tuple(name for name, launcher in LAUNCHER_TABLE.items() if launcher
 
 @click.command(cls=ProgramCommand, short_help="Check the nodes, then start the job on them.")
 @NODES
-@options(WITH, RANKS, FORCE, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, TIME, COUNTS, CONFIG)
+@options(WITH, RANKS, FORCE, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, STORAGE, TIME, COUNTS, CONFIG)
 @click.pass_context
 def launch(context: click.Context, /, nodes: tuple[str, ...], **flags: object) -> int:
     """Check the nodes, then start the job on them from this machine, with the line that ncheck plan prints.

@@ -199,6 +199,18 @@ JOB = (
 )
 
 
+STORAGE = (
+    _option(
+        _JOB, "--data", multiple=True, metavar="PATH",
+        help="Folder or file that the job reads on every node. Can be repeated.",
+    ),
+    _option(
+        _JOB, "--storage-probe", is_flag=True, default=None,
+        help="Measure how fast every node reads --data, or the current folder: alone and all at once.",
+    ),
+)  # fmt: skip
+
+
 NETWORK = (
     _option(_LAUNCH, "--ifname", metavar="NAME", help="Network interface that the job must use."),
     _option(

@@ -32,6 +32,7 @@ from ncheck.cli.options import (
     PLANNED,
     RANKS,
     SSH,
+    STORAGE,
     TIME,
     WHICH,
     EvalCommand,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=EvalCommand, short_help="Print the command line that starts the job.")
 @NODES
-@options(FOR, RANKS, FORCE, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, TIME, COUNTS, CONFIG, PLANNED)
+@options(FOR, RANKS, FORCE, NETWORK, KEPT, GOOD, WHICH, SSH, JOB, STORAGE, TIME, COUNTS, CONFIG, PLANNED)
 @click.pass_context
 def plan(context: click.Context, /, nodes: tuple[str, ...], output: str | None, **flags: object) -> int:
     """Check the nodes, then print only the command line that starts the job on them, ready for a shell.

@@ -63,11 +63,21 @@ def _address(text: str) -> str:
     return (text if "." in text else text + ".0").lower()
 
 
+# What messages of disks and file systems hold: see facts/storage_log.py.
+OF_STORAGE = (
+    "I/O error", "medium error", "Remounting filesystem", "EXT4-fs error", "orruption", "has been shut down",
+    "forced readonly", "BTRFS error", "QID", "controller is down", "Device not ready", "nfs: server", "was evicted by",
+)  # fmt: skip
+
+
+HOLDING = "|".join((DRIVER, *OF_STORAGE))
+
+
 # Of a long log only the end is kept: recent lines matter most.
-JOURNAL = Command(("journalctl", "-k", "-b", "--no-pager", "-o", "short"), root=True, tail=True, holding=DRIVER)
+JOURNAL = Command(("journalctl", "-k", "-b", "--no-pager", "-o", "short"), root=True, tail=True, holding=HOLDING)
 
 
-DMESG = Command(("dmesg",), root=True, tail=True, holding=DRIVER)
+DMESG = Command(("dmesg",), root=True, tail=True, holding=HOLDING)
 
 
 _ROOT_DOES_NOT_HELP = (Status.TIMEOUT, Status.UNANSWERED, Status.FAILED)
@@ -82,6 +92,15 @@ def kernel_log(evidence: Evidence) -> Read[KernelLogFacts]:
         lines = _messages(evidence, command)
         if oldest := next((time for line in lines if (time := message_time(line))), ""):
             return KernelLogFacts(xid_events(lines), name, oldest)
+    return _unreadable(evidence)
+
+
+def kernel_lines(evidence: Evidence) -> Read[tuple[str, ...]]:
+    """Return the lines that were sent of the first log that can be read."""
+    for command in _NAMES:
+        lines = _messages(evidence, command)
+        if any(map(message_time, lines)):
+            return tuple(lines)
     return _unreadable(evidence)
 
 

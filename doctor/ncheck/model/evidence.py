@@ -24,7 +24,7 @@ class Command:
     `timeout` is in seconds (None: the run's --command-timeout). `root` marks what an ordinary user can never do on a
     default machine: it is run through `sudo -n` when --sudo was given, and by the plain user otherwise.
     `tail` keeps the end of an output that is too long, not its beginning.
-    `holding` is for logs: the first lines are sent, and of the rest those that hold this word.
+    `holding` is for logs: the first lines are sent, and of the rest those that hold this word, or one of "a|b".
     `job` runs it in the job's environment (the job's interpreter first on PATH) instead of the plain login's.
     """
 

@@ -87,6 +87,9 @@ class Settings:
     sizes: tuple[int, ...] = ()  # bytes per rank; (): a few sizes, as memory allows
     expect: float | None = None  # bus bandwidth in GB/s that the user expects
     expected: ExpectedFacts | None = None  # what else the user expects of every node
+    data: tuple[str, ...] = ()  # folders and files that the job reads on every node
+    started_in: str | None = None  # the folder that ncheck was started in, where it is on a network file system
+    storage_probe: bool = False  # measure how fast the nodes read these
     select: tuple[str, ...] = ()
     ignore: tuple[Ignore, ...] = ()
     fail_on: tuple[str, ...] = ("error", "unknown")

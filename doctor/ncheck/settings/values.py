@@ -271,6 +271,21 @@ def _parts(value: object) -> list[object]:
     return list(value.split(",")) if isinstance(value, str) else [value]
 
 
+_MOST_PATHS, _LONGEST_PATH = 16, 4096
+
+
+def _paths(value: object) -> tuple[str, ...]:
+    """Read one absolute path, or a list of these: they are looked for on the nodes."""
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    paths = tuple(dict.fromkeys(os.path.normpath(_text(one)) for one in values))
+    for path in paths:
+        if not path.startswith("/") or len(path) > _LONGEST_PATH:
+            raise ValueError(f"{quoted(path)} is not an absolute path, as in /data/imagenet")
+    if len(paths) > _MOST_PATHS:
+        raise ValueError(f"expected at most {_MOST_PATHS} paths")
+    return paths
+
+
 def _interface(value: object) -> str:
     """Read the name of a network interface: at most 15 bytes, no slash, no space."""
     name = _text(value)
@@ -333,6 +348,8 @@ READ: Mapping[str, Read] = {
     "probe_launcher": _one_of("agents", "mpirun"),
     "sizes": _sizes,
     "expect": _expected,
+    "data": _paths,
+    "storage_probe": _flag,
     "select": _words,
     "ignore": _ignore,
     "fail_on": _fail_on,

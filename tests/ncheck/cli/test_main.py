@@ -94,7 +94,7 @@ def test_each_setting_has_an_option_and_each_option_is_a_setting() -> None:
     job = {field.name for field in fields(JobEnvironment)}
     elsewhere = {
         "nodes_file", "environment", "overrides", "local", "rehearsal", "program", "drop_bad", "good_nodes",
-        "bad_nodes", "probe_wanted", "ranks", "expected", "target",
+        "bad_nodes", "probe_wanted", "ranks", "expected", "target", "started_in",
     }  # fmt: skip
     wanted = {field.name for field in fields(Settings)} - elsewhere | job
     assert options_of("check", "plan") - {"drop_bad", "good_nodes", "bad_nodes"} == wanted

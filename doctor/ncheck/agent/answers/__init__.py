@@ -45,6 +45,19 @@ folders      {"temporary": [FOLDER] (/tmp, and what TMPDIR and the like name), "
                   FOLDER}; FOLDER is {"path", "named_by": variable|"", "exists": bool, "writable": bool, "read_only":
                   bool, "free": bytes, "files_free": int|null (no such count)} or {"path", "named_by", "error"};
                   of a folder that does not exist, the last four are those of the nearest one above it.
+storage      asked as {"folders": [[what names it, path]]}; says {"folders": [{"path", "named_by": "--data"|"current
+                  folder"|"home"|variable, "on": MOUNT|null (not in the table), "state": STATE|null (no answer)}],
+                  "mounts": [MOUNT with "state": {"error": ""} or as below|null] (network file systems), "forced":
+                  [MOUNT] (of disks: mounted for writing, and read-only), "root": bool (asked as root)};
+                  MOUNT is {"point", "type", "source", "root": folder of the source, "options", "super_options",
+                  "network": bool};
+                  STATE is {"error": "", "real": path without links, "exists", "readable", "writable": bool,
+                  "size", "free": bytes, "files_free": int|null (no such count), "inode", "changed": seconds since
+                  1970} (of one that does not exist: of the nearest folder above) or {"error", "code": "ESTALE"}.
+storage-probe  asked as {"paths", "place": of the node, "turn": when it reads alone, "turns": when all read, "unit":
+                  seconds}; says {"readings": [{"path", "alone": READING|null (it did not end), "together": the same}]},
+                  READING being {"error": "", "entries", "small_files", "large_bytes": int, "listed", "small_seconds",
+                  "large_seconds": seconds, "direct": bool (past the page cache)} or {"error"}.
 libraries    {"verbs": why libibverbs does not open ("": it does)|null (no HCA), "mpi": the same of libmpi|null (no
                   daemon of Open MPI on the PATH)}
 mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
@@ -174,6 +187,8 @@ MODULES = {
     "environment": "environment",
     "limits": "limits",
     "folders": "folders",
+    "storage": "storage",
+    "storage-probe": "storage_probe",
     "libraries": "libraries",
     "mpi-daemon": "mpi_daemon",
     "host-name": "host_name",

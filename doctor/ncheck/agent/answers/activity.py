@@ -12,6 +12,7 @@ import time
 from ncheck.agent import commands
 from ncheck.agent.answers import WATCHED
 from ncheck.agent.answers.nccl_loaded import built_as
+from ncheck.agent.mount_table import mount_of, read_mounts
 
 READS = (
     "/proc/PID/{stat,status,io,task,fd,fdinfo,cwd,limits,cgroup,mountinfo,maps,oom_score_adj} of ranks and children",
@@ -25,9 +26,6 @@ _MOST_THREADS, _MOST_LISTED = 512, 24  # of one process: looked at, and in the a
 _MOST_FILES, _MOST_WRITTEN, _MOST_MOUNTS, _MOST_SPACES = 4096, 16, 32, 16
 _LONGEST = 4096  # characters of a small file
 
-_NETWORK = re.compile(
-    r"^(?:nfs4?|lustre|gpfs|beegfs|ceph|glusterfs|cifs|smb3|wekafs|pvfs2|orangefs|panfs|afs|9p|virtiofs|fuse(?:\..*)?)$"
-)
 _LIBRARY = re.compile(
     r"/lib(?:nccl|rccl|nccl-net|nccl-tuner|nccl-profiler|rccl-net|mpi|ucp|cudart|torch_cuda|torch_cpu|cuda)"
     r"[\w.+-]*\.so[\d.]*$|/mpi_lib[\w.-]*\.so$"
@@ -238,36 +236,21 @@ def _written(first, last):
 
 def _mounts(pid, files):
     """Return the file systems on which a process works or has files, and all network ones, without touching any."""
-    table = []
-    for line in (_text("/proc/{}/mountinfo".format(pid), 1 << 20) or "").splitlines():
-        # 36 35 98:0 /mnt1 /mnt/parent rw,noatime master:1 - ext3 /dev/root rw,errors=continue
-        front, _, back = line.partition(" - ")
-        fields, rest = front.split(), back.split()
-        if len(fields) > 5 and len(rest) > 1:
-            table.append({"point": _unescaped(fields[4]), "type": rest[0], "source": rest[1], "options": fields[5]})
-    table.sort(key=lambda one: len(one["point"]), reverse=True)
+    table = read_mounts(_text("/proc/{}/mountinfo".format(pid), 1 << 20) or "")
     used = {}
     for path in [_link("/proc/{}/cwd".format(pid))] + [path for path, _ in files.values()]:
         if path and path.startswith("/") and not path.startswith(_NO_FILE):
-            on = _mount_of(path, table)
+            on = mount_of(path, table)
             if on:
                 used.setdefault(on["point"], path)
     listed = {}
     for one in table:
-        if one["point"] in used or _NETWORK.match(one["type"]):
-            listed.setdefault(one["point"], dict(one, used=used.get(one["point"], "")[:_LONGEST]))
+        if one["point"] in used or one["network"]:
+            listed[one["point"]] = {
+                "point": one["point"], "type": one["type"], "source": one["source"], "options": one["options"],
+                "used": used.get(one["point"], "")[:_LONGEST],
+            }  # fmt: skip
     return sorted(listed.values(), key=lambda one: (not one["used"], one["point"]))[:_MOST_MOUNTS]
-
-
-def _mount_of(path, table):
-    for one in table:
-        if path == one["point"] or path.startswith(one["point"].rstrip("/") + "/"):
-            return one
-    return None
-
-
-def _unescaped(path):
-    return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code.group(1), 8)), path)
 
 
 def _libraries(ranks):
@@ -303,7 +286,7 @@ def _spaces(ranks):
             path = _link("/proc/{}/cwd".format(pid)) if name == "cwd" else name
             wanted.setdefault(("", path), "/proc/{}/{}".format(pid, place))
         for number, (path, pos) in sorted((_files(pid) or {}).items()):
-            on = _mount_of(path, table) if pos is not None else None
+            on = mount_of(path, table) if pos is not None else None
             if pos is not None and len(files) < _MOST_SPACES:
                 files.setdefault((on and on["point"], os.path.dirname(path)), "/proc/{}/fd/{}".format(pid, number))
     wanted.update(files)

@@ -3,9 +3,13 @@
 import os
 import pwd
 
+from ncheck.agent.apart import each
+
 # Open MPI puts its session folder where its own variable says, else where the usual ones of temporary files do.
 SESSION = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
+
+_PATIENCE = 5.0  # seconds for all of them: a healthy file system needs milliseconds
 
 READS = (
     "statvfs and access of /tmp, $" + ", $".join(SESSION + TEMPORARY) + " (their nearest folder that exists), "
@@ -20,12 +24,16 @@ def answer(sources, arguments, timeout):
     for environment in (sources.job.login_environment, sources.job.environment):
         for name in _set_in(environment):
             named.setdefault(os.path.normpath(os.path.join(home, environment[name])), name)
-    return {
-        "temporary": [folder(path, name) for path, name in named.items()],
-        "home": folder(home),
-        "shm": folder("/dev/shm"),  # noqa: S108
-        "root": folder("/"),
-    }
+    others = [(home, ""), ("/dev/shm", ""), ("/", "")]  # noqa: S108
+    asked = [*named.items(), *others]
+    seconds = min(_PATIENCE, timeout)
+    hangs = "no answer within {:.0f} s: its file system hangs".format(seconds)
+    found = [
+        state or {"path": path, "named_by": name, "error": hangs}
+        for (path, name), state in each(lambda one: folder(*one), asked, seconds)
+    ]
+    home, shm, root = found[len(named) :]
+    return {"temporary": found[: len(named)], "home": home, "shm": shm, "root": root}
 
 
 def home_of(environment):

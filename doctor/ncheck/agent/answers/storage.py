@@ -1,0 +1,121 @@
+"""The file systems of the job's folders, and all network file systems: each is looked at by a child that may hang."""
+
+import errno
+import os
+import stat
+
+from ncheck.agent.answers.folders import home_of
+from ncheck.agent.apart import each
+from ncheck.agent.mount_table import mount_of, read_mounts
+
+# The folders where libraries keep what they download and compile.
+CACHES = (
+    "HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TRANSFORMERS_CACHE", "TORCH_HOME", "XDG_CACHE_HOME",
+    "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUDA_CACHE_PATH",
+)  # fmt: skip
+
+READS = (
+    "/proc/self/mountinfo",
+    "stat, statvfs and access of the job's folders (--data, the current folder, the home folder, $"
+    + ", $".join(CACHES) + ") or the nearest folder above, and statvfs of the network file systems that are mounted, "
+    "by children that may hang",
+)  # fmt: skip
+
+_PATIENCE = 5.0  # seconds for all file systems together: a healthy one needs milliseconds
+_MOST_FOLDERS, _MOST_MOUNTS = 32, 32
+_LONGEST = 1 << 22  # bytes of the table: ten thousand mounts
+_OF_DISKS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs")
+
+
+def answer(sources, arguments, timeout):
+    """Return {"folders": [FOLDER], "mounts": [MOUNT], "forced": [MOUNT], "root"}: see the package."""
+    with open("/proc/self/mountinfo", "rb") as file:
+        table = read_mounts(file.read(_LONGEST).decode("utf-8", "backslashreplace"))
+    folders = _job_folders(sources, arguments["folders"])[:_MOST_FOLDERS]
+    mounts = _by_server({one["point"]: one for one in table if one["network"]}.values())[:_MOST_MOUNTS]
+    looked = each(_looked_at, [*folders, *mounts], min(_PATIENCE, timeout))
+    return {
+        "folders": [
+            {"path": path, "named_by": named_by, "on": mount_of((state or {}).get("real") or path, table),
+             "state": state}
+            for (path, named_by), state in looked[: len(folders)]
+        ],
+        "mounts": [dict(one, state=state) for one, state in looked[len(folders) :]],
+        "forced": [one for one in table if _forced(one)],
+        "root": os.geteuid() == 0,
+    }  # fmt: skip
+
+
+def _job_folders(sources, asked):
+    """Return [(path, what names it)], each path once."""
+    home = home_of(sources.job.login_environment)
+    named = {}
+    for named_by, path in asked:
+        named.setdefault(os.path.normpath(path), named_by)
+    named.setdefault(os.path.normpath(home), "home")
+    for environment in (sources.job.environment, sources.job.login_environment):
+        for name in CACHES:
+            path = environment.get(name, "")
+            if path.startswith(("/", "~/")) and path.isprintable():
+                named.setdefault(os.path.normpath(path.replace("~", home, 1) if path[0] == "~" else path), name)
+    return list(named.items())
+
+
+def _by_server(mounts):
+    """Return the mounts, one of each server first: of ten thousand homes of one server, a few tell enough."""
+    seen, first, others = set(), [], []
+    for one in mounts:
+        server = (one["type"], one["source"].partition(":/")[0])
+        (others if server in seen else first).append(one)
+        seen.add(server)
+    return first + others
+
+
+def _forced(one):
+    """Return whether a file system of a disk is read-only although it was mounted for writing."""
+    inner = one["super_options"].split(",")
+    read_only = "ro" in inner or "emergency_ro" in inner
+    return one["type"] in _OF_DISKS and read_only and "rw" in one["options"].split(",")
+
+
+def _looked_at(item):
+    return _mount_state(item["point"]) if isinstance(item, dict) else _folder_state(item[0])
+
+
+def _mount_state(point):
+    try:
+        os.statvfs(point)
+    except (OSError, ValueError) as error:
+        return _failed(error)
+    return {"error": ""}
+
+
+def _failed(error):
+    number, words = getattr(error, "errno", None), getattr(error, "strerror", None)
+    return {"error": words or str(error), "code": errno.errorcode.get(number, "")}
+
+
+def _folder_state(path):
+    """Describe a folder or file; of one that does not exist, the nearest folder above it."""
+    there = path
+    while True:
+        try:
+            status, room = os.stat(there), os.statvfs(there)
+            break
+        except (OSError, ValueError) as error:
+            if getattr(error, "errno", 0) not in (errno.ENOENT, errno.ENOTDIR) or there == "/":
+                return _failed(error)
+            there = os.path.dirname(there)
+    search = os.X_OK if stat.S_ISDIR(status.st_mode) else 0
+    return {
+        "error": "",
+        "real": os.path.realpath(there),
+        "exists": there == path,
+        "readable": os.access(there, os.R_OK | search),
+        "writable": os.access(there, os.W_OK | search),
+        "size": room.f_frsize * room.f_blocks,
+        "free": room.f_frsize * room.f_bavail,
+        "files_free": room.f_favail if room.f_files else None,
+        "inode": status.st_ino,
+        "changed": int(status.st_mtime),
+    }

@@ -1,0 +1,117 @@
+"""What the kernel may never come back from, such as a look at a network file system, is done by children.
+
+A child that sleeps in the kernel cannot be ended. It is left behind with none of this process's open files, so that it
+holds up neither the agent nor the connection.
+"""
+
+import json
+import os
+import select
+import signal
+import time
+import warnings
+
+OPEN_FILES = "/proc/self/fd"
+_STALL = 1.0  # seconds without a result after which a child counts as stuck, and the others' items are given away
+_MOST = 64  # children at the same time
+
+
+class Child:
+    """A child that runs `work(descriptor)`, which writes lines of ASCII there, and has no other open file."""
+
+    def __init__(self, work):
+        self.number, writing = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: it has a deadline
+            self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                _close_all_but(writing)
+                work(writing)
+            finally:
+                os._exit(0)
+        os.close(writing)
+        self.data, self.writes = b"", True
+
+    def read(self):
+        """Read what is there. At its end the child has ended."""
+        part = os.read(self.number, 65536)
+        self.data, self.writes = self.data + part, bool(part)
+
+    def lines(self):
+        """Return the whole lines that came since this was asked last."""
+        whole, _, self.data = self.data.rpartition(b"\n")
+        return whole.decode("ascii").split("\n") if whole else []
+
+    def end(self):
+        """End the child. One that sleeps in the kernel is not waited for."""
+        os.close(self.number)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, os.WNOHANG if self.writes else 0)
+
+
+def _close_all_but(kept):
+    try:
+        numbers = [int(number) for number in os.listdir(OPEN_FILES)]
+    except OSError:
+        numbers = range(1024)  # without /proc
+    for number in numbers:
+        if number != kept:
+            try:
+                os.close(number)
+            except OSError:
+                pass  # that of the listing itself
+
+
+def each(work, items, seconds):
+    """Return [(item, what work(item) returned)] in the order of the items, None where it did not come back in time.
+
+    One child does them in turn. Where it gets stuck, each of the rest gets a child of its own, so that one item hides
+    no other. What `work` returns must have a form in JSON and not be None; {"error": words} stands for it where the
+    child ended without it.
+    """
+    ends = time.monotonic() + seconds
+    found = {}
+    children = [_worker(work, list(enumerate(items)))]
+    doing = dict.fromkeys(range(len(items)), children[0])
+    try:
+        _gather(children, found, ends, _STALL)
+        left = [place for place in range(len(items)) if place not in found]
+        for place in left[children[0].writes : _MOST]:  # without the first, where the child is
+            doing[place] = _worker(work, [(place, items[place])])
+            children.append(doing[place])
+        _gather(children, found, ends, seconds)
+    finally:
+        for child in children:
+            child.end()
+    for place, child in doing.items():
+        if place not in found and not child.writes:
+            found[place] = {"error": "the process that looked at it ended"}
+    return [(item, found.get(place)) for place, item in enumerate(items)]
+
+
+def _worker(work, places):
+    def work_through(writing):
+        for place, item in places:
+            os.write(writing, (json.dumps([place, work(item)]) + "\n").encode("ascii"))
+
+    return Child(work_through)
+
+
+def _gather(children, found, ends, stall):
+    """Collect results until all children ended, the time is over, or nothing came for `stall` seconds."""
+    last = time.monotonic()
+    poll = select.poll()
+    writing = {child.number: child for child in children if child.writes}
+    for number in writing:
+        poll.register(number, select.POLLIN)
+    while writing and time.monotonic() < min(ends, last + stall):
+        for number, _ in poll.poll(max(0.0, min(ends, last + stall) - time.monotonic()) * 1000):
+            child = writing[number]
+            child.read()
+            for line in child.lines():
+                place, found_there = json.loads(line)
+                found[place], last = found_there, time.monotonic()
+            if not child.writes:
+                poll.unregister(number)
+                del writing[number]

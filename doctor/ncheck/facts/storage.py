@@ -1,0 +1,291 @@
+"""The file systems of the job's folders, and the network file systems of a node: do they answer, and what are they."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypedDict, cast, final
+
+from ncheck.facts.definition import LONGEST, Fact, no_answer
+from ncheck.facts.environment import is_variable
+from ncheck.facts.shapes import whole
+from ncheck.hostlist import quoted
+from ncheck.model.evidence import Answer, Evidence, JsonValue
+from ncheck.model.fact import Read
+from ncheck.text import printable
+
+if TYPE_CHECKING:
+    from ncheck.model.cluster import Cluster
+    from ncheck.model.phase import Questions
+    from ncheck.settings import Settings
+
+DATA, CURRENT_FOLDER, HOME = "--data", "current folder", "home"  # what names a folder, besides variables
+
+
+@dataclass(frozen=True)
+class FileSystem:
+    """A mounted file system. `source` is "server:/export" or a device; `options` are those that matter to a job.
+
+    `network`: another machine serves it, or another process.
+    """
+
+    point: str
+    kind: str
+    source: str
+    options: tuple[str, ...] = ()
+    network: bool = False
+
+    @property
+    def label(self) -> str:
+        """Return "/data (nfs4 from fs01:/export/data)"."""
+        return f"{self.point} ({self.kind} from {self.source})"
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """A folder or file of the job as its user sees it. `named_by`: --data, current folder, home or a variable.
+
+    `hangs`: its file system did not answer in time. `error`: the system's words for a look that failed, with `code`,
+    such as ESTALE. Of one that does not exist, all else is that of the nearest folder above. `size` and `free` are in
+    bytes, `files_free` is None where the file system has no such limit. `inode` and `changed` (seconds since 1970) are
+    the same on all nodes if they see the same folder.
+    """
+
+    path: str
+    named_by: str
+    on: FileSystem | None = None
+    hangs: bool = False
+    error: str = ""
+    code: str = ""
+    exists: bool = True
+    readable: bool = True
+    writable: bool = True
+    size: int = 0
+    free: int = 0
+    files_free: int | None = None
+    inode: int = 0
+    changed: int = 0
+
+    @property
+    def label(self) -> str:
+        """Return "/data (--data)"."""
+        return f"{self.path} ({self.named_by})"
+
+    @property
+    def seen(self) -> bool:
+        """Whether it was looked at without trouble."""
+        return not self.hangs and not self.error
+
+
+@dataclass(frozen=True)
+class MountState:
+    """A network file system that is mounted, and whether it answered: `hangs`, or `error` with its `code`."""
+
+    on: FileSystem
+    hangs: bool = False
+    error: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class StorageFacts:
+    """`folders`: those of the job. `mounts`: network file systems, of each server one at least, 32 at most.
+
+    `forced`: file systems of disks that are mounted for writing and read-only all the same. `root`: root looked, whom
+    an NFS server may treat as nobody.
+    """
+
+    folders: tuple[JobFolder, ...]
+    mounts: tuple[MountState, ...] = ()
+    forced: tuple[FileSystem, ...] = ()
+    root: bool = False
+
+
+class MountAnswer(TypedDict):
+    """One mount of the kernel's table."""
+
+    point: str
+    type: str
+    source: str
+    root: str
+    options: str
+    super_options: str
+    network: bool
+
+
+@final
+class Failed(TypedDict):
+    """The system's words for a look that failed; "" for none."""
+
+    error: str
+    code: str | None
+
+
+@final
+class FolderState(TypedDict):
+    """A folder that was looked at."""
+
+    error: str
+    exists: bool
+    readable: bool
+    writable: bool
+    size: int
+    free: int
+    files_free: int | None
+    inode: int
+    changed: int
+
+
+class FolderAnswer(TypedDict):
+    """One folder of the job; without a state it hangs."""
+
+    path: str
+    named_by: str
+    on: MountAnswer | None
+    state: FolderState | Failed | None
+
+
+class MountStateAnswer(MountAnswer):
+    """One network file system; without a state it hangs."""
+
+    state: Failed | None
+
+
+class StorageAnswer(TypedDict):
+    """See StorageFacts."""
+
+    folders: list[FolderAnswer]
+    mounts: list[MountStateAnswer]
+    forced: list[MountAnswer]
+    root: bool
+
+
+STORAGE = Answer("storage", shape=StorageAnswer)
+
+_MOST = 64  # folders, and mounts: an agent sends half as many of each
+_LONGEST_PATH = 4096
+
+
+def storage(evidence: Evidence) -> Read[StorageFacts]:
+    """Read the answer. Raises ValueError for a folder that cannot be part of a command."""
+    reply = evidence.reply(STORAGE)
+    if why := no_answer(STORAGE, reply):
+        return why
+    answer = cast("StorageAnswer", reply.value)
+    if not answer["folders"]:
+        raise ValueError("no folder, although every user has a home folder")
+    return StorageFacts(
+        folders=tuple(_folder(one) for one in answer["folders"][:_MOST]),
+        mounts=tuple(_mount_state(one) for one in answer["mounts"][:_MOST]),
+        forced=tuple(file_system(one) for one in answer["forced"][:_MOST]),
+        root=answer["root"],
+    )
+
+
+def _folder(answer: FolderAnswer) -> JobFolder:
+    path, named_by, on = absolute(answer["path"]), answer["named_by"], answer["on"]
+    if named_by not in (DATA, CURRENT_FOLDER, HOME) and not is_variable(named_by):
+        raise ValueError(f"{quoted(named_by)} names no folder")
+    folder = JobFolder(path, named_by, file_system(on) if on else None)
+    state = answer["state"]
+    if state is None:
+        return replace(folder, hangs=True)
+    if state["error"] or "exists" not in state:
+        error, code = _failure(state)
+        return replace(folder, error=error, code=code)
+    return replace(
+        folder, exists=state["exists"], readable=state["readable"], writable=state["writable"],
+        size=whole(state["size"]), free=whole(state["free"]),
+        inode=whole(state["inode"]), changed=state["changed"],
+        files_free=None if state["files_free"] is None else whole(state["files_free"]),
+    )  # fmt: skip
+
+
+def absolute(path: str) -> str:
+    """Return an absolute path. Raises ValueError for one that cannot be part of a command."""
+    if not path.startswith("/") or not path.isprintable() or len(path) > _LONGEST_PATH:
+        raise ValueError(f"{quoted(path)} is not an absolute path")
+    return path
+
+
+def _mount_state(answer: MountStateAnswer) -> MountState:
+    on, state = file_system(answer), answer["state"]
+    if state is None:
+        return MountState(on, hangs=True)
+    error, code = _failure(state)
+    return MountState(on, error=error, code=code)
+
+
+def _failure(state: Mapping[str, object]) -> tuple[str, str]:
+    return printable(str(state["error"]), LONGEST), printable(str(state.get("code") or ""), 20)
+
+
+# What a file system says whose server, or whose own program, is gone; refusals of this user are not among them.
+_DEAD = frozenset({
+    "ESTALE", "EIO", "ENOTCONN", "EHOSTDOWN", "EHOSTUNREACH", "ETIMEDOUT", "ESHUTDOWN", "EREMOTEIO", "ENXIO", "ENODEV",
+})  # fmt: skip
+
+
+def dead(state: JobFolder | MountState) -> str:
+    """Return why a file system cannot be used by anybody, such as "does not answer"; "" if nothing says so."""
+    if state.hangs:
+        return "does not answer"
+    return f"fails: {state.error}" if state.code in _DEAD else ""
+
+
+Folders = dict[tuple[str, str], dict[str, JobFolder]]  # by path and what names it, then by node
+
+
+def shared_folders(facts: Mapping[str, StorageFacts]) -> Folders:
+    """Return the folders that must be the same for all ranks: --data, and the current folder.
+
+    The current folder is among them only if more than half of the nodes have it: this machine may be no part of the
+    cluster.
+    """
+    found: Folders = {}
+    for node, own in facts.items():
+        for folder in own.folders:
+            if folder.named_by in (DATA, CURRENT_FOLDER):
+                found.setdefault((folder.path, folder.named_by), {})[node] = folder
+    return {
+        (path, named_by): nodes
+        for (path, named_by), nodes in found.items()
+        if named_by == DATA or 2 * sum(one.seen and one.exists for one in nodes.values()) > len(facts)
+    }
+
+
+# What changes a job, by option: whether it waits or fails, how fast it is, and what it sees of other nodes' changes.
+# rsize and wsize are agreed with the server; addresses of server and client, and timeouts, say nothing by themselves.
+_OPTION = re.compile(
+    r"ro|rw|sync|soft|softerr|softreval|hard|noac|nolock|flock|localflock|noflock|nconnect=\d+|vers=[\d.]+"
+    r"|local_lock=\w+|lookupcache=\w+|proto=\w+|sec=[\w:]+|cache=\w+"
+)
+
+
+def file_system(answer: MountAnswer) -> FileSystem:
+    """Return a mount of the table. One that either the mount or the file system makes read-only is "ro"."""
+    words = [*answer["options"].split(","), *answer["super_options"].split(",")]
+    kept = {word for word in words if len(word) <= _LONGEST_OPTION and _OPTION.fullmatch(word)}
+    if "ro" in kept:
+        kept.discard("rw")
+    folder = answer["root"].rstrip("/")
+    source = answer["source"] + folder if answer["network"] else answer["source"]
+    return FileSystem(
+        absolute(printable(answer["point"], LONGEST)), printable(answer["type"], 40), printable(source, LONGEST),
+        tuple(sorted(kept)), answer["network"],
+    )  # fmt: skip
+
+
+_LONGEST_OPTION = 80
+
+
+def _questions(cluster: Cluster, settings: Settings, _: float) -> Questions:
+    named = [(DATA, path) for path in settings.data]
+    if settings.started_in:
+        named.append((CURRENT_FOLDER, settings.started_in))
+    folders: list[JsonValue] = [[named_by, path] for named_by, path in named]
+    return {name: (replace(STORAGE, arguments={"folders": folders}),) for name in cluster.names}
+
+
+FACTS = (Fact(StorageFacts, (STORAGE,), storage, questions=_questions),)
