@@ -1,8 +1,9 @@
-"""What ncheck says of a matrix of `nvidia-smi topo -m`: the worst hop of a ring, GPUs without NVLink, the rails."""
+"""What ncheck says of a topology matrix, a pasted one or a node's: worst hop of a ring, NVLinks, nearest NICs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, permutations
 from typing import TYPE_CHECKING
 
 from ncheck.parse.reading import Remark, error, info, warning
@@ -27,8 +28,8 @@ def judged(matrix: TopologyFacts, unreadable: Sequence[str]) -> Iterator[Remark]
     paths = {pair: level for pair, level in matrix.pairs.items() if pair[0] != pair[1]}
     yield from _cut(matrix, paths)
     yield from _asymmetric(paths)
-    yield from _nvlinks(matrix.gpus, paths)
-    yield from _ring(matrix.gpus, paths)
+    yield from nvlink_remarks(matrix)
+    yield from _ring(matrix)
     yield from _rails(matrix)
     yield from _affinity(matrix)
     if unreadable:
@@ -54,35 +55,90 @@ def _asymmetric(paths: Paths) -> Iterator[Remark]:
             yield warning(f"{one} to {other} is {level}, but {other} to {one} is {back}: one of the two rows is wrong")
 
 
-def _nvlinks(gpus: Sequence[str], paths: Paths) -> Iterator[Remark]:
-    peers = {gpu: [level for (one, other), level in paths.items() if one == gpu and other in gpus] for gpu in gpus}
-    links = {gpu: sum(int(level[2:]) for level in levels if level.startswith("NV")) for gpu, levels in peers.items()}
-    most = max(links.values(), default=0)
-    without = [gpu for gpu, count in links.items() if not count and peers[gpu]]
-    if most and without:
-        yield error(f"{', '.join(without)} without NVLink, although the other GPUs have it")
-    fewer = [f"{gpu} ({count} of {most})" for gpu, count in links.items() if 0 < count < most]
-    if fewer and len({len(levels) for levels in peers.values()}) == 1:
-        yield warning(f"fewer NVLinks than the other GPUs: {', '.join(fewer)}")
-    if not most and len(gpus) > 1:
-        yield info("no NVLink between any two GPUs")
+def nvlink_remarks(matrix: TopologyFacts) -> Iterator[Remark]:
+    """Yield what is wrong with the NVLinks of a node by itself; the checks of a run yield the same.
 
-
-def _ring(gpus: Sequence[str], paths: Paths) -> Iterator[Remark]:
-    """Say over which hop a ring of all GPUs must go at worst: its bandwidth is that of this hop."""
-    edges = {pair: _cost(level) for pair, level in paths.items() if pair[0] in gpus and pair[1] in gpus}
-    if len(gpus) < 2 or len(edges) < len(gpus) * (len(gpus) - 1):  # noqa: PLR2004
+    An error only where NVSwitches join the GPUs, which then join all. Without them many boards are uneven by design:
+    bridges join pairs, and of the cubes of V100 a job may see a part. GPUs in MIG mode are not judged.
+    """
+    gpus = [gpu for gpu in matrix.gpus if gpu not in matrix.mig]
+    links = {pair: links_in(level) for pair in permutations(gpus, 2) if (level := matrix.pairs.get(pair))}
+    if len(gpus) < 2 or len(links) < len(gpus) * (len(gpus) - 1):  # noqa: PLR2004  two GPUs make a pair
         return
+    total = {gpu: sum(links[gpu, other] for other in gpus if other != gpu) for gpu in gpus}
+    best = {gpu: max(links[gpu, other] for other in gpus if other != gpu) for gpu in gpus}
+    without = [gpu for gpu in gpus if not total[gpu]]
+    switched = max(total.values()) > _MOST_LINKS
+    if switched:
+        yield from _cut_off(links, gpus, without)
+    elif len(without) == len(gpus):
+        yield info("no NVLink between any two GPUs")
+    elif without:
+        yield info(f"no NVLink at {_named(without)}: usual where bridges join pairs of GPUs")
+    whole = len(gpus) >= _WHOLE_BOARD
+    count = total if not switched and (whole or all(links.values())) else best
+    most = max(count.values())
+    fewer = [f"{gpu} ({count[gpu]} of {most})" for gpu in gpus if 0 < count[gpu] < most]
+    if fewer and (whole or max(best.values()) >= _BRIDGED):
+        yield warning(f"fewer NVLinks than the other GPUs: {', '.join(fewer)}")
+
+
+_MOST_LINKS = 18  # of any GPU until 2026: a matrix that shows more counts the links to a switch for each GPU behind it
+_WHOLE_BOARD = 8  # GPUs, of which a job sees all
+_BRIDGED = 3  # links between two GPUs, at least, where all pairs should have the same number: a cube has one or two
+
+
+def _cut_off(links: Mapping[tuple[str, str], int], gpus: Sequence[str], without: Sequence[str]) -> Iterator[Remark]:
+    if without:
+        verb = "has" if len(without) == 1 else "have"
+        yield error(f"{_named(without)} {verb} no NVLink, although NVSwitches join the other GPUs")
+    apart = [
+        f"{one} and {other}"
+        for one, other in combinations(gpus, 2)
+        if not links[one, other] and one not in without and other not in without
+    ]
+    if apart:
+        yield error(f"no NVLink between {_named(apart, ' nor between ')}, although NVSwitches join the other GPUs")
+
+
+def _named(names: Sequence[str], between: str = ", ") -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return between.join(names[:_SHOWN]) + more
+
+
+_SHOWN = 8
+
+
+def links_in(level: str) -> int:
+    """Return how many NVLinks a path has: 18 of NV18, none of SYS."""
+    return int(level[2:]) if level.startswith("NV") else 0
+
+
+def in_words(level: str) -> str:
+    """Describe a path: "NV18 (18 NVLinks)", "SYS (the link between the CPUs)"."""
+    return f"{level} ({_MEANING.get(level) or f'{links_in(level)} NVLinks'})"
+
+
+def _ring(matrix: TopologyFacts) -> Iterator[Remark]:
+    if level := worst_hop(matrix):
+        meaning = _MEANING.get(level, "NVLink")
+        yield info(f"worst hop of a ring over all {len(matrix.gpus)} GPUs: {level} ({meaning})")
+
+
+def worst_hop(matrix: TopologyFacts) -> str:
+    """Return the level over which a ring of all GPUs must go at worst, for it sets the bandwidth; "" if not known."""
+    gpus = matrix.gpus
+    edges = {pair: _cost(level) for pair in permutations(gpus, 2) if (level := matrix.pairs.get(pair))}
+    if len(gpus) < 2 or len(edges) < len(gpus) * (len(gpus) - 1):  # noqa: PLR2004
+        return ""
     for cost in sorted(set(edges.values())):
         if _has_ring(gpus, {pair for pair, each in edges.items() if each <= cost}):
-            levels = sorted({level for pair, level in paths.items() if edges.get(pair) == cost})
-            meaning = _MEANING.get(levels[0], "NVLink")
-            yield info(f"worst hop of a ring over all {len(gpus)} GPUs: {levels[0]} ({meaning})")
-            return
+            return min(level for pair, level in matrix.pairs.items() if edges.get(pair) == cost)
+    return ""
 
 
 def _cost(level: str) -> int:
-    return -int(level[2:]) if level.startswith("NV") else 1 + RANK[level]
+    return -links_in(level) or 1 + RANK.get(level, len(RANK))
 
 
 def _has_ring(gpus: Sequence[str], edges: set[tuple[str, str]]) -> bool:
@@ -105,23 +161,38 @@ def _has_ring(gpus: Sequence[str], edges: set[tuple[str, str]]) -> bool:
 
 
 def _rails(matrix: TopologyFacts) -> Iterator[Remark]:
-    nearest = {gpu: closest_nics(matrix, gpu) for gpu in matrix.gpus}
-    levels = {level for _, level in nearest.values() if level}
     if not matrix.nics:
         yield info("the matrix has no NIC: no RDMA device that nvidia-smi knows, or an old driver")
         return
-    far = [f"{gpu} ({level})" for gpu, (_, level) in nearest.items() if RANK.get(level, 0) > RANK["PHB"]]
-    if far and len(far) < len(nearest):
-        yield warning(f"the nearest NIC is beyond the host bridge, other GPUs have one nearer: {', '.join(far)}")
-    elif far:
-        yield warning(f"no GPU has a NIC within its host bridge ({', '.join(sorted(levels))}): GPUDirect RDMA is slow")
+    yield from rail_remarks(matrix)
     used: dict[str, list[str]] = {}
-    for gpu, (nics, level) in nearest.items():
-        if len(nics) == 1 and level:
+    for gpu in matrix.gpus:
+        nics, _ = closest_nics(matrix, gpu)
+        if len(nics) == 1:
             used.setdefault(nics[0], []).append(gpu)
     for nic, gpus in used.items():
         if len(gpus) > 1:
             yield info(f"{', '.join(gpus)} share {nic} as their nearest NIC")
+
+
+def rail_remarks(matrix: TopologyFacts) -> Iterator[Remark]:
+    """Yield which GPUs have no NIC within their host bridge; the check of a run yields the same.
+
+    A warning only if most GPUs have one, each NIC serving two at most: such a board has a NIC for each GPU or two, and
+    one is missing or in a wrong slot. Other machines have their NICs at one processor, and a virtual machine hides all.
+    """
+    nearest = {gpu: found for gpu in matrix.gpus if (found := closest_nics(matrix, gpu))[1]}
+    far = {gpu: found for gpu, found in nearest.items() if RANK.get(found[1], 0) > RANK["PHB"]}
+    near = {gpu: nics for gpu, (nics, _) in nearest.items() if gpu not in far}
+    serving = {nic for nics in near.values() for nic in nics}
+    places = {gpu: (matrix.legend.get(nics[0], nics[0]), level) for gpu, (nics, level) in far.items()}
+    shown = _named([f"{gpu} (nearest {nic}: {level})" for gpu, (nic, level) in places.items()])
+    if far and not near:
+        yield info(f"no GPU has a NIC within its host bridge, or a virtual machine hides it: {shown}")
+    elif far and len(far) < len(near) <= 2 * len(serving):
+        yield warning(f"no NIC within the host bridge of {shown}, although {len(near)} other GPUs have one")
+    elif far:
+        yield info(f"the NICs are near {', '.join(near)}, and beyond the host bridge of {shown}")
 
 
 def _affinity(matrix: TopologyFacts) -> Iterator[Remark]:
