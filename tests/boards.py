@@ -16,7 +16,7 @@ from ncheck.facts.infiniband import SYSFS
 from ncheck.facts.learning import facts_of
 from ncheck.facts.pci import PCI
 from ncheck.facts.topology import NVLINKS, TOPO, TopologyFacts
-from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
+from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Source, Status
 
 STANDIN = Path(__file__).parent / "standins" / "nvml_links.c"
 
@@ -98,7 +98,13 @@ def evidence(board: Board, bus: Reply, links: Reply, printed: Reply) -> Evidence
         f"/sys/bus/pci/devices/{gpu.address}/vendor": "0x10de\n" for gpu in board.gpus.values()
     }
     tree = Reply(Status.OK, value=board.adapters())
-    replies = {TOPO: printed, NVLINKS: links, PCI: bus, SYSFS: tree, DEVICES: Reply(Status.OK, value=on_pci)}
+    replies: dict[Source, Reply] = {
+        TOPO: printed,
+        NVLINKS: links,
+        PCI: bus,
+        SYSFS: tree,
+        DEVICES: Reply(Status.OK, value=on_pci),
+    }
     return Evidence("n1", Login(reached=True), replies={source.key: reply for source, reply in replies.items()})
 
 
