@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ncheck.model.board import Board, Domain
-from ncheck.parse.topology_judged import in_words, worst_hop
 from ncheck.parse.topology_matrix import RANK, closest_nics
+from ncheck.topology.judged import in_words, worst_hop
 
 if TYPE_CHECKING:
     from ncheck.facts.topology import TopologyFacts
