@@ -28,6 +28,7 @@ from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.model.node import Node
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Measurement, NodeSummary, Probe, Report
+from ncheck.parity import nodes_by_value
 from ncheck.parse.topology_drawing import board
 from ncheck.probe.why_none import ran_on, why_none
 from ncheck.settings import Settings
@@ -79,9 +80,10 @@ def _boards(cluster: Cluster) -> Iterator[Board]:
     """Yield how GPUs and NICs lie, once for the nodes that are alike; one device alone is nothing to draw."""
     alike: dict[object, list[str]] = {}
     matrices = cluster.facts(TopologyFacts)
-    for node, matrix in matrices.items():
+    for nodes in nodes_by_value({node: id(matrix.pairs) for node, matrix in matrices.items()}).values():
+        matrix = matrices[nodes[0]]  # equal texts are parsed once
         tables = (matrix.pairs, matrix.legend, matrix.cpu_affinity, matrix.numa_affinity)
-        alike.setdefault((matrix.source, *(tuple(sorted(table.items())) for table in tables)), []).append(node)
+        alike.setdefault((matrix.source, *(tuple(sorted(table.items())) for table in tables)), []).extend(nodes)
     for nodes in sorted(alike.values(), key=len, reverse=True)[:_MOST_BOARDS]:
         matrix = matrices[nodes[0]]
         if len(matrix.gpus) + len(matrix.nics) > 1:

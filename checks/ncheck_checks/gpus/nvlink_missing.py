@@ -20,10 +20,10 @@ from collections.abc import Iterator
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.topology import TopologyFacts
-from ncheck.topology.judged import nvlink_remarks
+from ncheck.topology.judged import UNEVEN, nvlink_remarks
 
 
-@node_check("NC508", Severity.ERROR, TopologyFacts)
+@node_check("NC508", Severity.ERROR, TopologyFacts, explains=UNEVEN)
 def nvlink_missing(node: NodeView) -> Iterator[Problem | NotApplicable]:
     topology = node[TopologyFacts]
     if len(topology.gpus) == 1:

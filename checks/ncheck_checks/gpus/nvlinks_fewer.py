@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.topology import TopologyFacts
-from ncheck.topology.judged import nvlink_remarks
+from ncheck.topology.judged import UNEVEN, nvlink_remarks
 
 
-@node_check("NC509", Severity.WARNING, TopologyFacts, GpuFacts)
+@node_check("NC509", Severity.WARNING, TopologyFacts, GpuFacts, explains=UNEVEN)
 def nvlinks_fewer(node: NodeView) -> Iterator[Problem | NotApplicable]:
     topology = node[TopologyFacts]
     if len(topology.gpus) == 1 or len(node[GpuFacts].models) > 1:

@@ -22,7 +22,7 @@ from itertools import combinations
 from ncheck import Cluster, Inconclusive, Problem, Severity, Split, cluster_check, split
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.topology import TopologyFacts
-from ncheck.topology.judged import in_words
+from ncheck.topology.judged import UNEVEN, in_words
 
 Differing = list[tuple[tuple[str, str], Split[str]]]  # each pair, with its paths
 
@@ -69,7 +69,8 @@ def topology_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
         more = f", and {sum(map(len, alike.values())) - len(first)} more" if others else ""
         evidence = tuple(f"{pair[0]} to {pair[1]}: {split.summary()}" for pair, split in pairs)
         message = f"{_described(first)}: {_in_words(parted)}{more}"
-        yield Problem(message, "nvidia-smi topo -m", evidence, nodes, look=True, summary="the GPU topology differs")
+        summary = "the GPU topology differs"
+        yield Problem(message, "nvidia-smi topo -m", evidence, nodes, look=True, summary=summary, follows=UNEVEN)
 
 
 def _of_other_sources(parted: Split[str], matrices: Mapping[str, TopologyFacts]) -> bool:

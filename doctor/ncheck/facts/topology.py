@@ -134,7 +134,7 @@ def _computed(evidence: Evidence) -> TopologyFacts | str:
     by_address = {device.address: device for device in bus.devices}
     cards = cast("NvlinkAnswer", answer.value)["gpus"]
     if missing := [card["pci"] for card in cards if card["pci"] not in by_address]:
-        return f"the PCI bus does not show the GPU {missing[0]}"
+        return f"the PCI bus does not show the GPU {missing[0][:20]}"
     gpus = {f"GPU{index}": by_address[card["pci"]] for index, card in enumerate(cards)}
     if not gpus:
         return "NVML finds no GPU"

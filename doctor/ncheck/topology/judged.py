@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Paths = Mapping[tuple[str, str], str]
 
+UNEVEN = "uneven NVLinks"  # what the checks of one node explain where nodes differ
+
 _MEANING = {
     "PIX": "one PCIe switch", "PXB": "several PCIe switches", "PHB": "the PCIe host bridge",
     "NODE": "host bridges within a NUMA node", "SYS": "the link between the CPUs", "SOC": "the link between the CPUs",

@@ -12,7 +12,10 @@ from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity, Verdict
 from ncheck.parse.nvidia_smi import Gpu
+from ncheck_checks.gpus.nvlink_missing import nvlink_missing
 from ncheck_checks.gpus.topology_differs import topology_differs
+
+from . import matrices
 
 LEGEND = {"NIC0": "mlx5_0"}
 
@@ -97,3 +100,13 @@ def test_it_is_silent_about_nodes_without_a_matrix() -> None:
     judgement = judge([topology_differs], {"n1": node("NV12"), "n2": absent, "n3": unread, "n4": node("NV12")})
     passed = Outcome.PASSED
     assert [one.outcome for one in judgement.verdicts] == [passed, Outcome.SKIPPED, Outcome.UNKNOWN, passed]
+
+
+def test_a_node_whose_own_nvlinks_are_uneven_refers_to_that_finding() -> None:
+    well, sick = matrices.node(8, "NV18"), matrices.node(8, "NV18", matrices.without(3, 8))
+    found = judge([nvlink_missing, topology_differs], {"n1": well, "n2": well, "n3": sick}).findings
+    assert [(one.code, one.nodes, one.see) for one in found] == [("NC508", ("n3",), ()), ("NC504", ("n3",), ("NC508",))]
+    assert found[1].message == (
+        "GPU3 to GPU0, GPU1, GPU2 and 4 more: NV18 (18 NVLinks) on n[1-2],"
+        " SYS (the link between the CPUs) on n3 (2 to 1)"
+    )
