@@ -84,10 +84,10 @@ def _boards(cluster: Cluster) -> Iterator[Board]:
         matrix = matrices[nodes[0]]  # equal texts are parsed once
         tables = (matrix.pairs, matrix.legend, matrix.cpu_affinity, matrix.numa_affinity)
         alike.setdefault((matrix.source, *(tuple(sorted(table.items())) for table in tables)), []).extend(nodes)
-    for nodes in sorted(alike.values(), key=len, reverse=True)[:_MOST_BOARDS]:
-        matrix = matrices[nodes[0]]
+    for members in sorted(alike.values(), key=len, reverse=True)[:_MOST_BOARDS]:
+        matrix = matrices[members[0]]
         if len(matrix.gpus) + len(matrix.nics) > 1:
-            yield replace(board(matrix), nodes=tuple(nodes), source=matrix.source)
+            yield replace(board(matrix), nodes=tuple(members), source=matrix.source)
 
 
 def _cpus_only(cluster: Cluster) -> bool:

@@ -27,7 +27,7 @@ from ncheck.topology.judged import rail_remarks
 def nic_far_from_gpu(node: NodeView) -> Iterator[Problem | NotApplicable]:
     topology = node[TopologyFacts]
     if not topology.nics:
-        yield NotApplicable("no RDMA NIC")
+        yield NotApplicable("no InfiniBand or RoCE device")
     for remark in rail_remarks(topology):
         if remark.level == "warning":
             evidence = (f"read from {topology.source}",)

@@ -13,7 +13,7 @@ from typing import TypedDict, cast
 from ncheck.facts.definition import Fact, trouble
 from ncheck.facts.gpus import DEVICES, smi_trouble
 from ncheck.facts.infiniband import SYSFS, devices_in, location
-from ncheck.facts.pci import PCI, PciDevice, pci
+from ncheck.facts.pci import PCI, PciDevice, PciFacts, pci
 from ncheck.model.evidence import Answer, Command, Evidence
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.topology_matrix import parse_topology
@@ -125,20 +125,18 @@ def _computed(evidence: Evidence) -> TopologyFacts | str:
 
     Raises ValueError for what cannot be true.
     """
-    answer, bus = evidence.reply(NVLINKS), pci(evidence)
-    why = trouble(NVLINKS, answer) or (bus if isinstance(bus, Unread | Absent) else None)
-    if isinstance(why, Absent):
-        return ""
-    if why or not answer.succeeded or isinstance(bus, Unread | Absent):
-        return why.reason if why else "NVML did not answer"
-    by_address = {device.address: device for device in bus.devices}
-    cards = cast("NvlinkAnswer", answer.value)["gpus"]
-    if missing := [card["pci"] for card in cards if card["pci"] not in by_address]:
-        return f"the PCI bus does not show the GPU {missing[0][:20]}"
-    gpus = {f"GPU{index}": by_address[card["pci"]] for index, card in enumerate(cards)}
-    if not gpus:
+    for source in (NVLINKS, PCI, SYSFS):
+        if why := trouble(source, evidence.reply(source)):
+            return "" if isinstance(why, Absent) else why.reason
+    bus, cards = pci(evidence), cast("NvlinkAnswer", evidence.reply(NVLINKS).value)["gpus"]
+    if not isinstance(bus, PciFacts) or not cards:
         return "NVML finds no GPU"
-    nics = {name: by_address[place] for name, place in _hcas(evidence) if place in by_address}
+    places = {f"GPU{index}": card["pci"] for index, card in enumerate(cards)}
+    hcas = dict(_hcas(evidence))
+    by_address = {device.address: device for device in bus.devices}
+    if missing := [name for name, place in {**places, **hcas}.items() if place not in by_address]:
+        return f"the PCI bus does not show {missing[0]}"
+    gpus, nics = ({name: by_address[place] for name, place in found.items()} for found in (places, hcas))
     pairs = {pair: path_between(*map({**gpus, **nics}.__getitem__, pair)) for pair in permutations((*gpus, *nics), 2)}
     return TopologyFacts(
         gpus=tuple(gpus),
@@ -153,10 +151,16 @@ def _computed(evidence: Evidence) -> TopologyFacts | str:
 
 
 def _hcas(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """Yield the adapters with their PCI addresses: the matrix of nvidia-smi has these, and no other NICs."""
+    """Yield the adapters with their PCI addresses: the matrix of nvidia-smi has these, and no other NICs.
+
+    An adapter without an address is made of software.
+    """
     tree = evidence.reply(SYSFS).value
-    if isinstance(tree, dict):
-        yield from ((name, location(tree, name, 1)[0]) for name in devices_in(tree))
+    if not isinstance(tree, dict):
+        return
+    for name in devices_in(tree):
+        if place := location(tree, name, 1)[0]:
+            yield name, place
 
 
 def path_between(one: PciDevice, other: PciDevice) -> str:

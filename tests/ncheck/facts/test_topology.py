@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ncheck.facts.infiniband import SYSFS
 from ncheck.facts.topology import BUS_AND_NVML, NVLINKS, TOPO, TopologyFacts, topology
 from ncheck.fleet.recording import load
 from ncheck.model.evidence import Reply, Status
@@ -217,3 +218,22 @@ def test_a_container_that_hides_gpus_hides_them_from_the_matrix_too() -> None:
     fact = topology(replace(node, replies={**node.replies, TOPO.key: MISSING, NVLINKS.key: two}))
     assert isinstance(fact, TopologyFacts)
     assert fact.gpus == ("GPU0", "GPU1")
+
+
+def test_an_adapter_that_cannot_be_placed_is_not_left_out() -> None:
+    """A GPU would then seem to have no NIC near it."""
+    node = HEALTHY[0]
+    tree = node.replies[SYSFS.key]
+    for other in (Reply(Status.FAILED, reason="lost"), replace(tree, truncated=True)):
+        assert isinstance(topology(replace(node, replies={**node.replies, TOPO.key: HUNG, SYSFS.key: other})), Unread)
+    assert isinstance(tree.value, dict)
+    moved = {**tree.value, "/sys/class/infiniband/mlx5_9/device": "/sys/devices/pci0000:00/0000:77:00.0"}
+    soft = {**tree.value, "/sys/class/infiniband/rxe0/node_guid": "0"}
+    facts = [
+        topology(replace(node, replies={**node.replies, TOPO.key: HUNG, SYSFS.key: replace(tree, value=value)}))
+        for value in (moved, soft)
+    ]
+    assert isinstance(facts[0], Unread)
+    assert facts[0].reason.endswith("nor from the PCI bus and NVML: the PCI bus does not show mlx5_9")
+    assert isinstance(facts[1], TopologyFacts)
+    assert len(facts[1].nics) == 8
