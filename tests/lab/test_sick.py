@@ -50,7 +50,15 @@ def test_nvidia_smi_that_never_returns_is_named(lab: Lab, healthy: Run) -> None:
     run = examined(lab, waits=QUICK)
 
     assert run.failed()["NC505"] == {node.name}, run.told(node.name)
+    assert run.failed() == {"NC505": {node.name}}, run.told(node.name)
     assert "nvidia-smi" in run.finding("NC505")["message"]
+    # The PCI bus and NVML show the same matrix as nvidia-smi on the other nodes.
+    drawn = {board["source"]: (board["nodes"], board["nvlinks"]) for board in run.report["boards"]}
+    others = [name for name in lab.names if name != node.name]
+    assert drawn == {
+        "nvidia-smi": (others, ["NVLink NV12: every two of 2 GPUs"]),
+        "the PCI bus and NVML": ([node.name], ["NVLink NV12: every two of 2 GPUs"]),
+    }
     others_whole(run, healthy, node.name)
 
 

@@ -51,6 +51,8 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     MOUNTS.key: ("a node without the mounts of the others has a warning of its own", {*UNREADABLE, "missing", "cut"}),
     "command:nvidia-smi": ("NVML tells them, too", UNENDED),
     f"command:nvidia-smi --query-gpu={QUERY}": ("NVML tells them, too", UNENDED),
+    "command:nvidia-smi topo -m": ("the PCI bus and NVML tell the same", UNENDED),
+    "answer:nvlinks": ("nvidia-smi topo -m tells them, too", set()),
 }
 
 # A program that is not there, where another one answers for it, or where that is a warning of its own.

@@ -18,6 +18,7 @@ from .links import link_replies
 from .nccl_pick import pick_replies
 from .net import net_replies
 from .network import network_replies
+from .nvlinks import nvlink_replies
 from .pci import pci_replies
 from .pcie import pcie_replies
 from .probe import none_asked
@@ -61,6 +62,7 @@ def replies(host: Host) -> dict[str, Reply]:
     known = {
         **gpu_replies(host),
         **pci_replies(host),
+        **nvlink_replies(host),
         **pcie_replies(host),
         **network_replies(host),
         **net_replies(host),

@@ -37,3 +37,12 @@ int nvmlDeviceGetPciInfo_v3(const int *handle, struct pci *pci) {
     snprintf(pci->text, sizeof pci->text, "00000000:%02X:00.0", pci->bus);
     return 0;
 }
+
+/* Twelve NVLinks join the two. */
+int nvmlDeviceGetNvLinkState(const int *handle, unsigned link, unsigned *state) { *state = 1; return link < 12 ? 0 : 2; }
+int nvmlDeviceGetNvLinkRemoteDeviceType(const int *handle, unsigned link, unsigned *kind) { *kind = 0; return 0; }
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(const int *handle, unsigned link, struct pci *pci) {
+    static const int other[GPUS] = {1, 0};
+    return nvmlDeviceGetPciInfo_v3(&other[*handle], pci);
+}

@@ -25,6 +25,9 @@ pci          {"devices": [{"address": "0000:3b:00.0", "class": "0x020000", "vend
                   where none is bound, "numa": int|null (null for -1), "cpus": "0-47", "above": its bridges from the
                   processor down, "virtual": bool (a virtual function)}] (GPUs, accelerators, NICs, InfiniBand adapters,
                   NVSwitches), "left_out": how many more}. No PCI bus: status missing.
+nvlinks      {"gpus": [{"pci": "0000:0f:00.0", "mig": bool, "links": [[how many, state: 0 is inactive, kind:
+                  0 a GPU, 1 a CPU, 2 a switch, null not known, address of the other end|""]]}]}, in NVML's order. A
+              node with no NVIDIA device at all: status missing. No working NVML: status failed, its words in `reason`.
 interpreter  {"path", "real_path", "version": "3.10.12", "prefix", "how": "--python"|"active venv"|"active conda"|
                   "python3 on PATH", "packages": {"torch": "2.3.0", ...}, "container": ""|"docker"|"podman"|"apptainer"|
                   "enroot"|"lxc"|"kubernetes"|"systemd-nspawn"|"container", "host_name": as seen in there}
@@ -180,6 +183,8 @@ sweep        asked after a step whose ranks a launcher started, as {"segments": 
 MODULES = {
     "interfaces": "interfaces",
     "gpus": "gpus",
+    "nvlinks": "nvlinks",
+    "pci": "pci",
     "interpreter": "interpreter",
     "nccl": "nccl",
     "nccl-pick": "nccl_pick",
