@@ -153,6 +153,10 @@ counters     asked as {"ranks"}; says {"looks": [LOOK, LOOK: two seconds later]}
                  "packets_sent", "send_errors", "send_drops"}}, "tcp": {"sent", "resent": segments|null}}}, "ports":
                  {"mlx5_0:1": {"state": "4: ACTIVE", "physical", "link_layer", "sent": bytes|null, "received", "errors":
                  {counter: int}}}}
+error-counters, later-error-counters  the same, asked at the beginning and at the end of a run: {"at": seconds since
+                 boot, "ports": {"mlx5_0:1" or a network card such as "eth0": {"sent", "received": bytes|null, "read":
+                 how many of its error counters could be read, "errors": {counter: int} of those that are not 0}}}.
+                 Neither HCA nor network card: status missing.
 activity     asked as {"ranks": [{"rank", "pid", "started", "inner_pid", "namespace", "children": [pids]}]}, as are all
                  answers about a job; says {"seconds" between two looks, "gone": [pids of ranks that are not there],
                  "left_out": int, "processes": [PROCESS], "groups": {cgroup's folder: [{file: text}, later]},
@@ -180,6 +184,7 @@ sweep        asked after a step whose ranks a launcher started, as {"segments": 
 MODULES = {
     "interfaces": "interfaces",
     "gpus": "gpus",
+    "pci": "pci",
     "interpreter": "interpreter",
     "nccl": "nccl",
     "nccl-pick": "nccl_pick",
@@ -208,6 +213,8 @@ MODULES = {
     "stacks": "stacks",
     "sockets": "sockets",
     "counters": "counters",
+    "error-counters": "error_counters",
+    "later-error-counters": "error_counters",
     "activity": "activity",
     "log-tails": "log_tails",
     "gpu-activity": "gpu_activity",
