@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from ncheck.facts.definition import LOOKING_AGAIN, Fact, no_answer, trouble
+from ncheck.facts.definition import LOOKING_AGAIN, Fact, no_answer
 from ncheck.facts.shapes import device_name
-from ncheck.model.evidence import Answer, Evidence, Status
-from ncheck.model.fact import Absent, Read
+from ncheck.model.evidence import Answer, Evidence
+from ncheck.model.fact import Read
 from ncheck.model.phase import NotAsked, Questions
 
 if TYPE_CHECKING:
@@ -68,13 +68,11 @@ LATER = Answer("later-error-counters", shape=ErrorCountersAnswer)
 def first_look(evidence: Evidence) -> Read[ErrorCountersFacts]:
     """Read the first look."""
     reply = evidence.reply(FIRST)
-    if reply.status is Status.MISSING:
-        return Absent("no InfiniBand or RoCE device, and no network card")
-    return trouble(FIRST, reply) or ErrorCountersFacts(*_look(reply.value))
+    return no_answer(FIRST, reply) or ErrorCountersFacts(*_look(reply.value))
 
 
 def later_look(evidence: Evidence) -> Read[LaterErrorCountersFacts]:
-    """Read the second look. Ports that were there at the first one cannot all be gone without a reason."""
+    """Read the second look."""
     reply = evidence.reply(LATER)
     return no_answer(LATER, reply) or LaterErrorCountersFacts(*_look(reply.value))
 
@@ -98,9 +96,10 @@ def _name(name: str) -> str:
 
 def ask_again(cluster: Cluster, _settings: Settings, _left: float) -> Questions:
     """Ask each node that answered at the beginning."""
-    counted = cluster.connected_facts(ErrorCountersFacts)
-    nothing = NotAsked(LATER, "nothing was counted at the beginning of the run")
-    return {node.name: (LATER if node.name in counted else nothing,) for node in cluster.connected}
+    first = cluster.connected_facts(ErrorCountersFacts)
+    counting = {name for name, facts in first.items() if facts.ports}
+    nothing = NotAsked(LATER, "no InfiniBand or RoCE port and no network card counted at the beginning")
+    return {node.name: (LATER if node.name in counting else nothing,) for node in cluster.connected}
 
 
 FACTS = (

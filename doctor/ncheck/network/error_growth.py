@@ -14,6 +14,7 @@ from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nics import NicFacts
 from ncheck.model.check import Inconclusive, NotApplicable, Problem
 from ncheck.model.cluster import Cluster, NodeView
+from ncheck.model.fact import Unread
 from ncheck.parity import nodes_by_value
 from ncheck.parse.interface_names import Kind
 from ncheck.text import moved
@@ -68,7 +69,13 @@ def problems(
     bad: dict[str, dict[str, str]] = {}
     for node in cluster:
         first, later = node[ErrorCountersFacts], node[LaterErrorCountersFacts]
-        used = {name: rate for name, rate in _used(node).items() if name in first.ports and first.ports[name].counters}
+        nics = node.maybe(NicFacts)
+        used = _used(node)
+        if not used and isinstance(nics, Unread):
+            yield Inconclusive(f"which network cards a job uses could not be read: {nics.reason}", (node.name,))
+        if unseen := [name for name in used if ":" in name and name not in first.ports]:
+            yield Inconclusive(f"the counters of {unseen[0]} could not be read", (node.name,))
+        used = {name: rate for name, rate in used.items() if name in first.ports and first.ports[name].counters}
         if not used:
             yield NotApplicable("no port or network card that a job uses counts errors", (node.name,))
         for name, rate in used.items():
@@ -92,9 +99,12 @@ def problems(
 
 def _used(node: NodeView) -> dict[str, float | None]:
     """Return the ports and cards that a job may use, each with its rate in Gb/s: Active HCA ports and their network
-    interfaces; on a node without any, the network cards that have an address, and the members of bonds.
+    interfaces; on a node without any, the network cards that have an address, and the members of bonds. Where the state
+    of HCAs could not be read, all of their ports may be used.
     """
     adapters, nics = node.maybe(InfinibandFacts), node.maybe(NicFacts)
+    if isinstance(adapters, Unread):
+        return dict.fromkeys(name for name in node[ErrorCountersFacts].ports if ":" in name)
     ports = [port for port in adapters.ports if port.state == "Active"] if isinstance(adapters, InfinibandFacts) else []
     held = nics.interfaces if isinstance(nics, NicFacts) else ()
     beneath = {port.netdev for port in ports}
@@ -119,5 +129,5 @@ def _looked_at(name: str) -> str:
     """Return the command that prints the counters of a port or card; any user may type it."""
     hca, _, port = name.partition(":")
     if port:
-        return f"grep -H . /sys/class/infiniband/{quote(hca)}/ports/{port}/*counters/*"
+        return f"grep -H . /sys/class/infiniband/{quote(hca)}/ports/{quote(port)}/*counters/*"
     return f"ip -s -s link show dev {quote(name)}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ncheck.facts.error_counters import LaterErrorCountersFacts
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.nics import NicFacts
 from ncheck.judge import judge
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
@@ -45,7 +47,7 @@ def test_a_network_card_without_carrier_is_reported_where_no_hca_is() -> None:
 def test_it_is_silent_about_what_was_counted_before_and_about_ports_that_no_job_uses() -> None:
     before = node({"link_downed": 255 - 1}, {"link_downed": 255 - 1})
     spare = node({}, {"link_downed": 4}, replace(PORT, state="Down"))
-    management = node({}, {"carrier_down_count": 4}, name="eth0")  # the job uses the HCA
+    management = node({}, {"carrier_down_count": 4}, replace(PORT, state="Down"), name="mgmt0")
     unaddressed = without_hca({}, {"carrier_down_count": 4}, name="eth9")
     judgement = judge(CHECK, {"n1": before, "n2": spare, "n3": management, "n4": unaddressed})
     assert judgement.findings == []
@@ -77,6 +79,21 @@ def test_a_port_that_is_gone_at_the_end_or_a_second_look_that_failed_is_unknown(
     ]
 
 
+def test_a_port_whose_counters_are_not_there_is_unknown() -> None:
+    (verdict,) = judge(CHECK, {"n1": node(name="mlx5_1:1")}).verdicts
+    assert (verdict.outcome.value, verdict.reason) == ("unknown", "the counters of mlx5_0:1 could not be read")
+
+
+def test_a_port_counts_where_ibstat_fails_too() -> None:
+    unread = Unread("ibstat failed")
+    ill = {**node({}, {"link_downed": 1}), InfinibandFacts: unread}
+    unsure = {**without_hca({}, {}), InfinibandFacts: unread, NicFacts: unread}
+    judgement = judge(CHECK, {"n1": ill, "n2": unsure})
+    assert [(verdict.node, verdict.outcome.value) for verdict in judgement.verdicts] == [
+        ("n1", "failed"), ("n2", "unknown"),
+    ]  # fmt: skip
+
+
 def test_a_port_that_counts_nothing_is_skipped() -> None:
     (verdict,) = judge(CHECK, {"n1": node(counters=0)}).verdicts
     assert (verdict.outcome.value, verdict.reason) == (
@@ -86,5 +103,5 @@ def test_a_port_that_counts_nothing_is_skipped() -> None:
 
 
 def test_a_node_that_was_not_asked_again_is_skipped() -> None:
-    nothing = {**node(), LaterErrorCountersFacts: Absent("nothing was counted at the beginning of the run")}
+    nothing = {**node(), LaterErrorCountersFacts: Absent("no InfiniBand or RoCE port and no network card counted")}
     assert [verdict.outcome.value for verdict in judge(CHECK, {"n1": nothing}).verdicts] == ["skipped"]

@@ -18,7 +18,7 @@ from ncheck.facts.learning import facts_of
 from ncheck.facts.login import LoginFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.evidence import Evidence, JsonValue, Login, Reply, Status
-from ncheck.model.fact import Absent, Unread
+from ncheck.model.fact import Unread
 from ncheck.model.phase import NotAsked
 from ncheck.settings import Settings
 
@@ -45,24 +45,17 @@ def test_what_is_no_port_is_unread(answered: Answered, name: str) -> None:
     assert [type(one) for one in read(answered, name)] == [Unread, Unread]
 
 
-def test_nothing_that_counts_is_absent_at_first_and_unread_later(answered: Answered) -> None:
-    missing = Reply(Status.MISSING, "no InfiniBand or RoCE device, and no network card")
-    facts = facts_of(answered({FIRST: missing, LATER: missing}), [ErrorCountersFacts, LaterErrorCountersFacts])
-    assert facts[ErrorCountersFacts] == Absent("no InfiniBand or RoCE device, and no network card")
-    assert isinstance(facts[LaterErrorCountersFacts], Unread)
-
-
 def test_who_answered_at_the_beginning_is_asked_again_and_the_others_are_not() -> None:
     login = LoginFacts(Login(reached=True))
-    first = ErrorCountersFacts(1.0, {})
+    first = ErrorCountersFacts(1.0, {"eth0": Counted(3, {})})
     cluster = Cluster.of(
         {
             "a": {LoginFacts: login, ErrorCountersFacts: first},
-            "b": {LoginFacts: login, ErrorCountersFacts: Absent("nothing")},
+            "b": {LoginFacts: login, ErrorCountersFacts: ErrorCountersFacts(1.0, {})},
             "c": {LoginFacts: LoginFacts(Login(reached=False)), ErrorCountersFacts: Unread("not reached")},
         }
     )
     assert ask_again(cluster, Settings(), 1.0) == {
         "a": (LATER,),
-        "b": (NotAsked(LATER, "nothing was counted at the beginning of the run"),),
+        "b": (NotAsked(LATER, "no InfiniBand or RoCE port and no network card counted at the beginning"),),
     }

@@ -156,7 +156,6 @@ counters     asked as {"ranks"}; says {"looks": [LOOK, LOOK: two seconds later]}
 error-counters, later-error-counters  the same, asked at the beginning and at the end of a run: {"at": seconds since
                  boot, "ports": {"mlx5_0:1" or a network card such as "eth0": {"sent", "received": bytes|null, "read":
                  how many of its error counters could be read, "errors": {counter: int} of those that are not 0}}}.
-                 Neither HCA nor network card: status missing.
 activity     asked as {"ranks": [{"rank", "pid", "started", "inner_pid", "namespace", "children": [pids]}]}, as are all
                  answers about a job; says {"seconds" between two looks, "gone": [pids of ranks that are not there],
                  "left_out": int, "processes": [PROCESS], "groups": {cgroup's folder: [{file: text}, later]},
