@@ -33,6 +33,8 @@ OPTION = "--PWNED"  # a program would take it for an option
 AT_THE_DOOR = frozenset({
     "Interface.name", "HcaPort.hca", "HcaPort.netdev", "NodeResult.carried key", "InterpreterFacts.frameworks key",
     "EnvironmentFacts.files key", "Folder.path", "MountFacts.shared key", "MpiSetting.file", "MpiSetting.variable",
+    "InputChain.name", "InputChain.table", "XidEvent.pci", "ErrorCountersFacts.ports key",
+    "LaterErrorCountersFacts.ports key",
     "InputChain.name", "InputChain.table", "XidEvent.pci", "ErrorCountersFacts.ports key", "LaterErrorCountersFacts.ports key",
     "InputChain.name", "InputChain.table", "XidEvent.pci", "ErrorCountersFacts.ports key",
     "InputChain.name", "InputChain.table", "XidEvent.pci", "JobFolder.path", "FileSystem.point", "DataRates.path",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ncheck.facts.error_counters import FIRST, LATER
+from ncheck.facts.gpudirect import SOURCE as GPUDIRECT
 from ncheck.model.evidence import JsonValue, Reply, Status
 
 if TYPE_CHECKING:
@@ -18,8 +19,19 @@ def fabric_replies(host: Host) -> dict[str, Reply]:
     """Return the answers, by source key."""
     return {
         FIRST.key: Reply(Status.OK, value={"at": 1000.0, "ports": _ports(host, 0)}, seconds=0.004),
+        GPUDIRECT.key: Reply(Status.OK, value=_gpudirect(host), seconds=0.001),
         LATER.key: Reply(Status.OK, value={"at": 1042.0, "ports": _ports(host, _CARRIED)}, seconds=0.004),
     }
+
+
+def _gpudirect(host: Host) -> JsonValue:
+    """Return what NCCL looks for: MLNX_OFED, with nvidia_peermem registered as nv_mem."""
+    driver = f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {host.driver}  Tue Oct  8 03:13:39 UTC 2024\n"
+    loaded = {
+        "/proc/driver/nvidia/version": driver, "/sys/module/nvidia_peermem/version": f"{host.driver}\n",
+        "/sys/kernel/mm/memory_peers/nv_mem/version": f"{host.driver}\n",
+    }  # fmt: skip
+    return {"/proc/sys/kernel/osrelease": "5.15.0-119-generic\n", **(loaded if host.gpus else {})}
 
 
 def _ports(host: Host, more: int) -> dict[str, JsonValue]:
