@@ -67,6 +67,7 @@ PROGRAMS = {
         "passwd": "chage chsh usermod",
         "pciutils": "lspci",
         "apt": "apt-get",
+        "pciutils": "lspci setpci",
         "procps": "ps sysctl",
         "rsync": "rsync",
         "python3": "python3",

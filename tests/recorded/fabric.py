@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 from ncheck.facts.error_counters import FIRST, LATER
 from ncheck.facts.gpudirect import SOURCE as GPUDIRECT
+from ncheck.facts.isolation import ACS, GROUPS, PROCESSOR
 from ncheck.model.evidence import JsonValue, Reply, Status
+
+from .gpus import BUSES
 
 if TYPE_CHECKING:
     from .host import Host
 
 _ERRORS_OF_A_PORT, _ERRORS_OF_A_CARD = 18, 3
+_BRIDGE = "0000:15:01.0 PCI bridge: Intel Corporation Device 352a (rev 30)\n\tCapabilities: <access denied>\n"
 _CARRIED = 10**9  # bytes during the run
 
 
@@ -20,6 +24,9 @@ def fabric_replies(host: Host) -> dict[str, Reply]:
     return {
         FIRST.key: Reply(Status.OK, value={"at": 1000.0, "ports": _ports(host, 0)}, seconds=0.004),
         GPUDIRECT.key: Reply(Status.OK, value=_gpudirect(host), seconds=0.001),
+        ACS.key: Reply(Status.OK, exit_status=0, stdout=_BRIDGE, seconds=0.05),
+        GROUPS.key: Reply(Status.OK, value=_groups(host), seconds=0.001),
+        PROCESSOR.key: Reply(Status.OK, exit_status=0, stdout="GenuineIntel\nGenuineIntel\n", seconds=0.001),
         LATER.key: Reply(Status.OK, value={"at": 1042.0, "ports": _ports(host, _CARRIED)}, seconds=0.004),
     }
 
@@ -32,6 +39,13 @@ def _gpudirect(host: Host) -> JsonValue:
         "/sys/kernel/mm/memory_peers/nv_mem/version": f"{host.driver}\n",
     }  # fmt: skip
     return {"/proc/sys/kernel/osrelease": "5.15.0-119-generic\n", **(loaded if host.gpus else {})}
+
+
+def _groups(host: Host) -> JsonValue:
+    """Return the types of IOMMU groups under iommu=pt."""
+    gpus = [f"/sys/bus/pci/drivers/nvidia/0000:{bus}:00.0/iommu_group/type" for bus in BUSES[: host.gpus]]
+    hcas = [f"/sys/bus/pci/drivers/mlx5_core/{hca.pci}/iommu_group/type" for hca in host.hcas]
+    return dict.fromkeys((*gpus, *hcas), "identity\n")
 
 
 def _ports(host: Host, more: int) -> dict[str, JsonValue]:

@@ -58,11 +58,11 @@ def gpudirect_missing(cluster: Cluster) -> Iterator[Problem | Inconclusive | Not
         if why == _NOT_SURE:
             yield Inconclusive(why, nodes)
             continue
-        gpu, port = near[nodes[0]][0]
+        gpu, adapter = near[nodes[0]][0]
         yield Problem(
             f"no GPUDirect RDMA{f', as {fold(able)} has it' if able else ''}: {why}",
             _LOAD if why.startswith("nvidia_peermem") else _UPGRADE,
-            (f"{nodes[0]}: GPU {gpu.address} and {port.name} are beneath one PCIe switch",),
+            (f"{nodes[0]}: GPU {gpu.address} and adapter {adapter.address} are beneath one PCIe switch",),
             nodes, summary="no GPUDirect RDMA",
         )  # fmt: skip
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ncheck.facts.infiniband import HcaPort, InfinibandFacts
-from ncheck.facts.pci import NVIDIA, PciDevice, PciFacts
+from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.facts.isolation import IommuFacts
+from ncheck.facts.pci import MELLANOX, NVIDIA, PciDevice, PciFacts
 from ncheck.model.cluster import NodeView
 from ncheck.model.fact import Absent, Unread
 
 _LAYERS = ("InfiniBand", "Ethernet")
+_DIRECT = (0x1023, 0x1025)  # ConnectX-8 and 9: a second function reaches the GPU, and wants other values of ACS
 
 
 def places_unread(node: NodeView) -> str:
@@ -19,18 +21,28 @@ def places_unread(node: NodeView) -> str:
     return f"{on_bus[0].hca} is on the PCI bus, which could not be read" if on_bus and isinstance(pci, Absent) else ""
 
 
-def near_pairs(node: NodeView) -> tuple[tuple[PciDevice, HcaPort], ...]:
-    """Return the NVIDIA GPUs and Active HCA ports that share a bridge; the root of the bus is none."""
-    pci, adapters = node.maybe(PciFacts), node[InfinibandFacts]
+def near_pairs(node: NodeView) -> tuple[tuple[PciDevice, PciDevice], ...]:
+    """Return the NVIDIA GPUs and adapters with an Active HCA port that share a bridge; the root of the bus is none."""
+    pci = node.maybe(PciFacts)
     if not isinstance(pci, PciFacts):
         return ()
-    places = {one.address: bridges(one) for one in pci.adapters}
-    ports = [port for port in adapters.ports if port.state == "Active" and port.link_layer in _LAYERS]
-    return tuple(
-        (gpu, port) for gpu in pci.gpus(NVIDIA) for port in ports if bridges(gpu) & places.get(port.pci, frozenset())
-    )
+    active = {port.pci for port in node[InfinibandFacts].ports if port.state == "Active" and port.link_layer in _LAYERS}
+    adapters = [one for one in pci.adapters if one.address in active]
+    return tuple((gpu, one) for gpu in pci.gpus(NVIDIA) for one in adapters if _bridges(gpu) & _bridges(one))
 
 
-def bridges(device: PciDevice) -> frozenset[str]:
-    """Return the addresses of the bridges above a device."""
+def judged_pairs(node: NodeView) -> tuple[tuple[PciDevice, PciDevice], ...]:
+    """Return the near pairs that nothing should keep apart: on bare metal, on x86, without a direct function."""
+    machine = node[IommuFacts]
+    if machine.virtual or not machine.x86:
+        return ()
+    return tuple((gpu, one) for gpu, one in near_pairs(node) if not (one.vendor == MELLANOX and one.device in _DIRECT))
+
+
+def separate_bridges(one: PciDevice, other: PciDevice) -> frozenset[str]:
+    """Return the bridges between two devices, without those above both."""
+    return _bridges(one) ^ _bridges(other)
+
+
+def _bridges(device: PciDevice) -> frozenset[str]:
     return frozenset(place for place in device.above if not place.startswith("pci"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from ncheck.facts.gpudirect import GpuDirectFacts
-from ncheck.facts.gpus import Gpu, GpuFacts
+from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.pci import MELLANOX, NVIDIA, PciDevice, PciFacts
@@ -14,6 +14,7 @@ from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.nvidia_smi import Gpu
 from ncheck_checks.infiniband.gpudirect_missing import gpudirect_missing
 
 CHECK = [gpudirect_missing]
@@ -44,7 +45,7 @@ def test_a_node_without_it_is_named_and_who_has_it() -> None:
         Finding("NC433", "gpudirect-missing", Severity.WARNING, ("n4",),
                 "no GPUDirect RDMA, as n[1-3] has it: "
                 "nvidia_peermem is not loaded, and the driver is not the open one, which DMA-BUF needs",
-                ("n4: GPU 0000:18:00.0 and mlx5_0:1 are beneath one PCIe switch",),
+                ("n4: GPU 0000:18:00.0 and adapter 0000:19:00.0 are beneath one PCIe switch",),
                 "sudo modprobe nvidia_peermem", summary="no GPUDirect RDMA"),
     ]  # fmt: skip
 
