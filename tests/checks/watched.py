@@ -34,6 +34,7 @@ AT_THE_DOOR = frozenset({
     "Interface.name", "HcaPort.hca", "HcaPort.netdev", "NodeResult.carried key", "InterpreterFacts.frameworks key",
     "EnvironmentFacts.files key", "Folder.path", "MountFacts.shared key", "MpiSetting.file", "MpiSetting.variable",
     "InputChain.name", "InputChain.table", "XidEvent.pci", "ErrorCountersFacts.ports key",
+    "LaterErrorCountersFacts.ports key", "PciDevice.above", "AcsFacts.controls key",
     "LaterErrorCountersFacts.ports key", "PciDevice.above",
     "LaterErrorCountersFacts.ports key",
     "InputChain.name", "InputChain.table", "XidEvent.pci", "ErrorCountersFacts.ports key", "LaterErrorCountersFacts.ports key",
