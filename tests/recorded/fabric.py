@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ncheck.facts.error_counters import FIRST, LATER
 from ncheck.facts.gpudirect import SOURCE as GPUDIRECT
 from ncheck.facts.isolation import ACS, GROUPS, PROCESSOR
+from ncheck.facts.roce import ROCE
 from ncheck.model.evidence import JsonValue, Reply, Status
 
 from .gpus import BUSES
@@ -27,6 +28,7 @@ def fabric_replies(host: Host) -> dict[str, Reply]:
         ACS.key: Reply(Status.OK, exit_status=0, stdout=_BRIDGE, seconds=0.05),
         GROUPS.key: Reply(Status.OK, value=_groups(host), seconds=0.001),
         PROCESSOR.key: Reply(Status.OK, exit_status=0, stdout="GenuineIntel\nGenuineIntel\n", seconds=0.001),
+        ROCE.key: Reply(Status.OK, value={"ports": {}}, seconds=0.002),
         LATER.key: Reply(Status.OK, value={"at": 1042.0, "ports": _ports(host, _CARRIED)}, seconds=0.004),
     }
 
