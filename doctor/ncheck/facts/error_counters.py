@@ -98,7 +98,7 @@ def ask_again(cluster: Cluster, _settings: Settings, _left: float) -> Questions:
     """Ask each node that answered at the beginning."""
     first = cluster.connected_facts(ErrorCountersFacts)
     counting = {name for name, facts in first.items() if facts.ports}
-    nothing = NotAsked(LATER, "no InfiniBand or RoCE port and no network card counted at the beginning")
+    nothing = NotAsked(LATER, "no InfiniBand or RoCE port, and no network card")
     return {node.name: (LATER if node.name in counting else nothing,) for node in cluster.connected}
 
 

@@ -103,5 +103,5 @@ def test_a_port_that_counts_nothing_is_skipped() -> None:
 
 
 def test_a_node_that_was_not_asked_again_is_skipped() -> None:
-    nothing = {**node(), LaterErrorCountersFacts: Absent("no InfiniBand or RoCE port and no network card counted")}
+    nothing = {**node(), LaterErrorCountersFacts: Absent("no InfiniBand or RoCE port, and no network card")}
     assert [verdict.outcome.value for verdict in judge(CHECK, {"n1": nothing}).verdicts] == ["skipped"]

@@ -57,5 +57,5 @@ def test_who_answered_at_the_beginning_is_asked_again_and_the_others_are_not() -
     )
     assert ask_again(cluster, Settings(), 1.0) == {
         "a": (LATER,),
-        "b": (NotAsked(LATER, "no InfiniBand or RoCE port and no network card counted at the beginning"),),
+        "b": (NotAsked(LATER, "no InfiniBand or RoCE port, and no network card"),),
     }
