@@ -69,7 +69,7 @@ def collection_phases(cluster: Cluster, wanted: Collection[FactType], settings: 
     return tuple(phases)
 
 
-_LOOK = 10.0  # seconds: files are read, and a node that does not answer by then holds up nobody
+_LOOK = 5.0  # seconds, beyond the deadline where slow nodes took all the time: files are read, which takes no time
 
 
 def last_phases(cluster: Cluster, wanted: Collection[FactType], settings: Settings) -> tuple[Phase, ...]:

@@ -78,7 +78,7 @@ def examine(
     observer.started(nodes)
     kept = cluster.names if run.probes else asked_later((*phases, *last), cluster)
     engine_for = engine_for or engines(settings, nodes=nodes)
-    probe_time = settings.probe_time if run.probes else 0.0
+    probe_time = (settings.probe_time if run.probes else 0.0) + sum(phase.seconds or 0.0 for phase in last)
     with ConnectedFleet(nodes, settings, engine_for, observer, kept=kept, probe_time=probe_time) as fleet:
         return run.through(fleet, cluster, phases, clock, recorder)
 

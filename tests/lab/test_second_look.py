@@ -100,6 +100,13 @@ def test_a_node_that_does_not_answer_the_second_time_is_unknown(hosts: BareHosts
     assert report.exit_code == 1
 
 
+def test_a_node_that_is_busy_until_the_deadline_keeps_no_other_from_its_second_look(hosts: BareHosts) -> None:
+    hanging = "printf '#!/bin/sh\\nexec sleep 600\\n' > /mnt/ibstat && chmod 755 /mnt/ibstat"
+    hosts.hosts[0].sh(f"{hanging} && mount --bind /mnt/ibstat $(which ibstat)")
+    report = examine(replace(settings(hosts), deadline=10.0), Silent())
+    assert outcomes(report) == {"host001": "unknown", "host002": "passed"}
+
+
 def test_an_interruption_before_the_second_look_leaves_both_unknown(hosts: BareHosts) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
