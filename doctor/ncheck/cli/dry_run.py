@@ -43,10 +43,7 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
     from ncheck.facts.storage_probe import STORAGE_PROBE, read_paths
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
-    first = tuple(
-        source for source in sources if source not in {PEERS, FROM_HERE, PLANNED, MEETING, TASK, LATER, *mesh}
-    )
-    later = {PEERS, FROM_HERE, PLANNED, MEETING, TASK, STORAGE_PROBE, *mesh}
+    later = {PEERS, FROM_HERE, PLANNED, MEETING, TASK, STORAGE_PROBE, LATER, *mesh}
     first = tuple(source for source in sources if source not in later)
     edges = _edges(nodes, settings) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
