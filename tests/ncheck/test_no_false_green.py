@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from ncheck.facts.firewall import IPTABLES
+from ncheck.facts.isolation import ACS
 from ncheck.facts.links import CONNECT
 from ncheck.facts.mounts import MOUNTS
 from ncheck.fleet.recording import load
@@ -37,6 +38,7 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     IPTABLES.key: ("this user is shown no rule anyway", UNASKED),
     "command:journalctl -k -b --no-pager -o short": ("this user sees no kernel message anyway", UNASKED),
     "command:dmesg": ("this user sees no kernel message anyway", UNASKED),
+    ACS.key: ("this user is shown no access control of bridges anyway", UNASKED),
     "file:/etc/os-release": ("only the wording of a fix depends on it", set()),
     "answer:gpus": ("nvidia-smi tells them, too", set()),
     "answer:meeting": ("that ranks met is told by their turns", set()),

@@ -13,6 +13,7 @@ from ncheck.fleet.recording import encode
 from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Reply, Status
 
 from .clusters import CLUSTERS
+from .fabric import fabric_replies
 from .gpus import gpu_replies
 from .links import link_replies
 from .nccl_pick import pick_replies
@@ -64,6 +65,7 @@ def replies(host: Host) -> dict[str, Reply]:
         **pci_replies(host),
         **nvlink_replies(host),
         **pcie_replies(host),
+        **fabric_replies(host),
         **network_replies(host),
         **net_replies(host),
         **link_replies(host),

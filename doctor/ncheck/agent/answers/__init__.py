@@ -156,6 +156,12 @@ counters     asked as {"ranks"}; says {"looks": [LOOK, LOOK: two seconds later]}
                  "packets_sent", "send_errors", "send_drops"}}, "tcp": {"sent", "resent": segments|null}}}, "ports":
                  {"mlx5_0:1": {"state": "4: ACTIVE", "physical", "link_layer", "sent": bytes|null, "received", "errors":
                  {counter: int}}}}
+error-counters, later-error-counters  the same, asked at the beginning and at the end of a run: {"at": seconds since
+                 boot, "ports": {"mlx5_0:1" or a network card such as "eth0": {"sent", "received": bytes|null, "read":
+                 how many of its error counters could be read, "errors": {counter: int} of those that are not 0}}}.
+roce         {"ports": {"mlx5_0:1": {"interface": "eth0"|"" (not in this namespace), "pfc": [priorities with flow
+                 control], "dscp": [[DSCP, its priority]] (empty: the VLAN's priority counts), "ecn_np", "ecn_rp":
+                 [priorities], "traffic_class", "tos": text}}} of Ethernet ports; null is what the driver does not show.
 activity     asked as {"ranks": [{"rank", "pid", "started", "inner_pid", "namespace", "children": [pids]}]}, as are all
                  answers about a job; says {"seconds" between two looks, "gone": [pids of ranks that are not there],
                  "left_out": int, "processes": [PROCESS], "groups": {cgroup's folder: [{file: text}, later]},
@@ -213,6 +219,9 @@ MODULES = {
     "stacks": "stacks",
     "sockets": "sockets",
     "counters": "counters",
+    "roce": "roce",
+    "error-counters": "error_counters",
+    "later-error-counters": "error_counters",
     "activity": "activity",
     "log-tails": "log_tails",
     "gpu-activity": "gpu_activity",
