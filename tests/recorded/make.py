@@ -13,6 +13,7 @@ from ncheck.fleet.recording import encode
 from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Reply, Status
 
 from .clusters import CLUSTERS
+from .gpu_health import gpu_health_replies
 from .gpus import gpu_replies
 from .links import link_replies
 from .nccl_pick import pick_replies
@@ -60,6 +61,7 @@ def replies(host: Host) -> dict[str, Reply]:
     """Return the answers to every source of every reader, and to nothing else."""
     known = {
         **gpu_replies(host),
+        **gpu_health_replies(host),
         **pci_replies(host),
         **pcie_replies(host),
         **network_replies(host),

@@ -1,0 +1,74 @@
+"""A GPU is lost, hangs or needs a reset
+
+## What it finds
+GPUs that the driver lists and NVML cannot read (lost, reset required, no power), that stop answering while they are
+read, that do not open, and those for which the driver asks for a recovery: a reset, a reboot or that their work ends
+("GPU Recovery Action" of `nvidia-smi -q`, driver 560 and later). GPUs that this user or container has no right to use
+do not count.
+
+## Why it matters
+A rank that opens this GPU fails with "CUDA-capable device(s) is/are busy or unavailable", "GPU is lost" or an ECC
+error, or hangs, and all other ranks wait for it.
+
+## What to type
+The line of the finding, while no job runs there: a reset (`sudo nvidia-smi --gpu-reset -i ADDRESS`) or a reboot
+(`sudo systemctl reboot`). `sudo journalctl -k -g NVRM` shows why. If it returns, the card or its slot is defective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+
+from ncheck import NodeView, Problem, Severity, node_check
+from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts
+
+_LOST, _RESET_REQUIRED = 15, 16  # NVML's errors
+_REBOOT = "sudo systemctl reboot"
+_LOOK = "sudo journalctl -k -g NVRM"
+
+# NVML's numbers for what the driver asks for (NVIDIA GPU Memory Error Management, "recovery action flag").
+_ASKED = {
+    1: "a reset", 2: "a reboot of the node", 3: "an end of the work on all GPUs that reach it by P2P",
+    4: "an end of its work, then a reset", 5: "a recovery of the IMEX domain", 6: "a reset of its bus",
+    7: "a restart of the system",
+}  # fmt: skip
+_ASKED_REBOOT = (2, 7)
+_ASKED_WORK_ENDED = 3
+
+
+@node_check("NC520", Severity.ERROR, GpuHealthFacts)
+def gpu_unusable(node: NodeView) -> Iterator[Problem]:
+    facts = node[GpuHealthFacts]
+    for gpu in facts.gpus:
+        yield from _of_gpu(gpu)
+    if facts.hung is not None:
+        message = f"GPU {facts.hung} stops answering: NVML hangs while it reads it"
+        yield Problem(message, _LOOK, look=True, summary="a GPU hangs")
+    for pci, why in facts.unlisted.items():
+        message = f"the driver has the GPU at {pci}, but NVML does not list it, and it does not open: {why}"
+        yield Problem(message, _LOOK, look=True, summary="a GPU does not open")
+
+
+def _of_gpu(gpu: GpuHealth) -> Iterator[Problem]:
+    failures = {failure.code: failure for failure in gpu.errors.values()}
+    if _LOST in failures:
+        yield Problem(f"{gpu.called} is lost: {failures[_LOST].words}", _REBOOT, summary="a GPU is lost")
+    elif _RESET_REQUIRED in failures:
+        message = f"{gpu.called} needs a reset: {failures[_RESET_REQUIRED].words}"
+        yield Problem(message, _reset(gpu), summary="a GPU needs a reset")
+    elif "handle" in gpu.errors:
+        message = f"{gpu.called} cannot be opened: {gpu.errors['handle'].words}"
+        yield Problem(message, _LOOK, look=True, summary="a GPU cannot be opened")
+    elif gpu.action:
+        asked = _ASKED.get(gpu.action, f"recovery action {gpu.action}")
+        message = f"the driver asks for {asked}: {gpu.called}"
+        if gpu.action == _ASKED_WORK_ENDED:
+            yield Problem(message, "nvidia-smi", look=True, summary=f"a GPU needs {asked}")
+        else:
+            fix = _REBOOT if gpu.action in _ASKED_REBOOT else _reset(gpu)
+            yield Problem(message, fix, summary=f"a GPU needs {asked}")
+
+
+def _reset(gpu: GpuHealth) -> str:
+    return f"sudo nvidia-smi --gpu-reset -i {quote(gpu.pci or str(gpu.index))}"
