@@ -19,9 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check, split
+from ncheck import Cluster, Problem, Severity, cluster_check, fold, split
 from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts
-from ncheck.hostlist import fold
 
 _ON_OFF = {0: "disabled", 1: "enabled"}
 _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}

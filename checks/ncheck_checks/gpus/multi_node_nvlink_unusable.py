@@ -18,10 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check, split
+from ncheck import Cluster, Inconclusive, Problem, Severity, cluster_check, nodes_by_value, split
 from ncheck.facts.fabric_manager import FabricManagerFacts
 from ncheck.facts.gpu_health import GpuHealthFacts, NvidiaDriverFacts
-from ncheck.parity import nodes_by_value
 
 _MEMBERS = 2  # nodes that make a domain across nodes
 

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Inconclusive, NodeView, Problem, Severity, node_check
+from ncheck import NodeView, Problem, Severity, node_check
 from ncheck.facts.gpu_health import NvidiaDriverFacts
 
 _MISMATCH = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
 
 
 @node_check("NC533", Severity.ERROR, NvidiaDriverFacts)
-def nvidia_driver_mismatched(node: NodeView) -> Iterator[Problem | Inconclusive]:
+def nvidia_driver_mismatched(node: NodeView) -> Iterator[Problem]:
     driver = node[NvidiaDriverFacts]
     differs = bool(driver.module and driver.library and driver.module != driver.library)
     if differs or (driver.failure and driver.failure.code == _MISMATCH):
@@ -32,5 +32,3 @@ def nvidia_driver_mismatched(node: NodeView) -> Iterator[Problem | Inconclusive]
         evidence = (driver.failure.words,) if driver.failure else ()
         message = f"the NVIDIA driver's module and library differ{versions}"
         yield Problem(message, "sudo systemctl reboot", evidence, summary="the NVIDIA driver is half updated")
-    elif not driver.library and not driver.failure:
-        yield Inconclusive("NVML's library could not be found out")

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check
+from ncheck import Cluster, Problem, Severity, cluster_check, nodes_by_value
 from ncheck.facts.pcie import PcieFacts
-from ncheck.parity import nodes_by_value
 from ncheck.topology.pcie_width import behind, ports
 
 
