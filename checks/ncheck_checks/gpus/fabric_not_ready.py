@@ -33,7 +33,10 @@ _LOOK = "sudo systemctl status nvidia-fabricmanager"
 
 @node_check("NC536", Severity.ERROR, GpuHealthFacts, PciFacts, also=(FabricManagerFacts, NvidiaDriverFacts))
 def fabric_not_ready(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
-    facts, services = node[GpuHealthFacts], node.maybe(FabricManagerFacts)
+    facts, services, switches = node[GpuHealthFacts], node.maybe(FabricManagerFacts), node[PciFacts].nvswitches
+    if len(facts.gpus) == 1 and not switches:
+        yield NotApplicable("one GPU without an NVSwitch, as in a virtual machine")
+        return
     states = [(gpu, gpu.fabric) for gpu in facts.gpus if gpu.fabric and gpu.fabric.state != _NONE]
     late = tuple(
         f"{gpu.called}: fabric {_WORDS.get(fabric.state, fabric.state)}, status {fabric.status}"
@@ -53,7 +56,7 @@ def fabric_not_ready(node: NodeView) -> Iterator[Problem | Inconclusive | NotApp
         )
     elif states:
         return
-    elif not node[PciFacts].nvswitches:
+    elif not switches:
         yield NotApplicable("no NVSwitch, and no GPU with an NVLink fabric")
     elif isinstance(services, FabricManagerFacts):
         if services.fabric_manager != "active":

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, not_told
 
+_OF_LAPTOPS = ("Laptop", "Max-Q", "Mobile")
 _REASONS = {0x40: "hardware thermal slowdown", 0x80: "power brake", 0x08: "hardware slowdown"}
 
 
@@ -36,6 +37,8 @@ def gpu_slowed_by_hardware(node: NodeView) -> Iterator[Problem | Inconclusive | 
 
 
 def _slowed(gpu: GpuHealth) -> str:
+    if any(word in gpu.name for word in _OF_LAPTOPS):
+        return ""  # on battery
     words = [words for bit, words in _REASONS.items() if (gpu.throttled or 0) & bit]
     if words and gpu.temperature is not None:
         words.append(f"{gpu.temperature} degrees")

@@ -40,26 +40,29 @@ _ASKED_WORK_ENDED = 3
 @node_check("NC520", Severity.ERROR, GpuHealthFacts)
 def gpu_unusable(node: NodeView) -> Iterator[Problem]:
     facts = node[GpuHealthFacts]
+    closed = tuple(f"the GPU at {pci} does not open: {why}" for pci, why in facts.unlisted.items())
     for gpu in facts.gpus:
-        yield from _of_gpu(gpu)
+        yield from _of_gpu(gpu, closed)
     if facts.hung is not None:
         message = f"GPU {facts.hung} stops answering: NVML hangs while it reads it"
         yield Problem(message, _LOOK, look=True, summary="a GPU hangs")
-    for pci, why in facts.unlisted.items():
-        message = f"the driver has the GPU at {pci}, but NVML does not list it, and it does not open: {why}"
-        yield Problem(message, _LOOK, look=True, summary="a GPU does not open")
+    if closed and not any("handle" in gpu.errors for gpu in facts.gpus):
+        message = f"the driver has {len(closed)} GPU(s) that NVML does not list: {closed[0]}"
+        yield Problem(message, _LOOK, closed, look=True, summary="a GPU does not open")
 
 
-def _of_gpu(gpu: GpuHealth) -> Iterator[Problem]:
+def _of_gpu(gpu: GpuHealth, closed: tuple[str, ...]) -> Iterator[Problem]:
+    """Yield what is wrong with a GPU; `closed` are those that NVML cannot name by their address."""
+    evidence = () if gpu.pci else closed
     failures = {failure.code: failure for failure in gpu.errors.values()}
     if _LOST in failures:
-        yield Problem(f"{gpu.called} is lost: {failures[_LOST].words}", _REBOOT, summary="a GPU is lost")
+        yield Problem(f"{gpu.called} is lost: {failures[_LOST].words}", _REBOOT, evidence, summary="a GPU is lost")
     elif _RESET_REQUIRED in failures:
         message = f"{gpu.called} needs a reset: {failures[_RESET_REQUIRED].words}"
         yield Problem(message, _reset(gpu), summary="a GPU needs a reset")
     elif "handle" in gpu.errors:
         message = f"{gpu.called} cannot be opened: {gpu.errors['handle'].words}"
-        yield Problem(message, _LOOK, look=True, summary="a GPU cannot be opened")
+        yield Problem(message, _LOOK, evidence, look=True, summary="a GPU cannot be opened")
     elif gpu.action:
         asked = _ASKED.get(gpu.action, f"recovery action {gpu.action}")
         message = f"the driver asks for {asked}: {gpu.called}"

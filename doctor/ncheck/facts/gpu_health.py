@@ -163,14 +163,18 @@ class HealthAnswer(TypedDict):
     gpus: list[GpuHealthAnswer]
     at: int | None
     done: bool
-    ended: bool | None
+    ended: bool
+    silent: float
     unlisted: list[list[str]]
     channels: int
     usable_channels: int
     compatibility: list[str]
 
 
-HEALTH = Answer("gpu-health", shape=HealthAnswer)
+HEALTH = Answer("gpu-health", timeout=15.0, shape=HealthAnswer)
+
+
+_PATIENCE = 8.0  # seconds that one GPU may need: without persistence mode the driver wakes it first
 
 
 # NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build  (dvs-builder@...)
@@ -186,30 +190,36 @@ _NO_PERMISSION = 4
 
 
 def gpu_health(evidence: Evidence) -> Read[GpuHealthFacts]:
-    """Read the GPUs. Where NVML does not start, or its process ends, all of it is Unread; so is a GPU of no sense."""
-    reply = evidence.reply(HEALTH)
+    """Read the GPUs. Where NVML does not start, is slow, or its process ends, all of it is Unread."""
     if why := _unanswered(evidence):
         return why
-    answer = cast("HealthAnswer", reply.value)
+    answer = cast("HealthAnswer", evidence.reply(HEALTH).value)
     gpus = tuple(gpu for gpu in map(_gpu, answer["gpus"]) if not _forbidden(gpu))
     unlisted = {_address(pci): why[:LONGEST] for pci, why in answer["unlisted"]}
-    if answer["failed"]:
-        return Unread(f"NVML does not start: {answer['failed']['words'][:LONGEST]}", fix="nvidia-smi")
     if answer["done"]:
         return GpuHealthFacts(gpus, None, unlisted) if gpus or unlisted else Absent("no NVIDIA GPU in NVML")
+    return _broken_off(answer) or GpuHealthFacts(gpus, answer["at"], unlisted)
+
+
+def _broken_off(answer: HealthAnswer) -> Unread | None:
+    """Return why NVML did not come to its end; None where one GPU hangs."""
+    if answer["failed"]:
+        return Unread(f"NVML does not start: {answer['failed']['words'][:LONGEST]}", fix="nvidia-smi")
     if answer["ended"]:
         return Unread("NVML ended the process that asked it", fix="nvidia-smi -q")
     if answer["at"] is None:
         return Unread("NVML did not start in time", fix="timeout 30 nvidia-smi", hung="nvmlInit")
-    return GpuHealthFacts(gpus, answer["at"], unlisted)
+    if answer["silent"] < _PATIENCE:
+        told = len(answer["gpus"])
+        return Unread(f"NVML is slow: only {told} GPU(s) could be read in time", fix="timeout 60 nvidia-smi -q")
+    return None
 
 
 def nvidia_driver(evidence: Evidence) -> Read[NvidiaDriverFacts]:
     """Read the driver; no module in /proc and no library is a driver that is not loaded, which other facts judge."""
-    reply = evidence.reply(HEALTH)
     if why := _unanswered(evidence):
         return why
-    answer = cast("HealthAnswer", reply.value)
+    answer = cast("HealthAnswer", evidence.reply(HEALTH).value)
     failed = answer["failed"]
     module, library = _MODULE.search(answer["module"]), _LIBRARY.search(PurePosixPath(answer["library"]).name)
     return NvidiaDriverFacts(

@@ -68,6 +68,7 @@ def test_nodes_without_switches_and_containers_are_skipped_and_what_was_not_read
     failed = {"fabric": Failure(999, "Unknown Error")}
     nodes = {
         "pcie": host(STOPPED, fabric=Fabric(0), switches=False),
+        "vm": host(STOPPED, fabric=Fabric(1), switches=False),
         "container": host(Absent("no systemd here"), fabric=None),
         "unread": host(Unread("systemctl: killed"), fabric=None),
         "failed": host(RUNS, fabric=None, errors=failed),
@@ -76,6 +77,7 @@ def test_nodes_without_switches_and_containers_are_skipped_and_what_was_not_read
     judgement = judge([fabric_not_ready], nodes)
     assert judgement.findings == []
     assert {one.node: one.outcome for one in judgement.verdicts} == {
-        "pcie": Outcome.SKIPPED, "container": Outcome.SKIPPED, "unread": Outcome.UNKNOWN, "failed": Outcome.UNKNOWN,
+        "pcie": Outcome.SKIPPED, "vm": Outcome.SKIPPED, "container": Outcome.SKIPPED,
+        "unread": Outcome.UNKNOWN, "failed": Outcome.UNKNOWN,
         "no-gpu": Outcome.SKIPPED,
     }  # fmt: skip

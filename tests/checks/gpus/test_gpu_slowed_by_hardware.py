@@ -29,6 +29,11 @@ def test_idle_clocks_limits_that_somebody_set_and_heat_that_the_driver_handles_a
     assert judge([gpu_slowed_by_hardware], nodes).findings == []
 
 
+def test_a_laptop_on_battery_is_no_defect() -> None:
+    laptop = node(h100(0, name="NVIDIA GeForce RTX 4060 Laptop GPU", throttled=0x88))
+    assert judge([gpu_slowed_by_hardware], {"n1": laptop}).findings == []
+
+
 def test_what_could_not_be_read_is_unknown() -> None:
     nodes = {"n1": node(h100(0, throttled=None, errors={"throttled": Failure(999, "Unknown Error")}))}
     assert [one.outcome for one in judge([gpu_slowed_by_hardware], nodes).verdicts] == [Outcome.UNKNOWN]

@@ -52,11 +52,21 @@ def test_what_the_driver_asks_for_is_said(action: int, asked: str, fix: str) -> 
 
 
 def test_a_gpu_that_hangs_or_does_not_open_is_named() -> None:
-    assert findings(h100(0), hung=1, unlisted={"0000:5d:00.0": "Input/output error"}) == [
+    closed = {"0000:5d:00.0": "Input/output error"}
+    assert findings(h100(0), hung=1, unlisted=closed) == [
         ("GPU 1 stops answering: NVML hangs while it reads it", "sudo journalctl -k -g NVRM", "look"),
-        ("the driver has the GPU at 0000:5d:00.0, but NVML does not list it, and it does not open: Input/output error",
+        ("the driver has 1 GPU(s) that NVML does not list: the GPU at 0000:5d:00.0 does not open: Input/output error",
          "sudo journalctl -k -g NVRM", "look"),
     ]  # fmt: skip
+
+
+def test_a_lost_gpu_that_nvml_cannot_name_is_one_finding_with_its_address() -> None:
+    nodes = {
+        "n1": node(h100(0), GpuHealth(1, errors={"handle": LOST}), unlisted={"0000:10:00.0": "Input/output error"})
+    }
+    assert [(one.message, one.evidence) for one in judge([gpu_unusable], nodes).findings] == [
+        ("GPU 1 is lost: GPU is lost", ("the GPU at 0000:10:00.0 does not open: Input/output error",))
+    ]
 
 
 def test_it_is_silent_on_healthy_nodes_of_every_kind() -> None:

@@ -43,6 +43,8 @@ def test_gpus_without_any_driver_are_counted() -> None:
 def test_it_is_silent_where_all_are_driven_or_none_is_and_about_a_card_for_the_screen() -> None:
     screen = bus(gpu("0000:01:00.0", "nouveau", DISPLAY), gpu("0000:0f:00.0", "nvidia"))
     assert judge([nvidia_driver_not_bound], {"n1": USUAL, "n2": screen}).findings == []
+    reserved = bus(gpu("0000:0f:00.0", "nvidia"), gpu("0000:10:00.0", "vfio-pci"))
+    assert judge([nvidia_driver_not_bound], {"n1": USUAL, "n2": reserved}).findings == []
     laptop = bus(gpu("0000:01:00.0", "nouveau", DISPLAY))
     none: Facts = {PciFacts: Absent("no PCI bus")}
     assert judge([nvidia_driver_not_bound], {"n1": laptop, "n2": none}).findings == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ncheck.facts.gpu_health import Fabric
 from ncheck.judge import judge
 from ncheck.model.finding import Finding, Severity
 from ncheck_checks.gpus.nvlink_errors import nvlink_errors
@@ -17,9 +18,17 @@ def test_each_gpu_is_named_with_its_counts() -> None:
     line = "GPU 1 (0000:10:00.0): 3 times trained again, 50000 CRC errors and replays"
     nodes = {"n1": node(h100(0), h100(1, link_errors=errors(recovered=3, replay=49000, flit_crc=1000)), h100(2))}
     assert judge([nvlink_errors], nodes).findings == [
-        Finding("NC530", "nvlink-errors", Severity.WARNING, ("n1",), f"NVLinks lose data: {line}", (line,),
-                "nvidia-smi nvlink -e", kind="look", summary="NVLinks lose data"),
+        Finding("NC530", "nvlink-errors", Severity.WARNING, ("n1",), f"NVLinks have errors: {line}", (line,),
+                "nvidia-smi nvlink -e", kind="look", summary="NVLinks have errors"),
     ]  # fmt: skip
+
+
+def test_what_the_fabric_says_counts() -> None:
+    fabric = Fabric(3, health=0b10_10_01_10_01)
+    nodes = {"n1": node(h100(0, fabric=fabric), h100(1, fabric=Fabric(3, health=0xAA)))}
+    assert [one.evidence for one in judge([nvlink_errors], nodes).findings] == [
+        ("GPU 0 (0000:0f:00.0): the fabric's bandwidth is degraded, a route is unhealthy",)
+    ]
 
 
 def test_few_errors_and_counts_that_all_gpus_have_are_normal() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -228,10 +230,20 @@ def test_a_gpu_of_another_job_is_not_this_user_s(driver: Path) -> None:
 @needs_compiler
 def test_a_gpu_that_hangs_is_named_and_what_the_others_said_is_kept(driver: Path) -> None:
     began = time.monotonic()
-    facts = read_health(answered(driver, "hangs", seconds=5.0))
+    evidence = answered(driver, "hangs", seconds=5.0)
+    assert time.monotonic() - began < FAR
+    facts = read_health(silent_for(evidence, 13.0))
     assert isinstance(facts, GpuHealthFacts)
     assert ([gpu.index for gpu in facts.gpus], facts.hung) == ([0], 1)
-    assert time.monotonic() - began < FAR
+    slow = read_health(silent_for(evidence, 1.0))  # without persistence mode each GPU must be woken first
+    assert slow == Unread("NVML is slow: only 1 GPU(s) could be read in time", fix="timeout 60 nvidia-smi -q")
+
+
+def silent_for(evidence: Evidence, seconds: float) -> Evidence:
+    value = evidence.reply(HEALTH).value
+    assert isinstance(value, dict)
+    reply = Reply(Status.OK, value={**value, "silent": seconds})
+    return replace(evidence, replies={HEALTH.key: reply})
 
 
 @needs_compiler
@@ -266,13 +278,30 @@ def test_the_open_module_says_its_version_elsewhere_in_the_line() -> None:
     line = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build  (dvs-builder@U16)"
     value: JsonValue = {
         "driver": "", "library": "/usr/lib64/libnvidia-ml.so.560.35.03", "module": line, "count": None, "gpus": [],
-        "failed": None, "at": None, "done": True, "ended": True, "unlisted": [], "channels": 3, "usable_channels": 1,
+        "failed": None, "at": None, "done": True, "ended": True, "silent": 0.0, "unlisted": [], "channels": 3,
+        "usable_channels": 1,
         "compatibility": ["/usr/local/cuda-12.8/compat/libcuda.so.1"],
     }  # fmt: skip
     evidence = Evidence("n", Login(reached=True), replies={HEALTH.key: Reply(Status.OK, value=value)})
     assert nvidia_driver(evidence) == NvidiaDriverFacts(
         "560.35.03", "560.35.03", None, 3, 1, ("/usr/local/cuda-12.8/compat/libcuda.so.1",)
     )
+
+
+def test_a_gpu_that_nvml_does_not_list_is_told_only_if_it_is_ours_and_does_not_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_health, "GPUS", str(tmp_path))
+    monkeypatch.setattr(gpu_health, "DEVICE", str(tmp_path / "nvidia{}"))
+    for minor in range(4):
+        folder = tmp_path / f"0000:0{minor}:00.0"
+        folder.mkdir()
+        (folder / "information").write_text(f"Model: \t\t NVIDIA H100\nIRQ:   \t\t 64\nDevice Minor: \t {minor}\n")
+    (tmp_path / "nvidia0").touch()
+    with socket.socket(socket.AF_UNIX) as broken:  # as a device whose card is gone: ENXIO
+        broken.bind(str(tmp_path / "nvidia1"))
+        (tmp_path / "nvidia3").symlink_to(tmp_path / "nvidia1")
+        assert gpu_health.unlisted({"0000:03:00.0"}) == [["0000:01:00.0", "No such device or address"]]
 
 
 @pytest.mark.skipif(bool(on_pci()), reason="this machine has an NVIDIA GPU")
@@ -292,7 +321,7 @@ def test_pynvml_is_sent_once_for_all_answers() -> None:
 def test_what_is_no_address_is_no_gpu(pci: str) -> None:
     value: JsonValue = {
         "driver": "550.54.15", "library": "", "module": "", "count": 1, "failed": None, "at": None, "done": True,
-        "ended": True, "unlisted": [], "channels": 0, "usable_channels": 0, "compatibility": [],
+        "ended": True, "silent": 0.0, "unlisted": [], "channels": 0, "usable_channels": 0, "compatibility": [],
         "gpus": [{"index": 0, "pci": pci, "errors": {}}],
     }  # fmt: skip
     evidence = Evidence("n", Login(reached=True), replies={HEALTH.key: Reply(Status.OK, value=value)})

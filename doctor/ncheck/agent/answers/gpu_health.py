@@ -18,6 +18,8 @@ READS = (
     "/dev/nvidia-caps-imex-channels/*, /usr/local/cuda*/compat",
 )
 
+GPUS = "/proc/driver/nvidia/gpus"
+DEVICE = "/dev/nvidia{}"
 _PROGRAM = "ncheck.agent.answers.nvml_health"
 _CHANNELS = "/dev/nvidia-caps-imex-channels/channel*"
 _COMPATIBILITY = ("/usr/local/cuda*/compat/libcuda.so.1", "/usr/local/cuda*/compat/lib*/libcuda.so.1")
@@ -32,7 +34,7 @@ def answer(sources, arguments, timeout):
     channels = glob.glob(_CHANNELS)
     said.update(
         module=line_of("/proc/driver/nvidia/version") or "",
-        unlisted=_unlisted({_short(gpu.get("pci") or "") for gpu in said["gpus"]}) if said["done"] else [],
+        unlisted=unlisted({_short(gpu.get("pci") or "") for gpu in said["gpus"]}) if said["done"] else [],
         channels=len(channels),
         usable_channels=sum(os.access(path, os.R_OK | os.W_OK) for path in channels),
         compatibility=sorted(path for pattern in _COMPATIBILITY for path in glob.glob(pattern))[:8],
@@ -41,18 +43,22 @@ def answer(sources, arguments, timeout):
 
 
 def asked(pynvml, seconds):
-    """Return what the child prints in that time; `at` is the GPU that it was asking when the time was over."""
+    """Return what the child prints in that time; `at` is the GPU that it was asking when the time was over,
+    `silent` the seconds since its last word.
+    """
     said = {"driver": "", "library": "", "count": None, "failed": None, "gpus": [], "at": None, "done": False}
-    ends = time.monotonic() + seconds
+    since = time.monotonic()
+    ends = since + seconds
     text = find_spec(_PROGRAM).loader.get_source(_PROGRAM)
     child = KeptChild([sys.executable, "-B", *(["-S"] if pynvml else []), "-c", text], os.environ)
     try:
         child.say({"pynvml": pynvml or ""})
         for line in child.told(ends):
             said.update(_heeded(line, said))
+            since = time.monotonic()
             if said["done"] or said["failed"]:
                 break
-        said["ended"] = not child.lives
+        said.update(ended=not child.lives, silent=time.monotonic() - since)
     finally:
         child.end()
     return said
@@ -67,22 +73,20 @@ def _heeded(line, said):
     return {name: line[name] for name in line if name in said}
 
 
-def _unlisted(listed):
+def unlisted(listed):
     """Return [address, why] of the GPUs that the driver knows, NVML does not list, and that do not open.
 
     One that this user or container has no right to, or no device file of, is not his: nothing is said of it.
     """
     found = []
-    for path in sorted(glob.glob("/proc/driver/nvidia/gpus/*/information")):
+    for path in sorted(glob.glob(GPUS + "/*/information")):
         address = path.split("/")[-2]
         minor = _minor(path)
         if _short(address) in listed or minor is None:
             continue
         try:
-            os.close(os.open("/dev/nvidia{}".format(minor), os.O_RDWR | os.O_CLOEXEC))
-        except PermissionError:
-            continue
-        except FileNotFoundError:
+            os.close(os.open(DEVICE.format(minor), os.O_RDWR | os.O_CLOEXEC))
+        except (PermissionError, FileNotFoundError):
             continue
         except OSError as error:
             found.append([address, error.strerror or str(error)])
