@@ -31,7 +31,9 @@ _START = "sudo systemctl enable --now nvidia-fabricmanager"
 _LOOK = "sudo systemctl status nvidia-fabricmanager"
 
 
-@node_check("NC536", Severity.ERROR, GpuHealthFacts, PciFacts, also=(FabricManagerFacts, NvidiaDriverFacts))
+@node_check(
+    "NC536", Severity.ERROR, GpuHealthFacts, PciFacts, also=(FabricManagerFacts, NvidiaDriverFacts), blocks_plan=True
+)
 def fabric_not_ready(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     facts, services, switches = node[GpuHealthFacts], node.maybe(FabricManagerFacts), node[PciFacts].nvswitches
     if len(facts.gpus) == 1 and not switches:

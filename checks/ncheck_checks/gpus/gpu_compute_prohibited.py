@@ -21,7 +21,7 @@ from ncheck.facts.gpu_health import GpuHealthFacts, not_told
 _PROHIBITED = 2  # NVML_COMPUTEMODE_PROHIBITED
 
 
-@node_check("NC526", Severity.ERROR, GpuHealthFacts)
+@node_check("NC526", Severity.ERROR, GpuHealthFacts, blocks_plan=True)
 def gpu_compute_prohibited(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     facts = node[GpuHealthFacts]
     closed = [gpu.called for gpu in facts.gpus if gpu.compute_mode == _PROHIBITED]

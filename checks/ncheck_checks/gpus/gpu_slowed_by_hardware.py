@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck import SLOW_NETWORK, Inconclusive, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts, not_told
 
 _OF_LAPTOPS = ("Laptop", "Max-Q", "Mobile")
 _REASONS = {0x40: "hardware thermal slowdown", 0x80: "power brake", 0x08: "hardware slowdown"}
 
 
-@node_check("NC523", Severity.ERROR, GpuHealthFacts)
+@node_check("NC523", Severity.ERROR, GpuHealthFacts, explains=SLOW_NETWORK)
 def gpu_slowed_by_hardware(node: NodeView) -> Iterator[Problem | Inconclusive | NotApplicable]:
     facts = node[GpuHealthFacts]
     lines = tuple(f"{gpu.called}: {why}" for gpu in facts.gpus if (why := _slowed(gpu)))

@@ -37,7 +37,7 @@ _ASKED_REBOOT = (2, 7)
 _ASKED_WORK_ENDED = 3
 
 
-@node_check("NC520", Severity.ERROR, GpuHealthFacts)
+@node_check("NC520", Severity.ERROR, GpuHealthFacts, blocks_plan=True)
 def gpu_unusable(node: NodeView) -> Iterator[Problem]:
     facts = node[GpuHealthFacts]
     closed = tuple(f"the GPU at {pci} does not open: {why}" for pci, why in facts.unlisted.items())

@@ -23,7 +23,7 @@ from ncheck.facts.gpu_health import NvidiaDriverFacts
 _MISMATCH = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
 
 
-@node_check("NC533", Severity.ERROR, NvidiaDriverFacts)
+@node_check("NC533", Severity.ERROR, NvidiaDriverFacts, blocks_plan=True)
 def nvidia_driver_mismatched(node: NodeView) -> Iterator[Problem]:
     driver = node[NvidiaDriverFacts]
     differs = bool(driver.module and driver.library and driver.module != driver.library)

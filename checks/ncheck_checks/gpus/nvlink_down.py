@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check, split
+from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check, split
 from ncheck.facts.gpu_health import GpuHealth, GpuHealthFacts
 
 _UP = (1, 2)  # active, asleep to save power
 
 
-@cluster_check("NC529", Severity.ERROR, GpuHealthFacts, by_kind=True, alone=True)
+@cluster_check("NC529", Severity.ERROR, GpuHealthFacts, by_kind=True, alone=True, explains=SLOW_NETWORK)
 def nvlink_down(cluster: Cluster) -> Iterator[Problem]:
     whole = {node: facts for node, facts in cluster.facts(GpuHealthFacts).items() if _comparable(facts)}
     parted = split({node: tuple(map(_active, facts.gpus)) for node, facts in whole.items()})

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import Cluster, Problem, Severity, cluster_check
+from ncheck import SLOW_NETWORK, Cluster, Problem, Severity, cluster_check
 from ncheck.facts.pcie import PcieFacts
 from ncheck.topology.pcie_width import behind
 
 
-@cluster_check("NC531", Severity.WARNING, PcieFacts, by_kind=True)
+@cluster_check("NC531", Severity.WARNING, PcieFacts, by_kind=True, explains=SLOW_NETWORK)
 def pcie_narrower_than_peers(cluster: Cluster) -> Iterator[Problem]:
     for node, narrow in behind(cluster.facts(PcieFacts)).items():
         lines = tuple(port.text for port in narrow)

@@ -164,6 +164,7 @@ class HealthAnswer(TypedDict):
     at: int | None
     done: bool
     ended: bool
+    words: str
     silent: float
     unlisted: list[list[str]]
     channels: int
@@ -206,7 +207,8 @@ def _broken_off(answer: HealthAnswer) -> Unread | None:
     if answer["failed"]:
         return Unread(f"NVML does not start: {answer['failed']['words'][:LONGEST]}", fix="nvidia-smi")
     if answer["ended"]:
-        return Unread("NVML ended the process that asked it", fix="nvidia-smi -q")
+        words = f": {answer['words'][:LONGEST]}" if answer["words"] else ""
+        return Unread(f"NVML ended the process that asked it{words}", fix="nvidia-smi -q")
     if answer["at"] is None:
         return Unread("NVML did not start in time", fix="timeout 30 nvidia-smi", hung="nvmlInit")
     if answer["silent"] < _PATIENCE:

@@ -278,7 +278,8 @@ def test_the_open_module_says_its_version_elsewhere_in_the_line() -> None:
     line = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build  (dvs-builder@U16)"
     value: JsonValue = {
         "driver": "", "library": "/usr/lib64/libnvidia-ml.so.560.35.03", "module": line, "count": None, "gpus": [],
-        "failed": None, "at": None, "done": True, "ended": True, "silent": 0.0, "unlisted": [], "channels": 3,
+        "failed": None, "at": None, "done": True, "ended": True, "silent": 0.0, "words": "",
+        "unlisted": [], "channels": 3,
         "usable_channels": 1,
         "compatibility": ["/usr/local/cuda-12.8/compat/libcuda.so.1"],
     }  # fmt: skip
@@ -321,7 +322,8 @@ def test_pynvml_is_sent_once_for_all_answers() -> None:
 def test_what_is_no_address_is_no_gpu(pci: str) -> None:
     value: JsonValue = {
         "driver": "550.54.15", "library": "", "module": "", "count": 1, "failed": None, "at": None, "done": True,
-        "ended": True, "silent": 0.0, "unlisted": [], "channels": 0, "usable_channels": 0, "compatibility": [],
+        "ended": True, "silent": 0.0, "words": "",
+        "unlisted": [], "channels": 0, "usable_channels": 0, "compatibility": [],
         "gpus": [{"index": 0, "pci": pci, "errors": {}}],
     }  # fmt: skip
     evidence = Evidence("n", Login(reached=True), replies={HEALTH.key: Reply(Status.OK, value=value)})

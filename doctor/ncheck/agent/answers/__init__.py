@@ -176,14 +176,14 @@ gpu-activity says {"seconds", "gpus": [{"index", "pci", "minor": int|null, "memo
 gpu-health   {"driver": ""|"550.54.15", "library": path of libnvidia-ml, "module": the first line of
                  /proc/driver/nvidia/version, "count": int|null, "failed": {"function", "code": NVML's|null,
                  "words"}|null, "gpus": [HEALTH], "at": the index of the GPU that did not answer|null, "done": bool,
-                 "ended": bool (the child ended by itself), "silent": seconds since its last word, "unlisted":
-                 [[address, why it does not open]], "channels", "usable_channels": of IMEX, "compatibility": [paths of
-                 CUDA's forward compatibility]}; HEALTH is {"index", "pci", "name", "ecc_mode": [now, after a reboot],
-                 "ecc", "ecc_ever": uncorrected, "remapped": [correctable, uncorrectable, pending, failed], "retired",
-                 "retiring", "temperature", "slowdown", "margin": degrees, "persistence", "compute_mode", "mig": [now,
-                 after a reset], "links": [state], "fields": {name: int}, "fabric": {"state", "status", "clique",
-                 "health", "cluster"}|null, "throttled": NVML's bits, "errors": {name: [NVML's code, words]}}, each null
-                 where the GPU or the driver does not have it.
+                 "ended": bool (the child ended by itself), "words" it printed last, "silent": seconds since its last
+                 word, "unlisted": [[address, why it does not open]], "channels", "usable_channels": of IMEX,
+                 "compatibility": [paths of CUDA's forward compatibility]}; HEALTH is {"index", "pci", "name",
+                 "ecc_mode": [now, after a reboot], "ecc", "ecc_ever": uncorrected, "remapped": [correctable,
+                 uncorrectable, pending, failed], "retired", "retiring", "temperature", "slowdown", "margin": degrees,
+                 "persistence", "compute_mode", "mig": [now, after a reset], "links": [state], "fields": {name: int},
+                 "fabric": {"state", "status", "clique", "health", "cluster"}|null, "throttled": NVML's bits,
+                 "errors": {name: [NVML's code, words]}}, each null where the GPU or the driver does not have it.
 sweep        asked after a step whose ranks a launcher started, as {"segments": {path: inode}} that ranks of this node
                  had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """

@@ -46,7 +46,16 @@ def asked(pynvml, seconds):
     """Return what the child prints in that time; `at` is the GPU that it was asking when the time was over,
     `silent` the seconds since its last word.
     """
-    said = {"driver": "", "library": "", "count": None, "failed": None, "gpus": [], "at": None, "done": False}
+    said = {
+        "driver": "",
+        "library": "",
+        "count": None,
+        "failed": None,
+        "gpus": [],
+        "at": None,
+        "done": False,
+        "words": "",
+    }
     since = time.monotonic()
     ends = since + seconds
     text = find_spec(_PROGRAM).loader.get_source(_PROGRAM)
@@ -65,9 +74,9 @@ def asked(pynvml, seconds):
 
 
 def _heeded(line, said):
-    """Return what a line of the child adds; what libraries print is passed over."""
+    """Return what a line of the child adds; the last of what it or a library prints beside that is kept."""
     if not isinstance(line, dict):
-        return {}
+        return {"words": line[:200]}
     if "gpu" in line:
         return {"gpus": said["gpus"] + [line["gpu"]], "at": None}
     return {name: line[name] for name in line if name in said}
