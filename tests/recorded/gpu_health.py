@@ -22,9 +22,8 @@ def gpu_health_replies(host: Host) -> dict[str, Reply]:
     answer: JsonValue = {
         "driver": host.driver, "library": f"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.{host.driver}",
         "module": f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {host.driver}  Fri Nov  8 21:58:49 UTC 2024",
-        "count": host.gpus, "failed": None, "gpus": gpus, "at": None, "done": True, "ended": False, "silent": 0.0, "words": "",
-        "unlisted": [],
-        "channels": 0, "usable_channels": 0, "compatibility": [],
+        "count": host.gpus, "failed": None, "gpus": gpus, "at": None, "done": True, "ended": False, "silent": 0.0,
+        "words": "", "unlisted": [], "channels": 0, "usable_channels": 0, "compatibility": [],
     }  # fmt: skip
     units = {"nvidia-fabricmanager": _ACTIVE, "nvidia-imex": _ABSENT}
     shown = "\n".join(
