@@ -3,7 +3,7 @@
 ## What it finds
 GPUs that the driver lists and NVML cannot read (lost, reset required, no power), that stop answering while they are
 read, that do not open, and those for which the driver asks for a recovery: a reset, a reboot or that their work ends
-("GPU Recovery Action" of `nvidia-smi -q`, driver 560 and later). GPUs that this user or container has no right to use
+("GPU Recovery Action" of `nvidia-smi -q`, new drivers). GPUs that this user or container has no right to use
 do not count.
 
 ## Why it matters

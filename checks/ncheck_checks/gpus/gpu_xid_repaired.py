@@ -2,7 +2,7 @@
 
 ## What it finds
 Xid lines like those of gpu-xid-reported that no longer count as an error: the driver was loaded again after them, or it
-says of the GPU now that it needs no recovery (560 and later).
+says of the GPU now that it needs no recovery (new drivers).
 
 ## Why it matters
 The GPU works now. One that breaks again and again costs a job each time: compare the time of the last line, and how

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 
 from ncheck.facts.definition import Fact, sudo_refused, trouble
@@ -20,7 +20,7 @@ from ncheck.parse.xids import FATAL, HARMLESS, NVLINK5, RECOVERY_CHANGED, Action
 class XidEvent:
     """One `NVRM: Xid` line: the GPU's PCI address, the number, the line itself.
 
-    `earlier`: the driver was loaded again after it.
+    `earlier`: the driver was loaded again after it, or said after it (Xid 154) that the GPU needs no recovery any more.
     """
 
     pci: str
@@ -87,9 +87,16 @@ _UPTIME = re.compile(r"^(\[ *\d+\.\d+\])")
 
 def xid_events(lines: Sequence[str]) -> tuple[XidEvent, ...]:
     """Return every Xid in the order of the log; the PCI address includes the function number, as in sysfs."""
-    return tuple(
+    events = [
         XidEvent(_address(hit[1]), int(hit[2]), line.strip(), earlier) for hit, line, earlier in _found(_XID, lines)
-    )
+    ]
+    recovered: set[str] = set()
+    for place, event in reversed(list(enumerate(events))):
+        if _asked(event) == "None":
+            recovered.add(event.pci)
+        if event.pci in recovered:
+            events[place] = replace(event, earlier=True)
+    return tuple(events)
 
 
 def sxid_events(lines: Sequence[str]) -> tuple[SxidEvent, ...]:

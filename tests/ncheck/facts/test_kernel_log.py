@@ -121,3 +121,19 @@ def test_numbers_without_end_are_no_xid(answered: Answered) -> None:
     facts = kernel_log(answered({DMESG: said(LOADING, f"[ 1.0] NVRM: Xid (PCI:0000:03:00): {'9' * 5000}, pid=1")}))
     assert isinstance(facts, KernelLogFacts)
     assert [event.xid for event in facts.xids] == [999999]
+
+
+def test_what_was_before_the_driver_said_that_the_gpu_needs_nothing_any_more_is_marked(answered: Answered) -> None:
+    changed = "NVRM: Xid (PCI:0000:03:00): 154, GPU recovery action changed from"
+    lines = [
+        "[ 1.0] NVRM: Xid (PCI:0000:03:00): 119, Timeout",
+        "[ 1.1] NVRM: Xid (PCI:0000:04:00): 119, Timeout",
+        f"[ 1.2] {changed} 0x0 (None) to 0x1 (GPU Reset Required)",
+        f"[ 9.0] {changed} 0x1 (GPU Reset Required) to 0x0 (None)",
+        "[ 9.9] NVRM: Xid (PCI:0000:03:00): 13, Graphics Exception",
+    ]
+    facts = kernel_log(answered({DMESG: said(*lines)}))
+    assert isinstance(facts, KernelLogFacts)
+    assert [(event.xid, event.earlier) for event in facts.xids] == [
+        (119, True), (119, False), (154, True), (154, True), (13, False),
+    ]  # fmt: skip
