@@ -37,6 +37,7 @@ def test_a_healthy_cluster_ends_in_exit_0_and_only_what_needs_root_or_hardware_i
         "--probe none", "no --storage-probe", "--via srun is not used", "the list gives no slots",
         "the plan sets nothing that NCCL reads",
         "this network namespace does not show the size of the neighbour table",
+        "no NVIDIA GPU or HCA with a PCIe link", "no NVSwitch, and no GPU with an NVLink fabric",
     }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ncheck.facts.fabric_manager import SERVICES
 from ncheck.facts.firewall import IPTABLES
 from ncheck.facts.isolation import ACS
 from ncheck.facts.links import CONNECT
@@ -51,6 +52,8 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     "command:grep -m4 -E ^(vendor_id|cpu family|model) /proc/cpuinfo": ("NVLink's GPUs need no way by the CPU", set()),
     "file:~/.openmpi/mca-params.conf": ("most users have no such file", UNREADABLE),
     MOUNTS.key: ("a node without the mounts of the others has a warning of its own", {*UNREADABLE, "missing", "cut"}),
+    SERVICES.key: ("the GPUs themselves say that the fabric is ready, and none is shared between nodes", set()),
+    "command:nv-fabricmanager --version": ("only the wording of a finding depends on it", set()),
     "command:nvidia-smi": ("NVML tells them, too", UNENDED),
     f"command:nvidia-smi --query-gpu={QUERY}": ("NVML tells them, too", UNENDED),
     "command:nvidia-smi topo -m": ("the PCI bus and NVML tell the same", UNENDED),
@@ -62,6 +65,7 @@ MAY_BE_MISSING = {
     "command:mpirun --version",
     "command:ibstat",
     "answer:interpreter",
+    "answer:pci",  # a container may show none; NVML and /sys/class tell GPUs and NICs
     "command:systemctl is-active firewalld ufw",
 }
 

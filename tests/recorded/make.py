@@ -14,6 +14,7 @@ from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, 
 
 from .clusters import CLUSTERS
 from .fabric import fabric_replies
+from .gpu_health import gpu_health_replies
 from .gpus import gpu_replies
 from .links import link_replies
 from .nccl_pick import pick_replies
@@ -62,6 +63,7 @@ def replies(host: Host) -> dict[str, Reply]:
     """Return the answers to every source of every reader, and to nothing else."""
     known = {
         **gpu_replies(host),
+        **gpu_health_replies(host),
         **pci_replies(host),
         **nvlink_replies(host),
         **pcie_replies(host),

@@ -182,6 +182,17 @@ gpu-activity says {"seconds", "gpus": [{"index", "pci", "minor": int|null, "memo
                  later]}]}, LOOK being {"use", "memory_use": percent, "memory_used": bytes, "clock", "most_clock":
                  MHz, "throttled": NVML's bits, "power", "power_limit": mW, "temperature", "ecc": uncorrected}, each
                  null if not known.
+gpu-health   {"driver": ""|"550.54.15", "library": path of libnvidia-ml, "module": the first line of
+                 /proc/driver/nvidia/version, "count": int|null, "failed": {"function", "code": NVML's|null,
+                 "words"}|null, "gpus": [HEALTH], "at": the index of the GPU that did not answer|null, "done": bool,
+                 "ended": bool (the child ended by itself), "words" it printed last, "silent": seconds since its last
+                 word, "unlisted": [[address, why it does not open]], "channels", "usable_channels": of IMEX,
+                 "compatibility": [paths of CUDA's forward compatibility]}; HEALTH is {"index", "pci", "name",
+                 "ecc_mode": [now, after a reboot], "ecc", "ecc_ever": uncorrected, "remapped": [correctable,
+                 uncorrectable, pending, failed], "retired", "retiring", "temperature", "slowdown", "margin": degrees,
+                 "persistence", "compute_mode", "mig": [now, after a reset], "links": [state], "fields": {name: int},
+                 "fabric": {"state", "status", "clique", "health", "cluster"}|null, "throttled": NVML's bits,
+                 "errors": {name: [NVML's code, words]}}, each null where the GPU or the driver does not have it.
 sweep        asked after a step whose ranks a launcher started, as {"segments": {path: inode}} that ranks of this node
                  had in /dev/shm and may have left; says {"left": [what was removed, and what had to stay]}.
 """
@@ -225,6 +236,7 @@ MODULES = {
     "activity": "activity",
     "log-tails": "log_tails",
     "gpu-activity": "gpu_activity",
+    "gpu-health": "gpu_health",
 }
 
 WATCHED = 2.0  # seconds for which a running job is watched, by all answers at the same time
