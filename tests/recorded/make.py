@@ -14,6 +14,7 @@ from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, 
 
 from .clusters import CLUSTERS
 from .gpus import gpu_replies
+from .hcas import hca_replies
 from .links import link_replies
 from .nccl_pick import pick_replies
 from .net import net_replies
@@ -62,6 +63,7 @@ def replies(host: Host) -> dict[str, Reply]:
         **gpu_replies(host),
         **pci_replies(host),
         **pcie_replies(host),
+        **hca_replies(host),
         **network_replies(host),
         **net_replies(host),
         **link_replies(host),
