@@ -55,7 +55,7 @@ PROGRAMS = {
         "iputils-ping": "ping",
         "iputils-tracepath": "tracepath",
         "iptables": "iptables",
-        "kmod": "modprobe",
+        "kmod": "modinfo modprobe",
         "libc-bin": "getent ldconfig ldd",
         "mawk": "awk",
         "mount": "mount",

@@ -6,6 +6,7 @@ import pkgutil
 from importlib import import_module
 
 import ncheck.facts
+from ncheck.agent.answers import MODULES as ANSWERS
 from ncheck.facts.definition import LOOKING_AGAIN, MEASURING, ON_THIS_MACHINE, Fact
 from ncheck.facts.environment import ENVIRONMENT
 from ncheck.facts.horovod import CHECK_BUILD
@@ -22,6 +23,7 @@ from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.ssh_peers import PEERS, PeerSshFacts
 from ncheck.facts.storage_probe import STORAGE_PROBE
 from ncheck.model.cluster import Cluster
+from ncheck.model.evidence import Answer
 from ncheck.model.phase import Answered, NotAsked
 from ncheck.phases import UNTIL, asked_later, collection_phases, with_needs
 from ncheck.settings import Settings
@@ -112,3 +114,9 @@ def test_outside_a_job_everything_is_asked() -> None:
     asked, left_out = questions("torchrun", {})
     assert {CHECK_BUILD.key, MPIRUN.key, MPI_DAEMON.key} <= asked
     assert left_out == {STORAGE_PROBE.key: "no --storage-probe"}
+
+
+def test_the_agent_has_every_answer_that_nodes_are_asked_for() -> None:
+    from_here = {"clock", "ssh-from-here"}  # which this machine finds out
+    asked = {source.name for fact in DEFINITIONS for source in fact.sources if isinstance(source, Answer)}
+    assert asked - from_here <= ANSWERS.keys()

@@ -16,6 +16,7 @@ from .clusters import CLUSTERS
 from .fabric import fabric_replies
 from .gpu_health import gpu_health_replies
 from .gpus import gpu_replies
+from .hcas import hca_replies
 from .links import link_replies
 from .nccl_pick import pick_replies
 from .net import net_replies
@@ -68,6 +69,7 @@ def replies(host: Host) -> dict[str, Reply]:
         **nvlink_replies(host),
         **pcie_replies(host),
         **fabric_replies(host),
+        **hca_replies(host),
         **network_replies(host),
         **net_replies(host),
         **link_replies(host),

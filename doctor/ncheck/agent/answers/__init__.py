@@ -28,6 +28,9 @@ pci          {"devices": [{"address": "0000:3b:00.0", "class": "0x020000", "vend
 nvlinks      {"gpus": [{"pci": "0000:0f:00.0", "mig": bool, "links": [[how many, state: 0 is inactive, kind:
                   0 a GPU, 1 a CPU, 2 a switch, null not known, address of the other end|""]]}]}, in NVML's order. A
               node with no NVIDIA device at all: status missing. No working NVML: status failed, its words in `reason`.
+hcas         {"hcas": [{"hca": "mlx5_0", "board": PSID|"", "ports": [{"port": int, "rate": "400 Gb/sec (4X NDR)",
+                  "pkeys": ["0xffff"] (the first entries), "gids": [{"index": int, "address", "kind", "netdev"}]}]}],
+                  "left_out": how many HCAs more, "modules": {name of a driver's module that is loaded: its version|""}}
 interpreter  {"path", "real_path", "version": "3.10.12", "prefix", "how": "--python"|"active venv"|"active conda"|
                   "python3 on PATH", "packages": {"torch": "2.3.0", ...}, "container": ""|"docker"|"podman"|"apptainer"|
                   "enroot"|"lxc"|"kubernetes"|"systemd-nspawn"|"container", "host_name": as seen in there}
@@ -61,8 +64,9 @@ storage-probe  asked as {"paths", "place": of the node, "turn": when it reads al
                   seconds}; says {"readings": [{"path", "alone": READING|null (it did not end), "together": the same}]},
                   READING being {"error": "", "entries", "small_files", "large_bytes": int, "listed", "small_seconds",
                   "large_seconds": seconds, "direct": bool (past the page cache)} or {"error"}.
-libraries    {"verbs": why libibverbs does not open ("": it does)|null (no HCA), "mpi": the same of libmpi|null (no
-                  daemon of Open MPI on the PATH)}
+libraries    {"verbs": why libibverbs does not open ("": it does)|null (no HCA), "uverbs": {HCA: why its device does not
+                  open ("": it does)}|null (no HCA), "listed": [HCAs that libibverbs lists]|null (not asked), "mpi": as
+                  "verbs", of libmpi|null (no daemon of Open MPI on the PATH)}
 mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
                   "start_up": {"file", "line": int, "text"}|null (no early return),
                   "shells": {"interactive shell"|"login shell": why it gave no answer}};
@@ -202,6 +206,7 @@ MODULES = {
     "gpus": "gpus",
     "nvlinks": "nvlinks",
     "pci": "pci",
+    "hcas": "hcas",
     "interpreter": "interpreter",
     "nccl": "nccl",
     "nccl-pick": "nccl_pick",
