@@ -22,11 +22,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import SLOW_NETWORK, Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck import SLOW_NETWORK, Cluster, NodeView, NotApplicable, Problem, Severity, cluster_check
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.isolation import AcsFacts, IommuFacts
 from ncheck.facts.pci import PciFacts
-from ncheck.model.cluster import NodeView
 from ncheck.parity import nodes_by_value
 from ncheck.topology.nearness import judged_pairs, separate_bridges
 

@@ -23,13 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NotApplicable, Problem, Severity, cluster_check, fold
+from ncheck import SLOW_NETWORK, Cluster, Inconclusive, NodeView, NotApplicable, Problem, Severity, cluster_check, fold
 from ncheck.facts.gpudirect import GpuDirectFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.pci import PciFacts
-from ncheck.model.cluster import NodeView
 from ncheck.parity import nodes_by_value
 from ncheck.topology.nearness import near_pairs, places_unread
 
