@@ -30,7 +30,6 @@ from ncheck.facts.limits import LimitsFacts
 from ncheck.facts.login import IdentityFacts
 
 MIB = 2**20
-LEAST = {"nofile": 1024, "nproc": 512, "as": 4096 * MIB, "cpu": 7 * 24 * 3600, "fsize": 1024 * MIB}
 
 
 @dataclass(frozen=True)
@@ -59,13 +58,13 @@ def job_limit_low(node: NodeView) -> Iterator[Problem]:
 
 def _limits(node: NodeView) -> Iterator[Limit]:
     limits, gpus, identity = node[LimitsFacts], node.maybe(GpuFacts), node.maybe(IdentityFacts)
-    yield Limit("nofile", "open files", limits.open_files, LEAST["nofile"], wanted="1048576")
+    yield Limit("nofile", "open files", limits.open_files, 1024, wanted="1048576")
     if not isinstance(identity, IdentityFacts) or identity.user_id != 0:
-        yield Limit("nproc", "processes and threads", limits.processes, LEAST["nproc"])
+        yield Limit("nproc", "processes and threads", limits.processes, 512)
     memory = sum(gpu.memory_total or 0 for gpu in gpus.gpus) if isinstance(gpus, GpuFacts) else 0
-    yield Limit("as", "address space", limits.address_space, max(memory, LEAST["as"]), " MiB", MIB)
-    yield Limit("cpu", "CPU time of each process", limits.cpu_seconds, LEAST["cpu"], " s")
-    yield Limit("fsize", "the size of a file", limits.file_size, LEAST["fsize"], " MiB", MIB)
+    yield Limit("as", "address space", limits.address_space, max(memory, 4096 * MIB), " MiB", MIB)
+    yield Limit("cpu", "CPU time of each process", limits.cpu_seconds, 7 * 24 * 3600, " s")
+    yield Limit("fsize", "the size of a file", limits.file_size, 1024 * MIB, " MiB", MIB)
 
 
 def _in_file(limit: Limit) -> str:

@@ -18,44 +18,56 @@ The line of the finding on the named nodes, then log in again. `ulimit -a` on a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from math import inf
 
 from ncheck import Cluster, Problem, Severity, cluster_check, fold, nodes_by_value
 from ncheck.facts.limits import LimitsFacts
 from ncheck.facts.login import IdentityFacts
 
-from ncheck_checks.host.job_limit_low import LEAST
-
 LESS = 4  # so many times less than on the other nodes
 
-# The name in limits.conf, what it limits, its value, and what is enough for any job.
-LIMITS: tuple[tuple[str, str, Callable[[LimitsFacts], int | None], float], ...] = (
-    ("nofile", "open files", lambda limits: limits.open_files, 65536),
-    ("nproc", "processes and threads", lambda limits: limits.processes, 16384),
-    ("as", "address space", lambda limits: limits.address_space, inf),
-    ("cpu", "CPU time of each process", lambda limits: limits.cpu_seconds, inf),
-    ("fsize", "the size of a file", lambda limits: limits.file_size, inf),
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit by its name in limits.conf. Below `error`, job-limit-low reports it; `enough` is so for any job."""
+
+    name: str
+    what: str
+    of: Callable[[LimitsFacts], int | None]
+    error: int
+    enough: float = inf
+
+
+LIMITS = (
+    Limit("nofile", "open files", lambda limits: limits.open_files, 1024, 65536),
+    Limit("nproc", "processes and threads", lambda limits: limits.processes, 512, 16384),
+    Limit("as", "address space", lambda limits: limits.address_space, 4 * 2**30),
+    Limit("cpu", "CPU time of each process", lambda limits: limits.cpu_seconds, 7 * 24 * 3600),
+    Limit("fsize", "the size of a file", lambda limits: limits.file_size, 2**30),
 )
 
 
 @cluster_check("NC615", Severity.WARNING, LimitsFacts, also=(IdentityFacts,))
 def limits_differ(cluster: Cluster) -> Iterator[Problem]:
     exempt = {node for node, identity in cluster.facts(IdentityFacts).items() if identity.user_id == 0}  # from nproc
-    for name, what, limit_of, enough in LIMITS:
+    for limit in LIMITS:
         values = {
-            node: _number(limit_of(limits))
+            node: _number(limit.of(limits))
             for node, limits in cluster.facts(LimitsFacts).items()
-            if name != "nproc" or node not in exempt
+            if limit.name != "nproc" or node not in exempt
         }
-        if not values:
-            continue
-        usual = sorted(values.values())[len(values) // 2]
-        low = {node: value for node, value in values.items() if LEAST[name] <= value < enough and LESS * value < usual}
-        for value, nodes in nodes_by_value(low).items():
-            message = f"{what} ({name}) limited to {_text(value)} on {fold(nodes)}; other nodes have {_text(usual)}"
-            lines = rf"* soft {name} {_text(usual)}\n* hard {name} {_text(usual)}\n"
-            fix = f"printf '{lines}' | sudo tee /etc/security/limits.d/90-{name}.conf"
-            yield Problem(message, fix, nodes=nodes, summary="a resource limit is lower than on the other nodes")
+        usual = sorted(values.values())[len(values) // 2] if values else inf
+        low = {node: own for node, own in values.items() if limit.error <= own < limit.enough and LESS * own < usual}
+        for own, nodes in nodes_by_value(low).items():
+            yield _problem(limit, own, usual, nodes)
+
+
+def _problem(limit: Limit, own: float, usual: float, nodes: tuple[str, ...]) -> Problem:
+    message = f"{limit.what} ({limit.name}) limited to {_text(own)} on {fold(nodes)}; other nodes have {_text(usual)}"
+    lines = rf"* soft {limit.name} {_text(usual)}\n* hard {limit.name} {_text(usual)}\n"
+    fix = f"printf '{lines}' | sudo tee /etc/security/limits.d/90-{limit.name}.conf"
+    return Problem(message, fix, nodes=nodes, summary="a resource limit is lower than on the other nodes")
 
 
 def _number(limit: int | None) -> float:
