@@ -41,6 +41,7 @@ def host_state_replies(host: Host) -> dict[str, Reply]:
         "files": "8416\t0\t9223372036854775807",
         "most_threads": 16506226,
         "most_processes": 4194304,
+        "hidden": False,
         "stuck": [],
         "stuck_more": 0,
     }  # fmt: skip

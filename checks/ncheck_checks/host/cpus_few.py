@@ -2,7 +2,8 @@
 
 ## What it finds
 Nodes where the login may use fewer CPUs than the node has GPUs, or less than half of the CPUs that it may use on other
-nodes with as many CPUs and the same GPUs. The CPU set (affinity) counts, and the quota of control groups.
+nodes with as many CPUs and the same GPUs. The CPU set (affinity) counts, and the quota of control groups. Inside a job,
+where a launcher binds each rank to CPUs of its own, nothing is judged.
 
 ## Why it matters
 A rank keeps one CPU busy, NCCL's threads and each data loader another. With too few, GPUs wait for data, collectives
@@ -17,16 +18,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ncheck import Cluster, Problem, Severity, cluster_check, fold, nodes_by_value
+from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check, fold, nodes_by_value
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.host_settings import HostSettingsFacts
+from ncheck.facts.ranks import RanksFacts
 
 LESS = 2  # so many times less than on the other nodes
 
 
-@cluster_check("NC618", Severity.WARNING, HostSettingsFacts, also=(GpuFacts,), by_kind=True, alone=True)
-def cpus_few(cluster: Cluster) -> Iterator[Problem]:
-    settings, gpus = cluster.facts(HostSettingsFacts), cluster.facts(GpuFacts)
+@cluster_check("NC618", Severity.WARNING, HostSettingsFacts, also=(GpuFacts, RanksFacts), by_kind=True, alone=True)
+def cpus_few(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
+    ranks = cluster.facts(RanksFacts)
+    settings = {node: held for node, held in cluster.facts(HostSettingsFacts).items() if node not in ranks}
+    gpus = cluster.facts(GpuFacts)
+    if ranks:
+        yield NotApplicable("inside a job, a rank has its own CPUs", tuple(ranks))
     numbers = {node: len(held.gpus) for node, held in gpus.items()}
     usable = {node: held.usable_cpus for node, held in settings.items()}
 

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncheck import NodeView, Problem, Severity, node_check
+from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.host_load import HostLoadFacts
 
 FIX = "ps -eo pid,stat,wchan:32,user,args | awk '$2 ~ /^D/'"
 
 
 @node_check("NC620", Severity.WARNING, HostLoadFacts)
-def process_stuck(node: NodeView) -> Iterator[Problem]:
+def process_stuck(node: NodeView) -> Iterator[Problem | NotApplicable]:
     load = node[HostLoadFacts]
     if load.stuck:
         names = ", ".join(sorted({one.name for one in load.stuck}))
@@ -36,3 +36,5 @@ def process_stuck(node: NodeView) -> Iterator[Problem]:
         number = len(load.stuck) + load.stuck_more
         what = "1 process is stuck" if number == 1 else f"{number} processes are stuck"
         yield Problem(f"{what} in the kernel: {names}", FIX, evidence, look=True, summary=what)
+    elif load.hidden:
+        yield NotApplicable("this user is shown only its own processes (hidepid)")

@@ -36,7 +36,8 @@ class HostLoadFacts:
     """The memory in bytes, None if it could not be read; `hugepages`: bytes that are reserved for these.
 
     `load`: the average of the last five minutes; `stalled`: the share of the last minute in which every process that
-    ran waited for memory. `files` and `threads` of the whole node. `stuck_more`: how many others are stuck.
+    ran waited for memory. `files` and `threads` of the whole node. `stuck_more`: how many others are stuck;
+    `hidden`: this user is shown only its own processes.
     """
 
     cpus: int
@@ -50,6 +51,7 @@ class HostLoadFacts:
     threads: Use | None = None
     stuck: tuple[Stuck, ...] = ()
     stuck_more: int = 0
+    hidden: bool = False
 
 
 class StuckAnswer(TypedDict):
@@ -68,6 +70,7 @@ class HostLoadAnswer(TypedDict):
     files: str | None
     most_threads: int | None
     most_processes: int | None
+    hidden: bool
     stuck: list[StuckAnswer]
     stuck_more: int
 
@@ -109,6 +112,7 @@ def host_load(evidence: Evidence) -> Read[HostLoadFacts]:
             Stuck(whole(one["pid"]), printable(one["name"], 64), printable(one["wait"], 64)) for one in answer["stuck"]
         ),
         stuck_more=whole(answer["stuck_more"]),
+        hidden=answer["hidden"],
     )
 
 

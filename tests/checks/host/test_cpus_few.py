@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.host_settings import HostSettingsFacts
+from ncheck.facts.ranks import RanksFacts
 from ncheck.judge import judge
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
-from ncheck.model.finding import Finding, Severity
+from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck_checks.host.cpus_few import cpus_few
 
@@ -16,7 +17,11 @@ FIX = "nproc; cat /proc/self/cgroup"
 
 def node(usable: int, online: int | None = 96, gpus: int = 8) -> Facts:
     boards = GpuFacts(tuple(Gpu(at, "H100") for at in range(gpus)), "550", "12.4", "nvml")
-    return {HostSettingsFacts: HostSettingsFacts(usable, online), GpuFacts: boards if gpus else Absent("no GPU")}
+    return {
+        HostSettingsFacts: HostSettingsFacts(usable, online),
+        GpuFacts: boards if gpus else Absent("no GPU"),
+        RanksFacts: Absent("no job"),
+    }
 
 
 def messages(**nodes: Facts) -> list[str]:
@@ -41,3 +46,8 @@ def test_other_hardware_a_slurm_share_everywhere_and_small_machines_are_healthy(
     assert messages(a=node(1, 1, gpus=1), b=node(2, 2, gpus=1)) == []
     assert messages(a=node(96), b=node(48)) == []
     assert messages(a=node(8, None)) == []
+
+
+def test_a_rank_that_its_launcher_bound_to_one_cpu_is_healthy() -> None:
+    nodes = {name: {**node(1), RanksFacts: RanksFacts(8, (0,))} for name in "ab"}
+    assert [one.outcome for one in judge([cpus_few], nodes).verdicts] == [Outcome.SKIPPED] * 2

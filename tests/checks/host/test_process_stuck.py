@@ -27,5 +27,11 @@ def test_one_is_one() -> None:
 
 
 def test_none_is_healthy_and_no_answer_unknown() -> None:
-    nodes: dict[str, Facts] = {"a": {HostLoadFacts: HostLoadFacts(8)}, "b": {HostLoadFacts: Unread("no answer")}}
-    assert [one.outcome for one in judge([process_stuck], nodes).verdicts] == [Outcome.PASSED, Outcome.UNKNOWN]
+    nodes: dict[str, Facts] = {
+        "a": {HostLoadFacts: HostLoadFacts(8)},
+        "b": {HostLoadFacts: Unread("no answer")},
+        "c": {HostLoadFacts: HostLoadFacts(8, hidden=True)},
+    }
+    assert [one.outcome for one in judge([process_stuck], nodes).verdicts] == [
+        Outcome.PASSED, Outcome.UNKNOWN, Outcome.SKIPPED,
+    ]  # fmt: skip

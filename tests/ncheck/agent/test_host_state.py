@@ -105,13 +105,13 @@ def test_a_process_that_waits_in_the_kernel_is_found_and_named(tmp_path: Path) -
 
 
 def laid(  # noqa: PLR0913  each is one figure of /proc
-    folder: Path, pid: int, *, state: str = "D", parent: int = 1, switches: int = 7, wait: str = "0"
+    folder: Path, pid: int, *, state: str = "D", kernel: bool = False, switches: int = 7, wait: str = "0"
 ) -> None:
     """Lay a process as /proc shows it."""
     made = folder / str(pid)
     made.mkdir(exist_ok=True)
-    rest = " ".join(["0"] * 17)
-    (made / "stat").write_text(f"{pid} (nfs (1) read) {state} {parent} {rest} 4242 0 0")
+    flags = 0x208040 if kernel else 0x400100
+    (made / "stat").write_text(f"{pid} (nfs (1) read) {state} 2 0 0 0 -1 {flags} {'0 ' * 12}4242 0 0")
     (made / "status").write_text(f"Name:\tx\nvoluntary_ctxt_switches:\t{switches}\nnonvoluntary_ctxt_switches:\t0\n")
     (made / "wchan").write_text(wait)
 
@@ -120,7 +120,7 @@ def test_only_user_processes_that_never_woke_between_the_looks_count(tmp_path: P
     laid(tmp_path, 10, wait="rpc_wait_bit_killable")
     laid(tmp_path, 11)
     laid(tmp_path, 12, state="S")
-    laid(tmp_path, 13, parent=2)  # a kernel thread
+    laid(tmp_path, 13, kernel=True)
     laid(tmp_path, 14, wait="__refrigerator")
     laid(tmp_path, 15)
     laid(tmp_path, 16)

@@ -21,7 +21,7 @@ BARE: dict[str, JsonValue] = {
 }  # fmt: skip
 IDLE: dict[str, JsonValue] = {
     "memory": {}, "pressure": None, "load": None, "cpus": 0, "files": None, "most_threads": None,
-    "most_processes": None, "stuck": [], "stuck_more": 0,
+    "most_processes": None, "hidden": False, "stuck": [], "stuck_more": 0,
 }  # fmt: skip
 
 
@@ -105,10 +105,11 @@ def test_the_load_of_a_machine(answered: Answered) -> None:
         most_processes=32768,
         stuck=[{"pid": 17, "name": "ls\x1b[2J", "wait": "rpc_wait_bit_killable"}],
         stuck_more=1,
+        hidden=True,
     )
     assert facts == HostLoadFacts(
         2, 4096, 2048, 512, Use(40, 100), 3.0, 0.125, Use(986, 2466170), Use(372, 32768),
-        (Stuck(17, "ls?[2J", "rpc_wait_bit_killable"),), 1,
+        (Stuck(17, "ls?[2J", "rpc_wait_bit_killable"),), 1, True,  # noqa: FBT003
     )  # fmt: skip
 
 

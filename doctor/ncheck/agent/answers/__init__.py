@@ -54,7 +54,8 @@ host-settings {"cpus": {"online": "0-95"|null, "usable": int (affinity)}, "frequ
                   "stack_unlimited": bool}
 host-load    {"memory": {"MemTotal", ...: bytes}, "pressure": text|null, "load": /proc/loadavg|null, "cpus": int,
                   "files": /proc/sys/fs/file-nr|null, "most_threads", "most_processes": int|null,
-                  "stuck": [{"pid", "name", "wait": wchan|""}] in uninterruptible sleep at two looks, "stuck_more": int}
+                  "hidden": bool (other users' processes are), "stuck": [{"pid", "name", "wait": wchan|""}] in
+                  uninterruptible sleep at two looks, "stuck_more": int}
 folders      {"temporary": [FOLDER] (/tmp, and what TMPDIR and the like name), "home": FOLDER, "shm": FOLDER, "root":
                   FOLDER}; FOLDER is {"path", "named_by": variable|"", "exists": bool, "writable": bool, "read_only":
                   bool, "free": bytes, "files_free": int|null (no such count)} or {"path", "named_by", "error"};

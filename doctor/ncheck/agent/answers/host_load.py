@@ -8,6 +8,7 @@ from ncheck.agent.files import line_of, number_in
 
 _BETWEEN = 3.0  # seconds between two looks at processes in uninterruptible sleep
 _MOST = 16  # of them, in the answer
+_KERNEL_THREAD = 0x200000  # PF_KTHREAD in the flags of a process
 _MEMORY = re.compile(r"^(MemTotal|MemAvailable|SwapTotal|SwapFree|Hugetlb):\s+(\d+) kB$", re.MULTILINE)
 
 READS = (
@@ -27,6 +28,7 @@ def answer(sources, arguments, timeout):
         "files": line_of("/proc/sys/fs/file-nr"),
         "most_threads": number_in("/proc/sys/kernel/threads-max"),
         "most_processes": number_in("/proc/sys/kernel/pid_max"),
+        "hidden": not line_of("/proc/1/stat"),
         "stuck": stuck[:_MOST],
         "stuck_more": max(0, len(stuck) - _MOST),
     }
@@ -58,7 +60,7 @@ def _sleepers(proc):
         # 4711 (tmux: server) D 1 4711 ...
         name, _, rest = (line_of("{}/{}/stat".format(proc, pid)) or "").partition("(")[2].rpartition(")")
         fields = rest.split()
-        if len(fields) > 19 and fields[0] == "D" and "2" not in (fields[1], pid):
+        if len(fields) > 19 and fields[0] == "D" and not int(fields[6]) & _KERNEL_THREAD:
             switches = re.findall(r"ctxt_switches:\s+(\d+)", line_of("{}/{}/status".format(proc, pid)) or "")
             wait = line_of("{}/{}/wchan".format(proc, pid)) or ""
             found[int(pid)] = {
