@@ -9,7 +9,6 @@ from .hosts import Lab
 from .layers import ADA, ROOT, User
 from .promises import HANGS, examined, nothing_left
 
-
 # The hosts of a lab have the CPUs and the control groups of the machine that it runs on.
 OF_THIS_MACHINE = {
     "the system does not set the CPUs' frequency, as in most virtual machines",

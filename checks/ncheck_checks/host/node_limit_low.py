@@ -47,7 +47,8 @@ def node_limit_low(node: NodeView) -> Iterator[Problem]:
 
 
 def _near(use: Use | None) -> bool:
-    return use is not None and use.used >= NEARLY * use.limit
+    """Tell whether a limit is nearly reached. More than it allows are in use only if it is that of a container."""
+    return use is not None and NEARLY * use.limit <= use.used <= use.limit
 
 
 def _message(what: str, use: Use | None) -> str:

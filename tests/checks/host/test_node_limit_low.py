@@ -55,4 +55,5 @@ def test_a_limit_of_the_group_or_of_the_node_that_is_nearly_reached_is_named() -
 
 def test_a_login_of_systemd_a_container_with_few_gpus_and_an_idle_node_are_healthy() -> None:
     assert messages(node()) == messages(node(10813, None)) == messages(node(2048, gpus=4)) == []
+    assert messages(node(threads=Use(90000, 32768))) == []  # of a container's own pid_max, and of the whole machine
     assert messages(node(2048, gpus=0, threads=Use(400, 32768), files=Use(1000, 800000))) == []
