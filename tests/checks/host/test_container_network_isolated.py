@@ -30,7 +30,7 @@ def test_a_container_that_reaches_nobody_is_named() -> None:
     nodes = {"a": node("10.0.0.1", 1, container=False), "b": node("172.17.0.2", broken=1)}
     assert judge([container_network_isolated], nodes).findings == [
         Finding("NC627", "container-network-isolated", Severity.ERROR, ("b",),
-                "b is a container with a network of its own (eth0 172.17.0.2), and reaches no other node", (),
+                "b is a container with a network of its own (172.17.0.2), and reaches no other node", (),
                 "docker run --network=host --ipc=host",
                 summary="a container's network reaches no other node"),
     ]  # fmt: skip
@@ -42,6 +42,9 @@ def test_two_containers_with_the_same_address_are_both_named() -> None:
 
 def test_pods_that_reach_each_other_are_healthy_and_machines_skipped() -> None:
     assert outcomes(a=node("10.244.1.7", 1), b=node("10.244.2.9", 1)) == [Outcome.PASSED] * 2
+    assert (
+        outcomes(a=node("10.244.1.7", broken=1), b=node("10.244.2.9", broken=1)) == [Outcome.PASSED] * 2
+    )  # a firewall
     machines = {name: node(f"10.0.0.{at}", broken=1, container=False) for at, name in enumerate("ab")}
     assert outcomes(**machines) == [Outcome.SKIPPED] * 2
 
