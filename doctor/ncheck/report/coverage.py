@@ -47,9 +47,8 @@ def _section(table: Table) -> str:
 def _headline(table: Table) -> str:
     total, before = table.total or 0, table.count_of(Level.BEFORE)
     return (
-        f"Of {total:,} {table.what}, {_share(before, total)} have a cause that ncheck looks for before the job, and "
-        f"{_share(table.named, total)} one that it looks for or that triage names,\n"
-        "each at least in part."
+        f"Of {total:,} {table.what}, {_share(before, total)} have a cause that ncheck looks for before the job,\n"
+        f"and {_share(table.named, total)} one that it looks for or that triage names, each at least in part."
     )
 
 
@@ -59,8 +58,8 @@ def _share(count: int, total: int) -> str:
 
 def _row(cause: Cause) -> str:
     count = "" if cause.count is None else f"{cause.count:,}"
-    checks = " ".join(cause.checks)
-    named = (", ".join(names) or "no" for names in (cause.live, cause.logs))
+    checks, effect = " ".join(cause.checks), " (its effect)" if cause.effect else ""
+    named = (f"{', '.join(names)}{effect}" if names else "no" for names in (cause.live, cause.logs))
     return f"| {cause.name} | {count} | {checks or 'no'} | {' | '.join(named)} | {cause.missed} |"
 
 
