@@ -78,9 +78,9 @@ _GPU_MEMORY = ("NC506",)
 _GPU_HOT = ("NC710", "NC720")
 _FABRIC = ("NC401", "NC402", "NC403", "NC404", "NC405", "NC311", "NC315", "NC365", "NC711")
 _NIC = ("NC326", "NC329", "NC401", "NC405", "NC703", "NC704")
-_FULL_DISK = ("NC606",)
-_MOUNTS = ("NC613", "NC614")
-_DISK = ("NC609", "NC620")
+_FULL_DISK = ("NC606", "NC646")
+_MOUNTS = ("NC613", "NC614", "NC640", "NC641", "NC642", "NC643", "NC649")
+_DISK = ("NC609", "NC620", "NC647", "NC648")
 _MEMORY_SHORT = ("NC617", "NC621")
 _CPU_SHORT = ("NC618", "NC622", "NC624")
 _VERSIONS = ("NC201", "NC203", "NC206")
@@ -167,7 +167,7 @@ BYTEROBUST = Table(
         ),
         Cause(
             "Insufficient disk space", 2755, _FULL_DISK, ("disk_full",), ("disk_full",),
-            "only folders for temporary files are looked at, and a disk that the job fills is seen when it is full",
+            "a disk that the job fills is seen when it is almost full",
         ),
         Cause(
             "InfiniBand error", 1599, _FABRIC, ("ib_fabric", "network_stalled"), ("ib_fabric", "roce_gid"),
