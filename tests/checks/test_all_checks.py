@@ -70,7 +70,6 @@ PROGRAMS = {
         "passwd": "chage chsh usermod",
         "apt": "apt-get",
         "pciutils": "lspci setpci",
-        "procps": "ps sysctl",
         "procps": "free ps sysctl",
         "rsync": "rsync",
         "python3": "python3",

@@ -85,8 +85,8 @@ NEED_ROOT = {"NC358", "NC436", "NC506", "NC507", "NC538", "NC539", "NC648", "NC6
 # GID index and no list of HCAs set, no RoCE, one NIC a subnet, no bond; nothing measured on CPUs, nothing without an
 # expectation, no perftest, and an NCCL without diagnostics; no Slurm; no --storage-probe.
 # GID index set, one NIC a subnet, no bond; nothing measured on CPUs, nothing without an expectation, no perftest, and
-# an NCCL without diagnostics; no Slurm; no --storage-probe; InfiniBand and no RoCE.
-# an NCCL without diagnostics; no Slurm; no --storage-probe; no control group with a limit, no container.
+# an NCCL without diagnostics; no Slurm; no --storage-probe; InfiniBand and no RoCE; no control group with a limit, no
+# container.
 NOTHING_THERE = {
     "NC131",
     "NC139",
