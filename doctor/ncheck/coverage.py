@@ -73,10 +73,10 @@ class Table:
 
 
 # What looks at the same hardware is named once.
-_GPU = ("NC501", "NC505", "NC506", "NC628")
-_GPU_MEMORY = ("NC506",)
-_GPU_HOT = ("NC710", "NC720")
-_FABRIC = ("NC401", "NC402", "NC403", "NC404", "NC405", "NC311", "NC315", "NC365", "NC711")
+_GPU = ("NC501", "NC505", "NC506", "NC520", "NC529", "NC530", "NC531", "NC534", "NC628")
+_GPU_MEMORY = ("NC506", "NC521", "NC522")
+_GPU_HOT = ("NC523", "NC524", "NC710", "NC720")
+_FABRIC = ("NC401", "NC402", "NC403", "NC404", "NC405", "NC425", "NC426", "NC427", "NC311", "NC315", "NC365", "NC711")
 _NIC = ("NC326", "NC329", "NC401", "NC405", "NC703", "NC704")
 _FULL_DISK = ("NC606", "NC646")
 _MOUNTS = ("NC613", "NC614", "NC640", "NC641", "NC642", "NC643", "NC649")
@@ -89,7 +89,7 @@ _GONE = (("node_failed",), ("node_failed",))  # live, logs
 _EFFECT = True
 
 _LATER = "what breaks after the start leaves no trace before it"
-_ECC = "memory errors show only after the first one, in the kernel log, which may need root"
+_ECC = "memory errors show only after the first one"
 _MACHINE_CHECKS = "machine checks (MCE, EDAC) are not read; the node is named once it is gone"
 _DISKS_HEALTH = "no disk's own health (SMART, NVMe) is read"
 _POWER = "no sensor or management controller (BMC) is read; the node is named once it is gone"
@@ -126,7 +126,7 @@ LLAMA3 = Table(
         ),
         Cause(
             "GPU thermal interface and sensor", 6, _GPU_HOT, ("slow_rank",), (),
-            "a GPU that becomes slow when hot is seen only if the bandwidth test slows down", _EFFECT,
+            "a GPU that becomes hot only under load, before it has been under load", _EFFECT,
         ),
         Cause("SSD", 3, _DISK, ("storage_hang",), ("storage_hang",), _DISKS_HEALTH),
         Cause("Power supply", 3, (), *_GONE, _POWER, _EFFECT),
@@ -200,9 +200,16 @@ META_RSC = Table(
         Cause("InfiniBand link", None, _FABRIC, ("ib_fabric", "network_stalled"), ("ib_fabric",), _LATER),
         Cause("File-system mount", None, _MOUNTS, ("storage_hang",), ("storage_hang",), "mounts that no node has"),
         Cause("GPU memory error", None, _GPU_MEMORY, ("gpu_fault",), ("gpu_fault",), _ECC),
-        Cause("PCIe error", None, ("NC501", "NC506"), ("gpu_fault",), ("gpu_fault",), "seen by the GPU that it loses"),
+        Cause(
+            "PCIe error",
+            None,
+            ("NC501", "NC506", "NC531"),
+            ("gpu_fault",),
+            ("gpu_fault",),
+            "seen by the GPU that it loses",
+        ),
         Cause("GPU not accessible", None, _GPU, ("gpu_fault",), ("gpu_fault",), _LATER),
-        Cause("NVLink error", None, ("NC504", "NC506"), ("gpu_fault",), ("gpu_fault", "nvls_failure"), _LATER),
+        Cause("NVLink error", None, ("NC504", "NC529", "NC530"), ("gpu_fault",), ("gpu_fault", "nvls_failure"), _LATER),
         Cause("GPU system processor (GSP) timeout", None, ("NC505", "NC506"), ("gpu_fault",), ("gpu_fault",), _LATER),
         Cause("NCCL timeout", None, (), ("slow_rank_timeout", "rank_missing"), ("slow_rank_timeout",), "a symptom"),
         Cause("Block device", None, _DISK, ("storage_hang",), ("storage_hang",), _DISKS_HEALTH),
