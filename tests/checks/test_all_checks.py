@@ -57,7 +57,6 @@ PROGRAMS = {
         "iputils-tracepath": "tracepath",
         "iptables": "iptables",
         "kmod": "modinfo modprobe",
-        "kmod": "modprobe",
         "linux-cpupower": "cpupower",
         "libc-bin": "getent ldconfig ldd",
         "mawk": "awk",
