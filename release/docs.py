@@ -3,9 +3,9 @@
     python release/docs.py            write what changed
     python release/docs.py --check    write nothing; list what is out of date, and end with 1 if anything is
 
-Whole files: docs/checks.md (the checks' pages), docs/causes.md (what triage answers), docs/ncheck.1 (the manual page,
-from the commands' help) and docs/demo.svg (a real `ncheck demo` in a terminal). In the other documents, a block between
-`<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
+Whole files: docs/checks.md (the checks' pages), docs/causes.md (what triage answers), docs/coverage.md (what `ncheck
+coverage` prints), docs/ncheck.1 (the manual page, from the commands' help) and docs/demo.svg (a real `ncheck demo` in a
+terminal). In the other documents, a block between `<!-- make docs: KIND WORDS -->` and `<!-- end -->`:
 
     replay CLUSTER TEXT ...      from `ncheck replay -v fixtures/CLUSTER`: the part that begins with the line with TEXT
     plan CLUSTER LAUNCHER        the line that `ncheck plan --for LAUNCHER` prints for that cluster
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 TREE = Path(__file__).resolve().parents[1]
 WITH_BLOCKS = ("README.md", "docs/guide.md", "docs/api.md", "docs/integrations.md")
 CHECKS, DEMO, MANUAL, CAUSES = "docs/checks.md", "docs/demo.svg", "docs/ncheck.1", "docs/causes.md"
+COVERAGE = "docs/coverage.md"
 COLUMNS, ROWS = 100, 50
 
 _BLOCK = re.compile(r"(?P<begin><!-- make docs: (?P<words>[^>]+) -->\n).*?(?P<end><!-- end -->\n)", re.DOTALL)
@@ -53,6 +54,7 @@ def documents() -> dict[str, str]:
     return {
         CHECKS: checks_page(),
         CAUSES: causes_page(),
+        COVERAGE: coverage_page(),
         MANUAL: manual(),
         **{path: _BLOCK.sub(_filled, text) for path, text in texts.items()},
     }
@@ -115,6 +117,13 @@ def causes_page() -> str:
             f"{look}- fix: `{cause.fix}`\n"
         )
     return "\n".join(parts)
+
+
+def coverage_page() -> str:
+    """Return docs/coverage.md."""
+    from ncheck.report.coverage import as_markdown
+
+    return as_markdown()
 
 
 # Output of the program

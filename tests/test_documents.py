@@ -47,7 +47,8 @@ def generated() -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "path", ["README.md", "docs/api.md", "docs/checks.md", "docs/guide.md", "docs/integrations.md"]
+    "path",
+    ["README.md", "docs/api.md", "docs/checks.md", "docs/coverage.md", "docs/guide.md", "docs/integrations.md"],
 )
 def test_a_document_shows_what_the_program_says_now(path: str) -> None:
     assert PAGES[path] == generated()[path], f"{path} is out of date: make docs"
@@ -59,6 +60,7 @@ def test_all_generated_documents_are_compared() -> None:
         "docs/api.md",
         "docs/causes.md",
         "docs/checks.md",
+        "docs/coverage.md",
         "docs/guide.md",
         "docs/integrations.md",
         "docs/ncheck.1",

@@ -17,6 +17,7 @@ from .fabric import fabric_replies
 from .gpu_health import gpu_health_replies
 from .gpus import gpu_replies
 from .hcas import hca_replies
+from .host_state import host_state_replies
 from .links import link_replies
 from .nccl_pick import pick_replies
 from .net import net_replies
@@ -67,6 +68,7 @@ def replies(host: Host) -> dict[str, Reply]:
         **gpu_health_replies(host),
         **pci_replies(host),
         **nvlink_replies(host),
+        **host_state_replies(host),
         **pcie_replies(host),
         **fabric_replies(host),
         **hca_replies(host),

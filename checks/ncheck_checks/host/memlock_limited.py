@@ -1,8 +1,9 @@
 r"""Locked memory is limited on a node with InfiniBand or RoCE
 
 ## What it finds
-Nodes with an Active HCA port where a non-interactive login, as launchers use it, has a limit on locked memory. Root
-outside a container is exempt from the limit and is not reported.
+Nodes with an Active HCA port where a non-interactive login, as launchers use it, has a limit on locked memory. Who has
+the capability IPC_LOCK is exempt and is not reported: root on the machine itself, or a container with `--cap-add
+IPC_LOCK`, but not root in a user namespace (rootless Docker, Podman).
 
 ## Why it matters
 The HCA accesses memory that must stay in place, so NCCL and MPI lock it. With the usual limit of 8 MiB they stop with
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import NodeView, NotApplicable, Problem, Severity, node_check
+from ncheck.facts.host_settings import HostSettingsFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts
@@ -27,12 +29,22 @@ from ncheck.facts.login import IdentityFacts
 FIX = r"printf '* soft memlock unlimited\n* hard memlock unlimited\n' > /etc/security/limits.d/90-memlock.conf"
 
 
-@node_check("NC602", Severity.ERROR, LimitsFacts, InfinibandFacts, also=(IdentityFacts, InterpreterFacts))
+@node_check(
+    "NC602", Severity.ERROR, LimitsFacts, InfinibandFacts, also=(HostSettingsFacts, IdentityFacts, InterpreterFacts)
+)
 def memlock_limited(node: NodeView) -> Iterator[Problem | NotApplicable]:
-    identity, python, limit = node.maybe(IdentityFacts), node.maybe(InterpreterFacts), node[LimitsFacts].memlock
+    python, limit = node.maybe(InterpreterFacts), node[LimitsFacts].memlock
     contained = isinstance(python, InterpreterFacts) and python.container != ""
     if not any(port.state == "Active" for port in node[InfinibandFacts].ports):
         yield NotApplicable("no Active HCA port")
-    elif limit is not None and (contained or not isinstance(identity, IdentityFacts) or identity.user_id != 0):
+    elif limit is not None and not _exempt(node, contained=contained):
         fix = "docker run --ulimit memlock=-1" if contained else FIX
         yield Problem(f"locked memory is limited to {limit // 1024} KiB", fix)
+
+
+def _exempt(node: NodeView, *, contained: bool) -> bool:
+    """Tell whether the login may lock memory beyond its limit; root may, if its capabilities could not be read."""
+    settings, identity = node.maybe(HostSettingsFacts), node.maybe(IdentityFacts)
+    if isinstance(settings, HostSettingsFacts) and settings.locks_memory is not None:
+        return settings.locks_memory
+    return not contained and isinstance(identity, IdentityFacts) and identity.user_id == 0

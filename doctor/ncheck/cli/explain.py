@@ -1,4 +1,4 @@
-"""explain, list, read, schema, allow: the commands that need no node."""
+"""explain, list, coverage, read, schema, allow: the commands that need no node."""
 
 from __future__ import annotations
 
@@ -36,6 +36,15 @@ def list_checks(output: str) -> None:
         click.echo(as_json(load_checks()), nl=False)
     else:
         print_list(load_checks(), sys.stdout, os.environ)
+
+
+@click.command(short_help="Show which published causes of failed jobs ncheck sees.")
+@click.option("-o", "form", type=click.Choice(["markdown", "json"]), default="markdown", help="Output format.")
+def coverage(form: str) -> None:
+    """Show what interrupts jobs, by published tables, and which of it ncheck sees, and when."""
+    from ncheck.report.coverage import as_json, as_markdown
+
+    click.echo(as_json() if form == "json" else as_markdown(), nl=False)
 
 
 @click.command(

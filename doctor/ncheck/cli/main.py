@@ -17,7 +17,7 @@ from click.shell_completion import CompletionItem
 
 import ncheck
 from ncheck.cli.check import check, demo, local, probe, replay
-from ncheck.cli.explain import allow, explain, list_checks, read, schema
+from ncheck.cli.explain import allow, coverage, explain, list_checks, read, schema
 from ncheck.cli.good_run import diff, init
 from ncheck.cli.launch import launch
 from ncheck.cli.options import files
@@ -126,8 +126,8 @@ _COMPLETE = "_NCHECK_COMPLETE"  # set by the script when the shell asks for word
 
 
 _COMMANDS = (
-    check, local, init, verdict, plan, launch, probe, replay, diff, demo, triage, explain, list_checks, read, schema,
-    allow, help_, version, completion,
+    check, local, init, verdict, plan, launch, probe, replay, diff, demo, triage, explain, list_checks, coverage,
+    read, schema, allow, help_, version, completion,
 )  # fmt: skip
 for _command in _COMMANDS:
     commands.add_command(_command)

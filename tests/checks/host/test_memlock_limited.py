@@ -1,7 +1,8 @@
-"""NC602: locked memory matters where an HCA is in use, and not to root on the machine itself."""
+"""NC602: locked memory matters where an HCA is in use, and not to who may lock more than the limit."""
 
 from __future__ import annotations
 
+from ncheck.facts.host_settings import HostSettingsFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.limits import LimitsFacts, SharedMemory
@@ -20,6 +21,7 @@ def node(memlock: int | None, user: int = 1000, container: str = "", state: str 
     return {
         "n1": {
             LimitsFacts: LimitsFacts(memlock, SharedMemory(2**30, 2**30)),
+            HostSettingsFacts: Unread("a recording of an earlier release"),
             InfinibandFacts: InfinibandFacts((port,), "sysfs"),
             IdentityFacts: IdentityFacts("n1", "b00t", "net:[4026531840]", user),
             InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "python3 on PATH", {}, container),
@@ -41,6 +43,14 @@ def test_in_a_container_root_is_limited_too() -> None:
 
 def test_it_is_silent_without_a_limit_and_for_root_on_the_machine_itself() -> None:
     assert [judge([memlock_limited], nodes).findings for nodes in (node(None), node(MIB8, user=0))] == [[], []]
+
+
+def test_the_capability_decides_where_it_could_be_read() -> None:
+    for user, container, locks in ((0, "docker", True), (0, "docker", False), (0, "", False), (1000, "", True)):
+        nodes = node(MIB8, user=user, container=container)
+        nodes["n1"] = {**nodes["n1"], HostSettingsFacts: HostSettingsFacts(8, locks_memory=locks)}
+        expected = Outcome.PASSED if locks else Outcome.FAILED
+        assert [verdict.outcome for verdict in judge([memlock_limited], nodes).verdicts] == [expected]
 
 
 def test_it_is_silent_and_skipped_where_no_hca_is_in_use() -> None:

@@ -42,6 +42,7 @@ def test_help_names_the_commands_of_this_version_and_no_later_one(capsys: pytest
         "allow",
         "check",
         "completion",
+        "coverage",
         "demo",
         "diff",
         "explain",

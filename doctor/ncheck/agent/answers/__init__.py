@@ -47,6 +47,15 @@ environment  {"variables": {NAME: value}, "job_variables": {NAME: value}, "secre
               "files": {path: [lines] | {"error": why} | null (not there)}}
 limits       {"memlock", "open_files", "processes", "address_space", "cpu_seconds", "file_size": int|null (null:
                   unlimited; the soft limits), "shm": {"total": bytes, "free": bytes}|{"error"}}
+host-settings {"cpus": {"online": "0-95"|null, "usable": int (affinity)}, "frequencies": [[governor, driver, limit in
+                  kHz, the CPU's maximum, how many policies]], "kernel": {setting: text|null}, "groups": {the agent's
+                  control group's folder: {file: text}}, "clock_error": microseconds|null, "numa_policy": error number
+                  of get_mempolicy|null, "capabilities": hex|null, "own_user_namespace": bool, "gpu_devices": int,
+                  "stack_unlimited": bool}
+host-load    {"memory": {"MemTotal", ...: bytes}, "pressure": text|null, "load": /proc/loadavg|null, "cpus": int,
+                  "files": /proc/sys/fs/file-nr|null, "most_threads", "most_processes": int|null,
+                  "hidden": bool (other users' processes are), "stuck": [{"pid", "name", "wait": wchan|""}] in
+                  uninterruptible sleep at two looks, "stuck_more": int}
 folders      {"temporary": [FOLDER] (/tmp, and what TMPDIR and the like name), "home": FOLDER, "shm": FOLDER, "root":
                   FOLDER}; FOLDER is {"path", "named_by": variable|"", "exists": bool, "writable": bool, "read_only":
                   bool, "free": bytes, "files_free": int|null (no such count)} or {"path", "named_by", "error"};
@@ -213,6 +222,8 @@ MODULES = {
     "planned-nccl-pick": "nccl_pick",
     "environment": "environment",
     "limits": "limits",
+    "host-settings": "host_settings",
+    "host-load": "host_load",
     "folders": "folders",
     "storage": "storage",
     "storage-probe": "storage_probe",

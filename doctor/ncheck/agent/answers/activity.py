@@ -9,7 +9,7 @@ import re
 import threading
 import time
 
-from ncheck.agent import commands
+from ncheck.agent import commands, control_groups
 from ncheck.agent.answers import WATCHED
 from ncheck.agent.answers.nccl_loaded import built_as
 from ncheck.agent.mount_table import mount_of, read_mounts
@@ -49,7 +49,7 @@ def answer(sources, arguments, timeout):
     pids = list(owners)[:_MOST]
     asides = [_Aside(_libraries, ranks), _Aside(_spaces, ranks)]  # each may hang
     first = {pid: _look(pid) for pid in pids}
-    folders = sorted({folder for pid in ranks for folder in _groups(pid)})
+    folders = sorted({folder for pid in ranks for folder in control_groups.folders(pid, ("memory", "cpu"))})
     before, groups_before, begun = _node(), _read_groups(folders), time.monotonic()
     time.sleep(WATCHED)
     second = {pid: _look(pid) for pid in pids}
@@ -170,7 +170,7 @@ def _described(pid, owner, first, second, libraries):
         "output": [(files.get(number) or [None])[0] for number in (1, 2)],
         "written": _written(first["files"] or {}, files),
         "mounts": _mounts(pid, files),
-        "groups": _groups(pid),
+        "groups": control_groups.folders(pid, ("memory", "cpu")),
         "libraries": (libraries or {}).get(pid),
     }  # fmt: skip
 
@@ -306,32 +306,11 @@ def _space(place):
     return {"size": unit * blocks, "free": unit * free, "files": inodes, "files_free": inodes_free}
 
 
-_V2, _V1 = "/sys/fs/cgroup", "/sys/fs/cgroup/memory"
 _GROUP_FILES = (
     "memory.max", "memory.high", "memory.current", "memory.events", "memory.stat", "memory.pressure", "cpu.max",
     "cpu.stat", "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.oom_control", "cpu.cfs_quota_us",
     "cpu.cfs_period_us", "pids.max", "pids.current",
 )  # fmt: skip
-
-
-def _groups(pid):
-    """Return the folders of the control groups of a process that limit memory or CPU, from the inside outwards."""
-    folders = []
-    for line in (_text("/proc/{}/cgroup".format(pid)) or "").splitlines():
-        # 0::/user.slice/user-1000.slice    |    5:memory:/slurm/uid_1000/job_7
-        number, controllers, path = [*line.split(":", 2), "", ""][:3]
-        names = [_V2] if number == "0" and not controllers else [
-            "/sys/fs/cgroup/" + name for name in (controllers, controllers.split(",")[0])
-            if {"memory", "cpu"} & set(controllers.split(","))
-        ]  # fmt: skip
-        base = next((name for name in names if os.path.isdir(name)), None)
-        while base and path.strip("/") and ".." not in path:
-            if os.path.isdir(base + path):
-                folders.append(base + path)
-            path = os.path.dirname(path)
-        if base:
-            folders.append(base)
-    return list(dict.fromkeys(folders))[:24]
 
 
 def _read_groups(folders):

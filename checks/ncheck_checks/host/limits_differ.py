@@ -1,0 +1,78 @@
+"""A resource limit is much lower on some node than on the others
+
+## What it finds
+Nodes on which a non-interactive ssh login, as launchers use it, may have less than a quarter of the open files
+(nofile), processes and threads (nproc), address space (as), CPU time (cpu) or file size (fsize) that most of the nodes
+allow, or has such a limit where they have none. 65536 open files and 16384 processes are enough for any job (NCCL's
+guide counts 32,768 open files for a large one). job-limit-low reports limits under which no job runs.
+
+## Why it matters
+The job works wherever it was tried, and fails when this node is part of it: one rank ends with "Too many open files",
+"Resource temporarily unavailable" or "Cannot allocate memory", the others wait for it. A file in
+/etc/security/limits.d, or a container's start, was forgotten on this node.
+
+## What to type
+The line of the finding on the named nodes, then log in again. `ulimit -a` on a node that works shows the right limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import inf
+
+from ncheck import Cluster, Problem, Severity, cluster_check, fold, nodes_by_value
+from ncheck.facts.limits import LimitsFacts
+from ncheck.facts.login import IdentityFacts
+
+LESS = 4  # so many times less than on the other nodes
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit by its name in limits.conf. Below `error`, job-limit-low reports it; `enough` is so for any job."""
+
+    name: str
+    what: str
+    of: Callable[[LimitsFacts], int | None]
+    error: int
+    enough: float = inf
+
+
+LIMITS = (
+    Limit("nofile", "open files", lambda limits: limits.open_files, 1024, 65536),
+    Limit("nproc", "processes and threads", lambda limits: limits.processes, 512, 16384),
+    Limit("as", "address space", lambda limits: limits.address_space, 4 * 2**30),
+    Limit("cpu", "CPU time of each process", lambda limits: limits.cpu_seconds, 7 * 24 * 3600),
+    Limit("fsize", "the size of a file", lambda limits: limits.file_size, 2**30),
+)
+
+
+@cluster_check("NC615", Severity.WARNING, LimitsFacts, also=(IdentityFacts,))
+def limits_differ(cluster: Cluster) -> Iterator[Problem]:
+    exempt = {node for node, identity in cluster.facts(IdentityFacts).items() if identity.user_id == 0}  # from nproc
+    for limit in LIMITS:
+        values = {
+            node: _number(limit.of(limits))
+            for node, limits in cluster.facts(LimitsFacts).items()
+            if limit.name != "nproc" or node not in exempt
+        }
+        usual = sorted(values.values())[len(values) // 2] if values else inf
+        low = {node: own for node, own in values.items() if limit.error <= own < limit.enough and LESS * own < usual}
+        for own, nodes in nodes_by_value(low).items():
+            yield _problem(limit, own, usual, nodes)
+
+
+def _problem(limit: Limit, own: float, usual: float, nodes: tuple[str, ...]) -> Problem:
+    message = f"{limit.what} ({limit.name}) limited to {_text(own)} on {fold(nodes)}; other nodes have {_text(usual)}"
+    lines = rf"* soft {limit.name} {_text(usual)}\n* hard {limit.name} {_text(usual)}\n"
+    fix = f"printf '{lines}' | sudo tee /etc/security/limits.d/90-{limit.name}.conf"
+    return Problem(message, fix, nodes=nodes, summary="a resource limit is lower than on the other nodes")
+
+
+def _number(limit: int | None) -> float:
+    return inf if limit is None else limit
+
+
+def _text(limit: float) -> str:
+    return "unlimited" if limit == inf else f"{limit:.0f}"

@@ -1,0 +1,78 @@
+"""What is on this node already: its memory, its load, and processes that the kernel does not let go."""
+
+import os
+import re
+import time
+
+from ncheck.agent.files import line_of, number_in
+
+_BETWEEN = 3.0  # seconds between two looks at processes in uninterruptible sleep
+_MOST = 16  # of them, in the answer
+_KERNEL_THREAD = 0x200000  # PF_KTHREAD in the flags of a process
+_MEMORY = re.compile(r"^(MemTotal|MemAvailable|SwapTotal|SwapFree|Hugetlb):\s+(\d+) kB$", re.MULTILINE)
+
+READS = (
+    "/proc/{meminfo,loadavg,stat,pressure/memory}, /proc/sys/fs/file-nr, /proc/sys/kernel/{threads-max,pid_max}",
+    "/proc/*/{stat,status,wchan}: processes in uninterruptible sleep (D), looked at again after 3 s",
+)
+
+
+def answer(sources, arguments, timeout):
+    """Return the figures, and the processes that stay in one uninterruptible sleep: see the package."""
+    stuck = stuck_processes()
+    return {
+        "memory": {name: int(size) * 1024 for name, size in _MEMORY.findall(line_of("/proc/meminfo") or "")},
+        "pressure": line_of("/proc/pressure/memory"),
+        "load": line_of("/proc/loadavg"),
+        "cpus": len(re.findall(r"^cpu\d+ ", line_of("/proc/stat") or "", re.MULTILINE)),
+        "files": line_of("/proc/sys/fs/file-nr"),
+        "most_threads": number_in("/proc/sys/kernel/threads-max"),
+        "most_processes": number_in("/proc/sys/kernel/pid_max"),
+        "hidden": not line_of("/proc/1/stat"),
+        "stuck": stuck[:_MOST],
+        "stuck_more": max(0, len(stuck) - _MOST),
+    }
+
+
+def stuck_processes(between=_BETWEEN, proc="/proc", sleep=time.sleep):
+    """Return [{"pid", "name", "wait"}] of user processes that slept uninterruptibly all the time between two looks.
+
+    The second look costs time only where the first found one. A process that was given a CPU in between only waits
+    long, as for a busy disk. Kernel threads wait like this by design, and so does what the freezer stopped.
+    """
+    first = _sleepers(proc)
+    if not first:
+        return []
+    sleep(between)
+    last = _sleepers(proc)
+    return [
+        {"pid": pid, "name": last[pid]["name"], "wait": last[pid]["wait"]}
+        for pid in sorted(first)
+        if pid in last and first[pid]["since"] == last[pid]["since"] and "refrigerator" not in last[pid]["wait"]
+        and not _frozen(proc, pid)
+    ]  # fmt: skip
+
+
+def _sleepers(proc):
+    """Return the user processes in state D: name, what they wait for, and figures that change when they run."""
+    found = {}
+    for pid in [name for name in os.listdir(proc) if name.isdigit()]:
+        # 4711 (tmux: server) D 1 4711 ...
+        name, _, rest = (line_of("{}/{}/stat".format(proc, pid)) or "").partition("(")[2].rpartition(")")
+        fields = rest.split()
+        if len(fields) > 19 and fields[0] == "D" and not int(fields[6]) & _KERNEL_THREAD:
+            switches = re.findall(r"ctxt_switches:\s+(\d+)", line_of("{}/{}/status".format(proc, pid)) or "")
+            wait = line_of("{}/{}/wchan".format(proc, pid)) or ""
+            found[int(pid)] = {
+                "name": name[:64], "wait": "" if wait == "0" else wait[:64], "since": (fields[19], switches),
+            }  # fmt: skip
+    return found
+
+
+def _frozen(proc, pid):
+    """Tell whether a control group of version 1 stopped it: docker pause."""
+    for line in (line_of("{}/{}/cgroup".format(proc, pid)) or "").splitlines():
+        if ":freezer:" in line:
+            state = line_of("/sys/fs/cgroup/freezer" + line.split(":", 2)[2] + "/freezer.state")
+            return state not in (None, "THAWED")
+    return False

@@ -1,0 +1,119 @@
+"""What is on a node before the job starts: memory, load, system-wide limits, and processes that are stuck."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypedDict, cast
+
+from ncheck.facts.definition import Fact, no_answer
+from ncheck.facts.shapes import whole
+from ncheck.model.evidence import Answer, Evidence
+from ncheck.model.fact import Read
+from ncheck.text import printable
+
+
+@dataclass(frozen=True)
+class Use:
+    """How much of a limit is used."""
+
+    used: int
+    limit: int
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A process in uninterruptible sleep; `wait` is the kernel function that it waits in, "" if it is not shown."""
+
+    pid: int
+    name: str
+    wait: str = ""
+
+
+@dataclass(frozen=True)
+class HostLoadFacts:
+    """The memory in bytes, None if it could not be read; `hugepages`: bytes that are reserved for these.
+
+    `load`: the average of the last five minutes; `stalled`: the share of the last minute in which every process that
+    ran waited for memory. `files` and `threads` of the whole node. `stuck_more`: how many others are stuck;
+    `hidden`: this user is shown only its own processes.
+    """
+
+    cpus: int
+    memory: int | None = None
+    available: int | None = None
+    hugepages: int = 0
+    swap: Use | None = None
+    load: float | None = None
+    stalled: float | None = None
+    files: Use | None = None
+    threads: Use | None = None
+    stuck: tuple[Stuck, ...] = ()
+    stuck_more: int = 0
+    hidden: bool = False
+
+
+class StuckAnswer(TypedDict):
+    pid: int
+    name: str
+    wait: str
+
+
+class HostLoadAnswer(TypedDict):
+    """Bytes, and texts as the kernel prints them."""
+
+    memory: Mapping[str, int]
+    pressure: str | None
+    load: str | None
+    cpus: int
+    files: str | None
+    most_threads: int | None
+    most_processes: int | None
+    hidden: bool
+    stuck: list[StuckAnswer]
+    stuck_more: int
+
+
+HOST_LOAD = Answer("host-load", shape=HostLoadAnswer)
+
+# 1.89 3.00 6.10 5/372 7750
+_LOAD = re.compile(r"[\d.]{1,12} ([\d.]{1,12}) [\d.]{1,12} \d+/(\d{1,10})\b")
+
+# full avg10=0.00 avg60=1.25 avg300=0.20 total=72607
+_STALLED = re.compile(r"^full avg10=[\d.]+ avg60=([\d.]{1,12})", re.MULTILINE)
+
+# 986     0       2466170
+_FILES = re.compile(r"(\d{1,20})\s+\d+\s+(\d{1,20})")
+
+
+def host_load(evidence: Evidence) -> Read[HostLoadFacts]:
+    """Read the figures."""
+    reply = evidence.reply(HOST_LOAD)
+    if why := no_answer(HOST_LOAD, reply):
+        return why
+    answer = cast("HostLoadAnswer", reply.value)
+    memory = {name: whole(size) for name, size in answer["memory"].items()}
+    load, stalled = _LOAD.match(answer["load"] or ""), _STALLED.search(answer["pressure"] or "")
+    files = _FILES.match(answer["files"] or "")
+    most = [limit for limit in (answer["most_threads"], answer["most_processes"]) if limit]
+    swap = memory.get("SwapTotal")
+    return HostLoadFacts(
+        cpus=whole(answer["cpus"]),
+        memory=memory.get("MemTotal") or None,
+        available=memory.get("MemAvailable"),
+        hugepages=memory.get("Hugetlb", 0),
+        swap=Use(max(0, swap - memory.get("SwapFree", swap)), swap) if swap else None,
+        load=float(load[1]) if load else None,
+        stalled=min(1.0, float(stalled[1]) / 100) if stalled else None,
+        files=Use(int(files[1]), int(files[2])) if files and int(files[2]) else None,
+        threads=Use(int(load[2]), min(most)) if load and most else None,
+        stuck=tuple(
+            Stuck(whole(one["pid"]), printable(one["name"], 64), printable(one["wait"], 64)) for one in answer["stuck"]
+        ),
+        stuck_more=whole(answer["stuck_more"]),
+        hidden=answer["hidden"],
+    )
+
+
+FACTS = (Fact(HostLoadFacts, (HOST_LOAD,), host_load),)

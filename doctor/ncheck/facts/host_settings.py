@@ -1,0 +1,177 @@
+"""How a node is set up: the CPUs and the memory that a job may use, kernel settings, clock, a container's rights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypedDict, cast
+
+from ncheck.facts.definition import Fact, no_answer
+from ncheck.facts.shapes import whole
+from ncheck.model.evidence import Answer, Evidence
+from ncheck.model.fact import Read
+from ncheck.text import printable
+
+
+@dataclass(frozen=True)
+class Frequency:
+    """The frequency settings of CPUs, in kHz: `limit` is what they may run at, `most` what they can. `policies`: so
+    many groups of CPUs have them.
+    """
+
+    governor: str
+    driver: str
+    limit: int | None = None
+    most: int | None = None
+    policies: int = 1
+
+
+@dataclass(frozen=True)
+class GroupLimit:
+    """The strictest limit among the control groups that the login is in: bytes, or numbers of threads."""
+
+    limit: int
+    folder: str
+    used: int | None = None
+
+
+@dataclass(frozen=True)
+class HostSettingsFacts:
+    """`usable_cpus`: so many the login may use, by its CPU set and its quota; `online_cpus` of the node.
+
+    `kernel`: settings by name: transparent_hugepages, numa_balancing, ptrace_scope, smt; those that the kernel shows.
+    `synchronized`: whether something keeps the clock right. `numa_refused`: whether a container forbids to ask for the
+    NUMA policy. `locks_memory`: whether the login may lock memory beyond its limit. None: it could not be read.
+    `gpu_devices`: how many /dev/nvidia0, 1, ... there are. `stack_unlimited`: whether `ulimit -s` is unlimited.
+    """
+
+    usable_cpus: int
+    online_cpus: int | None = None
+    memory: GroupLimit | None = None
+    threads: GroupLimit | None = None
+    frequencies: tuple[Frequency, ...] = ()
+    kernel: Mapping[str, str] = field(default_factory=dict)
+    synchronized: bool | None = None
+    numa_refused: bool | None = None
+    locks_memory: bool | None = None
+    gpu_devices: int = 0
+    stack_unlimited: bool = False
+
+
+class CpusAnswer(TypedDict):
+    online: str | None
+    usable: int
+
+
+Texts = Mapping[str, str]
+
+
+class HostSettingsAnswer(TypedDict):
+    """Settings as the kernel prints them. `frequencies`: governor, driver, limit, most, number of policies."""
+
+    cpus: CpusAnswer
+    frequencies: list[list[str | int | None]]
+    kernel: Mapping[str, str | None]
+    groups: Mapping[str, Texts]
+    clock_error: int | None
+    numa_policy: int | None
+    capabilities: str | None
+    own_user_namespace: bool
+    gpu_devices: int
+    stack_unlimited: bool
+
+
+HOST_SETTINGS = Answer("host-settings", shape=HostSettingsAnswer)
+
+KERNEL = ("transparent_hugepages", "numa_balancing", "ptrace_scope", "smt")
+
+_UNLIMITED = 1 << 60  # version 1 of control groups writes its largest number for "no limit"
+
+# Beyond it, the kernel counts the clock as not synchronized, and so does timedatectl: systemd, timedated.c, ntp_synced.
+_LARGEST_ERROR = 16_000_000  # microseconds
+
+_IPC_LOCK = 14  # the number of CAP_IPC_LOCK
+
+_PERMISSION = 1  # EPERM
+
+# always [madvise] never
+_CHOSEN = re.compile(r"\[(\w{1,20})\]")
+
+# 0-47,96-143
+_RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
+
+
+def host_settings(evidence: Evidence) -> Read[HostSettingsFacts]:
+    """Read the settings. Raises ValueError for numbers that no kernel prints."""
+    reply = evidence.reply(HOST_SETTINGS)
+    if why := no_answer(HOST_SETTINGS, reply):
+        return why
+    answer = cast("HostSettingsAnswer", reply.value)
+    groups, error, refused = answer["groups"], answer["clock_error"], answer["numa_policy"]
+    capabilities = answer["capabilities"]
+    # Beyond its limit, only who has the capability in the first user namespace may lock memory.
+    locks = None if capabilities is None else bool(int(capabilities, 16) >> _IPC_LOCK & 1)
+    return HostSettingsFacts(
+        usable_cpus=min([whole(answer["cpus"]["usable"], least=1), *_quotas(groups)]),
+        online_cpus=_count(answer["cpus"]["online"]),
+        memory=_strictest(groups, ("memory.max", "memory.limit_in_bytes")),
+        threads=_strictest(groups, ("pids.max",), "pids.current"),
+        frequencies=tuple(map(_frequency, answer["frequencies"])),
+        kernel={name: _setting(text) for name in KERNEL if (text := answer["kernel"].get(name))},
+        synchronized=None if error is None else error < _LARGEST_ERROR,
+        numa_refused=None if refused is None else refused == _PERMISSION,
+        locks_memory=locks and not answer["own_user_namespace"],
+        gpu_devices=whole(answer["gpu_devices"]),
+        stack_unlimited=answer["stack_unlimited"],
+    )
+
+
+def _quotas(groups: Mapping[str, Texts]) -> list[int]:
+    """Return how many CPUs each group may use: cpu.max has "200000 100000", or "max 100000"."""
+    found = []
+    for texts in groups.values():
+        quota, _, period = texts.get("cpu.max", "").partition(" ")
+        allowed = _whole(quota or texts.get("cpu.cfs_quota_us"))
+        every = _whole(period or texts.get("cpu.cfs_period_us"))
+        if allowed and every:
+            found.append(max(1, allowed // every))
+    return found
+
+
+def _strictest(groups: Mapping[str, Texts], names: tuple[str, ...], used: str = "") -> GroupLimit | None:
+    limits = [
+        GroupLimit(limit, printable(folder, 200), _whole(texts.get(used)))
+        for folder, texts in groups.items()
+        for name in names
+        if (limit := _whole(texts.get(name))) is not None and limit < _UNLIMITED
+    ]
+    return min(limits, key=lambda one: one.limit, default=None)
+
+
+def _count(ranges: str | None) -> int | None:
+    """Count the CPUs of "0-47,96-143"."""
+    found = _RANGE.findall(ranges or "")
+    return sum(int(last or first) - int(first) + 1 for first, last in found) or None
+
+
+def _frequency(row: list[str | int | None]) -> Frequency:
+    governor, driver, limit, most, policies = row
+    names = [printable(str(name or ""), 40) for name in (governor, driver)]
+    return Frequency(names[0], names[1], _positive(limit), _positive(most), whole(policies))
+
+
+def _positive(value: str | int | None) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None
+
+
+def _setting(text: str) -> str:
+    chosen = _CHOSEN.search(text)
+    return chosen[1] if chosen else printable(text, 40)
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if re.fullmatch(r"\d{1,20}", (text or "").strip()) and text else None
+
+
+FACTS = (Fact(HostSettingsFacts, (HOST_SETTINGS,), host_settings),)

@@ -1,0 +1,54 @@
+"""NC627: containers that published a port and kept their own network; pods that route to each other are healthy."""
+
+from __future__ import annotations
+
+from ncheck.facts.links import Link, LinkCause, LinkFacts, Reach
+from ncheck.facts.nics import Address, Interface, NicFacts
+from ncheck.judge import judge
+from ncheck.model.cluster import Facts
+from ncheck.model.fact import Absent
+from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.parse.interface_names import Kind
+from ncheck_checks.host.container_network_isolated import container_network_isolated
+
+
+def node(ip: str, reached: int = 0, broken: int = 0, *, container: bool = True) -> Facts:
+    nic = Interface(
+        "eth0", 5, Kind.VETH if container else Kind.PHYSICAL, up=True, running=True, mtu=1500,
+        addresses=(Address(ip, 16),), uplink=container,
+    )  # fmt: skip
+    reaches = (Reach("", ip, reached + broken, reached),) if reached + broken else ()
+    links = tuple(Link(ip, "other", "10.0.0.1", "", LinkCause.FILTERED) for _ in range(broken))
+    return {NicFacts: NicFacts((nic,)), LinkFacts: LinkFacts(reaches, links)}
+
+
+def outcomes(**nodes: Facts) -> list[Outcome]:
+    return [one.outcome for one in judge([container_network_isolated], nodes).verdicts]
+
+
+def test_a_container_that_reaches_nobody_is_named() -> None:
+    nodes = {"a": node("10.0.0.1", 1, container=False), "b": node("172.17.0.2", broken=1)}
+    assert judge([container_network_isolated], nodes).findings == [
+        Finding("NC627", "container-network-isolated", Severity.ERROR, ("b",),
+                "b is a container with a network of its own (172.17.0.2), and reaches no other node", (),
+                "docker run --network=host --ipc=host",
+                summary="a container's network reaches no other node"),
+    ]  # fmt: skip
+
+
+def test_two_containers_with_the_same_address_are_both_named() -> None:
+    assert outcomes(a=node("172.17.0.2"), b=node("172.17.0.2")) == [Outcome.FAILED] * 2
+
+
+def test_pods_that_reach_each_other_are_healthy_and_machines_skipped() -> None:
+    assert outcomes(a=node("10.244.1.7", 1), b=node("10.244.2.9", 1)) == [Outcome.PASSED] * 2
+    assert (
+        outcomes(a=node("10.244.1.7", broken=1), b=node("10.244.2.9", broken=1)) == [Outcome.PASSED] * 2
+    )  # a firewall
+    machines = {name: node(f"10.0.0.{at}", broken=1, container=False) for at, name in enumerate("ab")}
+    assert outcomes(**machines) == [Outcome.SKIPPED] * 2
+
+
+def test_without_links_there_is_nothing_to_judge() -> None:
+    alone = {**node("172.17.0.2"), LinkFacts: Absent("one node alone has no peers")}
+    assert outcomes(a=alone, b=alone) == [Outcome.SKIPPED] * 2
