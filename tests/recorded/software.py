@@ -58,9 +58,10 @@ def _interpreter(host: Host) -> JsonValue:
         "version": host.python,
         "prefix": "/usr",
         "how": "python3 on PATH",
-        "packages": {"horovod": host.horovod, "torch": host.torch},
+        "packages": {"horovod": host.horovod, "torch": host.torch, "torchvision": "0.18.1"},
         "container": "",
         "host_name": host.name,
+        "torch": {"version": host.torch, "cuda": host.cuda, "hip": None},
     }
 
 
