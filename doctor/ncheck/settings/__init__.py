@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ncheck.errors import SettingsError
 from ncheck.hostlist import unfold
 from ncheck.report import Output
-from ncheck.settings.file import FileSettings, read_settings_file
+from ncheck.settings.file import FileSettings, anchored, read_settings_file
 from ncheck.settings.values import ENVIRONMENT, MOST_AT_ONCE, READ
 from ncheck.text import printable
 
@@ -74,6 +74,7 @@ class Settings:
     accept_new_host_keys: bool = False
     environment: JobEnvironment = JobEnvironment()
     overrides: tuple[HostOverride, ...] = ()
+    workdir: str | None = None  # the folder of the job's code, the same path on every node
     sudo: bool = False
     width: int = 64
     connect_timeout: float = 15.0
@@ -186,6 +187,8 @@ def make_settings(
         keys = ", ".join(file.ignored)
         warn(f"ncheck.toml: ignored: {keys} (a file that was found runs commands only after: ncheck allow)")
     typed = {name: _read(name, value, _flag(name)) for name, value in given.items()}
+    if "workdir" in typed:
+        typed["workdir"] = anchored(cwd, str(typed["workdir"]))
     _one_source(typed)
     variables = {name: _read(name, environ[key], key) for key, name in VARIABLES.items() if environ.get(key)}
     values = {**_without_rivals(file.values, typed), **variables, **typed}

@@ -75,6 +75,10 @@ mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
                   "interactive shell"|"login shell"|"usual folder"], "info": what the installation says of itself|"",
                   "says": {"said", "exit_status": int|null, "status", "reason"} (what PROGRAM --version did),
                   "prefixed": the same with its own lib folder on LD_LIBRARY_PATH, where it did not start|null}
+code         asked as {"folder": path}; says {"folder": its real path, "exists": bool, "git": {"top", "commit": 40 or 64
+                 digits|"", "branch": ""|name, "changed": {path: digest}, "error": why git did not say those|""}|
+                 null (no repository), "tree": {"digest": hex, "cut": why it does not cover all|"", "listed": {path:
+                 digest}}|null (no folder)}
 host-name    {"name", "leads_to": LOOKED_UP}, LOOKED_UP being {"addresses": [ip]} in the resolver's order, {"error": its
                   words}, or {"late": true} where it had not answered when the time was over
 names        asked as {"names": [name]}; says {"names": {name: LOOKED_UP}}.
@@ -220,6 +224,7 @@ MODULES = {
     "libraries": "libraries",
     "mpi-daemon": "mpi_daemon",
     "host-name": "host_name",
+    "code": "code",
     "names": "names",
     "arrivals": "arrivals",
     "routes": "routes",
