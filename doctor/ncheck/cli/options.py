@@ -197,6 +197,12 @@ JOB = (
     _option(_JOB, "--rsh", metavar="COMMAND", help="Command to use instead of ssh: --rsh 'kubectl exec -i {node} --'."),
     _option(
         _JOB,
+        "--packages",
+        type=click.Choice(["frameworks", "all"]),
+        help="Which packages of the job's Python are compared between the nodes.  [frameworks]",
+    ),
+    _option(
+        _JOB,
         "--workdir",
         metavar="DIR",
         help="Folder of the job's code: its git commit and source files must be the same on all nodes.",
@@ -311,6 +317,10 @@ PROBE = (
         help="What every node must have: gpus=8,nccl=2.21.5,driver>=550 (also gpu, hcas, rate, cuda, mpi, torch ...; "
         "commit, with --workdir). busbw=380, or a number alone: bus bandwidth in GB/s that all nodes together should "
         "reach.",
+    ),
+    _option(
+        _JUDGE, "--requirements", metavar="FILE",
+        help="pip requirements that the job's Python must meet on every node.",
     ),
 )  # fmt: skip
 

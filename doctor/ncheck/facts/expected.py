@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ncheck.requirements import Requirement
+
 _AT_LEAST = ">="
 
 
@@ -14,7 +16,7 @@ class ExpectedFacts:
     """What a node must have; None where it does not matter. `gpu`: words of the model's name; `rate`: Gb/s of a port;
     `commit`: the first digits of the git commit of the job's code.
 
-    `versions`: by name: {"nccl": "2.21.5", "driver": ">=550", "torch": "2.3"}.
+    `requirements`: of --requirements. `versions`: by name: {"nccl": "2.21.5", "driver": ">=550", "torch": "2.3"}.
     """
 
     gpus: int | None = None
@@ -23,6 +25,7 @@ class ExpectedFacts:
     rate: float | None = None
     commit: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    requirements: tuple[Requirement, ...] = ()
 
 
 def fits(version: str, expected: str) -> bool:

@@ -58,7 +58,7 @@ _FLAGS_ONLY = {
 }
 
 
-_PATHS = ("nodes_file", "identity", "ssh_config", "workdir")
+_PATHS = ("nodes_file", "identity", "ssh_config", "workdir", "requirements")
 
 
 _KEYS = {

@@ -342,6 +342,8 @@ READ: Mapping[str, Read] = {
     "setup": _command,
     "enter": _argv,
     "rsh": _argv,
+    "packages": _one_of("frameworks", "all"),
+    "requirements": _text,
     "workdir": _text,
     "sudo": _flag,
     "width": _whole(1, MOST_AT_ONCE),

@@ -79,6 +79,8 @@ code         asked as {"folder": path}; says {"folder": its real path, "exists":
                  digits|"", "branch": ""|name, "changed": {path: digest}, "error": why git did not say those|""}|
                  null (no repository), "tree": {"digest": hex, "cut": why it does not cover all|"", "listed": {path:
                  digest}}|null (no folder)}
+packages     {"packages": {name: [version|"", "commit 97ff6cfd9c86"|"editable"|""]}, "markers": {name of pip's for what
+                 a condition asks for, such as python_version: value}}
 host-name    {"name", "leads_to": LOOKED_UP}, LOOKED_UP being {"addresses": [ip]} in the resolver's order, {"error": its
                   words}, or {"late": true} where it had not answered when the time was over
 names        asked as {"names": [name]}; says {"names": {name: LOOKED_UP}}.
@@ -225,6 +227,7 @@ MODULES = {
     "mpi-daemon": "mpi_daemon",
     "host-name": "host_name",
     "code": "code",
+    "packages": "packages",
     "names": "names",
     "arrivals": "arrivals",
     "routes": "routes",
