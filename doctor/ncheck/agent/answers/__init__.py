@@ -81,6 +81,9 @@ code         asked as {"folder": path}; says {"folder": its real path, "exists":
                  digest}}|null (no folder)}
 packages     {"packages": {name: [version|"", "commit 97ff6cfd9c86"|"editable"|""]}, "markers": {name of pip's for what
                  a condition asks for, such as python_version: value}}
+prompt       {"shell", "error": why it gave no answer|"", "python": path|"", "frameworks": [names], "libraries": its
+                 LD_LIBRARY_PATH, "start_up": as of mpi-daemon}. Asked only where python3 has no framework and there are
+                 GPUs: else status missing.
 host-name    {"name", "leads_to": LOOKED_UP}, LOOKED_UP being {"addresses": [ip]} in the resolver's order, {"error": its
                   words}, or {"late": true} where it had not answered when the time was over
 names        asked as {"names": [name]}; says {"names": {name: LOOKED_UP}}.
@@ -228,6 +231,7 @@ MODULES = {
     "host-name": "host_name",
     "code": "code",
     "packages": "packages",
+    "prompt": "prompt",
     "names": "names",
     "arrivals": "arrivals",
     "routes": "routes",

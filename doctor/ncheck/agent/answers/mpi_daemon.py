@@ -113,8 +113,7 @@ class _Search:
 
     def asked(self, how):
         """Ask the shell that a person would get; {"error": why} where it gives no answer."""
-        shell = pwd.getpwuid(os.getuid()).pw_shell if _known_user() else ""
-        shell = shell if os.path.basename(shell) in _POSIX else shutil.which("bash") or "/bin/sh"
+        shell = shell_of_user()
         look = _LOOK.format(" ".join(STARTERS + DAEMONS), _TOLD)
         path = self.job.login_environment.get("PATH", os.defpath)  # as it is, with no folder of ours behind it
         reply = self.run(["env", "PATH=" + path, shell, how, look], self.job.login_environment)
@@ -172,6 +171,12 @@ class _Search:
         if left < 0.2:  # too little for any shell
             return {"status": "timeout", "reason": "no time was left for it"}
         return run(argv, left, environment)
+
+
+def shell_of_user():
+    """Return the user's own shell, bash for one that is no POSIX shell."""
+    shell = pwd.getpwuid(os.getuid()).pw_shell if _known_user() else ""
+    return shell if os.path.basename(shell) in _POSIX else shutil.which("bash") or "/bin/sh"
 
 
 def returns_early(path):
