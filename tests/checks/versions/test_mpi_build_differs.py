@@ -32,5 +32,5 @@ def test_it_is_silent_about_equal_builds_other_releases_and_builds_that_do_not_s
 
 
 def test_it_is_skipped_where_no_build_says_how_it_was_made() -> None:
-    nodes = {"n1": node(None), "n2": {MpiDaemonFacts: MpiDaemonFacts(None, ())}}
+    nodes: dict[str, Facts] = {"n1": node(None), "n2": {MpiDaemonFacts: MpiDaemonFacts(None, ())}}
     assert {one.outcome for one in judge([check], nodes).verdicts} == {Outcome.SKIPPED}

@@ -142,7 +142,7 @@ def test_no_start_up_file_is_no_early_return(tmp_path: Path) -> None:
 
 def test_of_how_it_was_configured_only_what_changes_its_transports_is_kept(home: Path) -> None:
     prefix = open_mpi(home / "openmpi")
-    line = "config:cli: '--prefix=/opt' '--with-cuda=/usr/local/cuda' '--with-ucx' '--without-verbs' '--with-cuda-libdir=/x'"
+    line = "config:cli: '--prefix=/opt' '--with-cuda=/usr/cuda' '--with-ucx' '--without-verbs' '--with-cuda-libdir=/x'"
     (prefix / "bin" / "lines").write_text(f"ompi:version:full:4.1.4\n{line} '--with-slurm' '--with-hcoll=no'\n")
     program(prefix / "bin" / "ompi_info", f"cat {prefix}/bin/lines")
     starter = asked(f"{prefix}/bin:/nowhere").starter

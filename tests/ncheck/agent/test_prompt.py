@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def asked(home: Path, packages: str = "{}", seconds: float = 60.0, **entered: str) -> dict[str, Any]:
+def asked(
+    home: Path, packages: str = "{}", seconds: float = 60.0, entered: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     plain = python3(home / "plain" / "bin", packages)
     sources = Sources()
-    sources.job = Job({**entered}, {"HOME": str(home), "PATH": f"{plain}:/usr/bin:/bin"})
+    sources.job = Job({**(entered or {})}, {"HOME": str(home), "PATH": f"{plain}:/usr/bin:/bin"})
     sources.job.enter(60.0)
     said: dict[str, Any] = prompt.answer(sources, None, seconds)
     return said
@@ -73,5 +76,5 @@ def test_no_shell_is_started_where_there_is_no_reason(
     (home / ".bash_profile").write_text(f"touch {mark}\n")
     monkeypatch.setattr(prompt, "DEVICES", (str(home),) if devices else ("/dev/ncheck-none",))
     with pytest.raises(MissingError):
-        asked(home, packages, **entered)
+        asked(home, packages, entered=entered)
     assert not os.path.lexists(mark)
