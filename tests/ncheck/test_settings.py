@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from ncheck.errors import SettingsError
 from ncheck.facts.expected import ExpectedFacts
+from ncheck.facts.requirements import Requirement
 from ncheck.report import Output
-from ncheck.requirements import Requirement
 from ncheck.settings import HostOverride, Ignore, JobEnvironment, Settings, make_settings
 
 LINE_BREAK = "it contains a line break; join the commands with ';', as in 'module load nccl; source env.sh'"

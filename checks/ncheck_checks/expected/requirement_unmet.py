@@ -23,7 +23,7 @@ from ncheck import Absent, Inconclusive, NodeView, NotApplicable, Problem, Sever
 from ncheck.facts.expected import ExpectedFacts
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.packages import Package, PackagesFacts
-from ncheck.requirements import Requirement, applies, is_met
+from ncheck.facts.requirements import Requirement, applies, is_met
 
 _MOST = 5  # requirements that the message names
 _EVIDENCE = 50  # and the evidence

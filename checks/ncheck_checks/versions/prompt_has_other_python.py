@@ -21,10 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ncheck import NodeView, Problem, Severity, node_check
+from ncheck import HERE, NodeView, Problem, Severity, node_check
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.prompt import PromptFacts
-from ncheck.model.check import HERE
 
 
 @node_check("NC218", Severity.WARNING, PromptFacts, InterpreterFacts)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ncheck.requirements import Requirement
+from ncheck.facts.requirements import Requirement
 
 _AT_LEAST = ">="
 

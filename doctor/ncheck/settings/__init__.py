@@ -220,7 +220,7 @@ def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...]) ->
 def _with_requirements(expected: ExpectedFacts | None, path: str) -> ExpectedFacts:
     """Return what is expected together with the requirements in this file. Raises SettingsError."""
     from ncheck.facts.expected import ExpectedFacts
-    from ncheck.requirements import read_requirements
+    from ncheck.facts.requirements import read_requirements
 
     try:
         with Path(path).expanduser().open(encoding="utf-8-sig") as file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.requirements import Requirement, applies, is_met, read_requirements
+from ncheck.facts.requirements import Requirement, applies, is_met, read_requirements
 
 
 def test_lines_are_read_with_comments_hashes_conditions_and_options_of_the_index() -> None:
