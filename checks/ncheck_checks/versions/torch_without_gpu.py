@@ -3,7 +3,8 @@
 ## What it finds
 Nodes with NVIDIA GPUs whose job interpreter has a torch that was built for the CPU only, or for AMD's ROCm, according
 to torch's own version.py. Where the interpreter has another framework, such as jax or tensorflow, torch may only help
-it, and the node is skipped.
+it, and the node is skipped. It is a warning, because a job of gloo may mean to use the CPUs; a CPU build on some nodes
+only is an error of framework-differs.
 
 ## Why it matters
 `torch.cuda.is_available()` is False, without any error: the ranks of this node train on the CPU, or stop with "Torch
@@ -28,7 +29,7 @@ from ncheck.facts.interpreter import InterpreterFacts
 _OTHERS = ("tensorflow", "jax", "oneflow", "paddle", "mxnet", "cupy")  # what can use the GPUs instead of torch
 
 
-@node_check("NC215", Severity.ERROR, InterpreterFacts, GpuFacts)
+@node_check("NC215", Severity.WARNING, InterpreterFacts, GpuFacts)
 def torch_without_gpu(node: NodeView) -> Iterator[Problem | NotApplicable]:
     python, gpus = node[InterpreterFacts], node[GpuFacts].gpus
     torch = python.torch
