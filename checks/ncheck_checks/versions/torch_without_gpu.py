@@ -34,7 +34,8 @@ def torch_without_gpu(node: NodeView) -> Iterator[Problem | NotApplicable]:
     python, gpus = node[InterpreterFacts], node[GpuFacts].gpus
     torch = python.torch
     if torch is None or not gpus:
-        yield NotApplicable("no torch in the job's interpreter" if torch is None else "no GPU")
+        without = "torch does not say how it was built" if "torch" in python.frameworks else "no torch"
+        yield NotApplicable(without if torch is None else "no GPU")
     elif not torch.cuda:
         if any(name.startswith(_OTHERS) for name in python.frameworks):
             yield NotApplicable("torch has no CUDA, and another framework may use the GPUs")

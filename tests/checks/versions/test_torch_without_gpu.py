@@ -44,7 +44,8 @@ def test_a_build_for_rocm_is_one_on_nvidias_gpus_too() -> None:
     [
         (python(TorchBuild("2.3.0+cu121", "12.1")), GPUS, "passed", ""),
         (python(CPU, {"jax": "0.4.30"}), GPUS, "skipped", "torch has no CUDA, and another framework may use the GPUs"),
-        (python(), GPUS, "skipped", "no torch in the job's interpreter"),
+        (python(), GPUS, "skipped", "no torch"),
+        (python(None, {"torch": "2.3.0"}), GPUS, "skipped", "torch does not say how it was built"),
         (python(CPU), Absent("no NVIDIA GPU"), "skipped", "no NVIDIA GPU"),
         (python(CPU), GpuFacts((), "550.54", "12.4", "nvml"), "skipped", "no GPU"),
     ],
