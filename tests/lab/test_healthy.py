@@ -40,6 +40,9 @@ def test_a_healthy_cluster_ends_in_exit_0_and_only_what_needs_root_or_hardware_i
         "this network namespace does not show the size of the neighbour table",
         "no NVIDIA GPU or HCA with a PCIe link", "no NVSwitch, and no GPU with an NVLink fabric",
 # an NCCL without diagnostics; no Slurm; no --packages all, no folder of code named, no --storage-probe.
+        "none of these libraries is installed", "only with --packages all", "no GPU",
+        "no folder of code was named: --workdir DIR",
+        "no NVIDIA GPU or HCA with a PCIe link", "no NVSwitch, and no GPU with an NVLink fabric",
     }  # fmt: skip
 
 

@@ -97,15 +97,19 @@ def questions(launcher: str | None, ranks: dict[str, RanksFacts]) -> tuple[set[s
 ON_DEMAND = {
     CODE.key: "no folder of code was named: --workdir DIR",
     PACKAGES.key: "only with --packages all",
+    STORAGE_PROBE.key: "no --storage-probe",
 }
 
 
 def test_a_job_that_runs_is_not_asked_what_its_launcher_has_done() -> None:
     asked, left_out = questions("torchrun", IN_A_JOB)
+    started = (PEERS, NAMES, MPI_DAEMON, PROMPT)
     assert {
         CHECK_BUILD.key: "the job was not started by horovodrun",
         MPIRUN.key: "the job was not started by mpirun",
-# an NCCL without diagnostics; no Slurm; no folder of code named, no --storage-probe.
+    } | {source.key: "the job has been started already" for source in started} | ON_DEMAND == {
+        key: reason for key, reason in left_out.items() if key not in (MPIEXEC.key, REAL_PATH.key)
+    }
     assert asked.isdisjoint(left_out)
     assert {INTERPRETER.key, ENVIRONMENT.key} <= asked
 
@@ -128,3 +132,4 @@ def test_the_agent_has_every_answer_that_nodes_are_asked_for() -> None:
     asked = {source.name for fact in DEFINITIONS for source in fact.sources if isinstance(source, Answer)}
     assert asked - from_here <= ANSWERS.keys()
 # an NCCL without diagnostics; no Slurm; no folder of code named, no --storage-probe.
+    assert left_out == ON_DEMAND
