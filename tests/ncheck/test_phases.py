@@ -7,9 +7,8 @@ from importlib import import_module
 
 import ncheck.facts
 from ncheck.agent.answers import MODULES as ANSWERS
-from ncheck.facts.definition import LOOKING_AGAIN, MEASURING, ON_THIS_MACHINE, Fact
 from ncheck.facts.code import CODE
-from ncheck.facts.definition import MEASURING, ON_THIS_MACHINE, Fact
+from ncheck.facts.definition import LOOKING_AGAIN, MEASURING, ON_THIS_MACHINE, Fact
 from ncheck.facts.environment import ENVIRONMENT
 from ncheck.facts.horovod import CHECK_BUILD
 from ncheck.facts.interpreter import INTERPRETER
@@ -124,12 +123,10 @@ def test_a_job_of_mpirun_is_asked_for_its_mpi_and_one_of_horovodrun_for_its_horo
 def test_outside_a_job_everything_is_asked_but_what_no_option_wants() -> None:
     asked, left_out = questions("torchrun", {})
     assert {CHECK_BUILD.key, MPIRUN.key, MPI_DAEMON.key} <= asked
-    assert left_out == {STORAGE_PROBE.key: "no --storage-probe"}
+    assert left_out == ON_DEMAND
 
 
 def test_the_agent_has_every_answer_that_nodes_are_asked_for() -> None:
     from_here = {"clock", "ssh-from-here"}  # which this machine finds out
     asked = {source.name for fact in DEFINITIONS for source in fact.sources if isinstance(source, Answer)}
     assert asked - from_here <= ANSWERS.keys()
-# an NCCL without diagnostics; no Slurm; no folder of code named, no --storage-probe.
-    assert left_out == ON_DEMAND
