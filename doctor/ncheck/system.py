@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from ncheck.facts.code import CodeFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.horovod import HorovodFacts
 from ncheck.facts.infiniband import InfinibandFacts
@@ -37,7 +38,7 @@ def system_of(facts: Facts) -> System:
             unknown[topic] = value.reason
         else:
             system = _with(system, value)
-    return replace(system, absent=absent, unknown=unknown)
+    return replace(_with(system, facts.get(CodeFacts)), absent=absent, unknown=unknown)
 
 
 def _with(system: System, fact: object) -> System:  # noqa: PLR0911  one line a kind of fact
@@ -53,6 +54,8 @@ def _with(system: System, fact: object) -> System:  # noqa: PLR0911  one line a 
         case InterpreterFacts():
             named = replace(system, python=fact.path, python_version=fact.version)
             return replace(named, frameworks=dict(fact.frameworks))
+        case CodeFacts():
+            return replace(system, commit=fact.commit if fact.clean else None)
         case InfinibandFacts():
             ports = (SystemPort(p.name, p.state, p.physical, p.rate, p.link_layer) for p in fact.ports[:_MOST])
             return replace(system, ports=tuple(ports))

@@ -128,6 +128,7 @@ def software(layer: Path) -> None:
     write(layer / "usr/local/bin/horovodrun", (STANDINS / "horovodrun").read_bytes(), 0o755)
     write(layer / "usr/local/bin/allreduce", mpi_program(), 0o755)
     package(layer, "torch", "2.3.1", "__version__ = '2.3.1'\n")
+    write(layer / PACKAGES / "torch/version.py", "__version__ = '2.3.1+cu121'\ncuda = '12.1'\nhip = None\n")
     package(layer, "horovod", "0.28.1", "__version__ = '0.28.1'\n")
     nccl(layer, "2.20.5")
 

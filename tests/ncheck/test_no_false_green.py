@@ -48,6 +48,7 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
         "recordings of earlier releases lack it",
         {"timeout", "failed", "denied", "cut", "value None", "value []", "value 'x'", "value 7"},
     ),
+    "answer:prompt": ("only adds why there is no framework, and recordings of earlier releases lack it", UNENDED),
     "answer:tools": ("tells what might have been measured besides", set()),
     "command:grep -m4 -E ^(vendor_id|cpu family|model) /proc/cpuinfo": ("NVLink's GPUs need no way by the CPU", set()),
     "file:~/.openmpi/mca-params.conf": ("most users have no such file", UNREADABLE),

@@ -7,6 +7,7 @@ from importlib import import_module
 
 import ncheck.facts
 from ncheck.agent.answers import MODULES as ANSWERS
+from ncheck.facts.code import CODE
 from ncheck.facts.definition import LOOKING_AGAIN, MEASURING, ON_THIS_MACHINE, Fact
 from ncheck.facts.environment import ENVIRONMENT
 from ncheck.facts.horovod import CHECK_BUILD
@@ -18,7 +19,9 @@ from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH
 from ncheck.facts.mpi_daemon import MPI_DAEMON
 from ncheck.facts.names import NAMES
 from ncheck.facts.nics import NicFacts
+from ncheck.facts.packages import PACKAGES
 from ncheck.facts.planned_pick import PlannedPickFacts
+from ncheck.facts.prompt import PROMPT
 from ncheck.facts.ranks import RanksFacts
 from ncheck.facts.ssh_peers import PEERS, PeerSshFacts
 from ncheck.facts.storage_probe import STORAGE_PROBE
@@ -90,13 +93,20 @@ def questions(launcher: str | None, ranks: dict[str, RanksFacts]) -> tuple[set[s
     return {one.key for one in asked if not isinstance(one, NotAsked | Answered)}, left_out
 
 
+ON_DEMAND = {
+    CODE.key: "no folder of code was named: --workdir DIR",
+    PACKAGES.key: "only with --packages all",
+    STORAGE_PROBE.key: "no --storage-probe",
+}
+
+
 def test_a_job_that_runs_is_not_asked_what_its_launcher_has_done() -> None:
     asked, left_out = questions("torchrun", IN_A_JOB)
+    started = (PEERS, NAMES, MPI_DAEMON, PROMPT)
     assert {
         CHECK_BUILD.key: "the job was not started by horovodrun",
         MPIRUN.key: "the job was not started by mpirun",
-        STORAGE_PROBE.key: "no --storage-probe",
-    } | {source.key: "the job has been started already" for source in (PEERS, NAMES, MPI_DAEMON)} == {
+    } | {source.key: "the job has been started already" for source in started} | ON_DEMAND == {
         key: reason for key, reason in left_out.items() if key not in (MPIEXEC.key, REAL_PATH.key)
     }
     assert asked.isdisjoint(left_out)
@@ -110,10 +120,10 @@ def test_a_job_of_mpirun_is_asked_for_its_mpi_and_one_of_horovodrun_for_its_horo
         assert MPI_DAEMON.key in left_out
 
 
-def test_outside_a_job_everything_is_asked() -> None:
+def test_outside_a_job_everything_is_asked_but_what_no_option_wants() -> None:
     asked, left_out = questions("torchrun", {})
     assert {CHECK_BUILD.key, MPIRUN.key, MPI_DAEMON.key} <= asked
-    assert left_out == {STORAGE_PROBE.key: "no --storage-probe"}
+    assert left_out == ON_DEMAND
 
 
 def test_the_agent_has_every_answer_that_nodes_are_asked_for() -> None:

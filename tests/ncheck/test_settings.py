@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from ncheck.errors import SettingsError
 from ncheck.facts.expected import ExpectedFacts
+from ncheck.facts.requirements import Requirement
 from ncheck.report import Output
 from ncheck.settings import HostOverride, Ignore, JobEnvironment, Settings, make_settings
 
@@ -323,3 +324,37 @@ def test_a_found_file_that_a_shared_group_may_write_to_is_refused(tmp_path: Path
 def test_a_link_to_nowhere_is_no_silent_default(tmp_path: Path) -> None:
     (tmp_path / "ncheck.toml").symlink_to("gone.toml")
     assert refused(tmp_path) == "ncheck.toml: no such file"
+
+
+def test_the_folder_of_the_code_is_absolute_from_here_or_from_the_file(tmp_path: Path) -> None:
+    code, sub = str(tmp_path / "code"), tmp_path / "sub"
+    sub.mkdir()
+    (sub / "ncheck.toml").write_text('workdir = "code"')
+    assert [made(tmp_path, workdir="code").workdir, made(tmp_path, workdir=code).workdir] == [code, code]
+    assert made(tmp_path, config="sub/ncheck.toml").workdir == str(sub / "code")
+
+
+def test_requirements_are_expected_of_every_node_beside_what_else_is(tmp_path: Path) -> None:
+    path = tmp_path / "requirements.txt"
+    path.write_text("torch>=2.3\n")
+    told = ExpectedFacts(gpus=8, commit="97ff6cf", requirements=(Requirement("torch", ">=2.3"),))
+    assert made(tmp_path, requirements=str(path), expect="gpus=8,commit=97ff6cf").expected == told
+    file = "requirements = 'requirements.txt'\n[expect]\ngpus = 8\ncommit = '97ff6cf'"
+    assert made(tmp_path, file).expected == told
+
+
+def test_requirements_that_cannot_be_read_or_judged_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.txt"
+    assert refused(tmp_path, requirements=str(path)) == f"--requirements: {path}: No such file or directory"
+    path.write_bytes(b"\xff\xfe")
+    assert refused(tmp_path, requirements=str(path)).startswith(f"--requirements: {path}: 'utf-8' codec can't decode")
+    path.write_text("-r more.txt")
+    assert refused(tmp_path, requirements=str(path)) == (
+        f"--requirements: {path}: line 1: '-r more.txt' names another file, which is not read: put its lines here"
+    )
+
+
+def test_a_commit_is_seven_digits_at_least(tmp_path: Path) -> None:
+    assert refused(tmp_path, expect="commit=main") == (
+        "--expect: commit: expected 7 to 64 digits of a commit, as in 97ff6cf, not 'main'"
+    )

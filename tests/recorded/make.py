@@ -28,6 +28,7 @@ from .pcie import pcie_replies
 from .probe import none_asked
 from .software import PYTHON, software_replies
 from .storage import storage_replies
+from .unasked import unasked_replies
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +79,7 @@ def replies(host: Host) -> dict[str, Reply]:
         **software_replies(host),
         **storage_replies(),
         **pick_replies(host),
+        **unasked_replies(),
         **_asked_by_us(host),
     }
     wanted = {source.key for source in sources_for(every_fact())}

@@ -58,9 +58,10 @@ def _interpreter(host: Host) -> JsonValue:
         "version": host.python,
         "prefix": "/usr",
         "how": "python3 on PATH",
-        "packages": {"horovod": host.horovod, "torch": host.torch},
+        "packages": {"horovod": host.horovod, "torch": host.torch, "torchvision": "0.18.1"},
         "container": "",
         "host_name": host.name,
+        "torch": {"version": host.torch, "cuda": host.cuda, "hip": None},
     }
 
 
@@ -90,7 +91,8 @@ def _environment() -> JsonValue:
 
 def mpi_programs(host: Host) -> JsonValue:
     """Return what the plain login finds of Open MPI: mpirun, and the daemon beside it."""
-    info = f"ompi:version:full:{host.mpi}\npath:prefix:{MPI_PREFIX}\nmpirun:prefix_by_default:no"
+    info = f"ompi:version:full:{host.mpi}\npath:prefix:{MPI_PREFIX}\nconfig:cli: --with-cuda --with-ucx"
+    info += "\nmpirun:prefix_by_default:no"
     mpirun = f"mpirun (Open MPI) {host.mpi}\n\nReport bugs to http://www.open-mpi.org/community/help/"
     orted = "orted: Error: unknown option \"--version\"\nType 'orted --help' for usage."
     starter = _program("mpirun", "orterun", ["plain login"], info, mpirun, 0)

@@ -83,12 +83,16 @@ def test_each_cluster_is_judged_as_it_is_and_nothing_else_is_said(name: str) -> 
 NEED_ROOT = {"NC358", "NC436", "NC506", "NC507", "NC538", "NC539", "NC648", "NC649", "NC650"}
 # No ssh from node to node in the launch, nothing that hides GPUs, no plan to be tried, no interface named by hand, no
 # GID index and no list of HCAs set, no RoCE, one NIC a subnet, no bond; nothing measured on CPUs, nothing without an
-# expectation, no perftest, and an NCCL without diagnostics; no Slurm; no --storage-probe; no control group with a
-# limit, no container.
+# expectation, no perftest, and an NCCL without diagnostics; no Slurm; no --storage-probe, --workdir or --packages all;
+# no control group with a limit, no container.
 NOTHING_THERE = {
     "NC131",
     "NC139",
     "NC211",
+    "NC217",
+    "NC218",
+    "NC220",
+    "NC223",
     "NC324",
     "NC330",
     "NC336",

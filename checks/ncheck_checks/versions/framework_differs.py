@@ -2,7 +2,8 @@
 
 ## What it finds
 Nodes whose job interpreter has another version of torch, tensorflow, jax, paddle, deepspeed or a similar framework than
-the other nodes, or lacks one that most nodes have. horovod-differs compares Horovod.
+the other nodes, or lacks one that most nodes have. The part after + counts: 2.3.0+cu121 and 2.3.0+cpu are two builds;
+for torch it is read from its own version.py, for pip may call both 2.3.0. horovod-differs compares Horovod.
 
 If nodes have GPUs and the interpreter has no framework, it is probably the wrong interpreter: the verdict is unknown.
 If it loads an NCCL of its own, as jobs in C++ do, there is no framework to compare, and nccl-version-differs compares
@@ -19,6 +20,7 @@ the one in the finding: `ncheck --python /path/to/python nodes.txt`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
@@ -35,10 +37,16 @@ def framework_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive | Not
     for name in names:
         if parted := _differing(name, pythons):
             wanted = next(version for version, _ in parted.groups if version != "none")
-            fix = f"python3 -m pip install {quote(f'{name}=={wanted}')}"
+            fix = f"python3 -m pip install {quote(f'{name}=={wanted}')}{_index(name, wanted)}"
             yield Problem(f"{name} differs: {parted.summary()}", fix, nodes=parted.odd, summary=f"{name} differs")
     if not names:
         yield _no_framework(cluster, sorted({f"{python.path} ({python.how})" for python in pythons.values()}))
+
+
+def _index(name: str, version: str) -> str:
+    """Return the option for the index of PyTorch that has this build: of cu121, rocm6.0 and cpu it has one each."""
+    build = re.fullmatch(r"[\d.]+\+(cu\d+|rocm[\d.]+|cpu)", version)
+    return f" --index-url https://download.pytorch.org/whl/{build[1]}" if name == "torch" and build else ""
 
 
 def _no_framework(cluster: Cluster, interpreters: list[str]) -> Inconclusive | NotApplicable:

@@ -2,8 +2,10 @@
 
 ## What it finds
 Nodes on which copies of libnccl of different versions could be loaded by the job: from wheels, conda or torch, and
-copies that LD_LIBRARY_PATH or LD_PRELOAD point to. A system-wide copy beside the job's own does not compete and is not
-reported.
+copies that LD_LIBRARY_PATH or LD_PRELOAD point to. The message names the copy that the job's Python loads and what
+leads there: LD_PRELOAD, the path inside torch's own library (DT_RPATH or DT_RUNPATH), LD_LIBRARY_PATH, the loader's
+cache, the wheel that torch opens itself, or a copy linked into torch. A system-wide copy beside the job's own does not
+compete and is not reported.
 
 ## Why it matters
 Which copy is loaded depends on the order of imports and on variables that ssh, mpirun and batch systems set
@@ -30,11 +32,10 @@ def nccl_copies_differ(node: NodeView) -> Iterator[Problem | Inconclusive]:
     rivals = [copy for copy in node[NcclCopiesFacts].copies if _competes(copy, home)]
     versions = sorted({copy.version for copy in rivals if not isinstance(copy.version, Unread)})
     if len(versions) > 1:
-        used = (
-            f"the job loads {loaded.version}"
-            if isinstance(loaded, LoadedNcclFacts)
-            else "it is unknown which one is loaded"
-        )
+        used = "it is unknown which one is loaded"
+        if isinstance(loaded, LoadedNcclFacts):
+            route = f" ({loaded.route})" if loaded.route else ""
+            used = f"the job loads {loaded.version} from {loaded.path}{route}"
         evidence = tuple(f"{copy.version} at {copy.path} ({copy.origin})" for copy in rivals)
         yield Problem(
             f"NCCL {' and '.join(versions)} compete for the job; {used}", "python3 -m pip list", evidence,

@@ -11,6 +11,7 @@ from importlib import import_module
 from ncheck.agent.answers import MODULES
 from ncheck.fleet.engine import REMOTE_COMMAND
 from ncheck.hostlist import fold
+from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.evidence import Answer, Command, File, Source, Tree
 from ncheck.model.node import Node
 from ncheck.settings import JobEnvironment, Settings
@@ -23,15 +24,24 @@ def dry_run(settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
     from ncheck.inventory.read import read_inventory
 
     nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=environ)
-    return "\n".join(_lines(nodes, _sources(settings), settings))
+    return "\n".join(_lines(nodes, _sources(nodes, settings), settings))
 
 
-def _sources(settings: Settings) -> tuple[Source, ...]:
-    from ncheck.facts.learning import sources_for
+def _sources(nodes: tuple[Node, ...], settings: Settings) -> tuple[Source, ...]:
+    """Return all that may be asked, without what the settings rule out in the first phase, such as the job's code."""
+    from ncheck.facts.definition import COLLECTING
+    from ncheck.facts.learning import definition_of, sources_for
     from ncheck.phases import wanted_facts
     from ncheck.registry import load_checks
 
-    return sources_for(wanted_facts(load_checks().select(settings.select), settings))
+    cluster = Cluster(nodes, {})
+
+    def asked(fact: FactType) -> bool:
+        one = definition_of(fact)
+        exempt = one.exempt(cluster, settings) if one and one.exempt and one.phase is COLLECTING else {}
+        return len(exempt) < len(nodes)
+
+    return sources_for(filter(asked, wanted_facts(load_checks().select(settings.select), settings)))
 
 
 def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Settings) -> Iterator[str]:

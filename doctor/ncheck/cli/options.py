@@ -195,6 +195,18 @@ JOB = (
         help="Command that enters the container of the job: --enter 'docker exec -i train'.",
     ),
     _option(_JOB, "--rsh", metavar="COMMAND", help="Command to use instead of ssh: --rsh 'kubectl exec -i {node} --'."),
+    _option(
+        _JOB,
+        "--packages",
+        type=click.Choice(["frameworks", "all"]),
+        help="Which packages of the job's Python are compared between the nodes.  [frameworks]",
+    ),
+    _option(
+        _JOB,
+        "--workdir",
+        metavar="DIR",
+        help="Folder of the job's code: its git commit and source files must be the same on all nodes.",
+    ),
     _option(_JOB, "--sudo", is_flag=True, default=None, help="Use sudo -n to read what only root can read."),
 )
 
@@ -302,8 +314,13 @@ PROBE = (
     ),
     _option(
         _JUDGE, "--expect", metavar="NAME=VALUE,..",
-        help="What every node must have: gpus=8,nccl=2.21.5,driver>=550 (also gpu, hcas, rate, cuda, mpi, torch ...). "
-        "busbw=380, or a number alone: bus bandwidth in GB/s that all nodes together should reach.",
+        help="What every node must have: gpus=8,nccl=2.21.5,driver>=550 (also gpu, hcas, rate, cuda, mpi, torch ...; "
+        "commit, with --workdir). busbw=380, or a number alone: bus bandwidth in GB/s that all nodes together should "
+        "reach.",
+    ),
+    _option(
+        _JUDGE, "--requirements", metavar="FILE",
+        help="pip requirements that the job's Python must meet on every node.",
     ),
 )  # fmt: skip
 

@@ -6,21 +6,26 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ncheck.facts.requirements import Requirement
+
 _AT_LEAST = ">="
 
 
 @dataclass(frozen=True)
 class ExpectedFacts:
-    """What a node must have; None where it does not matter. `gpu`: words of the model's name; `rate`: Gb/s of a port.
+    """What a node must have; None where it does not matter. `gpu`: words of the model's name; `rate`: Gb/s of a port;
+    `commit`: the first digits of the git commit of the job's code.
 
-    `versions`: by name: {"nccl": "2.21.5", "driver": ">=550", "torch": "2.3"}.
+    `requirements`: of --requirements. `versions`: by name: {"nccl": "2.21.5", "driver": ">=550", "torch": "2.3"}.
     """
 
     gpus: int | None = None
     gpu: str | None = None
     hcas: int | None = None
     rate: float | None = None
+    commit: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    requirements: tuple[Requirement, ...] = ()
 
 
 def fits(version: str, expected: str) -> bool:

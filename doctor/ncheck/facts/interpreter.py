@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypedDict, cast
+from dataclasses import dataclass, field
+from typing import TypedDict, cast, final
 
 from ncheck.facts.definition import Fact, trouble
 from ncheck.model.evidence import Answer, Evidence
@@ -13,11 +13,21 @@ from ncheck.model.fact import Absent, Read
 
 
 @dataclass(frozen=True)
+class TorchBuild:
+    """What torch was built for, by its own version.py: `cuda` or `hip` is "12.1"; a CPU build has neither."""
+
+    version: str  # 2.3.0+cu121, where the package may be called 2.3.0
+    cuda: str = ""
+    hip: str = ""
+
+
+@dataclass(frozen=True)
 class InterpreterFacts:
     """The interpreter that the job would use. `frameworks` maps torch, tensorflow, horovod, oneflow, paddle, jax,
-    deepspeed and the like to their versions; it is empty if none is installed. `container` is the command that entered
-    one ("docker exec -i train"), or the kind of container that the node itself is (docker).
-    `how` says why this interpreter: "--python", "active venv", "active conda", "python3 on PATH".
+    deepspeed and the like to their versions; it is empty if none is installed. `libraries` does the same for what
+    frameworks use: flash-attn, transformer-engine, apex, DALI, torchvision, and the wheels of CUDA, cuDNN and NCCL.
+    `container` is the command that entered one ("docker exec -i train"), or the kind of container that the node itself
+    is (docker). `how` says why this interpreter: "--python", "active venv", "active conda", "python3 on PATH".
     """
 
     path: str
@@ -25,6 +35,17 @@ class InterpreterFacts:
     how: str
     frameworks: Mapping[str, str]
     container: str = ""
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    torch: TorchBuild | None = None
+
+
+@final
+class TorchAnswer(TypedDict):
+    """What torch's version.py says."""
+
+    version: str
+    cuda: str | None
+    hip: str | None
 
 
 class InterpreterAnswer(TypedDict):
@@ -35,6 +56,7 @@ class InterpreterAnswer(TypedDict):
     how: str | None
     packages: dict[str, str]
     container: str | None
+    torch: TorchAnswer | None
 
 
 INTERPRETER = Answer("interpreter", shape=InterpreterAnswer)
@@ -44,7 +66,14 @@ INTERPRETER = Answer("interpreter", shape=InterpreterAnswer)
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
+# 2.3.0+cu121, 2.9.0a0+50eac811a6.nv25.09: it becomes part of commands, too
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,99}")
+
+
 NCCL_WHEELS = "nvidia-nccl-"  # not a framework: the version of the NCCL in use is read from the library
+_LIBRARIES = (
+    "nvidia-", "apex", "flash-attn", "transformer-engine", "torchvision", "torchaudio", "jax-cuda", "jax-rocm"
+)  # fmt: skip
 
 
 def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
@@ -55,17 +84,32 @@ def interpreter(evidence: Evidence) -> Read[InterpreterFacts]:
     answer = cast("InterpreterAnswer", reply.value)
     if not answer["path"] or not answer["version"]:
         raise ValueError("its path or version is empty")
+    found, torch = packages(evidence), _torch(answer.get("torch"))
+    frameworks = {name: version for name, version in found.items() if not name.startswith(_LIBRARIES)}
+    if torch and "torch" in frameworks:
+        frameworks["torch"] = torch.version
     return InterpreterFacts(
         path=answer["path"],
         version=answer["version"],
         how=answer.get("how") or "",
-        frameworks={name: held for name, held in packages(evidence).items() if not name.startswith(NCCL_WHEELS)},
+        frameworks=frameworks,
         container=answer.get("container") or "",
+        libraries={name: version for name, version in found.items() if name.startswith(_LIBRARIES)},
+        torch=torch,
     )
 
 
+def _torch(answer: TorchAnswer | None) -> TorchBuild | None:
+    if answer is None:
+        return None
+    parts = (answer["version"], answer["cuda"] or "", answer["hip"] or "")
+    if not all(_VERSION.fullmatch(part) for part in parts if part):
+        raise ValueError("torch's version.py holds no version")
+    return TorchBuild(*parts)
+
+
 def packages(evidence: Evidence) -> dict[str, str]:
-    """Return the frameworks in the job's interpreter by name; {} if it could not be read."""
+    """Return the frameworks and libraries in the job's interpreter by name; {} if it could not be read."""
     reply = evidence.reply(INTERPRETER)
     held = cast("InterpreterAnswer", reply.value)["packages"] if reply.succeeded else {}
     return {name: version for name, version in held.items() if _PACKAGE.fullmatch(name)}

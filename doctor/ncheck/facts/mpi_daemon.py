@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from posixpath import basename, dirname
@@ -36,6 +37,7 @@ class MpiProgram:
 
     `implementation` and `version` are those of its installation, "" if unknown.
     `helped`: it runs once its own lib folder is on LD_LIBRARY_PATH, where --prefix puts it.
+    `built_with`: of cuda, rocm, ucx, verbs and the like, those that Open MPI was configured with; None if unknown.
     `prefix_by_default`: an mpirun that was built to act as if --prefix named its own installation.
     """
 
@@ -47,6 +49,7 @@ class MpiProgram:
     trouble: str = ""
     helped: bool = False
     prefix_by_default: bool = False
+    built_with: tuple[str, ...] | None = None
 
     @property
     def release(self) -> str:
@@ -166,8 +169,20 @@ def program(answer: ProgramAnswer) -> MpiProgram:
         version=(mpi.version or "") if mpi else "",
         trouble=_trouble(words),
         helped=answer["prefixed"] is not None and not _trouble(answer["prefixed"]),
+        built_with=_options(info),
         prefix_by_default=any(line.strip().endswith("prefix_by_default:yes") for line in info.splitlines()),
     )
+
+
+# --with-cuda    |    --without-verbs    |    --with-ucx=no
+_OPTION = re.compile(r"--with(out)?-([a-z]+)(=no)?(?=\s|$)")
+
+
+def _options(info: str) -> tuple[str, ...] | None:
+    line = next((line for line in info.splitlines() if line.startswith("config:cli:")), None)
+    if line is None:
+        return None
+    return tuple(sorted({name for without, name, no in _OPTION.findall(line) if not (without or no)}))
 
 
 def _trouble(words: Ran) -> str:

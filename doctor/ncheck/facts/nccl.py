@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import TypedDict, cast, final
 
-from ncheck.facts.definition import Fact, trouble
+from ncheck.facts.definition import LONGEST, Fact, trouble
 from ncheck.facts.interpreter import INTERPRETER, packages
 from ncheck.model.evidence import Answer, Evidence
 from ncheck.model.fact import Absent, Read, Unread
@@ -32,11 +32,15 @@ class NcclCopiesFacts:
 
 @dataclass(frozen=True)
 class LoadedNcclFacts:
-    """The copy that the job's interpreter loads, by ncclGetVersion. `static`: it is linked into torch."""
+    """The copy that the job's interpreter loads, by ncclGetVersion. `static`: it is linked into torch.
+
+    `route` is what leads the loader there, such as LD_LIBRARY_PATH; "" if unknown.
+    """
 
     version: str
     path: str
     static: bool = False
+    route: str = ""
 
 
 @final
@@ -62,6 +66,7 @@ class LoadedAnswer(TypedDict):
     version: str | int
     path: str | None
     static: bool | None
+    how: str | None
 
 
 class NcclAnswer(TypedDict):
@@ -107,7 +112,8 @@ def loaded(evidence: Evidence) -> Read[LoadedNcclFacts]:
         return _other_environment(elsewhere[0])
     if answer is None:
         return Absent("no NCCL that the job's interpreter would load")
-    return LoadedNcclFacts(version_text(answer["version"]), path, static=bool(answer.get("static")))
+    route = (answer.get("how") or "")[:LONGEST]
+    return LoadedNcclFacts(version_text(answer["version"]), path, static=bool(answer.get("static")), route=route)
 
 
 def _answer(evidence: Evidence) -> NcclAnswer | Unread | Absent:

@@ -42,7 +42,10 @@ class SystemInterface:
 
 @dataclass(frozen=True)
 class System:
-    """What was read on a node. None: `absent` or `unknown` says why, or no selected check needed it."""
+    """What was read on a node. None: `absent` or `unknown` says why, or no selected check needed it.
+
+    `commit` is that of the job's code (--workdir), where git says that nothing was changed since.
+    """
 
     gpus: SystemGpus | None = None
     nccl: str | None = None
@@ -53,6 +56,7 @@ class System:
     python: str | None = None
     python_version: str | None = None
     frameworks: Mapping[str, str] | None = None
+    commit: str | None = None
     ports: tuple[SystemPort, ...] | None = None
     interfaces: tuple[SystemInterface, ...] | None = None
     absent: Mapping[str, str] = field(default_factory=dict)

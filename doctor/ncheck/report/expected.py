@@ -35,6 +35,7 @@ def _values(system: System) -> dict[str, Value]:
         "driver": gpus.driver if gpus else None, "nccl": system.nccl, "mpi": system.mpi_version,
         "horovod": system.horovod, "python": system.python_version,
         **{name: frameworks.get(name) for name in FRAMEWORKS},
+        "commit": system.commit,
         "hcas": len({port.name.partition(":")[0] for port in ports}), "rate": _rate(system),
     }  # fmt: skip
     return {name: value for name, value in values.items() if value}

@@ -110,6 +110,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "horovod": "Version of Horovod.",
         "python": "Path of the Python interpreter of the job.",
         "python_version": "Its version.",
+        "commit": "Git commit of the job's code, if --workdir was given and nothing was changed since.",
         "frameworks": "Versions of the frameworks installed in it, such as torch, by name.",
         "ports": "The ports of InfiniBand and RoCE adapters.",
         "interfaces": "Network interfaces that could carry a job's data, up or not.",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ncheck.errors import SettingsError
 from ncheck.hostlist import unfold
 from ncheck.report import Output
-from ncheck.settings.file import FileSettings, read_settings_file
+from ncheck.settings.file import LARGEST, FileSettings, anchored, read_settings_file
 from ncheck.settings.values import ENVIRONMENT, MOST_AT_ONCE, READ
 from ncheck.text import printable
 
@@ -74,6 +74,9 @@ class Settings:
     accept_new_host_keys: bool = False
     environment: JobEnvironment = JobEnvironment()
     overrides: tuple[HostOverride, ...] = ()
+    packages: str = "frameworks"  # which packages of the job's Python are compared; all
+    requirements: str | None = None  # a file of pip's requirements on this machine; they are in `expected`
+    workdir: str | None = None  # the folder of the job's code, the same path on every node
     sudo: bool = False
     width: int = 64
     connect_timeout: float = 15.0
@@ -186,6 +189,8 @@ def make_settings(
         keys = ", ".join(file.ignored)
         warn(f"ncheck.toml: ignored: {keys} (a file that was found runs commands only after: ncheck allow)")
     typed = {name: _read(name, value, _flag(name)) for name, value in given.items()}
+    if "workdir" in typed:
+        typed["workdir"] = anchored(cwd, str(typed["workdir"]))
     _one_source(typed)
     variables = {name: _read(name, environ[key], key) for key, name in VARIABLES.items() if environ.get(key)}
     values = {**_without_rivals(file.values, typed), **variables, **typed}
@@ -203,11 +208,28 @@ def _settings(values: Mapping[str, Any], overrides: tuple[HostOverride, ...]) ->
         own["ignore"] = tuple(Ignore(check, nodes) for check, nodes in own["ignore"])
     if "expect" in own:
         own["expect"], own["expected"] = own["expect"]
+    if own.get("requirements"):
+        own["expected"] = _with_requirements(own.get("expected"), str(own["requirements"]))
     settings = Settings(**own, environment=environment, overrides=overrides)
     _require_identity(settings.identity)
     _require_ssh_config(settings.ssh_config)
     _refuse_mpirun_without_nccl(settings)
     return settings
+
+
+def _with_requirements(expected: ExpectedFacts | None, path: str) -> ExpectedFacts:
+    """Return what is expected together with the requirements in this file. Raises SettingsError."""
+    from ncheck.facts.expected import ExpectedFacts
+    from ncheck.facts.requirements import read_requirements
+
+    try:
+        with Path(path).expanduser().open(encoding="utf-8-sig") as file:
+            requirements = read_requirements(file.read(LARGEST))
+    except OSError as error:
+        raise SettingsError(f"--requirements: {printable(path)}: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingsError(f"--requirements: {printable(path)}: {printable(str(error), 400)}") from None
+    return replace(expected or ExpectedFacts(), requirements=requirements)
 
 
 def _read(name: str, value: object, source: str) -> object:

@@ -58,7 +58,7 @@ _FLAGS_ONLY = {
 }
 
 
-_PATHS = ("nodes_file", "identity", "ssh_config")
+_PATHS = ("nodes_file", "identity", "ssh_config", "workdir", "requirements")
 
 
 _KEYS = {
@@ -190,7 +190,7 @@ class _Reading:
             read = _read(key, name, value)
             if name == "output" and any(one.path for one in cast("tuple[Output, ...]", read)):
                 raise ValueError("output: a file is not allowed here: give -o FORMAT=FILE as an option of each run")
-            values[name] = self._anchored(str(read)) if name in _PATHS else read
+            values[name] = anchored(self.folder, str(read)) if name in _PATHS else read
         return values
 
     def _host(self, nodes: str, table: object) -> tuple[str, Mapping[str, str]]:
@@ -204,8 +204,10 @@ class _Reading:
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
 
-    def _anchored(self, path: str) -> str:
-        return path if path in ("-", "none") else str(self.folder / Path(path).expanduser())
+
+def anchored(folder: Path, path: str) -> str:
+    """Return a path relative to this folder as an absolute one."""
+    return path if path in ("-", "none") else str(folder / Path(path).expanduser())
 
 
 def _known(key: str, keys: Mapping[str, str], *tables: str) -> str:

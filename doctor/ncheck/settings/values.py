@@ -175,7 +175,7 @@ def _expected(value: object) -> tuple[float | None, ExpectedFacts | None]:
 
     read = {str(name): _expectation(str(name), one) for name, one in value.items()}
     busbw = cast("float | None", read.pop("busbw", None))
-    own = {name: read.pop(name) for name in ("gpus", "gpu", "hcas", "rate") if name in read}
+    own = {name: read.pop(name) for name in ("gpus", "gpu", "hcas", "rate", "commit") if name in read}
     return busbw, ExpectedFacts(**own, versions=read) if own or read else None  # type: ignore[arg-type]  # each read by name
 
 
@@ -190,7 +190,11 @@ def _named(part: str) -> tuple[str, str]:
 
 def _expectation(name: str, value: object) -> object:
     text = "" if isinstance(value, bool) else str(value).strip()
-    patterns = {"gpu": r"[\w .+-]{1,80}", **dict.fromkeys((*_VERSIONS, *FRAMEWORKS), r"(?:>=)?\d[\w.+-]{0,60}")}
+    patterns = {
+        "gpu": r"[\w .+-]{1,80}",
+        "commit": r"[0-9a-f]{7,64}",
+        **dict.fromkeys((*_VERSIONS, *FRAMEWORKS), r"(?:>=)?\d[\w.+-]{0,60}"),
+    }
     if name in ("gpus", "hcas"):
         return _whole(0, _MOST_OF_ONE)(text)
     if name in ("busbw", "rate"):
@@ -198,7 +202,8 @@ def _expectation(name: str, value: object) -> object:
     if name not in patterns:
         raise ValueError(f"{quoted(name)} cannot be expected; known: gpus, hcas, rate, busbw, {', '.join(patterns)}")
     if not re.fullmatch(patterns[name], text, re.ASCII):
-        example = "words of its name, as in H100" if name == "gpu" else "a version, as in 2.21.5 or >=2.19"
+        examples = {"gpu": "words of its name, as in H100", "commit": "7 to 64 digits of a commit, as in 97ff6cf"}
+        example = examples.get(name, "a version, as in 2.21.5 or >=2.19")
         raise ValueError(f"{name}: expected {example}, not {quoted(text)}")
     return text
 
@@ -337,6 +342,9 @@ READ: Mapping[str, Read] = {
     "setup": _command,
     "enter": _argv,
     "rsh": _argv,
+    "packages": _one_of("frameworks", "all"),
+    "requirements": _text,
+    "workdir": _text,
     "sudo": _flag,
     "width": _whole(1, MOST_AT_ONCE),
     "connect_timeout": _seconds,

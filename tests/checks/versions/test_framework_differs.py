@@ -69,3 +69,13 @@ def test_it_is_silent_and_skipped_where_there_is_neither_gpu_nor_framework() -> 
 def test_it_is_silent_about_what_one_node_has_beside_the_jobs_framework() -> None:
     nodes = {"n1": node(torch="2.3.1", jax="0.4.30"), "n2": node(torch="2.3.1"), "n3": node(torch="2.3.1")}
     assert judge([framework_differs], nodes).findings == []
+
+
+def test_two_builds_of_one_version_differ_and_the_fix_names_their_index() -> None:
+    nodes = {"n1": node(torch="2.3.0+cu121"), "n2": node(torch="2.3.0+cu121"), "n3": node(torch="2.3.0+cpu")}
+    assert [(found.message, found.fix) for found in judge([framework_differs], nodes).findings] == [
+        (
+            "torch differs: 2.3.0+cu121 on n[1-2], 2.3.0+cpu on n3 (2 to 1)",
+            "python3 -m pip install torch==2.3.0+cu121 --index-url https://download.pytorch.org/whl/cu121",
+        )
+    ]

@@ -19,14 +19,15 @@ PYTHON = InterpreterFacts("/opt/venv/bin/python", "3.11.2", "active venv", {"tor
 
 
 def node(*copies: NcclCopy) -> dict[str, Facts]:
-    loaded = LoadedNcclFacts("2.21.5", WHEEL.path)
+    loaded = LoadedNcclFacts("2.21.5", WHEEL.path, route="DT_RUNPATH of torch's library")
     return {"n1": {NcclCopiesFacts: NcclCopiesFacts(copies), LoadedNcclFacts: loaded, InterpreterFacts: PYTHON}}
 
 
 def test_a_wheel_and_another_version_on_the_library_path_compete() -> None:
     assert judge([nccl_copies_differ], node(WHEEL, HPCX, SYSTEM)).findings == [
         Finding("NC202", "nccl-copies-differ", Severity.WARNING, ("n1",),
-                "NCCL 2.19.3 and 2.21.5 compete for the job; the job loads 2.21.5",
+                "NCCL 2.19.3 and 2.21.5 compete for the job; the job loads 2.21.5 from "
+                f"{WHEEL.path} (DT_RUNPATH of torch's library)",
                 (f"2.21.5 at {WHEEL.path} (wheel)", f"2.19.3 at {HPCX.path} (environment)"), "python3 -m pip list",
                 kind="look", summary="several copies of NCCL compete"),
     ]  # fmt: skip

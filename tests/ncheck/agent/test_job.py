@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ncheck.agent.answers.interpreter import answer
@@ -90,3 +93,44 @@ def test_no_interpreter_at_all_is_missing(tmp_path: Path) -> None:
     sources = Sources({"PATH": str(tmp_path)})
     sources.start({"environment": {}})
     assert sources.respond({"kind": "answer", "name": "interpreter"})["status"] == "missing"
+
+
+BUILT = """from typing import Optional
+__version__ = '2.3.0+cu121'
+debug = False
+cuda: Optional[str] = '12.1'
+git_version = '97ff6cfd9c86c5c09d7ce775ab64ec5c99230f5d'
+hip: Optional[str] = None
+"""
+
+
+def installed(site: Path, **packages: str) -> dict[str, Any]:
+    """Return what an interpreter with these packages says."""
+    for name, version in packages.items():
+        (site / f"{name}-{version}.dist-info").mkdir(parents=True)
+    sources = Sources()
+    sources.job = Job({"python": sys.executable}, {**os.environ, "PYTHONPATH": str(site)})
+    sources.job.enter(60.0)
+    said: dict[str, Any] = answer(sources, None, 60.0)
+    return said
+
+
+def test_torchs_build_is_read_from_its_file_and_torch_is_not_imported(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise SystemExit('torch was imported')")
+    (tmp_path / "torch" / "version.py").write_text(BUILT)
+    said = installed(tmp_path, torch="2.3.0", flash_attn="2.5.8+cu122torch2.3", nvidia_dali_cuda120="1.37.1", six="1")
+    named = ("torch", "flash-attn", "nvidia-dali-cuda120", "six")
+    assert {name: said["packages"].get(name) for name in named} == {
+        "torch": "2.3.0", "flash-attn": "2.5.8+cu122torch2.3", "nvidia-dali-cuda120": "1.37.1", "six": None,
+    }  # fmt: skip
+    assert said["torch"] == {"version": "2.3.0+cu121", "cuda": "12.1", "hip": None}
+
+
+@pytest.mark.parametrize("text", [None, "", "__version__ = get_version()\n"])
+def test_a_torch_that_does_not_say_how_it_was_built_is_not_guessed(tmp_path: Path, text: str | None) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("")
+    if text is not None:
+        (tmp_path / "torch" / "version.py").write_text(text)
+    assert installed(tmp_path)["torch"] is None

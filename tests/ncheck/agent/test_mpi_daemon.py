@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,20 @@ def test_what_returns_elsewhere_or_not_at_all_is_not_taken_for_it(tmp_path: Path
 
 def test_no_start_up_file_is_no_early_return(tmp_path: Path) -> None:
     assert returns_early(str(tmp_path / "bashrc")) is None
+
+
+def test_of_how_it_was_configured_only_what_changes_its_transports_is_kept(home: Path) -> None:
+    prefix = open_mpi(home / "openmpi")
+    line = "config:cli: '--prefix=/opt' '--with-cuda=/usr/cuda' '--with-ucx' '--without-verbs' '--with-cuda-libdir=/x'"
+    (prefix / "bin" / "lines").write_text(f"ompi:version:full:4.1.4\n{line} '--with-slurm' '--with-hcoll=no'\n")
+    program(prefix / "bin" / "ompi_info", f"cat {prefix}/bin/lines")
+    starter = asked(f"{prefix}/bin:/nowhere").starter
+    assert starter is not None
+    assert (starter.version, starter.built_with) == ("4.1.4", ("cuda", "ucx"))
+
+
+@pytest.mark.skipif(not shutil.which("ompi_info"), reason="no Open MPI")
+def test_a_real_open_mpi_says_how_it_was_configured(home: Path) -> None:  # noqa: ARG001  no start-up file of the user
+    starter = asked(os.environ["PATH"]).starter
+    assert starter is not None
+    assert starter.built_with is not None

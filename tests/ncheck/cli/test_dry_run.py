@@ -32,12 +32,13 @@ def test_every_command_and_file_of_every_reader_is_there() -> None:
 
 
 def test_every_answer_says_what_it_reads() -> None:
-    text = told(probe_launcher="mpirun", storage_probe=True, data=("/data/train",))
+    text = told(probe_launcher="mpirun", storage_probe=True, data=("/data/train",), workdir="/code", packages="all")
     of_triage = {source.name for source in sources_for(facts_read()) if isinstance(source, Answer)}
     for name in set(MODULES) - {"ssh-peers"} - of_triage:
         assert f"  {name}: " in text
     assert "Then each node reads /data/train:" in text
-    assert [name for name in ("sweep", "storage-probe") if f"  {name}: " in told(data=("/data/train",))] == []
+    unasked = ("sweep", "storage-probe", "code", "packages")
+    assert [name for name in unasked if f"  {name}: " in told(data=("/data/train",))] == []
 
 
 def test_the_means_that_a_probe_may_take_say_what_they_read() -> None:

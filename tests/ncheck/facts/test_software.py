@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from ncheck.facts.environment import ENVIRONMENT, EnvironmentFacts, environment
 from ncheck.facts.horovod import CHECK_BUILD, HorovodFacts, horovod
-from ncheck.facts.interpreter import INTERPRETER, InterpreterFacts, interpreter
+from ncheck.facts.interpreter import INTERPRETER, InterpreterFacts, TorchBuild, interpreter
 from ncheck.facts.learning import facts_of
 from ncheck.facts.limits import LIMITS, LimitsFacts, limits
 from ncheck.facts.mpi import MPIEXEC, MPIRUN, REAL_PATH, MpiFacts, mpi
@@ -104,6 +104,22 @@ def test_the_jobs_interpreter_is_read_with_what_lives_in_it(answered: Answered) 
     assert interpreter(answered({INTERPRETER: value(asked)})) == InterpreterFacts(
         "/opt/conda/bin/python", "3.11.7", "active conda", {"torch": "2.6.0"}, "docker"
     )
+
+
+def test_torch_has_the_version_of_its_build_and_libraries_are_no_frameworks(answered: Answered) -> None:
+    who = {"path": "/opt/conda/bin/python", "version": "3.11.7", "how": "active conda"}
+    packages = {"torch": "2.3.0", "flash-attn": "2.5.8", "nvidia-nccl-cu12": "2.20.5"}
+    asked = {**who, "packages": packages, "torch": {"version": "2.3.0+cu121", "cuda": "12.1", "hip": None}}
+    assert interpreter(answered({INTERPRETER: value(asked)})) == InterpreterFacts(
+        "/opt/conda/bin/python", "3.11.7", "active conda", {"torch": "2.3.0+cu121"},
+        libraries={"flash-attn": "2.5.8", "nvidia-nccl-cu12": "2.20.5"}, torch=TorchBuild("2.3.0+cu121", "12.1"),
+    )  # fmt: skip
+
+
+def test_a_torch_whose_version_is_none_is_no_fact(answered: Answered) -> None:
+    asked = {**PYTHON, "torch": {"version": "2.3; reboot", "cuda": None, "hip": None}}
+    with pytest.raises(ValueError, match="holds no version"):
+        interpreter(answered({INTERPRETER: value(asked)}))
 
 
 @pytest.mark.parametrize("name", ["NCCL_IB_TC;touch /tmp/x", "NCCL_A\n", "$(id)", "a b", "é", "", "1A", "A" * 257])

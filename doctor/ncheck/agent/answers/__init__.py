@@ -33,7 +33,8 @@ hcas         {"hcas": [{"hca": "mlx5_0", "board": PSID|"", "ports": [{"port": in
                   "left_out": how many HCAs more, "modules": {name of a driver's module that is loaded: its version|""}}
 interpreter  {"path", "real_path", "version": "3.10.12", "prefix", "how": "--python"|"active venv"|"active conda"|
                   "python3 on PATH", "packages": {"torch": "2.3.0", ...}, "container": ""|"docker"|"podman"|"apptainer"|
-                  "enroot"|"lxc"|"kubernetes"|"systemd-nspawn"|"container", "host_name": as seen in there}
+                  "enroot"|"lxc"|"kubernetes"|"systemd-nspawn"|"container", "host_name": as seen in there,
+                  "torch": {"version", "cuda": "12.1"|null, "hip"}|null (no torch, or its version.py could not be read)}
               No interpreter: status missing. One that cannot run: status failed.
 nccl         {"copies": [{"path": real path, "origin": "loader"|"wheel"|"conda"|"torch"|"system"|"environment",
                   "seen_as": [paths], "version": "2.21.5"|{"error"}, "cuda": "12.4"|""}],
@@ -83,6 +84,15 @@ mpi-daemon   {"starter": PROGRAM|null (no mpirun found), "daemons": [PROGRAM],
                   "interactive shell"|"login shell"|"usual folder"], "info": what the installation says of itself|"",
                   "says": {"said", "exit_status": int|null, "status", "reason"} (what PROGRAM --version did),
                   "prefixed": the same with its own lib folder on LD_LIBRARY_PATH, where it did not start|null}
+code         asked as {"folder": path}; says {"folder": its real path, "exists": bool, "git": {"top", "commit": 40 or 64
+                 digits|"", "branch": ""|name, "changed": {path: digest}, "error": why git did not say those|""}|
+                 null (no repository), "tree": {"digest": hex, "cut": why it does not cover all|"", "listed": {path:
+                 digest}}|null (no folder)}
+packages     {"packages": {name: [version|"", "commit 97ff6cfd9c86"|"editable"|""]}, "markers": {name of pip's for what
+                 a condition asks for, such as python_version: value}}
+prompt       {"shell", "error": why it gave no answer|"", "python": path|"", "frameworks": [names], "libraries": its
+                 LD_LIBRARY_PATH, "start_up": as of mpi-daemon}. Asked only where python3 has no framework and there are
+                 GPUs: else status missing.
 host-name    {"name", "leads_to": LOOKED_UP}, LOOKED_UP being {"addresses": [ip]} in the resolver's order, {"error": its
                   words}, or {"late": true} where it had not answered when the time was over
 names        asked as {"names": [name]}; says {"names": {name: LOOKED_UP}}.
@@ -230,6 +240,9 @@ MODULES = {
     "libraries": "libraries",
     "mpi-daemon": "mpi_daemon",
     "host-name": "host_name",
+    "code": "code",
+    "packages": "packages",
+    "prompt": "prompt",
     "names": "names",
     "arrivals": "arrivals",
     "routes": "routes",

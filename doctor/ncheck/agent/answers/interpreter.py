@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 from ncheck.agent.answers import MissingError
 from ncheck.agent.commands import run
@@ -10,14 +11,16 @@ from ncheck.agent.files import leaf
 PACKAGES = (
     "torch", "tensorflow", "tensorflow-gpu", "horovod", "jax", "jaxlib", "oneflow", "paddlepaddle", "paddlepaddle-gpu",
     "deepspeed", "mpi4py", "accelerate", "lightning", "pytorch-lightning", "transformers", "megatron-core",
-    "mxnet", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x",
-    "nvidia-nccl-cu11", "nvidia-nccl-cu12", "nvidia-nccl-cu13",
+    "mxnet", "mxnet-cu*", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "jax-cuda*-plugin", "jax-rocm*-plugin",
+    "nvidia-nccl-cu11", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "nvidia-cudnn-cu*", "nvidia-cublas",
+    "nvidia-cublas-cu*", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu*", "nvidia-dali-cuda*", "apex", "flash-attn",
+    "transformer-engine", "transformer-engine-*", "torchvision", "torchaudio",
 )  # fmt: skip
 
 # Runs in the job's interpreter, which may be old: 2.7 answers too. The folder that it starts in is no part of its path.
 # Whatever fails in its second half ends it: an interpreter that cannot look for torch is not one without torch.
 _ASK = r"""
-import sys, os, json, re
+import sys, os, json, re, fnmatch
 sys.path = [p for p in sys.path if p]
 names = sys.argv[1:]
 def plain(name): return re.sub(r"[-_.]+", "-", name).lower()
@@ -29,8 +32,9 @@ for folder in sys.path:
         # torch-2.3.0+cu121.dist-info   mpi4py-3.1.4.egg-info   horovod-0.28.1-py3.10.egg-info
         m = re.match(r"(.+?)-(\d[^-]*)(-py[\d.]+)?\.(dist-info|egg-info)$", entry)
         if m: found.setdefault(plain(m.group(1)), m.group(2))
+wanted = dict((n, found[n]) for n in found if any(fnmatch.fnmatchcase(n, pattern) for pattern in names))
 print("ncheck:" + json.dumps({"version": ".".join(map(str, sys.version_info[:3])), "path": sys.executable,
-    "prefix": sys.prefix, "packages": dict((n, found[plain(n)]) for n in names if plain(n) in found)}))
+    "prefix": sys.prefix, "packages": wanted}))
 sys.stdout.flush()
 import importlib.util
 spec = importlib.util.find_spec("torch")
@@ -40,6 +44,7 @@ print("ncheck-layout:" + json.dumps({"path": sys.path, "prefix": sys.prefix, "to
 
 READS = (
     "the job's python3, run with -B -c: its version, its prefix, and the names of *.dist-info and *.egg-info",
+    "the file version.py of its torch, which is not imported",
     "/.dockerenv, /run/.containerenv, /.singularity.d, /run/.nerdctl, /.enroot, /proc/1/environ, /proc/1/cgroup",
 )
 
@@ -55,8 +60,24 @@ def answer(sources, arguments, timeout):
     return {
         "path": job.path, "real_path": os.path.realpath(job.path), "version": said["version"], "prefix": said["prefix"],
         "how": job.how, "packages": said["packages"], "container": container(job.login_environment),
-        "host_name": os.uname().nodename,
+        "host_name": os.uname().nodename, "torch": _torch(job, timeout),
     }  # fmt: skip
+
+
+# __version__ = '2.3.0+cu121'    |    cuda: Optional[str] = '12.1'    |    hip = None
+_BUILT = re.compile(r"^(__version__|cuda|hip)\s*(?::[^=]*)?=\s*(?:'([^']{1,60})'|\"([^\"]{1,60})\"|None)", re.MULTILINE)
+
+
+def _torch(job, timeout):
+    """Return how torch was built, by its own version.py: the wheels of the index have no +cu121 in their names."""
+    folder = (printed(job, "ncheck-layout:", timeout) or {}).get("torch")
+    text = leaf(os.path.join(folder, "version.py")) if folder else None
+    if not isinstance(text, str):
+        return None
+    built = {name: first or second or None for name, first, second in _BUILT.findall(text)}
+    if not built.get("__version__"):
+        return None
+    return {"version": built["__version__"], "cuda": built.get("cuda"), "hip": built.get("hip")}
 
 
 def asked_of(job, timeout):

@@ -28,6 +28,8 @@ READS = (
 AT_MOST = 8  # daemons that are tried: more are no longer an answer
 CANNOT_RUN = (126, 127)  # the exit status of the loader, and of a shell, for what cannot be started
 _KEPT = ("ompi:version:full", "path:prefix:", "prefix_by_default")  # of ompi_info's two thousand lines
+# config:cli: '--prefix=/usr' '--with-cuda=/usr/local/cuda' '--without-tm' '--with-ucx'
+_OPTION = re.compile(r"--with(?:out)?-(?:cuda|rocm|ucx|ucc|hcoll|verbs|ofi|libfabric)(?![\w-])(?:=no)?")
 _EACH = 4.0  # seconds for one program
 _LONGEST = 600  # characters of what one says
 _POSIX = ("bash", "zsh", "ksh", "dash", "sh")
@@ -113,8 +115,7 @@ class _Search:
 
     def asked(self, how):
         """Ask the shell that a person would get; {"error": why} where it gives no answer."""
-        shell = pwd.getpwuid(os.getuid()).pw_shell if _known_user() else ""
-        shell = shell if os.path.basename(shell) in _POSIX else shutil.which("bash") or "/bin/sh"
+        shell = shell_of_user()
         look = _LOOK.format(" ".join(STARTERS + DAEMONS), _TOLD)
         path = self.job.login_environment.get("PATH", os.defpath)  # as it is, with no folder of ours behind it
         reply = self.run(["env", "PATH=" + path, shell, how, look], self.job.login_environment)
@@ -150,8 +151,8 @@ class _Search:
             program = os.path.join(folder, name)
             if os.access(program, os.X_OK):
                 said = self.words([program, words], program)["said"].splitlines()
-                kept = [line for line in said if name != "ompi_info" or any(word in line for word in _KEPT)]
-                return "\n".join(kept)[:_LONGEST]
+                kept = [_kept(line) if name == "ompi_info" else line for line in said]
+                return "\n".join(filter(None, kept))[:_LONGEST]
         return ""
 
     def words(self, argv, path):
@@ -172,6 +173,19 @@ class _Search:
         if left < 0.2:  # too little for any shell
             return {"status": "timeout", "reason": "no time was left for it"}
         return run(argv, left, environment)
+
+
+def _kept(line):
+    """Return a line of ompi_info that is sent, "" for the others; of config:cli only the options of _OPTION."""
+    if line.startswith("config:cli:"):
+        return " ".join(["config:cli:", *_OPTION.findall(line)])
+    return line if any(word in line for word in _KEPT) else ""
+
+
+def shell_of_user():
+    """Return the user's own shell, bash for one that is no POSIX shell."""
+    shell = pwd.getpwuid(os.getuid()).pw_shell if _known_user() else ""
+    return shell if os.path.basename(shell) in _POSIX else shutil.which("bash") or "/bin/sh"
 
 
 def returns_early(path):

@@ -1,0 +1,150 @@
+"""The job's code, as real git leaves it: commit, branch, what was changed, and the contents of source files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ncheck.agent.answers import code as answer_code
+from ncheck.agent.answers.code import answer
+from ncheck.agent.sources import Sources
+
+ENVIRON = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+
+pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="no git")
+
+
+def git(folder: Path, *words: str) -> str:
+    own = ("-c", "user.email=ann@example.org", "-c", "user.name=ann", "-c", "init.defaultBranch=main")
+    ran = subprocess.run(
+        ["git", "-C", str(folder), *own, *words], check=True, capture_output=True, text=True, env=ENVIRON
+    )
+    return ran.stdout.strip()
+
+
+def asked(folder: Path, **variables: str) -> dict[str, Any]:
+    sources = Sources({**os.environ, **variables})
+    said: dict[str, Any] = answer(sources, {"folder": str(folder)}, 30.0)
+    return said
+
+
+def written(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("_py", ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Return a repository with one commit."""
+    folder = written(tmp_path / "code", train_py="print(1)\n", lib__model_py="x = 1\n")
+    git(tmp_path, "init", "-q", str(folder))
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "first")
+    return folder
+
+
+def head_of(folder: Path) -> tuple[str, str]:
+    said = asked(folder)["git"]
+    return said["commit"], said["branch"]
+
+
+def test_a_clean_repository_has_its_commit_and_nothing_is_changed(repository: Path) -> None:
+    said = asked(repository)["git"]
+    commit = git(repository, "rev-parse", "HEAD")
+    assert said == {"top": str(repository), "commit": commit, "branch": "main", "changed": {}, "error": ""}
+
+
+def test_the_commit_is_found_wherever_git_keeps_it(repository: Path, tmp_path: Path) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    git(repository, "pack-refs", "--all")
+    assert head_of(repository) == (commit, "main")
+    git(repository, "worktree", "add", "-q", "-b", "try/this", str(tmp_path / "tree"))
+    assert head_of(tmp_path / "tree") == (commit, "try/this")
+    git(repository, "checkout", "-q", "--detach")
+    assert head_of(repository) == (commit, "")
+    assert head_of(repository / "lib") == (commit, "")
+
+
+def test_a_repository_without_a_commit_and_a_broken_one_have_none(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", str(tmp_path / "new"))
+    assert head_of(tmp_path / "new") == ("", "main")
+    (tmp_path / "new" / ".git" / "HEAD").write_text("ref: refs/heads/../../../../etc/passwd\n")
+    assert head_of(tmp_path / "new") == ("", "")
+
+
+def test_what_was_changed_is_named_with_its_content_and_nothing_is_written(repository: Path) -> None:
+    written(repository, train_py="print(2)\n", lib__new_py="y = 1\n", notes="of an untracked file\n")
+    (repository / "lib" / "model.py").unlink()
+    (repository / "index").write_text("")
+    before = {path: path.stat().st_mtime_ns for path in repository.rglob("*")}
+    changed = asked(repository)["git"]["changed"]
+    assert {name: len(digest) for name, digest in changed.items()} == {
+        "train.py": 12,
+        "lib/model.py": 0,
+        "lib/new.py": 12,
+    }
+    assert {path: path.stat().st_mtime_ns for path in repository.rglob("*")} == before
+
+
+def test_no_hook_no_monitor_and_no_filter_of_the_repository_is_run(repository: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    hook = repository / ".git" / "hooks" / "fsmonitor"
+    hook.write_text(f"#!/bin/sh\ntouch {mark}\n")
+    hook.chmod(0o755)
+    git(repository, "config", "core.fsmonitor", str(hook))
+    git(repository, "config", "filter.lfs.clean", f"touch {mark}; cat")
+    (repository / ".git" / "info" / "attributes").write_text("*.py filter=lfs\n")
+    written(repository, train_py="print(3)\n")
+    assert asked(repository)["git"]["changed"].keys() == {"train.py"}
+    assert not mark.exists()
+
+
+def test_git_is_not_started_in_another_users_repository(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    said = asked(repository)["git"]
+    assert (said["commit"], said["error"]) == (
+        git(repository, "rev-parse", "HEAD"), "the repository belongs to another user, so git was not started in it",
+    )  # fmt: skip
+
+
+def test_two_copies_have_one_digest_whatever_programs_wrote_beside_the_code(repository: Path, tmp_path: Path) -> None:
+    shutil.copytree(repository, tmp_path / "copy", ignore=shutil.ignore_patterns(".git"))
+    written(tmp_path / "copy", outputs__config_py="", lib__logs__x_py="", train_log="loss 3", checkpoints__a_py="")
+    (tmp_path / "copy" / "train.py").touch()
+    first, copy = asked(repository)["tree"], asked(tmp_path / "copy")
+    assert (copy["git"], copy["tree"]) == (None, first)
+    assert first["listed"].keys() == {"train.py", "lib/model.py"}
+
+
+def test_another_content_has_another_digest_and_a_package_is_code_whatever_its_name(tmp_path: Path) -> None:
+    one = written(tmp_path / "one", train_py="", data__loader_py="a")
+    other = written(tmp_path / "other", train_py="", data__loader_py="b")
+    assert asked(one)["tree"] == asked(other)["tree"]
+    for folder in (one, other):
+        (folder / "data" / "__init__.py").touch()
+    assert asked(one)["tree"]["digest"] != asked(other)["tree"]["digest"]
+
+
+def test_pipes_loops_and_dead_links_hold_up_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "dead.py").symlink_to(tmp_path / "nowhere")
+    assert asked(tmp_path)["tree"]["listed"] == {}
+
+
+def test_too_many_files_are_not_called_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_code, "MOST_FILES", 1)
+    written(tmp_path, a_py="", b_py="")
+    assert asked(tmp_path)["tree"]["cut"] == "the folder has more than 1 source files, or is too slow to read"
+
+
+def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    assert asked(gone) == {"folder": str(gone), "exists": False, "git": None, "tree": None}

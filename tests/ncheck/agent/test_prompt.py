@@ -1,0 +1,80 @@
+"""A person's real shell is asked for its Python, only where a launcher's has no framework on a node with GPUs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ncheck.agent.answers import MissingError, prompt
+from ncheck.agent.job import Job
+from ncheck.agent.sources import Sources
+
+SAYS = '#!/bin/sh\necho \'ncheck:{"version": "3.11.2", "path": "x", "prefix": "x", "packages": %s}\'\n'
+RETURNS = '# ours\ncase $- in *i*) ;; *) return;; esac\nexport PATH="$HOME/conda/bin:$PATH" LD_LIBRARY_PATH=/opt/nccl\n'
+
+
+def python3(folder: Path, packages: str = "{}") -> Path:
+    folder.mkdir(parents=True)
+    (folder / "python3").write_text(SAYS % packages)
+    (folder / "python3").chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a home whose ~/.bashrc returns before it adds conda's python3, which has torch."""
+    home = tmp_path / "home"
+    python3(home / "conda" / "bin")
+    (home / "conda" / "lib" / "python3.11" / "site-packages" / "torch").mkdir(parents=True)
+    (home / ".bash_profile").write_text(". ~/.bashrc\n")
+    (home / ".bashrc").write_text(RETURNS)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(prompt, "DEVICES", (str(home),))
+    monkeypatch.setattr(prompt, "shell_of_user", lambda: "/bin/bash")
+    return home
+
+
+def asked(
+    home: Path, packages: str = "{}", seconds: float = 60.0, entered: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    plain = python3(home / "plain" / "bin", packages)
+    sources = Sources()
+    sources.job = Job({**(entered or {})}, {"HOME": str(home), "PATH": f"{plain}:/usr/bin:/bin"})
+    sources.job.enter(60.0)
+    said: dict[str, Any] = prompt.answer(sources, None, seconds)
+    return said
+
+
+def test_the_prompts_python_and_the_line_that_returns_before_it_are_found(home: Path) -> None:
+    assert asked(home) == {
+        "shell": "/bin/bash", "error": "", "python": f"{home}/conda/bin/python3", "frameworks": ["torch"],
+        "libraries": "/opt/nccl",
+        "start_up": {"file": "~/.bashrc", "line": 2, "text": "case $- in *i*) ;; *) return;; esac"},
+    }  # fmt: skip
+
+
+def test_start_up_files_that_hang_or_print_cost_only_their_own_time(home: Path) -> None:
+    (home / ".bash_profile").write_text("echo Welcome; sleep 60\n")
+    began = time.monotonic()
+    said = asked(home, seconds=2.0)
+    assert (said["error"], said["python"]) == ("ended because of its time limit", "")
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("packages", "entered", "devices"),
+    [('{"torch": "2.3.0"}', {}, True), ("{}", {"python": "python3"}, True), ("{}", {}, False)],
+)
+def test_no_shell_is_started_where_there_is_no_reason(
+    home: Path, monkeypatch: pytest.MonkeyPatch, packages: str, entered: dict[str, str], devices: bool  # noqa: FBT001  of a table
+) -> None:  # fmt: skip
+    mark = home / "ran"
+    (home / ".bash_profile").write_text(f"touch {mark}\n")
+    monkeypatch.setattr(prompt, "DEVICES", (str(home),) if devices else ("/dev/ncheck-none",))
+    with pytest.raises(MissingError):
+        asked(home, packages, entered=entered)
+    assert not os.path.lexists(mark)
