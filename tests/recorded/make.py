@@ -15,6 +15,7 @@ from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, 
 from .clusters import CLUSTERS
 from .gpus import gpu_replies
 from .links import link_replies
+from .machine import machine_replies
 from .nccl_pick import pick_replies
 from .net import net_replies
 from .network import network_replies
@@ -61,6 +62,7 @@ def replies(host: Host) -> dict[str, Reply]:
     known = {
         **gpu_replies(host),
         **pci_replies(host),
+        **machine_replies(host),
         **pcie_replies(host),
         **network_replies(host),
         **net_replies(host),

@@ -41,6 +41,32 @@ class SystemInterface:
 
 
 @dataclass(frozen=True)
+class SystemMachine:
+    """The machine: `memory` in bytes; "" and None are not shown by the system. See facts/machine.py."""
+
+    kernel: str
+    architecture: str
+    product: str
+    cpu: str | None
+    sockets: int | None
+    cores: int | None
+    threads: int | None
+    numa_nodes: int | None
+    memory: int | None
+
+
+@dataclass(frozen=True)
+class SystemDisk:
+    """The file system of a folder, "home" or "root"; bytes. `error`: why it could not be read."""
+
+    folder: str
+    kind: str | None
+    size: int | None
+    free: int | None
+    error: str = ""
+
+
+@dataclass(frozen=True)
 class System:
     """What was read on a node. None: `absent` or `unknown` says why, or no selected check needed it."""
 
@@ -55,5 +81,11 @@ class System:
     frameworks: Mapping[str, str] | None = None
     ports: tuple[SystemPort, ...] | None = None
     interfaces: tuple[SystemInterface, ...] | None = None
+    machine: SystemMachine | None = None
+    os: str | None = None
+    container: str | None = None  # "" for none
+    image: str | None = None
+    disks: tuple[SystemDisk, ...] | None = None
+    topology: str | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)

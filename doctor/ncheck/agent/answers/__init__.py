@@ -25,6 +25,9 @@ pci          {"devices": [{"address": "0000:3b:00.0", "class": "0x020000", "vend
                   where none is bound, "numa": int|null (null for -1), "cpus": "0-47", "above": its bridges from the
                   processor down, "virtual": bool (a virtual function)}] (GPUs, accelerators, NICs, InfiniBand adapters,
                   NVSwitches), "left_out": how many more}. No PCI bus: status missing.
+machine      {"kernel": release, "architecture": "x86_64", "cpu": model|null, "sockets", "cores", "threads",
+                  "numa_nodes" (those with processors): int|null, "memory": bytes|null, "vendor", "product": DMI's|null,
+                  "image": of the container|null}
 interpreter  {"path", "real_path", "version": "3.10.12", "prefix", "how": "--python"|"active venv"|"active conda"|
                   "python3 on PATH", "packages": {"torch": "2.3.0", ...}, "container": ""|"docker"|"podman"|"apptainer"|
                   "enroot"|"lxc"|"kubernetes"|"systemd-nspawn"|"container", "host_name": as seen in there}
@@ -43,8 +46,9 @@ limits       {"memlock", "open_files", "processes", "address_space", "cpu_second
                   unlimited; the soft limits), "shm": {"total": bytes, "free": bytes}|{"error"}}
 folders      {"temporary": [FOLDER] (/tmp, and what TMPDIR and the like name), "home": FOLDER, "shm": FOLDER, "root":
                   FOLDER}; FOLDER is {"path", "named_by": variable|"", "exists": bool, "writable": bool, "read_only":
-                  bool, "free": bytes, "files_free": int|null (no such count)} or {"path", "named_by", "error"};
-                  of a folder that does not exist, the last four are those of the nearest one above it.
+                  bool, "free": bytes, "files_free": int|null (no such count), "size": bytes, "kind": "ext4"|null}
+                  or {"path", "named_by", "error"};
+                  of a folder that does not exist, the last six are those of the nearest one above it.
 storage      asked as {"folders": [[what names it, path]]}; says {"folders": [{"path", "named_by": "--data"|"current
                   folder"|"home"|variable, "on": MOUNT|null (not in the table), "state": STATE|null (no answer)}],
                   "mounts": [MOUNT with "state": {"error": ""} or as below|null] (network file systems), "forced":
@@ -180,6 +184,7 @@ sweep        asked after a step whose ranks a launcher started, as {"segments": 
 MODULES = {
     "interfaces": "interfaces",
     "gpus": "gpus",
+    "machine": "machine",
     "interpreter": "interpreter",
     "nccl": "nccl",
     "nccl-pick": "nccl_pick",
