@@ -12,6 +12,7 @@ from ncheck.facts.tools import TOOLS
 from ncheck.fleet.recording import encode
 from ncheck.model.evidence import Answer, Evidence, Greeting, JsonValue, Login, Reply, Status
 
+from .amd import no_amd
 from .clusters import CLUSTERS
 from .gpus import gpu_replies
 from .links import link_replies
@@ -61,6 +62,7 @@ def replies(host: Host) -> dict[str, Reply]:
     """Return the answers to every source of every reader, and to nothing else."""
     known = {
         **gpu_replies(host),
+        **no_amd(),
         **pci_replies(host),
         **machine_replies(host),
         **pcie_replies(host),

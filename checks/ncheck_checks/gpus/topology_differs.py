@@ -2,8 +2,9 @@
 
 ## What it finds
 Nodes on which `nvidia-smi topo -m` shows another path (NV#, PIX, PXB, PHB, NODE, SYS) between two GPUs, or between a
-GPU and a NIC, than on the other nodes with the same GPU model. NICs are compared by device name, whether the driver
-prints NIC0 with a legend or mlx5_0. Pairs that only some nodes show are not compared; the checks of counts report them.
+GPU and a NIC, than on the other nodes with the same GPU model; of AMD's GPUs, `amd-smi topology` shows another path
+(XGMI, PCIE) between two. NICs are compared by device name, whether the driver prints NIC0 with a legend or mlx5_0.
+Pairs that only some nodes show are not compared; the checks of counts report them.
 
 ## Why it matters
 An NVLink is down, a card is in another slot, or a BIOS setting differs. NCCL builds its rings from these paths on each
@@ -47,7 +48,8 @@ def _follows(row: str, column: str, gpus: tuple[str, ...]) -> bool:
 
 @cluster_check("NC504", Severity.ERROR, TopologyFacts, also=(GpuFacts,), by_kind=True)
 def topology_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
-    counts = {node: len(facts.gpus) for node, facts in cluster.facts(GpuFacts).items()}
+    gpus = cluster.facts(GpuFacts)
+    counts = {node: len(facts.gpus) for node, facts in gpus.items()}
     for node, topology in cluster.facts(TopologyFacts).items():
         if len(topology.gpus) < counts.get(node, 0):
             reason = f"nvidia-smi topo -m shows {len(topology.gpus)} of the node's {counts[node]} GPUs"
@@ -57,4 +59,5 @@ def topology_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
         more = f", and {len(others)} more" if others else ""
         evidence = tuple(f"{pair}: {split.summary()}" for pair, split in pairs)
         summary = f"{first}: {parted.summary()}{more}"
-        yield Problem(summary, "nvidia-smi topo -m", evidence, nodes, look=True, summary="the GPU topology differs")
+        shown_by = gpus[nodes[0]].links_shown_by if nodes[0] in gpus else "nvidia-smi topo -m"
+        yield Problem(summary, shown_by, evidence, nodes, look=True, summary="the GPU topology differs")
