@@ -80,7 +80,7 @@ def _with(system: System, fact: object) -> System:  # noqa: C901, PLR0911  one l
 def _gpus(fact: GpuFacts) -> SystemGpus:
     memory = [gpu.memory_total for gpu in fact.gpus if gpu.memory_total is not None]
     total = sum(memory) if fact.gpus and len(memory) == len(fact.gpus) else None
-    return SystemGpus(len(fact.gpus), Counter(gpu.name for gpu in fact.gpus), fact.driver, fact.cuda, total)
+    return SystemGpus(len(fact.gpus), Counter(gpu.name for gpu in fact.gpus), fact.driver, fact.cuda, total, fact.rocm)
 
 
 def _interface(nic: Interface) -> SystemInterface:

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class SystemGpus:
-    """`models` maps each model name to the number of its GPUs; `cuda` is the newest CUDA that the driver supports."""
+    """`models` maps each model name to the number of its GPUs; `cuda` is the newest CUDA that the driver supports.
+
+    Of AMD's GPUs, `cuda` is "", and `rocm` the version of ROCm.
+    """
 
     count: int
     models: Mapping[str, int]
     driver: str
     cuda: str
     memory: int | None  # bytes, of all together
+    rocm: str = ""
 
 
 @dataclass(frozen=True)

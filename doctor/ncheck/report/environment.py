@@ -115,6 +115,17 @@ def _container(system: System) -> str:
     return f"{system.container or 'container'}, image {system.image or 'unknown: the container does not show it'}"
 
 
+def _cuda(system: System) -> str | None:
+    if system.gpus and system.gpus.rocm:
+        return None
+    return (system.gpus and system.gpus.cuda) or _UNSAID
+
+
+def _nccl(system: System) -> str | None:
+    of_amd = "rccl" in (system.nccl_path or "").rpartition("/")[2]
+    return f"{system.nccl} (RCCL)" if of_amd else system.nccl
+
+
 def _frameworks(system: System) -> str:
     return ", ".join(f"{name} {version}" for name, version in sorted((system.frameworks or {}).items())) or _NONE
 
@@ -134,8 +145,9 @@ _ROWS: tuple[tuple[str, str, Callable[[System], str | None]], ...] = (
     ("Container", "python", _container),
     ("Kernel", "machine", lambda system: system.machine.kernel if system.machine else None),
     ("GPU driver", "gpus", lambda system: (system.gpus and system.gpus.driver) or _UNSAID),
-    ("CUDA of the driver", "gpus", lambda system: (system.gpus and system.gpus.cuda) or _UNSAID),
-    ("NCCL", "nccl", lambda system: system.nccl),
+    ("CUDA of the driver", "gpus", _cuda),
+    ("ROCm", "gpus", lambda system: (system.gpus and system.gpus.rocm) or None),
+    ("NCCL", "nccl", _nccl),
     ("MPI", "mpi", lambda system: f"{system.mpi} {system.mpi_version}"),
     ("Python", "python", lambda system: system.python_version),
     ("Frameworks", "python", _frameworks),

@@ -130,6 +130,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "driver": "Version of the driver, such as 550.54.15.",
         "cuda": "The newest CUDA version that the driver supports.",
         "memory": "Memory of all GPUs together in bytes; null if unknown.",
+        "rocm": "Version of ROCm, with AMD's GPUs; else empty.",
     },
     "SystemPort": {
         "name": "The HCA and its port, such as mlx5_0:1.",

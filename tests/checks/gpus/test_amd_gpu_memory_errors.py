@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ncheck.facts.amd import AmdErrorFacts, AmdErrors
 from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.gpus.amd_gpu_memory_errors import amd_gpu_memory_errors
@@ -25,7 +26,10 @@ def test_the_gpus_that_counted_errors_are_named() -> None:
 
 
 def test_it_is_silent_on_healthy_gpus_and_on_nodes_without_any() -> None:
-    nodes = {"n1": {AmdErrorFacts: AmdErrorFacts({"0000:05:00.0": AmdErrors()})}, "n2": {AmdErrorFacts: Absent("none")}}
+    nodes: dict[str, Facts] = {
+        "n1": {AmdErrorFacts: AmdErrorFacts({"0000:05:00.0": AmdErrors()})},
+        "n2": {AmdErrorFacts: Absent("none")},
+    }
     judgement = judge([amd_gpu_memory_errors], nodes)
     assert judgement.findings == []
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED, Outcome.SKIPPED]

@@ -68,6 +68,18 @@ def test_every_row_of_a_node(reports: dict[str, Report]) -> None:
     }
 
 
+def test_amds_gpus_have_rocm_and_rccl_in_the_place_of_cuda_and_nccl(reports: dict[str, Report]) -> None:
+    gpus = SystemGpus(8, {"AMD Instinct MI300X": 8}, "6.16.6", "", 8 * 196592 * 2**20, "7.1.1-38")
+    system = replace(SYSTEM, gpus=gpus, nccl="2.22.3", nccl_path="/opt/rocm-7.1.1/lib/librccl.so.1.0.70101")
+    rows = {row.name: row.values[0][0] for row in environment(report(reports["healthy"], gpu01=system))}
+    assert "CUDA of the driver" not in rows
+    assert (rows["GPU"], rows["ROCm"], rows["NCCL"]) == (
+        "8 x AMD Instinct MI300X, 192 GiB each",
+        "7.1.1-38",
+        "2.22.3 (RCCL)",
+    )
+
+
 def test_nodes_that_differ_have_rows_of_their_own_with_the_larger_group_first(reports: dict[str, Report]) -> None:
     other = replace(
         SYSTEM, nccl=None, unknown={"nccl": "it hangs"}, machine=replace(MACHINE, kernel="6.8.0-47-generic")
