@@ -185,6 +185,7 @@ MODULES = {
     "interfaces": "interfaces",
     "gpus": "gpus",
     "machine": "machine",
+    "pci": "pci",
     "interpreter": "interpreter",
     "nccl": "nccl",
     "nccl-pick": "nccl_pick",
