@@ -31,7 +31,8 @@ def test_a_healthy_cluster_ends_in_exit_0_and_only_what_needs_root_or_hardware_i
     )
     assert {verdict["reason"] for verdict in skipped if not verdict["needs_root"]} == {
         "no Active InfiniBand or RoCE port on node[01-04]", "no InfiniBand or RoCE device", "no bond",
-        "no AMD GPU counts errors", "no AMD accelerator that amdgpu drives", "no interface was requested (--ifname)", "the planned launch opens no ssh from here to other nodes",
+        "no AMD GPU counts errors", "no AMD accelerator that amdgpu drives",
+        "no interface was requested (--ifname)", "the planned launch opens no ssh from here to other nodes",
         "no packet of another node can arrive on a wrong interface: one interface, or no strict rp_filter",
         "--probe none", "no --storage-probe", "--via srun is not used", "the list gives no slots",
         "the plan sets nothing that NCCL reads",
