@@ -43,3 +43,8 @@ def test_the_gpu_without_a_driver_is_named() -> None:
 ])  # fmt: skip
 def test_it_is_silent_on_healthy_nodes_of_all_kinds(devices: tuple[PciDevice, ...], expected: Outcome) -> None:
     assert outcome(*devices) is expected
+
+
+def test_gpus_that_amdgpu_drives_are_healthy() -> None:
+    nodes = {"n1": {PciFacts: PciFacts((device(1, "amdgpu"), device(2, "amdgpu")))}}
+    assert judge([amd_gpu_without_driver], nodes).findings == []

@@ -9,7 +9,7 @@ from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Severity
 from ncheck.parse.nvidia_smi import Gpu
-from ncheck_checks.host.kernel_differs import kernel_differs
+from ncheck_checks.gpus.kernel_differs import kernel_differs
 
 
 def node(kernel: str, model: str = "") -> Facts:
