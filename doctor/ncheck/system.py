@@ -116,4 +116,4 @@ def _topology(fact: TopologyFacts) -> str:
         parts += [f"one NIC {level} each" for level in levels]
     else:
         parts += [f"nearest NIC {level} for {count}" for level, count in levels.items()]
-    return ", ".join(parts if fact.nics else [*parts, "no NIC"])
+    return ", ".join(parts)

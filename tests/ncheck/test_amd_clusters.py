@@ -66,7 +66,7 @@ def test_a_healthy_cluster_of_mi300x_is_fine() -> None:
         {"AMD Instinct MI300X": 8},
         "6.16.6",
     )
-    assert system.topology == "8 GPUs, XGMI all to all, no NIC"
+    assert system.topology == "8 GPUs, XGMI all to all"
 
 
 def test_a_node_that_lists_one_gpu_less_is_named_with_amds_command() -> None:

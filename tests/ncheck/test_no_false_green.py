@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ncheck.facts.amd import LINKS, LISTING, ROCM
+from ncheck.facts import amd
 from ncheck.facts.firewall import IPTABLES
 from ncheck.facts.links import CONNECT
 from ncheck.facts.mounts import MOUNTS
@@ -51,9 +51,9 @@ TOLD_OTHERWISE: dict[str, tuple[str, set[str]]] = {
     "file:~/.openmpi/mca-params.conf": ("most users have no such file", UNREADABLE),
     MOUNTS.key: ("a node without the mounts of the others has a warning of its own", {*UNREADABLE, "missing", "cut"}),
     "command:nvidia-smi": ("NVML tells them, too", UNENDED),
-    LISTING.key: ("these GPUs are NVIDIA's", set()),
-    LINKS.key: ("these GPUs are NVIDIA's", set()),
-    ROCM.key: ("these GPUs are NVIDIA's", set()),
+    amd.LISTING.key: ("these GPUs are NVIDIA's", set()),
+    amd.LINKS.key: ("these GPUs are NVIDIA's", set()),
+    amd.ROCM.key: ("these GPUs are NVIDIA's", set()),
     f"command:nvidia-smi --query-gpu={QUERY}": ("NVML tells them, too", UNENDED),
 }
 

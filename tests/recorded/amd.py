@@ -17,12 +17,10 @@ BUSES = ("05", "26", "46", "65", "85", "a6", "c6", "e5")
 MI300X = "AMD Instinct MI300X"
 MEGABYTES = 196592
 
-_NEITHER = "sh: 1: amd-smi: not found\nsh: 1: rocm-smi: not found\n"
-
 
 def no_amd() -> dict[str, Reply]:
     """Return the answers of a node without AMD's GPUs and tools."""
-    neither = Reply(Status.OK, exit_status=127, stderr=_NEITHER, seconds=0.003)
+    neither = Reply(Status.OK, exit_status=1, stderr="the driver amdgpu is not loaded\n", seconds=0.003)
     return {
         LISTING.key: neither,
         LINKS.key: neither,

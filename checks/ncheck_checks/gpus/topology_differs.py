@@ -52,7 +52,7 @@ def topology_differs(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     counts = {node: len(facts.gpus) for node, facts in gpus.items()}
     for node, topology in cluster.facts(TopologyFacts).items():
         if len(topology.gpus) < counts.get(node, 0):
-            reason = f"nvidia-smi topo -m shows {len(topology.gpus)} of the node's {counts[node]} GPUs"
+            reason = f"{gpus[node].links_shown_by} shows {len(topology.gpus)} of the node's {counts[node]} GPUs"
             yield Inconclusive(reason, (node,))
     for nodes, pairs in _differing_paths(cluster.facts(TopologyFacts)).items():
         (first, parted), *others = pairs

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ncheck.facts.definition import LONGEST, Fact, trouble
+from ncheck.facts.definition import LONGEST, Fact, called, trouble
 from ncheck.model.evidence import Command, Evidence, File, Reply, Status, Tree
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.parse.amd_smi import AmdSmi, amd_failure, parse_amd
@@ -18,9 +18,16 @@ from ncheck.parse.nvidia_smi import Gpu
 
 
 def _either(amd: str, rocm: str) -> Command:
-    """Ask amd-smi, or rocm-smi where that fails or is missing. ROCm's own folder is on few logins' PATH."""
-    line = f'PATH="$PATH:/opt/rocm/bin"; amd-smi {amd} --json || rocm-smi {rocm} --json'
-    return Command(("sh", "-c", line))
+    """Ask amd-smi, or rocm-smi where that fails or is missing; neither where there is no driver to answer them.
+
+    ROCm's own folder is on few logins' PATH.
+    """
+    lines = (
+        "test -e /sys/module/amdgpu || { echo the driver amdgpu is not loaded >&2; exit 1; }",
+        'PATH="$PATH:/opt/rocm/bin"',
+        f"said=$(amd-smi {amd} --json) && printf '%s\\n' \"$said\" || rocm-smi {rocm} --json",
+    )
+    return Command(("sh", "-c", "; ".join(lines)))
 
 
 LISTING = _either(
@@ -49,7 +56,7 @@ def asked(command: Command, evidence: Evidence, accelerators: tuple[str, ...]) -
     an integrated GPU, which computes nothing, is no reason to have ROCm.
     """
     reply = evidence.reply(command)
-    found = parse_amd(reply.stdout) if reply.status is Status.OK and not reply.truncated else None
+    found = parse_amd(reply.stdout) if reply.succeeded else None
     if found and (found.devices or found.links):
         return found
     if not accelerators:
@@ -65,13 +72,13 @@ def asked(command: Command, evidence: Evidence, accelerators: tuple[str, ...]) -
 def _why(command: Command, reply: Reply) -> str:
     if reply.status is not Status.OK or reply.truncated:
         failure = trouble(command, reply)
-        return f"amd-smi and rocm-smi fail: {failure.reason}" if failure else "they were not asked"
+        return failure.reason.replace(called(command), "amd-smi") if failure else "amd-smi was not asked"
     said = [line.strip() for line in (reply.stderr + reply.stdout).splitlines() if line.strip()]
     words = [line for line in said if not _NOT_FOUND.search(line)]
     if said and not words:
         return "neither amd-smi nor rocm-smi was found"
-    failure_said = amd_failure("\n".join(words)) or (words[-1] if words else "nothing")
-    return f"amd-smi and rocm-smi list none, and say: {failure_said[:LONGEST]}"
+    last = amd_failure("\n".join(words)) or (words[-1] if words else "nothing")
+    return f"amd-smi and rocm-smi list none: {last[:LONGEST]}"
 
 
 def rocm_version(evidence: Evidence) -> str:

@@ -46,6 +46,11 @@ class GpuFacts:
         return "nvidia-smi -L" if self.vendor == "NVIDIA" else "amd-smi list"
 
     @property
+    def usage_shown_by(self) -> str:
+        """The command that shows what uses them."""
+        return "nvidia-smi" if self.vendor == "NVIDIA" else "amd-smi process"
+
+    @property
     def driver_shown_by(self) -> str:
         """The command that shows the driver's version."""
         return "cat /proc/driver/nvidia/version" if self.vendor == "NVIDIA" else "amd-smi version"

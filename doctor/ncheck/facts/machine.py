@@ -64,7 +64,7 @@ def machine(evidence: Evidence) -> Read[MachineFacts]:
     return MachineFacts(
         kernel=answer["kernel"][:LONGEST],
         architecture=answer["architecture"][:LONGEST],
-        cpu=(answer.get("cpu") or "")[:LONGEST] or None,
+        cpu=(answer.get("cpu") or "").strip("- ")[:LONGEST] or None,  # lscpu prints - where it knows none
         sockets=answer.get("sockets"),
         cores=answer.get("cores"),
         threads=answer.get("threads"),

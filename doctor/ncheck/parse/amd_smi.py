@@ -269,6 +269,7 @@ def _number(value: object) -> int | None:
 
 
 _MOST_GPUS = 1024
+_MOST_BYTES = 2**60
 
 
 # amd-smi means 1,048,576 bytes by MB: an MI300X has 196592 of them
@@ -280,9 +281,12 @@ def _megabytes(vram: Mapping[str, object]) -> int | None:
     size = vram.get("size")
     if isinstance(size, dict):
         value, unit = size.get("value"), _UNITS.get(str(size.get("unit")))
-        return int(value * unit) if isinstance(value, int) and unit else None
-    older = vram.get("vram_size_mb")
-    return older if isinstance(older, int) else None
+        return int(_sane(value) * unit) if unit else None
+    return _sane(vram.get("vram_size_mb")) or None
+
+
+def _sane(value: object) -> int:
+    return value if isinstance(value, int) and 0 < value < _MOST_BYTES else 0
 
 
 def _mebibytes(value: object) -> int | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from ncheck.facts.pci import AMD, NVIDIA, PciDevice, PciFacts
 from ncheck.judge import judge
+from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck_checks.gpus.amd_gpu_without_driver import amd_gpu_without_driver
 
@@ -46,5 +47,5 @@ def test_it_is_silent_on_healthy_nodes_of_all_kinds(devices: tuple[PciDevice, ..
 
 
 def test_gpus_that_amdgpu_drives_are_healthy() -> None:
-    nodes = {"n1": {PciFacts: PciFacts((device(1, "amdgpu"), device(2, "amdgpu")))}}
+    nodes: dict[str, Facts] = {"n1": {PciFacts: PciFacts((device(1, "amdgpu"), device(2, "amdgpu")))}}
     assert judge([amd_gpu_without_driver], nodes).findings == []

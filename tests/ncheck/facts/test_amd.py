@@ -103,10 +103,13 @@ def test_the_parts_of_a_partitioned_gpu_have_its_model(answered: Answered) -> No
 
 
 TIMEOUT = Reply(Status.TIMEOUT, seconds=10.0)
+NO_TOOL = printed("", 127, "sh: 1: amd-smi: not found\nsh: 1: rocm-smi: not found\n")
 BROKEN = printed("", 1, "AMDSMI_STATUS_DRIVER_NOT_LOADED\n")
 
 
-@pytest.mark.parametrize("reply", [no_amd()[LISTING.key], TIMEOUT, BROKEN, printed("[]"), Reply(Status.FAILED)])
+@pytest.mark.parametrize(
+    "reply", [no_amd()[LISTING.key], NO_TOOL, TIMEOUT, BROKEN, printed("[]"), Reply(Status.FAILED)]
+)
 @pytest.mark.parametrize("pci", [LAPTOP, bus()], ids=["laptop", "no AMD"])
 def test_without_accelerators_nothing_is_unknown(answered: Answered, reply: Reply, pci: Reply) -> None:
     absent = Absent("no NVIDIA GPU")
@@ -114,11 +117,12 @@ def test_without_accelerators_nothing_is_unknown(answered: Answered, reply: Repl
 
 
 @pytest.mark.parametrize(("reply", "why"), [
-    (no_amd()[LISTING.key], "neither amd-smi nor rocm-smi was found"),
-    (BROKEN, "amd-smi and rocm-smi list none, and say: AMDSMI_STATUS_DRIVER_NOT_LOADED"),
-    (printed("[]"), "amd-smi and rocm-smi list none, and say: []"),
+    (NO_TOOL, "neither amd-smi nor rocm-smi was found"),
+    (no_amd()[LISTING.key], "amd-smi and rocm-smi list none: the driver amdgpu is not loaded"),
+    (BROKEN, "amd-smi and rocm-smi list none: AMDSMI_STATUS_DRIVER_NOT_LOADED"),
+    (printed("[]"), "amd-smi and rocm-smi list none: []"),
     (printed("", 1, "sh: 1: rocm-smi: not found\nModuleNotFoundError: amdsmi\n"),
-     "amd-smi and rocm-smi list none, and say: ModuleNotFoundError: amdsmi"),
+     "amd-smi and rocm-smi list none: ModuleNotFoundError: amdsmi"),
 ])  # fmt: skip
 def test_accelerators_that_no_tool_lists_are_unread(answered: Answered, reply: Reply, why: str) -> None:
     unread = Unread(f"8 AMD GPU(s) on PCI (0000:05:00.0), but {why}", fix="amd-smi list || rocm-smi")
@@ -129,6 +133,7 @@ def test_a_tool_that_hangs_is_named(answered: Answered) -> None:
     gpus, _ = read(answered, {LISTING.key: TIMEOUT, LINKS.key: TIMEOUT})
     assert isinstance(gpus, Unread)
     assert gpus.hung == "amd-smi"
+    assert gpus.reason.endswith(", but amd-smi did not end within 10 s and was killed")
 
 
 def test_the_matrix_of_a_tool_that_was_cut_is_unread(answered: Answered) -> None:

@@ -80,8 +80,8 @@ def _kind(path):
     kind, longest = None, 0
     for line in read_file(MOUNTS).get("value", "").splitlines():
         # 36 35 98:0 / /mnt/data rw,noatime master:1 - ext3 /dev/root rw,errors=continue
-        place, _, system = line.partition(" - ")
-        point = place.split()[4].rstrip("/") + "/"
-        if len(point) >= longest and (there + "/").startswith(point):  # of two at one place, the later one is seen
-            kind, longest = system.split()[0], len(point)
+        words, system = line.split(), line.partition(" - ")[2].split()
+        point = words[4].rstrip("/") + "/" if system else ""
+        if point and len(point) >= longest and (there.rstrip("/") + "/").startswith(point):  # the last one is on top
+            kind, longest = system[0], len(point)
     return kind

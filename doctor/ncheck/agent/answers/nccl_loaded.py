@@ -131,7 +131,8 @@ def _as_the_loader(job, said, library, name):
     rpath, runpath = library.search_paths()
     wheels = [os.path.join(folder, "nvidia", "nccl", "lib") for folder in said["path"]]
     for entry in nccl_places.preloaded(job.environment):
-        return entry, "LD_PRELOAD"
+        if os.path.basename(entry).startswith(name.partition(".")[0]):
+            return entry, "LD_PRELOAD"
     steps = (
         (rpath, "DT_RPATH of torch's library"),
         (nccl_places.library_path(job.environment), "LD_LIBRARY_PATH"),
