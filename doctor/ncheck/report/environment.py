@@ -25,14 +25,15 @@ class Row:
 
 
 def environment(report: Report) -> tuple[Row, ...]:
-    """Return the rows of all nodes that were reached; a property that no check reads has no row."""
+    """Return the rows of all nodes that were reached; a property that no check reads, or no node has, has no row."""
     reached = [node for node in report.nodes if node.reached]
     rows = []
     for name, topic, value_of in _ROWS:
         values = {node.name: _value(node, topic, value_of) for node in reached}
-        parted = nodes_by_value({node: value for node, value in values.items() if value is not None})
-        rows.append(Row(name, tuple(sorted(parted.items(), key=lambda value: -len(value[1])))))
-    return tuple(row for row in rows if row.values)
+        if any(values.values()):
+            parted = nodes_by_value({node: value or _NONE for node, value in values.items()})
+            rows.append(Row(name, tuple(sorted(parted.items(), key=lambda value: -len(value[1])))))
+    return tuple(rows)
 
 
 _NONE = "none"

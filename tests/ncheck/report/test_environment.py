@@ -80,6 +80,14 @@ def test_amds_gpus_have_rocm_and_rccl_in_the_place_of_cuda_and_nccl(reports: dic
     )
 
 
+def test_what_one_kind_of_gpu_has_is_none_on_the_other(reports: dict[str, Report]) -> None:
+    gpus = SystemGpus(8, {"AMD Instinct MI300X": 8}, "6.16.6", "", None, "7.1.1")
+    made = report(reports["healthy"], gpu01=SYSTEM, gpu02=replace(SYSTEM, gpus=gpus))
+    rows = {row.name: row.values for row in environment(made)}
+    assert rows["CUDA of the driver"] == (("12.4", ("gpu01",)), ("none", ("gpu02",)))
+    assert rows["ROCm"] == (("none", ("gpu01",)), ("7.1.1", ("gpu02",)))
+
+
 def test_nodes_that_differ_have_rows_of_their_own_with_the_larger_group_first(reports: dict[str, Report]) -> None:
     other = replace(
         SYSTEM, nccl=None, unknown={"nccl": "it hangs"}, machine=replace(MACHINE, kernel="6.8.0-47-generic")

@@ -19,7 +19,7 @@ READS = (
     DMI + "/{sys_vendor,product_name}, the image in " + CONTAINER + ", $" + ", $".join(IMAGES),
 )
 
-_HEAD = 8192  # bytes: one processor. All of them take a tenth of a second, for the kernel asks each for its frequency
+_HEAD = 8192  # bytes: one processor. To read all, the kernel asks each one for its frequency
 # model name	: AMD EPYC 9654 96-Core Processor      |     cpu		: POWER9, altivec supported
 _MODEL = re.compile(r"^(?:model name|cpu)\s*:\s*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 # Model name:                         Neoverse-V2
