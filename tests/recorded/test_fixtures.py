@@ -85,6 +85,8 @@ NEED_ROOT = {"NC358", "NC506", "NC507", "NC648", "NC649", "NC650"}
 # GID index set, one NIC a subnet, no bond; nothing measured on CPUs, nothing without an expectation, no perftest, and
 # an NCCL without diagnostics; no Slurm; no --storage-probe.
 NOTHING_THERE = {
+    "NC560",
+    "NC561",
     "NC131",
     "NC139",
     "NC211",
