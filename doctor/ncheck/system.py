@@ -98,8 +98,8 @@ def _machine(fact: MachineFacts) -> SystemMachine:
 
 def _disk(name: str, folder: Folder | Unread) -> SystemDisk:
     if isinstance(folder, Unread):
-        return SystemDisk(name, None, None, None, folder.reason)
-    return SystemDisk(name, folder.kind, folder.size, folder.free)
+        return SystemDisk(name, None, None, folder.reason)
+    return SystemDisk(name, folder.kind, folder.size)
 
 
 def _topology(fact: TopologyFacts) -> str:

@@ -43,8 +43,8 @@ def test_a_healthy_node_has_every_value() -> None:
     )  # fmt: skip
     assert (system.os, system.container, system.image) == ("Ubuntu 22.04.4 LTS", "", "")
     assert system.disks == (
-        SystemDisk("home", "nfs4", 109951162777600, 45811200000000),
-        SystemDisk("root", "ext4", 1886218649600, 812347392000),
+        SystemDisk("home", "nfs4", 109951162777600),
+        SystemDisk("root", "ext4", 1886218649600),
     )
     assert system.topology == "8 GPUs, NV18 all to all, one NIC PIX each"
     assert (system.absent, system.unknown) == ({}, {})

@@ -61,12 +61,11 @@ class SystemMachine:
 
 @dataclass(frozen=True)
 class SystemDisk:
-    """The file system of a folder, "home" or "root"; bytes. `error`: why it could not be read."""
+    """The file system of a folder, named "home" or "root"; `size` in bytes. `error`: why it could not be read."""
 
-    folder: str
+    name: str
     kind: str | None
     size: int | None
-    free: int | None
     error: str = ""
 
 

@@ -97,7 +97,7 @@ def _ethernet(system: System) -> str:
 
 def _disk(folder: str) -> Callable[[System], str | None]:
     def shown(system: System) -> str | None:
-        disk = next((one for one in system.disks or () if one.folder == folder), None)
+        disk = next((one for one in system.disks or () if one.name == folder), None)
         return None if disk is None else _file_system(disk)
 
     return shown

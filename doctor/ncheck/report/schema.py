@@ -118,10 +118,9 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
         "memory": "Bytes of memory.",
     },
     "SystemDisk": {
-        "folder": "home or root.",
+        "name": "The folder: home or root.",
         "kind": "The file system, such as ext4 or nfs4.",
         "size": "Its size in bytes.",
-        "free": "Bytes that an ordinary user may still write.",
         "error": "Why it could not be read; empty if it was.",
     },
     "SystemGpus": {

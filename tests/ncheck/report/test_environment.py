@@ -33,7 +33,7 @@ SYSTEM = System(
     os="Ubuntu 24.04 LTS",
     container="docker",
     image="",
-    disks=(SystemDisk("home", "nfs4", 10 * 2**40, 2**40), SystemDisk("root", None, None, None, "Stale file handle")),
+    disks=(SystemDisk("home", "nfs4", 10 * 2**40), SystemDisk("root", None, None, "Stale file handle")),
     topology="8 GPUs, NV18 all to all, one NIC PIX each",
     absent={"mpi": "no MPI"},
 )  # fmt: skip
